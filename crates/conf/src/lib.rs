@@ -1,0 +1,1 @@
+//! The scheduler configuration file: actions, tiers, switches, arguments, warnings.

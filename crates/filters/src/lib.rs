@@ -1,0 +1,1 @@
+//! Kubernetes filters and scorers as pure rules.

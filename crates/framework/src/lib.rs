@@ -1,0 +1,1 @@
+//! Extension points, dispatch, session and statement.

@@ -1,0 +1,1 @@
+//! The edge to a real API server: feeds in, writes out.

@@ -1,0 +1,1 @@
+//! The cluster state: typed tables, events in, derived sums.

@@ -1,0 +1,1 @@
+//! Exact integer amounts and resource vectors.

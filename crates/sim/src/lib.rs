@@ -1,0 +1,1 @@
+//! vcsim: the same engine over files, scenarios and an embedded API server.

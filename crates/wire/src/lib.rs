@@ -1,0 +1,1 @@
+//! Kubernetes objects as slim types, and their way into cluster events.
