@@ -1,1 +1,33 @@
 //! The scheduler configuration file: actions, tiers, switches, arguments, warnings.
+//!
+//! [`parse`] turns a text into a [`Config`] or a [`ConfError`] that names line, field and remedy.
+//! This crate knows the names that Volcano registers, but no plugin and no action: which of them
+//! the process can run is given by its caller. Specification: core.md section 2, actions.md 1.
+
+mod arguments;
+mod defaults;
+mod error;
+mod file;
+mod known_arguments;
+mod loader;
+mod metrics;
+mod registry;
+mod render;
+mod settings;
+mod spelling;
+mod structured;
+mod switches;
+mod syntax;
+mod tree;
+
+pub use arguments::Arguments;
+pub use defaults::{BUILT_IN, CHART};
+pub use error::{ConfError, Warning};
+pub use file::{ActionConfig, Config, Loaded, PluginOption, Tier, parse};
+pub use registry::{ACTIONS, Known, PLUGINS};
+pub use render::render;
+pub use settings::{
+    ActionSettings, AllocateSettings, BackfillSettings, GangSettings, HeadOfLine, PreemptSettings,
+    ReclaimSettings, VictimOrderPolicy,
+};
+pub use switches::{SWITCHES, Switch, Switches};

@@ -1,1 +1,14 @@
-//! Kubernetes filters and scorers as pure rules.
+//! Kubernetes filters and scorers as pure rules over a pod class and a node, one file each.
+//! Specification: plugins-nodes.md 3, 4, 7.
+
+pub mod balanced_allocation;
+pub mod node_affinity;
+pub mod node_ports;
+mod node_selector;
+pub mod node_unschedulable;
+pub mod normalize;
+pub mod resource_allocation;
+pub mod taint_toleration;
+#[cfg(test)]
+mod testing;
+mod toleration;

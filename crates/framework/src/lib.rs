@@ -1,1 +1,30 @@
 //! Extension points, dispatch, session and statement.
+
+mod dispatch;
+mod effect;
+mod log;
+mod message;
+mod outbox;
+mod plugin;
+mod points;
+mod records;
+mod report;
+mod scan;
+mod session;
+mod statement;
+mod time;
+
+pub use dispatch::Dispatch;
+pub use effect::{About, Effect, EvictReason, Nomination};
+pub use message::{TaskMessage, job_text, task_message};
+pub use outbox::Outbox;
+pub use plugin::{
+    Admission, Ask, Facts, GangEviction, Invalid, Plugin, PluginEntry, QueueShare, Verdict, Vote,
+};
+pub use points::{ALL_POINTS, Points};
+pub use records::{LastTransaction, Records};
+pub use report::{PipelinedTask, QueueUse, Report, WaitingTask};
+pub use scan::{Filter, Scan};
+pub use session::{Opening, Session};
+pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
+pub use time::rfc3339;

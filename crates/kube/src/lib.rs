@@ -1,1 +1,27 @@
-//! The edge to a real API server: feeds in, writes out.
+//! The edge to a real API server: feeds in, writes out. Nothing outside this crate performs a request.
+//! Specification: core.md 1.9, 4, 7; rust-ecosystem.md 3-6.
+
+mod bind;
+mod call;
+mod client;
+mod correlate;
+mod events;
+mod evict;
+mod feed;
+mod feeds;
+mod inbox;
+mod lanes;
+mod qps;
+mod queues;
+mod status;
+mod version;
+mod watched;
+mod writer;
+
+pub use call::CallError;
+pub use client::{Access, ClientError, Clients};
+pub use feeds::{Feeds, follow};
+pub use inbox::{Incoming, Pace, Trigger, inbox};
+pub use queues::{QueueError, ensure_queues};
+pub use version::{ServerVersion, server_version};
+pub use writer::write;

@@ -1,1 +1,40 @@
-//! The cluster state: typed tables, events in, derived sums.
+//! The cluster state: typed tables, events in, derived sums out.
+
+mod class;
+mod cluster;
+mod duration;
+mod event;
+#[cfg(feature = "fixture")]
+pub mod fixture;
+mod ids;
+mod job;
+mod node;
+mod queue;
+mod reason;
+mod record;
+mod request;
+mod selector;
+mod status;
+mod task;
+
+pub use class::{Class, Classes, NonZero};
+pub use cluster::{Cluster, Settings};
+pub use duration::go_duration_micros;
+pub use event::ClusterEvent;
+pub use ids::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
+pub use job::{Job, PodGroup, SubJob};
+pub use node::{Node, NodeView};
+pub use queue::Queue;
+pub use reason::{Code, Finding, FitErrors, Reason, joined, single_node_text};
+pub use record::{
+    ContainerRecord, InPlace, NetworkTopology, NodeRecord, ObjectKey, PodCondition,
+    PodGroupCondition, PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase, PodRecord,
+    PriorityClassRecord, QueueRecord, QueueState, ResourceList, SubGroupPolicy,
+};
+pub use request::{RequestGates, non_zero_request, pod_request, to_resource};
+pub use selector::{
+    HostPort, LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm,
+    Protocol, Requirement, Taint, TaintEffect, Toleration, TolerationOperator,
+};
+pub use status::{Counts, STATUSES, TaskStatus};
+pub use task::{Gates, Task};

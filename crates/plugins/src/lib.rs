@@ -1,1 +1,29 @@
 //! The scheduling policies, one file each.
+
+mod binpack;
+mod conformance;
+mod drf;
+mod gang;
+mod nodeorder;
+mod overcommit;
+mod predicates;
+mod priority;
+mod proportion;
+mod rules;
+mod sla;
+
+use vc_framework::PluginEntry;
+
+/// Every plugin of this crate.
+pub const ALL: &[PluginEntry] = &[
+    binpack::ENTRY,
+    conformance::ENTRY,
+    drf::ENTRY,
+    gang::ENTRY,
+    nodeorder::ENTRY,
+    overcommit::ENTRY,
+    predicates::ENTRY,
+    priority::ENTRY,
+    proportion::ENTRY,
+    sla::ENTRY,
+];

@@ -1,1 +1,3 @@
 //! vcsim: the same engine over files, scenarios and an embedded API server.
+
+pub mod serve;

@@ -1,1 +1,160 @@
-//! Kubernetes objects as slim types, and their way into cluster events.
+//! Kubernetes objects as slim types, and their way into cluster events (core.md 3.2-3.9).
+//! One file per kind; reading is lenient, and what is malformed is named with its path.
+
+use serde::Deserialize;
+use serde_json::Value;
+use vc_model::ClusterEvent;
+
+mod annotations;
+mod container;
+mod kind;
+mod metadata;
+mod namespace;
+mod node;
+mod pod;
+mod pod_group;
+mod priority_class;
+mod problems;
+mod queue;
+mod selector;
+mod soft;
+mod time;
+
+pub use annotations::{Annotations, is_read as is_read_annotation};
+pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};
+pub use kind::{Kind, kind_of};
+pub use metadata::{Metadata, SlimMetadata};
+pub use namespace::SlimNamespace;
+pub use node::{SlimNode, SlimNodeSpec, SlimNodeStatus, node_record};
+pub use pod::{SlimNamed, SlimPod, SlimPodCondition, SlimPodSpec, SlimPodStatus, pod_record};
+pub use pod_group::{
+    SlimNetworkTopology, SlimPodGroup, SlimPodGroupCondition, SlimPodGroupSpec, SlimPodGroupStatus,
+    SlimSubGroupPolicy, pod_group_record,
+};
+pub use priority_class::{SlimPriorityClass, priority_class_record};
+pub use queue::{SlimGuarantee, SlimQueue, SlimQueueSpec, SlimQueueStatus, queue_record};
+pub use selector::{
+    SlimAffinity, SlimLabelSelector, SlimNodeAffinity, SlimNodeSelector, SlimPreferred,
+    SlimRequirement, SlimTaint, SlimTerm, SlimToleration,
+};
+pub use soft::{Entries, List, Shape, Soft};
+pub use time::{Micros, format_time, parse_time};
+
+use problems::Problems;
+
+/// Why an object cannot be used at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// There is no saying which object this is.
+    #[error("{}: {problem}", kind.noun())]
+    Identity { kind: Kind, problem: String },
+    /// Fields that are read are malformed; each text names object and path.
+    #[error("{}", .0.join("\n"))]
+    Malformed(Vec<String>),
+}
+
+/// A decoded object.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    pub event: ClusterEvent,
+    /// Malformed parts, each with object and path. A pod that cannot be placed because of one is
+    /// `invalid`.
+    pub problems: Vec<String>,
+}
+
+/// The event of an object that was added or changed.
+///
+/// # Errors
+/// The object cannot be identified, or it is not a pod and malformed.
+pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
+    use ClusterEvent as Event;
+    let event = match kind {
+        Kind::Pod => {
+            let (pod, problems) = slim::<SlimPod>(kind, object)?.to_record()?;
+            return Ok(Decoded {
+                event: Event::PodApplied(Box::new(pod)),
+                problems,
+            });
+        }
+        Kind::Node => Event::NodeApplied(Box::new(slim::<SlimNode>(kind, object)?.to_record()?)),
+        Kind::PodGroup => {
+            let record = slim::<SlimPodGroup>(kind, object)?.to_record()?;
+            Event::PodGroupApplied(Box::new(record))
+        }
+        Kind::Queue => Event::QueueApplied(Box::new(slim::<SlimQueue>(kind, object)?.to_record()?)),
+        Kind::PriorityClass => {
+            let record = slim::<SlimPriorityClass>(kind, object)?.to_record()?;
+            Event::PriorityClassApplied(record)
+        }
+        Kind::Namespace => {
+            let metadata = slim::<SlimNamespace>(kind, object)?.to_record()?;
+            Event::NamespaceApplied {
+                name: metadata.name,
+                labels: metadata.labels,
+            }
+        }
+    };
+    Ok(Decoded {
+        event,
+        problems: Vec::new(),
+    })
+}
+
+/// The event of an object that is gone.
+///
+/// # Errors
+/// The object cannot be identified.
+pub fn decode_deleted(kind: Kind, object: &Value) -> Result<ClusterEvent, WireError> {
+    let metadata = slim::<SlimNamespace>(kind, object)?.metadata;
+    let metadata = metadata::read(kind, metadata, &mut Problems::default())?;
+    Ok(deleted(kind, metadata))
+}
+
+/// The event of an object that is gone.
+pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
+    let key = metadata.key();
+    let name = metadata.name;
+    match kind {
+        Kind::Pod => ClusterEvent::PodDeleted {
+            key,
+            uid: metadata.uid,
+        },
+        Kind::PodGroup => ClusterEvent::PodGroupDeleted { key },
+        Kind::Node => ClusterEvent::NodeDeleted { name },
+        Kind::Queue => ClusterEvent::QueueDeleted { name },
+        Kind::PriorityClass => ClusterEvent::PriorityClassDeleted { name },
+        Kind::Namespace => ClusterEvent::NamespaceDeleted { name },
+    }
+}
+
+/// Soft fields make the only possible failure that the whole is not an object.
+fn slim<'de, T: Deserialize<'de>>(kind: Kind, object: &'de Value) -> Result<T, WireError> {
+    T::deserialize(object).map_err(|error| WireError::Identity {
+        kind,
+        problem: error.to_string(),
+    })
+}
+
+/// `pod c1/p1` or `node n1`.
+fn named(kind: Kind, namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => format!("{} {name}", kind.noun()),
+        _ => format!("{} {namespace}/{name}", kind.noun()),
+    }
+}
+
+/// The record if nothing is wrong with it.
+fn finish<T>(
+    record: T,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    problems: Problems,
+) -> Result<T, WireError> {
+    match problems.worst() {
+        None => Ok(record),
+        Some(_) => Err(WireError::Malformed(
+            problems.of(&named(kind, namespace, name)),
+        )),
+    }
+}

@@ -1,0 +1,364 @@
+//! From the YAML tree to actions, tiers and arguments, with every warning (core.md 2.1-2.6, C-07).
+//!
+//! The file is used as Volcano would use it: unknown keys are ignored, of a duplicate key the last
+//! one wins; here both are named.
+
+mod entries;
+
+use std::collections::BTreeMap;
+
+use self::entries::Entry;
+use crate::error::{ConfError, Warning};
+use crate::file::{ActionConfig, Config, PluginOption, Tier};
+use crate::known_arguments::{self, warn_unknown};
+use crate::registry::{ACTIONS, Known, PLUGINS};
+use crate::spelling::{did_you_mean, nearest};
+use crate::switches::{SWITCHES, Switches, switch_of};
+use crate::tree::{Node, Tree};
+use crate::{metrics, settings, structured};
+
+const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
+const ACTIONS_HINT: &str = "name at least one, as in actions: \"enqueue, allocate, backfill\"";
+const HIERARCHY_CONFLICT: &str = "proportion and drf with hierarchy enabled conflicts";
+
+pub(crate) struct Loader<'a> {
+    file: &'a str,
+    source: &'a str,
+    known: &'a Known<'a>,
+    warnings: Vec<Warning>,
+    /// Where each plugin was listed first.
+    plugins_seen: BTreeMap<String, String>,
+}
+
+impl<'a> Loader<'a> {
+    pub(crate) fn new(file: &'a str, source: &'a str, known: &'a Known<'a>) -> Self {
+        Loader {
+            file,
+            source,
+            known,
+            warnings: Vec::new(),
+            plugins_seen: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn into_warnings(self) -> Vec<Warning> {
+        self.warnings
+    }
+
+    pub(crate) fn config(&mut self, root: &Node) -> Result<Config, ConfError> {
+        let mut config = Config::default();
+        let mut has_actions = false;
+        for entry in self.entries(root, "")? {
+            match entry.key.as_str() {
+                "actions" => {
+                    has_actions = true;
+                    config.actions = self.actions(&entry)?;
+                }
+                "tiers" => config.tiers = self.tiers(&entry)?,
+                "configurations" => config.configurations = self.configurations(&entry)?,
+                "metrics" => config.metrics = self.metrics(&entry)?,
+                _ => self.unknown_key(&entry, TOP_KEYS),
+            }
+        }
+        match has_actions {
+            true => Ok(config),
+            false => {
+                let problem = match root.tree {
+                    Tree::Null => "failed to find Action : the file is empty",
+                    _ => "failed to find Action : the file names no actions",
+                };
+                Err(self.error(None, "actions", problem, ACTIONS_HINT))
+            }
+        }
+    }
+
+    /// The comma-separated names; one that nobody knows makes the file invalid (core.md 2.2).
+    fn actions(&mut self, entry: &Entry<'_>) -> Result<Vec<String>, ConfError> {
+        let hint = "write one string with commas, as in actions: \"enqueue, allocate\"";
+        let text = self.text(entry, hint)?;
+        let line = entry.node.line();
+        if text.trim().is_empty() {
+            let problem = "failed to find Action : the list is empty";
+            return Err(self.error(line, "actions", problem, ACTIONS_HINT));
+        }
+        let mut actions = Vec::new();
+        for (at, name) in text.split(',').map(str::trim).enumerate() {
+            if name.is_empty() {
+                let problem = format!("failed to find Action : name {} is empty", at + 1);
+                return Err(self.error(line, "actions", &problem, "remove the extra comma"));
+            }
+            actions.extend(self.action(name, line)?);
+        }
+        Ok(actions)
+    }
+
+    /// The canonical name, `None` for an action that this process lacks.
+    fn action(&mut self, name: &str, line: Option<usize>) -> Result<Option<String>, ConfError> {
+        let registered = self.known.all_actions();
+        if !registered
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+        {
+            let problem = format!("failed to find Action {name}");
+            let hint = did_you_mean(name, &registered);
+            return Err(self.error(line, "actions", &problem, &hint));
+        }
+        let canonical = name.to_ascii_lowercase();
+        if self
+            .known
+            .actions
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+        {
+            return Ok(Some(canonical));
+        }
+        let message =
+            format!("action {canonical} is not built into this version yet, it is skipped");
+        let remedy = format!("remove it, or expect nothing of what {canonical} does");
+        self.warnings
+            .push(Warning::new(line, "actions", message, remedy));
+        Ok(None)
+    }
+
+    fn tiers(&mut self, entry: &Entry<'_>) -> Result<Vec<Tier>, ConfError> {
+        self.plugins_seen.clear();
+        let mut tiers = Vec::new();
+        for (at, node) in self.items(entry)?.iter().enumerate() {
+            tiers.push(self.tier(node, &format!("{}[{at}]", entry.field))?);
+        }
+        Ok(tiers)
+    }
+
+    fn tier(&mut self, node: &Node, field: &str) -> Result<Tier, ConfError> {
+        let mut plugins = Vec::new();
+        for entry in self.entries(node, field)? {
+            match entry.key.as_str() {
+                "plugins" => plugins = self.plugins(&entry)?,
+                _ => self.unknown_key(&entry, &["plugins"]),
+            }
+        }
+        Ok(Tier { plugins })
+    }
+
+    /// The plugins of a tier that this process can run.
+    fn plugins(&mut self, entry: &Entry<'_>) -> Result<Vec<PluginOption>, ConfError> {
+        let mut plugins = Vec::new();
+        for (at, node) in self.items(entry)?.iter().enumerate() {
+            plugins.push(self.plugin(node, &format!("{}[{at}]", entry.field))?);
+        }
+        self.check_hierarchy(&plugins, entry)?;
+        plugins.retain(|plugin| self.known.plugins.contains(&plugin.name.as_str()));
+        Ok(plugins)
+    }
+
+    /// Within one tier `proportion` excludes `drf` with `enableHierarchy` (core.md 2.3).
+    fn check_hierarchy(
+        &self,
+        plugins: &[PluginOption],
+        entry: &Entry<'_>,
+    ) -> Result<(), ConfError> {
+        let hierarchical = |plugin: &PluginOption| {
+            plugin.name == "drf" && plugin.switches.on(crate::Switch::Hierarchy)
+        };
+        let conflict = plugins.iter().any(hierarchical)
+            && plugins.iter().any(|plugin| plugin.name == "proportion");
+        match conflict {
+            false => Ok(()),
+            true => {
+                let hint = "remove one of the two, or enableHierarchy";
+                Err(self.error(entry.key_line, &entry.field, HIERARCHY_CONFLICT, hint))
+            }
+        }
+    }
+
+    fn plugin(&mut self, node: &Node, field: &str) -> Result<PluginOption, ConfError> {
+        let mut plugin = PluginOption::default();
+        let mut unknown = Vec::new();
+        let mut line = node.line();
+        for entry in self.entries(node, field)? {
+            match entry.key.as_str() {
+                "name" => {
+                    line = entry.key_line;
+                    plugin.name = self.text(&entry, "write the plugin's name")?;
+                }
+                "arguments" => plugin.arguments = self.arguments(&entry)?,
+                key if switch_of(key).is_some() => {
+                    plugin.switches = self.switch(plugin.switches, &entry)?;
+                }
+                _ => unknown.push(entry),
+            }
+        }
+        for entry in unknown {
+            self.unknown_plugin_key(&plugin.name, &entry);
+        }
+        self.check_name(&plugin.name, field, line);
+        self.check_arguments(&plugin)?;
+        Ok(plugin)
+    }
+
+    fn switch(&self, switches: Switches, entry: &Entry<'_>) -> Result<Switches, ConfError> {
+        let key = &entry.key;
+        match (&entry.node.tree, switch_of(key)) {
+            (Tree::Bool(on), Some(switch)) => Ok(switches.with(switch, *on)),
+            (Tree::Null, _) => Ok(switches),
+            (tree, _) => {
+                let problem = format!("expected true or false, found {}", entry.node.kind());
+                let hint = match tree {
+                    Tree::Text(_) => format!("write {key}: true or {key}: false without quotes"),
+                    _ => format!("write {key}: true or {key}: false"),
+                };
+                Err(self.error(entry.node.line(), &entry.field, &problem, &hint))
+            }
+        }
+    }
+
+    /// Warns of a plugin that cannot run, and of one that is listed again (core.md 2.3, C-07).
+    fn check_name(&mut self, name: &str, field: &str, line: Option<usize>) {
+        if !self.known.plugins.contains(&name) {
+            let (message, remedy) = self.why_not(name);
+            self.warnings
+                .push(Warning::new(line, field, message, remedy));
+        }
+        if name.is_empty() {
+            return;
+        }
+        let place = match line {
+            Some(line) => format!("{field}, line {line}"),
+            None => field.to_owned(),
+        };
+        let Some(first) = self.plugins_seen.get(name) else {
+            self.plugins_seen.insert(name.to_owned(), place);
+            return;
+        };
+        let message = format!("plugin {name} is listed before, at {first}");
+        let remedy = "keep one of them: at both places the later one's rules are called";
+        self.warnings
+            .push(Warning::new(line, field, message, remedy));
+    }
+
+    /// Message and remedy for a plugin that this process lacks.
+    fn why_not(&self, name: &str) -> (String, String) {
+        if name.is_empty() {
+            let message = "plugin without a name, it is skipped".to_owned();
+            return (message, "add the key name, or remove the entry".to_owned());
+        }
+        if PLUGINS.contains(&name) {
+            let message = format!("plugin {name} is not built into this version yet");
+            return (
+                message,
+                "remove it, or expect none of its rules: it is skipped".to_owned(),
+            );
+        }
+        let message = format!("unknown plugin {name}, it is skipped");
+        (message, did_you_mean(name, &self.known.all_plugins()))
+    }
+
+    /// Keys that nobody reads, and structured arguments of the wrong shape (C-09).
+    fn check_arguments(&mut self, plugin: &PluginOption) -> Result<(), ConfError> {
+        let PluginOption {
+            name, arguments, ..
+        } = plugin;
+        if PLUGINS.contains(&name.as_str()) {
+            let keys = known_arguments::keys_of(name);
+            warn_unknown(name, keys, arguments, &mut self.warnings);
+        }
+        structured::check(name, arguments, &mut self.warnings).map_err(|wrong| {
+            let hint = format!("see the arguments of {name} in docs/configuration.md");
+            self.error(wrong.line, &wrong.field, &wrong.problem, &hint)
+        })
+    }
+
+    fn configurations(&mut self, entry: &Entry<'_>) -> Result<Vec<ActionConfig>, ConfError> {
+        let mut configurations: Vec<ActionConfig> = Vec::new();
+        for (at, node) in self.items(entry)?.iter().enumerate() {
+            let field = format!("{}[{at}]", entry.field);
+            let (line, config) = self.action_config(node, &field)?;
+            let same = |other: &ActionConfig| other.name.eq_ignore_ascii_case(&config.name);
+            let repeated = configurations.iter().any(same);
+            self.check_action_config(&config, repeated, &field, line);
+            configurations.push(config);
+        }
+        Ok(configurations)
+    }
+
+    fn action_config(
+        &mut self,
+        node: &Node,
+        field: &str,
+    ) -> Result<(Option<usize>, ActionConfig), ConfError> {
+        let mut config = ActionConfig::default();
+        let mut line = node.line();
+        for entry in self.entries(node, field)? {
+            match entry.key.as_str() {
+                "name" => {
+                    line = entry.key_line;
+                    config.name = self.text(&entry, "write the action's name")?;
+                }
+                "arguments" => config.arguments = self.arguments(&entry)?,
+                _ => self.unknown_key(&entry, &["name", "arguments"]),
+            }
+        }
+        Ok((line, config))
+    }
+
+    fn check_action_config(
+        &mut self,
+        config: &ActionConfig,
+        repeated: bool,
+        field: &str,
+        line: Option<usize>,
+    ) {
+        let name = &config.name;
+        let registered = self.known.all_actions();
+        if !registered
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+        {
+            let message = format!("unknown action {name}, the entry is ignored");
+            let remedy = did_you_mean(name, &registered);
+            self.warnings
+                .push(Warning::new(line, field, message, remedy));
+        } else if repeated {
+            let message = format!("second entry for action {name}, it is ignored");
+            let remedy = "the first one counts: merge the two";
+            self.warnings
+                .push(Warning::new(line, field, message, remedy));
+        } else if let Some(action) = ACTIONS
+            .iter()
+            .find(|known| known.eq_ignore_ascii_case(name))
+        {
+            let keys = settings::keys_of(action);
+            warn_unknown(action, keys, &config.arguments, &mut self.warnings);
+        }
+    }
+
+    fn metrics(&mut self, entry: &Entry<'_>) -> Result<BTreeMap<String, String>, ConfError> {
+        let mut values = BTreeMap::new();
+        for value in self.entries(entry.node, &entry.field)? {
+            if !metrics::KEYS.contains(&value.key.as_str()) {
+                self.unknown_key(&value, metrics::KEYS);
+            }
+            let text = self.text(&value, "write a single value")?;
+            values.insert(value.key, text);
+        }
+        metrics::check(&values, entry.key_line, &mut self.warnings);
+        Ok(values)
+    }
+
+    /// Beside the switches, an argument that stands one level too high is a likely mistake.
+    fn unknown_plugin_key(&mut self, plugin: &str, entry: &Entry<'_>) {
+        let switches = SWITCHES.iter().map(|(key, _, _)| *key);
+        let known: Vec<&str> = ["name", "arguments"].into_iter().chain(switches).collect();
+        let key = entry.key.as_str();
+        let remedy = match nearest(key, known.iter().copied()) {
+            _ if known_arguments::keys_of(plugin).contains(&key) => {
+                format!("move it under arguments of {plugin}")
+            }
+            Some(near) => format!("did you mean {near}?"),
+            None => "known are name, arguments and the switches of docs/configuration.md".into(),
+        };
+        let message = format!("unknown key {key}, it is ignored");
+        self.warnings
+            .push(Warning::new(entry.key_line, &entry.field, message, remedy));
+    }
+}

@@ -1,0 +1,95 @@
+//! What `vc-scheduler check` prints.
+
+use vc_conf::{Known, parse, render};
+
+const TEXT: &str = r#"actions: "enqueue, allocate, preempt"
+tiers:
+- plugins:
+  - name: gang
+    enablePreemptable: false
+    enableJobOrder: true
+    enabledJobReady: false
+  - name: pdb
+- plugins:
+  - name: binpack
+    arguments:
+      binpack.cpu: 5
+      binpack.resources: nvidia.com/gpu
+configurations:
+- name: allocate
+  arguments:
+    headOfLine: queue
+metrics:
+  type: elasticsearch
+  address: http://e:9200
+  elasticsearch.password: secret
+"#;
+
+const EXPECTED: &str = "\
+actions, in this order:
+  enqueue
+  allocate
+tier 1:
+  gang
+    enableJobOrder: true
+    enablePreemptable: false
+tier 2:
+  binpack
+    argument binpack.cpu: 5
+    argument binpack.resources: \"nvidia.com/gpu\"
+arguments of the actions:
+  allocate
+    predicateErrorCacheEnable: true (default)
+    claimFirst: true (default)
+    gangRepairFirst: false (default)
+    headOfLine: queue
+metrics:
+  address: http://e:9200
+  elasticsearch.password: (hidden)
+  type: elasticsearch
+3 warnings:
+  line 1: actions: action preempt is not built into this version yet, it is skipped
+    hint: remove it, or expect nothing of what preempt does
+  line 7: tiers[0].plugins[0].enabledJobReady: unknown key enabledJobReady, it is ignored
+    hint: did you mean enableJobReady?
+  line 8: tiers[0].plugins[1]: plugin pdb is not built into this version yet
+    hint: remove it, or expect none of its rules: it is skipped
+";
+
+#[test]
+fn what_is_in_force_and_every_warning() {
+    let known = Known {
+        plugins: &["gang", "binpack"],
+        actions: &["enqueue", "allocate"],
+    };
+    let loaded = parse("test.conf", TEXT, &known).unwrap();
+    assert_eq!(render(&loaded), EXPECTED);
+}
+
+#[test]
+fn a_bare_file_without_warnings() {
+    let known = Known {
+        plugins: &[],
+        actions: &["enqueue"],
+    };
+    let loaded = parse("test.conf", "actions: enqueue\n", &known).unwrap();
+    let expected = "actions, in this order:\n  enqueue\ntiers: none, no plugin is in force\n\
+        arguments of the actions: none\nno warnings\n";
+    assert_eq!(render(&loaded), expected);
+}
+
+#[test]
+fn the_arguments_of_every_action_are_shown() {
+    let known = Known {
+        plugins: &[],
+        actions: vc_conf::ACTIONS,
+    };
+    let text = format!("actions: \"{}\"\n", vc_conf::ACTIONS.join(", "));
+    let shown = render(&parse("test.conf", &text, &known).unwrap());
+    let defaults: Vec<&str> = shown
+        .lines()
+        .filter(|line| line.ends_with(" (default)"))
+        .collect();
+    // allocate 4, backfill 1, preempt 8, reclaim 4, gangpreempt and gangreclaim 6 each.
+    assert_eq!(defaults.len(), 29, "{shown}");
+}

@@ -1,0 +1,167 @@
+//! BalancedAllocation: how evenly cpu, memory and GPUs of the node would be used
+//! (plugins-nodes.md 7.4). Requests count without the scoring defaults.
+
+use vc_model::{Class, Node};
+use vc_resource::Dim;
+
+use crate::normalize::MAX_SCORE;
+
+/// The scalar resource that counts beside cpu and memory.
+pub const GPU: &str = "nvidia.com/gpu";
+
+/// What the score says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// How the pod changes the balance, 50..100; unchanged is 75 (Kubernetes 1.36).
+    #[default]
+    Delta,
+    /// The balance with the pod, 0..100 (Kubernetes up to 1.35).
+    Absolute,
+}
+
+/// Whether the pod requests nothing that is scored. `gpu` is the dimension of [`GPU`], if any object
+/// of the cluster names it.
+pub fn skips_score(class: &Class, gpu: Option<Dim>) -> bool {
+    scored(gpu).all(|dim| class.request.is_zero(dim))
+}
+
+/// Score of the node.
+pub fn score(class: &Class, node: &Node, gpu: Option<Dim>, mode: Mode) -> i64 {
+    let (mut with, mut without) = (Fractions::default(), Fractions::default());
+    for dim in scored(gpu) {
+        let allocatable = node.allocatable.get(dim);
+        let is_asked = Some(dim) != gpu || !class.request.is_zero(dim);
+        if 0 < allocatable && is_asked {
+            let held = node.view.requested.get(dim);
+            with.push(held.saturating_add(class.request.get(dim)), allocatable);
+            without.push(held, allocatable);
+        }
+    }
+    match mode {
+        Mode::Absolute => with.balance(),
+        Mode::Delta => 50 + (50 + with.balance() - without.balance()) / 2,
+    }
+}
+
+fn scored(gpu: Option<Dim>) -> impl Iterator<Item = Dim> {
+    [Dim::CPU, Dim::MEMORY].into_iter().chain(gpu)
+}
+
+/// The used part of each resource.
+#[derive(Default)]
+struct Fractions {
+    values: [f64; 3],
+    n_values: usize,
+}
+
+impl Fractions {
+    fn push(&mut self, requested: i64, allocatable: i64) {
+        self.values[self.n_values] = (requested as f64 / allocatable as f64).min(1.0);
+        self.n_values += 1;
+    }
+
+    /// 100 if all parts are equal, less the further they are apart.
+    fn balance(&self) -> i64 {
+        ((1.0 - self.deviation()) * MAX_SCORE as f64).trunc() as i64
+    }
+
+    fn deviation(&self) -> f64 {
+        match &self.values[..self.n_values] {
+            [] | [_] => 0.0,
+            // The formula below in fewer steps; the rounding of this one is what is specified.
+            [first, second] => (first - second).abs() / 2.0,
+            values => {
+                let n_values = values.len() as f64;
+                let mean = values.iter().sum::<f64>() / n_values;
+                let squares = values.iter().map(|value| (value - mean) * (value - mean));
+                (squares.sum::<f64>() / n_values).sqrt()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_resource::Dims;
+
+    use super::*;
+    use crate::testing::{amounts, asking, sized};
+
+    const GI: i64 = 1 << 30;
+
+    fn scores(class: &Class, node: &Node) -> (i64, i64) {
+        let of = |mode| score(class, node, None, mode);
+        (of(Mode::Delta), of(Mode::Absolute))
+    }
+
+    #[test]
+    fn nodes_85_the_node_that_ends_up_even_wins() {
+        let pod = asking(1000, GI);
+        assert_eq!(scores(&pod, &sized(2000, 2 * GI)), (75, 100));
+        assert_eq!(scores(&pod, &sized(4000, 2 * GI)), (68, 87));
+    }
+
+    #[test]
+    fn nodes_86_both_rules() {
+        let node = sized(4000, 4 * GI);
+        assert_eq!(scores(&asking(2000, 2 * GI), &node), (75, 100));
+        assert_eq!(scores(&asking(2000, 0), &node), (62, 75));
+    }
+
+    #[test]
+    fn a_pod_that_restores_the_balance_scores_above_75() {
+        let mut node = sized(4000, 4 * GI);
+        node.view.requested = amounts(2000, 0, None);
+        assert_eq!(
+            scores(&asking(0, 2 * GI), &node),
+            (50 + (50 + 100 - 75) / 2, 100)
+        );
+    }
+
+    #[test]
+    fn gpus_count_where_the_pod_asks_for_them() {
+        let gpu = Dims::new().intern(GPU);
+        let pair = |amount| gpu.map(|dim| (dim, amount));
+        let mut node = sized(4000, 4 * GI);
+        node.allocatable = amounts(4000, 4 * GI, pair(4000));
+        let mut pod = asking(1000, GI);
+        assert_eq!(
+            score(&pod, &node, gpu, Mode::Absolute),
+            100,
+            "not asked for"
+        );
+        pod.request = amounts(1000, GI, pair(4000));
+        // 0.25, 0.25, 1: the deviation is 0.3535...
+        assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 64);
+        assert_eq!(
+            score(&pod, &node, gpu, Mode::Delta),
+            50 + (50 + 64 - 100) / 2
+        );
+        assert_eq!(
+            score(&pod, &sized(4000, 4 * GI), gpu, Mode::Absolute),
+            100,
+            "not there"
+        );
+    }
+
+    #[test]
+    fn more_than_there_is_counts_as_full() {
+        assert_eq!(
+            scores(&asking(9000, 4 * GI), &sized(4000, 4 * GI)),
+            (75, 100)
+        );
+    }
+
+    #[test]
+    fn a_pod_without_requests_is_skipped() {
+        let gpu = Dims::new().intern(GPU);
+        assert!(skips_score(&asking(0, 0), gpu));
+        assert!(!skips_score(&asking(0, 1), None));
+        let only_gpu = Class {
+            request: amounts(0, 0, gpu.map(|dim| (dim, 1000))),
+            ..Class::default()
+        };
+        assert!(!skips_score(&only_gpu, gpu));
+        assert!(skips_score(&only_gpu, None));
+    }
+}

@@ -1,0 +1,176 @@
+//! NodeAffinity: node selector and required terms as a filter, preferred terms as a score
+//! (plugins-nodes.md 4.2, 7.5). Reads pod and node object only.
+
+use vc_model::{Class, Code, Finding, Node, NodeSelectorTerm, Operator, PreferredTerm};
+
+use crate::node_selector::{NAME_FIELD, is_empty, malformed, required_matches, term_matches};
+
+const REASON: &str = "node(s) didn't match Pod's node affinity/selector";
+const CONFLICT: &str = "pod affinity terms conflict";
+
+/// Whether there is nothing to filter by. An empty node selector is not absent.
+pub fn skips_filter(class: &Class) -> bool {
+    class.node_affinity.required.is_none() && class.node_selector.is_none()
+}
+
+/// Refuses a pod whose terms name nodes by `metadata.name` and leave none.
+///
+/// # Errors
+/// The finding that holds for every node.
+pub fn pre_filter(class: &Class) -> Result<(), Finding> {
+    let terms = class.node_affinity.required.as_deref().unwrap_or_default();
+    match !terms.is_empty() && terms.iter().all(names_no_node) {
+        true => Err(Finding::new(Code::Unresolvable, CONFLICT)),
+        false => Ok(()),
+    }
+}
+
+/// Whether the term names nodes, and its requirements have no name in common.
+fn names_no_node(term: &NodeSelectorTerm) -> bool {
+    let lists = || {
+        let fields = term.match_fields.iter();
+        fields.filter(|rule| rule.operator == Operator::In && &*rule.key == NAME_FIELD)
+    };
+    let Some(first) = lists().next() else {
+        return false;
+    };
+    let is_in_all = |name| lists().all(|rule| rule.values.contains(name));
+    !first.values.iter().any(is_in_all)
+}
+
+/// Why the pod may not run on the node, if so.
+pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
+    (!required_matches(class, node)).then(|| Finding::new(Code::Unresolvable, REASON))
+}
+
+/// Whether there is no preferred term.
+pub fn skips_score(class: &Class) -> bool {
+    class.node_affinity.preferred.is_empty()
+}
+
+/// Looks for preferred terms that cannot be parsed; to be asked once before [`score`].
+///
+/// # Errors
+/// The text that names the requirement.
+pub fn pre_score(class: &Class) -> Result<(), String> {
+    match preferred(class).find_map(|preferred| malformed(&preferred.term)) {
+        None => Ok(()),
+        Some(rule) => Err(format!(
+            "malformed requirement in a preferred node affinity term: key {}, operator {:?}, \
+             values {:?}",
+            rule.key, rule.operator, rule.values,
+        )),
+    }
+}
+
+/// Sum of the weights of matching preferred terms; to be normalised, highest best.
+pub fn score(class: &Class, node: &Node) -> i64 {
+    let matching = preferred(class).filter(|preferred| term_matches(&preferred.term, node));
+    matching.map(|preferred| i64::from(preferred.weight)).sum()
+}
+
+/// Terms of weight 0 and empty terms count for nothing.
+fn preferred(class: &Class) -> impl Iterator<Item = &PreferredTerm> {
+    let terms = class.node_affinity.preferred.iter();
+    terms.filter(|preferred| preferred.weight != 0 && !is_empty(&preferred.term))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fields, labels, node, requiring, rule};
+
+    fn named(names: &[&str]) -> vc_model::Requirement {
+        rule(NAME_FIELD, Operator::In, names)
+    }
+
+    fn preferring(terms: Vec<(i32, NodeSelectorTerm)>) -> Class {
+        let mut class = Class::default();
+        let terms = terms
+            .into_iter()
+            .map(|(weight, term)| PreferredTerm { weight, term });
+        class.node_affinity.preferred = terms.collect();
+        class
+    }
+
+    fn zone(value: &str) -> NodeSelectorTerm {
+        labels(vec![rule("zone", Operator::In, &[value])])
+    }
+
+    #[test]
+    fn nodes_31_names_of_two_terms_are_united() {
+        let class = requiring(vec![
+            fields(vec![named(&["n1"])]),
+            fields(vec![named(&["n2"])]),
+        ]);
+        assert_eq!(pre_filter(&class), Ok(()));
+        let fits = |name| filter(&class, &node(name, &[])).is_none();
+        assert_eq!(["n1", "n2", "n3"].map(fits), [true, true, false]);
+    }
+
+    #[test]
+    fn nodes_31_names_of_one_term_must_agree() {
+        let conflict = Err(Finding::new(
+            Code::Unresolvable,
+            "pod affinity terms conflict",
+        ));
+        let contradiction = || fields(vec![named(&["n1"]), named(&["n2"])]);
+        for (terms, expected) in [
+            (vec![contradiction()], conflict.clone()),
+            (vec![contradiction(), contradiction()], conflict),
+            (vec![contradiction(), fields(vec![named(&["n3"])])], Ok(())),
+            (vec![contradiction(), zone("a")], Ok(())),
+            (
+                vec![fields(vec![rule(NAME_FIELD, Operator::NotIn, &["n1"])])],
+                Ok(()),
+            ),
+            (vec![], Ok(())),
+        ] {
+            assert_eq!(pre_filter(&requiring(terms)), expected);
+        }
+        assert_eq!(pre_filter(&Class::default()), Ok(()));
+    }
+
+    #[test]
+    fn nodes_29_an_empty_selector_is_not_skipped() {
+        assert!(skips_filter(&Class::default()));
+        assert!(!skips_filter(&Class {
+            node_selector: Some([].into()),
+            ..Class::default()
+        }));
+        assert!(!skips_filter(&requiring(vec![])));
+    }
+
+    #[test]
+    fn the_reason_of_a_miss() {
+        let text = "node(s) didn't match Pod's node affinity/selector";
+        let found = filter(&requiring(vec![zone("a")]), &node("n", &[("zone", "b")]));
+        assert_eq!(found, Some(Finding::new(Code::Unresolvable, text)));
+    }
+
+    #[test]
+    fn nodes_90_weights_of_matching_terms_are_added() {
+        let empty = NodeSelectorTerm::default();
+        let class = preferring(vec![
+            (5, zone("a")),
+            (7, zone("b")),
+            (3, zone("a")),
+            (9, empty),
+        ]);
+        assert_eq!(pre_score(&class), Ok(()));
+        let score_in = |value| score(&class, &node("n", &[("zone", value)]));
+        assert_eq!(["a", "b", "c"].map(score_in), [8, 7, 0]);
+        assert!(!skips_score(&class));
+        assert!(skips_score(&requiring(vec![zone("a")])));
+    }
+
+    #[test]
+    fn a_malformed_preferred_term_is_an_error() {
+        let bad = || labels(vec![rule("zone", Operator::Gt, &["x"])]);
+        let text = "malformed requirement in a preferred node affinity term: key zone, operator \
+                    Gt, values [\"x\"]";
+        let of = |weight| pre_score(&preferring(vec![(1, zone("a")), (weight, bad())]));
+        assert_eq!(of(1), Err(text.to_owned()));
+        assert_eq!(of(0), Ok(()), "terms of weight 0 are not looked at");
+    }
+}

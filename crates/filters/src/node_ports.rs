@@ -1,0 +1,138 @@
+//! NodePorts: a host port that a pod of the node holds is taken (plugins-nodes.md 4.3). Depends on
+//! the pods of the node; the counts of the ports are kept in its view.
+
+use vc_model::{Class, Code, Finding, Node};
+
+const REASON: &str = "node(s) didn't have free ports for the requested pod ports";
+
+/// Whether the pod wants no host port.
+pub fn skips_filter(class: &Class) -> bool {
+    class.host_ports.is_empty()
+}
+
+/// Why the pod may not run on the node, if so; eviction may help.
+pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
+    let is_taken = class
+        .host_ports
+        .iter()
+        .any(|port| node.view.holds_port(port));
+    is_taken.then(|| Finding::new(Code::Unschedulable, REASON))
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_model::{
+        Cluster, ClusterEvent, ContainerRecord, HostPort, NodeAffinity, ObjectKey, PodPhase,
+        PodRecord, Protocol, Settings,
+    };
+
+    use super::*;
+
+    fn port(ip: &str, port: u16, protocol: Protocol) -> HostPort {
+        HostPort {
+            ip: ip.into(),
+            port,
+            protocol,
+        }
+    }
+
+    /// A pod on node `n`.
+    fn running(container: ContainerRecord, init: Vec<ContainerRecord>) -> PodRecord {
+        PodRecord {
+            key: ObjectKey::new("ns", "p"),
+            uid: "p".into(),
+            created_micros: 0,
+            deleting: false,
+            labels: Default::default(),
+            annotations: Default::default(),
+            scheduler_name: "volcano".into(),
+            node_name: Some("n".into()),
+            phase: PodPhase::Running,
+            priority: None,
+            priority_class_name: "".into(),
+            never_preempts: false,
+            containers: vec![container],
+            init_containers: init,
+            overhead: vec![],
+            pod_requests: vec![],
+            node_selector: None,
+            node_affinity: NodeAffinity::default(),
+            tolerations: vec![],
+            scheduling_gates: vec![],
+            resize_infeasible: false,
+            evicted_by_scheduler: false,
+            scheduled_condition: None,
+            nominated_node: None,
+            invalid: None,
+        }
+    }
+
+    fn container(host_ports: Vec<HostPort>) -> ContainerRecord {
+        ContainerRecord {
+            host_ports,
+            ..ContainerRecord::default()
+        }
+    }
+
+    /// Whether a pod that wants `wanted` is refused beside `pod`.
+    fn conflicts(wanted: HostPort, pod: PodRecord) -> bool {
+        let mut cluster = Cluster::new(Settings::default());
+        cluster.apply(ClusterEvent::PodApplied(Box::new(pod)));
+        let node = cluster.node("n").expect("the pod names it");
+        let class = Class {
+            host_ports: vec![wanted],
+            ..Class::default()
+        };
+        let found = filter(&class, &cluster.nodes[node]);
+        let finding = || Finding::new(Code::Unschedulable, REASON);
+        assert!(found.is_none() || found == Some(finding()));
+        found.is_some()
+    }
+
+    #[test]
+    fn nodes_32_addresses_and_protocols() {
+        use Protocol::{Tcp, Udp};
+        let beside = |wanted, used| conflicts(wanted, running(container(vec![used]), vec![]));
+        for (wanted, used, expected) in [
+            (port("0.0.0.0", 80, Tcp), port("127.0.0.1", 80, Tcp), true),
+            (port("127.0.0.1", 80, Tcp), port("0.0.0.0", 80, Tcp), true),
+            (port("127.0.0.1", 80, Tcp), port("127.0.0.1", 80, Tcp), true),
+            (
+                port("127.0.0.1", 80, Tcp),
+                port("127.0.0.2", 80, Tcp),
+                false,
+            ),
+            (port("0.0.0.0", 80, Tcp), port("0.0.0.0", 80, Udp), false),
+            (port("0.0.0.0", 80, Tcp), port("0.0.0.0", 81, Tcp), false),
+            (port("::", 80, Tcp), port("127.0.0.1", 80, Tcp), false),
+        ] {
+            let what = format!("{wanted:?} beside {used:?}");
+            assert_eq!(beside(wanted, used), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn nodes_32_of_init_containers_only_the_restartable_hold_ports() {
+        let http = || port("0.0.0.0", 80, Protocol::Tcp);
+        for restartable in [true, false] {
+            let init = ContainerRecord {
+                restartable,
+                ..container(vec![http()])
+            };
+            assert_eq!(
+                conflicts(http(), running(container(vec![]), vec![init])),
+                restartable
+            );
+        }
+    }
+
+    #[test]
+    fn a_pod_without_host_ports_is_skipped() {
+        assert!(skips_filter(&Class::default()));
+        let class = Class {
+            host_ports: vec![port("0.0.0.0", 80, Protocol::Tcp)],
+            ..Class::default()
+        };
+        assert!(!skips_filter(&class));
+    }
+}

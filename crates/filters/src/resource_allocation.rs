@@ -1,0 +1,124 @@
+//! LeastAllocated and MostAllocated: how full cpu and memory of the node would be
+//! (plugins-nodes.md 7.3). Both resources weigh the same in `nodeorder`, so the score is their mean.
+
+use vc_model::{Class, Node};
+use vc_resource::Dim;
+
+use crate::normalize::MAX_SCORE;
+
+/// The emptier the better, 0..100.
+pub fn least_allocated(class: &Class, node: &Node) -> i64 {
+    mean(class, node, |requested, allocatable| {
+        match allocatable < requested {
+            true => 0,
+            false => percent(allocatable.saturating_sub(requested), allocatable),
+        }
+    })
+}
+
+/// The fuller the better, 0..100.
+pub fn most_allocated(class: &Class, node: &Node) -> i64 {
+    mean(class, node, |requested, allocatable| {
+        percent(requested.min(allocatable), allocatable)
+    })
+}
+
+/// Of the resources that the node has; requests with the scoring defaults.
+fn mean(class: &Class, node: &Node, score: impl Fn(i64, i64) -> i64) -> i64 {
+    let (held, wanted) = (&node.view.non_zero, &class.non_zero);
+    let resources = [
+        (Dim::CPU, held.cpu_milli.saturating_add(wanted.cpu_milli)),
+        (
+            Dim::MEMORY,
+            held.memory_bytes.saturating_add(wanted.memory_bytes),
+        ),
+    ];
+    let (mut sum, mut n_resources) = (0, 0);
+    for (dim, requested) in resources {
+        let allocatable = node.allocatable.get(dim);
+        if 0 < allocatable {
+            sum += score(requested, allocatable);
+            n_resources += 1;
+        }
+    }
+    if n_resources == 0 {
+        0
+    } else {
+        sum / n_resources
+    }
+}
+
+/// `part * 100 / whole`, exact also for amounts beyond 2^63 / 100.
+fn percent(part: i64, whole: i64) -> i64 {
+    match part.checked_mul(MAX_SCORE) {
+        Some(product) => product / whole,
+        None => wide_percent(part, whole),
+    }
+}
+
+fn wide_percent(part: i64, whole: i64) -> i64 {
+    let wide = i128::from(part) * i128::from(MAX_SCORE) / i128::from(whole);
+    i64::try_from(wide).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_model::NonZero;
+
+    use super::*;
+    use crate::testing::{asking, sized};
+
+    const GI: i64 = 1 << 30;
+
+    #[test]
+    fn nodes_84_least_likes_the_larger_node_and_most_the_smaller() {
+        let (pod, n1, n2) = (asking(1000, GI), sized(2000, 4 * GI), sized(4000, 8 * GI));
+        let least = |node| least_allocated(&pod, node);
+        assert_eq!((least(&n1), least(&n2)), ((50 + 75) / 2, (75 + 87) / 2));
+        let most = |node| most_allocated(&pod, node);
+        assert_eq!((most(&n1), most(&n2)), ((50 + 25) / 2, (25 + 12) / 2));
+    }
+
+    #[test]
+    fn nodes_87_defaults_count_for_a_pod_without_requests() {
+        let pod = vc_model::Class {
+            non_zero: NonZero {
+                cpu_milli: 100,
+                memory_bytes: 200 << 20,
+            },
+            ..asking(0, 0)
+        };
+        assert_eq!(least_allocated(&pod, &sized(4000, 8 * GI)), 97);
+    }
+
+    #[test]
+    fn what_is_on_the_node_counts_and_more_than_there_is_scores_nothing() {
+        let mut node = sized(4000, 8 * GI);
+        node.view.non_zero = NonZero {
+            cpu_milli: 3500,
+            memory_bytes: 4 * GI,
+        };
+        // Cpu: 4500 of 4000; memory: 6 of 8 GiB.
+        let pod = asking(1000, 2 * GI);
+        assert_eq!(least_allocated(&pod, &node), 25 / 2);
+        assert_eq!(most_allocated(&pod, &node), (100 + 75) / 2);
+    }
+
+    #[test]
+    fn a_resource_that_the_node_lacks_is_left_out() {
+        let pod = asking(1000, GI);
+        assert_eq!(least_allocated(&pod, &sized(4000, 0)), 75);
+        assert_eq!(most_allocated(&pod, &sized(0, 4 * GI)), 25);
+        assert_eq!(least_allocated(&pod, &sized(0, 0)), 0);
+    }
+
+    #[test]
+    fn amounts_near_the_limit_do_not_overflow() {
+        let huge = sized(4000, i64::MAX);
+        assert_eq!(
+            least_allocated(&asking(1000, i64::MAX / 2), &huge),
+            (75 + 50) / 2
+        );
+        assert_eq!(most_allocated(&asking(4000, i64::MAX), &huge), 100);
+    }
+}

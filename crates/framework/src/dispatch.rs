@@ -1,0 +1,284 @@
+//! Call lists per extension point and the rules by which answers combine. Specification: core.md 5.3-5.5,
+//! actions.md 2.3.
+
+mod evict;
+mod order;
+
+use vc_conf::{Config, Switches, Warning};
+use vc_model::{Finding, JobId, NodeId, QueueId, TaskId};
+use vc_resource::Dim;
+
+use crate::outbox::Outbox;
+use crate::plugin::{Admission, Ask, Invalid, Plugin, PluginEntry, QueueShare, Vote};
+use crate::points::{ALL_POINTS, Points};
+use crate::records::Records;
+
+/// Built once per configuration: tiers, switches and declared points become flat call lists.
+#[derive(Default)]
+pub struct Dispatch {
+    plugins: Vec<Box<dyn Plugin>>,
+    /// Per point of [`ALL_POINTS`], per tier: the plugins to ask, in order.
+    calls: Vec<Vec<Vec<usize>>>,
+    /// Plugins to tell about placements, in registration order.
+    handlers: Vec<usize>,
+}
+
+/// One entry of a tier: the instance that answers for it, and what its switches allow.
+struct Position {
+    instance: usize,
+    allowed: Points,
+}
+
+impl Dispatch {
+    /// Builds the plugins of a configuration. A name that is not built is left out; `vc_conf` has warned.
+    pub fn new(config: &Config, entries: &[PluginEntry]) -> (Self, Vec<Warning>) {
+        let mut warnings = Vec::new();
+        let mut plugins: Vec<Box<dyn Plugin>> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        let mut tiers: Vec<Vec<Position>> = Vec::new();
+        for tier in &config.tiers {
+            let mut positions = Vec::new();
+            for option in &tier.plugins {
+                let Some(entry) = entries.iter().find(|entry| entry.name == option.name) else {
+                    tracing::error!("Failed to get plugin {}.", option.name);
+                    continue;
+                };
+                let allowed = allowed_points(option.switches);
+                positions.push(Position { instance: plugins.len(), allowed });
+                plugins.push((entry.build)(option, &mut warnings));
+                names.push(entry.name);
+            }
+            tiers.push(positions);
+        }
+        // The last instance of a name answers at every position of that name (core.md 2.3).
+        let answering = |instance: usize| {
+            names.iter().rposition(|name| *name == names[instance]).unwrap_or(instance)
+        };
+        for position in tiers.iter_mut().flatten() {
+            position.instance = answering(position.instance);
+        }
+        let of_point = |point: Points| call_list(&plugins, &tiers, point);
+        let calls = ALL_POINTS.iter().map(|&(point, ..)| of_point(point)).collect();
+        let handles = |&index: &usize| plugins[index].points().has(Points::EVENT_HANDLERS);
+        let handlers = (0..plugins.len()).filter(handles).collect();
+        (Self { plugins, calls, handlers }, warnings)
+    }
+
+    fn tiers(&self, point: Points) -> impl Iterator<Item = impl Iterator<Item = &dyn Plugin>> {
+        let index = ALL_POINTS.iter().position(|&(other, ..)| other == point);
+        let tiers = index.and_then(|index| self.calls.get(index)).map_or(&[][..], Vec::as_slice);
+        tiers.iter().map(|tier| tier.iter().map(|&plugin| &*self.plugins[plugin]))
+    }
+
+    fn all(&self, point: Points) -> impl Iterator<Item = &dyn Plugin> {
+        self.tiers(point).flatten()
+    }
+
+    /// Opens every plugin in tier order.
+    pub fn open(&mut self, ask: Ask<'_>) {
+        self.plugins.iter_mut().for_each(|plugin| plugin.open(ask));
+    }
+
+    /// Closes every plugin in tier order (core.md 5.1).
+    pub fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
+        self.plugins.iter_mut().for_each(|plugin| plugin.close(ask, records, out));
+    }
+
+    /// Tells the handlers of a placement.
+    pub fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        for &index in &self.handlers {
+            self.plugins[index].on_allocate(ask, task);
+        }
+    }
+
+    /// Tells the handlers of a removal.
+    pub fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        for &index in &self.handlers {
+            self.plugins[index].on_deallocate(ask, task);
+        }
+    }
+
+    /// First failure wins; has no switch.
+    ///
+    /// # Errors
+    /// Reason and message of the plugin that refuses the job.
+    pub fn job_valid(&self, ask: Ask<'_>, job: JobId) -> Result<(), Invalid> {
+        self.all(Points::JOB_VALID).try_for_each(|plugin| plugin.job_valid(ask, job))
+    }
+
+    /// All must agree, over all tiers.
+    pub fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
+        self.all(Points::JOB_READY).all(|plugin| plugin.job_ready(ask, job))
+    }
+
+    /// All must agree; a job without policies is asked as a job.
+    pub fn sub_job_ready(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> bool {
+        if ask.cluster.jobs[job].policies().is_empty() {
+            return self.job_ready(ask, job);
+        }
+        self.all(Points::SUB_JOB_READY).all(|plugin| plugin.sub_job_ready(ask, job, sub_job))
+    }
+
+    /// Votes by tier.
+    pub fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> bool {
+        let tiers = self.tiers(Points::JOB_PIPELINED);
+        vote(tiers.map(|tier| tier.map(|plugin| plugin.job_pipelined(ask, job))))
+    }
+
+    /// Votes by tier; a job without policies is asked as a job.
+    pub fn sub_job_pipelined(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> bool {
+        if ask.cluster.jobs[job].policies().is_empty() {
+            return self.job_pipelined(ask, job);
+        }
+        let tiers = self.tiers(Points::SUB_JOB_PIPELINED);
+        vote(tiers.map(|tier| tier.map(|plugin| plugin.sub_job_pipelined(ask, job, sub_job))))
+    }
+
+    /// The first tier with a plugin decides, all of its plugins must agree; nobody: not starving.
+    pub fn job_starving(&self, ask: Ask<'_>, job: JobId) -> bool {
+        let mut tiers = self.tiers(Points::JOB_STARVING).map(Iterator::peekable);
+        let first = tiers.find_map(|mut tier| tier.peek().is_some().then_some(tier));
+        first.is_some_and(|mut tier| tier.all(|plugin| plugin.job_starving(ask, job)))
+    }
+
+    /// Votes by tier; the rejecting plugin's message comes back.
+    ///
+    /// # Errors
+    /// The message for the event on the PodGroup, if the plugin has one.
+    pub fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Result<(), Option<String>> {
+        for tier in self.tiers(Points::JOB_ENQUEUEABLE) {
+            let mut permitted = false;
+            for plugin in tier {
+                match plugin.job_enqueueable(ask, job) {
+                    Admission::Reject(message) => return Err(message),
+                    Admission::Permit => permitted = true,
+                    Admission::Abstain => {}
+                }
+            }
+            if permitted {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Everyone is told.
+    pub fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
+        let index = ALL_POINTS.iter().position(|&(point, ..)| point == Points::JOB_ENQUEUED);
+        let tiers = index.and_then(|index| self.calls.get(index)).cloned().unwrap_or_default();
+        for plugin in tiers.into_iter().flatten() {
+            self.plugins[plugin].job_enqueued(ask, job);
+        }
+    }
+
+    /// One is enough.
+    pub fn overused(&self, ask: Ask<'_>, queue: QueueId) -> bool {
+        self.all(Points::OVERUSED).any(|plugin| plugin.overused(ask, queue))
+    }
+
+    /// All must agree.
+    ///
+    /// # Errors
+    /// The dimensions that the refusing plugin names (A20).
+    pub fn allocatable(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> Result<(), Vec<Dim>> {
+        let refusing = |plugin: &&dyn Plugin| !plugin.allocatable(ask, queue, task);
+        match self.all(Points::ALLOCATABLE).find(refusing) {
+            Some(plugin) => Err(plugin.allocatable_lacks(ask, queue, task)),
+            None => Ok(()),
+        }
+    }
+
+    /// All must agree.
+    pub fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        self.all(Points::PREEMPTIVE).all(|plugin| plugin.preemptive(ask, queue, tasks))
+    }
+
+    /// First error wins.
+    ///
+    /// # Errors
+    /// Why the task fits on no node.
+    pub fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {
+        self.all(Points::PRE_PREDICATE).try_for_each(|plugin| plugin.pre_predicate(ask, task))
+    }
+
+    /// Findings of the first plugin that has any.
+    pub fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
+        for plugin in self.all(Points::PREDICATE) {
+            plugin.predicate(ask, task, node, findings);
+            if !findings.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Σ NodeOrder + Σ BatchNodeOrder per node. A failing scorer contributes 0 (A13).
+    pub fn scores(&self, ask: Ask<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<f64> {
+        let mut total = vec![0.0; nodes.len()];
+        for plugin in self.all(Points::NODE_ORDER) {
+            for (sum, &node) in total.iter_mut().zip(nodes) {
+                match plugin.node_order(ask, task, node) {
+                    Ok(score) => *sum += score,
+                    Err(error) => tracing::error!("scoring failed: {error}"),
+                }
+            }
+        }
+        let mut column = vec![0.0; nodes.len()];
+        for plugin in self.all(Points::BATCH_NODE_ORDER) {
+            column.fill(0.0);
+            match plugin.batch_node_order(ask, task, nodes, &mut column) {
+                Ok(()) => total.iter_mut().zip(&column).for_each(|(sum, score)| *sum += score),
+                Err(error) => tracing::error!("scoring failed: {error}"),
+            }
+        }
+        total
+    }
+
+    /// The first plugin that names a node.
+    pub fn best_node(&self, ask: Ask<'_>, task: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
+        self.all(Points::BEST_NODE).find_map(|plugin| plugin.best_node(ask, task, scored))
+    }
+
+    /// Share of a queue by the first plugin that divides the cluster.
+    pub fn queue_share(&self, ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
+        self.plugins.iter().find_map(|plugin| plugin.queue_share(ask, queue))
+    }
+}
+
+/// What the switches of an entry allow.
+fn allowed_points(switches: Switches) -> Points {
+    let on = |guard: Option<vc_conf::Switch>| guard.is_none_or(|switch| switches.on(switch));
+    let allowed = ALL_POINTS.iter().filter(|(_, _, guard)| on(*guard));
+    allowed.fold(Points::NONE, |points, &(point, ..)| points.and(point))
+}
+
+fn call_list(
+    plugins: &[Box<dyn Plugin>],
+    tiers: &[Vec<Position>],
+    point: Points,
+) -> Vec<Vec<usize>> {
+    let asked = |position: &&Position| {
+        position.allowed.has(point) && plugins[position.instance].points().has(point)
+    };
+    let of_tier = |tier: &Vec<Position>| -> Vec<usize> {
+        tier.iter().filter(asked).map(|position| position.instance).collect()
+    };
+    tiers.iter().map(of_tier).collect()
+}
+
+/// Any reject before a decision: no; a tier with a permit decides: yes; nobody: yes (core.md 5.3).
+fn vote(tiers: impl Iterator<Item = impl Iterator<Item = Vote>>) -> bool {
+    for tier in tiers {
+        let mut permitted = false;
+        for vote in tier {
+            match vote {
+                Vote::Reject => return false,
+                Vote::Permit => permitted = true,
+                Vote::Abstain => {}
+            }
+        }
+        if permitted {
+            return true;
+        }
+    }
+    true
+}

@@ -1,0 +1,115 @@
+//! Who may be evicted: protective filters first, then the tiered intersection. Specification: core.md 5.5,
+//! actions.md 2.3 with A5, plugins-jobs-queues.md D1.
+
+use vc_model::{JobId, TaskId};
+
+use crate::dispatch::Dispatch;
+use crate::plugin::{Ask, GangEviction, Plugin, Verdict};
+use crate::points::Points;
+
+impl Dispatch {
+    /// Candidates that `preemptor` may evict, in the order of the first answer.
+    pub fn preemptable(
+        &self,
+        ask: Ask<'_>,
+        preemptor: TaskId,
+        candidates: &[TaskId],
+    ) -> Vec<TaskId> {
+        self.intersect(ask, Points::PREEMPTABLE, candidates, |plugin, candidates| {
+            plugin.preemptable(ask, preemptor, candidates)
+        })
+    }
+
+    /// Candidates that `reclaimer` may evict from other queues.
+    pub fn reclaimable(
+        &self,
+        ask: Ask<'_>,
+        reclaimer: TaskId,
+        candidates: &[TaskId],
+    ) -> Vec<TaskId> {
+        self.intersect(ask, Points::RECLAIMABLE, candidates, |plugin, candidates| {
+            plugin.reclaimable(ask, reclaimer, candidates)
+        })
+    }
+
+    /// Candidates that the gang actions may evict for `initiator`.
+    pub fn unified_evictable(
+        &self,
+        ask: Ask<'_>,
+        initiator: JobId,
+        kind: GangEviction,
+        candidates: &[TaskId],
+    ) -> Vec<TaskId> {
+        self.intersect(ask, Points::UNIFIED_EVICTABLE, candidates, |plugin, candidates| {
+            plugin.unified_evictable(ask, initiator, kind, candidates)
+        })
+    }
+
+    /// Union of a tier without repetition, less what the filters protect (D2); the first tier with any.
+    pub fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
+        for tier in self.tiers(Points::VICTIM_TASKS) {
+            let mut union: Vec<TaskId> = Vec::new();
+            for task in tier.flat_map(|plugin| plugin.victim_tasks(ask, running)) {
+                if !union.contains(&task) {
+                    union.push(task);
+                }
+            }
+            if !union.is_empty() {
+                return self.unprotected(ask, Points::PREEMPTABLE, &union);
+            }
+        }
+        Vec::new()
+    }
+
+    fn unprotected(&self, ask: Ask<'_>, point: Points, candidates: &[TaskId]) -> Vec<TaskId> {
+        let filters: Vec<&dyn Plugin> =
+            self.all(point).filter(|plugin| plugin.is_victim_filter()).collect();
+        let free = |&task: &TaskId| !filters.iter().any(|filter| filter.protects(ask, task));
+        candidates.iter().copied().filter(free).collect()
+    }
+
+    fn intersect(
+        &self,
+        ask: Ask<'_>,
+        point: Points,
+        candidates: &[TaskId],
+        answer: impl Fn(&dyn Plugin, &[TaskId]) -> Verdict,
+    ) -> Vec<TaskId> {
+        if self.all(point).next().is_none() {
+            return Vec::new();
+        }
+        let candidates = self.unprotected(ask, point, candidates);
+        let mut n_voters = 0;
+        for tier in self.tiers(point) {
+            let voters: Vec<&dyn Plugin> =
+                tier.filter(|plugin| !plugin.is_victim_filter()).collect();
+            n_voters += voters.len();
+            if let Some(victims) = tier_victims(&voters, &candidates, &answer) {
+                return victims;
+            }
+        }
+        // Only filters are configured: what they leave is the result (D1).
+        if n_voters == 0 { candidates } else { Vec::new() }
+    }
+}
+
+/// The intersection of a tier; `None` if it decides nothing. An intersection that becomes empty stays so (A5).
+fn tier_victims(
+    voters: &[&dyn Plugin],
+    candidates: &[TaskId],
+    answer: &impl Fn(&dyn Plugin, &[TaskId]) -> Verdict,
+) -> Option<Vec<TaskId>> {
+    let mut victims: Option<Vec<TaskId>> = None;
+    for &plugin in voters {
+        let Verdict::Victims(list) = answer(plugin, candidates) else { continue };
+        let next = match victims {
+            None => list,
+            Some(earlier) => earlier.into_iter().filter(|task| list.contains(task)).collect(),
+        };
+        if next.is_empty() {
+            return None;
+        }
+        victims = Some(next);
+    }
+    victims
+}

@@ -1,0 +1,9 @@
+//! Log lines that operators grep for, at klog's levels. Specification: actions.md 10.5.
+
+/// A line of `-v=3` or the level given: `klog!(4; "text {x}")`. The field `v` lets the log filter be exact.
+#[macro_export]
+macro_rules! klog {
+    (3; $($text:tt)+) => { tracing::debug!(v = 3, $($text)+) };
+    (4; $($text:tt)+) => { tracing::debug!(v = 4, $($text)+) };
+    (5; $($text:tt)+) => { tracing::trace!(v = 5, $($text)+) };
+}

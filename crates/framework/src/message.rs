@@ -1,0 +1,107 @@
+//! Texts of pod conditions and of a job's state. Specification: core.md 3.10, actions.md 10.1-10.2 (A43).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_model::{JobId, NodeId, STATUSES, TaskId, TaskStatus, joined};
+
+use crate::plugin::Ask;
+use crate::records::Records;
+
+/// What a waiting task is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskMessage {
+    /// Condition reason.
+    pub reason: &'static str,
+    /// Empty if there is nothing to say about this task in particular.
+    pub message: String,
+    /// The node to nominate: room was made there by an eviction for this task.
+    pub nominated: Option<Arc<str>>,
+}
+
+/// Reason, message and nomination of one task, by its last transaction if it has one (core.md 3.10).
+pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage {
+    let task = &ask.cluster.tasks[id];
+    let last = records.last_transaction.get(&id);
+    let (status, node) = last.map_or((task.status, task.node), |last| (last.status, last.node));
+    let name = |node: Option<NodeId>| node.map(|node| ask.cluster.nodes[node].name.clone());
+    let node_name = name(node).unwrap_or_default();
+    let assigned = |once: &str| {
+        format!("Pod {} can possibly be assigned to {node_name}, once {once}", task.key)
+    };
+    let (reason, message) = match status {
+        TaskStatus::Allocated => ("Schedulable", assigned("minAvailable is satisfied")),
+        TaskStatus::Pipelined => {
+            ("Unschedulable", assigned("resource is released and minAvailable is satisfied"))
+        }
+        TaskStatus::Pending => ("Unschedulable", pending_message(ask, records, id)),
+        other => (other.as_str(), job_fit(records, task.job)),
+    };
+    // Only a committed eviction publishes a nomination (A15).
+    let nominated = name(records.evicted_for.get(&id).copied());
+    TaskMessage { reason, message, nominated }
+}
+
+fn pending_message(ask: Ask<'_>, records: &Records, id: TaskId) -> String {
+    let task = &ask.cluster.tasks[id];
+    if let Some(invalid) = &task.invalid {
+        return invalid.to_string();
+    }
+    match records.fit_errors.get(&id) {
+        Some(errors) => errors.text(&ask.cluster.dims),
+        None => job_fit(records, task.job),
+    }
+}
+
+fn job_fit(records: &Records, job: Option<JobId>) -> String {
+    job.and_then(|job| records.job_fit.get(&job)).cloned().unwrap_or_default()
+}
+
+/// Why a job is not (or is) ready: histograms over its tasks and where it started (core.md 3.10).
+pub fn job_text(ask: Ask<'_>, records: &Records, id: JobId) -> String {
+    let job = &ask.cluster.jobs[id];
+    let state = if job.is_ready() { "ready" } else { "not ready" };
+    let counted = STATUSES.iter().map(|&status| (job.counts.of(status), status.as_str()));
+    let present = counted.filter(|(count, _)| 0 < *count);
+    let mut entries: Vec<String> =
+        present.map(|(count, status)| format!("{count} {status}")).collect();
+    entries.push(format!("{} minAvailable", job.min_available));
+    let mut text = format!("pod group is {state}, {}", joined(entries));
+    if 0 < job.counts.of(TaskStatus::Pending) {
+        text.push_str(&format!("; Pending: {}", pending_histogram(ask, records, id)));
+    }
+    if let Some(origin) = records.job_fit.get(&id) {
+        text.push_str(&format!(". Origin reason is: {origin}"));
+    } else if let Some(origin) = first_fit_error(ask, records, id) {
+        text.push_str(&format!(". Origin reason is {origin}"));
+    }
+    text
+}
+
+fn pending_histogram(ask: Ask<'_>, records: &Records, id: JobId) -> String {
+    let mut counts: BTreeMap<&'static str, u32> = BTreeMap::new();
+    for &task in &ask.cluster.jobs[id].tasks {
+        if ask.cluster.tasks[task].status == TaskStatus::Pending {
+            *counts.entry(task_reason(ask, records, task)).or_default() += 1;
+        }
+    }
+    joined(counts.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect())
+}
+
+/// The reason alone, without building its message.
+fn task_reason(ask: Ask<'_>, records: &Records, id: TaskId) -> &'static str {
+    let last = records.last_transaction.get(&id);
+    match last.map_or(ask.cluster.tasks[id].status, |last| last.status) {
+        TaskStatus::Allocated => "Schedulable",
+        TaskStatus::Pipelined | TaskStatus::Pending => "Unschedulable",
+        other => other.as_str(),
+    }
+}
+
+fn first_fit_error(ask: Ask<'_>, records: &Records, id: JobId) -> Option<String> {
+    ask.cluster.jobs[id].tasks.iter().find_map(|task| {
+        let errors = records.fit_errors.get(task)?;
+        let name = &ask.cluster.tasks[*task].key.name;
+        Some(format!("{name}: {}", errors.text(&ask.cluster.dims)))
+    })
+}

@@ -1,0 +1,268 @@
+//! One scheduling session: the frozen cluster, the plugins, the journal of what was tried and what is kept.
+//! Specification: core.md 5.1, 6.
+
+use std::ops::Deref;
+
+use vc_conf::ActionSettings;
+use vc_model::{Cluster, JobId, NodeId, PodGroupPhase, QueueId, TaskId, TaskStatus};
+
+use crate::dispatch::Dispatch;
+use crate::effect::{About, Effect};
+use crate::outbox::Outbox;
+use crate::plugin::{Ask, Facts};
+use crate::records::{LastTransaction, Records};
+use crate::statement::{Op, Statement};
+
+/// The working state of a cycle; reads like the [`Cluster`] that it holds.
+pub struct Session<'c> {
+    pub(crate) cluster: &'c mut Cluster,
+    pub(crate) hooks: &'c mut Dispatch,
+    pub settings: &'c ActionSettings,
+    pub(crate) facts: Facts,
+    pub records: Records,
+    pub out: Outbox,
+    /// Operations of the open statement.
+    pub(crate) journal: Vec<Op>,
+    /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
+    pub(crate) held: Vec<Op>,
+    /// Tasks whose eviction was sent in this session.
+    pub(crate) evicted: Vec<TaskId>,
+}
+
+impl Deref for Session<'_> {
+    type Target = Cluster;
+    fn deref(&self) -> &Cluster {
+        self.cluster
+    }
+}
+
+/// What the engine knows when a session begins.
+pub struct Opening {
+    /// Microseconds since 1970.
+    pub now_micros: i64,
+    pub session_id: String,
+    pub enqueue_configured: bool,
+}
+
+impl<'c> Session<'c> {
+    /// Opens every plugin on the state as it is.
+    pub fn open(
+        cluster: &'c mut Cluster,
+        hooks: &'c mut Dispatch,
+        settings: &'c ActionSettings,
+        opening: Opening,
+    ) -> Self {
+        let facts = facts(cluster, opening);
+        hooks.open(Ask { cluster, facts: &facts });
+        Self {
+            cluster,
+            hooks,
+            settings,
+            facts,
+            records: Records::default(),
+            out: Outbox::default(),
+            journal: Vec::new(),
+            held: Vec::new(),
+            evicted: Vec::new(),
+        }
+    }
+
+    /// The state as plugins see it.
+    pub fn ask(&self) -> Ask<'_> {
+        Ask { cluster: self.cluster, facts: &self.facts }
+    }
+
+    /// The rules.
+    pub fn hooks(&self) -> &Dispatch {
+        self.hooks
+    }
+
+    /// What is fixed for the session.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Opens a statement. Only one can be open at a time, by the borrow.
+    pub fn statement(&mut self) -> Statement<'_, 'c> {
+        Statement::open(self)
+    }
+
+    /// Tells all plugins that the job was admitted and makes it Inqueue (actions.md 3.1).
+    pub fn enqueue(&mut self, job: JobId) {
+        let ask = Ask { cluster: self.cluster, facts: &self.facts };
+        self.hooks.job_enqueued(ask, job);
+        self.cluster.set_phase(job, PodGroupPhase::Inqueue);
+    }
+
+    /// Makes a job Inqueue without asking: `enqueue` is not configured (actions.md 4.2).
+    pub fn admit(&mut self, job: JobId) {
+        self.cluster.set_phase(job, PodGroupPhase::Inqueue);
+    }
+
+    /// A Normal event `Unschedulable` on a PodGroup (core.md 7.9).
+    pub fn pod_group_event(&mut self, job: JobId, message: String) {
+        let row = &self.cluster.jobs[job];
+        let Some(group) = &row.pod_group else { return };
+        let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
+        let reason = "Unschedulable";
+        self.out.effects.push(Effect::Event {
+            about,
+            warning: false,
+            reason,
+            message: message.into(),
+        });
+    }
+
+    /// Gives a pipelined task back: Pending, off its node (actions.md 5, step 1). The node it had.
+    pub fn unpipeline(&mut self, task: TaskId) -> Option<(NodeId, Op)> {
+        let pipelines = |op: &Op| matches!(op, Op::Pipeline { task: other, .. } if *other == task);
+        let place = self.held.iter().position(pipelines)?;
+        let op = self.held.remove(place);
+        let node = self.cluster.tasks[task].node?;
+        self.undo(op);
+        Some((node, op))
+    }
+
+    /// Takes [`Session::unpipeline`] back (A26).
+    pub fn repipeline(&mut self, op: Op) {
+        if let Op::Pipeline { task, node, .. } = op {
+            self.place(task, TaskStatus::Pipelined, node);
+            self.held.push(op);
+        }
+    }
+
+    /// Hands all Allocated tasks of a job to the binder, those that were kept included (actions.md 5).
+    pub fn dispatch_allocated(&mut self, job: JobId) {
+        let (ours, rest) = std::mem::take(&mut self.held).into_iter().partition(|op| {
+            matches!(op, Op::Allocate { task, .. } if self.cluster.tasks[*task].job == Some(job))
+        });
+        self.held = rest;
+        let ours: Vec<Op> = ours;
+        for op in ours {
+            self.perform(op);
+        }
+    }
+
+    /// Asks plugins to write their conditions; everything tried and kept is still in place.
+    pub fn close_plugins(&mut self) {
+        let ask = Ask { cluster: self.cluster, facts: &self.facts };
+        self.hooks.close(ask, &self.records, &mut self.out);
+    }
+
+    /// The tables, for the recording at session close.
+    pub fn cluster_mut(&mut self) -> &mut Cluster {
+        self.cluster
+    }
+
+    /// Undoes what was not committed and hands out what was decided.
+    pub fn finish(mut self) -> Outbox {
+        for op in std::mem::take(&mut self.held).into_iter().rev() {
+            self.undo(op);
+        }
+        for task in std::mem::take(&mut self.evicted) {
+            self.cluster.reveal_task(task);
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    pub(crate) fn place(&mut self, task: TaskId, status: TaskStatus, node: NodeId) {
+        self.cluster.set_task(task, status, Some(node));
+        let ask = Ask { cluster: self.cluster, facts: &self.facts };
+        self.hooks.on_allocate(ask, task);
+    }
+
+    /// Reverses one operation, handlers included (core.md 6, A6).
+    pub(crate) fn undo(&mut self, op: Op) {
+        match op {
+            Op::Evict { task, from, .. } => {
+                self.cluster.unevict_task(task, from);
+                let ask = Ask { cluster: self.cluster, facts: &self.facts };
+                self.hooks.on_allocate(ask, task);
+            }
+            Op::Pipeline { task, .. } | Op::Allocate { task, .. } => {
+                self.cluster.set_task(task, TaskStatus::Pending, None);
+                let ask = Ask { cluster: self.cluster, facts: &self.facts };
+                self.hooks.on_deallocate(ask, task);
+            }
+        }
+    }
+
+    /// Remembers what a task was before its operation is discarded; for messages only.
+    pub(crate) fn remember(&mut self, op: Op) {
+        let (task, made_room) = match op {
+            Op::Evict { task, .. } | Op::Allocate { task, .. } => (task, false),
+            Op::Pipeline { task, room, .. } => (task, room == crate::statement::Room::Evicted),
+        };
+        let row = &self.cluster.tasks[task];
+        let last = LastTransaction { status: row.status, node: row.node, evicted: made_room };
+        self.records.last_transaction.insert(task, last);
+    }
+
+    /// Turns one operation into its effect (core.md 6, commit).
+    pub(crate) fn perform(&mut self, op: Op) {
+        match op {
+            Op::Evict { task, reason, for_task, .. } => self.send_eviction(task, reason, for_task),
+            Op::Pipeline { task, node, room } => {
+                self.records.last_transaction.remove(&task);
+                if room == crate::statement::Room::Evicted {
+                    self.records.evicted_for.insert(task, node);
+                }
+                self.held.push(op);
+            }
+            Op::Allocate { task, node } => self.send_bind(task, node),
+        }
+    }
+
+    fn send_bind(&mut self, task: TaskId, node: NodeId) {
+        self.records.last_transaction.remove(&task);
+        self.cluster.set_task(task, TaskStatus::Binding, Some(node));
+        let row = &self.cluster.tasks[task];
+        self.out.effects.push(Effect::Bind {
+            pod: row.key.clone(),
+            uid: row.uid.clone(),
+            node: self.cluster.nodes[node].name.clone(),
+            annotations: Vec::new(),
+        });
+    }
+
+    fn send_eviction(
+        &mut self,
+        task: TaskId,
+        reason: crate::effect::EvictReason,
+        for_task: Option<TaskId>,
+    ) {
+        self.records.last_transaction.remove(&task);
+        self.cluster.tasks[task].evicting = true;
+        self.evicted.push(task);
+        let row = &self.cluster.tasks[task];
+        let job = row.job.map(|job| &self.cluster.jobs[job]);
+        let pod_group = job.and_then(|job| {
+            let group = job.pod_group.as_ref()?;
+            Some((job.key.clone(), group.uid.clone()))
+        });
+        self.out.effects.push(Effect::Evict {
+            pod: row.key.clone(),
+            uid: row.uid.clone(),
+            pod_group,
+            reason,
+            for_pod: for_task.map(|task| self.cluster.tasks[task].key.clone()),
+        });
+    }
+}
+
+fn facts(cluster: &Cluster, opening: Opening) -> Facts {
+    let queue_known = |queue: QueueId| cluster.queues[queue].present;
+    let in_session = |&job: &JobId| {
+        let row = &cluster.jobs[job];
+        row.pod_group.is_some() && queue_known(row.queue)
+    };
+    Facts {
+        now_micros: opening.now_micros,
+        nodes: cluster.nodes_by_name().to_vec(),
+        jobs: cluster.jobs_by_key().filter(in_session).collect(),
+        queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
+        total: cluster.total_allocatable(),
+        enqueue_configured: opening.enqueue_configured,
+        session_id: opening.session_id,
+    }
+}

@@ -1,0 +1,52 @@
+//! POST `pods/NAME/binding`, with the uid, so that the server refuses a pod recreated under the same name.
+//! Specification: core.md 7.3 (C-25: only annotations of this cycle), rust-ecosystem.md 5.3.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Binding, ObjectReference};
+use kube::Client;
+use kube::api::{ObjectMeta, PostParams};
+use kube::core::Status;
+use vc_model::ObjectKey;
+
+use crate::call::{CallError, call, pods};
+
+/// Binds the pod to the node.
+///
+/// # Errors
+/// 409: already bound, or another pod of that name; after a time-out the outcome is unknown.
+pub(crate) async fn bind(
+    client: &Client,
+    pod: &ObjectKey,
+    uid: &str,
+    node: &str,
+    annotations: &[(Arc<str>, Arc<str>)],
+) -> Result<(), CallError> {
+    let binding = body(pod, uid, node, annotations);
+    let (pods, params) = (pods(client, &pod.namespace), PostParams::default());
+    let request = pods.create_subresource::<_, Status>("binding", &pod.name, &params, &binding);
+    call(request).await.map(drop)
+}
+
+fn body(pod: &ObjectKey, uid: &str, node: &str, annotations: &[(Arc<str>, Arc<str>)]) -> Binding {
+    let pairs = annotations
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()));
+    let annotations: BTreeMap<String, String> = pairs.collect();
+    Binding {
+        metadata: ObjectMeta {
+            name: Some(pod.name.to_string()),
+            namespace: Some(pod.namespace.to_string()),
+            uid: Some(uid.into()),
+            annotations: (!annotations.is_empty()).then_some(annotations),
+            ..ObjectMeta::default()
+        },
+        target: ObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("Node".into()),
+            name: Some(node.into()),
+            ..ObjectReference::default()
+        },
+    }
+}

@@ -1,0 +1,105 @@
+//! Every call but a watch ends: the client itself has no read timeout (K-02), and retries nothing (K-01).
+//! Specification: rust-ecosystem.md 3, 5.3.
+
+use std::time::Duration;
+
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+
+/// Longest wait for the answer of one call.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Why a call did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The outcome of a write is unknown: believe the watch, not the call.
+    #[error("no answer within {} s", LIMIT.as_secs())]
+    TimedOut,
+    /// The server's own words, without those of the client around them.
+    #[error("{}", words(.0))]
+    Refused(kube::Error),
+    /// Somebody else decided meanwhile what we were about to write.
+    #[error("{0}")]
+    Overtaken(&'static str),
+}
+
+impl CallError {
+    /// HTTP status of the refusal; 0 when there was none.
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::Refused(kube::Error::Api(status)) => status.code,
+            _ => 0,
+        }
+    }
+
+    /// 409 in both of its meanings: changed since, or exists (K-15).
+    pub(crate) fn is_conflict(&self) -> bool {
+        match self {
+            Self::Refused(kube::Error::Api(status)) => {
+                status.is_conflict() || status.is_already_exists() || status.code == 409
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.code() == 404
+    }
+}
+
+fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The answer, or [`CallError::TimedOut`] after 30 s.
+pub(crate) async fn call<T>(
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, CallError> {
+    match tokio::time::timeout(LIMIT, request).await {
+        Ok(answer) => answer.map_err(CallError::Refused),
+        Err(_) => Err(CallError::TimedOut),
+    }
+}
+
+/// Pods untyped: what is sent back with PUT must be whole (rust-ecosystem.md 6).
+pub(crate) fn pods(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(
+        client.clone(),
+        namespace,
+        &resource("", "v1", "Pod", "pods"),
+    )
+}
+
+pub(crate) fn pod_groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), namespace, &pod_group_resource())
+}
+
+pub(crate) fn queues(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &queue_resource())
+}
+
+pub(crate) fn pod_group_resource() -> ApiResource {
+    resource("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+}
+
+pub(crate) fn queue_resource() -> ApiResource {
+    resource("scheduling.volcano.sh", "v1beta1", "Queue", "queues")
+}
+
+fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    let api_version = if group.is_empty() {
+        version.into()
+    } else {
+        format!("{group}/{version}")
+    };
+    ApiResource {
+        group: group.into(),
+        version: version.into(),
+        api_version,
+        kind: kind.into(),
+        plural: plural.into(),
+    }
+}

@@ -1,0 +1,184 @@
+//! Clients of the API server: where it is, who we are, how fast we may ask. Specification: core.md 1.1, 1.9;
+//! rust-ecosystem.md 3 (K-01 no retries, K-04 rate limit, K-17 order of sources, K-19 user agent).
+
+use kube::client::ClientBuilder;
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+use crate::qps::QpsLayer;
+
+/// What the flags say about the API server.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// `--master`; empty: from the kubeconfig.
+    pub master: String,
+    /// `--kubeconfig`; both empty: in-cluster.
+    pub kubeconfig: String,
+    /// Requests per second of each client; negative: no limit.
+    pub qps: f64,
+    pub burst: u32,
+}
+
+/// One client per purpose, each with a rate limit of its own (core.md 1.9).
+#[derive(Clone)]
+pub struct Clients {
+    pub core: Client,
+    pub volcano: Client,
+    pub events: Client,
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error(
+        "no API server: not running in a cluster: {0}\nhint: give --kubeconfig or --master outside of a cluster"
+    )]
+    InCluster(#[from] InClusterError),
+    #[error("kubeconfig {path}: {error}\nhint: check the path and the current context")]
+    Kubeconfig {
+        path: String,
+        error: KubeconfigError,
+    },
+    #[error("master address {0:?}: not a URL\nhint: write it like https://10.0.0.1:6443")]
+    Master(String),
+    #[error("client: {0}")]
+    Build(#[from] kube::Error),
+}
+
+impl Clients {
+    /// Must be called inside the runtime that will drive the requests (K-05).
+    ///
+    /// # Errors
+    /// No configuration is found, it is unreadable, or its certificates are.
+    pub async fn connect(access: &Access) -> Result<Self, ClientError> {
+        let config = config(access).await?;
+        let client = || build(config.clone(), access);
+        Ok(Self {
+            core: client()?,
+            volcano: client()?,
+            events: client()?,
+        })
+    }
+
+    /// The same client for every purpose.
+    pub fn shared(client: Client) -> Self {
+        Self {
+            core: client.clone(),
+            volcano: client.clone(),
+            events: client,
+        }
+    }
+}
+
+/// `Config::infer` looks into `$KUBECONFIG` and the home directory first, client-go does not (K-17).
+pub(crate) async fn config(access: &Access) -> Result<Config, ClientError> {
+    let mut config = if !access.kubeconfig.is_empty() {
+        from_file(&access.kubeconfig).await?
+    } else if access.master.is_empty() {
+        Config::incluster()?
+    } else {
+        Config::new(address(&access.master)?)
+    };
+    if !access.master.is_empty() {
+        config.cluster_url = address(&access.master)?;
+    }
+    config.default_retry = false;
+    let name = "user-agent".parse().expect("a valid header name");
+    let value = concat!("vc-scheduler/", env!("CARGO_PKG_VERSION")).parse();
+    config
+        .headers
+        .push((name, value.expect("a version is visible ASCII")));
+    Ok(config)
+}
+
+async fn from_file(path: &str) -> Result<Config, ClientError> {
+    let failed = |error| ClientError::Kubeconfig {
+        path: path.to_owned(),
+        error,
+    };
+    let file = Kubeconfig::read_from(path).map_err(failed)?;
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .map_err(failed)
+}
+
+/// As client-go, an address without a scheme is plain HTTP.
+fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
+    let url = if master.contains("://") {
+        master.to_owned()
+    } else {
+        format!("http://{master}")
+    };
+    url.parse()
+        .map_err(|_| ClientError::Master(master.to_owned()))
+}
+
+fn build(config: Config, access: &Access) -> Result<Client, ClientError> {
+    let builder = ClientBuilder::try_from(config)?;
+    match QpsLayer::from_flags(access.qps, access.burst) {
+        Some(limit) => Ok(builder.with_layer(&limit).build()),
+        None => Ok(builder.build()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(master: &str, kubeconfig: &str) -> Access {
+        Access {
+            master: master.into(),
+            kubeconfig: kubeconfig.into(),
+            qps: 10.0,
+            burst: 10,
+        }
+    }
+
+    fn kubeconfig() -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("vc-kube-config-{}", std::process::id()));
+        let text = "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             clusters: [{name: k, cluster: {server: 'https://10.1.2.3:6443'}}]\n\
+             contexts: [{name: c, context: {cluster: k, user: u}}]\n\
+             users: [{name: u, user: {token: t}}]\n";
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[tokio::test]
+    async fn k17_order_of_sources() {
+        let path = kubeconfig();
+        let file = path.to_str().unwrap();
+        let cases = [
+            ("http://127.0.0.1:8001", "", "http://127.0.0.1:8001/"),
+            ("127.0.0.1:8001", "", "http://127.0.0.1:8001/"),
+            ("", file, "https://10.1.2.3:6443/"),
+            ("https://10.9.9.9", file, "https://10.9.9.9/"),
+        ];
+        for (master, kubeconfig, wanted) in cases {
+            let config = config(&access(master, kubeconfig)).await.unwrap();
+            assert_eq!(config.cluster_url.to_string(), wanted);
+            assert!(!config.default_retry);
+            assert_eq!(config.headers[0].0.as_str(), "user-agent");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn no_source_is_an_error_with_a_hint() {
+        let cases = [
+            (access("", ""), "hint: give --kubeconfig or --master"),
+            (
+                access("", "/does/not/exist"),
+                "kubeconfig /does/not/exist: ",
+            ),
+            (
+                access("http://a b", ""),
+                "master address \"http://a b\": not a URL",
+            ),
+        ];
+        for (access, wanted) in cases {
+            let error = config(&access).await.unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Core/v1 events. They are worth less than a decision: the queue is bounded, what does not fit is dropped, and
+//! one write is in flight at a time. Specification: core.md 7.9, rust-ecosystem.md 5.8 (K-20).
+
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::call::{CallError, call};
+use crate::correlate::{Correlator, Key, Note, Verdict};
+
+/// Events that wait at most, as client-go.
+const QUEUE: usize = 1000;
+
+/// Takes events without waiting, from any thread.
+#[derive(Clone)]
+pub(crate) struct Recorder(mpsc::Sender<Note>);
+
+impl Recorder {
+    /// The recorder and the writer behind it, which ends when the last recorder is gone. `component` is what
+    /// `kubectl describe` shows as the source.
+    pub(crate) fn new(client: Client, component: String) -> (Self, impl Future<Output = ()>) {
+        let (sender, notes) = mpsc::channel(QUEUE);
+        (
+            Self(sender),
+            Writer {
+                client,
+                component,
+                memory: Correlator::default(),
+            }
+            .run(notes),
+        )
+    }
+
+    /// Drops the event when too many wait.
+    pub(crate) fn record(&self, note: Note) {
+        if let Err(error) = self.0.try_send(note) {
+            tracing::debug!(v = 4, %error, "event dropped");
+        }
+    }
+}
+
+struct Writer {
+    client: Client,
+    component: String,
+    memory: Correlator,
+}
+
+impl Writer {
+    async fn run(mut self, mut notes: mpsc::Receiver<Note>) {
+        while let Some(note) = notes.recv().await {
+            let verdict = self.memory.judge(note, Instant::now());
+            if let Err(error) = self.write(verdict).await {
+                tracing::debug!(v = 3, %error, "event not written");
+            }
+        }
+    }
+
+    async fn write(&mut self, verdict: Verdict) -> Result<(), CallError> {
+        match verdict {
+            Verdict::Drop => Ok(()),
+            Verdict::Create(note, key) => self.create(note, key).await,
+            Verdict::Repeat {
+                name,
+                count,
+                note,
+                key,
+            } => match self.repeat(&name, count, &note).await {
+                Err(error) if error.is_not_found() => self.create(note, key).await,
+                answer => answer,
+            },
+        }
+    }
+
+    async fn create(&mut self, note: Note, key: Key) -> Result<(), CallError> {
+        let event = self.event(note);
+        let name = event.metadata.name.clone().unwrap_or_default();
+        let api = self.events(event.metadata.namespace.as_deref().unwrap_or_default());
+        call(api.create(&PostParams::default(), &event)).await?;
+        self.memory.created(key, name);
+        Ok(())
+    }
+
+    async fn repeat(&self, name: &str, count: i32, note: &Note) -> Result<(), CallError> {
+        let last = Time(Timestamp::now());
+        let change = json!({"count": count, "lastTimestamp": last, "message": &*note.message});
+        let api = self.events(&note.about.namespace);
+        call(api.patch(name, &PatchParams::default(), &Patch::Merge(change)))
+            .await
+            .map(drop)
+    }
+
+    fn events(&self, namespace: &str) -> Api<Event> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    fn event(&self, note: Note) -> Event {
+        let now = Timestamp::now();
+        let about = &note.about;
+        Event {
+            metadata: ObjectMeta {
+                name: Some(event_name(&about.name, now.as_nanosecond())),
+                namespace: Some(about.namespace.to_string()),
+                ..ObjectMeta::default()
+            },
+            involved_object: ObjectReference {
+                api_version: Some(about.api_version.into()),
+                kind: Some(about.kind.into()),
+                namespace: Some(about.namespace.to_string()),
+                name: Some(about.name.to_string()),
+                uid: Some(about.uid.to_string()),
+                ..ObjectReference::default()
+            },
+            type_: Some(if note.warning { "Warning" } else { "Normal" }.into()),
+            reason: Some(note.reason.into()),
+            message: Some(note.message.to_string()),
+            source: Some(EventSource {
+                component: Some(self.component.clone()),
+                host: None,
+            }),
+            reporting_component: Some(self.component.clone()),
+            count: Some(1),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            ..Event::default()
+        }
+    }
+}
+
+/// Unique by the time; a long name is cut, for the whole is at most 253 bytes and each part ends alphanumeric.
+fn event_name(object: &str, nanos: i128) -> String {
+    let mut end = object.len().min(230);
+    while !object.is_char_boundary(end) {
+        end -= 1;
+    }
+    let name = object[..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+    format!("{name}.{nanos:x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_events_stay_valid() {
+        assert_eq!(event_name("job-0", 255), "job-0.ff");
+        let long = format!("{}-{}", "a".repeat(229), "b".repeat(23));
+        assert_eq!(event_name(&long, i128::from(i64::MAX)).len(), 229 + 17);
+    }
+}

@@ -1,0 +1,149 @@
+//! Follows one kind for the life of the process. A restarted watch lists again: what is missing from the list then
+//! is gone. Specification: core.md 4.1, rust-ecosystem.md 5.2 and K-07, K-08, K-13.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Config, Error, Event, InitialListStrategy, watcher};
+use kube::{Api, Client};
+use tokio::sync::mpsc;
+use vc_model::{ClusterEvent, ObjectKey};
+use vc_wire::Metadata;
+
+use crate::inbox::Incoming;
+use crate::watched::{Slim, Watched};
+
+/// Pause before a list that replaces an expired watch.
+const RESTART: Duration = Duration::from_secs(1);
+
+/// Sends every event of the kind, and `Synced` after its first list. Ends when the receiver is gone.
+pub(crate) async fn feed<S: Slim>(client: Client, inbox: mpsc::Sender<Incoming>) {
+    let api: Api<Watched<S>> = Api::all(client);
+    let mut config = Config::default().streaming_lists();
+    let mut rows = Rows::default();
+    loop {
+        let mut events = pin!(watcher(api.clone(), config.clone()).default_backoff());
+        loop {
+            let error = match events.next().await {
+                Some(Ok(event)) => {
+                    for message in rows.take(event) {
+                        if inbox.send(message).await.is_err() {
+                            return;
+                        }
+                    }
+                    continue;
+                }
+                Some(Err(error)) => error,
+                None => break,
+            };
+            match refusal(&error) {
+                // The server has no streaming lists; kube would repeat the same request for ever.
+                Some(422) if config.initial_list_strategy == InitialListStrategy::StreamingList => {
+                    config.initial_list_strategy = InitialListStrategy::ListWatch;
+                    break;
+                }
+                // kube keeps the expired version when 410 is the HTTP status; start over instead.
+                Some(410) => {
+                    tokio::time::sleep(RESTART).await;
+                    break;
+                }
+                _ => tracing::warn!(kind = S::NAME, %error, "watch interrupted"),
+            }
+        }
+    }
+}
+
+/// HTTP status with which the server refused to start a watch.
+fn refusal(error: &watcher::Error) -> Option<u16> {
+    match error {
+        Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// What is known to exist, stamped with the list that saw it last.
+#[derive(Default)]
+struct Rows {
+    generation: u32,
+    synced: bool,
+    known: HashMap<ObjectKey, Row>,
+}
+
+struct Row {
+    uid: Arc<str>,
+    generation: u32,
+}
+
+impl Rows {
+    fn take<S: Slim>(&mut self, event: Event<Watched<S>>) -> Vec<Incoming> {
+        match event {
+            Event::Init => {
+                self.generation = self.generation.wrapping_add(1);
+                Vec::new()
+            }
+            Event::InitApply(object) | Event::Apply(object) => self.applied(object),
+            Event::Delete(object) => self.deleted(object),
+            Event::InitDone => self.listed::<S>(),
+        }
+    }
+
+    /// A successor of the same name is another object: the one before it is deleted first.
+    fn applied<S: Slim>(&mut self, object: Watched<S>) -> Vec<Incoming> {
+        let identity = object.identity();
+        let event = object.event().map(Incoming::Event);
+        let Some((key, uid)) = identity else {
+            return Vec::from_iter(event);
+        };
+        let row = Row {
+            uid: uid.clone(),
+            generation: self.generation,
+        };
+        let before = self
+            .known
+            .insert(key.clone(), row)
+            .filter(|row| row.uid != uid);
+        let gone = before.map(|row| gone::<S>(key, row.uid));
+        gone.into_iter().chain(event).collect()
+    }
+
+    fn deleted<S: Slim>(&mut self, object: Watched<S>) -> Vec<Incoming> {
+        let Some((key, uid)) = object.identity() else {
+            return Vec::new();
+        };
+        self.known.remove(&key);
+        vec![gone::<S>(key, uid)]
+    }
+
+    fn listed<S: Slim>(&mut self) -> Vec<Incoming> {
+        let generation = self.generation;
+        let mut missing: Vec<(ObjectKey, Row)> = self
+            .known
+            .extract_if(|_, row| row.generation != generation)
+            .collect();
+        missing.sort_by(|left, right| left.0.cmp(&right.0));
+        let mut messages: Vec<Incoming> = missing
+            .into_iter()
+            .map(|(key, row)| gone::<S>(key, row.uid))
+            .collect();
+        if !std::mem::replace(&mut self.synced, true) {
+            messages.push(Incoming::Synced(S::KIND));
+        }
+        messages
+    }
+}
+
+fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> Incoming {
+    let ObjectKey { namespace, name } = key;
+    let metadata = Metadata {
+        namespace,
+        name,
+        uid,
+        ..Metadata::default()
+    };
+    let event: ClusterEvent = vc_wire::deleted(S::KIND, metadata);
+    Incoming::Event(event)
+}

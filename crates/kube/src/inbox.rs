@@ -1,0 +1,165 @@
+//! What reaches the engine's thread, and when a cycle starts. Specification: core.md 11, DESIGN row 1: as soon as
+//! something that could change a decision has arrived, or at the fixed pace of Volcano.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+use vc_model::ClusterEvent;
+use vc_wire::Kind;
+
+/// Messages that wait at most; a longer queue holds back the watches.
+const WAITING: usize = 16_384;
+/// Messages that are taken at once.
+const TAKEN: usize = 1024;
+
+/// A message to the engine's thread. The order of one sender is kept.
+#[derive(Debug)]
+pub enum Incoming {
+    Event(ClusterEvent),
+    /// Everything of the first list of this kind was sent before.
+    Synced(Kind),
+    /// No more decisions are wanted.
+    Stop,
+}
+
+/// A bounded channel to the engine's thread.
+pub fn inbox() -> (mpsc::Sender<Incoming>, mpsc::Receiver<Incoming>) {
+    mpsc::channel(WAITING)
+}
+
+/// `--schedule-trigger`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A change starts a cycle.
+    Change,
+    /// A fixed pause, as Volcano.
+    Period,
+}
+
+/// When cycles start.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    pub trigger: Trigger,
+    /// Longest (`Change`) or only (`Period`) pause between two cycles.
+    pub period: Duration,
+    /// How long changes are gathered once there is one.
+    pub gather: Duration,
+}
+
+impl Pace {
+    /// The events for the next cycle, when it is due; `None` when there shall be none.
+    pub async fn next(&self, inbox: &mut mpsc::Receiver<Incoming>) -> Option<Vec<ClusterEvent>> {
+        let mut due = Instant::now() + self.period;
+        let mut events = Vec::new();
+        let mut taken = Vec::new();
+        loop {
+            match timeout_at(due, inbox.recv_many(&mut taken, TAKEN)).await {
+                Err(_) => return Some(events),
+                Ok(0) => return None,
+                Ok(_) => {}
+            }
+            for message in taken.drain(..) {
+                match message {
+                    Incoming::Stop => return None,
+                    Incoming::Synced(_) => {}
+                    Incoming::Event(event) => {
+                        if self.trigger == Trigger::Change && could_change(&event) {
+                            due = due.min(Instant::now() + self.gather);
+                        }
+                        events.push(event);
+                    }
+                }
+            }
+            // A channel that is never empty must not put the cycle off.
+            if due <= Instant::now() {
+                return Some(events);
+            }
+        }
+    }
+}
+
+/// Echoes of our own writes change nothing; what failed is tried again after the period, not at once.
+fn could_change(event: &ClusterEvent) -> bool {
+    !matches!(
+        event,
+        ClusterEvent::PodGroupWritten { .. }
+            | ClusterEvent::PodGroupFailed { .. }
+            | ClusterEvent::QueueFailed { .. }
+            | ClusterEvent::PodStatusFailed { .. }
+            | ClusterEvent::PodResynced(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANGE: Pace = Pace {
+        trigger: Trigger::Change,
+        period: Duration::from_secs(1),
+        gather: Duration::from_millis(10),
+    };
+
+    fn node(name: &str) -> Incoming {
+        Incoming::Event(ClusterEvent::NodeDeleted { name: name.into() })
+    }
+
+    fn failed() -> Incoming {
+        Incoming::Event(ClusterEvent::QueueFailed { name: "q".into() })
+    }
+
+    /// Number of events and milliseconds until the cycle.
+    async fn next(pace: Pace, messages: Vec<Incoming>) -> Option<(usize, u128)> {
+        let (sender, mut receiver) = inbox();
+        for message in messages {
+            sender.send(message).await.unwrap();
+        }
+        let start = Instant::now();
+        let events = pace.next(&mut receiver).await?;
+        Some((events.len(), start.elapsed().as_millis()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_starts_a_cycle_after_the_gather_window() {
+        assert_eq!(
+            next(CHANGE, vec![node("a"), node("b"), failed()]).await,
+            Some((3, 10))
+        );
+        assert_eq!(next(CHANGE, vec![]).await, Some((0, 1000)));
+        assert_eq!(
+            next(CHANGE, vec![failed(), Incoming::Synced(Kind::Pod)]).await,
+            Some((1, 1000))
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn period_waits_whatever_comes() {
+        let pace = Pace {
+            trigger: Trigger::Period,
+            ..CHANGE
+        };
+        assert_eq!(next(pace, vec![node("a")]).await, Some((1, 1000)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stop_ends_it_and_so_does_a_closed_channel() {
+        assert_eq!(next(CHANGE, vec![node("a"), Incoming::Stop]).await, None);
+        let (sender, mut receiver) = inbox();
+        drop(sender);
+        assert!(CHANGE.next(&mut receiver).await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_does_not_put_the_cycle_off() {
+        let (sender, mut receiver) = inbox();
+        let flood = tokio::spawn(async move {
+            while sender.send(node("a")).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let events = CHANGE.next(&mut receiver).await.unwrap();
+        assert!(events.len() < 20, "{}", events.len());
+        flood.abort();
+    }
+}

@@ -1,0 +1,228 @@
+//! Status writes: the newest object is read, changed and PUT whole, once more after a 409 (PATCH is not granted).
+//! Specification: core.md 7.4 (C-27), 7.6 (C-29), 7.7; rust-ecosystem.md 5.5, 6.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta};
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+use vc_engine::Nomination;
+use vc_model::{ObjectKey, PodGroupCondition, PodGroupStatus};
+
+use crate::call::{CallError, call, pod_group_resource, pod_groups, pods, queue_resource, queues};
+
+/// Now, as the API writes times.
+pub(crate) fn now() -> String {
+    Timestamp::from_second(Timestamp::now().as_second())
+        .unwrap_or_default()
+        .to_string()
+}
+
+/// Replaces the condition of that type, or appends it; false if it says the same already. The time of the
+/// transition stays unless the status changes.
+pub(crate) fn upsert(conditions: &mut Value, mut wanted: Value) -> bool {
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let list = conditions.as_array_mut().expect("it is an array now");
+    let Some(old) = list.iter_mut().find(|old| old["type"] == wanted["type"]) else {
+        list.push(wanted);
+        return true;
+    };
+    if ["status", "reason", "message"]
+        .iter()
+        .all(|field| old[*field] == wanted[*field])
+    {
+        return false;
+    }
+    if old["status"] == wanted["status"] && old["lastTransitionTime"].is_string() {
+        wanted["lastTransitionTime"] = old["lastTransitionTime"].take();
+    }
+    *old = wanted;
+    true
+}
+
+/// GET, `change`, PUT status; `change` says whether there is something to write. `Ok(false)`: nothing was, the
+/// pod is gone, or is another one now.
+pub(crate) async fn change_pod(
+    client: &Client,
+    pod: &ObjectKey,
+    uid: &str,
+    change: impl Fn(&mut DynamicObject) -> bool,
+) -> Result<bool, CallError> {
+    let api = pods(client, &pod.namespace);
+    let mut retried = false;
+    loop {
+        let Some(mut object) = call(api.get_opt(&pod.name)).await? else {
+            return Ok(false);
+        };
+        if object.metadata.uid.as_deref() != Some(uid) || !change(&mut object) {
+            return Ok(false);
+        }
+        match call(api.replace_status(&pod.name, &PostParams::default(), &object)).await {
+            Err(error) if error.is_conflict() && !retried => retried = true,
+            answer => return answer.map(|_| true),
+        }
+    }
+}
+
+/// Condition `PodScheduled` = False and the nominated node. A pod that has a node meanwhile is left alone.
+pub(crate) async fn set_pod_scheduled(
+    client: &Client,
+    pod: &ObjectKey,
+    uid: &str,
+    (reason, message): (&str, &str),
+    nomination: &Nomination,
+) -> Result<bool, CallError> {
+    let change = |object: &mut DynamicObject| {
+        if object.data["spec"]["nodeName"]
+            .as_str()
+            .is_some_and(|name| !name.is_empty())
+        {
+            return false;
+        }
+        let status = &mut object.data["status"];
+        let condition = json!({"type": "PodScheduled", "status": "False", "reason": reason,
+            "message": message, "lastProbeTime": null, "lastTransitionTime": now()});
+        upsert(&mut status["conditions"], condition) | nominate(status, nomination)
+    };
+    change_pod(client, pod, uid, change).await
+}
+
+fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
+    let wanted = match nomination {
+        Nomination::Keep => return false,
+        Nomination::Set(node) => json!(&**node),
+        Nomination::Clear => Value::Null,
+    };
+    let field = &mut status["nominatedNodeName"];
+    let differs = *field != wanted;
+    *field = wanted;
+    differs
+}
+
+/// PUT of the PodGroup with this status; answers the resourceVersion that it has then.
+///
+/// The object is read by LIST, `get` is not granted. After a 409 it is written over the newest one, unless
+/// somebody else has changed the phase (C-29).
+pub(crate) async fn set_pod_group(
+    client: &Client,
+    pod_group: &ObjectKey,
+    uid: &str,
+    status: &PodGroupStatus,
+) -> Result<Arc<str>, CallError> {
+    let api = pod_groups(client, &pod_group.namespace);
+    let mut phase = None;
+    loop {
+        let mut object = find(&api, &pod_group.name, uid).await?;
+        let seen = object.data["status"]["phase"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        if phase.as_ref().is_some_and(|before| *before != seen) {
+            return Err(CallError::Overtaken(
+                "the phase was changed by someone else",
+            ));
+        }
+        fill(&mut object.data["status"], status);
+        match call(api.replace(&pod_group.name, &PostParams::default(), &object)).await {
+            Err(error) if error.is_conflict() && phase.is_none() => phase = Some(seen),
+            answer => return answer.map(|object| version(&object)),
+        }
+    }
+}
+
+async fn find(api: &Api<DynamicObject>, name: &str, uid: &str) -> Result<DynamicObject, CallError> {
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let found = call(api.list(&params)).await?.items.into_iter();
+    let mut object = { found }
+        .find(|object| object.metadata.uid.as_deref() == Some(uid))
+        .ok_or(CallError::Overtaken("the pod group is gone"))?;
+    typed(&mut object, &pod_group_resource());
+    Ok(object)
+}
+
+/// Items of a list may lack what a PUT of a custom resource needs.
+fn typed(object: &mut DynamicObject, kind: &ApiResource) {
+    let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
+    object.types.get_or_insert(TypeMeta { api_version, kind });
+}
+
+fn version(object: &DynamicObject) -> Arc<str> {
+    object
+        .metadata
+        .resource_version
+        .as_deref()
+        .unwrap_or_default()
+        .into()
+}
+
+/// Fields of others stay; counts of zero are left out, as Volcano's type does.
+fn fill(stored: &mut Value, status: &PodGroupStatus) {
+    let fields = object_of(stored);
+    fields.insert("phase".into(), json!(status.phase.as_str()));
+    let conditions: Vec<Value> = status.conditions.iter().map(condition).collect();
+    match conditions.is_empty() {
+        true => drop(fields.remove("conditions")),
+        false => drop(fields.insert("conditions".into(), conditions.into())),
+    }
+    let counts = [
+        ("running", status.running),
+        ("succeeded", status.succeeded),
+        ("failed", status.failed),
+    ];
+    for (name, count) in counts {
+        match count {
+            0 => drop(fields.remove(name)),
+            _ => drop(fields.insert(name.into(), json!(count))),
+        }
+    }
+}
+
+fn condition(of: &PodGroupCondition) -> Value {
+    let mut fields = Map::new();
+    let pairs = [
+        ("type", &of.kind),
+        ("status", &of.status),
+        ("transitionID", &of.transition_id),
+        ("lastTransitionTime", &of.last_transition_time),
+        ("reason", &of.reason),
+        ("message", &of.message),
+    ];
+    for (name, value) in pairs.into_iter().filter(|(_, value)| !value.is_empty()) {
+        fields.insert(name.into(), json!(&**value));
+    }
+    fields.into()
+}
+
+fn object_of(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut().expect("it is an object now")
+}
+
+/// PUT of `status.allocated`; the other fields belong to the controller.
+pub(crate) async fn set_queue(
+    client: &Client,
+    queue: &str,
+    allocated: &[(String, String)],
+) -> Result<(), CallError> {
+    let api = queues(client);
+    let pairs = allocated
+        .iter()
+        .map(|(name, amount)| (name.clone(), json!(amount)));
+    let wanted: Map<String, Value> = pairs.collect();
+    let mut retried = false;
+    loop {
+        let mut object = call(api.get(queue)).await?;
+        typed(&mut object, &queue_resource());
+        let fields = object_of(&mut object.data["status"]);
+        fields.insert("allocated".into(), wanted.clone().into());
+        match call(api.replace_status(queue, &PostParams::default(), &object)).await {
+            Err(error) if error.is_conflict() && !retried => retried = true,
+            answer => return answer.map(drop),
+        }
+    }
+}

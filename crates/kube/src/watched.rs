@@ -1,0 +1,182 @@
+//! The slim types of vc-wire as kube's watcher wants them: with an `ObjectMeta`, of which only what the watcher
+//! reads is filled (K-12). Specification: core.md 4.1, rust-ecosystem.md 5.1.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::api::ObjectMeta;
+use kube::core::DynamicResourceScope;
+use serde::de::{DeserializeOwned, Deserializer};
+use vc_model::{ClusterEvent, ObjectKey};
+use vc_wire::{
+    Kind, SlimMetadata, SlimNamespace, SlimNode, SlimPod, SlimPodGroup, SlimPriorityClass,
+    SlimQueue, Soft, WireError,
+};
+
+/// A slim type and where the API server keeps its objects.
+pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
+    const KIND: Kind;
+    const GROUP: &'static str;
+    const VERSION: &'static str;
+    const NAME: &'static str;
+    const PLURAL: &'static str;
+
+    fn metadata(&self) -> &Soft<SlimMetadata>;
+
+    /// The event, and what is malformed in a pod.
+    fn event(self) -> Result<(ClusterEvent, Vec<String>), WireError>;
+}
+
+/// Slim type, group, version, kind, plural, and how its record becomes an event.
+macro_rules! slim {
+    ($slim:ty, $group:literal, $version:literal, $kind:ident, $plural:literal, $event:expr) => {
+        impl Slim for $slim {
+            const KIND: Kind = Kind::$kind;
+            const GROUP: &'static str = $group;
+            const VERSION: &'static str = $version;
+            const NAME: &'static str = stringify!($kind);
+            const PLURAL: &'static str = $plural;
+
+            fn metadata(&self) -> &Soft<SlimMetadata> {
+                &self.metadata
+            }
+
+            fn event(self) -> Result<(ClusterEvent, Vec<String>), WireError> {
+                self.to_record().map($event)
+            }
+        }
+    };
+}
+
+slim!(SlimPod, "", "v1", Pod, "pods", |(pod, problems)| {
+    (ClusterEvent::PodApplied(Box::new(pod)), problems)
+});
+slim!(SlimNode, "", "v1", Node, "nodes", |node| {
+    (ClusterEvent::NodeApplied(Box::new(node)), Vec::new())
+});
+slim!(
+    SlimNamespace,
+    "",
+    "v1",
+    Namespace,
+    "namespaces",
+    |metadata| {
+        let (name, labels) = (metadata.name, metadata.labels);
+        (ClusterEvent::NamespaceApplied { name, labels }, Vec::new())
+    }
+);
+slim!(
+    SlimPodGroup,
+    "scheduling.volcano.sh",
+    "v1beta1",
+    PodGroup,
+    "podgroups",
+    |pod_group| {
+        (
+            ClusterEvent::PodGroupApplied(Box::new(pod_group)),
+            Vec::new(),
+        )
+    }
+);
+slim!(
+    SlimQueue,
+    "scheduling.volcano.sh",
+    "v1beta1",
+    Queue,
+    "queues",
+    |queue| { (ClusterEvent::QueueApplied(Box::new(queue)), Vec::new()) }
+);
+slim!(
+    SlimPriorityClass,
+    "scheduling.k8s.io",
+    "v1",
+    PriorityClass,
+    "priorityclasses",
+    |class| { (ClusterEvent::PriorityClassApplied(class), Vec::new()) }
+);
+
+/// An object as the watcher hands it over.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched<S> {
+    meta: ObjectMeta,
+    slim: S,
+}
+
+impl<S: Slim> Watched<S> {
+    /// Namespace, name and uid, as far as they can be read.
+    pub(crate) fn identity(&self) -> Option<(ObjectKey, Arc<str>)> {
+        let Soft::Good(metadata) = self.slim.metadata() else {
+            return None;
+        };
+        let text = |field: &Soft<Arc<str>>| match field {
+            Soft::Good(text) => text.clone(),
+            _ => Arc::default(),
+        };
+        let name = text(&metadata.name);
+        let key = ObjectKey {
+            namespace: text(&metadata.namespace),
+            name,
+        };
+        (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
+    }
+
+    /// The event; what is malformed is logged with its place. `None`: it cannot be used at all.
+    pub(crate) fn event(self) -> Option<ClusterEvent> {
+        match self.slim.event() {
+            Ok((event, problems)) => {
+                for problem in problems {
+                    tracing::warn!(problem, "malformed object");
+                }
+                Some(event)
+            }
+            Err(error) => {
+                tracing::warn!(problem = %error, "object ignored");
+                None
+            }
+        }
+    }
+}
+
+impl<'de, S: Slim> serde::Deserialize<'de> for Watched<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let slim = S::deserialize(deserializer)?;
+        let mut meta = ObjectMeta::default();
+        if let Soft::Good(metadata) = slim.metadata()
+            && let Soft::Good(version) = &metadata.resource_version
+        {
+            meta.resource_version = Some(version.to_string());
+        }
+        Ok(Self { meta, slim })
+    }
+}
+
+impl<S: Slim> Resource for Watched<S> {
+    type DynamicType = ();
+    type Scope = DynamicResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        S::NAME.into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        S::GROUP.into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        S::VERSION.into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        S::PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}

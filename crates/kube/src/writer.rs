@@ -1,0 +1,302 @@
+//! Performs the effects of cycles, at most 64 calls at a time; what fails comes back as an event of a later cycle.
+//! Specification: core.md 7, 4.5 (resync), 11; rust-ecosystem.md 3 (K-03).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::{Api, Client};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use vc_engine::{About, Effect};
+use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus};
+
+use crate::call::{CallError, call};
+use crate::client::Clients;
+use crate::correlate::Note;
+use crate::events::Recorder;
+use crate::inbox::Incoming;
+use crate::lanes::{Lanes, Target};
+use crate::watched::Watched;
+use crate::{bind, evict, status};
+
+/// Calls in flight, each on a connection of its own (K-03).
+const IN_FLIGHT: usize = 64;
+/// First and longest pause between two attempts to look at a pod again.
+const RESYNC_PAUSE: Duration = Duration::from_millis(5);
+const RESYNC_PAUSE_MAX: Duration = Duration::from_secs(1000);
+
+/// Performs what arrives until the sender is gone and everything is done; events get a little time at the end.
+pub async fn write(
+    clients: Clients,
+    component: String,
+    inbox: mpsc::Sender<Incoming>,
+    mut effects: mpsc::Receiver<Vec<Effect>>,
+) {
+    let (recorder, events) = Recorder::new(clients.events, component);
+    let events = tokio::spawn(events);
+    let client = (clients.core, clients.volcano);
+    let mut pool = Pool {
+        writer: Arc::new(Writer {
+            core: client.0,
+            volcano: client.1,
+            recorder,
+            inbox,
+        }),
+        lanes: Lanes::default(),
+        in_flight: JoinSet::new(),
+        resyncs: JoinSet::new(),
+    };
+    let mut open = true;
+    while open || !pool.in_flight.is_empty() {
+        tokio::select! {
+            batch = effects.recv(), if open => match batch {
+                Some(batch) => pool.accept(batch),
+                None => open = false,
+            },
+            Some(done) = pool.in_flight.join_next() => pool.finished(done),
+            Some(done) = pool.resyncs.join_next() => pool.resynced(done),
+        }
+        pool.start();
+    }
+    drop(pool);
+    if events.await.is_err() {
+        tracing::error!("the writer of events has failed");
+    }
+}
+
+/// A pod that has to be looked at again after a failed write.
+type Resync = (ObjectKey, Arc<str>);
+type Joined<T> = Result<T, tokio::task::JoinError>;
+
+struct Pool {
+    writer: Arc<Writer>,
+    lanes: Lanes,
+    in_flight: JoinSet<(Target, Option<Resync>)>,
+    /// They wait between attempts, so they do not count.
+    resyncs: JoinSet<Target>,
+}
+
+impl Pool {
+    fn accept(&mut self, batch: Vec<Effect>) {
+        for effect in batch {
+            match (Target::of(&effect), effect) {
+                (Some(target), effect) => self.lanes.push(target, effect),
+                (
+                    None,
+                    Effect::Event {
+                        about,
+                        warning,
+                        reason,
+                        message,
+                    },
+                ) => {
+                    self.writer.note(about, warning, reason, &message);
+                }
+                (None, _) => {}
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        while self.in_flight.len() < IN_FLIGHT
+            && let Some((target, effect)) = self.lanes.next()
+        {
+            let writer = self.writer.clone();
+            self.in_flight
+                .spawn(async move { (target, writer.perform(effect).await) });
+        }
+    }
+
+    /// The object stays taken while it is looked at again.
+    fn finished(&mut self, done: Joined<(Target, Option<Resync>)>) {
+        match done {
+            Ok((target, None)) => self.lanes.finish(target),
+            Ok((target, Some((key, uid)))) => {
+                let writer = self.writer.clone();
+                self.resyncs.spawn(async move {
+                    writer.resync(key, uid).await;
+                    target
+                });
+            }
+            Err(error) => tracing::error!(%error, "a write has failed inside"),
+        }
+    }
+
+    fn resynced(&mut self, done: Joined<Target>) {
+        match done {
+            Ok(target) => self.lanes.finish(target),
+            Err(error) => tracing::error!(%error, "a resync has failed inside"),
+        }
+    }
+}
+
+struct Writer {
+    core: Client,
+    volcano: Client,
+    recorder: Recorder,
+    inbox: mpsc::Sender<Incoming>,
+}
+
+impl Writer {
+    /// One write; answers the pod that has to be looked at again.
+    async fn perform(&self, effect: Effect) -> Option<Resync> {
+        match effect {
+            Effect::Bind {
+                pod,
+                uid,
+                node,
+                annotations,
+            } => {
+                let answer = bind::bind(&self.core, &pod, &uid, &node, &annotations).await;
+                self.bound(pod, uid, node, answer).await
+            }
+            Effect::Evict {
+                pod,
+                uid,
+                pod_group,
+                reason,
+                ..
+            } => self.evict(pod, uid, pod_group, reason.as_str()).await,
+            Effect::PodCondition {
+                pod,
+                uid,
+                reason,
+                message,
+                nomination,
+            } => {
+                let about = About::Pod {
+                    key: pod.clone(),
+                    uid: uid.clone(),
+                };
+                self.note(about, true, "FailedScheduling", &message);
+                let text = (&*reason, &*message);
+                let write = status::set_pod_scheduled(&self.core, &pod, &uid, text, &nomination);
+                if let Err(error) = write.await {
+                    tracing::warn!(%pod, %error, "pod condition not written");
+                    self.report(ClusterEvent::PodStatusFailed { uid }).await;
+                }
+                None
+            }
+            Effect::PodGroupStatus {
+                pod_group,
+                uid,
+                status,
+            } => {
+                self.set_pod_group(pod_group, &uid, &status).await;
+                None
+            }
+            Effect::QueueStatus { queue, allocated } => {
+                let write = status::set_queue(&self.volcano, &queue, &allocated);
+                if let Err(error) = write.await {
+                    tracing::warn!(%queue, %error, "queue status not written");
+                    self.report(ClusterEvent::QueueFailed { name: queue }).await;
+                }
+                None
+            }
+            Effect::Event { .. } => None,
+        }
+    }
+
+    async fn bound(
+        &self,
+        pod: ObjectKey,
+        uid: Arc<str>,
+        node: Arc<str>,
+        answer: Result<(), CallError>,
+    ) -> Option<Resync> {
+        match answer {
+            Ok(()) => {
+                tracing::debug!(v = 3, %pod, %node, "bound");
+                let text = format!("Successfully assigned {pod} to {node}");
+                self.note(About::Pod { key: pod, uid }, false, "Scheduled", &text);
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%pod, %node, %error, "not bound");
+                let (error, failed) = (error.to_string(), uid.clone());
+                self.report(ClusterEvent::BindFailed {
+                    uid: failed,
+                    node,
+                    error,
+                })
+                .await;
+                Some((pod, uid))
+            }
+        }
+    }
+
+    async fn evict(
+        &self,
+        pod: ObjectKey,
+        uid: Arc<str>,
+        pod_group: Option<(ObjectKey, Arc<str>)>,
+        reason: &str,
+    ) -> Option<Resync> {
+        if let Some((key, uid)) = pod_group {
+            self.note(About::PodGroup { key, uid }, false, "Evict", reason);
+        }
+        let about = About::Pod {
+            key: pod.clone(),
+            uid: uid.clone(),
+        };
+        self.note(about, true, "Evict", &evict::message(reason));
+        let error = evict::evict(&self.core, &pod, &uid, reason).await.err()?;
+        tracing::warn!(%pod, %error, "not evicted cleanly");
+        Some((pod, uid))
+    }
+
+    async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) {
+        match status::set_pod_group(&self.volcano, &key, uid, status).await {
+            Ok(resource_version) => {
+                self.report(ClusterEvent::PodGroupWritten {
+                    key,
+                    resource_version,
+                })
+                .await;
+            }
+            Err(error) => {
+                tracing::warn!(pod_group = %key, %error, "pod group status not written");
+                self.report(ClusterEvent::PodGroupFailed { key }).await;
+            }
+        }
+    }
+
+    /// GET the pod until there is an answer; what it says is believed (core.md 4.5).
+    async fn resync(&self, key: ObjectKey, uid: Arc<str>) {
+        let api: Api<Watched<vc_wire::SlimPod>> =
+            Api::namespaced_with(self.core.clone(), &key.namespace, &());
+        let mut pause = RESYNC_PAUSE;
+        loop {
+            match call(api.get_opt(&key.name)).await {
+                Ok(pod) => return self.report(seen(key, uid, pod)).await,
+                Err(error) => tracing::warn!(pod = %key, %error, "pod not read again"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RESYNC_PAUSE_MAX);
+        }
+    }
+
+    fn note(&self, about: About, warning: bool, reason: &'static str, message: &str) {
+        self.recorder.record(Note {
+            about: about.into(),
+            warning,
+            reason,
+            message: message.into(),
+        });
+    }
+
+    async fn report(&self, event: ClusterEvent) {
+        // The engine is gone only when the process ends.
+        let _ = self.inbox.send(Incoming::Event(event)).await;
+    }
+}
+
+/// Another pod of that name will be told by the watch.
+fn seen(key: ObjectKey, uid: Arc<str>, pod: Option<Watched<vc_wire::SlimPod>>) -> ClusterEvent {
+    match pod.and_then(Watched::event) {
+        Some(ClusterEvent::PodApplied(record)) if record.uid == uid => {
+            ClusterEvent::PodResynced(record)
+        }
+        _ => ClusterEvent::PodDeleted { key, uid },
+    }
+}

@@ -1,0 +1,106 @@
+//! Scheduling class: everything that filters and scorers read of a pod, kept once for all pods that agree
+//! in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use vc_resource::Resource;
+
+use crate::ids::{ClassId, Table};
+use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
+
+/// What filters and scorers read of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Class {
+    pub namespace: Arc<str>,
+    pub labels: Labels,
+    /// Resreq and InitResreq, which are equal (core.md 3.5).
+    pub request: Resource,
+    /// Millicpu and bytes with the scoring defaults for containers that request nothing (7.1).
+    pub non_zero: NonZero,
+    /// `None`: absent.
+    pub node_selector: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    pub node_affinity: NodeAffinity,
+    pub tolerations: Vec<Toleration>,
+    /// Of regular and restartable init containers, sorted, without repetition.
+    pub host_ports: Vec<HostPort>,
+}
+
+/// Cpu and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NonZero {
+    pub cpu_milli: i64,
+    pub memory_bytes: i64,
+}
+
+impl std::ops::AddAssign for NonZero {
+    fn add_assign(&mut self, other: Self) {
+        self.cpu_milli = self.cpu_milli.wrapping_add(other.cpu_milli);
+        self.memory_bytes = self.memory_bytes.wrapping_add(other.memory_bytes);
+    }
+}
+
+impl std::ops::SubAssign for NonZero {
+    fn sub_assign(&mut self, other: Self) {
+        self.cpu_milli = self.cpu_milli.wrapping_sub(other.cpu_milli);
+        self.memory_bytes = self.memory_bytes.wrapping_sub(other.memory_bytes);
+    }
+}
+
+/// The classes in use, by content, with the number of tasks of each.
+#[derive(Clone, Debug, Default)]
+pub struct Classes {
+    rows: Table<ClassId, (Arc<Class>, u32)>,
+    by_content: FxHashMap<Arc<Class>, ClassId>,
+}
+
+impl Classes {
+    /// The class of this content, one task more.
+    pub(crate) fn acquire(&mut self, class: Class) -> ClassId {
+        if let Some(&id) = self.by_content.get(&class) {
+            self.rows[id].1 += 1;
+            return id;
+        }
+        let class = Arc::new(class);
+        let id = self.rows.insert((class.clone(), 1));
+        self.by_content.insert(class, id);
+        id
+    }
+
+    /// One task less; the last one takes the class away.
+    pub(crate) fn release(&mut self, id: ClassId) {
+        self.rows[id].1 -= 1;
+        if self.rows[id].1 == 0
+            && let Some((class, _)) = self.rows.remove(id)
+        {
+            self.by_content.remove(&class);
+        }
+    }
+
+    pub(crate) fn recycle(&mut self) {
+        self.rows.recycle();
+    }
+
+    /// Number of distinct classes.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no class.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Tasks per class, by row; for [`crate::Cluster::check`].
+    pub(crate) fn references(&self) -> Vec<(ClassId, u32)> {
+        self.rows.iter().map(|(id, (_, n_tasks))| (id, *n_tasks)).collect()
+    }
+}
+
+impl std::ops::Index<ClassId> for Classes {
+    type Output = Class;
+    fn index(&self, id: ClassId) -> &Class {
+        &self.rows[id].0
+    }
+}

@@ -1,0 +1,171 @@
+//! The cluster state: the tables and how to find rows in them. Between two calls of [`Cluster::apply`] this
+//! *is* the snapshot; nothing is copied. Specification: core.md 4.5-4.8.
+
+mod apply;
+mod check;
+mod groups;
+mod place;
+mod pods;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use vc_resource::{Dim, Dims, Fractional, Resource};
+
+use crate::class::{Class, Classes};
+use crate::ids::{JobId, NodeId, QueueId, Table, TaskId};
+use crate::job::Job;
+use crate::node::Node;
+use crate::queue::Queue;
+use crate::record::{ObjectKey, PriorityClassRecord};
+use crate::request::RequestGates;
+use crate::selector::Labels;
+use crate::task::Task;
+
+/// What decides which objects are ours (core.md 1.1, 4.2, 4.3).
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `--scheduler-name`.
+    pub scheduler_names: Vec<Arc<str>>,
+    /// `--default-queue`.
+    pub default_queue: Arc<str>,
+    /// `--node-selector` as label and value; empty: all nodes.
+    pub node_selector: Vec<(Arc<str>, Arc<str>)>,
+    pub gates: RequestGates,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scheduler_names: vec!["volcano".into()],
+            default_queue: "default".into(),
+            node_selector: Vec::new(),
+            gates: RequestGates::default(),
+        }
+    }
+}
+
+/// The tables. Changed by events ([`Cluster::apply`]) and, within a session, by placements
+/// ([`Cluster::set_task`] and its kin); every derived sum is kept at the cost of the change.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    pub settings: Settings,
+    pub dims: Dims,
+    pub nodes: Table<NodeId, Node>,
+    pub tasks: Table<TaskId, Task>,
+    pub jobs: Table<JobId, Job>,
+    pub queues: Table<QueueId, Queue>,
+    pub classes: Classes,
+    node_order: Vec<NodeId>,
+    node_by_name: FxHashMap<Arc<str>, NodeId>,
+    job_by_key: BTreeMap<ObjectKey, JobId>,
+    queue_by_name: BTreeMap<Arc<str>, QueueId>,
+    task_by_uid: FxHashMap<Arc<str>, TaskId>,
+    task_by_key: FxHashMap<ObjectKey, TaskId>,
+    priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
+    namespaces: BTreeMap<Arc<str>, Labels>,
+    /// Σ allocatable of the present nodes, by dimension; wide, because milli-bytes of storage of many
+    /// nodes leave 64 bits.
+    total: BTreeMap<Dim, i128>,
+}
+
+impl Cluster {
+    /// An empty cluster.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// Known nodes in name order.
+    pub fn nodes_by_name(&self) -> &[NodeId] {
+        &self.node_order
+    }
+
+    /// The node of this name, also if only pods name it.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.node_by_name.get(name).copied()
+    }
+
+    /// Jobs by (namespace, name), those without PodGroup included.
+    pub fn jobs_by_key(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.job_by_key.values().copied()
+    }
+
+    /// The job of this PodGroup name.
+    pub fn job(&self, key: &ObjectKey) -> Option<JobId> {
+        self.job_by_key.get(key).copied()
+    }
+
+    /// Queues by name, those that only PodGroups name included.
+    pub fn queues_by_name(&self) -> impl Iterator<Item = QueueId> + '_ {
+        self.queue_by_name.values().copied()
+    }
+
+    /// The queue of this name, also if only PodGroups name it.
+    pub fn queue(&self, name: &str) -> Option<QueueId> {
+        self.queue_by_name.get(name).copied()
+    }
+
+    /// The task of this pod uid.
+    pub fn task(&self, uid: &str) -> Option<TaskId> {
+        self.task_by_uid.get(uid).copied()
+    }
+
+    /// The task of this pod name.
+    pub fn task_named(&self, key: &ObjectKey) -> Option<TaskId> {
+        self.task_by_key.get(key).copied()
+    }
+
+    /// The class of a task.
+    pub fn class(&self, task: TaskId) -> &Class {
+        &self.classes[self.tasks[task].class]
+    }
+
+    /// The request of a task, `pods` = 1 included.
+    pub fn request(&self, task: TaskId) -> &Resource {
+        &self.class(task).request
+    }
+
+    /// The job of a task.
+    pub fn job_of(&self, task: TaskId) -> Option<&Job> {
+        self.tasks[task].job.map(|job| &self.jobs[job])
+    }
+
+    /// Highest priority among the tasks of a sub-job, 0 without tasks (D8).
+    pub fn sub_job_priority(&self, job: JobId, sub_job: usize) -> i32 {
+        let tasks = &self.jobs[job].sub_jobs[sub_job].tasks;
+        tasks.iter().map(|&task| self.tasks[task].priority).max().unwrap_or(0)
+    }
+
+    /// Labels of a namespace; a missing one has none.
+    pub fn namespace_labels(&self, name: &str) -> Option<&Labels> {
+        self.namespaces.get(name)
+    }
+
+    /// Σ allocatable of all known nodes, ready or not, cordoned or not.
+    pub fn total_allocatable(&self) -> Fractional {
+        let mut total = Fractional::default();
+        for (&dim, &amount) in &self.total {
+            total.set(dim, amount as f64);
+        }
+        total
+    }
+
+    /// Value of a PriorityClass: of that name, else the smallest global default (C-13), else 0.
+    pub(crate) fn priority_value(&self, class_name: &str) -> i32 {
+        if let Some(class) = self.priority_classes.get(class_name) {
+            return class.value;
+        }
+        let defaults = self.priority_classes.values().filter(|class| class.global_default);
+        defaults.map(|class| class.value).min().unwrap_or(0)
+    }
+
+    /// Lets freed rows be used again; called before the events of a cycle are applied.
+    pub fn recycle(&mut self) {
+        self.nodes.recycle();
+        self.tasks.recycle();
+        self.jobs.recycle();
+        self.queues.recycle();
+        self.classes.recycle();
+    }
+}

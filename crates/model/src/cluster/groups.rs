@@ -1,0 +1,98 @@
+//! Sub-jobs: which sub-group of its job a task belongs to. Specification: core.md 3.7, plugins-jobs-queues.md
+//! 2.1 with D7.
+
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::ids::JobId;
+use crate::job::{Job, SubJob};
+use crate::record::SubGroupPolicy;
+use crate::selector::Labels;
+
+/// Longest text of joined match values before it is replaced by its hash.
+const MAX_VALUES_LEN: usize = 128;
+
+impl Cluster {
+    /// Index of the sub-job for a pod of these labels; made if it is new.
+    pub(super) fn sub_job_for(&mut self, job: JobId, labels: &Labels) -> usize {
+        let row = &mut self.jobs[job];
+        let Some(found) = match_policy(row, labels) else { return 0 };
+        if let Some(index) = row.sub_jobs.iter().position(|sub| sub.id == found.id) {
+            return index;
+        }
+        row.sub_jobs.push(found);
+        row.sub_jobs.len() - 1
+    }
+
+    /// Forms the sub-jobs anew after the policies or the minimum changed.
+    pub(super) fn regroup(&mut self, job: JobId) {
+        let tasks = self.jobs[job].tasks.clone();
+        for &task in &tasks {
+            self.detach(task);
+        }
+        let row = &mut self.jobs[job];
+        row.sub_jobs = vec![default_sub_job(row)];
+        for &task in &tasks {
+            let labels = self.class(task).labels.clone();
+            let index = self.sub_job_for(job, &labels);
+            self.tasks[task].sub_job = index;
+            self.jobs[job].sub_jobs[index].tasks.push(task);
+            self.attach(task);
+        }
+    }
+}
+
+/// The default sub-job: all tasks of a job without policies, else those that match none.
+pub(super) fn default_sub_job(job: &Job) -> SubJob {
+    SubJob {
+        id: job.key.to_string().into(),
+        policy: None,
+        min_available: if job.policies().is_empty() { job.min_available } else { 1 },
+        match_index: 0,
+        counts: Default::default(),
+        tasks: Vec::new(),
+    }
+}
+
+fn match_policy(job: &Job, labels: &Labels) -> Option<SubJob> {
+    let mut matches = job.policies().iter().enumerate();
+    let (index, policy, values) = matches.find_map(|(index, policy)| {
+        let values = match_values(policy, labels)?;
+        Some((index, policy, values))
+    })?;
+    let mut joined = values.join("-");
+    if MAX_VALUES_LEN < joined.len() {
+        joined = safe_encode(&fnv1a(joined.as_bytes()).to_string());
+    }
+    Some(SubJob {
+        id: format!("{}/{}-{joined}", job.key, policy.name).into(),
+        policy: Some(index),
+        min_available: policy.sub_group_size.unwrap_or(1),
+        match_index: values.first().and_then(|value| value.parse().ok()).unwrap_or(0),
+        counts: Default::default(),
+        tasks: Vec::new(),
+    })
+}
+
+/// Values of the match keys if the policy matches. A selector without keys forms one sub-group (D7); a policy
+/// with neither matches nothing.
+fn match_values(policy: &SubGroupPolicy, labels: &Labels) -> Option<Vec<Arc<str>>> {
+    if policy.match_label_keys.is_empty() && policy.label_selector.is_none() {
+        return None;
+    }
+    if policy.label_selector.as_ref().is_some_and(|selector| !selector.matches(labels)) {
+        return None;
+    }
+    let value = |key: &Arc<str>| labels.get(key).filter(|value| !value.is_empty()).cloned();
+    policy.match_label_keys.iter().map(value).collect()
+}
+
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Digits as letters that cannot form words, as the API machinery encodes hashes in names.
+fn safe_encode(digits: &str) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    digits.bytes().map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()])).collect()
+}

@@ -1,0 +1,498 @@
+//! A cluster as text, for tests of every crate: one line per object, an indented line belongs to the job above.
+//! Built from records and events as in production. Malformed text panics with the line.
+//!
+//! ```text
+//! node n1 cpu=4 memory=8Gi gpu=8 zone=a taint=x:NoSchedule
+//! queue q1 weight=2 cap.cpu=4 deserved.cpu=2 guarantee.cpu=1 parent=root priority=5 state=Closed
+//! priorityclass high value=1000 default
+//! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 inqueue sla=5m created=60
+//!   policy p keys=idx size=2 min=2 match.kind=x
+//!   task a cpu=2 @n1 running role=ps priority=7
+//!   task b cpu=2 x3 label.idx=0     # three pending tasks b-0, b-1, b-2
+//! pod kube-system/dns cpu=1 @n1 running
+//! ```
+//!
+//! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a namespace it is
+//! `default`; the queue `default` exists if a job is in it. `gpu` is `nvidia.com/gpu`; other keys of a node are
+//! labels; times are in seconds after [`START_MICROS`].
+
+use std::sync::Arc;
+
+use vc_resource::Quantity;
+
+use crate::cluster::{Cluster, Settings};
+use crate::event::ClusterEvent;
+use crate::ids::{JobId, NodeId, QueueId, TaskId};
+use crate::record::{
+    ContainerRecord, NodeRecord, ObjectKey, PodGroupPhase, PodGroupRecord, PodGroupStatus,
+    PodPhase, PodRecord, PriorityClassRecord, QueueRecord, QueueState, ResourceList,
+    SubGroupPolicy,
+};
+use crate::selector::{LabelSelector, Labels, NodeAffinity, Taint, TaintEffect};
+
+/// 2026-01-01T00:00:00Z in microseconds since 1970, when everything was created unless said otherwise.
+pub const START_MICROS: i64 = 1_767_225_600_000_000;
+
+const NAMESPACE: &str = "default";
+
+/// The cluster that the text describes.
+pub fn cluster(text: &str) -> Cluster {
+    let mut cluster = Cluster::new(Settings::default());
+    apply(&mut cluster, text);
+    cluster
+}
+
+/// Adds to a cluster, or changes in it, what the text describes.
+pub fn apply(cluster: &mut Cluster, text: &str) {
+    let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).collect();
+    let mut at = 0;
+    while let Some(head) = lines.get(at) {
+        let n_members = lines[at + 1..].iter().take_while(|line| line.indented).count();
+        let members = &lines[at + 1..=at + n_members];
+        events(head, members).into_iter().for_each(|event| cluster.apply(event));
+        at += 1 + n_members;
+    }
+    let uses_default = |id| cluster.jobs[id].queue == queue(cluster, NAMESPACE);
+    if cluster.queue(NAMESPACE).is_some_and(|id| !cluster.queues[id].present)
+        && cluster.jobs_by_key().any(uses_default)
+    {
+        cluster.apply(ClusterEvent::QueueApplied(Box::new(new_queue(NAMESPACE))));
+    }
+}
+
+/// The node of this name.
+pub fn node(cluster: &Cluster, name: &str) -> NodeId {
+    cluster.node(name).unwrap_or_else(|| panic!("no node: {name}"))
+}
+
+/// The queue of this name.
+pub fn queue(cluster: &Cluster, name: &str) -> QueueId {
+    cluster.queue(name).unwrap_or_else(|| panic!("no queue: {name}"))
+}
+
+/// The job `j1`, or `namespace/j1`.
+pub fn job(cluster: &Cluster, name: &str) -> JobId {
+    cluster.job(&key(name)).unwrap_or_else(|| panic!("no job: {name}"))
+}
+
+/// The task `a` of job `j1` as `j1/a`, or `namespace/j1/a`; a pod without a job as `pod`, or `namespace//pod`.
+pub fn task(cluster: &Cluster, path: &str) -> TaskId {
+    let parts: Vec<&str> = path.split('/').collect();
+    let key = match parts[..] {
+        [pod] => key(pod),
+        [job, task] => key(&format!("{job}-{task}")),
+        [namespace, "", pod] => ObjectKey::new(namespace, pod),
+        [namespace, job, task] => ObjectKey::new(namespace, &format!("{job}-{task}")),
+        _ => panic!("not a task: {path}"),
+    };
+    cluster.task_named(&key).unwrap_or_else(|| panic!("no task: {path}"))
+}
+
+struct Line<'t> {
+    text: &'t str,
+    indented: bool,
+    kind: &'t str,
+    name: &'t str,
+    words: Vec<&'t str>,
+}
+
+impl<'t> Line<'t> {
+    /// `None`: empty, or only a comment.
+    fn parse(text: &'t str) -> Option<Self> {
+        let content = text.split('#').next().unwrap_or_default();
+        let mut words = content.split_whitespace();
+        let kind = words.next()?;
+        let name = words.next().unwrap_or_else(|| panic!("no name: {text}"));
+        // The text of a test is indented as a whole; members stand deeper than their job.
+        let indented = matches!(kind, "task" | "policy");
+        Some(Line { text, indented, kind, name, words: words.collect() })
+    }
+
+    fn unknown(&self, word: &str) -> ! {
+        panic!("unknown word {word:?}: {}", self.text)
+    }
+
+    fn number<T: std::str::FromStr>(&self, text: &str) -> T {
+        text.parse().unwrap_or_else(|_| panic!("not a number {text:?}: {}", self.text))
+    }
+
+    fn micros(&self, seconds: &str) -> i64 {
+        START_MICROS + self.number::<i64>(seconds) * 1_000_000
+    }
+}
+
+fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
+    match head.kind {
+        "node" => vec![ClusterEvent::NodeApplied(Box::new(node_record(head)))],
+        "queue" => vec![ClusterEvent::QueueApplied(Box::new(queue_record(head)))],
+        "priorityclass" => vec![ClusterEvent::PriorityClassApplied(priority_class(head))],
+        "pod" => pods(head, None),
+        "job" => job_events(head, members),
+        kind => head.unknown(kind),
+    }
+}
+
+fn key(name: &str) -> ObjectKey {
+    let (namespace, name) = name.split_once('/').unwrap_or((NAMESPACE, name));
+    ObjectKey::new(namespace, name)
+}
+
+/// A word as key and value; the value of a flag is empty.
+fn split(word: &str) -> (&str, &str) {
+    word.split_once('=').unwrap_or((word, ""))
+}
+
+/// Enters an amount; false if the key is none of a resource.
+fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
+    let name = if name == "gpu" { "nvidia.com/gpu" } else { name };
+    let is_resource =
+        matches!(name, "cpu" | "memory" | "pods" | "ephemeral-storage") || name.contains('/');
+    if is_resource {
+        let quantity: Quantity =
+            value.parse().unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+        list.push((name.into(), quantity));
+    }
+    is_resource
+}
+
+fn node_record(line: &Line<'_>) -> NodeRecord {
+    let mut node = NodeRecord {
+        name: line.name.into(),
+        labels: Labels::default(),
+        annotations: Labels::default(),
+        unschedulable: false,
+        taints: Vec::new(),
+        allocatable: Vec::new(),
+        capacity: Vec::new(),
+    };
+    for word in &line.words {
+        let (name, value) = split(word);
+        match (name.split_once('.'), name) {
+            (Some(("label", name)), _) => insert(&mut node.labels, name, value),
+            (Some(("annotation", name)), _) => insert(&mut node.annotations, name, value),
+            (_, "unschedulable") => node.unschedulable = true,
+            (_, "taint") => node.taints.push(taint(line, value)),
+            _ if amount(&mut node.allocatable, name, value) => {}
+            _ if word.contains('=') => insert(&mut node.labels, name, value),
+            _ => line.unknown(word),
+        }
+    }
+    if !node.allocatable.iter().any(|(name, _)| &**name == "pods") {
+        amount(&mut node.allocatable, "pods", "110");
+    }
+    node.capacity = node.allocatable.clone();
+    node
+}
+
+fn insert(labels: &mut Labels, name: &str, value: &str) {
+    labels.insert(name.into(), value.into());
+}
+
+/// `key:Effect` or `key=value:Effect`.
+fn taint(line: &Line<'_>, text: &str) -> Taint {
+    let (name, effect) = text.split_once(':').unwrap_or_else(|| line.unknown(text));
+    let (key, value) = split(name);
+    let effect = match effect {
+        "NoSchedule" => TaintEffect::NoSchedule,
+        "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+        "NoExecute" => TaintEffect::NoExecute,
+        _ => line.unknown(text),
+    };
+    Taint { key: key.into(), value: value.into(), effect }
+}
+
+fn new_queue(name: &str) -> QueueRecord {
+    QueueRecord {
+        name: name.into(),
+        created_micros: START_MICROS,
+        weight: 1,
+        reclaimable: true,
+        ..QueueRecord::default()
+    }
+}
+
+fn queue_record(line: &Line<'_>) -> QueueRecord {
+    let mut queue = new_queue(line.name);
+    for word in &line.words {
+        let (name, value) = split(word);
+        let known = match (name.split_once('.'), name) {
+            (Some(("cap", name)), _) => amount(&mut queue.capability, name, value),
+            (Some(("deserved", name)), _) => amount(&mut queue.deserved, name, value),
+            (Some(("guarantee", name)), _) => amount(&mut queue.guarantee, name, value),
+            (Some(("annotation", name)), _) => {
+                insert(&mut queue.annotations, name, value);
+                true
+            }
+            _ => queue_field(line, &mut queue, name, value),
+        };
+        if !known {
+            line.unknown(word);
+        }
+    }
+    queue
+}
+
+fn queue_field(line: &Line<'_>, queue: &mut QueueRecord, name: &str, value: &str) -> bool {
+    match name {
+        "weight" => queue.weight = line.number(value),
+        "priority" => queue.priority = line.number(value),
+        "created" => queue.created_micros = line.micros(value),
+        "parent" => queue.parent = value.into(),
+        "fifo" => queue.fifo = true,
+        "reclaimable" => queue.reclaimable = value != "false",
+        "hierarchy" => insert(&mut queue.annotations, "volcano.sh/hierarchy", value),
+        "weights" => insert(&mut queue.annotations, "volcano.sh/hierarchy-weights", value),
+        "state" => {
+            queue.state = match value {
+                "Open" => QueueState::Open,
+                "Closed" => QueueState::Closed,
+                "Closing" => QueueState::Closing,
+                _ => QueueState::Unknown,
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn priority_class(line: &Line<'_>) -> PriorityClassRecord {
+    let mut class =
+        PriorityClassRecord { name: line.name.into(), value: 0, global_default: false };
+    for word in &line.words {
+        match split(word) {
+            ("value", value) => class.value = line.number(value),
+            ("default", _) => class.global_default = true,
+            _ => line.unknown(word),
+        }
+    }
+    class
+}
+
+fn job_events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
+    let (mut group, priority) = pod_group(head);
+    let policies = members.iter().filter(|line| line.kind == "policy");
+    group.sub_group_policies = policies.map(policy).collect();
+    let job = group.key.clone();
+    let class = priority.map(|value| PriorityClassRecord {
+        name: group.priority_class_name.clone(),
+        value,
+        global_default: false,
+    });
+    let mut events: Vec<ClusterEvent> =
+        class.into_iter().map(ClusterEvent::PriorityClassApplied).collect();
+    events.push(ClusterEvent::PodGroupApplied(Box::new(group)));
+    for line in members.iter().filter(|line| line.kind == "task") {
+        events.extend(pods(line, Some(&job)));
+    }
+    events
+}
+
+/// The PodGroup, and the value of its PriorityClass if that is made along with it.
+fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
+    let mut group = new_pod_group(key(line.name));
+    let mut priority = None;
+    for word in &line.words {
+        let (name, value) = split(word);
+        match (name.split_once('.'), name) {
+            (Some(("minres", name)), _) => {
+                let list = group.min_resources.get_or_insert_default();
+                if !amount(list, name, value) {
+                    line.unknown(word);
+                }
+            }
+            (Some(("role", role)), _) => {
+                group.min_task_member.insert(role.into(), line.number(value));
+            }
+            (Some(("annotation", name)), _) => insert(&mut group.annotations, name, value),
+            (_, "queue") => group.queue = value.into(),
+            (_, "min") => group.min_member = line.number(value),
+            (_, "class") => group.priority_class_name = value.into(),
+            (_, "priority") => {
+                group.priority_class_name = format!("priority-{value}").into();
+                priority = Some(line.number(value));
+            }
+            (_, "created") => group.created_micros = line.micros(value),
+            (_, "sla") => insert(&mut group.annotations, "volcano.sh/sla-waiting-time", value),
+            (_, "pending") => group.status.phase = PodGroupPhase::Pending,
+            (_, "inqueue") => group.status.phase = PodGroupPhase::Inqueue,
+            (_, "running") => group.status.phase = PodGroupPhase::Running,
+            (_, "unknown") => group.status.phase = PodGroupPhase::Unknown,
+            (_, "completed") => group.status.phase = PodGroupPhase::Completed,
+            _ => line.unknown(word),
+        }
+    }
+    (group, priority)
+}
+
+fn new_pod_group(key: ObjectKey) -> PodGroupRecord {
+    PodGroupRecord {
+        uid: format!("{}-{}", key.namespace, key.name).into(),
+        key,
+        resource_version: "".into(),
+        created_micros: START_MICROS,
+        labels: Labels::default(),
+        annotations: Labels::default(),
+        min_member: 1,
+        min_task_member: Default::default(),
+        queue: "".into(),
+        priority_class_name: "".into(),
+        min_resources: None,
+        network_topology: None,
+        sub_group_policies: Vec::new(),
+        status: PodGroupStatus::default(),
+    }
+}
+
+fn policy(line: &Line<'_>) -> SubGroupPolicy {
+    let mut policy = SubGroupPolicy { name: line.name.into(), ..SubGroupPolicy::default() };
+    for word in &line.words {
+        let (name, value) = split(word);
+        match (name.split_once('.'), name) {
+            (Some(("match", label)), _) => {
+                let selector = policy.label_selector.get_or_insert_with(LabelSelector::default);
+                insert(&mut selector.match_labels, label, value);
+            }
+            (_, "keys") => policy.match_label_keys = value.split(',').map(Arc::from).collect(),
+            (_, "size") => policy.sub_group_size = Some(line.number(value)),
+            (_, "min") => policy.min_sub_groups = line.number(value),
+            _ => line.unknown(word),
+        }
+    }
+    policy
+}
+
+/// One pod, or with `xN` the pods `-0` to `-(N-1)`.
+fn pods(line: &Line<'_>, job: Option<&ObjectKey>) -> Vec<ClusterEvent> {
+    let is_count = |word: &&&str| word.starts_with('x') && word[1..].parse::<u32>().is_ok();
+    let n_pods: Option<u32> = line.words.iter().find(is_count).map(|word| line.number(&word[1..]));
+    let base = match job {
+        Some(job) => ObjectKey::new(&job.namespace, &format!("{}-{}", job.name, line.name)),
+        None => key(line.name),
+    };
+    let named = |index| ObjectKey::new(&base.namespace, &format!("{}-{index}", base.name));
+    let keys: Vec<ObjectKey> = match n_pods {
+        Some(n_pods) => (0..n_pods).map(named).collect(),
+        None => vec![base],
+    };
+    let of_key = |key| ClusterEvent::PodApplied(Box::new(pod(line, key, job)));
+    keys.into_iter().map(of_key).collect()
+}
+
+fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
+    let mut pod = new_pod(key);
+    if let Some(job) = job {
+        pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
+    }
+    let mut requests = ResourceList::new();
+    for word in &line.words {
+        let (name, value) = split(word);
+        match (name.split_once('.'), name) {
+            (Some(("label", name)), _) => insert(&mut pod.labels, name, value),
+            (Some(("annotation", name)), _) => insert(&mut pod.annotations, name, value),
+            (Some(("selector", name)), _) => {
+                insert(pod.node_selector.get_or_insert_default(), name, value);
+            }
+            _ if amount(&mut requests, name, value) => {}
+            _ if !pod_field(line, &mut pod, name, value) => line.unknown(word),
+            _ => {}
+        }
+    }
+    pod.containers.push(ContainerRecord { name: "main".into(), requests, ..Default::default() });
+    pod
+}
+
+fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> bool {
+    match name {
+        "role" => insert(&mut pod.annotations, "volcano.sh/task-spec", value),
+        "priority" => pod.priority = Some(line.number(value)),
+        "class" => pod.priority_class_name = value.into(),
+        "created" => pod.created_micros = line.micros(value),
+        "gate" if value == "queue" => {
+            pod.scheduling_gates.push("scheduling.volcano.sh/queue-allocation-gate".into());
+        }
+        "gate" => pod.scheduling_gates.push(value.into()),
+        "pending" | "bound" => pod.phase = PodPhase::Pending,
+        "running" => pod.phase = PodPhase::Running,
+        "succeeded" => pod.phase = PodPhase::Succeeded,
+        "failed" => pod.phase = PodPhase::Failed,
+        "unknown" => pod.phase = PodPhase::Unknown,
+        "releasing" => {
+            pod.phase = PodPhase::Running;
+            pod.deleting = true;
+        }
+        _ if name.starts_with('@') => pod.node_name = Some(name[1..].into()),
+        _ => return name.starts_with('x') && value.is_empty(),
+    }
+    true
+}
+
+fn new_pod(key: ObjectKey) -> PodRecord {
+    PodRecord {
+        uid: format!("{}-{}", key.namespace, key.name).into(),
+        key,
+        created_micros: START_MICROS,
+        deleting: false,
+        labels: Labels::default(),
+        annotations: Labels::default(),
+        scheduler_name: "volcano".into(),
+        node_name: None,
+        phase: PodPhase::Pending,
+        priority: None,
+        priority_class_name: "".into(),
+        never_preempts: false,
+        containers: Vec::new(),
+        init_containers: Vec::new(),
+        overhead: Vec::new(),
+        pod_requests: Vec::new(),
+        node_selector: None,
+        node_affinity: NodeAffinity::default(),
+        tolerations: Vec::new(),
+        scheduling_gates: Vec::new(),
+        resize_infeasible: false,
+        evicted_by_scheduler: false,
+        scheduled_condition: None,
+        nominated_node: None,
+        invalid: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::TaskStatus;
+
+    #[test]
+    fn the_text_of_the_module_becomes_a_cluster() {
+        let cluster = cluster(
+            "node n1 cpu=4 memory=8Gi gpu=8 zone=a taint=x:NoSchedule
+             queue q1 weight=2 cap.cpu=4 state=Closed
+             job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 inqueue
+               policy p keys=idx size=2 min=1
+               task a cpu=2 @n1 running role=ps priority=7
+               task b cpu=2 x3 label.idx=0     # three pending tasks
+             job j2
+               task a
+             pod kube-system/dns cpu=1 @n1 running",
+        );
+        assert_eq!(cluster.check(), Ok(()));
+        let n1 = &cluster.nodes[node(&cluster, "n1")];
+        assert_eq!(&*n1.labels["zone"], "a");
+        assert_eq!(n1.used.text(&cluster.dims), "cpu 3000.00, memory 0.00, pods 2.00");
+        let j1 = &cluster.jobs[job(&cluster, "j1")];
+        assert_eq!((j1.priority, j1.min_available, j1.counts.total()), (10, 2, 4));
+        assert_eq!(j1.phase(), PodGroupPhase::Inqueue);
+        assert_eq!(&*j1.sub_jobs[1].id, "default/j1/p-0");
+        let a = &cluster.tasks[task(&cluster, "j1/a")];
+        assert_eq!((a.status, a.priority, &*a.role), (TaskStatus::Running, 7, "ps"));
+        assert!(cluster.tasks[task(&cluster, "j2/a")].best_effort);
+        assert_eq!(cluster.tasks[task(&cluster, "kube-system//dns")].job, None);
+        assert!(cluster.queues[queue(&cluster, "default")].present);
+        assert!(!cluster.queues[queue(&cluster, "q1")].is_open());
+    }
+
+    #[test]
+    #[should_panic(expected = "unknown word \"colour=red\": queue q colour=red")]
+    fn a_word_that_is_not_known_panics() {
+        cluster("queue q colour=red");
+    }
+}

@@ -1,0 +1,127 @@
+//! Typed row numbers and the tables that only they can index. Architecture: "Core types".
+
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+/// A row number of one kind of table.
+pub trait Id: Copy + Ord + Send + Sync + 'static {
+    /// The id of row `index`.
+    fn new(index: u32) -> Self;
+    /// The row number.
+    fn index(self) -> usize;
+}
+
+macro_rules! define_ids {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u32);
+        impl Id for $name {
+            fn new(index: u32) -> Self { Self(index) }
+            fn index(self) -> usize { self.0 as usize }
+        }
+    )+};
+}
+
+define_ids!(
+    /// A node, known or only named by a pod.
+    NodeId,
+    /// A pod as the scheduler sees it.
+    TaskId,
+    /// A PodGroup with its pods.
+    JobId,
+    /// A queue, known or only named by a PodGroup.
+    QueueId,
+    /// A scheduling class: what filters and scorers read of a pod.
+    ClassId,
+);
+
+/// Rows with stable ids. A freed row is reused only after [`Table::recycle`], so that an id that is
+/// still held somewhere during a cycle can never mean another object.
+#[derive(Clone, Debug)]
+pub struct Table<I, T> {
+    rows: Vec<Option<T>>,
+    free: Vec<u32>,
+    limbo: Vec<u32>,
+    n_rows: usize,
+    id: PhantomData<I>,
+}
+
+impl<I: Id, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), free: Vec::new(), limbo: Vec::new(), n_rows: 0, id: PhantomData }
+    }
+}
+
+impl<I: Id, T> Table<I, T> {
+    /// Adds a row and returns its id.
+    pub fn insert(&mut self, row: T) -> I {
+        self.n_rows += 1;
+        if let Some(index) = self.free.pop() {
+            self.rows[index as usize] = Some(row);
+            return I::new(index);
+        }
+        let index = u32::try_from(self.rows.len()).expect("fewer than 2^32 rows");
+        self.rows.push(Some(row));
+        I::new(index)
+    }
+
+    /// Takes a row out. `None` if it was already gone.
+    pub fn remove(&mut self, id: I) -> Option<T> {
+        let row = self.rows.get_mut(id.index())?.take();
+        if row.is_some() {
+            self.n_rows -= 1;
+            self.limbo.push(u32::try_from(id.index()).expect("ids come from u32"));
+        }
+        row
+    }
+
+    /// Makes the rows that were freed reusable; called between cycles.
+    pub fn recycle(&mut self) {
+        self.free.append(&mut self.limbo);
+    }
+
+    /// The row, unless it is gone.
+    pub fn get(&self, id: I) -> Option<&T> {
+        self.rows.get(id.index())?.as_ref()
+    }
+
+    /// The row for writing, unless it is gone.
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        self.rows.get_mut(id.index())?.as_mut()
+    }
+
+    /// All rows by id.
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        let numbered = self.rows.iter().enumerate();
+        numbered.filter_map(|(index, row)| Some((I::new(index as u32), row.as_ref()?)))
+    }
+
+    /// All ids.
+    pub fn ids(&self) -> impl Iterator<Item = I> + '_ {
+        self.iter().map(|(id, _)| id)
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.n_rows == 0
+    }
+}
+
+impl<I: Id, T> Index<I> for Table<I, T> {
+    type Output = T;
+    fn index(&self, id: I) -> &T {
+        self.get(id).expect("ids are handed out by this table and outlive the cycle")
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for Table<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        self.get_mut(id).expect("ids are handed out by this table and outlive the cycle")
+    }
+}

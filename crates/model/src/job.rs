@@ -1,0 +1,195 @@
+//! A job: a PodGroup with its tasks, and its sub-jobs. Specification: core.md 3.7.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_resource::Resource;
+
+use crate::ids::{QueueId, TaskId};
+use crate::record::{NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, SubGroupPolicy};
+use crate::status::Counts;
+
+/// A PodGroup with its tasks.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// `<namespace>/<PodGroup name>` is the job's id.
+    pub key: ObjectKey,
+    /// `None`: only pods name the group so far, or it was deleted.
+    pub pod_group: Option<PodGroup>,
+    pub queue: QueueId,
+    /// Value of the PodGroup's PriorityClass, else of the global default, else 0.
+    pub priority: i32,
+    pub min_available: i32,
+    /// Minimum per role.
+    pub task_min_available: BTreeMap<Arc<str>, i32>,
+    pub task_min_available_total: i64,
+    /// By (namespace, name, uid).
+    pub tasks: Vec<TaskId>,
+    /// The first one is the default sub-job; one without tasks does not exist for the rules.
+    pub sub_jobs: Vec<SubJob>,
+    pub counts: Counts,
+    /// Counters per role; a role without tasks has no entry.
+    pub roles: BTreeMap<Arc<str>, Counts>,
+    /// Σ requests over allocated statuses.
+    pub allocated: Resource,
+    /// Σ requests over all tasks.
+    pub total_request: Resource,
+    /// Σ requests over Pending tasks.
+    pub pending_request: Resource,
+    /// Σ requests of gated tasks, but for those with only the queue allocation gate.
+    pub gated: Resource,
+}
+
+/// What a job takes from its PodGroup.
+#[derive(Clone, Debug)]
+pub struct PodGroup {
+    pub uid: Arc<str>,
+    /// Microseconds since 1970.
+    pub created_micros: i64,
+    /// As last seen, with what we wrote on top until the watch shows it (core.md 11 (c)).
+    pub status: PodGroupStatus,
+    /// As last seen in the API.
+    pub observed_status: PodGroupStatus,
+    /// A status of ours is on its way.
+    pub status_in_flight: bool,
+    /// Version under which our last status was stored; older ones are echoes of the past.
+    pub written_version: Option<u64>,
+    pub resource_version: Arc<str>,
+    pub priority_class_name: Arc<str>,
+    /// Absent: admitted without questions.
+    pub min_resources: Option<Resource>,
+    pub network_topology: Option<NetworkTopology>,
+    pub policies: Arc<[SubGroupPolicy]>,
+    /// Waiting time of the job's own annotations.
+    pub sla_waiting_micros: Option<i64>,
+    pub preemptable: bool,
+}
+
+/// A sub-group of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubJob {
+    /// `<job>/<policy>-<values>`, or the job id for the default one.
+    pub id: Arc<str>,
+    /// Index into the PodGroup's policies; `None` for the default one.
+    pub policy: Option<usize>,
+    pub min_available: i32,
+    /// First match value as a number, else 0.
+    pub match_index: i64,
+    pub counts: Counts,
+    /// By (namespace, name, uid).
+    pub tasks: Vec<TaskId>,
+}
+
+impl Job {
+    /// Phase of the PodGroup; Pending without one.
+    pub fn phase(&self) -> PodGroupPhase {
+        self.pod_group.as_ref().map_or(PodGroupPhase::Pending, |group| group.status.phase)
+    }
+
+    /// No PodGroup, or phase Pending or empty.
+    pub fn is_pending(&self) -> bool {
+        self.phase() == PodGroupPhase::Pending
+    }
+
+    /// ready + pending best effort ≥ minAvailable.
+    pub fn is_ready(&self) -> bool {
+        self.counts.is_ready(self.min_available)
+    }
+
+    /// The same with Pipelined tasks.
+    pub fn is_pipelined(&self) -> bool {
+        self.counts.is_pipelined(self.min_available)
+    }
+
+    /// waiting + ready < minAvailable.
+    pub fn is_starving(&self) -> bool {
+        self.counts.is_starving(self.min_available)
+    }
+
+    /// Policies of `spec.subGroupPolicy`.
+    pub fn policies(&self) -> &[SubGroupPolicy] {
+        self.pod_group.as_ref().map_or(&[], |group| &group.policies)
+    }
+
+    /// Role minimums count only when minAvailable covers their sum (core.md 3.7).
+    pub fn enforces_roles(&self) -> bool {
+        self.task_min_available_total <= i64::from(self.min_available)
+    }
+
+    fn every_role(&self, number: impl Fn(&Counts) -> u32) -> bool {
+        let none = Counts::default();
+        let enough = |(role, &minimum): (&Arc<str>, &i32)| {
+            let counts = self.roles.get(role).unwrap_or(&none);
+            i64::from(minimum) <= i64::from(number(counts))
+        };
+        !self.enforces_roles() || self.task_min_available.iter().all(enough)
+    }
+
+    /// CheckTaskValid.
+    pub fn roles_valid(&self) -> bool {
+        self.every_role(Counts::valid)
+    }
+
+    /// CheckTaskReady.
+    pub fn roles_ready(&self) -> bool {
+        self.every_role(|counts| counts.ready() + counts.pending_best_effort)
+    }
+
+    /// CheckTaskPipelined.
+    pub fn roles_pipelined(&self) -> bool {
+        self.every_role(|counts| counts.ready() + counts.waiting() + counts.pending_best_effort)
+    }
+
+    fn every_policy(&self, number: impl Fn(&SubJob) -> bool) -> bool {
+        self.policies().iter().enumerate().all(|(index, policy)| {
+            let of_policy = self.existing_sub_jobs().filter(|sub| sub.policy == Some(index));
+            let n_counted = of_policy.filter(|sub| number(sub)).count();
+            policy.min_sub_groups <= 0 || policy.min_sub_groups as usize <= n_counted
+        })
+    }
+
+    /// Sub-jobs that have tasks.
+    pub fn existing_sub_jobs(&self) -> impl Iterator<Item = &SubJob> {
+        self.sub_jobs.iter().filter(|sub| !sub.tasks.is_empty())
+    }
+
+    /// CheckSubJobValid.
+    pub fn sub_jobs_valid(&self) -> bool {
+        self.every_policy(|_| true)
+    }
+
+    /// CheckSubJobReady.
+    pub fn sub_jobs_ready(&self) -> bool {
+        self.every_policy(|sub| sub.counts.is_ready(sub.min_available))
+    }
+
+    /// CheckSubJobPipelined.
+    pub fn sub_jobs_pipelined(&self) -> bool {
+        self.every_policy(|sub| sub.counts.is_pipelined(sub.min_available))
+    }
+
+    /// `spec.minResources`; empty if absent.
+    pub fn min_resources(&self) -> Resource {
+        let group = self.pod_group.as_ref();
+        group.and_then(|group| group.min_resources.clone()).unwrap_or_default()
+    }
+
+    /// What is allocated beyond the minimum.
+    pub fn elastic(&self) -> Resource {
+        self.allocated.excess(&self.min_resources())
+    }
+
+    /// An amount without what gated tasks would take of it, at least 0 (plugins-jobs-queues.md 16.1).
+    pub fn minus_gated(&self, amount: &Resource) -> Resource {
+        if self.gated.is_empty() {
+            return amount.clone();
+        }
+        let mut left = amount.clone();
+        for dim in amount.dims() {
+            if 0 < self.gated.get(dim) {
+                left.set(dim, (amount.get(dim) - self.gated.get(dim)).max(0));
+            }
+        }
+        left
+    }
+}

@@ -1,0 +1,129 @@
+//! A node and its sums. Specification: core.md 3.8, plugins-nodes.md 1.5.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_resource::Resource;
+
+use crate::class::{Class, NonZero};
+use crate::ids::TaskId;
+use crate::selector::{HostPort, Labels, Protocol, Taint};
+use crate::status::TaskStatus;
+
+/// A node. Rows exist for names that only pods know, too; those are not [`Node::present`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    pub name: Arc<str>,
+    /// The Node object is known (and passes `--node-selector`).
+    pub present: bool,
+    pub labels: Labels,
+    pub unschedulable: bool,
+    pub taints: Vec<Taint>,
+    /// `status.allocatable` plus oversubscription.
+    pub allocatable: Resource,
+    /// `status.capacity` plus oversubscription.
+    pub capacity: Resource,
+    /// Label `volcano.sh/revocable-zone`; empty if none.
+    pub revocable_zone: Arc<str>,
+    /// Σ requests of tasks that hold the node, in any status but Pipelined.
+    pub used: Resource,
+    /// Of `used`, the part of Releasing tasks.
+    pub releasing: Resource,
+    /// Σ requests of Pipelined tasks.
+    pub pipelined: Resource,
+    /// Allocatable − used; may be negative.
+    pub idle: Resource,
+    /// Tasks on the node by id.
+    pub tasks: Vec<TaskId>,
+    /// What the Kubernetes filters and scorers see (NodeInfo).
+    pub view: NodeView,
+}
+
+impl Node {
+    /// Idle + Releasing − Pipelined; may be negative.
+    pub fn future_idle(&self) -> Resource {
+        let mut amounts = self.idle.clone();
+        amounts.add(&self.releasing);
+        amounts.sub(&self.pipelined);
+        amounts
+    }
+
+    /// Enters a task of this request in the sums (table of core.md 3.8).
+    pub(crate) fn charge(&mut self, status: TaskStatus, request: &Resource) {
+        if status == TaskStatus::Pipelined {
+            self.pipelined.add(request);
+            return;
+        }
+        self.idle.sub(request);
+        self.used.add(request);
+        if status == TaskStatus::Releasing {
+            self.releasing.add(request);
+        }
+    }
+
+    /// Reverses [`Node::charge`].
+    pub(crate) fn discharge(&mut self, status: TaskStatus, request: &Resource) {
+        if status == TaskStatus::Pipelined {
+            self.pipelined.sub(request);
+            return;
+        }
+        self.idle.add(request);
+        self.used.sub(request);
+        if status == TaskStatus::Releasing {
+            self.releasing.sub(request);
+        }
+    }
+}
+
+/// The pods of a node as filters and scorers count them: Pipelined ones are in, pods evicted in this
+/// session are out (plugins-nodes.md 1.5).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeView {
+    pub n_pods: u32,
+    /// Σ requests, with the scoring defaults.
+    pub non_zero: NonZero,
+    /// Σ requests, without them.
+    pub requested: Resource,
+    ports: BTreeMap<(Protocol, u16), BTreeMap<Arc<str>, u32>>,
+}
+
+const ANY_IP: &str = "0.0.0.0";
+
+impl NodeView {
+    pub(crate) fn add(&mut self, class: &Class) {
+        self.n_pods += 1;
+        self.non_zero += class.non_zero;
+        self.requested.add(&class.request);
+        for port in &class.host_ports {
+            let by_ip = self.ports.entry((port.protocol, port.port)).or_default();
+            *by_ip.entry(port.ip.clone()).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, class: &Class) {
+        self.n_pods -= 1;
+        self.non_zero -= class.non_zero;
+        self.requested.sub(&class.request);
+        for port in &class.host_ports {
+            self.remove_port(port);
+        }
+    }
+
+    fn remove_port(&mut self, port: &HostPort) {
+        let key = (port.protocol, port.port);
+        let Some(by_ip) = self.ports.get_mut(&key) else { return };
+        if let Some(count) = by_ip.get_mut(&port.ip) {
+            *count -= 1;
+        }
+        by_ip.retain(|_, count| 0 < *count);
+        if by_ip.is_empty() {
+            self.ports.remove(&key);
+        }
+    }
+
+    /// Whether a pod of the node holds this port at an address that conflicts (plugins-nodes.md 4.3).
+    pub fn holds_port(&self, wanted: &HostPort) -> bool {
+        let Some(by_ip) = self.ports.get(&(wanted.protocol, wanted.port)) else { return false };
+        &*wanted.ip == ANY_IP || by_ip.contains_key(ANY_IP) || by_ip.contains_key(&wanted.ip)
+    }
+}

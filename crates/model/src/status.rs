@@ -1,0 +1,155 @@
+//! Task statuses and the counters over them. Specification: core.md 3.4, 3.7.
+
+/// Status of a task. Numbers of the specification by [`TaskStatus::number`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaskStatus {
+    Pending,
+    /// Placed in this cycle, not dispatched.
+    Allocated,
+    /// Placed on resources that are still being released.
+    Pipelined,
+    /// Handed to the binder.
+    Binding,
+    Bound,
+    Running,
+    /// Evicted, or being deleted.
+    Releasing,
+    Succeeded,
+    Failed,
+    Unknown,
+}
+
+/// All statuses in the order of their numbers.
+pub const STATUSES: [TaskStatus; 10] = [
+    TaskStatus::Pending,
+    TaskStatus::Allocated,
+    TaskStatus::Pipelined,
+    TaskStatus::Binding,
+    TaskStatus::Bound,
+    TaskStatus::Running,
+    TaskStatus::Releasing,
+    TaskStatus::Succeeded,
+    TaskStatus::Failed,
+    TaskStatus::Unknown,
+];
+
+impl TaskStatus {
+    /// The number of core.md 3.4: 1, 2, 4 … 512.
+    pub fn number(self) -> u32 {
+        1 << (self as u32)
+    }
+
+    /// The name that users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Allocated => "Allocated",
+            Self::Pipelined => "Pipelined",
+            Self::Binding => "Binding",
+            Self::Bound => "Bound",
+            Self::Running => "Running",
+            Self::Releasing => "Releasing",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// Allocated, Binding, Bound, Running.
+    pub fn is_allocated(self) -> bool {
+        matches!(self, Self::Allocated | Self::Binding | Self::Bound | Self::Running)
+    }
+
+    /// Bound, Running: may be evicted.
+    pub fn is_preemptable(self) -> bool {
+        matches!(self, Self::Bound | Self::Running)
+    }
+
+    /// Succeeded, Failed: not kept on a node.
+    pub fn is_terminated(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+
+    /// Running, Bound, Succeeded, Failed.
+    pub fn is_scheduled(self) -> bool {
+        matches!(self, Self::Running | Self::Bound | Self::Succeeded | Self::Failed)
+    }
+}
+
+/// How many tasks of a job, role or sub-job are in which status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    by_status: [u32; 10],
+    /// Pending tasks whose request is empty.
+    pub pending_best_effort: u32,
+    /// Releasing tasks that have a node.
+    pub releasing_on_node: u32,
+}
+
+impl Counts {
+    /// Tasks in this status.
+    pub fn of(&self, status: TaskStatus) -> u32 {
+        self.by_status[status as usize]
+    }
+
+    pub(crate) fn add(&mut self, status: TaskStatus, best_effort: bool, on_node: bool) {
+        self.by_status[status as usize] += 1;
+        self.pending_best_effort += u32::from(status == TaskStatus::Pending && best_effort);
+        self.releasing_on_node += u32::from(status == TaskStatus::Releasing && on_node);
+    }
+
+    pub(crate) fn sub(&mut self, status: TaskStatus, best_effort: bool, on_node: bool) {
+        self.by_status[status as usize] -= 1;
+        self.pending_best_effort -= u32::from(status == TaskStatus::Pending && best_effort);
+        self.releasing_on_node -= u32::from(status == TaskStatus::Releasing && on_node);
+    }
+
+    /// All tasks.
+    pub fn total(&self) -> u32 {
+        self.by_status.iter().sum()
+    }
+
+    /// Allocated + Binding + Bound + Running.
+    pub fn allocated(&self) -> u32 {
+        STATUSES.iter().filter(|status| status.is_allocated()).map(|&status| self.of(status)).sum()
+    }
+
+    /// The allocated ones and Succeeded.
+    pub fn ready(&self) -> u32 {
+        self.allocated() + self.of(TaskStatus::Succeeded)
+    }
+
+    /// Pipelined.
+    pub fn waiting(&self) -> u32 {
+        self.of(TaskStatus::Pipelined)
+    }
+
+    /// Allocated statuses, Succeeded, Pipelined and Pending.
+    pub fn valid(&self) -> u32 {
+        self.ready() + self.waiting() + self.of(TaskStatus::Pending)
+    }
+
+    /// Running + Bound + Succeeded + Failed.
+    pub fn scheduled(&self) -> u32 {
+        STATUSES.iter().filter(|status| status.is_scheduled()).map(|&status| self.of(status)).sum()
+    }
+
+    /// ready + pending best effort ≥ `min_available`.
+    pub fn is_ready(&self, min_available: i32) -> bool {
+        min_available <= as_i32(self.ready() + self.pending_best_effort)
+    }
+
+    /// waiting + ready + pending best effort ≥ `min_available`.
+    pub fn is_pipelined(&self, min_available: i32) -> bool {
+        min_available <= as_i32(self.waiting() + self.ready() + self.pending_best_effort)
+    }
+
+    /// waiting + ready < `min_available`; pending best-effort tasks do not count here.
+    pub fn is_starving(&self, min_available: i32) -> bool {
+        as_i32(self.waiting() + self.ready()) < min_available
+    }
+}
+
+fn as_i32(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,104 @@
+//! `binpack`: the fuller a node becomes in what the task requests, the better.
+//! Specification: plugins-nodes.md 9.
+
+use std::collections::BTreeMap;
+
+use vc_conf::{Arguments, PluginOption, Warning};
+use vc_framework::{Ask, Plugin, PluginEntry, Points};
+use vc_model::{NodeId, TaskId};
+use vc_resource::Dim;
+
+pub(crate) const ENTRY: PluginEntry = PluginEntry {
+    name: "binpack",
+    build,
+};
+
+const BEST: f64 = 100.0;
+
+struct Binpack {
+    /// 0: the plugin scores nothing.
+    weight: i64,
+    /// Resource name to weight: cpu, memory and those listed, in the order in which they are added.
+    resources: BTreeMap<String, i64>,
+    /// The same for the resources that some object of the cluster names.
+    weights: Vec<(Dim, i64)>,
+}
+
+fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
+    let arguments = &option.arguments;
+    let mut resources = BTreeMap::new();
+    let list = arguments.string("binpack.resources", "", warnings);
+    for name in list
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+    {
+        let weight = resource_weight(arguments, &format!("binpack.resources.{name}"), warnings);
+        resources.insert(name.to_owned(), weight);
+    }
+    // After the list: these two have keys of their own.
+    for name in ["cpu", "memory"] {
+        let weight = resource_weight(arguments, &format!("binpack.{name}"), warnings);
+        resources.insert(name.to_owned(), weight);
+    }
+    let weight = arguments.int("binpack.weight", 1, warnings);
+    Box::new(Binpack {
+        weight,
+        resources,
+        weights: Vec::new(),
+    })
+}
+
+/// Weight of a resource; a negative one counts as 1.
+fn resource_weight(arguments: &Arguments, key: &str, warnings: &mut Vec<Warning>) -> i64 {
+    let weight = arguments.int(key, 1, warnings);
+    if 0 <= weight {
+        return weight;
+    }
+    let message = format!("{weight} is less than 0");
+    let remedy = "write 0 or more; until then the default 1 is in force";
+    warnings.push(arguments.warning(key, &message, remedy));
+    1
+}
+
+impl Plugin for Binpack {
+    fn points(&self) -> Points {
+        if self.weight == 0 {
+            Points::NONE
+        } else {
+            Points::NODE_ORDER
+        }
+    }
+
+    fn open(&mut self, ask: Ask<'_>) {
+        let known = |(name, &weight): (&String, &i64)| Some((ask.cluster.dims.get(name)?, weight));
+        self.weights = self.resources.iter().filter_map(known).collect();
+    }
+
+    fn node_order(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {
+        let request = ask.cluster.request(task);
+        let node = &ask.cluster.nodes[node];
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for &(dim, weight) in self
+            .weights
+            .iter()
+            .filter(|(dim, _)| !request.is_zero(*dim))
+        {
+            weights += weight as f64;
+            let capacity = node.allocatable.get(dim);
+            if capacity == 0 || weight == 0 {
+                continue;
+            }
+            let used = node.used.get(dim).saturating_add(request.get(dim));
+            if capacity < used {
+                return Ok(0.0);
+            }
+            sum += weight as f64 * used as f64 / capacity as f64;
+        }
+        Ok(if weights == 0.0 {
+            0.0
+        } else {
+            sum / weights * BEST * self.weight as f64
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Dominant resource fairness: the job with the smallest share first, preemption toward equal shares; with
+//! `enableHierarchy` also order and reclaim between queues. Specification: plugins-jobs-queues.md 4, D9.
+
+mod hierarchy;
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+use vc_conf::Switch;
+use vc_framework::{Ask, GangEviction, Plugin, PluginEntry, Points, Verdict};
+use vc_model::{JobId, QueueId, TaskId};
+use vc_resource::{Fractional, Resource};
+
+use crate::rules::{dominant_share, session_job};
+use hierarchy::Tree;
+
+pub(crate) const ENTRY: PluginEntry = PluginEntry {
+    name: "drf",
+    build: |option, _| {
+        let hierarchy = option.switches.on(Switch::Hierarchy);
+        Box::new(Drf { tree: hierarchy.then(Tree::default), ..Drf::default() })
+    },
+};
+
+const FLAT: Points = Points::JOB_ORDER.and(Points::PREEMPTABLE).and(Points::EVENT_HANDLERS);
+/// UnifiedEvictable is D3.
+const HIERARCHICAL: Points =
+    FLAT.and(Points::QUEUE_ORDER).and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE);
+
+/// Shares that differ by no more are equal for preemption.
+const SHARE_DELTA: f64 = 1e-6;
+
+#[derive(Default)]
+struct Drf {
+    /// Σ allocatable of the session.
+    total: Fractional,
+    /// Looked up only, never walked.
+    jobs: FxHashMap<JobId, JobShare>,
+    /// With `enableHierarchy`.
+    tree: Option<Tree>,
+}
+
+struct JobShare {
+    /// Allocated and, within the session, Pipelined tasks.
+    allocated: Resource,
+    share: f64,
+}
+
+#[derive(Clone, Copy)]
+enum Change {
+    Add,
+    Subtract,
+}
+
+impl Plugin for Drf {
+    fn points(&self) -> Points {
+        if self.tree.is_some() { HIERARCHICAL } else { FLAT }
+    }
+
+    fn open(&mut self, ask: Ask<'_>) {
+        self.total = ask.facts.total.clone();
+        self.jobs.clear();
+        for &job in &ask.facts.jobs {
+            let allocated = ask.cluster.jobs[job].allocated.clone();
+            let share = dominant_share(&allocated, &self.total);
+            self.jobs.insert(job, JobShare { allocated, share });
+        }
+        if let Some(tree) = &mut self.tree {
+            *tree = Tree::of_session(ask);
+        }
+    }
+
+    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.change(ask, task, Change::Add);
+    }
+
+    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.change(ask, task, Change::Subtract);
+    }
+
+    fn job_order(&self, _ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
+        self.share(l).total_cmp(&self.share(r))
+    }
+
+    fn preemptable(&self, ask: Ask<'_>, preemptor: TaskId, candidates: &[TaskId]) -> Verdict {
+        let own = session_job(ask.cluster, preemptor).and_then(|(job, _)| self.jobs.get(&job));
+        let Some(own) = own else { return Verdict::Victims(Vec::new()) };
+        let mut with_preemptor = own.allocated.clone();
+        with_preemptor.add(ask.cluster.request(preemptor));
+        let own_share = dominant_share(&with_preemptor, &self.total);
+        let mut left: FxHashMap<JobId, Resource> = FxHashMap::default();
+        let mut may_go = |&task: &TaskId| {
+            let Some((job, _)) = session_job(ask.cluster, task) else { return false };
+            let Some(known) = self.jobs.get(&job) else { return false };
+            let left = left.entry(job).or_insert_with(|| known.allocated.clone());
+            // Subtracted also when the candidate is refused (4.2).
+            left.sub(ask.cluster.request(task));
+            let share = dominant_share(left, &self.total);
+            own_share < share || (own_share - share).abs() <= SHARE_DELTA
+        };
+        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
+    }
+
+    fn queue_order(&self, _ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
+        self.tree.as_ref().map_or(Ordering::Equal, |tree| tree.compare(l, r))
+    }
+
+    fn reclaimable(&self, ask: Ask<'_>, reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
+        let Some(tree) = &self.tree else { return Verdict::Abstain };
+        let Some((job, _)) = session_job(ask.cluster, reclaimer) else {
+            return Verdict::Victims(Vec::new());
+        };
+        let request = ask.cluster.request(reclaimer);
+        Verdict::Victims(tree.reclaimable(ask, job, request, candidates))
+    }
+
+    fn unified_evictable(
+        &self,
+        ask: Ask<'_>,
+        initiator: JobId,
+        kind: GangEviction,
+        candidates: &[TaskId],
+    ) -> Verdict {
+        let Some(tree) = &self.tree else { return Verdict::Abstain };
+        match kind {
+            GangEviction::Preempt => Verdict::Victims(candidates.to_vec()),
+            GangEviction::Reclaim => {
+                let request = &ask.cluster.jobs[initiator].pending_request;
+                Verdict::Victims(tree.reclaimable(ask, initiator, request, candidates))
+            }
+        }
+    }
+}
+
+impl Drf {
+    fn share(&self, job: JobId) -> f64 {
+        self.jobs.get(&job).map_or(0.0, |job| job.share)
+    }
+
+    fn change(&mut self, ask: Ask<'_>, task: TaskId, change: Change) {
+        let Some((id, _)) = session_job(ask.cluster, task) else { return };
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let request = ask.cluster.request(task);
+        change.apply(&mut job.allocated, request);
+        job.share = dominant_share(&job.allocated, &self.total);
+        if let Some(tree) = &mut self.tree {
+            tree.change(id, request, change);
+            tree.update();
+        }
+    }
+}
+
+impl Change {
+    fn apply(self, amount: &mut Resource, by: &Resource) {
+        match self {
+            Change::Add => amount.add(by),
+            Change::Subtract => amount.sub(by),
+        }
+    }
+}

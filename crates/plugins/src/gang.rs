@@ -1,0 +1,205 @@
+//! All-or-nothing admission of a PodGroup, in total, per role and per sub-group, and protection of a running
+//! gang from losing members below its minimum. Specification: plugins-jobs-queues.md 2, D6-D8.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use vc_framework::{
+    Ask, GangEviction, Invalid, Outbox, Plugin, PluginEntry, Points, Records, Verdict, Vote,
+    job_text, rfc3339,
+};
+use vc_model::{Counts, Job, JobId, PodGroupCondition, TaskId, TaskStatus};
+
+use crate::rules::session_job;
+
+pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "gang", build: |_, _| Box::new(Gang) };
+
+const POINTS: Points = Points::JOB_VALID
+    .and(Points::PREEMPTABLE)
+    .and(Points::RECLAIMABLE)
+    .and(Points::UNIFIED_EVICTABLE)
+    .and(Points::JOB_ORDER)
+    .and(Points::SUB_JOB_ORDER)
+    .and(Points::JOB_READY)
+    .and(Points::SUB_JOB_READY)
+    .and(Points::JOB_PIPELINED)
+    .and(Points::SUB_JOB_PIPELINED)
+    .and(Points::JOB_STARVING);
+
+const NOT_ENOUGH_PODS_OF_TASK: &str = "NotEnoughPodsOfTask";
+const NOT_ENOUGH_TASKS: &str = "NotEnoughTasks";
+const TOO_FEW_OF_A_ROLE: &str = "Not enough valid pods of each task for gang-scheduling";
+const TOO_FEW_SUB_GROUPS: &str = "Not enough valid subGroups of each task for gang-scheduling";
+
+struct Gang;
+
+impl Plugin for Gang {
+    fn points(&self) -> Points {
+        POINTS
+    }
+
+    fn job_valid(&self, ask: Ask<'_>, job: JobId) -> Result<(), Invalid> {
+        let job = &ask.cluster.jobs[job];
+        let invalid = |reason, message| Err(Invalid { reason, message });
+        if !job.roles_valid() {
+            return invalid(NOT_ENOUGH_PODS_OF_TASK, TOO_FEW_OF_A_ROLE.to_owned());
+        }
+        if !job.sub_jobs_valid() {
+            return invalid(NOT_ENOUGH_PODS_OF_TASK, TOO_FEW_SUB_GROUPS.to_owned());
+        }
+        let (valid, min) = (job.counts.valid(), job.min_available);
+        if i64::from(valid) < i64::from(min) {
+            let start = "Not enough valid tasks for gang-scheduling";
+            return invalid(NOT_ENOUGH_TASKS, format!("{start}, valid: {valid}, min: {min}"));
+        }
+        Ok(())
+    }
+
+    fn preemptable(&self, ask: Ask<'_>, _preemptor: TaskId, candidates: &[TaskId]) -> Verdict {
+        surplus_members(ask, candidates)
+    }
+
+    fn reclaimable(&self, ask: Ask<'_>, _reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
+        surplus_members(ask, candidates)
+    }
+
+    /// The gang-aware actions split gangs into bundles themselves.
+    fn unified_evictable(
+        &self,
+        _ask: Ask<'_>,
+        _initiator: JobId,
+        _kind: GangEviction,
+        candidates: &[TaskId],
+    ) -> Verdict {
+        Verdict::Victims(candidates.to_vec())
+    }
+
+    fn job_order(&self, ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
+        let jobs = &ask.cluster.jobs;
+        jobs[l].is_ready().cmp(&jobs[r].is_ready())
+    }
+
+    fn sub_job_order(&self, ask: Ask<'_>, job: JobId, l: usize, r: usize) -> Ordering {
+        self.sub_job_ready(ask, job, l).cmp(&self.sub_job_ready(ask, job, r))
+    }
+
+    fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
+        is_fully_ready(&ask.cluster.jobs[job])
+    }
+
+    fn sub_job_ready(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> bool {
+        let sub_job = &ask.cluster.jobs[job].sub_jobs[sub_job];
+        sub_job.counts.is_ready(sub_job.min_available)
+    }
+
+    fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> Vote {
+        let job = &ask.cluster.jobs[job];
+        vote(job.roles_pipelined() && job.sub_jobs_pipelined() && job.is_pipelined())
+    }
+
+    fn sub_job_pipelined(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> Vote {
+        let sub_job = &ask.cluster.jobs[job].sub_jobs[sub_job];
+        vote(sub_job.counts.is_pipelined(sub_job.min_available))
+    }
+
+    fn job_starving(&self, ask: Ask<'_>, job: JobId) -> bool {
+        ask.cluster.jobs[job].is_starving()
+    }
+
+    fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
+        for &id in &ask.facts.jobs {
+            let job = &ask.cluster.jobs[id];
+            if job.tasks.is_empty() {
+                continue;
+            }
+            if is_fully_ready(job) {
+                out.conditions.push((id, scheduled(ask)));
+            } else if !waits_for_releasing(job) {
+                out.conditions.push((id, unschedulable(ask, records, id)));
+            }
+        }
+    }
+}
+
+fn vote(permit: bool) -> Vote {
+    if permit { Vote::Permit } else { Vote::Reject }
+}
+
+/// The conjunction of JobReady, which the condition uses too (D6).
+fn is_fully_ready(job: &Job) -> bool {
+    job.roles_ready() && job.sub_jobs_ready() && job.is_ready()
+}
+
+/// Ready members above the job's minimum may go, least valuable first (D4); roles are not looked at.
+fn surplus_members(ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
+    let mut left: FxHashMap<JobId, i64> = FxHashMap::default();
+    let mut may_go = |&task: &TaskId| {
+        let Some((id, job)) = session_job(ask.cluster, task) else { return false };
+        let ready = left.entry(id).or_insert_with(|| job.counts.ready().into());
+        let is_surplus = i64::from(job.min_available) < *ready;
+        *ready -= i64::from(is_surplus);
+        is_surplus
+    };
+    Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
+}
+
+/// Leaving members make up the difference and nothing else waits: not worth a condition (2.3, step 1.1).
+fn waits_for_releasing(job: &Job) -> bool {
+    let counts = &job.counts;
+    let held = counts.scheduled() + counts.releasing_on_node;
+    0 < counts.releasing_on_node
+        && counts.of(TaskStatus::Pending) == 0
+        && counts.waiting() == 0
+        && i64::from(job.min_available) <= held.into()
+}
+
+fn scheduled(ask: Ask<'_>) -> PodGroupCondition {
+    let reason = "tasks in gang are ready to be scheduled";
+    condition(ask, "Scheduled", reason, String::new())
+}
+
+fn unschedulable(ask: Ask<'_>, records: &Records, id: JobId) -> PodGroupCondition {
+    let job = &ask.cluster.jobs[id];
+    let n_unready = n_unready(ask, records, job);
+    let (n_tasks, why) = (job.tasks.len(), job_text(ask, records, id));
+    let message = format!("{n_unready}/{n_tasks} tasks in gang unschedulable: {why}");
+    condition(ask, "Unschedulable", "NotEnoughResources", message)
+}
+
+fn condition(ask: Ask<'_>, kind: &str, reason: &str, message: String) -> PodGroupCondition {
+    PodGroupCondition {
+        kind: kind.into(),
+        status: "True".into(),
+        transition_id: ask.facts.session_id.as_str().into(),
+        last_transition_time: rfc3339(ask.facts.now_micros).into(),
+        reason: reason.into(),
+        message: message.into(),
+    }
+}
+
+/// Members that are missing. Where only a role or a sub-group is short, at least one (D6).
+fn n_unready(ask: Ask<'_>, records: &Records, job: &Job) -> i64 {
+    if job.is_ready() {
+        return role_deficit(job).max(1);
+    }
+    let was_placed = |task: &&TaskId| {
+        let last = records.last_transaction.get(task);
+        ask.cluster.tasks[**task].status == TaskStatus::Pending
+            && last.is_some_and(|last| last.status.is_allocated())
+    };
+    let n_placed = job.tasks.iter().filter(was_placed).count() as i64;
+    i64::from(job.min_available) - i64::from(job.counts.ready()) - n_placed
+}
+
+fn role_deficit(job: &Job) -> i64 {
+    if !job.enforces_roles() {
+        return 0;
+    }
+    let none = Counts::default();
+    let deficit = |(role, &minimum): (&Arc<str>, &i32)| {
+        let counts = job.roles.get(role).unwrap_or(&none);
+        (i64::from(minimum) - i64::from(counts.ready() + counts.pending_best_effort)).max(0)
+    };
+    job.task_min_available.iter().map(deficit).sum()
+}

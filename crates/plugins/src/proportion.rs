@@ -1,0 +1,300 @@
+//! Divides the cluster between queues by weight, bounded by request, capability and guarantee; keeps queues
+//! inside their deserved amount and lets queues below it reclaim.
+//! Specification: plugins-jobs-queues.md 5, D5, D11-D13.
+
+mod deserved;
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering as Memory};
+
+use vc_framework::{
+    Admission, Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records, Verdict,
+};
+use vc_model::{Job, JobId, Queue, QueueId, TaskId};
+use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
+
+use crate::rules::{dominant_share, min_resources, reserved, session_job};
+use deserved::{Claim, divide};
+
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry { name: "proportion", build: |_, _| Box::new(Proportion::default()) };
+
+/// UnifiedEvictable is D3. Volcano's PrePredicate copies the state for trials, which the journal makes unneeded.
+const POINTS: Points = Points::QUEUE_ORDER
+    .and(Points::RECLAIMABLE)
+    .and(Points::UNIFIED_EVICTABLE)
+    .and(Points::PREEMPTIVE)
+    .and(Points::OVERUSED)
+    .and(Points::ALLOCATABLE)
+    .and(Points::JOB_ENQUEUEABLE)
+    .and(Points::JOB_ENQUEUED)
+    .and(Points::EVENT_HANDLERS);
+
+#[derive(Default)]
+struct Proportion {
+    /// Every queue of the session, those without jobs too (D13).
+    queues: BTreeMap<QueueId, Attributes>,
+    /// Subtractions that would have gone below zero (D5); of functions that may only look.
+    n_clamped: AtomicU32,
+}
+
+#[derive(Default)]
+struct Attributes {
+    n_jobs: usize,
+    /// The cluster without the guarantees of others, at most the capability.
+    real_capability: Fractional,
+    deserved: Fractional,
+    /// Allocated and, within the session, Pipelined tasks.
+    allocated: Resource,
+    /// Allocated and Pending tasks.
+    request: Resource,
+    /// What admitted jobs hold back.
+    inqueue: Resource,
+    /// What jobs have beyond their minimum.
+    elastic: Resource,
+    share: f64,
+}
+
+impl Plugin for Proportion {
+    fn points(&self) -> Points {
+        POINTS
+    }
+
+    fn open(&mut self, ask: Ask<'_>) {
+        self.queues = ask.facts.queues.iter().map(|&id| (id, Attributes::default())).collect();
+        for &id in &ask.facts.jobs {
+            let job = &ask.cluster.jobs[id];
+            if let Some(queue) = self.queues.get_mut(&job.queue) {
+                queue.count(job);
+            }
+        }
+        self.bound(ask);
+        self.divide(ask);
+    }
+
+    fn close(&mut self, _ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
+        let n_clamped = std::mem::take(self.n_clamped.get_mut());
+        if 0 < n_clamped {
+            let text = "proportion: amounts of a queue below zero were taken as zero";
+            out.warnings.push(format!("{text}: {n_clamped}"));
+        }
+    }
+
+    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.change(ask, task, Resource::add);
+    }
+
+    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.change(ask, task, Resource::sub);
+    }
+
+    fn queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
+        let queues = &ask.cluster.queues;
+        let share = |queue| self.queues.get(&queue).map_or(0.0, |queue| queue.share);
+        let by_priority = queues[r].priority.cmp(&queues[l].priority);
+        by_priority.then_with(|| share(l).total_cmp(&share(r)))
+    }
+
+    fn overused(&self, _ask: Ask<'_>, queue: QueueId) -> bool {
+        let queue = self.queues.get(&queue);
+        queue.is_some_and(|queue| {
+            queue.deserved.less_equal(&queue.allocated.to_fractional(), Absent::Zero)
+        })
+    }
+
+    fn allocatable(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> bool {
+        self.stays_inside(ask, queue, &[task])
+    }
+
+    fn allocatable_lacks(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> Vec<Dim> {
+        match ask.cluster.queues[queue].is_open() {
+            true => self.beyond_deserved(ask, queue, &[task]),
+            false => Vec::new(),
+        }
+    }
+
+    fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        self.stays_inside(ask, queue, tasks)
+    }
+
+    fn reclaimable(&self, ask: Ask<'_>, _reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
+        self.surplus(ask, candidates)
+    }
+
+    fn unified_evictable(
+        &self,
+        ask: Ask<'_>,
+        _initiator: JobId,
+        kind: GangEviction,
+        candidates: &[TaskId],
+    ) -> Verdict {
+        match kind {
+            GangEviction::Preempt => Verdict::Victims(candidates.to_vec()),
+            GangEviction::Reclaim => self.surplus(ask, candidates),
+        }
+    }
+
+    fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
+        let job = &ask.cluster.jobs[job];
+        let Some(queue) = self.queues.get(&job.queue) else { return Admission::Reject(None) };
+        if !ask.cluster.queues[job.queue].is_open() {
+            return Admission::Reject(None);
+        }
+        let Some(asked) = min_resources(job) else { return Admission::Permit };
+        let wanted = self.use_after_admission(queue, asked).to_fractional();
+        let (asked, dims) = (asked.to_fractional(), &ask.cluster.dims);
+        let Err(lacking) = wanted.less_equal_dim(&queue.real_capability, &asked, dims) else {
+            return Admission::Permit;
+        };
+        let name = |&dim: &Dim| format!("insufficient {}", dims.name(dim));
+        let names: Vec<String> = lacking.iter().map(name).collect();
+        let message = format!("queue resource quota insufficient: {}", names.join(", "));
+        Admission::Reject(Some(message))
+    }
+
+    fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
+        let job = &ask.cluster.jobs[job];
+        let queue = self.queues.get_mut(&job.queue);
+        if let (Some(queue), Some(asked)) = (queue, min_resources(job)) {
+            queue.inqueue.add(&job.minus_gated(asked));
+        }
+    }
+
+    fn queue_share(&self, _ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
+        let queue = self.queues.get(&queue)?;
+        Some(QueueShare { deserved: queue.deserved.clone(), share: queue.share })
+    }
+}
+
+impl Proportion {
+    /// Sets how much each queue could have at most (5.1).
+    fn bound(&mut self, ask: Ask<'_>) {
+        let mut guaranteed = Fractional::default();
+        for &id in &ask.facts.queues {
+            guaranteed.add(&ask.cluster.queues[id].guarantee.to_fractional());
+        }
+        let free = ask.facts.total.excess(&guaranteed);
+        for (&id, attributes) in &mut self.queues {
+            let queue = &ask.cluster.queues[id];
+            let mut bound = free.clone();
+            bound.add(&queue.guarantee.to_fractional());
+            if let Some(capability) = capability(queue) {
+                bound = bound.min_dim(&capability, Absent::Infinity);
+            }
+            attributes.real_capability = bound;
+        }
+    }
+
+    /// Sets what the queues with jobs deserve; the others deserve nothing and take no part (D13).
+    fn divide(&mut self, ask: Ask<'_>) {
+        // By name, so that sums of fractions do not depend on the order of arrival.
+        let has_jobs = |id: &QueueId| self.queues.get(id).is_some_and(|queue| 0 < queue.n_jobs);
+        let ids: Vec<QueueId> = ask.facts.queues.iter().copied().filter(has_jobs).collect();
+        let claim = |id: &QueueId| self.queues[id].claim(&ask.cluster.queues[*id]);
+        let mut claims: Vec<Claim> = ids.iter().map(claim).collect();
+        divide(&ask.facts.total, &mut claims);
+        for (id, claim) in ids.iter().zip(claims) {
+            if let Some(queue) = self.queues.get_mut(id) {
+                queue.deserved = claim.deserved;
+                queue.refresh_share();
+            }
+        }
+    }
+
+    fn change(&mut self, ask: Ask<'_>, task: TaskId, change: fn(&mut Resource, &Resource)) {
+        let Some((_, job)) = session_job(ask.cluster, task) else { return };
+        if let Some(queue) = self.queues.get_mut(&job.queue) {
+            change(&mut queue.allocated, ask.cluster.request(task));
+            queue.refresh_share();
+        }
+    }
+
+    fn stays_inside(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        ask.cluster.queues[queue].is_open()
+            && self.queues.contains_key(&queue)
+            && self.beyond_deserved(ask, queue, tasks).is_empty()
+    }
+
+    /// Requested dimensions in which the queue would leave its deserved amount. The tolerance is D11: deserved
+    /// is approached from below.
+    fn beyond_deserved(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> Vec<Dim> {
+        let Some(queue) = self.queues.get(&queue) else { return Vec::new() };
+        let mut request = Resource::default();
+        tasks.iter().for_each(|&task| request.add(ask.cluster.request(task)));
+        let mut after = queue.allocated.clone();
+        after.add(&request);
+        let (after, request) = (after.to_fractional(), request.to_fractional());
+        let dims = &ask.cluster.dims;
+        let inside = after.less_equal_dim_within(&queue.deserved, &request, EPS, dims);
+        inside.err().unwrap_or_default()
+    }
+
+    /// Tasks of queues that stand above their deserved amount in some dimension, until they no longer do.
+    fn surplus(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
+        let mut left: BTreeMap<QueueId, Resource> = BTreeMap::new();
+        let mut may_go = |&task: &TaskId| {
+            let Some((_, job)) = session_job(ask.cluster, task) else { return false };
+            let Some(queue) = self.queues.get(&job.queue) else { return false };
+            let left = left.entry(job.queue).or_insert_with(|| queue.allocated.clone());
+            if left.to_fractional().less_equal(&queue.deserved, Absent::Zero) {
+                return false;
+            }
+            left.sub(ask.cluster.request(task));
+            true
+        };
+        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
+    }
+
+    /// Elastic amounts are those of the start of the session: evictions since then may have made `allocated`
+    /// smaller (D5).
+    fn use_after_admission(&self, queue: &Attributes, asked: &Resource) -> Resource {
+        let mut wanted = asked.clone();
+        wanted.add(&queue.allocated);
+        wanted.add(&queue.inqueue);
+        if wanted.sub_clamped(&queue.elastic) {
+            self.n_clamped.fetch_add(1, Memory::Relaxed);
+        }
+        wanted
+    }
+}
+
+impl Attributes {
+    fn count(&mut self, job: &Job) {
+        self.n_jobs += 1;
+        self.allocated.add(&job.allocated);
+        self.request.add(&job.allocated);
+        self.request.add(&job.pending_request);
+        self.elastic.add(&job.elastic());
+        if let Some(reserved) = reserved(job) {
+            self.inqueue.add(&reserved);
+        }
+    }
+
+    fn claim(&self, queue: &Queue) -> Claim {
+        Claim {
+            weight: f64::from(queue.weight.max(0)),
+            bound: self.real_capability.clone(),
+            request: self.request.to_fractional(),
+            guarantee: queue.guarantee.to_fractional(),
+            ..Claim::default()
+        }
+    }
+
+    fn refresh_share(&mut self) {
+        self.share = dominant_share(&self.allocated, &self.deserved);
+    }
+}
+
+/// `spec.capability` where cpu and memory that are missing or not positive are unlimited; `None`: not given.
+fn capability(queue: &Queue) -> Option<Fractional> {
+    let given = &queue.capability;
+    let is_given = given.has_scalars() || given.get(Dim::CPU) != 0 || given.get(Dim::MEMORY) != 0;
+    let mut capability = given.to_fractional();
+    for dim in [Dim::CPU, Dim::MEMORY] {
+        if capability.get(dim) <= 0.0 {
+            capability.set(dim, f64::MAX);
+        }
+    }
+    is_given.then_some(capability)
+}

@@ -1,0 +1,10 @@
+//! The numbered cases of plugins-jobs-queues.md, asked through sessions on clusters from text.
+
+mod admission;
+mod conformance;
+mod drf;
+mod gang;
+mod points;
+mod priority;
+mod proportion;
+mod support;

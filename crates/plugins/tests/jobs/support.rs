@@ -1,0 +1,154 @@
+//! Sessions with the real plugins on a cluster from text (`vc_model::fixture`).
+
+use serde_json::Value;
+use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
+use vc_framework::{Dispatch, EvictReason, Opening, Plugin, Room, Session};
+use vc_model::{Cluster, JobId, QueueId, TaskId, TaskStatus, fixture};
+use vc_resource::Dim;
+
+/// The plugins of a configuration in short: tiers are divided by `/`, plugins by `,`; behind a name stand
+/// switches as `+enableHierarchy`, `-enablePreemptable` and arguments as `key=value`, the value in JSON or a text.
+pub(crate) fn config(tiers: &str) -> Config {
+    let plugins = |tier: &str| tier.split(',').map(plugin_option).collect();
+    let tier = |tier: &str| Tier { plugins: plugins(tier) };
+    Config { tiers: tiers.split('/').map(tier).collect(), ..Config::default() }
+}
+
+pub(crate) fn plugin_option(text: &str) -> PluginOption {
+    let mut words = text.split_whitespace();
+    let name = words.next().expect("a plugin has a name").to_owned();
+    let mut switches = Switches::default();
+    let mut arguments: Vec<(String, Value)> = Vec::new();
+    for word in words {
+        match (word.split_at(1), word.split_once('=')) {
+            (("+", key), _) => switches = switches.with(switch(key), true),
+            (("-", key), _) => switches = switches.with(switch(key), false),
+            (_, Some((key, value))) => {
+                let text = || Value::String(value.to_owned());
+                let value = serde_json::from_str(value).unwrap_or_else(|_| text());
+                arguments.push((key.to_owned(), value));
+            }
+            _ => panic!("neither switch nor argument: {word}"),
+        }
+    }
+    PluginOption { name, switches, arguments: arguments.into_iter().collect::<Arguments>() }
+}
+
+fn switch(key: &str) -> vc_conf::Switch {
+    let row = SWITCHES.iter().find(|(name, ..)| *name == key);
+    row.unwrap_or_else(|| panic!("no switch: {key}")).1
+}
+
+/// One plugin alone, not opened.
+pub(crate) fn plugin(text: &str) -> Box<dyn Plugin> {
+    let option = plugin_option(text);
+    let entry = vc_plugins::ALL.iter().find(|entry| entry.name == option.name);
+    let entry = entry.unwrap_or_else(|| panic!("no plugin: {}", option.name));
+    (entry.build)(&option, &mut Vec::new())
+}
+
+/// What building the plugins warns of.
+pub(crate) fn warnings(tiers: &str) -> Vec<String> {
+    let (_, warnings) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+    warnings.iter().map(ToString::to_string).collect()
+}
+
+/// Opens a session at [`fixture::START_MICROS`].
+pub(crate) fn in_session<R>(
+    text: &str,
+    tiers: &str,
+    check: impl FnOnce(&mut Session<'_>) -> R,
+) -> R {
+    in_session_of(fixture::cluster(text), tiers, 0, check)
+}
+
+/// Opens a session so many seconds after [`fixture::START_MICROS`].
+pub(crate) fn in_session_of<R>(
+    mut cluster: Cluster,
+    tiers: &str,
+    seconds: i64,
+    check: impl FnOnce(&mut Session<'_>) -> R,
+) -> R {
+    let (mut hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+    let settings = ActionSettings::default();
+    let opening = Opening {
+        now_micros: fixture::START_MICROS + seconds * 1_000_000,
+        session_id: "session-1".to_owned(),
+        enqueue_configured: true,
+    };
+    let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening);
+    let result = check(&mut session);
+    session.finish();
+    assert_eq!(cluster.check(), Ok(()));
+    result
+}
+
+pub(crate) fn task(session: &Session<'_>, path: &str) -> TaskId {
+    fixture::task(session, path)
+}
+
+pub(crate) fn tasks(session: &Session<'_>, paths: &[&str]) -> Vec<TaskId> {
+    paths.iter().map(|path| task(session, path)).collect()
+}
+
+/// `j1/b-0` to `j1/b-(n-1)`.
+pub(crate) fn series(session: &Session<'_>, path: &str, n: usize) -> Vec<TaskId> {
+    (0..n).map(|index| task(session, &format!("{path}-{index}"))).collect()
+}
+
+pub(crate) fn job(session: &Session<'_>, name: &str) -> JobId {
+    fixture::job(session, name)
+}
+
+pub(crate) fn queue(session: &Session<'_>, name: &str) -> QueueId {
+    fixture::queue(session, name)
+}
+
+/// Places a task until the session ends.
+pub(crate) fn allocate(session: &mut Session<'_>, task: TaskId, node: &str) {
+    let node = fixture::node(session, node);
+    let mut statement = session.statement();
+    statement.allocate(task, node).expect("the task is pending");
+    statement.keep();
+}
+
+/// Pipelines a task until the session ends.
+pub(crate) fn pipeline(session: &mut Session<'_>, task: TaskId, node: &str) {
+    let node = fixture::node(session, node);
+    let mut statement = session.statement();
+    statement.pipeline(task, node, Room::Releasing).expect("the task is pending");
+    statement.keep();
+}
+
+/// Evicts tasks until the session ends.
+pub(crate) fn evict(session: &mut Session<'_>, tasks: &[TaskId]) {
+    let mut statement = session.statement();
+    for &task in tasks {
+        statement.evict(task, EvictReason::Preempt, None).expect("the task runs");
+    }
+    statement.keep();
+}
+
+/// Makes a pending task Binding before the session.
+pub(crate) fn bind(cluster: &mut Cluster, path: &str, node: &str) {
+    let (task, node) = (fixture::task(cluster, path), fixture::node(cluster, node));
+    cluster.set_task(task, TaskStatus::Binding, Some(node));
+}
+
+/// Pod names.
+pub(crate) fn names(session: &Session<'_>, tasks: &[TaskId]) -> Vec<String> {
+    tasks.iter().map(|&task| session.tasks[task].key.name.to_string()).collect()
+}
+
+/// Deserved cpu in cores, memory in Gi and pods of a queue, and its share.
+pub(crate) fn deserved(session: &Session<'_>, name: &str) -> ([f64; 3], f64) {
+    let found = session.hooks().queue_share(session.ask(), queue(session, name));
+    let share = found.expect("a plugin divides the cluster");
+    let gi = f64::from(1 << 30);
+    let amounts = [
+        share.deserved.get(Dim::CPU) / 1000.0,
+        share.deserved.get(Dim::MEMORY) / gi,
+        share.deserved.get(Dim::PODS),
+    ];
+    (amounts, share.share)
+}

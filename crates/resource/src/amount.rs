@@ -1,0 +1,162 @@
+//! The two number types of a vector: `i64` for amounts, `f64` for plugin arithmetic (core.md 3.1).
+//! With integers "less or equal within ε" is plain `<=` and "equal within ε" is `==` (C-11).
+
+use std::fmt::Debug;
+
+use crate::share::EPS;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for i64 {}
+    impl Sealed for f64 {}
+}
+
+/// A number that a vector can hold: `i64` or `f64`.
+pub trait Amount: sealed::Sealed + Copy + Debug + Default + PartialEq + PartialOrd {
+    /// The largest amount, which stands for "unlimited".
+    const LARGEST: Self;
+    /// Nothing.
+    const ZERO: Self;
+    /// What a missing scalar becomes in a difference where it means "unlimited".
+    const UNLIMITED: Self;
+
+    /// Sum; integers wrap, so that a subtraction always undoes it exactly.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+    /// Difference; integers wrap.
+    #[must_use]
+    fn minus(self, other: Self) -> Self;
+    /// `self <= other` within ε.
+    fn less_equal(self, other: Self) -> bool;
+    /// Equal within ε.
+    fn equal(self, other: Self) -> bool;
+    /// Below ε.
+    fn is_small(self) -> bool;
+    /// The nearest `f64`.
+    fn to_f64(self) -> f64;
+    /// Whole units, truncated toward zero.
+    fn whole(self) -> i64;
+    /// With two decimals.
+    fn text(self) -> String;
+
+    /// The smaller one.
+    #[must_use]
+    fn lesser(self, other: Self) -> Self {
+        if other < self { other } else { self }
+    }
+
+    /// The larger one.
+    #[must_use]
+    fn larger(self, other: Self) -> Self {
+        if other > self { other } else { self }
+    }
+}
+
+impl Amount for i64 {
+    const LARGEST: i64 = i64::MAX;
+    const ZERO: i64 = 0;
+    const UNLIMITED: i64 = -1;
+
+    fn plus(self, other: i64) -> i64 {
+        self.wrapping_add(other)
+    }
+
+    fn minus(self, other: i64) -> i64 {
+        self.wrapping_sub(other)
+    }
+
+    fn less_equal(self, other: i64) -> bool {
+        self <= other
+    }
+
+    fn equal(self, other: i64) -> bool {
+        self == other
+    }
+
+    fn is_small(self) -> bool {
+        self <= 0
+    }
+
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+
+    fn whole(self) -> i64 {
+        self
+    }
+
+    fn text(self) -> String {
+        match self {
+            i64::MAX => "maxInt".to_owned(),
+            _ => format!("{self}.00"),
+        }
+    }
+}
+
+impl Amount for f64 {
+    const LARGEST: f64 = f64::MAX;
+    const ZERO: f64 = 0.0;
+    const UNLIMITED: f64 = -1.0;
+
+    fn plus(self, other: f64) -> f64 {
+        self + other
+    }
+
+    fn minus(self, other: f64) -> f64 {
+        self - other
+    }
+
+    fn less_equal(self, other: f64) -> bool {
+        self < other || (self - other).abs() < EPS
+    }
+
+    fn equal(self, other: f64) -> bool {
+        self == other || (self - other).abs() < EPS
+    }
+
+    fn is_small(self) -> bool {
+        self < EPS
+    }
+
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn whole(self) -> i64 {
+        self as i64
+    }
+
+    fn text(self) -> String {
+        if self == f64::MAX {
+            "maxFloat".to_owned()
+        } else if self == i64::MAX as f64 {
+            "maxInt".to_owned()
+        } else {
+            format!("{self:.2}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Amount;
+
+    #[test]
+    fn fractions_compare_within_epsilon_and_integers_exactly() {
+        assert!(1.09.less_equal(1.0) && 1.09.equal(1.0) && 0.09.is_small());
+        assert!(!1.2.less_equal(1.0) && !1.2.equal(1.0) && !0.1.is_small());
+        assert!(2.less_equal(2) && !3.less_equal(2) && 0.is_small() && !1.is_small());
+    }
+
+    #[test]
+    fn largest_values_have_names() {
+        assert_eq!(
+            (f64::MAX.text(), i64::MAX.text()),
+            ("maxFloat".into(), "maxInt".into())
+        );
+        assert_eq!(
+            (9223372036854775808.0.text(), 0.5.text()),
+            ("maxInt".into(), "0.50".into())
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Names of resources to dense positions in a vector (core.md 3.1).
+//! The order of reports is cpu, memory, then every other name (`pods` included) by name.
+
+/// Largest number of different names: presence is one bit of a `u64`.
+const MAX_DIMS: usize = 64;
+
+/// Position of a resource name in every vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dim(u8);
+
+impl Dim {
+    /// Millicores.
+    pub const CPU: Dim = Dim(0);
+    /// Bytes.
+    pub const MEMORY: Dim = Dim(1);
+    /// Whole pod slots.
+    pub const PODS: Dim = Dim(2);
+
+    /// Position as an index.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The bit of this dimension in a presence mask.
+    pub(crate) fn bit(self) -> u64 {
+        1 << self.0
+    }
+
+    /// Dimensions of a presence mask, ascending.
+    pub(crate) fn of_mask(mask: u64) -> impl Iterator<Item = Dim> {
+        let mut rest = mask;
+        std::iter::from_fn(move || {
+            let position = u8::try_from(rest.trailing_zeros()).ok()?;
+            let bit = 1u64.checked_shl(u32::from(position))?;
+            rest &= !bit;
+            Some(Dim(position))
+        })
+    }
+}
+
+/// The interner of resource names. Names are never removed.
+#[derive(Clone, Debug)]
+pub struct Dims {
+    names: Vec<String>,
+    /// Every dimension in report order, kept up to date at `intern`.
+    order: Vec<Dim>,
+}
+
+impl Default for Dims {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Dims {
+    /// Knows `cpu`, `memory` and `pods`.
+    pub fn new() -> Self {
+        Dims {
+            names: ["cpu", "memory", "pods"].map(String::from).to_vec(),
+            order: vec![Dim::CPU, Dim::MEMORY, Dim::PODS],
+        }
+    }
+
+    /// The dimension of `name`, made when it is new; `None` when 64 other names exist.
+    pub fn intern(&mut self, name: &str) -> Option<Dim> {
+        let at = match self.position(name) {
+            Ok(dim) => return Some(dim),
+            Err(at) => at,
+        };
+        if self.names.len() == MAX_DIMS {
+            return None;
+        }
+        let dim = Dim(u8::try_from(self.names.len()).ok()?);
+        self.names.push(name.to_owned());
+        self.order.insert(at, dim);
+        Some(dim)
+    }
+
+    /// The dimension of `name` if it was interned.
+    pub fn get(&self, name: &str) -> Option<Dim> {
+        self.position(name).ok()
+    }
+
+    /// The name of a dimension that this interner made.
+    pub fn name(&self, dim: Dim) -> &str {
+        &self.names[dim.index()]
+    }
+
+    /// Number of names, at least three.
+    #[allow(clippy::len_without_is_empty, reason = "never empty")]
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Every dimension: cpu, memory, then the others by name.
+    pub fn in_report_order(&self) -> &[Dim] {
+        &self.order
+    }
+
+    /// The dimension of `name`, or where in the report order it belongs.
+    fn position(&self, name: &str) -> Result<Dim, usize> {
+        match name {
+            "cpu" => return Ok(Dim::CPU),
+            "memory" => return Ok(Dim::MEMORY),
+            _ => {}
+        }
+        let others = &self.order[2..];
+        match others.binary_search_by(|&dim| self.name(dim).cmp(name)) {
+            Ok(at) => Ok(others[at]),
+            Err(at) => Err(at + 2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_three_are_fixed_and_report_order_is_by_name() {
+        let mut dims = Dims::new();
+        let gpu = dims.intern("nvidia.com/gpu").unwrap();
+        let disk = dims.intern("ephemeral-storage").unwrap();
+        assert_eq!(dims.intern("nvidia.com/gpu"), Some(gpu));
+        assert_eq!(dims.get("cpu"), Some(Dim::CPU));
+        assert_eq!(dims.get("memory"), Some(Dim::MEMORY));
+        assert_eq!(dims.get("pods"), Some(Dim::PODS));
+        assert_eq!(dims.get("a"), None);
+        assert_eq!((dims.name(gpu), dims.len()), ("nvidia.com/gpu", 5));
+        assert_eq!(
+            dims.in_report_order(),
+            [Dim::CPU, Dim::MEMORY, disk, gpu, Dim::PODS]
+        );
+    }
+
+    #[test]
+    fn the_sixty_fifth_name_is_refused() {
+        let mut dims = Dims::new();
+        for n in 3..64 {
+            assert_eq!(dims.intern(&format!("x/{n}")).map(Dim::index), Some(n));
+        }
+        assert_eq!(dims.intern("x/64"), None);
+        assert_eq!(dims.intern("x/63").map(Dim::index), Some(63));
+    }
+
+    #[test]
+    fn mask_gives_dimensions_ascending() {
+        let mask = Dim(63).bit() | Dim::CPU.bit() | Dim(7).bit();
+        let dims: Vec<Dim> = Dim::of_mask(mask).collect();
+        assert_eq!(dims, [Dim(0), Dim(7), Dim(63)]);
+        assert_eq!(Dim::of_mask(0).count(), 0);
+    }
+}

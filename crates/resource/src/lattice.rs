@@ -1,0 +1,84 @@
+//! Differences, minima and maxima of vectors (core.md 3.1, plugins-jobs-queues.md 1.1).
+
+use crate::amount::Amount;
+use crate::dims::Dim;
+use crate::vector::{Absent, Vector};
+
+impl<T: Amount> Vector<T> {
+    /// By how much the left side is larger, and by how much it is not: per dimension one of the
+    /// two gets the difference. With `Infinity` a scalar missing on one side is larger than
+    /// everything and its difference is −1.
+    pub fn diff(&self, right: &Self, absent: Absent) -> (Self, Self) {
+        let mut increased = Self::new();
+        let mut decreased = Self::new();
+        for dim in self.union(right) {
+            let (l, r) = (self.get(dim), right.get(dim));
+            if self.unlimited(dim, absent) {
+                increased.set(dim, T::UNLIMITED);
+            } else if right.unlimited(dim, absent) {
+                decreased.set(dim, T::UNLIMITED);
+            } else if l > r {
+                increased.set(dim, l.minus(r));
+            } else {
+                decreased.set(dim, r.minus(l));
+            }
+        }
+        (increased, decreased)
+    }
+
+    /// The part above `right`: per dimension `max(0, l - r)`; scalars that come out 0 are left out.
+    #[must_use]
+    pub fn excess(&self, right: &Self) -> Self {
+        self.diff(right, Absent::Zero).0
+    }
+
+    /// Component-wise minimum over our dimensions. A scalar missing in `right` is 0 (`Zero`, the
+    /// specification's `min_req`) or leaves ours as it is (`Infinity`, `min_cap`); cpu and memory
+    /// of `right` always count.
+    #[must_use]
+    pub fn min_dim(&self, right: &Self, absent: Absent) -> Self {
+        let mut least = self.clone();
+        for dim in self.dims() {
+            if absent == Absent::Zero || right.has(dim) {
+                least.set(dim, self.get(dim).lesser(right.get(dim)));
+            }
+        }
+        least
+    }
+
+    /// Component-wise maximum over the dimensions of both; negative scalars are dropped.
+    #[must_use]
+    pub fn max_dim(&self, right: &Self) -> Self {
+        let mut largest = self.clone();
+        largest.set_max(right);
+        for dim in largest.scalars() {
+            if largest.get(dim) < T::ZERO {
+                largest.remove(dim);
+            }
+        }
+        largest
+    }
+
+    /// Component-wise minimum; a scalar missing in `right` is 0, and if one side has no scalars
+    /// the result has none.
+    #[must_use]
+    pub fn min(&self, right: &Self) -> Self {
+        let mut least = self.min_dim(right, Absent::Zero);
+        if !right.has_scalars() {
+            for dim in self.scalars() {
+                least.remove(dim);
+            }
+        }
+        least
+    }
+
+    /// Dimensions with at least ε on both sides, `pods` included, in `Dim` order.
+    pub fn intersection(&self, right: &Self) -> impl Iterator<Item = Dim> {
+        self.names().filter(|&dim| !right.is_zero(dim))
+    }
+
+    /// As `intersection`, without `pods`.
+    pub fn intersection_without_pods(&self, right: &Self) -> impl Iterator<Item = Dim> {
+        self.intersection(right).filter(|&dim| dim != Dim::PODS)
+    }
+}

@@ -1,0 +1,212 @@
+//! The resource vector: storage and arithmetic (core.md 3.1, plugins-jobs-queues.md 1.1).
+//! cpu and memory always exist; every other dimension, `pods` included, is a scalar that exists
+//! only after it was set, because several comparisons tell "0" from "not there".
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+
+use crate::amount::Amount;
+use crate::dims::Dim;
+
+/// cpu and memory in a presence mask.
+const NATIVE: u64 = 0b11;
+
+/// What a scalar that one side lacks counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// It is 0.
+    Zero,
+    /// It is unlimited.
+    Infinity,
+}
+
+/// One amount per dimension. Units: millicores, bytes, whole pods, thousandths of the rest
+/// (attachable volumes: whole volumes).
+#[derive(Clone, Debug, Default)]
+pub struct Vector<T: Amount> {
+    /// Indexed by `Dim`; zero wherever `present` has no bit; may be shorter than the interner.
+    amounts: SmallVec<[T; 8]>,
+    /// The scalars that exist.
+    present: u64,
+}
+
+/// Amounts of nodes, tasks, jobs and queues.
+pub type Resource = Vector<i64>;
+/// Deserved amounts, ratios times amounts.
+pub type Fractional = Vector<f64>;
+
+impl<T: Amount> Vector<T> {
+    /// Nothing, without scalars.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Unlimited cpu and memory, without scalars.
+    pub fn infinite() -> Self {
+        let mut infinite = Self::new();
+        infinite.set(Dim::CPU, T::LARGEST);
+        infinite.set(Dim::MEMORY, T::LARGEST);
+        infinite
+    }
+
+    /// The amount, 0 if the scalar is missing.
+    pub fn get(&self, dim: Dim) -> T {
+        self.amounts.get(dim.index()).copied().unwrap_or(T::ZERO)
+    }
+
+    /// Sets the amount; a scalar exists from now on, even with 0.
+    pub fn set(&mut self, dim: Dim, amount: T) {
+        if self.amounts.len() <= dim.index() {
+            self.amounts.resize(dim.index() + 1, T::ZERO);
+        }
+        self.amounts[dim.index()] = amount;
+        self.present |= dim.bit() & !NATIVE;
+    }
+
+    /// Whether the dimension exists; true for cpu and memory.
+    pub fn has(&self, dim: Dim) -> bool {
+        self.mask() & dim.bit() != 0
+    }
+
+    /// Makes a scalar missing, cpu and memory 0.
+    pub fn remove(&mut self, dim: Dim) {
+        if let Some(amount) = self.amounts.get_mut(dim.index()) {
+            *amount = T::ZERO;
+        }
+        self.present &= !dim.bit();
+    }
+
+    /// Whether any scalar exists (`pods` is one), whatever its amount.
+    pub fn has_scalars(&self) -> bool {
+        self.present != 0
+    }
+
+    /// Every existing dimension in `Dim` order, cpu and memory always.
+    pub fn dims(&self) -> impl Iterator<Item = Dim> + use<T> {
+        Dim::of_mask(self.mask())
+    }
+
+    /// Every existing scalar in `Dim` order.
+    pub fn scalars(&self) -> impl Iterator<Item = Dim> + use<T> {
+        Dim::of_mask(self.present)
+    }
+
+    /// Every dimension that exists on either side.
+    pub(crate) fn union(&self, other: &Self) -> impl Iterator<Item = Dim> + use<T> {
+        Dim::of_mask(self.mask() | other.mask())
+    }
+
+    /// Amounts in `Dim` order, without those behind the last dimension that was ever set.
+    pub(crate) fn amounts(&self) -> &[T] {
+        &self.amounts
+    }
+
+    fn mask(&self) -> u64 {
+        self.present | NATIVE
+    }
+
+    /// Adds component by component; missing scalars are made. Undone exactly by `sub`.
+    pub fn add(&mut self, other: &Self) {
+        self.combine(other, T::plus);
+    }
+
+    /// Subtracts component by component, may go negative; missing scalars are made.
+    pub fn sub(&mut self, other: &Self) {
+        self.combine(other, T::minus);
+    }
+
+    fn combine(&mut self, other: &Self, with: impl Fn(T, T) -> T) {
+        if self.amounts.len() < other.amounts.len() {
+            self.amounts.resize(other.amounts.len(), T::ZERO);
+        }
+        // What `other` lacks is 0 there and changes nothing.
+        for (left, &right) in self.amounts.iter_mut().zip(&other.amounts) {
+            *left = with(*left, right);
+        }
+        self.present |= other.present;
+    }
+
+    /// The checked subtraction: a dimension of `other` that is larger than ours becomes 0 instead
+    /// of negative (C-03, D5). True if that happened; the caller counts it. Without any scalar
+    /// on our side, scalars of `other` make none.
+    #[must_use]
+    pub fn sub_clamped(&mut self, other: &Self) -> bool {
+        let had_scalars = self.has_scalars();
+        let mut clamped = false;
+        for dim in other.dims() {
+            let (left, right) = (self.get(dim), other.get(dim));
+            let enough = right.less_equal(left);
+            clamped |= !enough;
+            if had_scalars || self.has(dim) {
+                self.set(dim, if enough { left.minus(right) } else { T::ZERO });
+            }
+        }
+        clamped
+    }
+
+    /// Every component times `factor`.
+    #[must_use]
+    pub fn multi(&self, factor: f64) -> Fractional {
+        Vector {
+            amounts: self
+                .amounts
+                .iter()
+                .map(|amount| amount.to_f64() * factor)
+                .collect(),
+            present: self.present,
+        }
+    }
+
+    /// The same amounts for fractional arithmetic; exact below 2^53.
+    #[must_use]
+    pub fn to_fractional(&self) -> Fractional {
+        Vector {
+            amounts: self.amounts.iter().map(|amount| amount.to_f64()).collect(),
+            present: self.present,
+        }
+    }
+
+    /// Component-wise maximum in place; scalars only in `other` are taken.
+    pub fn set_max(&mut self, other: &Self) {
+        for dim in other.dims() {
+            let amount = other.get(dim);
+            if !self.has(dim) || self.get(dim) < amount {
+                self.set(dim, amount);
+            }
+        }
+    }
+
+    /// Whether nothing is asked for: everything but `pods` is below ε.
+    pub fn is_empty(&self) -> bool {
+        self.dims().all(|dim| dim == Dim::PODS || self.is_zero(dim))
+    }
+
+    /// Whether the amount is below ε; true for a missing scalar.
+    pub fn is_zero(&self, dim: Dim) -> bool {
+        self.get(dim).is_small()
+    }
+
+    /// Dimensions whose amount is at least ε, `pods` included, in `Dim` order.
+    pub fn names(&self) -> impl Iterator<Item = Dim> + '_ {
+        self.dims().filter(|&dim| !self.is_zero(dim))
+    }
+}
+
+/// Same scalars and same amounts; how much room is behind them does not count.
+impl<T: Amount> PartialEq for Vector<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.present == other.present && self.dims().all(|dim| self.get(dim) == other.get(dim))
+    }
+}
+
+impl Eq for Resource {}
+
+impl Hash for Resource {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.present.hash(state);
+        for dim in self.dims() {
+            self.get(dim).hash(state);
+        }
+    }
+}

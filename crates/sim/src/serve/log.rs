@@ -1,0 +1,151 @@
+//! The bounded event log of one kind and its readers. A reader keeps the version it has seen and
+//! reads on from there, so a slow one costs nothing until the log no longer reaches back to it: then
+//! it is told `Expired` (410) and has to list again.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use tokio::sync::watch;
+
+use super::{
+    kinds::Kind,
+    object::{Key, Object},
+    refused::Refused,
+    store::Store,
+};
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It has a new version.
+    Modified,
+    /// It is gone; the event carries its last state.
+    Deleted,
+}
+
+/// One entry of the log.
+#[derive(Debug)]
+pub struct Event {
+    /// What happened.
+    pub change: Change,
+    /// The object after it.
+    pub object: Arc<Object>,
+    /// The version before it; absent for a new object.
+    pub previous: Option<Arc<Object>>,
+}
+
+impl Event {
+    /// The object's key.
+    pub fn key(&self) -> Key {
+        Key::of(&self.object.value)
+    }
+}
+
+/// Entries in order of their version; the oldest go first when the log is full.
+#[derive(Debug)]
+pub(super) struct EventLog {
+    entries: VecDeque<Arc<Event>>,
+    capacity: usize,
+    /// The version of the newest entry that was dropped: reading on from an older one has a gap.
+    compacted: u64,
+}
+
+impl EventLog {
+    pub(super) fn new(capacity: usize) -> EventLog {
+        EventLog {
+            entries: VecDeque::new(),
+            capacity,
+            compacted: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, event: Event) {
+        self.entries.push_back(Arc::new(event));
+        if self.capacity < self.entries.len() {
+            self.drop_oldest();
+        }
+    }
+
+    pub(super) fn compact(&mut self) {
+        while !self.entries.is_empty() {
+            self.drop_oldest();
+        }
+    }
+
+    /// At most `limit` events after version `seen`, oldest first.
+    pub(super) fn after(&self, seen: u64, limit: usize) -> Result<Vec<Arc<Event>>, Refused> {
+        if seen < self.compacted {
+            return Err(Refused::Expired {
+                asked: seen,
+                oldest: self.compacted,
+            });
+        }
+        let start = self
+            .entries
+            .partition_point(|event| event.object.revision <= seen);
+        Ok(self.entries.range(start..).take(limit).cloned().collect())
+    }
+
+    /// The version of the newest dropped event; 0 while nothing was dropped.
+    pub(super) fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(event) = self.entries.pop_front() {
+            self.compacted = event.object.revision;
+        }
+    }
+}
+
+/// A reader of one kind's log.
+pub struct Subscription {
+    store: Arc<Store>,
+    kind: &'static Kind,
+    /// Everything up to this version has been returned.
+    seen: u64,
+    changed: watch::Receiver<u64>,
+}
+
+impl Subscription {
+    pub(super) fn new(
+        store: Arc<Store>,
+        kind: &'static Kind,
+        seen: u64,
+        changed: watch::Receiver<u64>,
+    ) -> Subscription {
+        Subscription {
+            store,
+            kind,
+            seen,
+            changed,
+        }
+    }
+
+    /// The version up to which this reader has seen its kind.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Waits for events and returns them, oldest first, never an empty list. May be dropped and
+    /// called again at any time without a loss.
+    ///
+    /// # Errors
+    /// `Expired` when events were dropped before this reader saw them.
+    pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Refused> {
+        loop {
+            self.changed.mark_unchanged();
+            let (events, revision) = self.store.events_after(self.kind, self.seen)?;
+            if let Some(last) = events.last() {
+                self.seen = last.object.revision;
+                return Ok(events);
+            }
+            self.seen = self.seen.max(revision);
+            if self.changed.changed().await.is_err() {
+                // The sender lives in the store that `self` holds.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}

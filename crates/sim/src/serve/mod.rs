@@ -1,0 +1,258 @@
+//! `vcsim serve`: an embedded Kubernetes API server over HTTP with simulated nodes and kubelets, so
+//! that a scheduler, `kubectl` and tests have a cluster without one. It stores the kinds of
+//! `kinds.rs`, keeps nothing on disk, knows no users and listens on loopback unless told otherwise.
+
+mod clock;
+mod create;
+mod defaults;
+mod delete;
+mod discovery;
+mod expand;
+mod kinds;
+mod kubelet;
+mod log;
+mod nodes;
+mod object;
+mod patch;
+mod refused;
+mod request;
+mod revise;
+mod routes;
+mod selector;
+mod store;
+mod stream;
+mod table;
+mod validate;
+
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::serve::ListenerExt;
+use serde_json::Value;
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+use vc_resource::Quantity;
+
+pub use delete::DeleteOptions;
+pub use expand::Expander;
+pub use kinds::{
+    BINDINGS, EVENTS, KINDS, Kind, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES,
+    QUEUES, Scope, Status,
+};
+pub use kubelet::RUN_SECONDS;
+pub use log::{Change, Event, Subscription};
+pub use object::{Key, Object};
+pub use refused::Refused;
+pub use store::{Listing, Store};
+
+/// How long open connections may take to end when the server stops.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// What to serve.
+pub struct ServeOptions {
+    /// Where to listen; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// How many simulated nodes there are.
+    pub nodes: u32,
+    /// Cpu of each, a quantity.
+    pub node_cpu: String,
+    /// Memory of each, a quantity.
+    pub node_memory: String,
+    /// Pods that each can hold.
+    pub node_pods: u32,
+    /// Where to write a kubeconfig for this server, once it listens.
+    pub write_kubeconfig: Option<PathBuf>,
+    /// Objects that exist from the start.
+    pub objects: Vec<Value>,
+    /// Whether an address other than loopback may be listened on. Anybody there is an administrator.
+    pub allow_remote: bool,
+    /// Makes the pods of workloads; absent, workloads are only stored.
+    pub expander: Option<Arc<dyn Expander>>,
+}
+
+impl Default for ServeOptions {
+    fn default() -> ServeOptions {
+        ServeOptions {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8001)),
+            nodes: 0,
+            node_cpu: "32".to_owned(),
+            node_memory: "128Gi".to_owned(),
+            node_pods: 110,
+            write_kubeconfig: None,
+            objects: Vec::new(),
+            allow_remote: false,
+            expander: None,
+        }
+    }
+}
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is no access control.
+    #[error(
+        "not a loopback address: {0}\n\
+         hint: anybody who reaches the server may do everything; allow remote access explicitly"
+    )]
+    Remote(SocketAddr),
+    /// The address is in use or not of this machine.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The size of a node is not a quantity.
+    #[error("invalid {field} of the nodes: {value}: {why}")]
+    NodeSize {
+        /// `cpu` or `memory`.
+        field: &'static str,
+        /// What was given.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The kubeconfig could not be written.
+    #[error("cannot write the kubeconfig: {path}: {error}")]
+    Kubeconfig {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// A running server. It stops when it is dropped or told to.
+pub struct Server {
+    /// Where it listens.
+    pub addr: SocketAddr,
+    /// Its objects.
+    pub store: Arc<Store>,
+    /// One line for each of the given objects that was refused.
+    pub rejected: Vec<String>,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+/// Starts a server inside the current tokio runtime.
+///
+/// # Errors
+/// When it cannot or may not listen there, or the options make no sense.
+pub async fn start(options: ServeOptions) -> Result<Server, ServeError> {
+    if !options.allow_remote && !options.listen.ip().is_loopback() {
+        return Err(ServeError::Remote(options.listen));
+    }
+    check_quantity("cpu", &options.node_cpu)?;
+    check_quantity("memory", &options.node_memory)?;
+    let address = options.listen;
+    let refused = |error| ServeError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let addr = listener.local_addr().map_err(refused)?;
+    let store = Arc::new(Store::new(options.expander.clone()));
+    let rejected = fill(&store, &options);
+
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(kubelet::run(store.clone(), stopped.clone()));
+    tasks.spawn(serve(listener, store.clone(), stopped));
+    let server = Server {
+        addr,
+        store,
+        rejected,
+        stop,
+        tasks,
+    };
+    if let Some(path) = &options.write_kubeconfig {
+        write_kubeconfig(path, &server.url())?;
+    }
+    Ok(server)
+}
+
+impl Server {
+    /// The address for clients on this machine: `http://127.0.0.1:8001`.
+    pub fn url(&self) -> String {
+        let mut address = self.addr;
+        if address.ip().is_unspecified() {
+            address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        format!("http://{address}")
+    }
+
+    /// Ends all watches and connections and returns when that is done.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        // Connections of clients that do not read are cut off with the tasks.
+        let _cut_off = timeout(STOP_LIMIT, ended).await.is_err();
+    }
+}
+
+async fn serve(listener: TcpListener, store: Arc<Store>, stop: watch::Receiver<bool>) {
+    // A watch event must not wait for a second one to fill a segment.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let router = routes::router(routes::App {
+        store,
+        stop: stop.clone(),
+    });
+    let mut stop = stop;
+    let ended = async move { stream::stopped(&mut stop).await };
+    // The listener answers errors of accept by itself and serves until it is told to end.
+    drop(
+        axum::serve(listener, router)
+            .with_graceful_shutdown(ended)
+            .await,
+    );
+}
+
+/// Puts in the given objects and, where they do not say otherwise, the simulated nodes and what
+/// every cluster has.
+fn fill(store: &Store, options: &ServeOptions) -> Vec<String> {
+    let identity = |object: &Value| (object["kind"].to_string(), Key::of(object));
+    let given: BTreeSet<_> = options.objects.iter().map(identity).collect();
+    let node = |number| {
+        nodes::node(
+            number,
+            &options.node_cpu,
+            &options.node_memory,
+            options.node_pods,
+        )
+    };
+    let own = (0..options.nodes)
+        .map(node)
+        .chain(defaults::initial_objects());
+    let mut objects: Vec<Value> = own.filter(|own| !given.contains(&identity(own))).collect();
+    objects.extend(options.objects.iter().cloned());
+    store.load(&objects)
+}
+
+fn check_quantity(field: &'static str, value: &str) -> Result<(), ServeError> {
+    let why = match value.parse::<Quantity>() {
+        Ok(amount) if Quantity::from_value(0) <= amount => return Ok(()),
+        Ok(_) => "negative".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(ServeError::NodeSize {
+        field,
+        value: value.to_owned(),
+        why,
+    })
+}
+
+fn write_kubeconfig(path: &Path, url: &str) -> Result<(), ServeError> {
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: vcsim\n\
+         clusters:\n- name: vcsim\n  cluster:\n    server: {url}\n\
+         contexts:\n- name: vcsim\n  context:\n    cluster: vcsim\n    user: vcsim\n\
+         users:\n- name: vcsim\n  user: {{}}\n"
+    );
+    let failed = |error| ServeError::Kubeconfig {
+        path: path.to_owned(),
+        error,
+    };
+    std::fs::write(path, text).map_err(failed)
+}

@@ -1,0 +1,339 @@
+//! The object store: every kind in one ordered map, one version counter for all, one event log per
+//! kind. A change is made under one lock, so versions, lists and logs are always consistent.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{
+    clock,
+    delete::{DeleteOptions, is_over},
+    expand::Expander,
+    kinds::{KINDS, Kind},
+    log::{Change, Event, EventLog, Subscription},
+    object::{Identities, Key, Object, items, text},
+    refused::Refused,
+    selector::Filter,
+};
+
+/// Events kept per kind; older ones are compacted away.
+const LOG_CAPACITY: usize = 50_000;
+/// Events handed to a reader at once.
+const READ_LIMIT: usize = 512;
+
+/// The embedded API server's objects.
+pub struct Store {
+    state: Mutex<State>,
+    pub(super) expander: Option<Arc<dyn Expander>>,
+}
+
+/// Objects of one kind and the version at which they were read.
+#[derive(Debug)]
+pub struct Listing {
+    /// Sorted by namespace, then name.
+    pub objects: Vec<Arc<Object>>,
+    /// A watch from here misses nothing.
+    pub revision: u64,
+    /// Whether the list goes on.
+    pub more: bool,
+}
+
+/// A part of a list.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    /// Continue after this key.
+    pub(super) after: Option<Key>,
+    /// At most so many objects; absent means all.
+    pub(super) limit: Option<usize>,
+}
+
+pub(super) struct State {
+    revision: u64,
+    identities: Identities,
+    collections: BTreeMap<&'static Kind, Collection>,
+    /// Uid of an owner to what names it in `ownerReferences`.
+    owned: BTreeMap<String, BTreeSet<(&'static Kind, Key)>>,
+}
+
+struct Collection {
+    objects: BTreeMap<Key, Arc<Object>>,
+    log: EventLog,
+    changed: watch::Sender<u64>,
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new(expander: Option<Arc<dyn Expander>>) -> Store {
+        let collection = || Collection {
+            objects: BTreeMap::new(),
+            log: EventLog::new(LOG_CAPACITY),
+            changed: watch::Sender::new(0),
+        };
+        let state = State {
+            // A list of an empty store has version 1: 0 has a meaning of its own in requests.
+            revision: 1,
+            identities: Identities::new(clock::unix_nanos()),
+            collections: KINDS.iter().map(|kind| (kind, collection())).collect(),
+            owned: BTreeMap::new(),
+        };
+        Store {
+            state: Mutex::new(state),
+            expander,
+        }
+    }
+
+    /// The object of that name; `namespace` is empty for cluster scope.
+    pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        self.lock().find(kind, &Key::new(namespace, name))
+    }
+
+    /// All objects of a kind, or those of one namespace.
+    pub fn list(&self, kind: &'static Kind, namespace: Option<&str>) -> Listing {
+        let filter = Filter::namespace(namespace);
+        self.page(kind, &filter, &Page::default())
+    }
+
+    /// Reads the changes of a kind from now on.
+    pub fn subscribe(self: &Arc<Self>, kind: &'static Kind) -> Subscription {
+        let revision = self.lock().revision;
+        self.subscribe_after(kind, revision)
+    }
+
+    /// Forgets every event: a reader that has not seen them all, and a watch from an older
+    /// version, is told 410.
+    pub fn compact(&self) {
+        self.lock()
+            .collections
+            .values_mut()
+            .for_each(|collection| collection.log.compact());
+    }
+
+    /// Changes an object and returns its new version. A change that changes nothing makes none.
+    ///
+    /// # Errors
+    /// `NotFound`, or what `change` says; then nothing has changed.
+    pub fn update(
+        &self,
+        kind: &'static Kind,
+        key: &Key,
+        change: impl FnOnce(&mut Value) -> Result<(), Refused>,
+    ) -> Result<Arc<Object>, Refused> {
+        let mut state = self.lock();
+        let object = state.require(kind, key)?;
+        let mut value = object.value.clone();
+        change(&mut value)?;
+        if value == object.value {
+            return Ok(object);
+        }
+        let changed = state.commit(kind, key, value);
+        if is_over(&changed.value) {
+            // The last finalizer has gone.
+            state.end(kind, &changed, &DeleteOptions::default());
+        }
+        Ok(changed)
+    }
+
+    /// The part of a list that a request asks for.
+    pub(super) fn page(&self, kind: &'static Kind, filter: &Filter, page: &Page) -> Listing {
+        let state = self.lock();
+        let mut found = state.matching(kind, filter, page.after.as_ref());
+        let limit = page.limit.unwrap_or(usize::MAX);
+        let objects = found.by_ref().take(limit).cloned().collect();
+        let more = found.next().is_some();
+        drop(found);
+        Listing {
+            objects,
+            revision: state.revision,
+            more,
+        }
+    }
+
+    pub(super) fn subscribe_after(
+        self: &Arc<Self>,
+        kind: &'static Kind,
+        seen: u64,
+    ) -> Subscription {
+        let changed = self.lock().collection(kind).changed.subscribe();
+        Subscription::new(self.clone(), kind, seen, changed)
+    }
+
+    /// Events after `seen`, and the version up to which that is all when there are none.
+    pub(super) fn events_after(
+        &self,
+        kind: &'static Kind,
+        seen: u64,
+    ) -> Result<(Vec<Arc<Event>>, u64), Refused> {
+        let mut state = self.lock();
+        let revision = state.revision;
+        Ok((
+            state.collection(kind).log.after(seen, READ_LIMIT)?,
+            revision,
+        ))
+    }
+
+    /// Whether a list continued from `revision` can still be followed by a watch from there.
+    pub(super) fn check_revision(&self, kind: &'static Kind, revision: u64) -> Result<(), Refused> {
+        let mut state = self.lock();
+        let (newest, oldest) = (state.revision, state.collection(kind).log.compacted());
+        // A version of the future was given out by an earlier server on this address.
+        match oldest <= revision && revision <= newest {
+            true => Ok(()),
+            false => Err(Refused::Expired {
+                asked: revision,
+                oldest,
+            }),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    pub(super) fn find(&self, kind: &'static Kind, key: &Key) -> Option<Arc<Object>> {
+        self.collections.get(kind)?.objects.get(key).cloned()
+    }
+
+    pub(super) fn require(&self, kind: &'static Kind, key: &Key) -> Result<Arc<Object>, Refused> {
+        let missing = || Refused::NotFound {
+            kind,
+            name: key.name.clone(),
+        };
+        self.find(kind, key).ok_or_else(missing)
+    }
+
+    pub(super) fn identities(&mut self) -> &mut Identities {
+        &mut self.identities
+    }
+
+    /// Stores `value` as the next version, new or not.
+    pub(super) fn commit(&mut self, kind: &'static Kind, key: &Key, value: Value) -> Arc<Object> {
+        let object = self.next_version(value);
+        let objects = &mut self.collection(kind).objects;
+        let previous = objects.insert(key.clone(), object.clone());
+        if let Some(previous) = &previous {
+            self.disown(kind, key, &previous.value);
+        }
+        for owner in owner_uids(&object.value) {
+            let dependents = self.owned.entry(owner.to_owned()).or_default();
+            dependents.insert((kind, key.clone()));
+        }
+        let change = if previous.is_some() {
+            Change::Modified
+        } else {
+            Change::Added
+        };
+        self.publish(
+            kind,
+            Event {
+                change,
+                object: object.clone(),
+                previous,
+            },
+        );
+        object
+    }
+
+    /// Takes an object out; its last state gets the version of its end.
+    pub(super) fn remove(&mut self, kind: &'static Kind, key: &Key) -> Option<Arc<Object>> {
+        let previous = self.collection(kind).objects.remove(key)?;
+        self.disown(kind, key, &previous.value);
+        let object = self.next_version(previous.value.clone());
+        let previous = Some(previous);
+        self.publish(
+            kind,
+            Event {
+                change: Change::Deleted,
+                object: object.clone(),
+                previous,
+            },
+        );
+        Some(object)
+    }
+
+    /// What names `uid` as an owner.
+    pub(super) fn dependents(&self, uid: &str) -> Vec<(&'static Kind, Key)> {
+        self.owned.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    /// Keys of everything in a namespace.
+    pub(super) fn contents(&self, namespace: &str) -> Vec<(&'static Kind, Key)> {
+        let filter = Filter::namespace(Some(namespace));
+        let keys = |kind: &'static Kind| {
+            self.matching(kind, &filter, None)
+                .map(move |object| (kind, Key::of(&object.value)))
+        };
+        KINDS
+            .iter()
+            .filter(|kind| kind.is_namespaced())
+            .flat_map(keys)
+            .collect()
+    }
+
+    /// Objects that a filter selects, in order, after `after`. One name is looked up, not searched.
+    fn matching<'a>(
+        &'a self,
+        kind: &'static Kind,
+        filter: &'a Filter,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = &'a Arc<Object>> {
+        let objects = &self.collections[kind].objects;
+        let start = match (after, &filter.namespace) {
+            (Some(key), _) => Bound::Excluded(key.clone()),
+            (None, Some(namespace)) => {
+                let name = filter.name().unwrap_or_default();
+                Bound::Included(Key::new(namespace, name))
+            }
+            (None, None) => Bound::Unbounded,
+        };
+        objects
+            .range((start, Bound::Unbounded))
+            .take_while(|(key, _)| filter.may_follow(key))
+            .map(|(_, object)| object)
+            .filter(|object| filter.matches(&object.value))
+    }
+
+    fn collection(&mut self, kind: &'static Kind) -> &mut Collection {
+        self.collections
+            .get_mut(kind)
+            .expect("every kind of the table has a collection")
+    }
+
+    fn next_version(&mut self, mut value: Value) -> Arc<Object> {
+        self.revision += 1;
+        value["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        Arc::new(Object::new(value, self.revision))
+    }
+
+    fn publish(&mut self, kind: &'static Kind, event: Event) {
+        let revision = self.revision;
+        let collection = self.collection(kind);
+        collection.log.push(event);
+        collection.changed.send_replace(revision);
+    }
+
+    fn disown(&mut self, kind: &'static Kind, key: &Key, value: &Value) {
+        for owner in owner_uids(value) {
+            let Some(dependents) = self.owned.get_mut(owner) else {
+                continue;
+            };
+            dependents.remove(&(kind, key.clone()));
+            if dependents.is_empty() {
+                self.owned.remove(owner);
+            }
+        }
+    }
+}
+
+/// The uids in `metadata.ownerReferences`.
+pub(super) fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
+    items(value, "/metadata/ownerReferences")
+        .iter()
+        .map(|owner| text(owner, "/uid"))
+}

@@ -1,0 +1,330 @@
+//! List and watch. Both are bodies that are made while they are sent: a list of 100,000 pods is never
+//! one text in memory, and a watch is an endless list of event lines.
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{StatusCode, header},
+    response::Response,
+};
+use futures::stream;
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    kinds::Kind,
+    log::{Change, Event, Subscription},
+    object::{Key, Object},
+    refused::Refused,
+    request::Format,
+    routes::{Call, json_response},
+    selector::Filter,
+    store::Page,
+    table::table,
+};
+
+/// Objects per piece of a body.
+const CHUNK: usize = 64;
+/// How often a quiet watch tells its version to a client that allows bookmarks.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// GET of a collection.
+pub(super) fn list(call: &Call) -> Result<Response, Refused> {
+    let (kind, params) = (call.target.kind, &call.params);
+    let filter = call.filter()?;
+    let token = Continue::parse(params.get("continue"))?;
+    if let Some(token) = &token {
+        call.app.store.check_revision(kind, token.revision)?;
+    }
+    let limit = params.number("limit")?.filter(|limit| *limit != 0);
+    let page = Page {
+        after: token.as_ref().map(|token| token.after.clone()),
+        limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+    };
+    let listing = call.app.store.page(kind, &filter, &page);
+    // Later pages keep the first one's version: a watch from it sees all that happened meanwhile.
+    let revision = token.map_or(listing.revision, |token| token.revision);
+    if params.get("resourceVersionMatch") == "Exact"
+        && let Some(asked) = params.number("resourceVersion")?.filter(|v| *v != revision)
+    {
+        return Err(Refused::Expired {
+            asked,
+            oldest: revision,
+        });
+    }
+    let mut metadata = json!({ "resourceVersion": revision.to_string() });
+    if let Some(last) = listing.objects.last().filter(|_| listing.more) {
+        let after = Key::of(&last.value);
+        metadata["continue"] = Continue { revision, after }.to_string().into();
+    }
+    Ok(match call.format {
+        Format::Json => list_response(kind, listing.objects, metadata),
+        Format::Table(row) => {
+            let mut table = table(kind, &listing.objects, row, "");
+            table["metadata"] = metadata;
+            json_response(StatusCode::OK, table.to_string())
+        }
+    })
+}
+
+/// A `...List` of objects.
+pub(super) fn list_response(kind: &Kind, objects: Vec<Arc<Object>>, metadata: Value) -> Response {
+    let head = format!(
+        r#"{{"kind":"{}List","apiVersion":"{}","metadata":{metadata},"items":["#,
+        kind.kind,
+        kind.api_version(),
+    );
+    let mut rest = objects.into_iter();
+    let mut separator = "";
+    let pieces = std::iter::from_fn(move || {
+        let mut piece = Vec::new();
+        for object in rest.by_ref().take(CHUNK) {
+            piece.extend_from_slice(separator.as_bytes());
+            piece.extend_from_slice(&object.json());
+            separator = ",";
+        }
+        (!piece.is_empty()).then(|| Bytes::from(piece))
+    });
+    let whole = std::iter::once(Bytes::from(head))
+        .chain(pieces)
+        .chain([Bytes::from_static(b"]}")]);
+    body_response(Body::from_stream(stream::iter(
+        whole.map(Ok::<_, Infallible>),
+    )))
+}
+
+fn body_response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let json = header::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+/// Where a list goes on: opaque to clients, `<version>:<namespace>/<name>`.
+struct Continue {
+    revision: u64,
+    after: Key,
+}
+
+impl Continue {
+    fn parse(text: &str) -> Result<Option<Continue>, Refused> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parse = || {
+            let (revision, key) = text.split_once(':')?;
+            let (namespace, name) = key.split_once('/')?;
+            let after = Key::new(namespace, name);
+            Some(Continue {
+                revision: revision.parse().ok()?,
+                after,
+            })
+        };
+        let unreadable = || Refused::BadRequest("continue key is not valid".to_owned());
+        parse().map(Some).ok_or_else(unreadable)
+    }
+}
+
+impl std::fmt::Display for Continue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}:{}/{}",
+            self.revision, self.after.namespace, self.after.name
+        )
+    }
+}
+
+/// GET of a collection with `watch=true`.
+pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
+    let (kind, params, store) = (call.target.kind, &call.params, &call.app.store);
+    let filter = call.filter()?;
+    let streaming_list = params.is_set("sendInitialEvents");
+    if streaming_list && params.get("resourceVersionMatch") != "NotOlderThan" {
+        let field = "resourceVersionMatch".to_owned();
+        let why = "must be NotOlderThan with sendInitialEvents".to_owned();
+        return Err(Refused::Invalid {
+            kind,
+            name: String::new(),
+            field,
+            why,
+        });
+    }
+    let asked = params.number("resourceVersion")?.unwrap_or(0);
+    let deadline = params
+        .number("timeoutSeconds")?
+        .filter(|seconds| *seconds != 0);
+    let mut initial = VecDeque::new();
+    let mut expired = None;
+    let seen = if asked == 0 || streaming_list {
+        let listing = store.page(kind, &filter, &Page::default());
+        initial = listing.objects.into();
+        listing.revision
+    } else {
+        expired = store.check_revision(kind, asked).err();
+        asked
+    };
+    let watch = Watch {
+        kind,
+        filter,
+        format: call.format,
+        initial,
+        initial_end: streaming_list,
+        expired,
+        over: false,
+        events: store.subscribe_after(kind, seen),
+        bookmarks: params.is_set("allowWatchBookmarks"),
+        bookmark_at: Instant::now() + BOOKMARK_PERIOD,
+        deadline: deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+        stop: call.app.stop.clone(),
+    };
+    Ok(body_response(Body::from_stream(stream::unfold(
+        watch,
+        Watch::next,
+    ))))
+}
+
+/// An open watch.
+struct Watch {
+    kind: &'static Kind,
+    filter: Filter,
+    format: Format,
+    /// Objects still to be sent as if they were new.
+    initial: VecDeque<Arc<Object>>,
+    /// Whether the end of those is still to be told.
+    initial_end: bool,
+    /// An error to be told, after which it is over.
+    expired: Option<Refused>,
+    over: bool,
+    events: Subscription,
+    bookmarks: bool,
+    bookmark_at: Instant,
+    /// Absent: until the client goes.
+    deadline: Option<Instant>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Watch {
+    /// The next piece of the body; `None` at its end.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Watch)> {
+        let piece = if !self.initial.is_empty() {
+            self.initial_events()
+        } else if std::mem::take(&mut self.initial_end) {
+            self.bookmark(json!({ "k8s.io/initial-events-end": "true" }))
+        } else {
+            self.live_events().await?
+        };
+        Some((Ok(Bytes::from(piece)), self))
+    }
+
+    fn initial_events(&mut self) -> Vec<u8> {
+        let mut piece = Vec::new();
+        let count = self.initial.len().min(CHUNK);
+        for object in self.initial.drain(..count) {
+            write_line(&mut piece, "ADDED", &self.format.render(self.kind, object));
+        }
+        piece
+    }
+
+    /// Waits for something to tell. `None`: the deadline, the server's stop, or after an error.
+    async fn live_events(&mut self) -> Option<Vec<u8>> {
+        while !self.over {
+            if let Some(error) = self.expired.take() {
+                self.over = true;
+                let mut piece = Vec::new();
+                write_line(&mut piece, "ERROR", error.status().to_string().as_bytes());
+                return Some(piece);
+            }
+            let events = tokio::select! {
+                events = self.events.next() => events,
+                () = tokio::time::sleep_until(self.bookmark_at), if self.bookmarks => {
+                    self.bookmark_at = Instant::now() + BOOKMARK_PERIOD;
+                    return Some(self.bookmark(Value::Null));
+                }
+                () = passed(self.deadline) => return None,
+                () = stopped(&mut self.stop) => return None,
+            };
+            let mut piece = Vec::new();
+            match events {
+                Ok(events) => events
+                    .iter()
+                    .for_each(|event| self.write_event(&mut piece, event)),
+                Err(error) => self.expired = Some(error),
+            }
+            if !piece.is_empty() {
+                return Some(piece);
+            }
+        }
+        None
+    }
+
+    /// What the event is to somebody who sees only what the filter selects.
+    fn write_event(&self, piece: &mut Vec<u8>, event: &Event) {
+        let now = event.change != Change::Deleted && self.filter.matches(&event.object.value);
+        let previous = event.previous.as_ref();
+        let before = previous.filter(|object| self.filter.matches(&object.value));
+        let (label, object) = match (before, now) {
+            (None, false) => return,
+            (None, true) => ("ADDED", event.object.clone()),
+            (Some(_), true) => ("MODIFIED", event.object.clone()),
+            (Some(before), false) => ("DELETED", last_state(before, event)),
+        };
+        write_line(piece, label, &self.format.render(self.kind, object));
+    }
+
+    fn bookmark(&self, annotations: Value) -> Vec<u8> {
+        let mut bookmark = json!({
+            "kind": self.kind.kind, "apiVersion": self.kind.api_version(),
+            "metadata": { "resourceVersion": self.events.seen().to_string() },
+        });
+        if !annotations.is_null() {
+            bookmark["metadata"]["annotations"] = annotations;
+        }
+        let mut piece = Vec::new();
+        write_line(&mut piece, "BOOKMARK", bookmark.to_string().as_bytes());
+        piece
+    }
+}
+
+/// The state in which an object left the filter, with the version of the event.
+fn last_state(before: &Arc<Object>, event: &Event) -> Arc<Object> {
+    if event.change == Change::Deleted {
+        return event.object.clone();
+    }
+    let mut value = before.value.clone();
+    value["metadata"]["resourceVersion"] = event.object.revision.to_string().into();
+    Arc::new(Object::new(value, event.object.revision))
+}
+
+impl Format {
+    fn render(self, kind: &Kind, object: Arc<Object>) -> Bytes {
+        match self {
+            Format::Json => object.json(),
+            Format::Table(row) => {
+                let version = object.revision.to_string();
+                Bytes::from(table(kind, &[object], row, &version).to_string())
+            }
+        }
+    }
+}
+
+fn write_line(piece: &mut Vec<u8>, label: &str, object: &[u8]) {
+    piece.extend_from_slice(br#"{"type":""#);
+    piece.extend_from_slice(label.as_bytes());
+    piece.extend_from_slice(br#"","object":"#);
+    piece.extend_from_slice(object);
+    piece.extend_from_slice(b"}\n");
+}
+
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns when the server stops or is dropped.
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _closed = stop.wait_for(|stop| *stop).await.is_err();
+}

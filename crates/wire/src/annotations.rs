@@ -1,0 +1,121 @@
+//! Which annotations are kept. A pod of a training job carries kilobytes of them, and what nothing
+//! reads is not worth its memory. Specification: core.md 3.3.
+
+use std::sync::Arc;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::soft::{Entries, Shape};
+
+/// Whether something reads this annotation.
+pub fn is_read(key: &str) -> bool {
+    match key.strip_prefix("volcano.sh/") {
+        Some(local) => VOLCANO.contains(&local) || local.starts_with("vgpu-"),
+        None => OTHERS.contains(&key) || key.starts_with("cohort.volcano.sh/"),
+    }
+}
+
+/// Keys under `volcano.sh/`, without those that begin with `vgpu-`.
+const VOLCANO: &[&str] = &[
+    "task-spec",
+    "task-priority",
+    "preemptable",
+    "revocable-zone",
+    "numa-topology-policy",
+    "topology-decision",
+    "sla-waiting-time",
+    "jdb-min-available",
+    "jdb-max-unavailable",
+    "job-allocated-hypernode",
+    "hierarchy",
+    "hierarchy-weights",
+    "offline-job-evicting",
+    "oversubscription-cpu",
+    "oversubscription-memory",
+    "forward-cluster",
+    "template-uid",
+    "cooldown-time",
+    "task-topology",
+    "task-topology-affinity",
+    "task-topology-anti-affinity",
+    "task-topology-task-order",
+    "resource-strategy-scoring-type",
+    "resource-strategy-weight",
+    "gpu-index",
+    "predicate-time",
+    "gpu-unhealthy-ids",
+    "devices-to-allocate",
+    "bind-time",
+    "bind-phase",
+    "node-vgpu-register",
+];
+
+const OTHERS: &[&str] = &[
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/queue-allocation-gate",
+    "sla-waiting-time",
+    "nvidia.com/use-gputype",
+    "nvidia.com/nouse-gputype",
+    "huawei.com/AscendReal",
+    "huawei.com/npu-core",
+    "huawei.com/vnpu-mode",
+    "hami.io/mutex.lock",
+];
+
+/// Annotations of an object; those that nothing reads are skipped without being copied.
+#[derive(Clone, Debug, Default)]
+pub struct Annotations(pub(crate) Entries<Arc<str>>);
+
+impl Shape for Annotations {
+    const WANTED: &'static str = "a map";
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut kept = Vec::new();
+        while let Some(key) = map.next_key_seed(KeptKey)? {
+            match key {
+                Some(key) => kept.push((key, map.next_value()?)),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Some(Self(Entries(kept))))
+    }
+}
+
+/// Reads a key, which becomes owned only when it is kept.
+struct KeptKey;
+
+impl<'de> DeserializeSeed<'de> for KeptKey {
+    type Value = Option<Arc<str>>;
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Self::Value, D::Error> {
+        key.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeptKey {
+    type Value = Option<Arc<str>>;
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a key")
+    }
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(is_read(key).then(|| key.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::soft::Soft;
+
+    #[test]
+    fn only_annotations_that_something_reads_are_kept() {
+        let json = r#"{"kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "scheduling.k8s.io/group-name": "pg", "volcano.sh/vgpu-time": "1", "x": {"a": 1}}"#;
+        let Soft::Good(Annotations(Entries(kept))) = serde_json::from_str(json).unwrap() else {
+            panic!("not read")
+        };
+        let keys: Vec<&str> = kept.iter().map(|(key, _)| &**key).collect();
+        assert_eq!(
+            keys,
+            ["scheduling.k8s.io/group-name", "volcano.sh/vgpu-time"]
+        );
+    }
+}

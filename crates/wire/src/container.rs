@@ -1,0 +1,133 @@
+//! Containers of a pod: requests, ports, amounts in place. Specification: core.md 3.5,
+//! plugins-nodes.md 4.3.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_model::{ContainerRecord, HostPort, InPlace, Protocol, ResourceList};
+use vc_resource::Quantity;
+
+use crate::problems::{Path, Problems};
+use crate::soft::{Entries, List, Soft, object};
+
+/// A container or init container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimContainer {
+    pub name: Soft<Arc<str>>,
+    pub resources: Soft<SlimResources>,
+    pub restart_policy: Soft<Arc<str>>,
+    pub ports: List<SlimPort>,
+}
+
+/// `resources` of a container, its status, or a pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimResources {
+    pub requests: Soft<Entries<Quantity>>,
+}
+
+/// A port of a container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimPort {
+    pub host_port: Soft<i32>,
+    #[serde(rename = "hostIP")]
+    pub host_ip: Soft<Arc<str>>,
+    pub protocol: Soft<Arc<str>>,
+}
+
+/// The status of a container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimContainerStatus {
+    pub name: Soft<Arc<str>>,
+    pub resources: Soft<SlimResources>,
+    pub allocated_resources: Soft<Entries<Quantity>>,
+}
+
+object!(SlimContainer, SlimResources, SlimPort, SlimContainerStatus);
+
+pub(crate) fn all(
+    slim: List<SlimContainer>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> Vec<ContainerRecord> {
+    problems.list(slim, path, |problems, slim, path| {
+        let policy = problems.text(slim.restart_policy, &path.field("restartPolicy"));
+        ContainerRecord {
+            name: problems.text(slim.name, &path.field("name")),
+            requests: requests(slim.resources, &path.field("resources"), problems),
+            restartable: &*policy == "Always",
+            host_ports: host_ports(slim.ports, &path.field("ports"), problems),
+            in_place: None,
+        }
+    })
+}
+
+pub(crate) fn requests(
+    slim: Soft<SlimResources>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> ResourceList {
+    let slim = problems.or_default(slim, path);
+    problems.resources(slim.requests, &path.field("requests"))
+}
+
+fn host_ports(slim: List<SlimPort>, path: &Path<'_>, problems: &mut Problems) -> Vec<HostPort> {
+    let ports = problems.list(slim, path, |problems, slim, path| {
+        let port_path = path.field("hostPort");
+        let number = problems.or_default(slim.host_port, &port_path);
+        let Ok(port) = u16::try_from(number) else {
+            problems.add(
+                &port_path,
+                &format!("must be between 0 and 65535: {number}"),
+            );
+            return None;
+        };
+        let protocol = protocol(slim.protocol, &path.field("protocol"), problems)?;
+        let ip = problems.text(slim.host_ip, &path.field("hostIP"));
+        let ip = if ip.is_empty() { "0.0.0.0".into() } else { ip };
+        (port != 0).then_some(HostPort { port, protocol, ip })
+    });
+    ports.into_iter().flatten().collect()
+}
+
+fn protocol(slim: Soft<Arc<str>>, path: &Path<'_>, problems: &mut Problems) -> Option<Protocol> {
+    match &*problems.text(slim, path) {
+        "" | "TCP" => Some(Protocol::Tcp),
+        "UDP" => Some(Protocol::Udp),
+        "SCTP" => Some(Protocol::Sctp),
+        other => {
+            problems.add(path, &format!("must be TCP, UDP or SCTP: {other:?}"));
+            None
+        }
+    }
+}
+
+/// Enters the amounts in place of those containers whose status states resources.
+pub(crate) fn in_place(
+    containers: &mut [ContainerRecord],
+    slim: List<SlimContainerStatus>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    problems.list(slim, path, |problems, slim, path| {
+        let resources = path.field("resources");
+        let Some(held) = problems.read(slim.resources, &resources) else {
+            return;
+        };
+        let allocated = path.field("allocatedResources");
+        let amounts = InPlace {
+            requests: problems.resources(held.requests, &resources.field("requests")),
+            allocated: problems.resources(slim.allocated_resources, &allocated),
+        };
+        let name = problems.text(slim.name, &path.field("name"));
+        if let Some(container) = containers
+            .iter_mut()
+            .find(|container| container.name == name)
+        {
+            container.in_place = Some(amounts);
+        }
+    });
+}

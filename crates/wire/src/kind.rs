@@ -1,0 +1,44 @@
+//! The kinds that become cluster events. Specification: core.md 4.1.
+
+/// A kind that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Pod,
+    Node,
+    PodGroup,
+    Queue,
+    PriorityClass,
+    Namespace,
+}
+
+/// The kind of an object, if it is one that is read.
+pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
+    match (api_version, kind) {
+        ("v1", "Pod") => Some(Kind::Pod),
+        ("v1", "Node") => Some(Kind::Node),
+        ("v1", "Namespace") => Some(Kind::Namespace),
+        ("scheduling.volcano.sh/v1beta1", "PodGroup") => Some(Kind::PodGroup),
+        ("scheduling.volcano.sh/v1beta1", "Queue") => Some(Kind::Queue),
+        ("scheduling.k8s.io/v1", "PriorityClass") => Some(Kind::PriorityClass),
+        _ => None,
+    }
+}
+
+impl Kind {
+    /// The word for messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Pod => "pod",
+            Self::Node => "node",
+            Self::PodGroup => "podgroup",
+            Self::Queue => "queue",
+            Self::PriorityClass => "priorityclass",
+            Self::Namespace => "namespace",
+        }
+    }
+
+    /// Whether objects of this kind live in a namespace.
+    pub fn is_namespaced(self) -> bool {
+        matches!(self, Self::Pod | Self::PodGroup)
+    }
+}

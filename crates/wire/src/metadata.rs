@@ -1,0 +1,126 @@
+//! Object metadata. Without a readable identity there is no record. Specification: core.md 3.2, 3.9.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_model::{Labels, ObjectKey};
+
+use crate::annotations::Annotations;
+use crate::problems::{Path, Problems};
+use crate::soft::{Entries, Soft, object};
+use crate::time::Micros;
+use crate::{Kind, WireError};
+
+/// `metadata` as it is decoded; `managedFields` and the rest are skipped.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimMetadata {
+    pub name: Soft<Arc<str>>,
+    pub namespace: Soft<Arc<str>>,
+    pub uid: Soft<Arc<str>>,
+    pub resource_version: Soft<Arc<str>>,
+    pub creation_timestamp: Soft<Micros>,
+    pub deletion_timestamp: Soft<Micros>,
+    pub labels: Soft<Entries<Arc<str>>>,
+    pub annotations: Soft<Annotations>,
+}
+
+object!(SlimMetadata);
+
+/// Metadata that is known to be usable.
+#[derive(Clone, Debug, Default)]
+pub struct Metadata {
+    /// Empty for kinds of cluster scope.
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    /// May be empty for other kinds than pods.
+    pub uid: Arc<str>,
+    pub resource_version: Arc<str>,
+    /// Microseconds since 1970.
+    pub created_micros: i64,
+    /// A deletionTimestamp is set.
+    pub deleting: bool,
+    pub labels: Labels,
+    /// Those of [`crate::is_read_annotation`].
+    pub annotations: Labels,
+}
+
+impl Metadata {
+    /// Namespace and name.
+    pub(crate) fn key(&self) -> ObjectKey {
+        ObjectKey {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+}
+
+/// Longest name that the API server accepts for any kind.
+const MAX_NAME: usize = 253;
+
+/// The metadata; an error when the object cannot be identified.
+pub(crate) fn read(
+    kind: Kind,
+    slim: Soft<SlimMetadata>,
+    problems: &mut Problems,
+) -> Result<Metadata, WireError> {
+    let path = Path::root("metadata");
+    let slim = identity(kind, slim, &path)?.unwrap_or_default();
+    let name = identity(kind, slim.name, &path.field("name"))?.unwrap_or_default();
+    let namespace = identity(kind, slim.namespace, &path.field("namespace"))?.unwrap_or_default();
+    let uid = identity(kind, slim.uid, &path.field("uid"))?.unwrap_or_default();
+    let missing = |field: &'static str| WireError::Identity {
+        kind,
+        problem: format!("{}: is missing", path.field(field)),
+    };
+    if name.is_empty() {
+        return Err(missing("name"));
+    }
+    if MAX_NAME < name.len() {
+        let problem = format!("metadata.name: is longer than {MAX_NAME} characters: {name:?}");
+        return Err(WireError::Identity { kind, problem });
+    }
+    if kind.is_namespaced() && namespace.is_empty() {
+        return Err(missing("namespace"));
+    }
+    if kind == Kind::Pod && uid.is_empty() {
+        return Err(missing("uid"));
+    }
+    let labels = problems.labels(slim.labels, &path.field("labels"));
+    let annotations = annotations(slim.annotations, &path, problems);
+    let version = path.field("resourceVersion");
+    let created = path.field("creationTimestamp");
+    let deleting = !matches!(slim.deletion_timestamp, Soft::Absent);
+    problems.read(slim.deletion_timestamp, &path.field("deletionTimestamp"));
+    Ok(Metadata {
+        namespace: if kind.is_namespaced() {
+            namespace
+        } else {
+            Arc::default()
+        },
+        name,
+        uid,
+        resource_version: problems.text(slim.resource_version, &version),
+        created_micros: problems.or_default(slim.creation_timestamp, &created).0,
+        deleting,
+        labels,
+        annotations,
+    })
+}
+
+fn annotations(slim: Soft<Annotations>, path: &Path<'_>, problems: &mut Problems) -> Labels {
+    let path = path.field("annotations");
+    let Annotations(kept) = problems.or_default(slim, &path);
+    problems.labels(Soft::Good(kept), &path)
+}
+
+fn identity<T>(kind: Kind, field: Soft<T>, path: &Path<'_>) -> Result<Option<T>, WireError> {
+    match field {
+        Soft::Absent => Ok(None),
+        Soft::Good(value) => Ok(Some(value)),
+        Soft::Bad(problem) => Err(WireError::Identity {
+            kind,
+            problem: format!("{path}: {problem}"),
+        }),
+    }
+}

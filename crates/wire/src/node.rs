@@ -1,0 +1,85 @@
+//! Nodes. Specification: core.md 3.8.
+
+use serde::Deserialize;
+use vc_model::NodeRecord;
+use vc_resource::Quantity;
+
+use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::problems::{Path, Problems};
+use crate::selector::{SlimTaint, taints};
+use crate::soft::{Entries, List, Soft, object};
+use crate::{Kind, WireError, finish};
+
+/// A node as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimNode {
+    pub metadata: Soft<SlimMetadata>,
+    pub spec: Soft<SlimNodeSpec>,
+    pub status: Soft<SlimNodeStatus>,
+}
+
+/// `spec` of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimNodeSpec {
+    pub unschedulable: Soft<bool>,
+    pub taints: List<SlimTaint>,
+}
+
+/// `status` of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimNodeStatus {
+    pub allocatable: Soft<Entries<Quantity>>,
+    pub capacity: Soft<Entries<Quantity>>,
+}
+
+object!(SlimNodeSpec, SlimNodeStatus);
+
+impl SlimNode {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<NodeRecord, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::Node, self.metadata, &mut problems)?;
+        record(metadata, self.spec, self.status, problems)
+    }
+}
+
+/// The record of a node whose metadata were decoded elsewhere.
+///
+/// # Errors
+/// A field that is read is malformed.
+pub fn node_record(
+    metadata: Metadata,
+    spec: Soft<SlimNodeSpec>,
+    status: Soft<SlimNodeStatus>,
+) -> Result<NodeRecord, WireError> {
+    record(metadata, spec, status, Problems::default())
+}
+
+fn record(
+    metadata: Metadata,
+    spec: Soft<SlimNodeSpec>,
+    status: Soft<SlimNodeStatus>,
+    mut problems: Problems,
+) -> Result<NodeRecord, WireError> {
+    let (spec_path, status_path) = (Path::root("spec"), Path::root("status"));
+    let spec = problems.or_default(spec, &spec_path);
+    let status = problems.or_default(status, &status_path);
+    let unschedulable = spec_path.field("unschedulable");
+    let allocatable = status_path.field("allocatable");
+    let node = NodeRecord {
+        name: metadata.name.clone(),
+        labels: metadata.labels,
+        annotations: metadata.annotations,
+        unschedulable: problems.or_default(spec.unschedulable, &unschedulable),
+        taints: taints(spec.taints, &spec_path.field("taints"), &mut problems),
+        allocatable: problems.resources(status.allocatable, &allocatable),
+        capacity: problems.resources(status.capacity, &status_path.field("capacity")),
+    };
+    finish(node, Kind::Node, "", &metadata.name, problems)
+}

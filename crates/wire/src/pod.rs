@@ -1,0 +1,232 @@
+//! Pods: the fields that requests, filters and session read. Specification: core.md 3.2-3.5,
+//! plugins-nodes.md 4.1-4.4.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_model::{PodCondition, PodPhase, PodRecord};
+use vc_resource::Quantity;
+
+use crate::container::{self, SlimContainer, SlimContainerStatus, SlimResources};
+use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::problems::{Path, Problems};
+use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
+use crate::soft::{Entries, List, Soft, object};
+use crate::{Kind, WireError, named};
+
+/// A pod as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimPod {
+    pub metadata: Soft<SlimMetadata>,
+    pub spec: Soft<SlimPodSpec>,
+    pub status: Soft<SlimPodStatus>,
+}
+
+/// `spec` of a pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimPodSpec {
+    pub scheduler_name: Soft<Arc<str>>,
+    pub node_name: Soft<Arc<str>>,
+    pub priority: Soft<i32>,
+    pub priority_class_name: Soft<Arc<str>>,
+    pub preemption_policy: Soft<Arc<str>>,
+    pub containers: List<SlimContainer>,
+    pub init_containers: List<SlimContainer>,
+    pub overhead: Soft<Entries<Quantity>>,
+    pub resources: Soft<SlimResources>,
+    pub node_selector: Soft<Entries<Arc<str>>>,
+    pub affinity: Soft<SlimAffinity>,
+    pub tolerations: List<SlimToleration>,
+    pub scheduling_gates: List<SlimNamed>,
+}
+
+/// An object of which only the name is read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimNamed {
+    pub name: Soft<Arc<str>>,
+}
+
+/// `status` of a pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimPodStatus {
+    pub phase: Soft<Arc<str>>,
+    pub nominated_node_name: Soft<Arc<str>>,
+    pub conditions: List<SlimPodCondition>,
+    pub container_statuses: List<SlimContainerStatus>,
+    pub init_container_statuses: List<SlimContainerStatus>,
+}
+
+/// A condition of a pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimPodCondition {
+    #[serde(rename = "type")]
+    pub kind: Soft<Arc<str>>,
+    pub status: Soft<Arc<str>>,
+    pub reason: Soft<Arc<str>>,
+    pub message: Soft<Arc<str>>,
+}
+
+object!(SlimPodSpec, SlimNamed, SlimPodStatus, SlimPodCondition);
+
+impl SlimPod {
+    /// The record and what is wrong with the object. Where that matters to scheduling, the record
+    /// is `invalid` and never placed (C-20).
+    ///
+    /// # Errors
+    /// Namespace, name or uid cannot be read.
+    pub fn to_record(self) -> Result<(PodRecord, Vec<String>), WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::Pod, self.metadata, &mut problems)?;
+        Ok(record(metadata, self.spec, self.status, problems))
+    }
+}
+
+/// The record of a pod whose metadata were decoded elsewhere, and what is wrong with the object.
+pub fn pod_record(
+    metadata: Metadata,
+    spec: Soft<SlimPodSpec>,
+    status: Soft<SlimPodStatus>,
+) -> (PodRecord, Vec<String>) {
+    record(metadata, spec, status, Problems::default())
+}
+
+fn record(
+    metadata: Metadata,
+    spec: Soft<SlimPodSpec>,
+    status: Soft<SlimPodStatus>,
+    mut problems: Problems,
+) -> (PodRecord, Vec<String>) {
+    let mut pod = empty(metadata);
+    let (spec_path, status_path) = (Path::root("spec"), Path::root("status"));
+    let spec = problems.or_default(spec, &spec_path);
+    read_spec(&mut pod, spec, &spec_path, &mut problems);
+    let status = problems.or_default(status, &status_path);
+    read_status(&mut pod, status, &status_path, &mut problems);
+    pod.invalid = problems.worst();
+    let problems = problems.of(&named(Kind::Pod, &pod.key.namespace, &pod.key.name));
+    (pod, problems)
+}
+
+fn empty(metadata: Metadata) -> PodRecord {
+    PodRecord {
+        key: metadata.key(),
+        uid: metadata.uid,
+        created_micros: metadata.created_micros,
+        deleting: metadata.deleting,
+        labels: metadata.labels,
+        annotations: metadata.annotations,
+        scheduler_name: Arc::default(),
+        node_name: None,
+        phase: PodPhase::Pending,
+        priority: None,
+        priority_class_name: Arc::default(),
+        never_preempts: false,
+        containers: Vec::new(),
+        init_containers: Vec::new(),
+        overhead: Vec::new(),
+        pod_requests: Vec::new(),
+        node_selector: None,
+        node_affinity: Default::default(),
+        tolerations: Vec::new(),
+        scheduling_gates: Vec::new(),
+        resize_infeasible: false,
+        evicted_by_scheduler: false,
+        scheduled_condition: None,
+        nominated_node: None,
+        invalid: None,
+    }
+}
+
+fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: &mut Problems) {
+    pod.scheduler_name = problems.text(spec.scheduler_name, &path.field("schedulerName"));
+    pod.node_name = non_empty(problems.read(spec.node_name, &path.field("nodeName")));
+    pod.priority = problems.read(spec.priority, &path.field("priority"));
+    let class = path.field("priorityClassName");
+    pod.priority_class_name = problems.text(spec.priority_class_name, &class);
+    let policy = problems.text(spec.preemption_policy, &path.field("preemptionPolicy"));
+    pod.never_preempts = &*policy == "Never";
+    pod.containers = container::all(spec.containers, &path.field("containers"), problems);
+    let init = path.field("initContainers");
+    pod.init_containers = container::all(spec.init_containers, &init, problems);
+    pod.overhead = problems.resources(spec.overhead, &path.field("overhead"));
+    let resources = path.field("resources");
+    pod.pod_requests = container::requests(spec.resources, &resources, problems);
+    let selector = path.field("nodeSelector");
+    pod.node_selector = match spec.node_selector {
+        Soft::Absent => None,
+        present => Some(problems.labels(present, &selector)),
+    };
+    pod.node_affinity = node_affinity(spec.affinity, path, problems);
+    pod.tolerations = tolerations(spec.tolerations, &path.field("tolerations"), problems);
+    let gates = path.field("schedulingGates");
+    pod.scheduling_gates = problems.list(spec.scheduling_gates, &gates, |problems, gate, path| {
+        problems.text(gate.name, &path.field("name"))
+    });
+}
+
+fn read_status(
+    pod: &mut PodRecord,
+    status: SlimPodStatus,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    pod.phase = match &*problems.text(status.phase, &path.field("phase")) {
+        "" | "Pending" => PodPhase::Pending,
+        "Running" => PodPhase::Running,
+        "Succeeded" => PodPhase::Succeeded,
+        "Failed" => PodPhase::Failed,
+        _ => PodPhase::Unknown,
+    };
+    let nominated = path.field("nominatedNodeName");
+    pod.nominated_node = non_empty(problems.read(status.nominated_node_name, &nominated));
+    let regular = path.field("containerStatuses");
+    container::in_place(
+        &mut pod.containers,
+        status.container_statuses,
+        &regular,
+        problems,
+    );
+    let sidecars = path.field("initContainerStatuses");
+    container::in_place(
+        &mut pod.init_containers,
+        status.init_container_statuses,
+        &sidecars,
+        problems,
+    );
+    let conditions = path.field("conditions");
+    let mut resize_seen = false;
+    problems.list(
+        status.conditions,
+        &conditions,
+        |problems, condition, path| {
+            let kind = problems.text(condition.kind, &path.field("type"));
+            let reason = problems.text(condition.reason, &path.field("reason"));
+            match &*kind {
+                "PodResizePending" if !resize_seen => {
+                    resize_seen = true;
+                    pod.resize_infeasible = &*reason == "Infeasible";
+                }
+                "DisruptionTarget" => {
+                    pod.evicted_by_scheduler |= &*reason == "PreemptionByScheduler";
+                }
+                "PodScheduled" => {
+                    pod.scheduled_condition = Some(PodCondition {
+                        status: problems.text(condition.status, &path.field("status")),
+                        reason,
+                        message: problems.text(condition.message, &path.field("message")),
+                    });
+                }
+                _ => {}
+            }
+        },
+    );
+}
+
+fn non_empty(text: Option<Arc<str>>) -> Option<Arc<str>> {
+    text.filter(|text| !text.is_empty())
+}

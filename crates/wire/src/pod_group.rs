@@ -1,0 +1,231 @@
+//! PodGroups. Specification: core.md 3.9.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_model::{
+    NetworkTopology, PodGroupCondition, PodGroupPhase, PodGroupRecord, PodGroupStatus,
+    SubGroupPolicy,
+};
+use vc_resource::Quantity;
+
+use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::problems::{Path, Problems};
+use crate::selector::{SlimLabelSelector, label_selector};
+use crate::soft::{Entries, List, Soft, object};
+use crate::{Kind, WireError, finish};
+
+/// A PodGroup as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimPodGroup {
+    pub metadata: Soft<SlimMetadata>,
+    pub spec: Soft<SlimPodGroupSpec>,
+    pub status: Soft<SlimPodGroupStatus>,
+}
+
+/// `spec` of a PodGroup.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimPodGroupSpec {
+    pub min_member: Soft<i32>,
+    pub min_task_member: Soft<Entries<i32>>,
+    pub queue: Soft<Arc<str>>,
+    pub priority_class_name: Soft<Arc<str>>,
+    pub min_resources: Soft<Entries<Quantity>>,
+    pub network_topology: Soft<SlimNetworkTopology>,
+    pub sub_group_policy: List<SlimSubGroupPolicy>,
+}
+
+/// `networkTopology` of a PodGroup or a sub-group policy.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimNetworkTopology {
+    pub mode: Soft<Arc<str>>,
+    pub highest_tier_allowed: Soft<i32>,
+    pub highest_tier_name: Soft<Arc<str>>,
+}
+
+/// An entry of `subGroupPolicy`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimSubGroupPolicy {
+    pub name: Soft<Arc<str>>,
+    pub network_topology: Soft<SlimNetworkTopology>,
+    pub sub_group_size: Soft<i32>,
+    pub min_sub_groups: Soft<i32>,
+    pub label_selector: Soft<SlimLabelSelector>,
+    pub match_label_keys: List<Arc<str>>,
+}
+
+/// `status` of a PodGroup.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimPodGroupStatus {
+    pub phase: Soft<Arc<str>>,
+    pub conditions: List<SlimPodGroupCondition>,
+    pub running: Soft<i32>,
+    pub succeeded: Soft<i32>,
+    pub failed: Soft<i32>,
+}
+
+/// A condition of a PodGroup.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimPodGroupCondition {
+    #[serde(rename = "type")]
+    pub kind: Soft<Arc<str>>,
+    pub status: Soft<Arc<str>>,
+    #[serde(rename = "transitionID")]
+    pub transition_id: Soft<Arc<str>>,
+    pub last_transition_time: Soft<Arc<str>>,
+    pub reason: Soft<Arc<str>>,
+    pub message: Soft<Arc<str>>,
+}
+
+object!(
+    SlimPodGroupSpec,
+    SlimNetworkTopology,
+    SlimSubGroupPolicy,
+    SlimPodGroupStatus,
+    SlimPodGroupCondition,
+);
+
+impl SlimPodGroup {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<PodGroupRecord, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::PodGroup, self.metadata, &mut problems)?;
+        record(metadata, self.spec, self.status, problems)
+    }
+}
+
+/// The record of a PodGroup whose metadata were decoded elsewhere.
+///
+/// # Errors
+/// A field that is read is malformed.
+pub fn pod_group_record(
+    metadata: Metadata,
+    spec: Soft<SlimPodGroupSpec>,
+    status: Soft<SlimPodGroupStatus>,
+) -> Result<PodGroupRecord, WireError> {
+    record(metadata, spec, status, Problems::default())
+}
+
+fn record(
+    metadata: Metadata,
+    spec: Soft<SlimPodGroupSpec>,
+    status: Soft<SlimPodGroupStatus>,
+    mut problems: Problems,
+) -> Result<PodGroupRecord, WireError> {
+    let path = Path::root("spec");
+    let spec = problems.or_default(spec, &path);
+    let min_resources = path.field("minResources");
+    let key = metadata.key();
+    let pod_group = PodGroupRecord {
+        key: key.clone(),
+        uid: metadata.uid,
+        resource_version: metadata.resource_version,
+        created_micros: metadata.created_micros,
+        labels: metadata.labels,
+        annotations: metadata.annotations,
+        min_member: problems.or_default(spec.min_member, &path.field("minMember")),
+        min_task_member: problems
+            .map(spec.min_task_member, &path.field("minTaskMember"))
+            .into_iter()
+            .collect(),
+        queue: problems.text(spec.queue, &path.field("queue")),
+        priority_class_name: problems
+            .text(spec.priority_class_name, &path.field("priorityClassName")),
+        min_resources: match spec.min_resources {
+            Soft::Absent => None,
+            present => Some(problems.resources(present, &min_resources)),
+        },
+        network_topology: topology(spec.network_topology, &path, &mut problems),
+        sub_group_policies: problems.list(
+            spec.sub_group_policy,
+            &path.field("subGroupPolicy"),
+            sub_group,
+        ),
+        status: status_record(status, &mut problems),
+    };
+    finish(
+        pod_group,
+        Kind::PodGroup,
+        &key.namespace,
+        &key.name,
+        problems,
+    )
+}
+
+fn topology(
+    slim: Soft<SlimNetworkTopology>,
+    parent: &Path<'_>,
+    problems: &mut Problems,
+) -> Option<NetworkTopology> {
+    let path = parent.field("networkTopology");
+    let slim = problems.read(slim, &path)?;
+    let mode = problems.text(slim.mode, &path.field("mode"));
+    let tier = path.field("highestTierAllowed");
+    Some(NetworkTopology {
+        soft: &*mode == "soft",
+        highest_tier_allowed: problems.read(slim.highest_tier_allowed, &tier),
+        highest_tier_name: problems.text(slim.highest_tier_name, &path.field("highestTierName")),
+    })
+}
+
+fn sub_group(problems: &mut Problems, slim: SlimSubGroupPolicy, path: &Path<'_>) -> SubGroupPolicy {
+    let selector = path.field("labelSelector");
+    SubGroupPolicy {
+        name: problems.text(slim.name, &path.field("name")),
+        network_topology: topology(slim.network_topology, path, problems),
+        sub_group_size: problems.read(slim.sub_group_size, &path.field("subGroupSize")),
+        min_sub_groups: problems.or_default(slim.min_sub_groups, &path.field("minSubGroups")),
+        label_selector: problems
+            .read(slim.label_selector, &selector)
+            .map(|slim| label_selector(slim, &selector, problems)),
+        match_label_keys: problems.texts(slim.match_label_keys, &path.field("matchLabelKeys")),
+    }
+}
+
+fn status_record(slim: Soft<SlimPodGroupStatus>, problems: &mut Problems) -> PodGroupStatus {
+    let path = Path::root("status");
+    let slim = problems.or_default(slim, &path);
+    let phase = path.field("phase");
+    PodGroupStatus {
+        phase: match &*problems.text(slim.phase, &phase) {
+            "Inqueue" => PodGroupPhase::Inqueue,
+            "Running" => PodGroupPhase::Running,
+            "Unknown" => PodGroupPhase::Unknown,
+            "Completed" => PodGroupPhase::Completed,
+            "" | "Pending" => PodGroupPhase::Pending,
+            other => {
+                problems.add(&phase, &format!("unknown phase: {other:?}"));
+                PodGroupPhase::Pending
+            }
+        },
+        conditions: problems.list(slim.conditions, &path.field("conditions"), condition),
+        running: problems.or_default(slim.running, &path.field("running")),
+        succeeded: problems.or_default(slim.succeeded, &path.field("succeeded")),
+        failed: problems.or_default(slim.failed, &path.field("failed")),
+    }
+}
+
+fn condition(
+    problems: &mut Problems,
+    slim: SlimPodGroupCondition,
+    path: &Path<'_>,
+) -> PodGroupCondition {
+    let time = path.field("lastTransitionTime");
+    PodGroupCondition {
+        kind: problems.text(slim.kind, &path.field("type")),
+        status: problems.text(slim.status, &path.field("status")),
+        transition_id: problems.text(slim.transition_id, &path.field("transitionID")),
+        last_transition_time: problems.text(slim.last_transition_time, &time),
+        reason: problems.text(slim.reason, &path.field("reason")),
+        message: problems.text(slim.message, &path.field("message")),
+    }
+}

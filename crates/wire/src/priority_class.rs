@@ -1,0 +1,56 @@
+//! PriorityClasses. Specification: core.md 3.7.
+
+use serde::Deserialize;
+use vc_model::PriorityClassRecord;
+
+use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::problems::{Path, Problems};
+use crate::soft::Soft;
+use crate::{Kind, WireError, finish};
+
+/// A PriorityClass as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimPriorityClass {
+    pub metadata: Soft<SlimMetadata>,
+    pub value: Soft<i32>,
+    pub global_default: Soft<bool>,
+}
+
+impl SlimPriorityClass {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<PriorityClassRecord, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::PriorityClass, self.metadata, &mut problems)?;
+        record(metadata, self.value, self.global_default, problems)
+    }
+}
+
+/// The record of a PriorityClass whose metadata were decoded elsewhere.
+///
+/// # Errors
+/// A field that is read is malformed.
+pub fn priority_class_record(
+    metadata: Metadata,
+    value: Soft<i32>,
+    global_default: Soft<bool>,
+) -> Result<PriorityClassRecord, WireError> {
+    record(metadata, value, global_default, Problems::default())
+}
+
+fn record(
+    metadata: Metadata,
+    value: Soft<i32>,
+    global_default: Soft<bool>,
+    mut problems: Problems,
+) -> Result<PriorityClassRecord, WireError> {
+    let class = PriorityClassRecord {
+        name: metadata.name.clone(),
+        value: problems.or_default(value, &Path::root("value")),
+        global_default: problems.or_default(global_default, &Path::root("globalDefault")),
+    };
+    finish(class, Kind::PriorityClass, "", &metadata.name, problems)
+}

@@ -1,0 +1,211 @@
+//! Problems of an object with the path of the field, collected while a record is made.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use vc_model::{Labels, ResourceList};
+use vc_resource::Quantity;
+
+use crate::soft::{Entries, List, Soft};
+
+/// A place in an object; made on the stack, formatted only when something is wrong there.
+#[derive(Clone, Copy)]
+pub(crate) struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Field(&'static str),
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    /// A field of the object itself.
+    pub(crate) fn root(field: &'static str) -> Self {
+        Self {
+            parent: None,
+            step: Step::Field(field),
+        }
+    }
+
+    pub(crate) fn field(&'a self, field: &'static str) -> Self {
+        Self {
+            parent: Some(self),
+            step: Step::Field(field),
+        }
+    }
+
+    fn key(&'a self, key: &'a str) -> Self {
+        Self {
+            parent: Some(self),
+            step: Step::Key(key),
+        }
+    }
+
+    fn index(&'a self, index: usize) -> Self {
+        Self {
+            parent: Some(self),
+            step: Step::Index(index),
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(out)?;
+        }
+        let dot = if self.parent.is_some() { "." } else { "" };
+        match self.step {
+            Step::Field(field) => write!(out, "{dot}{field}"),
+            Step::Key(key) if key.contains(['.', '/']) => write!(out, "[{key}]"),
+            Step::Key(key) => write!(out, "{dot}{key}"),
+            Step::Index(index) => write!(out, "[{index}]"),
+        }
+    }
+}
+
+/// What is wrong with one object.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    /// `path: message`, the message with its hint if it has one.
+    found: Vec<String>,
+    /// The first that makes the object unusable.
+    worst: Option<String>,
+}
+
+impl Problems {
+    /// A problem that makes the object unusable.
+    pub(crate) fn add(&mut self, path: &Path<'_>, message: &str) {
+        let text = format!("{path}: {message}");
+        self.worst
+            .get_or_insert_with(|| first_line(&text).to_owned());
+        self.found.push(text);
+    }
+
+    /// A problem for which the specification has a rule; the object stays usable.
+    pub(crate) fn note(&mut self, path: &Path<'_>, message: &str) {
+        self.found.push(format!("{path}: {message}"));
+    }
+
+    /// The first problem that makes the object unusable, as one line.
+    pub(crate) fn worst(&self) -> Option<Arc<str>> {
+        self.worst.as_deref().map(Arc::from)
+    }
+
+    /// Each problem with the name of the object before it.
+    pub(crate) fn of(self, object: &dyn fmt::Display) -> Vec<String> {
+        self.found
+            .iter()
+            .map(|text| format!("{object}: {text}"))
+            .collect()
+    }
+
+    /// The value, or `None` when it is absent or malformed.
+    pub(crate) fn read<T>(&mut self, field: Soft<T>, path: &Path<'_>) -> Option<T> {
+        match field {
+            Soft::Good(value) => Some(value),
+            Soft::Absent => None,
+            Soft::Bad(message) => {
+                self.add(path, &message);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn or_default<T: Default>(&mut self, field: Soft<T>, path: &Path<'_>) -> T {
+        self.read(field, path).unwrap_or_default()
+    }
+
+    /// A text; absent is empty.
+    pub(crate) fn text(&mut self, field: Soft<Arc<str>>, path: &Path<'_>) -> Arc<str> {
+        self.read(field, path).unwrap_or_default()
+    }
+
+    /// The elements of a list made by `make`; malformed ones are left out.
+    pub(crate) fn list<T, R>(
+        &mut self,
+        field: List<T>,
+        path: &Path<'_>,
+        mut make: impl FnMut(&mut Self, T, &Path<'_>) -> R,
+    ) -> Vec<R> {
+        let items = self.or_default(field, path);
+        let mut made = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let path = path.index(index);
+            if let Some(item) = self.read(item, &path) {
+                made.push(make(self, item, &path));
+            }
+        }
+        made
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(&mut self, field: List<Arc<str>>, path: &Path<'_>) -> Vec<Arc<str>> {
+        self.list(field, path, |_, text, _| text)
+    }
+
+    /// The entries of a map; a `null` value is the type's default, as in Go.
+    pub(crate) fn map<T: Default>(
+        &mut self,
+        field: Soft<Entries<T>>,
+        path: &Path<'_>,
+    ) -> Vec<(Arc<str>, T)> {
+        let Entries(entries) = self.or_default(field, path);
+        let mut read = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let value = match value {
+                Soft::Absent => Some(T::default()),
+                value => self.read(value, &path.key(&key)),
+            };
+            read.extend(value.map(|value| (key, value)));
+        }
+        read
+    }
+
+    /// Labels, annotations or another map of texts.
+    pub(crate) fn labels(&mut self, field: Soft<Entries<Arc<str>>>, path: &Path<'_>) -> Labels {
+        self.map(field, path)
+            .into_iter()
+            .collect::<BTreeMap<_, _>>()
+    }
+
+    /// A Kubernetes resource list.
+    pub(crate) fn resources(
+        &mut self,
+        field: Soft<Entries<Quantity>>,
+        path: &Path<'_>,
+    ) -> ResourceList {
+        self.map(field, path)
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_people_write_it() {
+        let spec = Path::root("spec");
+        let containers = spec.field("containers");
+        let first = containers.index(0);
+        let requests = first.field("requests");
+        assert_eq!(
+            requests.key("cpu").to_string(),
+            "spec.containers[0].requests.cpu"
+        );
+        let gpu = requests.key("nvidia.com/gpu");
+        assert_eq!(
+            gpu.to_string(),
+            "spec.containers[0].requests[nvidia.com/gpu]"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! Queues. Specification: core.md 3.9, C-33 for the state.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_model::{QueueRecord, QueueState};
+use vc_resource::Quantity;
+
+use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::problems::{Path, Problems};
+use crate::soft::{Entries, Soft, object};
+use crate::{Kind, WireError, finish};
+
+/// A queue as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimQueue {
+    pub metadata: Soft<SlimMetadata>,
+    pub spec: Soft<SlimQueueSpec>,
+    pub status: Soft<SlimQueueStatus>,
+}
+
+/// `spec` of a queue.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimQueueSpec {
+    pub weight: Soft<i32>,
+    pub priority: Soft<i32>,
+    pub reclaimable: Soft<bool>,
+    pub capability: Soft<Entries<Quantity>>,
+    pub deserved: Soft<Entries<Quantity>>,
+    pub guarantee: Soft<SlimGuarantee>,
+    pub parent: Soft<Arc<str>>,
+    pub dequeue_strategy: Soft<Arc<str>>,
+}
+
+/// `spec.guarantee` of a queue.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimGuarantee {
+    pub resource: Soft<Entries<Quantity>>,
+}
+
+/// `status` of a queue.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimQueueStatus {
+    pub state: Soft<Arc<str>>,
+    pub allocated: Soft<Entries<Quantity>>,
+}
+
+object!(SlimQueueSpec, SlimGuarantee, SlimQueueStatus);
+
+impl SlimQueue {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<QueueRecord, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::Queue, self.metadata, &mut problems)?;
+        record(metadata, self.spec, self.status, problems)
+    }
+}
+
+/// The record of a queue whose metadata were decoded elsewhere.
+///
+/// # Errors
+/// A field that is read is malformed.
+pub fn queue_record(
+    metadata: Metadata,
+    spec: Soft<SlimQueueSpec>,
+    status: Soft<SlimQueueStatus>,
+) -> Result<QueueRecord, WireError> {
+    record(metadata, spec, status, Problems::default())
+}
+
+fn record(
+    metadata: Metadata,
+    spec: Soft<SlimQueueSpec>,
+    status: Soft<SlimQueueStatus>,
+    mut problems: Problems,
+) -> Result<QueueRecord, WireError> {
+    let (path, status_path) = (Path::root("spec"), Path::root("status"));
+    let spec = problems.or_default(spec, &path);
+    let status = problems.or_default(status, &status_path);
+    let guarantee = path.field("guarantee");
+    let held = problems.or_default(spec.guarantee, &guarantee);
+    let strategy = problems.text(spec.dequeue_strategy, &path.field("dequeueStrategy"));
+    let state = problems.text(status.state, &status_path.field("state"));
+    let allocated = status_path.field("allocated");
+    let queue = QueueRecord {
+        name: metadata.name.clone(),
+        created_micros: metadata.created_micros,
+        weight: problems
+            .read(spec.weight, &path.field("weight"))
+            .unwrap_or(1),
+        priority: problems.or_default(spec.priority, &path.field("priority")),
+        reclaimable: problems
+            .read(spec.reclaimable, &path.field("reclaimable"))
+            .unwrap_or(true),
+        capability: problems.resources(spec.capability, &path.field("capability")),
+        deserved: problems.resources(spec.deserved, &path.field("deserved")),
+        guarantee: problems.resources(held.resource, &guarantee.field("resource")),
+        parent: problems.text(spec.parent, &path.field("parent")),
+        fifo: &*strategy == "fifo",
+        state: state_of(&state),
+        annotations: metadata.annotations,
+        status_allocated: problems.resources(status.allocated, &allocated),
+    };
+    finish(queue, Kind::Queue, "", &metadata.name, problems)
+}
+
+fn state_of(text: &str) -> QueueState {
+    match text {
+        "" | "Open" => QueueState::Open,
+        "Closed" => QueueState::Closed,
+        "Closing" => QueueState::Closing,
+        _ => QueueState::Unknown,
+    }
+}

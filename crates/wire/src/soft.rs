@@ -1,0 +1,268 @@
+//! Fields that may be malformed. Reading an object never fails on a wrong type or an unreadable
+//! quantity: the field remembers what is wrong, so that one bad field costs neither the object's
+//! identity nor its neighbours in a list (rust-ecosystem.md, test cases 4-6).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use vc_resource::Quantity;
+
+/// A field of an object. `null` counts as absent.
+#[derive(Clone, Debug, Default)]
+pub enum Soft<T> {
+    #[default]
+    Absent,
+    Good(T),
+    /// What is wrong with it.
+    Bad(Box<str>),
+}
+
+/// A list whose elements may each be malformed.
+pub type List<T> = Soft<Vec<Soft<T>>>;
+
+/// A map with text keys, in the order of the object.
+#[derive(Clone, Debug)]
+pub struct Entries<T>(pub Vec<(Arc<str>, Soft<T>)>);
+
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// What a field may be made of. `None` from a method: the field must not be of that type.
+pub trait Shape: Sized {
+    /// What the API wants, as in `must be <wanted>`.
+    const WANTED: &'static str;
+
+    fn from_text(_text: &str) -> Option<Result<Self, String>> {
+        None
+    }
+    fn from_int(_value: i64) -> Option<Result<Self, String>> {
+        None
+    }
+    fn from_float(_value: f64) -> Option<Result<Self, String>> {
+        None
+    }
+    fn from_bool(_value: bool) -> Option<Self> {
+        None
+    }
+    fn from_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+impl Shape for Arc<str> {
+    const WANTED: &'static str = "a string";
+    fn from_text(text: &str) -> Option<Result<Self, String>> {
+        Some(Ok(text.into()))
+    }
+}
+
+impl Shape for bool {
+    const WANTED: &'static str = "true or false";
+    fn from_bool(value: bool) -> Option<Self> {
+        Some(value)
+    }
+}
+
+impl Shape for i32 {
+    const WANTED: &'static str = "an integer";
+    fn from_int(value: i64) -> Option<Result<Self, String>> {
+        Some(i32::try_from(value).map_err(|_| format!("does not fit 32 bits: {value}")))
+    }
+}
+
+impl Shape for Quantity {
+    const WANTED: &'static str = "a quantity";
+    fn from_text(text: &str) -> Option<Result<Self, String>> {
+        Some(
+            text.parse()
+                .map_err(|error: vc_resource::QuantityError| error.to_string()),
+        )
+    }
+    fn from_int(value: i64) -> Option<Result<Self, String>> {
+        Some(Ok(Quantity::from_value(value)))
+    }
+    /// The shortest text that is this number is what stood in the object.
+    fn from_float(value: f64) -> Option<Result<Self, String>> {
+        Self::from_text(&value.to_string())
+    }
+}
+
+impl<T: DeserializeOwned> Shape for Vec<T> {
+    const WANTED: &'static str = "a list";
+    fn from_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Some(items))
+    }
+}
+
+impl<T: Shape> Shape for Entries<T> {
+    const WANTED: &'static str = "a map";
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Some(Self(entries)))
+    }
+}
+
+/// Lets a struct of soft fields stand in a [`Soft`].
+macro_rules! object {
+    ($($name:ty),+ $(,)?) => {$(
+        impl crate::soft::Shape for $name {
+            const WANTED: &'static str = "an object";
+            fn from_map<'de, A: serde::de::MapAccess<'de>>(
+                map: A,
+            ) -> Result<Option<Self>, A::Error> {
+                let access = serde::de::value::MapAccessDeserializer::new(map);
+                serde::Deserialize::deserialize(access).map(Some)
+            }
+        }
+    )+};
+}
+pub(crate) use object;
+
+impl<'de, T: Shape> Deserialize<'de> for Soft<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SoftVisitor(PhantomData))
+    }
+}
+
+struct SoftVisitor<T>(PhantomData<T>);
+
+impl<T: Shape> SoftVisitor<T> {
+    fn scalar(value: Option<Result<T, String>>, given: &dyn fmt::Display) -> Soft<T> {
+        match value {
+            Some(Ok(value)) => Soft::Good(value),
+            Some(Err(problem)) => Soft::Bad(problem.into()),
+            None => Soft::Bad(format!("must be {}: {given}", T::WANTED).into()),
+        }
+    }
+
+    fn compound(value: Option<T>, given: &str) -> Soft<T> {
+        Self::scalar(value.map(Ok), &given)
+    }
+}
+
+impl<'de, T: Shape> Visitor<'de> for SoftVisitor<T> {
+    type Value = Soft<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(T::WANTED)
+    }
+    fn visit_unit<E>(self) -> Result<Soft<T>, E> {
+        Ok(Soft::Absent)
+    }
+    fn visit_none<E>(self) -> Result<Soft<T>, E> {
+        Ok(Soft::Absent)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Soft<T>, E> {
+        Ok(Self::scalar(T::from_bool(value).map(Ok), &value))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Soft<T>, E> {
+        Ok(Self::scalar(T::from_int(value), &value))
+    }
+    /// Beyond `i64` only a quantity can hold the number; it saturates there.
+    fn visit_u64<E>(self, value: u64) -> Result<Soft<T>, E> {
+        Ok(match i64::try_from(value) {
+            Ok(small) => Self::scalar(T::from_int(small), &small),
+            Err(_) => Self::scalar(T::from_float(value as f64), &value),
+        })
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Soft<T>, E> {
+        Ok(Self::scalar(T::from_float(value), &value))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Soft<T>, E> {
+        Ok(Self::scalar(T::from_text(text), &format_args!("{text:?}")))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Soft<T>, A::Error> {
+        Ok(Self::compound(T::from_list(list)?, "is a list"))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Soft<T>, A::Error> {
+        Ok(Self::compound(T::from_map(map)?, "is an object"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: Shape>(json: &str) -> Result<Option<T>, String> {
+        match serde_json::from_str::<Soft<T>>(json).unwrap() {
+            Soft::Absent => Ok(None),
+            Soft::Good(value) => Ok(Some(value)),
+            Soft::Bad(problem) => Err(problem.into()),
+        }
+    }
+
+    #[test]
+    fn quantities_are_exact_as_text_and_as_numbers() {
+        for (json, milli) in [
+            ("\"100m\"", 100),
+            ("0.1", 100),
+            ("2", 2000),
+            ("1e3", 1_000_000),
+            ("\"1.5\"", 1500),
+            ("9223372036854775808", i64::MAX),
+        ] {
+            assert_eq!(
+                read::<Quantity>(json).unwrap().map(Quantity::milli),
+                Some(milli),
+                "{json}"
+            );
+        }
+    }
+
+    #[test]
+    fn null_is_absent_and_wrong_types_are_values() {
+        assert_eq!(read::<i32>("null"), Ok(None));
+        assert_eq!(
+            read::<i32>("\"3\""),
+            Err("must be an integer: \"3\"".into())
+        );
+        assert_eq!(
+            read::<i32>("3000000000"),
+            Err("does not fit 32 bits: 3000000000".into())
+        );
+        assert_eq!(read::<i32>("1.5"), Err("must be an integer: 1.5".into()));
+        assert_eq!(
+            read::<Arc<str>>("[1]"),
+            Err("must be a string: is a list".into())
+        );
+        assert_eq!(
+            read::<bool>("{}"),
+            Err("must be true or false: is an object".into())
+        );
+        assert!(
+            read::<Quantity>("\"5x\"")
+                .unwrap_err()
+                .starts_with("unknown quantity suffix")
+        );
+    }
+
+    #[test]
+    fn a_bad_element_leaves_its_neighbours() {
+        let list: Soft<Vec<Soft<i32>>> = serde_json::from_str("[1, {\"a\": [2]}, 3]").unwrap();
+        let Soft::Good(list) = list else {
+            panic!("not a list")
+        };
+        assert!(matches!(
+            list[..],
+            [Soft::Good(1), Soft::Bad(_), Soft::Good(3)]
+        ));
+    }
+}
