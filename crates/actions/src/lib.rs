@@ -1,1 +1,25 @@
-//! The steps of a cycle, one file each.
+//! The steps of a cycle, one file each. Specification: actions.md.
+
+mod allocate;
+mod backfill;
+mod enqueue;
+mod turns;
+
+use vc_framework::Action;
+
+/// Every action that is built; the only place where they are named.
+pub const ALL: &[&dyn Action] = &[&enqueue::Enqueue, &allocate::Allocate, &backfill::Backfill];
+
+/// The names of [`ALL`], for reading a configuration before any action runs.
+pub const NAMES: &[&str] = &["enqueue", "allocate", "backfill"];
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, NAMES};
+
+    #[test]
+    fn names_are_those_of_the_actions() {
+        let names: Vec<&str> = ALL.iter().map(|action| action.name()).collect();
+        assert_eq!(names, NAMES);
+    }
+}

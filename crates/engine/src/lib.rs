@@ -1,1 +1,15 @@
-//! The scheduler as a function: events and time in, effects and a report out.
+//! The scheduler as a function: events and time in, effects and a report out. No clock, no I/O, no async.
+
+mod engine;
+mod known;
+mod queue_status;
+mod record;
+mod report;
+mod session_id;
+mod throttle;
+
+pub use engine::{Engine, EngineOptions, Now};
+pub use known::KNOWN;
+pub use vc_framework::{
+    About, Effect, EvictReason, Nomination, PipelinedTask, QueueUse, Report, WaitingTask,
+};

@@ -19,8 +19,8 @@ pub enum Mode {
     Absolute,
 }
 
-/// Whether the pod requests nothing that is scored. `gpu` is the dimension of [`GPU`], if any object
-/// of the cluster names it.
+/// Whether the pod requests nothing that is scored. `gpu` is the dimension of [`GPU`], if any
+/// object of the cluster names it.
 pub fn skips_score(class: &Class, gpu: Option<Dim>) -> bool {
     scored(gpu).all(|dim| class.request.is_zero(dim))
 }

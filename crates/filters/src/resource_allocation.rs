@@ -1,5 +1,5 @@
 //! LeastAllocated and MostAllocated: how full cpu and memory of the node would be
-//! (plugins-nodes.md 7.3). Both resources weigh the same in `nodeorder`, so the score is their mean.
+//! (plugins-nodes.md 7.3). Both weigh the same in `nodeorder`, so the score is their mean.
 
 use vc_model::{Class, Node};
 use vc_resource::Dim;

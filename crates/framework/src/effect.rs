@@ -63,6 +63,8 @@ pub enum Effect {
         message: Arc<str>,
         nomination: Nomination,
     },
+    /// Takes `status.nominatedNodeName` away from a pod that is placed elsewhere (A15); nothing else changes.
+    ClearNomination { pod: ObjectKey, uid: Arc<str> },
     /// PUT of the PodGroup with this status (core.md 7.6).
     PodGroupStatus { pod_group: ObjectKey, uid: Arc<str>, status: PodGroupStatus },
     /// PUT of `status.allocated` (core.md 7.7): name and quantity text, by name.

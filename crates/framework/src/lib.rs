@@ -1,5 +1,7 @@
 //! Extension points, dispatch, session and statement.
 
+mod action;
+mod claim;
 mod dispatch;
 mod effect;
 mod log;
@@ -14,6 +16,8 @@ mod session;
 mod statement;
 mod time;
 
+pub use action::Action;
+pub use claim::{Claim, Claims};
 pub use dispatch::Dispatch;
 pub use effect::{About, Effect, EvictReason, Nomination};
 pub use message::{TaskMessage, job_text, task_message};
@@ -28,3 +32,6 @@ pub use scan::{Filter, Scan};
 pub use session::{Opening, Session};
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
 pub use time::rfc3339;
+/// For [`klog!`].
+#[doc(hidden)]
+pub use tracing;

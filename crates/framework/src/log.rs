@@ -3,7 +3,7 @@
 /// A line of `-v=3` or the level given: `klog!(4; "text {x}")`. The field `v` lets the log filter be exact.
 #[macro_export]
 macro_rules! klog {
-    (3; $($text:tt)+) => { tracing::debug!(v = 3, $($text)+) };
-    (4; $($text:tt)+) => { tracing::debug!(v = 4, $($text)+) };
-    (5; $($text:tt)+) => { tracing::trace!(v = 5, $($text)+) };
+    (3; $($text:tt)+) => { $crate::tracing::debug!(v = 3, $($text)+) };
+    (4; $($text:tt)+) => { $crate::tracing::debug!(v = 4, $($text)+) };
+    (5; $($text:tt)+) => { $crate::tracing::trace!(v = 5, $($text)+) };
 }

@@ -49,3 +49,13 @@ pub struct Report {
     /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped sums.
     pub warnings: Vec<String>,
 }
+
+impl Report {
+    /// Counts the binds and evictions among the effects of the cycle.
+    pub fn count(&mut self, effects: &[crate::effect::Effect]) {
+        use crate::effect::Effect;
+        let number = |wanted: fn(&Effect) -> bool| effects.iter().filter(|effect| wanted(effect)).count();
+        self.n_binds = number(|effect| matches!(effect, Effect::Bind { .. }));
+        self.n_evictions = number(|effect| matches!(effect, Effect::Evict { .. }));
+    }
+}

@@ -1,11 +1,13 @@
 //! One scheduling session: the frozen cluster, the plugins, the journal of what was tried and what is kept.
 //! Specification: core.md 5.1, 6.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use vc_conf::ActionSettings;
 use vc_model::{Cluster, JobId, NodeId, PodGroupPhase, QueueId, TaskId, TaskStatus};
 
+use crate::claim::Claims;
 use crate::dispatch::Dispatch;
 use crate::effect::{About, Effect};
 use crate::outbox::Outbox;
@@ -21,12 +23,15 @@ pub struct Session<'c> {
     pub(crate) facts: Facts,
     pub records: Records,
     pub out: Outbox,
+    pub claims: Claims,
     /// Operations of the open statement.
     pub(crate) journal: Vec<Op>,
     /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
     pub(crate) held: Vec<Op>,
     /// Tasks whose eviction was sent in this session.
     pub(crate) evicted: Vec<TaskId>,
+    /// Phases that this session changed, as they were (core.md 5.1 step 3).
+    phase_before: BTreeMap<JobId, PodGroupPhase>,
 }
 
 impl Deref for Session<'_> {
@@ -42,6 +47,8 @@ pub struct Opening {
     pub now_micros: i64,
     pub session_id: String,
     pub enqueue_configured: bool,
+    /// Of earlier cycles.
+    pub claims: Claims,
 }
 
 impl<'c> Session<'c> {
@@ -52,7 +59,7 @@ impl<'c> Session<'c> {
         settings: &'c ActionSettings,
         opening: Opening,
     ) -> Self {
-        let facts = facts(cluster, opening);
+        let facts = facts(cluster, &opening);
         hooks.open(Ask { cluster, facts: &facts });
         Self {
             cluster,
@@ -61,9 +68,11 @@ impl<'c> Session<'c> {
             facts,
             records: Records::default(),
             out: Outbox::default(),
+            claims: opening.claims,
             journal: Vec::new(),
             held: Vec::new(),
             evicted: Vec::new(),
+            phase_before: BTreeMap::new(),
         }
     }
 
@@ -91,12 +100,18 @@ impl<'c> Session<'c> {
     pub fn enqueue(&mut self, job: JobId) {
         let ask = Ask { cluster: self.cluster, facts: &self.facts };
         self.hooks.job_enqueued(ask, job);
-        self.cluster.set_phase(job, PodGroupPhase::Inqueue);
+        self.admit(job);
     }
 
     /// Makes a job Inqueue without asking: `enqueue` is not configured (actions.md 4.2).
     pub fn admit(&mut self, job: JobId) {
+        self.phase_before.entry(job).or_insert(self.cluster.jobs[job].phase());
         self.cluster.set_phase(job, PodGroupPhase::Inqueue);
+    }
+
+    /// Phase of a job when the session began.
+    pub fn phase_before(&self, job: JobId) -> PodGroupPhase {
+        self.phase_before.get(&job).copied().unwrap_or_else(|| self.cluster.jobs[job].phase())
     }
 
     /// A Normal event `Unschedulable` on a PodGroup (core.md 7.9).
@@ -154,15 +169,15 @@ impl<'c> Session<'c> {
         self.cluster
     }
 
-    /// Undoes what was not committed and hands out what was decided.
-    pub fn finish(mut self) -> Outbox {
+    /// Undoes what was not committed and hands out what was decided, and the claims that remain.
+    pub fn finish(mut self) -> (Outbox, Claims) {
         for op in std::mem::take(&mut self.held).into_iter().rev() {
             self.undo(op);
         }
         for task in std::mem::take(&mut self.evicted) {
             self.cluster.reveal_task(task);
         }
-        std::mem::take(&mut self.out)
+        (std::mem::take(&mut self.out), std::mem::take(&mut self.claims))
     }
 
     pub(crate) fn place(&mut self, task: TaskId, status: TaskStatus, node: NodeId) {
@@ -250,7 +265,7 @@ impl<'c> Session<'c> {
     }
 }
 
-fn facts(cluster: &Cluster, opening: Opening) -> Facts {
+fn facts(cluster: &Cluster, opening: &Opening) -> Facts {
     let queue_known = |queue: QueueId| cluster.queues[queue].present;
     let in_session = |&job: &JobId| {
         let row = &cluster.jobs[job];
@@ -263,6 +278,6 @@ fn facts(cluster: &Cluster, opening: Opening) -> Facts {
         queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
         total: cluster.total_allocatable(),
         enqueue_configured: opening.enqueue_configured,
-        session_id: opening.session_id,
+        session_id: opening.session_id.clone(),
     }
 }

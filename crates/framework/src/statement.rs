@@ -187,7 +187,9 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Turns the operations into effects, in order.
     pub fn commit(self) {
         crate::klog!(3; "Committing operations ...");
-        for op in std::mem::take(&mut self.session.journal) {
+        let ops = std::mem::take(&mut self.session.journal);
+        self.session.claims.remember(self.session.cluster, &ops);
+        for op in ops {
             self.session.perform(op);
         }
     }

@@ -37,17 +37,84 @@ pub(crate) fn reserved(job: &Job) -> Option<Resource> {
 
 #[cfg(test)]
 mod tests {
+    use vc_model::fixture;
+    use vc_resource::Dim;
+
     use super::*;
+
+    fn reserved_text(job: &str) -> Option<String> {
+        let cluster = fixture::cluster(&format!("node n cpu=9\n {job}"));
+        let job = &cluster.jobs[fixture::job(&cluster, "j")];
+        reserved(job).map(|amount| amount.text(&cluster.dims))
+    }
+
+    #[test]
+    fn jobs_29_a_running_job_below_its_minimum_reserves_nothing() {
+        let job = "job j min=2 running minres.cpu=4\n task a cpu=1 @n running\n task b cpu=1";
+        assert_eq!(reserved_text(job), None);
+        let both = job.replace("task b cpu=1", "task b cpu=1 @n bound");
+        assert_eq!(reserved_text(&both).unwrap(), "cpu 2000.00, memory 0.00");
+        let inqueue = job.replace("running minres", "inqueue minres");
+        assert_eq!(reserved_text(&inqueue).unwrap(), "cpu 3000.00, memory 0.00");
+        for other in ["pending", "unknown", "completed"] {
+            let other = both.replace("running minres", &format!("{other} minres"));
+            assert_eq!(reserved_text(&other), None);
+        }
+    }
+
+    #[test]
+    fn jobs_30_what_is_allocated_is_not_reserved_again() {
+        let all = "job j inqueue minres.cpu=4 minres.memory=4Ki minres.gpu=8\n task a ";
+        for (asks, allocated, expected) in [
+            (all, "", "cpu 4000.00, memory 4096.00, nvidia.com/gpu 8000.00"),
+            (
+                all,
+                "cpu=1 memory=1Ki gpu=4 @n running",
+                "cpu 3000.00, memory 3072.00, nvidia.com/gpu 4000.00",
+            ),
+            (
+                "job j inqueue minres.gpu=2\n task a ",
+                "gpu=2 @n running",
+                "cpu 0.00, memory 0.00",
+            ),
+            (
+                "job j inqueue minres.pods=10\n task a x4 ",
+                "@n running",
+                "cpu 0.00, memory 0.00, pods 6.00",
+            ),
+        ] {
+            assert_eq!(reserved_text(&format!("{asks}{allocated}")).unwrap(), expected);
+        }
+        assert_eq!(reserved_text("job j inqueue\n task a"), None);
+    }
+
+    #[test]
+    fn jobs_31_elastic_is_what_lies_above_the_minimum() {
+        let elastic = |tasks: &str| {
+            let mins = "minres.cpu=1 minres.memory=1G minres.gpu=1 minres.pods=1";
+            let cluster = fixture::cluster(&format!("node n cpu=9\n job j {mins}\n{tasks}"));
+            cluster.jobs[fixture::job(&cluster, "j")].elastic().text(&cluster.dims)
+        };
+        assert_eq!(
+            elastic("task a x2 cpu=1 memory=1G gpu=1 @n running"),
+            "cpu 1000.00, memory 1000000000.00, nvidia.com/gpu 1000.00, pods 1.00",
+        );
+        assert_eq!(
+            elastic(
+                "task a cpu=1 memory=1G gpu=1 @n running\n task b cpu=1 memory=1G @n running"
+            ),
+            "cpu 1000.00, memory 1000000000.00, pods 1.00",
+        );
+    }
 
     #[test]
     fn nothing_has_share_zero_and_pods_count() {
-        let mut total = Fractional::default();
-        let mut allocated = Resource::default();
+        let (mut total, mut allocated) = (Fractional::default(), Resource::default());
         assert_eq!(dominant_share(&allocated, &total), 0.0);
-        total.set(vc_resource::Dim::CPU, 4000.0);
-        total.set(vc_resource::Dim::PODS, 10.0);
-        allocated.set(vc_resource::Dim::CPU, 1000);
-        allocated.set(vc_resource::Dim::PODS, 5);
+        total.set(Dim::CPU, 4000.0);
+        total.set(Dim::PODS, 10.0);
+        allocated.set(Dim::CPU, 1000);
+        allocated.set(Dim::PODS, 5);
         assert_eq!(dominant_share(&allocated, &total), 0.5);
     }
 }

@@ -19,26 +19,19 @@ pub(super) struct Claim {
     pub(super) met: bool,
 }
 
-/// Passes of the specification's loop, which halves the rest or better in ordinary clusters. Where weights
-/// differ by thousands it would take as many passes; then the limit is computed directly.
-const MAX_PASSES: usize = 200;
-
 /// Fills `deserved` of every claim.
 pub(super) fn divide(total: &Fractional, claims: &mut [Claim]) {
-    let rest = fill(total, claims);
-    for dim in rest.names() {
-        pour(rest.get(dim), dim, claims);
-    }
+    fill(total, claims);
     shrink_to_total(total, claims);
 }
 
-/// The loop of 5.2. What it leaves unfinished, which is nothing if it came to its own end, is returned.
-fn fill(total: &Fractional, claims: &mut [Claim]) -> Fractional {
+/// The loop of 5.2. It ends: what remains shrinks in every pass until it is empty or no longer changes.
+fn fill(total: &Fractional, claims: &mut [Claim]) {
     let mut remaining = total.clone();
-    for _ in 0..MAX_PASSES {
+    loop {
         let weights: f64 = claims.iter().filter(|claim| !claim.met).map(|claim| claim.weight).sum();
         if weights == 0.0 {
-            return Fractional::default();
+            return;
         }
         let before = remaining.clone();
         let mut taken = Fractional::default();
@@ -49,10 +42,9 @@ fn fill(total: &Fractional, claims: &mut [Claim]) -> Fractional {
         }
         remaining = remaining.excess(&taken);
         if remaining.is_empty() || remaining == before {
-            return Fractional::default();
+            return;
         }
     }
-    remaining
 }
 
 impl Claim {
@@ -67,49 +59,6 @@ impl Claim {
         let old = std::mem::replace(&mut self.deserved, deserved);
         self.met = self.request.less_equal(&self.deserved, Absent::Zero) || self.deserved == old;
         (self.deserved.excess(&old), old.excess(&self.deserved))
-    }
-
-    /// How much more the queue could take.
-    fn room(&self, dim: Dim) -> f64 {
-        let bound = if self.bound.has(dim) { self.bound.get(dim) } else { f64::MAX };
-        let ceiling = self.request.get(dim).min(bound).max(self.guarantee.get(dim));
-        ceiling - self.deserved.get(dim)
-    }
-}
-
-/// The limit of the loop from here on: after the first pass every dimension goes its own way.
-fn pour(mut rest: f64, dim: Dim, claims: &mut [Claim]) {
-    let thirsty = |claim: &&mut Claim| !claim.met && 0.0 < claim.room(dim);
-    loop {
-        let mut open: Vec<&mut Claim> = claims.iter_mut().filter(thirsty).collect();
-        let weights: f64 = open.iter().map(|claim| claim.weight).sum();
-        if weights == 0.0 {
-            return;
-        }
-        let part = |claim: &Claim| rest * (claim.weight / weights);
-        let none_fills_up = open.iter().all(|claim| part(claim) < claim.room(dim));
-        let mut taken = 0.0;
-        for claim in &mut open {
-            let (part, room) = (part(claim), claim.room(dim));
-            if none_fills_up || room <= part {
-                let amount = part.min(room);
-                claim.raise(dim, amount);
-                taken += amount;
-            }
-        }
-        if none_fills_up {
-            return;
-        }
-        rest -= taken;
-    }
-}
-
-impl Claim {
-    /// A full queue is exactly full, so that it takes no part in the next round.
-    fn raise(&mut self, dim: Dim, amount: f64) {
-        let full = self.deserved.get(dim) + self.room(dim);
-        let raised = self.deserved.get(dim) + amount;
-        self.deserved.set(dim, if self.room(dim) <= amount { full } else { raised });
     }
 }
 
@@ -131,6 +80,65 @@ fn shrink_to_total(total: &Fractional, claims: &mut [Claim]) {
             let guarantee = claim.guarantee.get(dim);
             let above = claim.deserved.get(dim) - guarantee;
             claim.deserved.set(dim, guarantee + above * factor);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amount(cpu: f64, memory: f64) -> Fractional {
+        let mut amount = Fractional::default();
+        amount.set(Dim::CPU, cpu);
+        amount.set(Dim::MEMORY, memory);
+        amount
+    }
+
+    fn claim(weight: f64, request: Fractional, guarantee: Fractional) -> Claim {
+        let bound = amount(f64::MAX, f64::MAX);
+        Claim { weight, bound, request, guarantee, ..Claim::default() }
+    }
+
+    fn cpus(claims: &[Claim]) -> Vec<f64> {
+        claims.iter().map(|claim| claim.deserved.get(Dim::CPU)).collect()
+    }
+
+    #[test]
+    fn jobs_22_d_the_loop_hands_out_too_much_and_the_correction_does_not() {
+        let all = || amount(12.0, 12.0);
+        let claims = || {
+            let mut claims = vec![claim(1.0, all(), amount(6.0, 6.0))];
+            claims.extend([claim(1.0, all(), amount(0.0, 0.0)), claim(1.0, all(), amount(0.0, 0.0))]);
+            claims
+        };
+        let mut volcano = claims();
+        fill(&all(), &mut volcano);
+        assert_eq!(cpus(&volcano), [6.0, 4.0, 4.0]);
+        let mut ours = claims();
+        divide(&all(), &mut ours);
+        assert_eq!(cpus(&ours), [6.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn guarantees_above_the_total_are_left_as_they_are() {
+        let mut claims =
+            vec![claim(1.0, amount(9.0, 9.0), amount(8.0, 8.0)); 2];
+        divide(&amount(10.0, 10.0), &mut claims);
+        assert_eq!(cpus(&claims), [8.0, 8.0]);
+    }
+
+    #[test]
+    fn weights_far_apart_come_to_an_end() {
+        let none = || amount(0.0, 0.0);
+        let mut claims = vec![
+            claim(1.0, amount(9e5, 1e11), none()),
+            claim(65_535.0, amount(1e5, 2e12), none()),
+            claim(0.0, amount(9e5, 1e11), none()),
+        ];
+        divide(&amount(1e6, 1e12), &mut claims);
+        for (found, expected) in cpus(&claims).iter().zip([9e5, 1e5, 0.0]) {
+            assert!((found - expected).abs() < EPS, "{found} instead of {expected}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
-use vc_framework::{Dispatch, EvictReason, Opening, Plugin, Room, Session};
+use vc_framework::{Claims, Dispatch, EvictReason, Opening, Plugin, Room, Session};
 use vc_model::{Cluster, JobId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
 
@@ -75,6 +75,7 @@ pub(crate) fn in_session_of<R>(
         now_micros: fixture::START_MICROS + seconds * 1_000_000,
         session_id: "session-1".to_owned(),
         enqueue_configured: true,
+        claims: Claims::default(),
     };
     let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening);
     let result = check(&mut session);

@@ -1,4 +1,5 @@
-//! What an API server and Volcano's CRDs and webhooks fill in when an object is created. core.md 3.9.
+//! What an API server, Volcano's CRDs and its webhooks fill in when an object is created
+//! (core.md 3.9).
 
 use serde_json::{Map, Value, json};
 
@@ -83,7 +84,10 @@ pub(super) fn set_priority(pod: &mut Value, class: Option<&Value>) {
 
 /// The objects that every cluster has.
 pub(super) fn initial_objects() -> Vec<Value> {
-    let namespace = |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let namespace = |name: &str| {
+        let metadata = json!({ "name": name });
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata })
+    };
     let class = |name: &str, value: i64| {
         json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
@@ -98,7 +102,8 @@ pub(super) fn initial_objects() -> Vec<Value> {
     namespaces.into_iter().chain(classes).collect()
 }
 
-/// Sets a field that is absent or `null`. Callers have checked that what is on the way is an object.
+/// Sets a field that is absent, `null` or empty. What is on the way to it is an object: the shape of
+/// the whole has been checked.
 fn default(value: &mut Value, path: &[&str], to: Value) {
     let mut field = value;
     for step in path {

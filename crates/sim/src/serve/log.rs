@@ -1,6 +1,6 @@
 //! The bounded event log of one kind and its readers. A reader keeps the version it has seen and
-//! reads on from there, so a slow one costs nothing until the log no longer reaches back to it: then
-//! it is told `Expired` (410) and has to list again.
+//! reads on from there, so a slow one costs nothing until the log no longer reaches back to it:
+//! then it is told `Expired` (410) and has to list again.
 
 use std::{collections::VecDeque, sync::Arc};
 

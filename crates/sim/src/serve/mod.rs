@@ -68,7 +68,7 @@ pub struct ServeOptions {
     pub write_kubeconfig: Option<PathBuf>,
     /// Objects that exist from the start.
     pub objects: Vec<Value>,
-    /// Whether an address other than loopback may be listened on. Anybody there is an administrator.
+    /// Whether to listen on an address other than loopback. Anybody there is an administrator.
     pub allow_remote: bool,
     /// Makes the pods of workloads; absent, workloads are only stored.
     pub expander: Option<Arc<dyn Expander>>,

@@ -176,7 +176,9 @@ impl Field {
                 self.value.is_empty() || self.value == "false" && is_flag(&self.path)
             }
             Some(Value::String(text)) => *text == self.value,
-            Some(other) => other.to_string() == self.value,
+            Some(Value::Bool(flag)) => (if *flag { "true" } else { "false" }) == self.value,
+            // No field that can be selected by is a number, list or object.
+            Some(_) => false,
         };
         same == self.equal
     }

@@ -1,5 +1,5 @@
-//! List and watch. Both are bodies that are made while they are sent: a list of 100,000 pods is never
-//! one text in memory, and a watch is an endless list of event lines.
+//! List and watch. Both bodies are made while they are sent: a list of 100,000 pods is never one
+//! text in memory, and a watch is an endless list of event lines.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 

@@ -1,0 +1,90 @@
+//! Time, allocations and memory of one engine cycle over clusters of several sizes, without JSON and
+//! without network. `cargo bench --bench cycle -- [PREFIX] [--evaluator plain] [--json]`
+
+#[path = "cycle/cases.rs"]
+mod cases;
+#[path = "cycle/meter.rs"]
+mod meter;
+#[path = "cycle/objects.rs"]
+mod objects;
+#[path = "cycle/output.rs"]
+mod output;
+#[path = "cycle/run.rs"]
+mod run;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+
+use crate::cases::CASES;
+use crate::output::{Output, Row};
+
+#[global_allocator]
+static ALLOCATOR: meter::Counting = meter::Counting;
+
+/// Measures cycles of the engine.
+#[derive(Parser)]
+#[command(name = "cycle")]
+struct Arguments {
+    /// Only the cases whose name starts with this
+    #[arg(default_value = "")]
+    prefix: String,
+    /// How nodes are found for a task
+    #[arg(long, value_enum, default_value_t = Evaluator::Plain)]
+    evaluator: Evaluator,
+    /// One JSON object per line instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Given by cargo bench, absent under cargo test
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// One fresh start of this case; its samples go to standard output
+    #[arg(long, hide = true)]
+    sample: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Evaluator {
+    /// Every node for every task: what the others are compared with
+    Plain,
+    /// Equivalence classes and remembered results
+    Fast,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if matches!(arguments.evaluator, Evaluator::Fast) {
+        eprintln!("error: evaluator not built yet: fast\nhint: use --evaluator plain");
+        return ExitCode::from(2);
+    }
+    match measure(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<()> {
+    if let Some(name) = &arguments.sample {
+        let case = cases::named(name).with_context(|| format!("unknown case: {name}"))?;
+        return run::sample(case);
+    }
+    if !arguments.bench {
+        // `cargo test --benches`: there is nothing to check.
+        eprintln!("nothing measured\nhint: run cargo bench --bench cycle");
+        return Ok(());
+    }
+    let mut output = Output::new(arguments.json);
+    for case in CASES
+        .iter()
+        .filter(|case| case.name.starts_with(&arguments.prefix))
+    {
+        for (cycle, samples) in run::samples_by_cycle(case.name)? {
+            output.print(&Row::medians(case.name, cycle, &samples))?;
+        }
+    }
+    Ok(())
+}

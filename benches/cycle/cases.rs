@@ -1,0 +1,193 @@
+//! The cases by name, and the clusters that they are measured on.
+
+use vc_engine::Engine;
+use vc_model::{ClusterEvent, PodGroupPhase};
+
+use crate::objects::{Gang, Shape, node, queue};
+
+/// 2026-06-01T00:00:00Z, when the measured cycles begin.
+pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
+
+/// Events per call of the engine while a cluster is loaded.
+const BATCH: usize = 1000;
+
+/// A cluster and the cycles to measure on it.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) n_nodes: u64,
+    /// Pods that wait; with the plain evaluator fewer than the name says where it would take too
+    /// long.
+    pub(crate) n_pending: u64,
+    pub(crate) n_running: u64,
+    /// Pods of a gang that waits.
+    gang_size: u64,
+    /// Whether the pods that wait find a node.
+    fits: bool,
+    /// Numbers of the cycles that are measured; nothing changes before the second.
+    pub(crate) cycles: &'static [u32],
+    pub(crate) load: fn(&Case, &mut Engine),
+}
+
+pub(crate) const CASES: &[Case] = &[
+    Case {
+        n_nodes: 1_000,
+        n_pending: 10_000,
+        ..allocate("allocate/1k-10k")
+    },
+    Case {
+        n_nodes: 5_000,
+        n_pending: 10_000,
+        ..allocate("allocate/5k-10k")
+    },
+    Case {
+        n_nodes: 10_000,
+        n_pending: 10_000,
+        ..allocate("allocate/10k-100k")
+    },
+    Case {
+        name: "idle/10k-200k",
+        n_nodes: 10_000,
+        n_pending: 0,
+        n_running: 200_000,
+        gang_size: 0,
+        fits: true,
+        cycles: &[2],
+        load: load_idle,
+    },
+    Case {
+        name: "unschedulable/5k-5k",
+        n_nodes: 5_000,
+        n_pending: 5_000,
+        n_running: 20_000,
+        gang_size: 10,
+        fits: false,
+        cycles: &[1, 2],
+        load: load_full,
+    },
+];
+
+const fn allocate(name: &'static str) -> Case {
+    Case {
+        name,
+        n_nodes: 0,
+        n_pending: 0,
+        n_running: 0,
+        gang_size: 100,
+        fits: true,
+        cycles: &[1],
+        load: load_empty,
+    }
+}
+
+/// The case of this name.
+pub(crate) fn named(name: &str) -> Option<&'static Case> {
+    CASES.iter().find(|case| case.name == name)
+}
+
+impl Case {
+    /// Binds of the first cycle.
+    pub(crate) fn n_decisions(&self) -> u64 {
+        if self.fits { self.n_pending } else { 0 }
+    }
+}
+
+/// Nothing runs; gangs of 16 shapes wait.
+fn load_empty(case: &Case, engine: &mut Engine) {
+    let shape = |number: u64| Shape {
+        cpu_milli: [500, 1000, 2000, 4000][(number % 4) as usize],
+        memory_gi: [1, 2, 4, 8][(number / 4 % 4) as usize],
+    };
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, shape);
+    apply(engine, base(case).chain(gangs));
+}
+
+/// Twenty pods run on every node, in gangs of four.
+fn load_idle(case: &Case, engine: &mut Engine) {
+    let shape = Shape {
+        cpu_milli: 2000,
+        memory_gi: 8,
+    };
+    apply(engine, base(case).chain(running_gangs(case, 4, shape)));
+}
+
+/// Every node has 2 cpus left, and gangs wait whose pods need more. There are cpus enough in sum,
+/// so that no queue refuses the gangs before a node does.
+fn load_full(case: &Case, engine: &mut Engine) {
+    let running = running_gangs(
+        case,
+        4,
+        Shape {
+            cpu_milli: 15_500,
+            memory_gi: 62,
+        },
+    );
+    let shape = |number: u64| Shape {
+        cpu_milli: 3000 + 250 * (number % 16) as i64,
+        memory_gi: 4,
+    };
+    let waiting = pending_gangs(case, PodGroupPhase::Inqueue, shape);
+    apply(engine, base(case).chain(running).chain(waiting));
+}
+
+fn base(case: &Case) -> impl Iterator<Item = ClusterEvent> {
+    let queue = ClusterEvent::QueueApplied(Box::new(queue()));
+    let nodes = (0..case.n_nodes).map(|number| ClusterEvent::NodeApplied(Box::new(node(number))));
+    std::iter::once(queue).chain(nodes)
+}
+
+fn pending_gangs(
+    case: &Case,
+    phase: PodGroupPhase,
+    shape: impl Fn(u64) -> Shape,
+) -> impl Iterator<Item = ClusterEvent> {
+    let n_pods = case.gang_size;
+    (0..case.n_pending / n_pods).flat_map(move |number| {
+        let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
+        // Behind the numbers of the gangs that run.
+        let number = 1_000_000 + number;
+        let gang = Gang {
+            number,
+            n_pods,
+            shape: shape(number),
+            phase,
+            created_micros,
+        };
+        events(&gang, |_| None)
+    })
+}
+
+fn running_gangs(case: &Case, n_pods: u64, shape: Shape) -> impl Iterator<Item = ClusterEvent> {
+    let n_nodes = case.n_nodes;
+    (0..case.n_running / n_pods).flat_map(move |number| {
+        let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
+        let phase = PodGroupPhase::Running;
+        let gang = Gang {
+            number,
+            n_pods,
+            shape,
+            phase,
+            created_micros,
+        };
+        events(&gang, |index| Some((number * n_pods + index) % n_nodes))
+    })
+}
+
+/// The PodGroup, then its pods, each on the node that `node_of` gives its index.
+fn events(gang: &Gang, node_of: impl Fn(u64) -> Option<u64>) -> Vec<ClusterEvent> {
+    let group = ClusterEvent::PodGroupApplied(Box::new(gang.pod_group()));
+    let pod = |index| ClusterEvent::PodApplied(Box::new(gang.pod(index, node_of(index))));
+    std::iter::once(group)
+        .chain((0..gang.n_pods).map(pod))
+        .collect()
+}
+
+/// In batches, so that the peak of memory is not that of a list of all objects.
+fn apply(engine: &mut Engine, mut events: impl Iterator<Item = ClusterEvent>) {
+    loop {
+        let batch: Vec<ClusterEvent> = events.by_ref().take(BATCH).collect();
+        if batch.is_empty() {
+            return;
+        }
+        engine.apply(batch);
+    }
+}

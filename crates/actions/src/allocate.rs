@@ -1,0 +1,84 @@
+//! Places Pending tasks with a request on nodes, gang by gang; binds what is complete. Specification:
+//! actions.md 4 (the flat path; HyperNodes and sub-groups are not built yet).
+
+mod place;
+mod sheet;
+
+use vc_framework::{Action, Session, klog};
+use vc_model::{JobId, QueueId};
+
+use crate::turns::Turns;
+use place::Outcome;
+use sheet::Sheets;
+
+pub(crate) struct Allocate;
+
+impl Action for Allocate {
+    fn name(&self) -> &'static str {
+        "allocate"
+    }
+
+    fn run(&self, session: &mut Session<'_>) {
+        klog!(5; "Enter Allocate ...");
+        let mut sheets = Sheets::select(session);
+        if session.settings.allocate.claim_first {
+            claim_pass(session, &mut sheets);
+        }
+        regular_pass(session, &mut sheets);
+        klog!(5; "Leaving Allocate ...");
+    }
+}
+
+/// Jobs for which room was made get the first turn, on their planned nodes only (A16).
+fn claim_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
+    let holders: Vec<JobId> =
+        sheets.jobs().filter(|&job| session.claims.of(session, job).is_some()).collect();
+    let mut turns = Turns::new(session, &holders);
+    while let Some((queue, job)) = next(session, &mut turns) {
+        let outcome = place::attempt_claim(session, job, sheets.of(job));
+        if outcome == Outcome::Neither {
+            let mut claims = std::mem::take(&mut session.claims);
+            claims.end_unless_victims_remain(session, job);
+            session.claims = claims;
+        }
+        klog!(4; "Claim of job {} in queue {}: {outcome:?}",
+            session.jobs[job].key, session.queues[queue].name);
+    }
+}
+
+fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
+    let jobs: Vec<JobId> = sheets.jobs().filter(|&job| !sheets.is_kept(session, job)).collect();
+    let mut turns = Turns::new(session, &jobs);
+    while let Some((queue, job)) = next(session, &mut turns) {
+        let outcome = place::attempt(session, job, sheets.of(job));
+        match outcome {
+            Outcome::Ready if !sheets.of(job).is_empty() => turns.put_back(session, job),
+            // A fifo queue waits for its head (D38).
+            Outcome::Neither if session.queues[queue].fifo => {
+                turns.drop_queue(queue);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The job whose turn it is. A queue that is overused or has no job left is out for the pass (4.1).
+fn next(session: &mut Session<'_>, turns: &mut Turns) -> Option<(QueueId, JobId)> {
+    loop {
+        let queue = turns.next_queue(session)?;
+        if session.hooks().overused(session.ask(), queue) {
+            let name = session.queues[queue].name.clone();
+            klog!(3; "Queue <{name}> is overused, ignore it.");
+            for job in turns.drop_queue(queue) {
+                session.records.job_fit.insert(job, format!("queue {name} is overused"));
+            }
+            continue;
+        }
+        match turns.next_job(queue) {
+            Some(job) => return Some((queue, job)),
+            None => {
+                turns.drop_queue(queue);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! One attempt at a job: the task loop and its outcome. Specification: actions.md 4.4, 4.6-4.9.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use vc_framework::{Filter, Refused, Room, Session, Statement, klog};
+use vc_model::{
+    Code, Counts, Finding, FitErrors, Gates, Job, JobId, NodeId, Reason, TaskId, TaskStatus,
+};
+
+/// How an attempt ended (4.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Ready,
+    Pipelined,
+    Neither,
+}
+
+/// Tries to fill the job up to readiness, or to give a ready one its next task.
+pub(super) fn attempt(
+    session: &mut Session<'_>,
+    job: JobId,
+    tasks: &mut VecDeque<TaskId>,
+) -> Outcome {
+    let nodes = session.facts().nodes.clone();
+    if nodes.is_empty() {
+        note_no_nodes(session, tasks);
+        return Outcome::Neither;
+    }
+    let mut statement = session.statement();
+    while let Some(task) = tasks.pop_front() {
+        let next = visit(&mut statement, job, task, &nodes);
+        let enough = match next {
+            Next::Placed => statement.hooks().sub_job_ready(statement.ask(), job, 0),
+            Next::Skipped => false,
+            Next::Failed => !goes_on(&statement, job),
+        };
+        if enough {
+            break;
+        }
+    }
+    settle(statement, job)
+}
+
+/// The claim pass: only tasks with a planned node, each on that node only (A16). On failure the worksheet is
+/// as before.
+pub(super) fn attempt_claim(
+    session: &mut Session<'_>,
+    job: JobId,
+    tasks: &mut VecDeque<TaskId>,
+) -> Outcome {
+    let planned = |task: &TaskId| -> Option<NodeId> {
+        let claim = session.claims.of(session, job)?;
+        let node = claim.planned.get(&session.tasks[*task].uid)?;
+        session.node(node).filter(|&node| session.nodes[node].present)
+    };
+    let plan: Vec<(TaskId, NodeId)> =
+        tasks.iter().filter_map(|task| Some((*task, planned(task)?))).collect();
+    let mut statement = session.statement();
+    let mut placed = BTreeSet::new();
+    for &(task, node) in &plan {
+        if visit(&mut statement, job, task, &[node]) == Next::Placed {
+            placed.insert(task);
+        }
+    }
+    // Nothing placed: a job that is pipelined anyway must not end the claim.
+    let outcome = match placed.is_empty() {
+        true => {
+            statement.discard();
+            Outcome::Neither
+        }
+        false => settle(statement, job),
+    };
+    if outcome == Outcome::Neither {
+        for (task, _) in &plan {
+            session.records.fit_errors.remove(task);
+        }
+    } else {
+        tasks.retain(|task| !placed.contains(task));
+    }
+    outcome
+}
+
+/// Commit, keep or discard (4.9).
+fn settle(statement: Statement<'_, '_>, job: JobId) -> Outcome {
+    let ask = statement.ask();
+    if statement.hooks().job_ready(ask, job) {
+        statement.commit();
+        return Outcome::Ready;
+    }
+    if statement.hooks().job_pipelined(ask, job) {
+        statement.keep();
+        return Outcome::Pipelined;
+    }
+    statement.discard();
+    Outcome::Neither
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Placed,
+    /// Not tried; the next task is.
+    Skipped,
+    /// Fits nowhere; the continue rule decides.
+    Failed,
+}
+
+/// Steps 1 to 10 of the task loop for one task.
+fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[NodeId]) -> Next {
+    let queue = statement.jobs[job].queue;
+    if let Err(dims) = statement.hooks().allocatable(statement.ask(), queue, task) {
+        let name = statement.queues[queue].name.clone();
+        let key = &statement.tasks[task].key;
+        klog!(3; "Queue <{name}> is overused when considering task <{key}>, ignore it.");
+        note_no_room(statement, task, &name, &dims);
+        return Next::Skipped;
+    }
+    // The gate is not ours to lift while its feature is off (core.md 7.8).
+    if statement.tasks[task].gates != Gates::None {
+        return Next::Skipped;
+    }
+    if let Err(error) = statement.hooks().pre_predicate(statement.ask(), task) {
+        let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
+        statement.records.fit_errors.insert(task, FitErrors::everywhere(nodes, &finding));
+        return Next::Failed;
+    }
+    let feasible = match feasible(statement, task, nodes) {
+        Ok(feasible) => feasible,
+        Err(errors) => {
+            statement.records.fit_errors.insert(task, errors);
+            return Next::Failed;
+        }
+    };
+    match place(statement, task, feasible) {
+        Ok(()) => {
+            statement.records.fit_errors.remove(&task);
+            Next::Placed
+        }
+        Err(errors) => {
+            statement.records.fit_errors.insert(task, errors);
+            Next::Failed
+        }
+    }
+}
+
+/// The nominated node alone if the task fits there, else all nodes that pass (step 6).
+fn feasible(
+    session: &Session<'_>,
+    task: TaskId,
+    nodes: &[NodeId],
+) -> Result<Vec<NodeId>, FitErrors> {
+    let nominated = session.tasks[task].nominated_node.as_ref();
+    let nominated = nominated.and_then(|name| session.node(name));
+    if let Some(node) = nominated.filter(|node| nodes.contains(node))
+        && session.fits_future_idle(task, node)
+    {
+        let scan = session.filter(task, &[node], Filter::Allocate);
+        if !scan.feasible.is_empty() {
+            return Ok(scan.feasible);
+        }
+    }
+    let scan = session.filter(task, nodes, Filter::Allocate);
+    match scan.feasible.is_empty() {
+        true => Err(scan.errors),
+        false => Ok(scan.feasible),
+    }
+}
+
+/// Steps 9 and 10: choose and place; a node that refuses is excluded and the choice repeated (A21).
+fn place(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    mut nodes: Vec<NodeId>,
+) -> Result<(), FitErrors> {
+    let mut errors = FitErrors::default();
+    while let Some(node) = statement.choose_by_group(task, &nodes) {
+        let placed: Result<(), Refused> = match statement.fits_idle(task, node) {
+            true => statement.allocate(task, node),
+            false => statement.pipeline(task, node, Room::Releasing),
+        };
+        let Err(refused) = placed else { return Ok(()) };
+        let reason = Reason::Owned(refused.to_string().into());
+        errors.add(node, &[Finding { code: Code::Error, reason }]);
+        nodes.retain(|&other| other != node);
+    }
+    Err(errors)
+}
+
+/// A20: which dimensions of the queue are short.
+fn note_no_room(
+    session: &mut Session<'_>,
+    task: TaskId,
+    queue: &str,
+    dims: &[vc_resource::Dim],
+) {
+    let names: Vec<&str> = dims.iter().map(|&dim| session.dims.name(dim)).collect();
+    let mut text = format!("queue {queue} has no room");
+    if !names.is_empty() {
+        text.push_str(&format!(": insufficient {}", names.join(", ")));
+    }
+    session.records.fit_errors.insert(task, FitErrors::fixed(text));
+}
+
+fn note_no_nodes(session: &mut Session<'_>, tasks: &VecDeque<TaskId>) {
+    for &task in tasks {
+        session.records.fit_errors.insert(task, FitErrors::default());
+    }
+}
+
+/// May the loop go on after a task found no node: only if not all tasks are required (4.6).
+fn goes_on(session: &Session<'_>, job: JobId) -> bool {
+    let row = &session.jobs[job];
+    let n_tasks = i64::try_from(row.tasks.len()).unwrap_or(i64::MAX);
+    if i64::from(row.min_available) == n_tasks || n_tasks <= i64::from(row.sub_jobs[0].min_available)
+    {
+        return false;
+    }
+    let failed = failed_roles(session, row);
+    if i64::from(row.min_available) < row.task_min_available_total {
+        let open = row.roles.iter().filter(|(role, _)| !failed.contains(*role));
+        let pending: u32 = open.map(|(_, counts)| counts.of(TaskStatus::Pending)).sum();
+        return i64::from(row.min_available) <= i64::from(row.counts.ready() + pending);
+    }
+    let none = Counts::default();
+    !failed.iter().any(|role| {
+        let minimum = row.task_min_available.get(role).copied().unwrap_or(0);
+        let counts = row.roles.get(role).unwrap_or(&none);
+        let placed = counts.ready() + counts.pending_best_effort;
+        0 < minimum && i64::from(placed) < i64::from(minimum)
+    })
+}
+
+/// Roles of tasks that fit on no node. A queue without room is no failure of the role (A20 only adds a text).
+fn failed_roles(session: &Session<'_>, job: &Job) -> BTreeSet<Arc<str>> {
+    let failed = |task: &&TaskId| {
+        session.records.fit_errors.get(task).is_some_and(|errors| 0 < errors.n_nodes)
+    };
+    job.tasks.iter().filter(failed).map(|&task| session.tasks[task].role.clone()).collect()
+}

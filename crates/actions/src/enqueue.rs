@@ -1,0 +1,55 @@
+//! Admits PodGroups: Pending becomes Inqueue where the plugins see room. Specification: actions.md 3.
+
+use vc_framework::{Action, Session, klog};
+use vc_model::JobId;
+
+use crate::turns::Turns;
+
+pub(crate) struct Enqueue;
+
+impl Action for Enqueue {
+    fn name(&self) -> &'static str {
+        "enqueue"
+    }
+
+    fn run(&self, session: &mut Session<'_>) {
+        klog!(5; "Enter Enqueue ...");
+        let pending: Vec<JobId> = jobs_of_session(session)
+            .filter(|&job| session.jobs[job].is_pending())
+            .collect();
+        let mut turns = Turns::new(session, &pending);
+        while let Some(queue) = turns.next_queue(session) {
+            match turns.next_job(queue) {
+                Some(job) => consider(session, job),
+                None => {
+                    turns.drop_queue(queue);
+                }
+            }
+        }
+        klog!(5; "Leaving Enqueue ...");
+    }
+}
+
+fn jobs_of_session(session: &Session<'_>) -> impl Iterator<Item = JobId> {
+    session.facts().jobs.clone().into_iter()
+}
+
+/// A refused job is not looked at again in this cycle and does not stop later ones (3.1).
+fn consider(session: &mut Session<'_>, job: JobId) {
+    let group = session.jobs[job].pod_group.as_ref();
+    let asks_for_room = group.is_some_and(|group| group.min_resources.is_some());
+    let answer = match asks_for_room {
+        true => session.hooks().job_enqueueable(session.ask(), job),
+        false => Ok(()),
+    };
+    match answer {
+        Ok(()) => session.enqueue(job),
+        Err(message) => {
+            klog!(4; "Job {} is not enqueued", session.jobs[job].key);
+            if let Some(message) = message {
+                session.records.job_fit.insert(job, message.clone());
+                session.pod_group_event(job, message);
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The engine: owns the cluster state, the plugins and the actions, and runs cycles. Specification: core.md 5.1,
+//! architecture "One cycle".
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use vc_conf::{ActionSettings, Config, Warning};
+use vc_framework::{
+    Action, Claims, Dispatch, Effect, Nomination, Opening, Outbox, Report, Session,
+};
+use vc_model::{Cluster, ClusterEvent, PodCondition, RequestGates, Settings};
+
+use crate::record;
+use crate::report;
+use crate::session_id::session_id;
+use crate::throttle::Throttle;
+
+/// The clock at the start of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Microseconds since 1970.
+    pub unix_micros: i64,
+}
+
+/// What the command line says about the engine.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// `--scheduler-name`.
+    pub scheduler_names: Vec<Arc<str>>,
+    /// `--default-queue`.
+    pub default_queue: Arc<str>,
+    /// `--node-selector` as label and value; empty: all nodes.
+    pub node_selector: Vec<(Arc<str>, Arc<str>)>,
+    /// Kubernetes features of the server.
+    pub gates: RequestGates,
+    /// Session ids are derived from it.
+    pub seed: u64,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        let settings = Settings::default();
+        Self {
+            scheduler_names: settings.scheduler_names,
+            default_queue: settings.default_queue,
+            node_selector: settings.node_selector,
+            gates: settings.gates,
+            seed: 0,
+        }
+    }
+}
+
+/// What the engine remembers from cycle to cycle besides the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) throttle: Throttle,
+    /// Queues whose parent is missing and that were warned of (C-31).
+    pub(crate) orphan_queues: BTreeSet<Arc<str>>,
+}
+
+/// The whole scheduler as a function of events and time.
+pub struct Engine {
+    cluster: Cluster,
+    dispatch: Dispatch,
+    actions: Vec<&'static dyn Action>,
+    settings: ActionSettings,
+    seed: u64,
+    n_cycles: u64,
+    explain: bool,
+    /// `None` until the first cycle finds those of an earlier process.
+    claims: Option<Claims>,
+    memory: Memory,
+    /// Effects that follow from events, not from a session.
+    pending: Vec<Effect>,
+}
+
+impl Engine {
+    /// An engine without objects. The warnings are about the configuration.
+    pub fn new(options: EngineOptions, config: &Config) -> (Self, Vec<Warning>) {
+        let settings = Settings {
+            scheduler_names: options.scheduler_names,
+            default_queue: options.default_queue,
+            node_selector: options.node_selector,
+            gates: options.gates,
+        };
+        let mut engine = Self {
+            cluster: Cluster::new(settings),
+            dispatch: Dispatch::default(),
+            actions: Vec::new(),
+            settings: ActionSettings::default(),
+            seed: options.seed,
+            n_cycles: 0,
+            explain: false,
+            claims: None,
+            memory: Memory::default(),
+            pending: Vec::new(),
+        };
+        let warnings = engine.configure(config);
+        (engine, warnings)
+    }
+
+    /// Takes another configuration, in force from the next cycle on. Every argument starts from its default
+    /// (A2, C-08).
+    pub fn configure(&mut self, config: &Config) -> Vec<Warning> {
+        // `vc_conf::parse` has reported what is wrong with action arguments.
+        self.settings = ActionSettings::from(config, &mut Vec::new());
+        let (dispatch, warnings) = Dispatch::new(config, vc_plugins::ALL);
+        self.dispatch = dispatch;
+        let built = |name: &String| {
+            vc_actions::ALL.iter().copied().find(|action| action.name() == name)
+        };
+        self.actions = config.actions.iter().filter_map(built).collect();
+        warnings
+    }
+
+    /// Whether reports say why each task waits and how queues use their shares.
+    pub fn explain(&mut self, on: bool) {
+        self.explain = on;
+    }
+
+    /// The state.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Brings events into the state without a cycle.
+    pub fn apply(&mut self, events: Vec<ClusterEvent>) {
+        for event in events {
+            if let ClusterEvent::BindFailed { uid, node, error } = &event {
+                self.bind_failed(uid, node, error);
+            }
+            self.cluster.apply(event);
+        }
+    }
+
+    /// Applies the events and runs one cycle. The effects are in the order in which they were decided.
+    pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: Now) -> (Vec<Effect>, Report) {
+        self.cluster.recycle();
+        self.apply(events);
+        self.n_cycles += 1;
+        let mut claims =
+            self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
+        claims.expire(&self.cluster);
+        let opening = Opening {
+            now_micros: now.unix_micros,
+            session_id: session_id(self.seed, self.n_cycles),
+            enqueue_configured: self.actions.iter().any(|action| action.name() == "enqueue"),
+            claims,
+        };
+        let mut session =
+            Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
+        for action in &self.actions {
+            action.run(&mut session);
+        }
+        record::record(&mut session, &mut self.memory);
+        let mut report = report::report(&session, self.explain);
+        let (outbox, claims) = session.finish();
+        self.claims = Some(claims);
+        let Outbox { effects, warnings, .. } = outbox;
+        report.warnings = warnings;
+        report.count(&effects);
+        let mut all = std::mem::take(&mut self.pending);
+        all.extend(effects);
+        (all, report)
+    }
+
+    /// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it again.
+    fn bind_failed(&mut self, uid: &str, node: &str, error: &str) {
+        let Some(task) = self.cluster.task(uid) else { return };
+        let row = &mut self.cluster.tasks[task];
+        let message: Arc<str> = format!("failed to bind to node {node}: {error}").into();
+        let reason: Arc<str> = "SchedulerError".into();
+        let status = "False".into();
+        let condition =
+            PodCondition { status, reason: reason.clone(), message: message.clone() };
+        row.condition = Some(condition);
+        self.pending.push(Effect::PodCondition {
+            pod: row.key.clone(),
+            uid: row.uid.clone(),
+            reason,
+            message,
+            nomination: Nomination::Keep,
+        });
+    }
+}

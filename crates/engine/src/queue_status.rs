@@ -1,0 +1,99 @@
+//! `status.allocated` of queues: what their jobs hold, summed into their ancestors. Specification: core.md 7.7,
+//! C-31.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use vc_framework::{Effect, Session};
+use vc_model::QueueId;
+use vc_resource::{Quantity, Resource};
+
+use crate::engine::Memory;
+
+const ROOT: &str = "root";
+
+/// Writes the queues whose amounts differ from what the API holds.
+pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+    let sums = sums(session, memory);
+    for queue in session.facts().queues.clone() {
+        let allocated = sums.get(&queue).cloned().unwrap_or_default();
+        let list = to_list(session, &allocated);
+        let value = parsed(&list);
+        let row = &session.queues[queue];
+        if row.written_allocated.as_ref().is_some_and(|written| same(written, &value)) {
+            continue;
+        }
+        let effect = Effect::QueueStatus { queue: row.name.clone(), allocated: list };
+        session.out.effects.push(effect);
+        session.cluster_mut().queues[queue].written_allocated = Some(value);
+    }
+}
+
+fn sums(session: &mut Session<'_>, memory: &mut Memory) -> BTreeMap<QueueId, Resource> {
+    let mut own: BTreeMap<QueueId, Resource> = BTreeMap::new();
+    for &job in &session.facts().jobs {
+        let row = &session.jobs[job];
+        own.entry(row.queue).or_default().add(&row.allocated);
+    }
+    let has_root = session.queue(ROOT).is_some_and(|root| session.queues[root].present);
+    if !has_root {
+        return own;
+    }
+    let mut sums = own.clone();
+    for (queue, amount) in own {
+        for ancestor in ancestors(session, memory, queue) {
+            sums.entry(ancestor).or_default().add(&amount);
+        }
+    }
+    sums
+}
+
+/// The queues above this one up to root. A missing parent ends the chain, a cycle too, with one warning each.
+fn ancestors(session: &mut Session<'_>, memory: &mut Memory, queue: QueueId) -> Vec<QueueId> {
+    let mut chain = Vec::new();
+    let mut seen = BTreeSet::from([queue]);
+    let mut at = queue;
+    while &*session.queues[at].name != ROOT {
+        let row = &session.queues[at];
+        let parent_name: Arc<str> =
+            if row.parent.is_empty() { ROOT.into() } else { row.parent.clone() };
+        let name = row.name.clone();
+        let parent = session.queue(&parent_name).filter(|&id| session.queues[id].present);
+        let problem = match parent {
+            None => format!("queue {name}: parent queue {parent_name} does not exist"),
+            Some(parent) if !seen.insert(parent) => {
+                format!("queue {name}: its parents form a cycle through queue {parent_name}")
+            }
+            Some(parent) => {
+                chain.push(parent);
+                at = parent;
+                continue;
+            }
+        };
+        if memory.orphan_queues.insert(name) {
+            session.out.warnings.push(problem);
+        }
+        break;
+    }
+    chain
+}
+
+/// Names and quantities; cpu and memory always, others only with an amount.
+fn to_list(session: &Session<'_>, allocated: &Resource) -> Vec<(String, String)> {
+    let zero = |name: &str| session.dims.get(name).is_none_or(|dim| allocated.get(dim) == 0);
+    let list = allocated.to_quantities(&session.dims).into_iter();
+    list.filter(|(name, _)| name == "cpu" || name == "memory" || !zero(name)).collect()
+}
+
+fn parsed(list: &[(String, String)]) -> Vec<(Arc<str>, Quantity)> {
+    let entry = |(name, text): &(String, String)| {
+        Some((name.as_str().into(), Quantity::from_str(text).ok()?))
+    };
+    list.iter().filter_map(entry).collect()
+}
+
+/// Equal by value, in any order.
+fn same(l: &[(Arc<str>, Quantity)], r: &[(Arc<str>, Quantity)]) -> bool {
+    l.len() == r.len() && l.iter().all(|entry| r.contains(entry))
+}

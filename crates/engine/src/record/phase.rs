@@ -1,0 +1,50 @@
+//! The phase of a PodGroup at session close, and when its status is worth a write. Specification: core.md 7.5,
+//! 7.6, C-28.
+
+use vc_model::{Job, PodGroupCondition, PodGroupPhase, PodGroupStatus, TaskStatus};
+
+/// The table of core.md 7.5, first row that applies.
+pub(super) fn phase(
+    job: &Job,
+    conditions: &[PodGroupCondition],
+    session_id: &str,
+) -> PodGroupPhase {
+    let counts = &job.counts;
+    let unschedulable = conditions.iter().any(|condition| {
+        &*condition.kind == "Unschedulable"
+            && &*condition.status == "True"
+            && &*condition.transition_id == session_id
+    });
+    if 0 < counts.of(TaskStatus::Running) && unschedulable {
+        return PodGroupPhase::Unknown;
+    }
+    let scheduled = counts.scheduled() + counts.releasing_on_node;
+    let completed = counts.of(TaskStatus::Succeeded) + counts.of(TaskStatus::Failed);
+    if job.min_available <= i32::try_from(scheduled).unwrap_or(i32::MAX) {
+        // A group with an unfinished pod, or without any, is not complete (C-28).
+        let all_done = 0 < completed && completed == counts.total();
+        return match (all_done, counts.total()) {
+            (true, _) => PodGroupPhase::Completed,
+            (false, 0) => waiting(job.phase()),
+            (false, _) => PodGroupPhase::Running,
+        };
+    }
+    waiting(job.phase())
+}
+
+fn waiting(current: PodGroupPhase) -> PodGroupPhase {
+    match current {
+        PodGroupPhase::Inqueue => PodGroupPhase::Inqueue,
+        _ => PodGroupPhase::Pending,
+    }
+}
+
+/// Equal but for times and transition ids of conditions.
+pub(super) fn same(l: &PodGroupStatus, r: &PodGroupStatus) -> bool {
+    let numbers = |status: &PodGroupStatus| {
+        (status.phase, status.running, status.succeeded, status.failed)
+    };
+    let conditions = l.conditions.len() == r.conditions.len()
+        && l.conditions.iter().zip(&r.conditions).all(|(l, r)| l.same_content(r));
+    numbers(l) == numbers(r) && conditions
+}

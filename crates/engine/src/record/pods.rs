@@ -1,0 +1,91 @@
+//! Conditions and nominations of the pods that wait. Specification: core.md 7.4, 7.6 step 5, actions.md 2.11, 10.2.
+
+use std::sync::Arc;
+
+use vc_framework::{Effect, Nomination, Session, TaskMessage, job_text, task_message};
+use vc_model::{Gates, JobId, PodCondition, Task, TaskId, TaskStatus};
+
+/// Writes what changed for the tasks of a job.
+pub(super) fn record(session: &mut Session<'_>, job: JobId) {
+    let mut text_of_job: Option<String> = None;
+    for task in session.jobs[job].tasks.clone() {
+        let row = &session.tasks[task];
+        if row.status == TaskStatus::Binding {
+            clear_other_nomination(session, task);
+        }
+        let row = &session.tasks[task];
+        let waits = matches!(
+            row.status,
+            TaskStatus::Allocated | TaskStatus::Pending | TaskStatus::Pipelined
+        );
+        if !waits || row.gates != Gates::None {
+            continue;
+        }
+        let mut message = task_message(session.ask(), &session.records, task);
+        if message.message.is_empty() {
+            let text = text_of_job
+                .get_or_insert_with(|| job_text(session.ask(), &session.records, job));
+            message.message.clone_from(text);
+        }
+        write(session, job, task, message);
+    }
+}
+
+fn write(session: &mut Session<'_>, job: JobId, task: TaskId, message: TaskMessage) {
+    let row = &session.tasks[task];
+    let nomination = nomination(session, job, row, message.nominated.as_ref());
+    let same = row.condition.as_ref().is_some_and(|condition| {
+        &*condition.status == "False"
+            && &*condition.reason == message.reason
+            && *condition.message == *message.message
+    });
+    if same && nomination == Nomination::Keep {
+        return;
+    }
+    let (reason, text): (Arc<str>, Arc<str>) = (message.reason.into(), message.message.into());
+    session.out.effects.push(Effect::PodCondition {
+        pod: row.key.clone(),
+        uid: row.uid.clone(),
+        reason: reason.clone(),
+        message: text.clone(),
+        nomination: nomination.clone(),
+    });
+    let row = &mut session.cluster_mut().tasks[task];
+    row.condition = Some(PodCondition { status: "False".into(), reason, message: text });
+    match nomination {
+        Nomination::Keep => {}
+        Nomination::Set(node) => row.nominated_node = Some(node),
+        Nomination::Clear => row.nominated_node = None,
+    }
+}
+
+/// A nomination lasts as long as its node and the claim of its job (A15, C-27).
+fn nomination(
+    session: &Session<'_>,
+    job: JobId,
+    row: &Task,
+    wanted: Option<&Arc<str>>,
+) -> Nomination {
+    if let Some(node) = wanted.filter(|&node| row.nominated_node.as_ref() != Some(node)) {
+        return Nomination::Set(node.clone());
+    }
+    let Some(node) = row.nominated_node.as_ref().filter(|_| wanted.is_none()) else {
+        return Nomination::Keep;
+    };
+    let known = session.node(node).is_some_and(|node| session.nodes[node].present);
+    let claim = session.claims.of(session, job);
+    let claimed = claim.is_some_and(|claim| claim.planned.contains_key(&row.uid));
+    if known && claimed { Nomination::Keep } else { Nomination::Clear }
+}
+
+/// The pod goes to another node than the one it was nominated to.
+fn clear_other_nomination(session: &mut Session<'_>, task: TaskId) {
+    let row = &session.tasks[task];
+    let Some(nominated) = &row.nominated_node else { return };
+    if row.node.is_some_and(|node| session.nodes[node].name == *nominated) {
+        return;
+    }
+    let effect = Effect::ClearNomination { pod: row.key.clone(), uid: row.uid.clone() };
+    session.out.effects.push(effect);
+    session.cluster_mut().tasks[task].nominated_node = None;
+}

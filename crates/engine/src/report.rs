@@ -1,0 +1,110 @@
+//! The report of a cycle: counts, pipelined tasks and, when asked for, why tasks wait and how queues use their
+//! shares.
+
+use std::sync::Arc;
+
+use vc_framework::{PipelinedTask, QueueUse, Report, Session, WaitingTask, job_text, task_message};
+use vc_model::{JobId, ObjectKey, QueueId, TaskId, TaskStatus};
+
+/// Taken before what is uncommitted is undone.
+pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
+    let mut report = Report {
+        n_nodes: session.facts().nodes.len(),
+        n_jobs: session.facts().jobs.len(),
+        ..Report::default()
+    };
+    for &job in &session.facts().jobs {
+        if session.jobs[job].counts.waiting() == 0 {
+            continue;
+        }
+        let pipelined = session.jobs[job].tasks.iter();
+        let pipelined = pipelined.filter(|&&task| status(session, task) == TaskStatus::Pipelined);
+        report.pipelined.extend(pipelined.filter_map(|&task| pipelined_task(session, task)));
+    }
+    if explain {
+        report.waiting = waiting(session);
+        report.queues = session.facts().queues.iter().map(|&q| queue_use(session, q)).collect();
+    }
+    report
+}
+
+fn status(session: &Session<'_>, task: TaskId) -> TaskStatus {
+    session.tasks[task].status
+}
+
+fn pipelined_task(session: &Session<'_>, task: TaskId) -> Option<PipelinedTask> {
+    let row = &session.tasks[task];
+    let node = session.nodes[row.node?].name.clone();
+    Some(PipelinedTask { pod: row.key.clone(), node })
+}
+
+fn waiting(session: &Session<'_>) -> Vec<WaitingTask> {
+    let waits = |&task: &TaskId| {
+        let status = status(session, task);
+        let placed = matches!(status, TaskStatus::Allocated | TaskStatus::Pipelined);
+        placed || status == TaskStatus::Pending
+    };
+    let mut tasks: Vec<TaskId> = session.tasks.ids().filter(waits).collect();
+    tasks.sort_by_key(|&task| &session.tasks[task].key);
+    tasks.into_iter().map(|task| explain(session, task)).collect()
+}
+
+fn explain(session: &Session<'_>, task: TaskId) -> WaitingTask {
+    let row = &session.tasks[task];
+    let mut told = task_message(session.ask(), &session.records, task);
+    if told.message.is_empty() {
+        told.message = why_not_tried(session, task);
+    }
+    let nobody = || ObjectKey { namespace: row.key.namespace.clone(), name: "".into() };
+    let job = row.job.map(|job| &session.jobs[job]);
+    WaitingTask {
+        pod: row.key.clone(),
+        pod_group: job.map_or_else(nobody, |job| job.key.clone()),
+        queue: job.map_or_else(Arc::default, |job| session.queues[job.queue].name.clone()),
+        reason: told.reason,
+        message: told.message,
+    }
+}
+
+/// A task that no action looked at: what keeps its job out, in the order in which it would have been asked.
+fn why_not_tried(session: &Session<'_>, task: TaskId) -> String {
+    let row = &session.tasks[task];
+    let Some(job) = row.job else {
+        return "the pod belongs to no PodGroup: annotation scheduling.k8s.io/group-name is missing"
+            .to_owned();
+    };
+    if row.gates != vc_model::Gates::None {
+        return "the pod has scheduling gates".to_owned();
+    }
+    let row = &session.jobs[job];
+    if row.pod_group.is_none() {
+        return format!("PodGroup {} does not exist", row.key);
+    }
+    let queue = &session.queues[row.queue];
+    if !queue.present {
+        return format!("queue {} does not exist", queue.name);
+    }
+    if row.is_pending() && session.facts().enqueue_configured {
+        return format!("PodGroup {} is not admitted to queue {}", row.key, queue.name);
+    }
+    not_valid(session, job).unwrap_or_else(|| job_text(session.ask(), &session.records, job))
+}
+
+fn not_valid(session: &Session<'_>, job: JobId) -> Option<String> {
+    session.hooks().job_valid(session.ask(), job).err().map(|invalid| invalid.message)
+}
+
+fn queue_use(session: &Session<'_>, queue: QueueId) -> QueueUse {
+    let jobs = session.facts().jobs.iter().map(|&job| &session.jobs[job]);
+    let mut allocated = vc_resource::Resource::default();
+    for job in jobs.filter(|job| job.queue == queue) {
+        allocated.add(&job.allocated);
+    }
+    let share = session.hooks().queue_share(session.ask(), queue);
+    QueueUse {
+        queue: session.queues[queue].name.clone(),
+        allocated: allocated.to_quantities(&session.dims),
+        deserved: share.as_ref().map(|share| share.deserved.to_quantities(&session.dims)),
+        share: share.map(|share| share.share),
+    }
+}

@@ -1,0 +1,92 @@
+//! Claims: jobs for which pods were evicted get first turn on the room that was made. Specification:
+//! actions.md 2.11, A16.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
+
+use crate::statement::{Op, Room};
+
+/// The claim of one job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Planned node per pod uid.
+    pub planned: BTreeMap<Arc<str>, Arc<str>>,
+    /// Uids of the pods that were evicted for it; unknown after a restart.
+    pub victims: BTreeSet<Arc<str>>,
+}
+
+/// The claims of all jobs. Kept from cycle to cycle, in memory only.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    by_job: BTreeMap<ObjectKey, Claim>,
+}
+
+impl Claims {
+    /// The claims that a restarted scheduler finds in the nominations of waiting pods.
+    pub fn rebuilt(cluster: &Cluster) -> Self {
+        let mut claims = Self::default();
+        for (_, task) in cluster.tasks.iter() {
+            let (Some(job), Some(node)) = (task.job, &task.nominated_node) else { continue };
+            if task.status == TaskStatus::Pending {
+                let claim = claims.by_job.entry(cluster.jobs[job].key.clone()).or_default();
+                claim.planned.insert(task.uid.clone(), node.clone());
+            }
+        }
+        claims
+    }
+
+    /// The claim of a job.
+    pub fn of(&self, cluster: &Cluster, job: JobId) -> Option<&Claim> {
+        self.by_job.get(&cluster.jobs[job].key)
+    }
+
+    /// Remembers a committed statement with at least one eviction: its plan and its victims.
+    pub(crate) fn remember(&mut self, cluster: &Cluster, ops: &[Op]) {
+        let victims: BTreeSet<Arc<str>> = ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::Evict { task, .. } => Some(cluster.tasks[*task].uid.clone()),
+                _ => None,
+            })
+            .collect();
+        if victims.is_empty() {
+            return;
+        }
+        for op in ops {
+            let Op::Pipeline { task, node, room: Room::Evicted } = *op else { continue };
+            let Some(job) = cluster.job_of(task) else { continue };
+            let claim = self.by_job.entry(job.key.clone()).or_default();
+            let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
+            claim.planned.insert(planned.0, planned.1);
+            claim.victims.extend(victims.iter().cloned());
+        }
+    }
+
+    /// Drops the claims whose job is ready, gone, or has no pending task with a planned node that exists.
+    pub fn expire(&mut self, cluster: &Cluster) {
+        self.by_job.retain(|key, claim| {
+            let Some(job) = cluster.job(key).map(|job| &cluster.jobs[job]) else { return false };
+            claim.planned.retain(|uid, node| {
+                let pending = cluster.task(uid).is_some_and(|task| waits(cluster, task));
+                let known = cluster.node(node).is_some_and(|node| cluster.nodes[node].present);
+                pending && known
+            });
+            !job.is_ready() && !claim.planned.is_empty()
+        });
+    }
+
+    /// Ends the claim of a job that found no place although all its victims are gone.
+    pub fn end_unless_victims_remain(&mut self, cluster: &Cluster, job: JobId) {
+        let key = &cluster.jobs[job].key;
+        let gone = |claim: &Claim| claim.victims.iter().all(|uid| cluster.task(uid).is_none());
+        if self.by_job.get(key).is_some_and(gone) {
+            self.by_job.remove(key);
+        }
+    }
+}
+
+fn waits(cluster: &Cluster, task: TaskId) -> bool {
+    matches!(cluster.tasks[task].status, TaskStatus::Pending | TaskStatus::Pipelined)
+}

@@ -1,0 +1,148 @@
+//! A `kube::Client` whose API server is a function: no socket, works under paused time
+//! (rust-ecosystem.md 5.9). Every request is written down.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// `GET /api/v1/pods`.
+    pub line: String,
+    pub query: String,
+    pub body: Value,
+    /// Requests of the same line before this one.
+    pub before: usize,
+}
+
+impl Seen {
+    pub fn is_watch(&self) -> bool {
+        self.query.contains("watch=true")
+    }
+
+    pub fn is_streaming_list(&self) -> bool {
+        self.query.contains("sendInitialEvents=true")
+    }
+}
+
+/// The requests so far.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<Seen>>>);
+
+impl Log {
+    pub fn lines(&self) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|seen| seen.line.clone())
+            .collect()
+    }
+
+    /// Requests whose line begins so.
+    pub fn of(&self, line: &str) -> Vec<Seen> {
+        let all = self.0.lock().unwrap();
+        all.iter()
+            .filter(|seen| seen.line.starts_with(line))
+            .cloned()
+            .collect()
+    }
+
+    fn add(&self, parts: &http::request::Parts, body: &[u8]) -> Seen {
+        let mut all = self.0.lock().unwrap();
+        let line = format!("{} {}", parts.method, parts.uri.path());
+        let before = all.iter().filter(|seen| seen.line == line).count();
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        let body = serde_json::from_slice(body).unwrap_or(Value::Null);
+        let seen = Seen {
+            line,
+            query,
+            body,
+            before,
+        };
+        all.push(seen.clone());
+        seen
+    }
+}
+
+/// `None` from the handler: no answer ever comes.
+pub fn client(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> (Client, Log) {
+    let (handle, log) = (Arc::new(handle), Log::default());
+    let written = log.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (handle, log) = (handle.clone(), log.clone());
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect_bytes().await.unwrap();
+            match handle(&log.add(&parts, &body)) {
+                Some(answer) => Ok::<_, Infallible>(answer),
+                None => std::future::pending().await,
+            }
+        }
+    });
+    (Client::new(service, "default"), written)
+}
+
+pub fn json_answer(code: u16, body: Value) -> Option<Answer> {
+    let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
+    Some(Response::builder().status(code).body(body).unwrap())
+}
+
+/// A failure as the API server words it.
+pub fn refusal(code: u16, reason: &str, message: &str) -> Option<Answer> {
+    json_answer(
+        code,
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+            "reason": reason, "message": message}),
+    )
+}
+
+pub fn not_found() -> Option<Answer> {
+    refusal(404, "NotFound", "not found")
+}
+
+/// A watch that delivers `lines` and then stays open.
+pub fn watch(lines: Vec<Value>) -> Option<Answer> {
+    let frame = |line: Value| Ok(Frame::data(Bytes::from(format!("{line}\n"))));
+    let frames = stream::iter(lines.into_iter().map(frame));
+    Some(Response::new(
+        StreamBody::new(frames.chain(stream::pending())).boxed_unsync(),
+    ))
+}
+
+pub fn added(object: &Value) -> Value {
+    json!({"type": "ADDED", "object": object})
+}
+
+/// The bookmark that ends a streaming list.
+pub fn end_of_list(version: &str) -> Value {
+    json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": {
+        "resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}}})
+}
+
+pub fn list(items: &[Value]) -> Option<Answer> {
+    json_answer(
+        200,
+        json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "10"},
+            "items": items}),
+    )
+}
+
+pub fn pod(name: &str) -> Value {
+    json!({"kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}"),
+            "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"schedulerName": "volcano", "containers": [{"name": "c"}]},
+        "status": {"phase": "Pending"}})
+}

@@ -1,0 +1,168 @@
+//! Watches: fallback, expiry, restart, malformed objects (rust-ecosystem.md cases 1 to 4).
+
+use serde_json::{Value, json};
+use vc_kube::{Clients, Feeds, Incoming, follow, inbox};
+use vc_model::ClusterEvent;
+
+use crate::fake::{self, Answer, Log, Seen, added, end_of_list, list, pod, refusal, watch};
+
+const PODS: &str = "GET /api/v1/pods";
+const POD_GROUPS: &str = "GET /apis/scheduling.volcano.sh/v1beta1/podgroups";
+
+/// Follows everything; kinds that `handle` leaves out are empty.
+async fn messages(
+    wanted: usize,
+    handle: impl Fn(&Seen) -> Option<Option<Answer>> + Send + Sync + 'static,
+) -> (Vec<String>, Log) {
+    let (client, log) =
+        fake::client(move |seen| handle(seen).unwrap_or_else(|| watch(vec![end_of_list("1")])));
+    let (sender, mut receiver) = inbox();
+    let _feeds: Feeds = follow(&Clients::shared(client), true, &sender);
+    let mut texts = Vec::new();
+    while texts.len() < wanted {
+        let message = receiver.recv().await.unwrap();
+        texts.extend(text(&message));
+    }
+    (texts, log)
+}
+
+/// Messages about pods and pod groups.
+fn text(message: &Incoming) -> Option<String> {
+    match message {
+        Incoming::Event(ClusterEvent::PodApplied(pod)) => Some(format!("pod {}", pod.key.name)),
+        Incoming::Event(ClusterEvent::PodDeleted { key, uid }) => {
+            Some(format!("gone {} {uid}", key.name))
+        }
+        Incoming::Event(ClusterEvent::PodGroupApplied(group)) => {
+            Some(format!("group {}", group.key.name))
+        }
+        Incoming::Synced(kind) if *kind == vc_wire::Kind::Pod => Some("synced".into()),
+        _ => None,
+    }
+}
+
+fn event(kind: &str, object: Value) -> Value {
+    json!({"type": kind, "object": object})
+}
+
+#[tokio::test(start_paused = true)]
+async fn eco_1_falls_back_to_list_and_watch() {
+    let (texts, log) = messages(4, |seen| {
+        let answer = match seen.line == PODS {
+            false => return None,
+            true if seen.is_streaming_list() => refusal(422, "Invalid", "sendInitialEvents"),
+            true if seen.is_watch() => watch(vec![event("MODIFIED", pod("a"))]),
+            true => list(&[pod("a"), pod("b")]),
+        };
+        Some(answer)
+    })
+    .await;
+    assert_eq!(texts, ["pod a", "pod b", "synced", "pod a"]);
+    let streaming = log
+        .of(PODS)
+        .iter()
+        .filter(|seen| seen.is_streaming_list())
+        .count();
+    assert_eq!(streaming, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn eco_2_expired_watch_start_lists_again() {
+    let (texts, log) = messages(5, |seen| {
+        let answer = match (seen.line == PODS, seen.before) {
+            (false, _) => return None,
+            (true, 0) => refusal(422, "Invalid", "sendInitialEvents"),
+            (true, _) if !seen.is_watch() => list(&[pod("a")]),
+            (true, 2) => refusal(410, "Expired", "too old resource version"),
+            (true, _) => watch(vec![event("MODIFIED", pod("b"))]),
+        };
+        Some(answer)
+    })
+    .await;
+    assert_eq!(
+        texts,
+        ["pod a", "synced", "pod a", "pod b", "gone b uid-b"][..4].to_vec()
+    );
+    let (watches, lists): (Vec<Seen>, Vec<Seen>) =
+        log.of(PODS).into_iter().skip(1).partition(Seen::is_watch);
+    assert!(
+        watches.len() <= lists.len(),
+        "{} watches, {} lists",
+        watches.len(),
+        lists.len()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn eco_3_rows_that_a_new_list_lacks_are_deleted() {
+    let (texts, _) = messages(6, |seen| {
+        let expired = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "old"});
+        let lines = match (seen.line == PODS, seen.before) {
+            (false, _) => return None,
+            (true, 0) => vec![
+                added(&pod("a")),
+                added(&pod("b")),
+                end_of_list("5"),
+                event("ERROR", expired),
+            ],
+            (true, _) => vec![
+                added(&pod("a")),
+                end_of_list("9"),
+                event("MODIFIED", pod("c")),
+            ],
+        };
+        Some(watch(lines))
+    })
+    .await;
+    assert_eq!(
+        texts,
+        ["pod a", "pod b", "synced", "pod a", "gone b uid-b", "pod c"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_of_the_same_name_is_preceded_by_a_deletion() {
+    let (texts, _) = messages(5, |seen| {
+        let mut successor = pod("a");
+        successor["metadata"]["uid"] = "other".into();
+        let lines = vec![
+            added(&pod("a")),
+            end_of_list("5"),
+            event("MODIFIED", successor.clone()),
+            event("DELETED", successor),
+        ];
+        (seen.line == PODS).then(|| watch(lines))
+    })
+    .await;
+    assert_eq!(
+        texts,
+        ["pod a", "synced", "gone a uid-a", "pod a", "gone a other"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn eco_4_a_malformed_pod_group_does_not_stop_the_kind() {
+    let group = |name: &str, min: Value| {
+        json!({"kind": "PodGroup", "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "3"},
+            "spec": {"minMember": min, "queue": "default"}})
+    };
+    let (texts, log) = messages(3, move |seen| {
+        let lines = vec![
+            added(&group("first", json!(1))),
+            added(&group("bad", json!("three"))),
+            added(&group("last", json!(3))),
+            end_of_list("5"),
+            event("MODIFIED", group("last", json!(4))),
+        ];
+        match seen.line.as_str() {
+            POD_GROUPS => Some(watch(lines)),
+            // Keeps the message of the pods out of the answer.
+            PODS => Some(None),
+            _ => None,
+        }
+    })
+    .await;
+    assert_eq!(texts, ["group first", "group last", "group last"]);
+    assert_eq!(log.of(POD_GROUPS).len(), 1);
+}

@@ -1,0 +1,86 @@
+//! What the plugins register against the list of core.md 5.3 "Who registers what", both ways.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vc_conf::PLUGINS;
+use vc_framework::ALL_POINTS;
+
+use crate::support::plugin;
+
+const CORE: &str = include_str!("../../../../docs/spec/core.md");
+
+/// Plugin and point where we knowingly register something else, and why. `true`: we do, the list does not.
+const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
+    ("drf", "UnifiedEvictable", true, "D3: with hierarchy its reclaim rule also guards gangreclaim"),
+    ("proportion", "UnifiedEvictable", true, "D3: its reclaim rule also guards gangreclaim"),
+    ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
+];
+
+/// Point to plugins, from the text of the specification.
+fn listed() -> BTreeMap<String, BTreeSet<String>> {
+    let from = CORE.find("Who registers what").expect("the list is in core.md 5.3");
+    let list = &CORE[from..];
+    let list = &list[list.find("documents): ").expect("the list begins") + "documents): ".len()..];
+    let list = &list[..list.find("BestNode, NodeMap").expect("the list ends")];
+    let mut listed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for item in list.trim_end().trim_end_matches('.').split(';') {
+        let words: Vec<&str> = item.split_whitespace().collect();
+        let n_points = words.iter().take_while(|word| !PLUGINS.contains(word)).count();
+        let (points, plugins) = words.split_at(n_points);
+        for point in expand(&points.join(" ")) {
+            let plugins = plugins.iter().map(ToString::to_string);
+            listed.entry(point).or_default().extend(plugins);
+        }
+    }
+    listed
+}
+
+/// `Preemptive, Allocatable` and `SubJobReady/Pipelined` are two points each.
+fn expand(points: &str) -> Vec<String> {
+    match points {
+        "SubJobReady/Pipelined" => vec!["SubJobReady".to_owned(), "SubJobPipelined".to_owned()],
+        _ => points.split(", ").map(str::to_owned).collect(),
+    }
+}
+
+fn exception(name: &str, point: &str) -> Option<bool> {
+    let found = EXCEPTIONS.iter().find(|row| (row.0, row.1) == (name, point));
+    found.map(|row| row.2)
+}
+
+#[test]
+fn plugins_register_what_the_specification_lists() {
+    let listed = listed();
+    assert!(listed["JobOrder"].contains("gang") && listed["SubJobPipelined"].contains("gang"));
+    for entry in vc_plugins::ALL {
+        let points = plugin(&format!("{} +enableHierarchy", entry.name)).points();
+        for &(point, name, _) in ALL_POINTS {
+            let is_listed = listed.get(name).is_some_and(|plugins| plugins.contains(entry.name));
+            let expected = match exception(entry.name, name) {
+                Some(ours) => {
+                    assert_ne!(ours, is_listed, "{} {name}: no exception any more", entry.name);
+                    ours
+                }
+                None => is_listed,
+            };
+            assert_eq!(points.has(point), expected, "{}: {name}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn without_hierarchy_drf_has_no_rule_for_queues() {
+    let names = |text| {
+        let points = plugin(text).points();
+        let with = ALL_POINTS.iter().filter(|(point, ..)| points.has(*point));
+        with.map(|(_, name, _)| *name).collect::<Vec<_>>()
+    };
+    assert_eq!(names("drf"), ["JobOrder", "Preemptable", "event handlers"]);
+}
+
+#[test]
+fn entries_are_sorted_and_known() {
+    let names: Vec<&str> = vc_plugins::ALL.iter().map(|entry| entry.name).collect();
+    assert!(names.is_sorted());
+    assert!(names.iter().all(|name| PLUGINS.contains(name)));
+}
