@@ -1,5 +1,6 @@
-//! A cluster as text, for tests of every crate: one line per object, an indented line belongs to the job above.
-//! Built from records and events as in production. Malformed text panics with the line.
+//! A cluster as text, for tests of every crate: one line per object, an indented line belongs to
+//! the job above. Built from records and events as in production. Malformed text panics with the
+//! line.
 //!
 //! ```text
 //! node n1 cpu=4 memory=8Gi gpu=8 zone=a taint=x:NoSchedule
@@ -12,9 +13,9 @@
 //! pod kube-system/dns cpu=1 @n1 running
 //! ```
 //!
-//! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a namespace it is
-//! `default`; the queue `default` exists if a job is in it. `gpu` is `nvidia.com/gpu`; other keys of a node are
-//! labels; times are in seconds after [`START_MICROS`].
+//! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
+//! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
+//! `nvidia.com/gpu`; other keys of a node are labels; times are in seconds after [`START_MICROS`].
 
 use std::sync::Arc;
 
@@ -30,7 +31,8 @@ use crate::record::{
 };
 use crate::selector::{LabelSelector, Labels, NodeAffinity, Taint, TaintEffect};
 
-/// 2026-01-01T00:00:00Z in microseconds since 1970, when everything was created unless said otherwise.
+/// 2026-01-01T00:00:00Z in microseconds since 1970, when everything was created unless said
+/// otherwise.
 pub const START_MICROS: i64 = 1_767_225_600_000_000;
 
 const NAMESPACE: &str = "default";
@@ -47,13 +49,20 @@ pub fn apply(cluster: &mut Cluster, text: &str) {
     let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).collect();
     let mut at = 0;
     while let Some(head) = lines.get(at) {
-        let n_members = lines[at + 1..].iter().take_while(|line| line.indented).count();
+        let n_members = lines[at + 1..]
+            .iter()
+            .take_while(|line| line.indented)
+            .count();
         let members = &lines[at + 1..=at + n_members];
-        events(head, members).into_iter().for_each(|event| cluster.apply(event));
+        events(head, members)
+            .into_iter()
+            .for_each(|event| cluster.apply(event));
         at += 1 + n_members;
     }
     let uses_default = |id| cluster.jobs[id].queue == queue(cluster, NAMESPACE);
-    if cluster.queue(NAMESPACE).is_some_and(|id| !cluster.queues[id].present)
+    if cluster
+        .queue(NAMESPACE)
+        .is_some_and(|id| !cluster.queues[id].present)
         && cluster.jobs_by_key().any(uses_default)
     {
         cluster.apply(ClusterEvent::QueueApplied(Box::new(new_queue(NAMESPACE))));
@@ -62,20 +71,27 @@ pub fn apply(cluster: &mut Cluster, text: &str) {
 
 /// The node of this name.
 pub fn node(cluster: &Cluster, name: &str) -> NodeId {
-    cluster.node(name).unwrap_or_else(|| panic!("no node: {name}"))
+    cluster
+        .node(name)
+        .unwrap_or_else(|| panic!("no node: {name}"))
 }
 
 /// The queue of this name.
 pub fn queue(cluster: &Cluster, name: &str) -> QueueId {
-    cluster.queue(name).unwrap_or_else(|| panic!("no queue: {name}"))
+    cluster
+        .queue(name)
+        .unwrap_or_else(|| panic!("no queue: {name}"))
 }
 
 /// The job `j1`, or `namespace/j1`.
 pub fn job(cluster: &Cluster, name: &str) -> JobId {
-    cluster.job(&key(name)).unwrap_or_else(|| panic!("no job: {name}"))
+    cluster
+        .job(&key(name))
+        .unwrap_or_else(|| panic!("no job: {name}"))
 }
 
-/// The task `a` of job `j1` as `j1/a`, or `namespace/j1/a`; a pod without a job as `pod`, or `namespace//pod`.
+/// The task `a` of job `j1` as `j1/a`, or `namespace/j1/a`; a pod without a job as `pod`, or
+/// `namespace//pod`.
 pub fn task(cluster: &Cluster, path: &str) -> TaskId {
     let parts: Vec<&str> = path.split('/').collect();
     let key = match parts[..] {
@@ -85,7 +101,9 @@ pub fn task(cluster: &Cluster, path: &str) -> TaskId {
         [namespace, job, task] => ObjectKey::new(namespace, &format!("{job}-{task}")),
         _ => panic!("not a task: {path}"),
     };
-    cluster.task_named(&key).unwrap_or_else(|| panic!("no task: {path}"))
+    cluster
+        .task_named(&key)
+        .unwrap_or_else(|| panic!("no task: {path}"))
 }
 
 struct Line<'t> {
@@ -105,7 +123,13 @@ impl<'t> Line<'t> {
         let name = words.next().unwrap_or_else(|| panic!("no name: {text}"));
         // The text of a test is indented as a whole; members stand deeper than their job.
         let indented = matches!(kind, "task" | "policy");
-        Some(Line { text, indented, kind, name, words: words.collect() })
+        Some(Line {
+            text,
+            indented,
+            kind,
+            name,
+            words: words.collect(),
+        })
     }
 
     fn unknown(&self, word: &str) -> ! {
@@ -113,7 +137,8 @@ impl<'t> Line<'t> {
     }
 
     fn number<T: std::str::FromStr>(&self, text: &str) -> T {
-        text.parse().unwrap_or_else(|_| panic!("not a number {text:?}: {}", self.text))
+        text.parse()
+            .unwrap_or_else(|_| panic!("not a number {text:?}: {}", self.text))
     }
 
     fn micros(&self, seconds: &str) -> i64 {
@@ -144,12 +169,17 @@ fn split(word: &str) -> (&str, &str) {
 
 /// Enters an amount; false if the key is none of a resource.
 fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
-    let name = if name == "gpu" { "nvidia.com/gpu" } else { name };
+    let name = if name == "gpu" {
+        "nvidia.com/gpu"
+    } else {
+        name
+    };
     let is_resource =
         matches!(name, "cpu" | "memory" | "pods" | "ephemeral-storage") || name.contains('/');
     if is_resource {
-        let quantity: Quantity =
-            value.parse().unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+        let quantity: Quantity = value
+            .parse()
+            .unwrap_or_else(|error| panic!("{name}={value}: {error}"));
         list.push((name.into(), quantity));
     }
     is_resource
@@ -198,7 +228,11 @@ fn taint(line: &Line<'_>, text: &str) -> Taint {
         "NoExecute" => TaintEffect::NoExecute,
         _ => line.unknown(text),
     };
-    Taint { key: key.into(), value: value.into(), effect }
+    Taint {
+        key: key.into(),
+        value: value.into(),
+        effect,
+    }
 }
 
 fn new_queue(name: &str) -> QueueRecord {
@@ -241,7 +275,11 @@ fn queue_field(line: &Line<'_>, queue: &mut QueueRecord, name: &str, value: &str
         "fifo" => queue.fifo = true,
         "reclaimable" => queue.reclaimable = value != "false",
         "hierarchy" => insert(&mut queue.annotations, "volcano.sh/hierarchy", value),
-        "weights" => insert(&mut queue.annotations, "volcano.sh/hierarchy-weights", value),
+        "weights" => insert(
+            &mut queue.annotations,
+            "volcano.sh/hierarchy-weights",
+            value,
+        ),
         "state" => {
             queue.state = match value {
                 "Open" => QueueState::Open,
@@ -256,8 +294,11 @@ fn queue_field(line: &Line<'_>, queue: &mut QueueRecord, name: &str, value: &str
 }
 
 fn priority_class(line: &Line<'_>) -> PriorityClassRecord {
-    let mut class =
-        PriorityClassRecord { name: line.name.into(), value: 0, global_default: false };
+    let mut class = PriorityClassRecord {
+        name: line.name.into(),
+        value: 0,
+        global_default: false,
+    };
     for word in &line.words {
         match split(word) {
             ("value", value) => class.value = line.number(value),
@@ -278,8 +319,10 @@ fn job_events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         value,
         global_default: false,
     });
-    let mut events: Vec<ClusterEvent> =
-        class.into_iter().map(ClusterEvent::PriorityClassApplied).collect();
+    let mut events: Vec<ClusterEvent> = class
+        .into_iter()
+        .map(ClusterEvent::PriorityClassApplied)
+        .collect();
     events.push(ClusterEvent::PodGroupApplied(Box::new(group)));
     for line in members.iter().filter(|line| line.kind == "task") {
         events.extend(pods(line, Some(&job)));
@@ -301,7 +344,9 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
                 }
             }
             (Some(("role", role)), _) => {
-                group.min_task_member.insert(role.into(), line.number(value));
+                group
+                    .min_task_member
+                    .insert(role.into(), line.number(value));
             }
             (Some(("annotation", name)), _) => insert(&mut group.annotations, name, value),
             (_, "queue") => group.queue = value.into(),
@@ -344,12 +389,17 @@ fn new_pod_group(key: ObjectKey) -> PodGroupRecord {
 }
 
 fn policy(line: &Line<'_>) -> SubGroupPolicy {
-    let mut policy = SubGroupPolicy { name: line.name.into(), ..SubGroupPolicy::default() };
+    let mut policy = SubGroupPolicy {
+        name: line.name.into(),
+        ..SubGroupPolicy::default()
+    };
     for word in &line.words {
         let (name, value) = split(word);
         match (name.split_once('.'), name) {
             (Some(("match", label)), _) => {
-                let selector = policy.label_selector.get_or_insert_with(LabelSelector::default);
+                let selector = policy
+                    .label_selector
+                    .get_or_insert_with(LabelSelector::default);
                 insert(&mut selector.match_labels, label, value);
             }
             (_, "keys") => policy.match_label_keys = value.split(',').map(Arc::from).collect(),
@@ -364,7 +414,11 @@ fn policy(line: &Line<'_>) -> SubGroupPolicy {
 /// One pod, or with `xN` the pods `-0` to `-(N-1)`.
 fn pods(line: &Line<'_>, job: Option<&ObjectKey>) -> Vec<ClusterEvent> {
     let is_count = |word: &&&str| word.starts_with('x') && word[1..].parse::<u32>().is_ok();
-    let n_pods: Option<u32> = line.words.iter().find(is_count).map(|word| line.number(&word[1..]));
+    let n_pods: Option<u32> = line
+        .words
+        .iter()
+        .find(is_count)
+        .map(|word| line.number(&word[1..]));
     let base = match job {
         Some(job) => ObjectKey::new(&job.namespace, &format!("{}-{}", job.name, line.name)),
         None => key(line.name),
@@ -381,7 +435,8 @@ fn pods(line: &Line<'_>, job: Option<&ObjectKey>) -> Vec<ClusterEvent> {
 fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
     let mut pod = new_pod(key);
     if let Some(job) = job {
-        pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
+        pod.annotations
+            .insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
     let mut requests = ResourceList::new();
     for word in &line.words {
@@ -397,7 +452,11 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
             _ => {}
         }
     }
-    pod.containers.push(ContainerRecord { name: "main".into(), requests, ..Default::default() });
+    pod.containers.push(ContainerRecord {
+        name: "main".into(),
+        requests,
+        ..Default::default()
+    });
     pod
 }
 
@@ -408,7 +467,8 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "class" => pod.priority_class_name = value.into(),
         "created" => pod.created_micros = line.micros(value),
         "gate" if value == "queue" => {
-            pod.scheduling_gates.push("scheduling.volcano.sh/queue-allocation-gate".into());
+            pod.scheduling_gates
+                .push("scheduling.volcano.sh/queue-allocation-gate".into());
         }
         "gate" => pod.scheduling_gates.push(value.into()),
         "pending" | "bound" => pod.phase = PodPhase::Pending,
@@ -477,13 +537,22 @@ mod tests {
         assert_eq!(cluster.check(), Ok(()));
         let n1 = &cluster.nodes[node(&cluster, "n1")];
         assert_eq!(&*n1.labels["zone"], "a");
-        assert_eq!(n1.used.text(&cluster.dims), "cpu 3000.00, memory 0.00, pods 2.00");
+        assert_eq!(
+            n1.used.text(&cluster.dims),
+            "cpu 3000.00, memory 0.00, pods 2.00"
+        );
         let j1 = &cluster.jobs[job(&cluster, "j1")];
-        assert_eq!((j1.priority, j1.min_available, j1.counts.total()), (10, 2, 4));
+        assert_eq!(
+            (j1.priority, j1.min_available, j1.counts.total()),
+            (10, 2, 4)
+        );
         assert_eq!(j1.phase(), PodGroupPhase::Inqueue);
         assert_eq!(&*j1.sub_jobs[1].id, "default/j1/p-0");
         let a = &cluster.tasks[task(&cluster, "j1/a")];
-        assert_eq!((a.status, a.priority, &*a.role), (TaskStatus::Running, 7, "ps"));
+        assert_eq!(
+            (a.status, a.priority, &*a.role),
+            (TaskStatus::Running, 7, "ps")
+        );
         assert!(cluster.tasks[task(&cluster, "j2/a")].best_effort);
         assert_eq!(cluster.tasks[task(&cluster, "kube-system//dns")].job, None);
         assert!(cluster.queues[queue(&cluster, "default")].present);

@@ -1,5 +1,6 @@
-//! Dominant resource fairness: the job with the smallest share first, preemption toward equal shares; with
-//! `enableHierarchy` also order and reclaim between queues. Specification: plugins-jobs-queues.md 4, D9.
+//! Dominant resource fairness: the job with the smallest share first, preemption toward equal
+//! shares; with `enableHierarchy` also order and reclaim between queues. Specification:
+//! plugins-jobs-queues.md 4, D9.
 
 mod hierarchy;
 
@@ -18,14 +19,21 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "drf",
     build: |option, _| {
         let hierarchy = option.switches.on(Switch::Hierarchy);
-        Box::new(Drf { tree: hierarchy.then(Tree::default), ..Drf::default() })
+        Box::new(Drf {
+            tree: hierarchy.then(Tree::default),
+            ..Drf::default()
+        })
     },
 };
 
-const FLAT: Points = Points::JOB_ORDER.and(Points::PREEMPTABLE).and(Points::EVENT_HANDLERS);
+const FLAT: Points = Points::JOB_ORDER
+    .and(Points::PREEMPTABLE)
+    .and(Points::EVENT_HANDLERS);
 /// UnifiedEvictable is D3.
-const HIERARCHICAL: Points =
-    FLAT.and(Points::QUEUE_ORDER).and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE);
+const HIERARCHICAL: Points = FLAT
+    .and(Points::QUEUE_ORDER)
+    .and(Points::RECLAIMABLE)
+    .and(Points::UNIFIED_EVICTABLE);
 
 /// Shares that differ by no more are equal for preemption.
 const SHARE_DELTA: f64 = 1e-6;
@@ -54,7 +62,11 @@ enum Change {
 
 impl Plugin for Drf {
     fn points(&self) -> Points {
-        if self.tree.is_some() { HIERARCHICAL } else { FLAT }
+        if self.tree.is_some() {
+            HIERARCHICAL
+        } else {
+            FLAT
+        }
     }
 
     fn open(&mut self, ask: Ask<'_>) {
@@ -84,29 +96,45 @@ impl Plugin for Drf {
 
     fn preemptable(&self, ask: Ask<'_>, preemptor: TaskId, candidates: &[TaskId]) -> Verdict {
         let own = session_job(ask.cluster, preemptor).and_then(|(job, _)| self.jobs.get(&job));
-        let Some(own) = own else { return Verdict::Victims(Vec::new()) };
+        let Some(own) = own else {
+            return Verdict::Victims(Vec::new());
+        };
         let mut with_preemptor = own.allocated.clone();
         with_preemptor.add(ask.cluster.request(preemptor));
         let own_share = dominant_share(&with_preemptor, &self.total);
         let mut left: FxHashMap<JobId, Resource> = FxHashMap::default();
         let mut may_go = |&task: &TaskId| {
-            let Some((job, _)) = session_job(ask.cluster, task) else { return false };
-            let Some(known) = self.jobs.get(&job) else { return false };
+            let Some((job, _)) = session_job(ask.cluster, task) else {
+                return false;
+            };
+            let Some(known) = self.jobs.get(&job) else {
+                return false;
+            };
             let left = left.entry(job).or_insert_with(|| known.allocated.clone());
             // Subtracted also when the candidate is refused (4.2).
             left.sub(ask.cluster.request(task));
             let share = dominant_share(left, &self.total);
             own_share < share || (own_share - share).abs() <= SHARE_DELTA
         };
-        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
+        Verdict::Victims(
+            candidates
+                .iter()
+                .copied()
+                .filter(|task| may_go(task))
+                .collect(),
+        )
     }
 
     fn queue_order(&self, _ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
-        self.tree.as_ref().map_or(Ordering::Equal, |tree| tree.compare(l, r))
+        self.tree
+            .as_ref()
+            .map_or(Ordering::Equal, |tree| tree.compare(l, r))
     }
 
     fn reclaimable(&self, ask: Ask<'_>, reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
-        let Some(tree) = &self.tree else { return Verdict::Abstain };
+        let Some(tree) = &self.tree else {
+            return Verdict::Abstain;
+        };
         let Some((job, _)) = session_job(ask.cluster, reclaimer) else {
             return Verdict::Victims(Vec::new());
         };
@@ -121,7 +149,9 @@ impl Plugin for Drf {
         kind: GangEviction,
         candidates: &[TaskId],
     ) -> Verdict {
-        let Some(tree) = &self.tree else { return Verdict::Abstain };
+        let Some(tree) = &self.tree else {
+            return Verdict::Abstain;
+        };
         match kind {
             GangEviction::Preempt => Verdict::Victims(candidates.to_vec()),
             GangEviction::Reclaim => {
@@ -138,8 +168,12 @@ impl Drf {
     }
 
     fn change(&mut self, ask: Ask<'_>, task: TaskId, change: Change) {
-        let Some((id, _)) = session_job(ask.cluster, task) else { return };
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some((id, _)) = session_job(ask.cluster, task) else {
+            return;
+        };
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
         let request = ask.cluster.request(task);
         change.apply(&mut job.allocated, request);
         job.share = dominant_share(&job.allocated, &self.total);

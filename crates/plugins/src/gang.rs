@@ -1,5 +1,6 @@
-//! All-or-nothing admission of a PodGroup, in total, per role and per sub-group, and protection of a running
-//! gang from losing members below its minimum. Specification: plugins-jobs-queues.md 2, D6-D8.
+//! All-or-nothing admission of a PodGroup, in total, per role and per sub-group, and protection of
+//! a running gang from losing members below its minimum. Specification: plugins-jobs-queues.md 2,
+//! D6-D8.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,7 +14,10 @@ use vc_model::{Counts, Job, JobId, PodGroupCondition, TaskId, TaskStatus};
 
 use crate::rules::session_job;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "gang", build: |_, _| Box::new(Gang) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry {
+    name: "gang",
+    build: |_, _| Box::new(Gang),
+};
 
 const POINTS: Points = Points::JOB_VALID
     .and(Points::PREEMPTABLE)
@@ -51,7 +55,10 @@ impl Plugin for Gang {
         let (valid, min) = (job.counts.valid(), job.min_available);
         if i64::from(valid) < i64::from(min) {
             let start = "Not enough valid tasks for gang-scheduling";
-            return invalid(NOT_ENOUGH_TASKS, format!("{start}, valid: {valid}, min: {min}"));
+            return invalid(
+                NOT_ENOUGH_TASKS,
+                format!("{start}, valid: {valid}, min: {min}"),
+            );
         }
         Ok(())
     }
@@ -81,7 +88,8 @@ impl Plugin for Gang {
     }
 
     fn sub_job_order(&self, ask: Ask<'_>, job: JobId, l: usize, r: usize) -> Ordering {
-        self.sub_job_ready(ask, job, l).cmp(&self.sub_job_ready(ask, job, r))
+        self.sub_job_ready(ask, job, l)
+            .cmp(&self.sub_job_ready(ask, job, r))
     }
 
     fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
@@ -131,20 +139,30 @@ fn is_fully_ready(job: &Job) -> bool {
     job.roles_ready() && job.sub_jobs_ready() && job.is_ready()
 }
 
-/// Ready members above the job's minimum may go, least valuable first (D4); roles are not looked at.
+/// Ready members above the job's minimum may go, least valuable first (D4); roles are not looked
+/// at.
 fn surplus_members(ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
     let mut left: FxHashMap<JobId, i64> = FxHashMap::default();
     let mut may_go = |&task: &TaskId| {
-        let Some((id, job)) = session_job(ask.cluster, task) else { return false };
+        let Some((id, job)) = session_job(ask.cluster, task) else {
+            return false;
+        };
         let ready = left.entry(id).or_insert_with(|| job.counts.ready().into());
         let is_surplus = i64::from(job.min_available) < *ready;
         *ready -= i64::from(is_surplus);
         is_surplus
     };
-    Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
+    Verdict::Victims(
+        candidates
+            .iter()
+            .copied()
+            .filter(|task| may_go(task))
+            .collect(),
+    )
 }
 
-/// Leaving members make up the difference and nothing else waits: not worth a condition (2.3, step 1.1).
+/// Leaving members make up the difference and nothing else waits: not worth a condition (2.3, step
+/// 1.1).
 fn waits_for_releasing(job: &Job) -> bool {
     let counts = &job.counts;
     let held = counts.scheduled() + counts.releasing_on_node;

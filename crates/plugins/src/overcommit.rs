@@ -1,5 +1,5 @@
-//! A brake on admission for the whole cluster: jobs are enqueued only up to a factor of its resources.
-//! Specification: plugins-jobs-queues.md 7, D20.
+//! A brake on admission for the whole cluster: jobs are enqueued only up to a factor of its
+//! resources. Specification: plugins-jobs-queues.md 7, D20.
 
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{Admission, Ask, Plugin, PluginEntry, Points};
@@ -11,7 +11,10 @@ use crate::rules::{min_resources, reserved};
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "overcommit",
     build: |option, warnings| {
-        Box::new(Overcommit { factor: factor(option, warnings), ..Overcommit::default() })
+        Box::new(Overcommit {
+            factor: factor(option, warnings),
+            ..Overcommit::default()
+        })
     },
 };
 
@@ -35,8 +38,9 @@ fn factor(option: &PluginOption, warnings: &mut Vec<Warning>) -> f64 {
         return factor;
     }
     let message = format!("{factor} is less than 1");
-    let remedy =
-        format!("write a number of at least 1; until then the default {DEFAULT_FACTOR} is in force");
+    let remedy = format!(
+        "write a number of at least 1; until then the default {DEFAULT_FACTOR} is in force"
+    );
     warnings.push(arguments.warning(FACTOR, &message, &remedy));
     DEFAULT_FACTOR
 }
@@ -60,7 +64,9 @@ impl Plugin for Overcommit {
     }
 
     fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
-        let Some(asked) = min_resources(&ask.cluster.jobs[job]) else { return Admission::Permit };
+        let Some(asked) = min_resources(&ask.cluster.jobs[job]) else {
+            return Admission::Permit;
+        };
         let mut wanted = self.inqueue.clone();
         wanted.add(asked);
         let (wanted, asked) = (wanted.to_fractional(), asked.to_fractional());

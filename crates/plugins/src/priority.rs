@@ -1,5 +1,5 @@
-//! Higher priority first; a job may preempt jobs, and a task of its own job tasks, that it outranks.
-//! Specification: plugins-jobs-queues.md 3, D8.
+//! Higher priority first; a job may preempt jobs, and a task of its own job tasks, that it
+//! outranks. Specification: plugins-jobs-queues.md 3, D8.
 
 use std::cmp::Ordering;
 
@@ -8,8 +8,10 @@ use vc_model::{Cluster, JobId, TaskId};
 
 use crate::rules::session_job;
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "priority", build: |_, _| Box::new(Priority) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry {
+    name: "priority",
+    build: |_, _| Box::new(Priority),
+};
 
 const POINTS: Points = Points::TASK_ORDER
     .and(Points::JOB_ORDER)
@@ -67,11 +69,16 @@ impl Plugin for Priority {
     }
 }
 
-/// Inside a job tasks compare by their own priority, between jobs by the jobs'. Without a job on either side
-/// nothing is outranked (1.6).
+/// Inside a job tasks compare by their own priority, between jobs by the jobs'. Without a job on
+/// either side nothing is outranked (1.6).
 fn outranks(cluster: &Cluster, preemptor: TaskId, candidate: TaskId) -> bool {
-    let jobs = (session_job(cluster, preemptor), session_job(cluster, candidate));
-    let (Some((mine, own)), Some((theirs, other))) = jobs else { return false };
+    let jobs = (
+        session_job(cluster, preemptor),
+        session_job(cluster, candidate),
+    );
+    let (Some((mine, own)), Some((theirs, other))) = jobs else {
+        return false;
+    };
     match mine == theirs {
         true => cluster.tasks[candidate].priority < cluster.tasks[preemptor].priority,
         false => other.priority < own.priority,

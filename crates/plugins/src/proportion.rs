@@ -1,6 +1,6 @@
-//! Divides the cluster between queues by weight, bounded by request, capability and guarantee; keeps queues
-//! inside their deserved amount and lets queues below it reclaim.
-//! Specification: plugins-jobs-queues.md 5, D5, D11-D13.
+//! Divides the cluster between queues by weight, bounded by request, capability and guarantee;
+//! keeps queues inside their deserved amount and lets queues below it reclaim. Specification:
+//! plugins-jobs-queues.md 5, D5, D11-D13.
 
 mod deserved;
 
@@ -17,10 +17,13 @@ use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
 use crate::rules::{dominant_share, min_resources, reserved, session_job};
 use deserved::{Claim, divide};
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "proportion", build: |_, _| Box::new(Proportion::default()) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry {
+    name: "proportion",
+    build: |_, _| Box::new(Proportion::default()),
+};
 
-/// UnifiedEvictable is D3. Volcano's PrePredicate copies the state for trials, which the journal makes unneeded.
+/// UnifiedEvictable is D3. Volcano's PrePredicate copies the state for trials, which the journal
+/// makes unneeded.
 const POINTS: Points = Points::QUEUE_ORDER
     .and(Points::RECLAIMABLE)
     .and(Points::UNIFIED_EVICTABLE)
@@ -62,7 +65,12 @@ impl Plugin for Proportion {
     }
 
     fn open(&mut self, ask: Ask<'_>) {
-        self.queues = ask.facts.queues.iter().map(|&id| (id, Attributes::default())).collect();
+        self.queues = ask
+            .facts
+            .queues
+            .iter()
+            .map(|&id| (id, Attributes::default()))
+            .collect();
         for &id in &ask.facts.jobs {
             let job = &ask.cluster.jobs[id];
             if let Some(queue) = self.queues.get_mut(&job.queue) {
@@ -99,7 +107,9 @@ impl Plugin for Proportion {
     fn overused(&self, _ask: Ask<'_>, queue: QueueId) -> bool {
         let queue = self.queues.get(&queue);
         queue.is_some_and(|queue| {
-            queue.deserved.less_equal(&queue.allocated.to_fractional(), Absent::Zero)
+            queue
+                .deserved
+                .less_equal(&queue.allocated.to_fractional(), Absent::Zero)
         })
     }
 
@@ -137,11 +147,15 @@ impl Plugin for Proportion {
 
     fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
         let job = &ask.cluster.jobs[job];
-        let Some(queue) = self.queues.get(&job.queue) else { return Admission::Reject(None) };
+        let Some(queue) = self.queues.get(&job.queue) else {
+            return Admission::Reject(None);
+        };
         if !ask.cluster.queues[job.queue].is_open() {
             return Admission::Reject(None);
         }
-        let Some(asked) = min_resources(job) else { return Admission::Permit };
+        let Some(asked) = min_resources(job) else {
+            return Admission::Permit;
+        };
         let wanted = self.use_after_admission(queue, asked).to_fractional();
         let (asked, dims) = (asked.to_fractional(), &ask.cluster.dims);
         let Err(lacking) = wanted.less_equal_dim(&queue.real_capability, &asked, dims) else {
@@ -163,7 +177,10 @@ impl Plugin for Proportion {
 
     fn queue_share(&self, _ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
         let queue = self.queues.get(&queue)?;
-        Some(QueueShare { deserved: queue.deserved.clone(), share: queue.share })
+        Some(QueueShare {
+            deserved: queue.deserved.clone(),
+            share: queue.share,
+        })
     }
 }
 
@@ -203,7 +220,9 @@ impl Proportion {
     }
 
     fn change(&mut self, ask: Ask<'_>, task: TaskId, change: fn(&mut Resource, &Resource)) {
-        let Some((_, job)) = session_job(ask.cluster, task) else { return };
+        let Some((_, job)) = session_job(ask.cluster, task) else {
+            return;
+        };
         if let Some(queue) = self.queues.get_mut(&job.queue) {
             change(&mut queue.allocated, ask.cluster.request(task));
             queue.refresh_share();
@@ -216,12 +235,16 @@ impl Proportion {
             && self.beyond_deserved(ask, queue, tasks).is_empty()
     }
 
-    /// Requested dimensions in which the queue would leave its deserved amount. The tolerance is D11: deserved
-    /// is approached from below.
+    /// Requested dimensions in which the queue would leave its deserved amount. The tolerance is
+    /// D11: deserved is approached from below.
     fn beyond_deserved(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> Vec<Dim> {
-        let Some(queue) = self.queues.get(&queue) else { return Vec::new() };
+        let Some(queue) = self.queues.get(&queue) else {
+            return Vec::new();
+        };
         let mut request = Resource::default();
-        tasks.iter().for_each(|&task| request.add(ask.cluster.request(task)));
+        tasks
+            .iter()
+            .for_each(|&task| request.add(ask.cluster.request(task)));
         let mut after = queue.allocated.clone();
         after.add(&request);
         let (after, request) = (after.to_fractional(), request.to_fractional());
@@ -230,24 +253,40 @@ impl Proportion {
         inside.err().unwrap_or_default()
     }
 
-    /// Tasks of queues that stand above their deserved amount in some dimension, until they no longer do.
+    /// Tasks of queues that stand above their deserved amount in some dimension, until they no
+    /// longer do.
     fn surplus(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
         let mut left: BTreeMap<QueueId, Resource> = BTreeMap::new();
         let mut may_go = |&task: &TaskId| {
-            let Some((_, job)) = session_job(ask.cluster, task) else { return false };
-            let Some(queue) = self.queues.get(&job.queue) else { return false };
-            let left = left.entry(job.queue).or_insert_with(|| queue.allocated.clone());
-            if left.to_fractional().less_equal(&queue.deserved, Absent::Zero) {
+            let Some((_, job)) = session_job(ask.cluster, task) else {
+                return false;
+            };
+            let Some(queue) = self.queues.get(&job.queue) else {
+                return false;
+            };
+            let left = left
+                .entry(job.queue)
+                .or_insert_with(|| queue.allocated.clone());
+            if left
+                .to_fractional()
+                .less_equal(&queue.deserved, Absent::Zero)
+            {
                 return false;
             }
             left.sub(ask.cluster.request(task));
             true
         };
-        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
+        Verdict::Victims(
+            candidates
+                .iter()
+                .copied()
+                .filter(|task| may_go(task))
+                .collect(),
+        )
     }
 
-    /// Elastic amounts are those of the start of the session: evictions since then may have made `allocated`
-    /// smaller (D5).
+    /// Elastic amounts are those of the start of the session: evictions since then may have made
+    /// `allocated` smaller (D5).
     fn use_after_admission(&self, queue: &Attributes, asked: &Resource) -> Resource {
         let mut wanted = asked.clone();
         wanted.add(&queue.allocated);
@@ -286,7 +325,8 @@ impl Attributes {
     }
 }
 
-/// `spec.capability` where cpu and memory that are missing or not positive are unlimited; `None`: not given.
+/// `spec.capability` where cpu and memory that are missing or not positive are unlimited; `None`:
+/// not given.
 fn capability(queue: &Queue) -> Option<Fractional> {
     let given = &queue.capability;
     let is_given = given.has_scalars() || given.get(Dim::CPU) != 0 || given.get(Dim::MEMORY) != 0;

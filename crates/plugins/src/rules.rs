@@ -1,5 +1,5 @@
-//! Rules that several plugins share: who is in the session, dominant shares, what admitted jobs hold back.
-//! Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1.
+//! Rules that several plugins share: who is in the session, dominant shares, what admitted jobs
+//! hold back. Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1.
 
 use vc_model::{Cluster, Job, JobId, PodGroupPhase, TaskId};
 use vc_resource::{Amount, Fractional, Resource, Vector, share};
@@ -13,7 +13,9 @@ pub(crate) fn session_job(cluster: &Cluster, task: TaskId) -> Option<(JobId, &Jo
 
 /// Largest part of `of` that is allocated, over the names of `of`; 0 if it has none (4.1, 5.2).
 pub(crate) fn dominant_share<T: Amount>(allocated: &Vector<T>, of: &Fractional) -> f64 {
-    let shares = of.names().map(|dim| share(allocated.get(dim).to_f64(), of.get(dim)));
+    let shares = of
+        .names()
+        .map(|dim| share(allocated.get(dim).to_f64(), of.get(dim)));
     shares.fold(0.0, f64::max)
 }
 
@@ -66,7 +68,11 @@ mod tests {
     fn jobs_30_what_is_allocated_is_not_reserved_again() {
         let all = "job j inqueue minres.cpu=4 minres.memory=4Ki minres.gpu=8\n task a ";
         for (asks, allocated, expected) in [
-            (all, "", "cpu 4000.00, memory 4096.00, nvidia.com/gpu 8000.00"),
+            (
+                all,
+                "",
+                "cpu 4000.00, memory 4096.00, nvidia.com/gpu 8000.00",
+            ),
             (
                 all,
                 "cpu=1 memory=1Ki gpu=4 @n running",
@@ -83,7 +89,10 @@ mod tests {
                 "cpu 0.00, memory 0.00, pods 6.00",
             ),
         ] {
-            assert_eq!(reserved_text(&format!("{asks}{allocated}")).unwrap(), expected);
+            assert_eq!(
+                reserved_text(&format!("{asks}{allocated}")).unwrap(),
+                expected
+            );
         }
         assert_eq!(reserved_text("job j inqueue\n task a"), None);
     }
@@ -93,16 +102,16 @@ mod tests {
         let elastic = |tasks: &str| {
             let mins = "minres.cpu=1 minres.memory=1G minres.gpu=1 minres.pods=1";
             let cluster = fixture::cluster(&format!("node n cpu=9\n job j {mins}\n{tasks}"));
-            cluster.jobs[fixture::job(&cluster, "j")].elastic().text(&cluster.dims)
+            cluster.jobs[fixture::job(&cluster, "j")]
+                .elastic()
+                .text(&cluster.dims)
         };
         assert_eq!(
             elastic("task a x2 cpu=1 memory=1G gpu=1 @n running"),
             "cpu 1000.00, memory 1000000000.00, nvidia.com/gpu 1000.00, pods 1.00",
         );
         assert_eq!(
-            elastic(
-                "task a cpu=1 memory=1G gpu=1 @n running\n task b cpu=1 memory=1G @n running"
-            ),
+            elastic("task a cpu=1 memory=1G gpu=1 @n running\n task b cpu=1 memory=1G @n running"),
             "cpu 1000.00, memory 1000000000.00, pods 1.00",
         );
     }

@@ -1,5 +1,5 @@
-//! The embedded API server over real HTTP on loopback: every verb, conflict and error that clients of
-//! a Kubernetes API server rely on, and the simulated kubelets.
+//! The embedded API server over real HTTP on loopback: every verb, conflict and error that clients
+//! of a Kubernetes API server rely on, and the simulated kubelets.
 
 use std::{sync::Arc, time::Duration};
 
@@ -384,7 +384,10 @@ async fn create_refuses_what_it_cannot_store() {
 async fn priority_comes_from_the_class() {
     let cluster = Cluster::start(0).await;
     let path = "/apis/scheduling.k8s.io/v1/priorityclasses";
-    let class = |name: &str, value: i64, default: bool| json!({ "metadata": { "name": name }, "value": value, "globalDefault": default });
+    let class = |name: &str, value: i64, default: bool| {
+        let metadata = json!({ "name": name });
+        json!({ "metadata": metadata, "value": value, "globalDefault": default })
+    };
     cluster.create(path, &class("high", 100, false)).await;
     let mut high = pod("high");
     high["spec"]["priorityClassName"] = json!("high");
@@ -517,7 +520,10 @@ async fn patches() {
     assert_eq!(after["spec"]["containers"].as_array().unwrap().len(), 1);
     assert_eq!(after["metadata"]["generation"], 2);
 
-    let status = |kind: &str, status: &str| json!({ "status": { "conditions": [{ "type": kind, "status": status }] } });
+    let status = |kind: &str, status: &str| {
+        let condition = json!({ "type": kind, "status": status });
+        json!({ "status": { "conditions": [condition] } })
+    };
     let status_path = format!("{path}/status");
     cluster
         .patch(&status_path, STRATEGIC, &status("PodScheduled", "False"))
@@ -595,7 +601,10 @@ async fn removing_the_last_gate_by_strategic_patch() {
     gated["spec"]["schedulingGates"] = json!([{ "name": "a" }, { "name": "b" }]);
     cluster.create(PODS_PATH, &gated).await;
     let path = format!("{PODS_PATH}/web");
-    let gate = |name: &str| json!({ "spec": { "schedulingGates": [{ "name": name, "$patch": "delete" }] } });
+    let gate = |name: &str| {
+        let gone = json!({ "name": name, "$patch": "delete" });
+        json!({ "spec": { "schedulingGates": [gone] } })
+    };
     let bound = cluster.bind("web", &binding("n")).await;
     assert_refused(&bound, 409, "Conflict", "scheduling gates");
     cluster.patch(&path, STRATEGIC, &gate("a")).await;

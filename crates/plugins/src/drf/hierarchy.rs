@@ -1,5 +1,5 @@
-//! The tree of hierarchical DRF: queues by their annotated path, jobs as leaves. Shares are recomputed from
-//! integer amounts at every change. Specification: plugins-jobs-queues.md 4.3, D9.
+//! The tree of hierarchical DRF: queues by their annotated path, jobs as leaves. Shares are
+//! recomputed from integer amounts at every change. Specification: plugins-jobs-queues.md 4.3, D9.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -59,8 +59,10 @@ impl Tree {
         };
         for &id in &ask.facts.jobs {
             let job = &ask.cluster.jobs[id];
-            let demand =
-                Demand { allocated: job.allocated.clone(), request: job.total_request.clone() };
+            let demand = Demand {
+                allocated: job.allocated.clone(),
+                request: job.total_request.clone(),
+            };
             tree.total_allocated.add(&demand.allocated);
             let parent = tree.grow(&ask.cluster.queues[job.queue]);
             let leaf = tree.insert(parent, Node::new("".into(), 1.0, Some(demand)));
@@ -112,8 +114,12 @@ impl Tree {
 
     /// Changes what a job has; the shares are those of before until [`Tree::update`].
     pub(super) fn change(&mut self, job: JobId, by: &Resource, change: Change) {
-        let Some(&leaf) = self.leaves.get(&job) else { return };
-        let Some(demand) = &mut self.nodes[leaf].job else { return };
+        let Some(&leaf) = self.leaves.get(&job) else {
+            return;
+        };
+        let Some(demand) = &mut self.nodes[leaf].job else {
+            return;
+        };
         change.apply(&mut demand.allocated, by);
         change.apply(&mut self.total_allocated, by);
     }
@@ -128,7 +134,12 @@ impl Tree {
                     self.settle(id, allocated, saturated);
                 }
                 None => {
-                    let children = || self.nodes[id].children.iter().map(|&child| &self.nodes[child]);
+                    let children = || {
+                        self.nodes[id]
+                            .children
+                            .iter()
+                            .map(|&child| &self.nodes[child])
+                    };
                     let allocated = rescaled_sum(children);
                     let saturated = children().all(|child| child.saturated);
                     self.settle(id, allocated, saturated);
@@ -158,8 +169,8 @@ impl Tree {
         !self.total.is_zero(dim) && (self.total_allocated.get(dim) as f64) < self.total.get(dim)
     }
 
-    /// Less: the left queue is served first. Level by level from the root, unsaturated before saturated, then the
-    /// smaller share by weight.
+    /// Less: the left queue is served first. Level by level from the root, unsaturated before
+    /// saturated, then the smaller share by weight.
     pub(super) fn compare(&self, l: QueueId, r: QueueId) -> Ordering {
         let (Some(l), Some(r)) = (self.paths.get(&l), self.paths.get(&r)) else {
             return Ordering::Equal;
@@ -168,17 +179,21 @@ impl Tree {
             let (l, r) = (self.standing(l), self.standing(r));
             l.0.cmp(&r.0).then(l.1.total_cmp(&r.1))
         });
-        levels.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        levels
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
     }
 
     /// Saturation and share by weight; a missing node is unsaturated and has nothing (D9).
     fn standing(&self, node: Option<usize>) -> (bool, f64) {
         let node = node.map(|id| &self.nodes[id]);
-        node.map_or((false, 0.0), |node| (node.saturated, node.share / node.weight))
+        node.map_or((false, 0.0), |node| {
+            (node.saturated, node.share / node.weight)
+        })
     }
 
-    /// The candidates without which their queue still stands behind the job's queue with this request; each on
-    /// its own.
+    /// The candidates without which their queue still stands behind the job's queue with this
+    /// request; each on its own.
     pub(super) fn reclaimable(
         &self,
         ask: Ask<'_>,
@@ -190,7 +205,9 @@ impl Tree {
         let mut trial = self.clone();
         trial.change(reclaimer, request, Change::Add);
         let mut may_go = |&task: &TaskId| {
-            let Some((id, job)) = session_job(ask.cluster, task) else { return false };
+            let Some((id, job)) = session_job(ask.cluster, task) else {
+                return false;
+            };
             let request = ask.cluster.request(task);
             trial.change(id, request, Change::Subtract);
             trial.update();
@@ -198,25 +215,42 @@ impl Tree {
             trial.change(id, request, Change::Add);
             order.is_lt()
         };
-        candidates.iter().copied().filter(|task| may_go(task)).collect()
+        candidates
+            .iter()
+            .copied()
+            .filter(|task| may_go(task))
+            .collect()
     }
 }
 
 impl Node {
     fn new(name: Arc<str>, weight: f64, job: Option<Demand>) -> Self {
         let allocated = Fractional::default();
-        Node { name, weight, children: Vec::new(), job, allocated, share: 0.0, saturated: false }
+        Node {
+            name,
+            weight,
+            children: Vec::new(),
+            job,
+            allocated,
+            share: 0.0,
+            saturated: false,
+        }
     }
 }
 
-/// Components of a queue's path after the root, with their weights: a missing, unreadable or too small
-/// weight is 1.
+/// Components of a queue's path after the root, with their weights: a missing, unreadable or too
+/// small weight is 1.
 fn components(queue: &Queue) -> impl Iterator<Item = (&str, f64)> {
     let annotation = |key: &str| queue.annotations.get(key).map_or("", |text| &**text);
     let mut weights = annotation(WEIGHTS).split('/').skip(1);
     annotation(PATH).split('/').skip(1).map(move |name| {
         let weight: Option<f64> = weights.next().and_then(|text| text.parse().ok());
-        (name, weight.filter(|weight| weight.is_finite() && 1.0 <= *weight).unwrap_or(1.0))
+        (
+            name,
+            weight
+                .filter(|weight| weight.is_finite() && 1.0 <= *weight)
+                .unwrap_or(1.0),
+        )
     })
 }
 

@@ -1,5 +1,5 @@
-//! Water-filling: what each queue deserves of the cluster, by weight, bounded by what it may have and what it
-//! asks for, at least its guarantee. Specification: plugins-jobs-queues.md 5.2, D12.
+//! Water-filling: what each queue deserves of the cluster, by weight, bounded by what it may have
+//! and what it asks for, at least its guarantee. Specification: plugins-jobs-queues.md 5.2, D12.
 
 use std::collections::BTreeSet;
 
@@ -25,11 +25,16 @@ pub(super) fn divide(total: &Fractional, claims: &mut [Claim]) {
     shrink_to_total(total, claims);
 }
 
-/// The loop of 5.2. It ends: what remains shrinks in every pass until it is empty or no longer changes.
+/// The loop of 5.2. It ends: what remains shrinks in every pass until it is empty or no longer
+/// changes.
 fn fill(total: &Fractional, claims: &mut [Claim]) {
     let mut remaining = total.clone();
     loop {
-        let weights: f64 = claims.iter().filter(|claim| !claim.met).map(|claim| claim.weight).sum();
+        let weights: f64 = claims
+            .iter()
+            .filter(|claim| !claim.met)
+            .map(|claim| claim.weight)
+            .sum();
         if weights == 0.0 {
             return;
         }
@@ -62,10 +67,13 @@ impl Claim {
     }
 }
 
-/// Guarantees above the weighted amounts can hand out more than there is; then the part above the guarantees
-/// shrinks (D12).
+/// Guarantees above the weighted amounts can hand out more than there is; then the part above the
+/// guarantees shrinks (D12).
 fn shrink_to_total(total: &Fractional, claims: &mut [Claim]) {
-    let dims: BTreeSet<Dim> = claims.iter().flat_map(|claim| claim.deserved.dims()).collect();
+    let dims: BTreeSet<Dim> = claims
+        .iter()
+        .flat_map(|claim| claim.deserved.dims())
+        .collect();
     for dim in dims {
         let sum = |of: fn(&Claim) -> &Fractional| -> f64 {
             claims.iter().map(|claim| of(claim).get(dim)).sum()
@@ -97,11 +105,20 @@ mod tests {
 
     fn claim(weight: f64, request: Fractional, guarantee: Fractional) -> Claim {
         let bound = amount(f64::MAX, f64::MAX);
-        Claim { weight, bound, request, guarantee, ..Claim::default() }
+        Claim {
+            weight,
+            bound,
+            request,
+            guarantee,
+            ..Claim::default()
+        }
     }
 
     fn cpus(claims: &[Claim]) -> Vec<f64> {
-        claims.iter().map(|claim| claim.deserved.get(Dim::CPU)).collect()
+        claims
+            .iter()
+            .map(|claim| claim.deserved.get(Dim::CPU))
+            .collect()
     }
 
     #[test]
@@ -109,7 +126,10 @@ mod tests {
         let all = || amount(12.0, 12.0);
         let claims = || {
             let mut claims = vec![claim(1.0, all(), amount(6.0, 6.0))];
-            claims.extend([claim(1.0, all(), amount(0.0, 0.0)), claim(1.0, all(), amount(0.0, 0.0))]);
+            claims.extend([
+                claim(1.0, all(), amount(0.0, 0.0)),
+                claim(1.0, all(), amount(0.0, 0.0)),
+            ]);
             claims
         };
         let mut volcano = claims();
@@ -122,8 +142,7 @@ mod tests {
 
     #[test]
     fn guarantees_above_the_total_are_left_as_they_are() {
-        let mut claims =
-            vec![claim(1.0, amount(9.0, 9.0), amount(8.0, 8.0)); 2];
+        let mut claims = vec![claim(1.0, amount(9.0, 9.0), amount(8.0, 8.0)); 2];
         divide(&amount(10.0, 10.0), &mut claims);
         assert_eq!(cpus(&claims), [8.0, 8.0]);
     }
@@ -138,7 +157,10 @@ mod tests {
         ];
         divide(&amount(1e6, 1e12), &mut claims);
         for (found, expected) in cpus(&claims).iter().zip([9e5, 1e5, 0.0]) {
-            assert!((found - expected).abs() < EPS, "{found} instead of {expected}");
+            assert!(
+                (found - expected).abs() < EPS,
+                "{found} instead of {expected}"
+            );
         }
     }
 }

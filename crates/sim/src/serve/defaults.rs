@@ -102,8 +102,8 @@ pub(super) fn initial_objects() -> Vec<Value> {
     namespaces.into_iter().chain(classes).collect()
 }
 
-/// Sets a field that is absent, `null` or empty. What is on the way to it is an object: the shape of
-/// the whole has been checked.
+/// Sets a field that is absent, `null` or empty. What is on the way to it is an object: the shape
+/// of the whole has been checked.
 fn default(value: &mut Value, path: &[&str], to: Value) {
     let mut field = value;
     for step in path {

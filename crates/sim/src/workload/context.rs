@@ -1,0 +1,97 @@
+//! What a cluster holds besides a workload: objects that its controllers have made already.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::group_of;
+use crate::field::text;
+
+/// The objects that matter to controllers, by what they look for.
+#[derive(Debug, Default)]
+pub(crate) struct Context {
+    /// Namespace and name.
+    pods: BTreeSet<(String, String)>,
+    pod_groups: BTreeSet<(String, String)>,
+    /// Pods that are not finished and not being deleted, by the uid of their controller.
+    n_active: BTreeMap<String, i64>,
+    /// Names of PodGroups by the uid of their owner.
+    owned_groups: BTreeMap<String, String>,
+    /// Deployments that have a ReplicaSet, by uid.
+    deployed: BTreeSet<String>,
+    priorities: BTreeMap<String, i64>,
+}
+
+impl Context {
+    /// Takes note of an object.
+    pub(crate) fn add(&mut self, object: &Value) {
+        let key = key(text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+        match (group_of(object), text(object, "/kind")) {
+            ("", "Pod") => {
+                if is_active(object)
+                    && let Some(owner) = controller_uid(object)
+                {
+                    *self.n_active.entry(owner.to_owned()).or_default() += 1;
+                }
+                self.pods.insert(key);
+            }
+            ("scheduling.volcano.sh", "PodGroup") => {
+                if let Some(owner) = controller_uid(object) {
+                    self.owned_groups.insert(owner.to_owned(), key.1.clone());
+                }
+                self.pod_groups.insert(key);
+            }
+            ("apps", "ReplicaSet") => {
+                self.deployed.extend(controller_uid(object).map(str::to_owned));
+            }
+            ("scheduling.k8s.io", "PriorityClass") => {
+                let value = object["value"].as_i64().unwrap_or(0);
+                self.priorities.insert(key.1, value);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn has_pod(&self, namespace: &str, name: &str) -> bool {
+        self.pods.contains(&key(namespace, name))
+    }
+
+    pub(crate) fn has_pod_group(&self, namespace: &str, name: &str) -> bool {
+        self.pod_groups.contains(&key(namespace, name))
+    }
+
+    /// The PodGroup that this owner has.
+    pub(super) fn group_of_owner(&self, uid: &str) -> Option<&str> {
+        self.owned_groups.get(uid).map(String::as_str)
+    }
+
+    pub(super) fn n_active_pods(&self, owner: &str) -> i64 {
+        self.n_active.get(owner).copied().unwrap_or(0)
+    }
+
+    pub(super) fn has_replica_set(&self, deployment: &str) -> bool {
+        self.deployed.contains(deployment)
+    }
+
+    /// The value of a PriorityClass, 0 when there is none of that name.
+    pub(super) fn priority(&self, class: &str) -> i64 {
+        self.priorities.get(class).copied().unwrap_or(0)
+    }
+}
+
+fn key(namespace: &str, name: &str) -> (String, String) {
+    (namespace.to_owned(), name.to_owned())
+}
+
+fn is_active(pod: &Value) -> bool {
+    let finished = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+    !finished && text(pod, "/metadata/deletionTimestamp").is_empty()
+}
+
+/// The uid of the owner that controls an object, or of its first owner.
+pub(super) fn controller_uid(object: &Value) -> Option<&str> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let controls = |owner: &&Value| owner["controller"] == true;
+    let owner = owners.iter().find(controls).or(owners.first())?;
+    owner["uid"].as_str().filter(|uid| !uid.is_empty())
+}

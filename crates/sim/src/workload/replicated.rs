@@ -1,0 +1,109 @@
+//! Kubernetes' own workloads. Their pods get a PodGroup with `minMember` 1 each when they are ours.
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::group::join_group;
+use super::template::{self, count, name};
+use crate::field::{Field, text};
+
+/// A Deployment makes a ReplicaSet, unless it has one.
+pub(super) fn deployment(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
+    if context.has_replica_set(text(object, "/metadata/uid")) {
+        return Ok(Vec::new());
+    }
+    let hash = hash(&object["spec"]["template"]);
+    let uid = format!("{}-{hash}", text(object, "/metadata/uid"));
+    let replica_set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {
+            "name": format!("{}-{hash}", name(object)), "uid": uid,
+            "namespace": object["metadata"]["namespace"],
+            "annotations": object["metadata"]["annotations"],
+        },
+        "spec": { "replicas": object["spec"]["replicas"], "template": object["spec"]["template"] },
+    });
+    self::replica_set(&replica_set, context)
+}
+
+pub(super) fn replica_set(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
+    let spec = Field::root(object).at("spec");
+    let wanted = count(&spec.at("replicas"), 1)?;
+    let missing = wanted - context.n_active_pods(text(object, "/metadata/uid"));
+    numbered(object, &spec, missing, 0, context)
+}
+
+/// Pods of a StatefulSet have fixed names. All are made at once: what matters here is whether and
+/// where they fit.
+pub(super) fn stateful_set(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
+    let spec = Field::root(object).at("spec");
+    let wanted = count(&spec.at("replicas"), 1)?;
+    let start = count(&spec.at("ordinals").at("start"), 0)?;
+    let namespace = text(object, "/metadata/namespace");
+    let names = (start..start + wanted).map(|ordinal| format!("{}-{ordinal}", name(object)));
+    let missing = names.filter(|name| !context.has_pod(namespace, name));
+    pods(object, &spec, missing, context)
+}
+
+/// A Job has up to `parallelism` pods, and no more than it still needs to complete.
+pub(super) fn job(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
+    let root = Field::root(object);
+    let spec = root.at("spec");
+    if spec.at("suspend").flag()? || is_finished(object) {
+        return Ok(Vec::new());
+    }
+    let mut wanted = count(&spec.at("parallelism"), 1)?;
+    if !spec.at("completions").is_absent() {
+        let succeeded = root.at("status").at("succeeded").int()?.unwrap_or(0);
+        wanted = wanted.min(count(&spec.at("completions"), 1)? - succeeded);
+    }
+    let missing = wanted - context.n_active_pods(text(object, "/metadata/uid"));
+    numbered(object, &spec, missing, 0, context)
+}
+
+fn is_finished(job: &Value) -> bool {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        matches!(condition["type"].as_str(), Some("Complete" | "Failed"))
+            && condition["status"] == "True"
+    })
+}
+
+/// `n_missing` pods `<workload>-<number>`, with the first numbers that are free.
+fn numbered(
+    object: &Value,
+    spec: &Field<'_>,
+    n_missing: i64,
+    first: i64,
+    context: &Context,
+) -> Result<Vec<Value>, String> {
+    let namespace = text(object, "/metadata/namespace");
+    let names = (first..).map(|number| format!("{}-{number}", name(object)));
+    let free = names.filter(|name| !context.has_pod(namespace, name));
+    pods(object, spec, free.take(usize::try_from(n_missing).unwrap_or(0)), context)
+}
+
+fn pods(
+    object: &Value,
+    spec: &Field<'_>,
+    names: impl Iterator<Item = String>,
+    context: &Context,
+) -> Result<Vec<Value>, String> {
+    let template = spec.at("template");
+    let mut made = Vec::new();
+    for name in names {
+        let mut pod = template::pod(object, &template, &name)?;
+        let group = join_group(&mut pod, Some(object), context);
+        // The pods of one controller share the PodGroup, which the first of them brings along.
+        made.extend(group.filter(|_| made.is_empty()));
+        made.push(pod);
+    }
+    Ok(made)
+}
+
+/// A short text that differs for different templates (FNV-1a).
+fn hash(template: &Value) -> String {
+    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let hash = template.to_string().into_bytes().into_iter().fold(0x811c_9dc5, step);
+    format!("{hash:08x}")
+}

@@ -1,0 +1,208 @@
+//! Volcano Jobs, with what Volcano's webhook fills in and its job controller makes: one PodGroup
+//! and the pods of every task.
+
+use serde_json::{Map, Value, json};
+
+use super::context::Context;
+use super::request::Total;
+use super::template::{self, count, name};
+use super::{GROUP_NAME, SCHEDULER};
+use crate::field::{Field, object_mut, text};
+
+/// Annotations of the Job that its pods take over.
+const FOR_PODS: &[&str] = &[
+    "volcano.sh/preemptable",
+    "volcano.sh/cooldown-time",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/jdb-max-unavailable",
+];
+
+/// Labels of the Job that its pods take over.
+const LABELS_FOR_PODS: &[&str] = &["volcano.sh/preemptable", "volcano.sh/cooldown-time"];
+
+/// An entry of `spec.tasks` with its defaults.
+struct Task<'a> {
+    name: String,
+    replicas: i64,
+    min_available: i64,
+    template: Field<'a>,
+}
+
+pub(super) fn expand(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
+    let root = Field::root(object);
+    if !has_pods(root.at("status").at("state").at("phase").text()?) {
+        return Ok(Vec::new());
+    }
+    let spec = root.at("spec");
+    let tasks = tasks(&spec)?;
+    let total: i64 = tasks.iter().map(|task| task.min_available).sum();
+    let min_available = match count(&spec.at("minAvailable"), 0)? {
+        0 => total,
+        given => given,
+    };
+    let namespace = text(object, "/metadata/namespace");
+    let uid = text(object, "/metadata/uid");
+    let existing = context.group_of_owner(uid).map(str::to_owned);
+    let group = existing.unwrap_or_else(|| format!("{}-{uid}", name(object)));
+    let mut made = Vec::new();
+    for task in &tasks {
+        for index in 0..task.replicas {
+            let name = format!("{}-{}-{index}", name(object), task.name);
+            if !context.has_pod(namespace, &name) {
+                made.push(pod(object, task, index, &name, &group)?);
+            }
+        }
+    }
+    if !context.has_pod_group(namespace, &group) {
+        let resources = min_resources(object, &tasks, min_available, context)?;
+        made.insert(0, pod_group(object, &group, &tasks, min_available, resources)?);
+    }
+    Ok(made)
+}
+
+/// Whether the job controller makes pods in this phase of a Job.
+fn has_pods(phase: &str) -> bool {
+    matches!(phase, "" | "Pending" | "Running" | "Restarting")
+}
+
+fn tasks<'a>(spec: &Field<'a>) -> Result<Vec<Task<'a>>, String> {
+    let mut tasks = Vec::new();
+    for (index, field) in spec.at("tasks").list()?.into_iter().enumerate() {
+        let name = field.at("name").text()?;
+        let replicas = count(&field.at("replicas"), 1)?;
+        tasks.push(Task {
+            name: if name.is_empty() { format!("default{index}") } else { name.to_owned() },
+            replicas,
+            min_available: count(&field.at("minAvailable"), replicas)?,
+            template: field.at("template"),
+        });
+    }
+    Ok(tasks)
+}
+
+fn pod(
+    job: &Value,
+    task: &Task<'_>,
+    index: i64,
+    pod_name: &str,
+    group: &str,
+) -> Result<Value, String> {
+    let mut pod = template::pod(job, &task.template, pod_name)?;
+    let queue = queue(job)?;
+    let annotations = [
+        (GROUP_NAME, group.to_owned()),
+        ("volcano.sh/task-spec", task.name.clone()),
+        ("volcano.sh/task-index", index.to_string()),
+        ("volcano.sh/job-name", name(job).to_owned()),
+        ("volcano.sh/queue-name", queue.to_owned()),
+        ("volcano.sh/job-version", version(job)),
+        ("volcano.sh/template-uid", format!("{}-{}", name(job), task.name)),
+    ];
+    let labels = [
+        ("volcano.sh/task-index", index.to_string()),
+        ("volcano.sh/job-name", name(job).to_owned()),
+        ("volcano.sh/task-spec", task.name.clone()),
+        ("volcano.sh/job-namespace", text(job, "/metadata/namespace").to_owned()),
+        ("volcano.sh/queue-name", queue.to_owned()),
+    ];
+    if let Some(map) = object_mut(&mut pod, &["metadata", "annotations"]) {
+        insert(map, annotations);
+        copy(map, &job["metadata"]["annotations"], FOR_PODS);
+    }
+    if let Some(map) = object_mut(&mut pod, &["metadata", "labels"]) {
+        insert(map, labels);
+        copy(map, &job["metadata"]["labels"], LABELS_FOR_PODS);
+    }
+    if text(&pod, "/spec/schedulerName").is_empty() {
+        let of_job = Field::root(job).at("spec").at("schedulerName").text()?;
+        pod["spec"]["schedulerName"] =
+            if of_job.is_empty() { SCHEDULER } else { of_job }.into();
+    }
+    Ok(pod)
+}
+
+fn insert<const N: usize>(map: &mut Map<String, Value>, entries: [(&str, String); N]) {
+    map.extend(entries.map(|(key, value)| (key.to_owned(), Value::from(value))));
+}
+
+fn copy(map: &mut Map<String, Value>, from: &Value, keys: &[&str]) {
+    for &key in keys.iter().filter(|&&key| !from[key].is_null()) {
+        map.insert(key.to_owned(), from[key].clone());
+    }
+}
+
+fn queue(job: &Value) -> Result<&str, String> {
+    let queue = Field::root(job).at("spec").at("queue").text()?;
+    Ok(if queue.is_empty() { "default" } else { queue })
+}
+
+fn version(job: &Value) -> String {
+    job["status"]["version"].as_i64().unwrap_or(0).to_string()
+}
+
+fn pod_group(
+    job: &Value,
+    group: &str,
+    tasks: &[Task<'_>],
+    min_available: i64,
+    resources: Value,
+) -> Result<Value, String> {
+    let roles: Map<String, Value> =
+        tasks.iter().map(|task| (task.name.clone(), task.min_available.into())).collect();
+    let mut spec = json!({
+        "minMember": min_available, "minTaskMember": roles, "minResources": resources,
+        "queue": queue(job)?,
+    });
+    copy_spec(&mut spec, &job["spec"], &["priorityClassName", "networkTopology"]);
+    Ok(json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {
+            "name": group, "namespace": job["metadata"]["namespace"],
+            "annotations": job["metadata"]["annotations"], "labels": job["metadata"]["labels"],
+            "ownerReferences": [template::owner(job)],
+        },
+        "spec": spec,
+        "status": { "phase": "Pending" },
+    }))
+}
+
+fn copy_spec(spec: &mut Value, from: &Value, fields: &[&str]) {
+    for &field in fields.iter().filter(|&&field| !from[field].is_null()) {
+        spec[field] = from[field].clone();
+    }
+}
+
+/// What the gang needs at least: the minimum of every task, then further pods up to the minimum of
+/// the job, tasks of higher priority first. When the job needs fewer than its tasks together, the
+/// first pods in that order count.
+fn min_resources(
+    job: &Value,
+    tasks: &[Task<'_>],
+    min_available: i64,
+    context: &Context,
+) -> Result<Value, String> {
+    let mut by_priority: Vec<&Task<'_>> = tasks.iter().collect();
+    by_priority.sort_by_key(|task| {
+        let class = task.template.value().pointer("/spec/priorityClassName");
+        -class.and_then(Value::as_str).map_or(0, |class| context.priority(class))
+    });
+    let guaranteed: i64 = tasks.iter().map(|task| task.min_available).sum();
+    let minima_count = guaranteed <= min_available;
+    let mut left = if minima_count { min_available - guaranteed } else { min_available };
+    let mut total = Total::default();
+    for task in by_priority {
+        let certain = if minima_count { task.min_available } else { 0 };
+        let further = (task.replicas - certain).clamp(0, left);
+        left -= further;
+        let pod = template::pod(job, &task.template, "-")?;
+        total.add(&with_requests_from_limits(pod), certain + further);
+    }
+    Ok(total.to_json())
+}
+
+/// The template has not been through the API server, whose defaults count here.
+fn with_requests_from_limits(mut pod: Value) -> Value {
+    crate::admission::requests_from_limits(&mut pod);
+    pod
+}

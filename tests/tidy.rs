@@ -1,0 +1,150 @@
+//! Keeps the architecture true: which crate may know which, what core code must not touch, how files begin.
+//! README, ARCHITECTURE.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which of our crates each crate may depend on. A new arrow is reviewed here.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("resource", &[]),
+    ("model", &["resource"]),
+    ("conf", &[]),
+    ("filters", &["resource", "model"]),
+    ("framework", &["model", "conf", "resource"]),
+    ("plugins", &["framework", "filters", "model", "resource", "conf"]),
+    ("actions", &["framework", "model", "resource", "conf"]),
+    ("engine", &["actions", "plugins", "framework", "model", "resource", "conf"]),
+    ("wire", &["model", "resource"]),
+    ("kube", &["wire", "model", "engine"]),
+    ("sim", &["wire", "engine", "plugins", "actions", "conf", "model", "resource"]),
+];
+
+const CORE: &[&str] =
+    &["resource", "model", "filters", "framework", "plugins", "actions", "engine"];
+
+const BANNED_DEPENDENCIES: &[&str] = &["tokio", "kube", "k8s-openapi", "prometheus", "rand", "axum"];
+
+const BANNED_TEXTS: &[&str] =
+    &["Instant::now", "SystemTime", "std::env", "println!", "std::fs", "std::net", "unsafe {"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Names under `[dependencies]` of a manifest.
+fn dependencies(manifest: &Path) -> Vec<String> {
+    let text = fs::read_to_string(manifest).expect("a manifest");
+    let lines = text.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    let name = |line: &str| line.split(['=', '.']).next().map(|name| name.trim().to_owned());
+    lines.filter_map(name).filter(|name| !name.is_empty() && !name.starts_with('#')).collect()
+}
+
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(root().join("crates")).expect("the folder crates");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        entry.expect("an entry").file_name().into_string().expect("a UTF-8 name")
+    };
+    let mut names: Vec<String> = folders.map(name).collect();
+    names.sort();
+    names
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn crates_know_only_what_the_table_says() {
+    let table: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    let listed: Vec<String> = table.keys().map(|name| (*name).to_owned()).collect();
+    assert_eq!(crates(), listed, "every crate has a row, every row a crate");
+    for (name, allowed) in ARROWS {
+        let manifest = root().join("crates").join(name).join("Cargo.toml");
+        for dependency in dependencies(&manifest) {
+            if let Some(ours) = dependency.strip_prefix("vc-") {
+                assert!(allowed.contains(&ours), "vc-{name} must not depend on vc-{ours}");
+            }
+        }
+    }
+}
+
+#[test]
+fn core_crates_have_no_edge_dependency() {
+    for name in CORE {
+        let manifest = root().join("crates").join(name).join("Cargo.toml");
+        for dependency in dependencies(&manifest) {
+            let banned = BANNED_DEPENDENCIES.contains(&dependency.as_str());
+            assert!(!banned, "core crate vc-{name} must not depend on {dependency}");
+        }
+    }
+}
+
+#[test]
+fn core_code_has_no_clock_and_no_input_or_output() {
+    for name in CORE {
+        let mut files = Vec::new();
+        sources(&root().join("crates").join(name).join("src"), &mut files);
+        for file in files {
+            let text = fs::read_to_string(&file).expect("a source file");
+            for banned in BANNED_TEXTS {
+                assert!(!text.contains(banned), "{} must not use {banned}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let mut files = Vec::new();
+    for folder in ["src", "crates", "tests", "benches"] {
+        sources(&root().join(folder), &mut files);
+    }
+    assert!(50 < files.len(), "the search for sources found only {}", files.len());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source file");
+        assert!(text.starts_with("//!"), "{} must begin with `//!`", file.display());
+    }
+}
+
+#[test]
+fn every_plugin_file_is_in_the_list() {
+    let folder = root().join("crates/plugins/src");
+    let list = fs::read_to_string(folder.join("lib.rs")).expect("the list of plugins");
+    let mut files = Vec::new();
+    sources(&folder, &mut files);
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source file");
+        if text.contains("const ENTRY: PluginEntry") {
+            let stem = file.file_stem().expect("a file name").to_string_lossy().into_owned();
+            let module = match stem.as_str() {
+                "mod" => file.parent().and_then(Path::file_name).expect("a folder").to_string_lossy(),
+                _ => stem.as_str().into(),
+            };
+            let element = format!("{module}::ENTRY");
+            assert!(list.contains(&element), "{} is not in vc_plugins::ALL", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_project_stands_alone() {
+    let mut files = vec![root().join("README.md"), root().join("Makefile")];
+    for folder in ["src", "crates", "tests", "benches"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let outside = ["..", "shared"].join("/");
+    for file in files.iter().filter(|file| !file.ends_with("tests/tidy.rs")) {
+        let text = fs::read_to_string(file).expect("a text file");
+        assert!(!text.contains(&format!("{outside}/")), "{} names a folder outside", file.display());
+    }
+}
