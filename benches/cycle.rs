@@ -1,5 +1,5 @@
-//! Time, allocations and memory of one engine cycle over clusters of several sizes, without JSON and
-//! without network. `cargo bench --bench cycle -- [PREFIX] [--evaluator plain] [--json]`
+//! Time, allocations and memory of one engine cycle over clusters of several sizes, without JSON
+//! and without network. `cargo bench --bench cycle -- [PREFIX] [--evaluator plain] [--json]`
 
 #[path = "cycle/cases.rs"]
 mod cases;
@@ -14,7 +14,7 @@ mod run;
 
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 
 use crate::cases::CASES;

@@ -30,7 +30,7 @@ pub(super) fn replica_set(object: &Value, context: &Context) -> Result<Vec<Value
     let spec = Field::root(object).at("spec");
     let wanted = count(&spec.at("replicas"), 1)?;
     let missing = wanted - context.n_active_pods(text(object, "/metadata/uid"));
-    numbered(object, &spec, missing, 0, context)
+    numbered(object, &spec, missing, context)
 }
 
 /// Pods of a StatefulSet have fixed names. All are made at once: what matters here is whether and
@@ -58,7 +58,7 @@ pub(super) fn job(object: &Value, context: &Context) -> Result<Vec<Value>, Strin
         wanted = wanted.min(count(&spec.at("completions"), 1)? - succeeded);
     }
     let missing = wanted - context.n_active_pods(text(object, "/metadata/uid"));
-    numbered(object, &spec, missing, 0, context)
+    numbered(object, &spec, missing, context)
 }
 
 fn is_finished(job: &Value) -> bool {
@@ -69,16 +69,15 @@ fn is_finished(job: &Value) -> bool {
     })
 }
 
-/// `n_missing` pods `<workload>-<number>`, with the first numbers that are free.
+/// `n_missing` pods `<workload>-<number>`, with the lowest numbers that are free.
 fn numbered(
     object: &Value,
     spec: &Field<'_>,
     n_missing: i64,
-    first: i64,
     context: &Context,
 ) -> Result<Vec<Value>, String> {
     let namespace = text(object, "/metadata/namespace");
-    let names = (first..).map(|number| format!("{}-{number}", name(object)));
+    let names = (0_u64..).map(|number| format!("{}-{number}", name(object)));
     let free = names.filter(|name| !context.has_pod(namespace, name));
     pods(object, spec, free.take(usize::try_from(n_missing).unwrap_or(0)), context)
 }
@@ -93,9 +92,11 @@ fn pods(
     let mut made = Vec::new();
     for name in names {
         let mut pod = template::pod(object, &template, &name)?;
-        let group = join_group(&mut pod, Some(object), context);
         // The pods of one controller share the PodGroup, which the first of them brings along.
-        made.extend(group.filter(|_| made.is_empty()));
+        let group = join_group(&mut pod, Some(object), context);
+        if made.is_empty() {
+            made.extend(group);
+        }
         made.push(pod);
     }
     Ok(made)

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::MAX_PODS;
+use crate::admission;
 use crate::field::{Field, text};
 
 /// A pod of this name from a template, owned by the workload. It has no uid yet.
@@ -20,7 +21,7 @@ pub(super) fn pod(
         let copied = metadata.at(field).object()?.cloned();
         Ok(copied.map_or_else(|| Value::Object(Map::new()), Value::Object))
     };
-    Ok(json!({
+    let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": name, "namespace": workload["metadata"]["namespace"],
@@ -29,7 +30,9 @@ pub(super) fn pod(
         },
         "spec": fields,
         "status": { "phase": "Pending" },
-    }))
+    });
+    admission::requests_from_limits(&mut pod);
+    Ok(pod)
 }
 
 /// The reference that makes the workload the controller of an object.

@@ -196,13 +196,7 @@ fn min_resources(
         let further = (task.replicas - certain).clamp(0, left);
         left -= further;
         let pod = template::pod(job, &task.template, "-")?;
-        total.add(&with_requests_from_limits(pod), certain + further);
+        total.add(&pod, certain + further);
     }
     Ok(total.to_json())
-}
-
-/// The template has not been through the API server, whose defaults count here.
-fn with_requests_from_limits(mut pod: Value) -> Value {
-    crate::admission::requests_from_limits(&mut pod);
-    pod
 }

@@ -1,0 +1,221 @@
+//! What an API server, its admission and the controllers of a cluster would add to objects before
+//! a scheduler sees them, for `vcsim run`. Specification: core.md 3.9, 4.2.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use vc_wire::{format_time, parse_time};
+
+use crate::field::{object_mut, set_default, text, title_of};
+use crate::input::{Input, Object, Source, Unreadable};
+use crate::serve::Kind;
+use crate::workload::{self, Context, is_workload, join_group};
+
+/// The clock when no object has a time stamp: 2026-06-01T00:00:00Z.
+pub(crate) const NOON_MICROS: i64 = 1_780_272_000_000_000;
+
+/// Objects as a scheduler would see them.
+#[derive(Debug, Default)]
+pub(crate) struct Admitted {
+    pub(crate) objects: Vec<Object>,
+    pub(crate) unreadable: Vec<Unreadable>,
+    /// The latest time stamp among the objects, in microseconds since 1970.
+    pub(crate) now_micros: i64,
+}
+
+/// Fills in what is missing and expands workloads.
+pub(crate) fn admit(input: Input) -> Admitted {
+    let now_micros = latest(&input.objects).unwrap_or(NOON_MICROS);
+    let mut admitted = Admitted { objects: Vec::new(), unreadable: input.unreadable, now_micros };
+    admitted.take(input.objects);
+    let mut context = Context::default();
+    admitted.objects.iter().for_each(|object| context.add(&object.value));
+    admitted.expand(&context);
+    let priorities = Priorities::of(&admitted.objects);
+    for object in &mut admitted.objects {
+        complete(&mut object.value, &priorities);
+    }
+    admitted.group(context);
+    admitted
+}
+
+impl Admitted {
+    /// Objects with their identity complete; the first of two with the same identity counts.
+    fn take(&mut self, objects: Vec<Object>) {
+        let mut seen: BTreeMap<(String, String), Source> = BTreeMap::new();
+        for (number, mut object) in objects.into_iter().enumerate() {
+            identify(&mut object.value, number, self.now_micros);
+            let group = workload::group_of(&object.value);
+            let identity = (group.to_owned(), title_of(&object.value));
+            match seen.get(&identity) {
+                None => {
+                    seen.insert(identity, object.source.clone());
+                    self.objects.push(object);
+                }
+                Some(first) => {
+                    let message = format!("{}: is given twice, first in {first}", identity.1);
+                    self.unreadable.push(Unreadable { source: object.source, message });
+                }
+            }
+        }
+    }
+
+    fn expand(&mut self, context: &Context) {
+        let mut made = Vec::new();
+        for workload in self.objects.iter().filter(|object| is_workload(&object.value)) {
+            match workload::expand(&workload.value, context) {
+                Ok(children) => {
+                    let of = |value| child(value, workload, self.now_micros);
+                    made.extend(children.into_iter().map(of));
+                }
+                Err(problem) => {
+                    let message = format!("{}: {problem}", title_of(&workload.value));
+                    let source = workload.source.clone();
+                    self.unreadable.push(Unreadable { source, message });
+                }
+            }
+        }
+        self.objects.extend(made);
+    }
+
+    /// PodGroups for those of our pods that have none.
+    fn group(&mut self, mut context: Context) {
+        let owners: BTreeMap<String, Value> = self
+            .objects
+            .iter()
+            .filter(|object| is_workload(&object.value))
+            .map(|object| (text(&object.value, "/metadata/uid").to_owned(), object.value.clone()))
+            .collect();
+        let mut groups = Vec::new();
+        for pod in self.objects.iter_mut().filter(|object| is_pod(&object.value)) {
+            let owner = text(&pod.value, "/metadata/ownerReferences/0/uid").to_owned();
+            let group = join_group(&mut pod.value, owners.get(&owner), &context);
+            if let Some(group) = group {
+                context.add(&group);
+                groups.push(child(group, pod, self.now_micros));
+            }
+        }
+        self.objects.extend(groups);
+    }
+}
+
+/// An object that a controller made: as old as what it was made for.
+fn child(mut value: Value, parent: &Object, now_micros: i64) -> Object {
+    let created = text(&parent.value, "/metadata/creationTimestamp").to_owned();
+    set_default(&mut value, &["metadata"], "creationTimestamp", created);
+    identify(&mut value, 0, now_micros);
+    Object { value, source: parent.source.clone() }
+}
+
+/// Name, namespace, uid and time stamp.
+fn identify(value: &mut Value, number: usize, now_micros: i64) {
+    let generated = text(value, "/metadata/generateName").to_owned();
+    set_default(value, &["metadata"], "name", format!("{generated}{number:05}"));
+    let kind = Kind::of(text(value, "/apiVersion"), text(value, "/kind"));
+    if kind.is_some_and(Kind::is_namespaced) {
+        set_default(value, &["metadata"], "namespace", "default");
+    }
+    set_default(value, &["metadata"], "creationTimestamp", format_time(now_micros));
+    let uid = default_uid(value);
+    set_default(value, &["metadata"], "uid", uid);
+}
+
+/// `<namespace>-<name>`; with the kind before it for controllers whose PodGroups are named after
+/// their uid.
+fn default_uid(value: &Value) -> String {
+    let uid = match (text(value, "/metadata/namespace"), text(value, "/metadata/name")) {
+        ("", name) => name.to_owned(),
+        (namespace, name) => format!("{namespace}-{name}"),
+    };
+    match workload::group_of(value) {
+        "apps" | "batch" => format!("{}-{uid}", text(value, "/kind").to_lowercase()),
+        _ => uid,
+    }
+}
+
+/// What the API server fills in for a kind.
+fn complete(value: &mut Value, priorities: &Priorities) {
+    match text(value, "/kind") {
+        "Pod" if is_pod(value) => {
+            set_default(value, &["spec"], "schedulerName", "default-scheduler");
+            set_default(value, &["status"], "phase", "Pending");
+            requests_from_limits(value);
+            priorities.apply(value);
+        }
+        "PodGroup" => set_default(value, &["spec"], "queue", "default"),
+        _ => {}
+    }
+}
+
+pub(crate) fn is_pod(value: &Value) -> bool {
+    value["kind"] == "Pod" && value["apiVersion"] == "v1"
+}
+
+/// A container with a limit and no request requests its limit.
+pub(crate) fn requests_from_limits(pod: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned();
+            for (name, limit) in limits.into_iter().flatten() {
+                if let Some(requests) = object_mut(container, &["resources", "requests"]) {
+                    requests.entry(name).or_insert(limit);
+                }
+            }
+        }
+    }
+}
+
+/// The PriorityClasses of a cluster, as its admission uses them.
+#[derive(Default)]
+struct Priorities {
+    values: BTreeMap<String, i64>,
+    /// Name and value of the smallest class marked as global default (C-13).
+    default: Option<(i64, String)>,
+}
+
+impl Priorities {
+    fn of(objects: &[Object]) -> Self {
+        let mut priorities = Self::default();
+        for (name, value) in [
+            ("system-cluster-critical", 2_000_000_000),
+            ("system-node-critical", 2_000_001_000),
+        ] {
+            priorities.values.insert(name.to_owned(), value);
+        }
+        for Object { value: class, .. } in objects {
+            if class["kind"] == "PriorityClass" {
+                let name = text(class, "/metadata/name").to_owned();
+                let value = class["value"].as_i64().unwrap_or(0);
+                if class["globalDefault"] == true {
+                    let candidate = (value, name.clone());
+                    let least = priorities.default.take().map_or(candidate.clone(), |old| old.min(candidate));
+                    priorities.default = Some(least);
+                }
+                priorities.values.insert(name, value);
+            }
+        }
+        priorities
+    }
+
+    /// Gives a pod without a priority that of its class, or of the default class.
+    fn apply(&self, pod: &mut Value) {
+        if !pod["spec"]["priority"].is_null() {
+            return;
+        }
+        let value = match (text(pod, "/spec/priorityClassName"), &self.default) {
+            ("", Some((value, _))) => Some(*value),
+            ("", None) => None,
+            (name, _) => self.values.get(name).copied(),
+        };
+        if let (Some(value), Some(spec)) = (value, object_mut(pod, &["spec"])) {
+            spec.insert("priority".to_owned(), json!(value));
+        }
+    }
+}
+
+/// The latest creation time of the objects.
+fn latest(objects: &[Object]) -> Option<i64> {
+    let time = |object: &Object| parse_time(text(&object.value, "/metadata/creationTimestamp"));
+    objects.iter().filter_map(time).max()
+}

@@ -1,0 +1,131 @@
+//! What the API server would store for each effect of the scheduler. Specification: core.md 7.
+
+use serde_json::{Map, Value, json};
+use vc_engine::{Effect, Nomination};
+use vc_model::PodGroupStatus;
+use vc_wire::{Kind, format_time};
+
+use crate::field::object_mut;
+use crate::simulation::Id;
+
+/// The object that an effect changes.
+pub(crate) fn target(effect: &Effect) -> Option<Id> {
+    let (kind, key) = match effect {
+        Effect::Bind { pod, .. }
+        | Effect::Evict { pod, .. }
+        | Effect::PodCondition { pod, .. } => (Kind::Pod, pod),
+        Effect::PodGroupStatus { pod_group, .. } => (Kind::PodGroup, pod_group),
+        Effect::QueueStatus { queue, .. } => {
+            return Some((Kind::Queue, String::new(), queue.to_string()));
+        }
+        Effect::Event { .. } => return None,
+    };
+    Some((kind, key.namespace.to_string(), key.name.to_string()))
+}
+
+/// Changes the object.
+pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
+    let now = format_time(now_micros);
+    match effect {
+        Effect::Bind { node, annotations, .. } => {
+            if let Some(spec) = object_mut(object, &["spec"]) {
+                spec.insert("nodeName".to_owned(), (**node).into());
+            }
+            if !annotations.is_empty()
+                && let Some(map) = object_mut(object, &["metadata", "annotations"])
+            {
+                let entry = |(key, value): &(_, _)| (text(key), Value::from(text(value)));
+                map.extend(annotations.iter().map(entry));
+            }
+            set_condition(object, json!({ "type": "PodScheduled", "status": "True" }));
+        }
+        Effect::Evict { .. } => {
+            if let Some(metadata) = object_mut(object, &["metadata"]) {
+                metadata.insert("deletionTimestamp".to_owned(), now.into());
+            }
+            let reason = "PreemptionByScheduler";
+            let condition = json!({ "type": "DisruptionTarget", "status": "True", "reason": reason });
+            set_condition(object, condition);
+        }
+        Effect::PodCondition { reason, message, nomination, .. } => {
+            set_condition(
+                object,
+                json!({
+                    "type": "PodScheduled", "status": "False",
+                    "reason": **reason, "message": message,
+                }),
+            );
+            nominate(object, nomination);
+        }
+        Effect::PodGroupStatus { status, .. } => set_pod_group_status(object, status),
+        Effect::QueueStatus { allocated, .. } => {
+            let list: Map<String, Value> = allocated
+                .iter()
+                .map(|(name, quantity)| (name.clone(), Value::from(quantity.as_str())))
+                .collect();
+            if let Some(status) = object_mut(object, &["status"]) {
+                status.insert("allocated".to_owned(), Value::Object(list));
+            }
+        }
+        Effect::Event { .. } => {}
+    }
+}
+
+fn text(part: &std::sync::Arc<str>) -> String {
+    part.to_string()
+}
+
+fn nominate(pod: &mut Value, nomination: &Nomination) {
+    let Some(status) = object_mut(pod, &["status"]) else {
+        return;
+    };
+    match nomination {
+        Nomination::Keep => {}
+        Nomination::Set(node) => {
+            status.insert("nominatedNodeName".to_owned(), (**node).into());
+        }
+        Nomination::Clear => {
+            status.remove("nominatedNodeName");
+        }
+    }
+}
+
+/// Replaces the condition of the same type, or appends it.
+fn set_condition(object: &mut Value, condition: Value) {
+    let Some(status) = object_mut(object, &["status"]) else {
+        return;
+    };
+    let conditions = status.entry("conditions").or_insert(Value::Null);
+    if conditions.is_null() {
+        *conditions = json!([]);
+    }
+    if let Some(list) = conditions.as_array_mut() {
+        match list.iter_mut().find(|old| old["type"] == condition["type"]) {
+            Some(old) => *old = condition,
+            None => list.push(condition),
+        }
+    }
+}
+
+fn set_pod_group_status(group: &mut Value, status: &PodGroupStatus) {
+    let condition = |condition: &vc_model::PodGroupCondition| {
+        json!({
+            "type": *condition.kind, "status": *condition.status,
+            "transitionID": *condition.transition_id,
+            "lastTransitionTime": *condition.last_transition_time,
+            "reason": *condition.reason, "message": *condition.message,
+        })
+    };
+    let conditions: Vec<Value> = status.conditions.iter().map(condition).collect();
+    if let Some(fields) = object_mut(group, &["status"]) {
+        fields.insert("phase".to_owned(), status.phase.as_str().into());
+        fields.insert("conditions".to_owned(), conditions.into());
+        for (name, count) in [
+            ("running", status.running),
+            ("succeeded", status.succeeded),
+            ("failed", status.failed),
+        ] {
+            fields.insert(name.to_owned(), count.into());
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A cluster as JSON objects with an engine beside it: what the engine wants done is done to the
+//! objects, and what changes comes back to it through the same decoding as from an API server.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use vc_engine::{Effect, Engine, EngineOptions, Now, Report};
+use vc_model::ClusterEvent;
+use vc_wire::{Kind, kind_of};
+
+use crate::effects;
+use crate::field::{object_mut, text};
+use crate::input::{Object, Source};
+
+/// What happens to pods between cycles (tests/scenarios/README.md, "Cycles and kubelet").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kubelet {
+    /// Bound pods stay Pending, evicted pods stay with a deletionTimestamp.
+    #[default]
+    None,
+    /// Bound pods are Running, evicted pods are gone.
+    Instant,
+}
+
+/// What a simulation starts from.
+pub struct Setup<'a> {
+    pub options: EngineOptions,
+    pub config: &'a vc_conf::Config,
+    pub objects: Vec<Object>,
+    /// Microseconds since 1970.
+    pub now_micros: i64,
+    pub kubelet: Kubelet,
+}
+
+/// Something wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub source: Source,
+    pub message: String,
+    /// The object is used as it is; otherwise it is left out, or its pod never placed.
+    pub usable: bool,
+}
+
+/// What one cycle decided.
+#[derive(Clone, Debug)]
+pub struct Cycle {
+    pub effects: Vec<Effect>,
+    pub report: Report,
+}
+
+impl Cycle {
+    /// Whether nothing was decided or written; events do not count.
+    pub fn is_quiet(&self) -> bool {
+        self.effects.iter().all(|effect| matches!(effect, Effect::Event { .. }))
+    }
+}
+
+/// Kind, namespace and name.
+pub(crate) type Id = (Kind, String, String);
+
+/// A simulated cluster.
+pub struct Simulation {
+    engine: Engine,
+    objects: BTreeMap<Id, Value>,
+    changes: Vec<ClusterEvent>,
+    now_micros: i64,
+    version: u64,
+    kubelet: Kubelet,
+}
+
+impl Simulation {
+    /// Takes in the objects and adds the queues `root` and the default queue (core.md 4.7). Also
+    /// returns what is wrong with objects, and the warnings of the configuration.
+    pub fn new(setup: Setup<'_>) -> (Self, Vec<Finding>, Vec<vc_conf::Warning>) {
+        let default_queue = setup.options.default_queue.to_string();
+        let (mut engine, warnings) = Engine::new(setup.options, setup.config);
+        engine.explain(true);
+        let mut simulation = Self {
+            engine,
+            objects: BTreeMap::new(),
+            changes: Vec::new(),
+            now_micros: setup.now_micros,
+            version: 0,
+            kubelet: setup.kubelet,
+        };
+        let mut findings = Vec::new();
+        for object in setup.objects {
+            simulation.add(object, &mut findings);
+        }
+        simulation.add_queue("root", false);
+        simulation.add_queue(&default_queue, true);
+        (simulation, findings, warnings)
+    }
+
+    /// Runs one cycle and does what it decided.
+    pub fn cycle(&mut self) -> Cycle {
+        let now = Now { unix_micros: self.now_micros };
+        let (effects, report) = self.engine.cycle(std::mem::take(&mut self.changes), now);
+        let mut changed = BTreeSet::new();
+        for effect in &effects {
+            if let Some(id) = effects::target(effect)
+                && let Some(object) = self.objects.get_mut(&id)
+            {
+                effects::apply(effect, object, self.now_micros);
+                changed.insert(id);
+            }
+        }
+        if self.kubelet == Kubelet::Instant {
+            self.run_kubelets(&mut changed);
+        }
+        for id in changed {
+            self.announce(&id);
+        }
+        Cycle { effects, report }
+    }
+
+    /// Moves the clock on.
+    pub fn tick(&mut self, micros: i64) {
+        self.now_micros = self.now_micros.saturating_add(micros);
+    }
+
+    /// The objects of a kind, by namespace and name.
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Value> {
+        let of_kind = move |(id, value): (&Id, _)| (id.0 == kind).then_some(value);
+        self.objects.iter().filter_map(of_kind)
+    }
+
+    /// The object of that kind, namespace (empty for cluster scope) and name.
+    pub fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&(kind, namespace.to_owned(), name.to_owned()))
+    }
+
+    fn add(&mut self, object: Object, findings: &mut Vec<Finding>) {
+        let Object { value, source } = object;
+        let Some(kind) = kind_of(text(&value, "/apiVersion"), text(&value, "/kind")) else {
+            return;
+        };
+        let mut finding = |message: String, usable| {
+            findings.push(Finding { source: source.clone(), message, usable });
+        };
+        match vc_wire::decode(kind, &value) {
+            Err(error) => finding(error.to_string(), false),
+            Ok(decoded) => {
+                let usable = !matches!(
+                    &decoded.event,
+                    ClusterEvent::PodApplied(pod) if pod.invalid.is_some()
+                );
+                decoded.problems.into_iter().for_each(|problem| finding(problem, usable));
+                self.changes.push(decoded.event);
+                self.objects.insert(id_of(kind, &value), value);
+            }
+        }
+    }
+
+    fn add_queue(&mut self, name: &str, reclaimable: bool) {
+        if self.object(Kind::Queue, "", name).is_none() {
+            let value = json!({
+                "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+                "metadata": { "name": name, "uid": name },
+                "spec": { "weight": 1, "reclaimable": reclaimable },
+                "status": { "state": "Open" },
+            });
+            let id = id_of(Kind::Queue, &value);
+            self.objects.insert(id.clone(), value);
+            self.announce(&id);
+        }
+    }
+
+    /// Starts bound pods and ends those that are being deleted.
+    fn run_kubelets(&mut self, changed: &mut BTreeSet<Id>) {
+        let pods = self.objects.iter_mut().filter(|(id, _)| id.0 == Kind::Pod);
+        let mut gone = Vec::new();
+        for (id, pod) in pods.filter(|(_, pod)| !text(pod, "/spec/nodeName").is_empty()) {
+            if !text(pod, "/metadata/deletionTimestamp").is_empty() {
+                gone.push(id.clone());
+            } else if matches!(text(pod, "/status/phase"), "" | "Pending")
+                && let Some(status) = object_mut(pod, &["status"])
+            {
+                status.insert("phase".to_owned(), "Running".into());
+                changed.insert(id.clone());
+            }
+        }
+        for id in gone {
+            changed.remove(&id);
+            if let Some(pod) = self.objects.remove(&id) {
+                self.changes.extend(vc_wire::decode_deleted(Kind::Pod, &pod));
+            }
+        }
+    }
+
+    /// Tells the engine what an object is now.
+    fn announce(&mut self, id: &Id) {
+        let Some(object) = self.objects.get_mut(id) else {
+            return;
+        };
+        self.version += 1;
+        if let Some(metadata) = object_mut(object, &["metadata"]) {
+            metadata.insert("resourceVersion".to_owned(), self.version.to_string().into());
+        }
+        // What was decoded before can be decoded again: only known fields were changed.
+        if let Ok(decoded) = vc_wire::decode(id.0, object) {
+            if let ClusterEvent::PodGroupApplied(group) = &decoded.event {
+                self.changes.push(ClusterEvent::PodGroupWritten {
+                    key: group.key.clone(),
+                    resource_version: group.resource_version.clone(),
+                });
+            }
+            self.changes.push(decoded.event);
+        }
+    }
+}
+
+fn id_of(kind: Kind, value: &Value) -> Id {
+    let namespace = if kind.is_namespaced() { text(value, "/metadata/namespace") } else { "" };
+    (kind, namespace.to_owned(), text(value, "/metadata/name").to_owned())
+}
