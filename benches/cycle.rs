@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 
-use crate::cases::CASES;
+use crate::cases::{CASES, Case};
 use crate::output::{Output, Row};
 
 #[global_allocator]
@@ -77,11 +77,15 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         eprintln!("nothing measured\nhint: run cargo bench --bench cycle");
         return Ok(());
     }
+    let is_wanted = |case: &&Case| case.name.starts_with(&arguments.prefix);
+    let cases: Vec<&Case> = CASES.iter().filter(is_wanted).collect();
+    if cases.is_empty() {
+        let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+        let (prefix, names) = (&arguments.prefix, names.join(", "));
+        bail!("no case of this prefix: {prefix}\nhint: there are {names}");
+    }
     let mut output = Output::new(arguments.json);
-    for case in CASES
-        .iter()
-        .filter(|case| case.name.starts_with(&arguments.prefix))
-    {
+    for case in cases {
         for (cycle, samples) in run::samples_by_cycle(case.name)? {
             output.print(&Row::medians(case.name, cycle, &samples))?;
         }

@@ -29,21 +29,9 @@ pub(crate) struct Case {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    Case {
-        n_nodes: 1_000,
-        n_pending: 10_000,
-        ..allocate("allocate/1k-10k")
-    },
-    Case {
-        n_nodes: 5_000,
-        n_pending: 10_000,
-        ..allocate("allocate/5k-10k")
-    },
-    Case {
-        n_nodes: 10_000,
-        n_pending: 10_000,
-        ..allocate("allocate/10k-100k")
-    },
+    Case { n_nodes: 1_000, n_pending: 10_000, ..allocate("allocate/1k-10k") },
+    Case { n_nodes: 5_000, n_pending: 10_000, ..allocate("allocate/5k-10k") },
+    Case { n_nodes: 10_000, n_pending: 10_000, ..allocate("allocate/10k-100k") },
     Case {
         name: "idle/10k-200k",
         n_nodes: 10_000,
@@ -103,28 +91,15 @@ fn load_empty(case: &Case, engine: &mut Engine) {
 
 /// Twenty pods run on every node, in gangs of four.
 fn load_idle(case: &Case, engine: &mut Engine) {
-    let shape = Shape {
-        cpu_milli: 2000,
-        memory_gi: 8,
-    };
+    let shape = Shape { cpu_milli: 2000, memory_gi: 8 };
     apply(engine, base(case).chain(running_gangs(case, 4, shape)));
 }
 
 /// Every node has 2 cpus left, and gangs wait whose pods need more. There are cpus enough in sum,
 /// so that no queue refuses the gangs before a node does.
 fn load_full(case: &Case, engine: &mut Engine) {
-    let running = running_gangs(
-        case,
-        4,
-        Shape {
-            cpu_milli: 15_500,
-            memory_gi: 62,
-        },
-    );
-    let shape = |number: u64| Shape {
-        cpu_milli: 3000 + 250 * (number % 16) as i64,
-        memory_gi: 4,
-    };
+    let running = running_gangs(case, 4, Shape { cpu_milli: 15_500, memory_gi: 62 });
+    let shape = |number: u64| Shape { cpu_milli: 3000 + 250 * (number % 16) as i64, memory_gi: 4 };
     let waiting = pending_gangs(case, PodGroupPhase::Inqueue, shape);
     apply(engine, base(case).chain(running).chain(waiting));
 }
@@ -145,13 +120,7 @@ fn pending_gangs(
         let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
         // Behind the numbers of the gangs that run.
         let number = 1_000_000 + number;
-        let gang = Gang {
-            number,
-            n_pods,
-            shape: shape(number),
-            phase,
-            created_micros,
-        };
+        let gang = Gang { number, n_pods, shape: shape(number), phase, created_micros };
         events(&gang, |_| None)
     })
 }
@@ -161,13 +130,7 @@ fn running_gangs(case: &Case, n_pods: u64, shape: Shape) -> impl Iterator<Item =
     (0..case.n_running / n_pods).flat_map(move |number| {
         let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
         let phase = PodGroupPhase::Running;
-        let gang = Gang {
-            number,
-            n_pods,
-            shape,
-            phase,
-            created_micros,
-        };
+        let gang = Gang { number, n_pods, shape, phase, created_micros };
         events(&gang, |index| Some((number * n_pods + index) % n_nodes))
     })
 }
@@ -176,9 +139,7 @@ fn running_gangs(case: &Case, n_pods: u64, shape: Shape) -> impl Iterator<Item =
 fn events(gang: &Gang, node_of: impl Fn(u64) -> Option<u64>) -> Vec<ClusterEvent> {
     let group = ClusterEvent::PodGroupApplied(Box::new(gang.pod_group()));
     let pod = |index| ClusterEvent::PodApplied(Box::new(gang.pod(index, node_of(index))));
-    std::iter::once(group)
-        .chain((0..gang.n_pods).map(pod))
-        .collect()
+    std::iter::once(group).chain((0..gang.n_pods).map(pod)).collect()
 }
 
 /// In batches, so that the peak of memory is not that of a list of all objects.

@@ -62,15 +62,7 @@ pub(crate) fn cost_of<T>(work: impl FnOnce() -> T) -> anyhow::Result<(T, Cost)> 
     let wall_nanos = start.elapsed().as_nanos() as u64;
     let (alloc_count, alloc_bytes) = (COUNT.load(Relaxed) - count, BYTES.load(Relaxed) - bytes);
     let cpu_nanos = cpu_nanos()?.saturating_sub(cpu);
-    Ok((
-        result,
-        Cost {
-            wall_nanos,
-            cpu_nanos,
-            alloc_count,
-            alloc_bytes,
-        },
-    ))
+    Ok((result, Cost { wall_nanos, cpu_nanos, alloc_count, alloc_bytes }))
 }
 
 /// CPU time of all threads that live.
@@ -79,10 +71,7 @@ fn cpu_nanos() -> anyhow::Result<u64> {
     for thread in fs::read_dir("/proc/self/task").context("cannot list the threads")? {
         let path = thread?.path().join("schedstat");
         let text = fs::read_to_string(&path).context("cannot read the CPU time")?;
-        let on_cpu = text
-            .split_whitespace()
-            .next()
-            .and_then(|word| word.parse::<u64>().ok());
+        let on_cpu = text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
         sum += on_cpu.with_context(|| format!("no CPU time: {}", path.display()))?;
     }
     Ok(sum)
@@ -96,7 +85,5 @@ pub(crate) fn peak_rss_kib() -> anyhow::Result<u64> {
     let text = fs::read_to_string("/proc/self/status").context("cannot read the memory")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let number = line.and_then(|rest| rest.split_whitespace().next());
-    number
-        .and_then(|word| word.parse().ok())
-        .context("no VmHWM in /proc/self/status")
+    number.and_then(|word| word.parse().ok()).context("no VmHWM in /proc/self/status")
 }

@@ -31,16 +31,11 @@ pub(crate) struct Gang {
 }
 
 fn milli(amount: i64) -> Quantity {
-    format!("{amount}m")
-        .parse()
-        .expect("a number and a suffix make a quantity")
+    format!("{amount}m").parse().expect("a number and a suffix make a quantity")
 }
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
-    pairs
-        .iter()
-        .map(|&(key, value)| (key.into(), value.into()))
-        .collect()
+    pairs.iter().map(|&(key, value)| (key.into(), value.into())).collect()
 }
 
 fn uid(kind: u64, number: u64) -> Arc<str> {
@@ -78,22 +73,14 @@ pub(crate) fn node(number: u64) -> NodeRecord {
 
 /// The queue of all gangs.
 pub(crate) fn queue() -> QueueRecord {
-    QueueRecord {
-        name: QUEUE.into(),
-        weight: 1,
-        reclaimable: true,
-        ..QueueRecord::default()
-    }
+    QueueRecord { name: QUEUE.into(), weight: 1, reclaimable: true, ..QueueRecord::default() }
 }
 
 impl Shape {
     fn requests(self, n_pods: i64) -> ResourceList {
         vec![
             ("cpu".into(), milli(self.cpu_milli * n_pods)),
-            (
-                "memory".into(),
-                Quantity::from_value(self.memory_gi * GI * n_pods),
-            ),
+            ("memory".into(), Quantity::from_value(self.memory_gi * GI * n_pods)),
         ]
     }
 }
@@ -106,11 +93,7 @@ impl Gang {
     /// The PodGroup that Volcano's controller makes for the Job.
     pub(crate) fn pod_group(&self) -> PodGroupRecord {
         let n_pods = i32::try_from(self.n_pods).expect("a gang is small");
-        let n_running = if self.phase == PodGroupPhase::Running {
-            n_pods
-        } else {
-            0
-        };
+        let n_running = if self.phase == PodGroupPhase::Running { n_pods } else { 0 };
         PodGroupRecord {
             key: ObjectKey::new(NAMESPACE, &self.name()),
             uid: uid(1, self.number),
@@ -162,11 +145,7 @@ impl Gang {
             ]),
             scheduler_name: "volcano".into(),
             node_name: node.map(|number| format!("node-{number:05}").into()),
-            phase: if node.is_some() {
-                PodPhase::Running
-            } else {
-                PodPhase::Pending
-            },
+            phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
             priority: Some(0),
             priority_class_name: "".into(),
             never_preempts: false,
@@ -195,18 +174,9 @@ fn default_tolerations() -> Vec<Toleration> {
         value: "".into(),
         effect: Some(TaintEffect::NoExecute),
     };
-    [
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/unreachable",
-    ]
-    .map(toleration)
-    .to_vec()
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].map(toleration).to_vec()
 }
 
 fn scheduled() -> PodCondition {
-    PodCondition {
-        status: "True".into(),
-        reason: "".into(),
-        message: "".into(),
-    }
+    PodCondition { status: "True".into(), reason: "".into(), message: "".into() }
 }

@@ -31,12 +31,7 @@ impl Row {
             alloc_bytes: median(|sample| sample.alloc_bytes),
             peak_rss_kib: median(|sample| sample.peak_rss_kib),
         };
-        Self {
-            case,
-            cycle,
-            n_starts: samples.len(),
-            medians,
-        }
+        Self { case, cycle, n_starts: samples.len(), medians }
     }
 
     /// Column heads and values, in the order of the columns.
@@ -58,10 +53,7 @@ impl Row {
             ("placements_per_s", format!("{per_second:.1}")),
             ("alloc_count", of.alloc_count.to_string()),
             ("alloc_bytes", of.alloc_bytes.to_string()),
-            (
-                "peak_rss_mib",
-                format!("{:.1}", of.peak_rss_kib as f64 / 1024.0),
-            ),
+            ("peak_rss_mib", format!("{:.1}", of.peak_rss_kib as f64 / 1024.0)),
         ]
     }
 
@@ -84,10 +76,7 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self {
-            json,
-            has_heads: false,
-        }
+        Self { json, has_heads: false }
     }
 
     /// # Errors
@@ -101,17 +90,9 @@ impl Output {
         let columns = row.columns();
         if !self.has_heads {
             self.has_heads = true;
-            writeln!(
-                out,
-                "{}",
-                table_line(columns.each_ref().map(|(head, _)| (*head, *head)))
-            )?;
+            writeln!(out, "{}", table_line(columns.each_ref().map(|(head, _)| (*head, *head))))?;
         }
-        writeln!(
-            out,
-            "{}",
-            table_line(columns.each_ref().map(|(head, value)| (*head, &**value)))
-        )?;
+        writeln!(out, "{}", table_line(columns.each_ref().map(|(head, value)| (*head, &**value))))?;
         out.flush()
     }
 }

@@ -50,17 +50,8 @@ impl Sample {
     fn parse(line: &str) -> Option<(u32, Self)> {
         let (cycle, fields) = line.split_once(' ')?;
         let fields: Result<Vec<u64>, _> = fields.split(' ').map(str::parse).collect();
-        let [
-            nodes,
-            pending,
-            running,
-            decisions,
-            wall,
-            cpu,
-            count,
-            bytes,
-            rss,
-        ] = fields.ok()?.try_into().ok()?;
+        let [nodes, pending, running, decisions, wall, cpu, count, bytes, rss] =
+            fields.ok()?.try_into().ok()?;
         let sample = Sample {
             n_nodes: nodes,
             n_pending: pending,
@@ -88,9 +79,7 @@ pub(crate) fn sample(case: &Case) -> anyhow::Result<()> {
     (case.load)(case, &mut engine);
     let last = case.cycles.iter().copied().max().unwrap_or(0);
     for cycle in 1..=last {
-        let now = Now {
-            unix_micros: START_MICROS + i64::from(cycle) * 1_000_000,
-        };
+        let now = Now { unix_micros: START_MICROS + i64::from(cycle) * 1_000_000 };
         let ((effects, report), cost) = cost_of(|| engine.cycle(Vec::new(), now))?;
         let n_decisions = n_decisions(&effects, &report);
         let expected = if cycle == 1 { case.n_decisions() } else { 0 };
@@ -127,10 +116,9 @@ fn n_decisions(effects: &[Effect], report: &Report) -> u64 {
 /// What the API server says to the writes of a cycle: all are stored.
 fn answers(effects: Vec<Effect>) -> Vec<ClusterEvent> {
     let stored = |effect| match effect {
-        Effect::PodGroupStatus { pod_group: key, .. } => Some(ClusterEvent::PodGroupWritten {
-            key,
-            resource_version: "2".into(),
-        }),
+        Effect::PodGroupStatus { pod_group: key, .. } => {
+            Some(ClusterEvent::PodGroupWritten { key, resource_version: "2".into() })
+        }
         _ => None,
     };
     effects.into_iter().filter_map(stored).collect()

@@ -1,6 +1,7 @@
 //! Places Pending tasks with a request on nodes, gang by gang; binds what is complete. Specification:
 //! actions.md 4 (the flat path; HyperNodes and sub-groups are not built yet).
 
+mod claims;
 mod place;
 mod sheet;
 
@@ -22,33 +23,15 @@ impl Action for Allocate {
         klog!(5; "Enter Allocate ...");
         let mut sheets = Sheets::select(session);
         if session.settings.allocate.claim_first {
-            claim_pass(session, &mut sheets);
+            claims::pass(session, &mut sheets);
         }
         regular_pass(session, &mut sheets);
         klog!(5; "Leaving Allocate ...");
     }
 }
 
-/// Jobs for which room was made get the first turn, on their planned nodes only (A16).
-fn claim_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
-    let holders: Vec<JobId> =
-        sheets.jobs().filter(|&job| session.claims.of(session, job).is_some()).collect();
-    let mut turns = Turns::new(session, &holders);
-    while let Some((queue, job)) = next(session, &mut turns) {
-        let outcome = place::attempt_claim(session, job, sheets.of(job));
-        if outcome == Outcome::Neither {
-            let mut claims = std::mem::take(&mut session.claims);
-            claims.end_unless_victims_remain(session, job);
-            session.claims = claims;
-        }
-        klog!(4; "Claim of job {} in queue {}: {outcome:?}",
-            session.jobs[job].key, session.queues[queue].name);
-    }
-}
-
 fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
-    let jobs: Vec<JobId> = sheets.jobs().filter(|&job| !sheets.is_kept(session, job)).collect();
-    let mut turns = Turns::new(session, &jobs);
+    let mut turns = Turns::new(session, &sheets.jobs());
     while let Some((queue, job)) = next(session, &mut turns) {
         let outcome = place::attempt(session, job, sheets.of(job));
         match outcome {

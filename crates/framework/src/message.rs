@@ -60,7 +60,9 @@ fn job_fit(records: &Records, job: Option<JobId>) -> String {
 /// Why a job is not (or is) ready: histograms over its tasks and where it started (core.md 3.10).
 pub fn job_text(ask: Ask<'_>, records: &Records, id: JobId) -> String {
     let job = &ask.cluster.jobs[id];
-    let state = if job.is_ready() { "ready" } else { "not ready" };
+    // With D6 a group short of a role or sub-group only is not ready either.
+    let ready = job.is_ready() && job.roles_ready() && job.sub_jobs_ready();
+    let state = if ready { "ready" } else { "not ready" };
     let counted = STATUSES.iter().map(|&status| (job.counts.of(status), status.as_str()));
     let present = counted.filter(|(count, _)| 0 < *count);
     let mut entries: Vec<String> =

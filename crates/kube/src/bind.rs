@@ -30,9 +30,7 @@ pub(crate) async fn bind(
 }
 
 fn body(pod: &ObjectKey, uid: &str, node: &str, annotations: &[(Arc<str>, Arc<str>)]) -> Binding {
-    let pairs = annotations
-        .iter()
-        .map(|(key, value)| (key.to_string(), value.to_string()));
+    let pairs = annotations.iter().map(|(key, value)| (key.to_string(), value.to_string()));
     let annotations: BTreeMap<String, String> = pairs.collect();
     Binding {
         metadata: ObjectMeta {

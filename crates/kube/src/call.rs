@@ -1,10 +1,12 @@
 //! Every call but a watch ends: the client itself has no read timeout (K-02), and retries nothing (K-01).
 //! Specification: rust-ecosystem.md 3, 5.3.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
+use serde::de::DeserializeOwned;
 
 /// Longest wait for the answer of one call.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -64,13 +66,20 @@ pub(crate) async fn call<T>(
     }
 }
 
+/// The object, or `None` for 404 whatever its body says: kube's own `get_opt` goes by the reason alone.
+pub(crate) async fn get<K>(api: &Api<K>, name: &str) -> Result<Option<K>, CallError>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    match call(api.get(name)).await {
+        Err(error) if error.is_not_found() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 /// Pods untyped: what is sent back with PUT must be whole (rust-ecosystem.md 6).
 pub(crate) fn pods(client: &Client, namespace: &str) -> Api<DynamicObject> {
-    Api::namespaced_with(
-        client.clone(),
-        namespace,
-        &resource("", "v1", "Pod", "pods"),
-    )
+    Api::namespaced_with(client.clone(), namespace, &resource("", "v1", "Pod", "pods"))
 }
 
 pub(crate) fn pod_groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
@@ -90,11 +99,7 @@ pub(crate) fn queue_resource() -> ApiResource {
 }
 
 fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
-    let api_version = if group.is_empty() {
-        version.into()
-    } else {
-        format!("{group}/{version}")
-    };
+    let api_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
     ApiResource {
         group: group.into(),
         version: version.into(),

@@ -35,10 +35,7 @@ pub enum ClientError {
     )]
     InCluster(#[from] InClusterError),
     #[error("kubeconfig {path}: {error}\nhint: check the path and the current context")]
-    Kubeconfig {
-        path: String,
-        error: KubeconfigError,
-    },
+    Kubeconfig { path: String, error: KubeconfigError },
     #[error("master address {0:?}: not a URL\nhint: write it like https://10.0.0.1:6443")]
     Master(String),
     #[error("client: {0}")]
@@ -53,20 +50,12 @@ impl Clients {
     pub async fn connect(access: &Access) -> Result<Self, ClientError> {
         let config = config(access).await?;
         let client = || build(config.clone(), access);
-        Ok(Self {
-            core: client()?,
-            volcano: client()?,
-            events: client()?,
-        })
+        Ok(Self { core: client()?, volcano: client()?, events: client()? })
     }
 
     /// The same client for every purpose.
     pub fn shared(client: Client) -> Self {
-        Self {
-            core: client.clone(),
-            volcano: client.clone(),
-            events: client,
-        }
+        Self { core: client.clone(), volcano: client.clone(), events: client }
     }
 }
 
@@ -85,32 +74,20 @@ pub(crate) async fn config(access: &Access) -> Result<Config, ClientError> {
     config.default_retry = false;
     let name = "user-agent".parse().expect("a valid header name");
     let value = concat!("vc-scheduler/", env!("CARGO_PKG_VERSION")).parse();
-    config
-        .headers
-        .push((name, value.expect("a version is visible ASCII")));
+    config.headers.push((name, value.expect("a version is visible ASCII")));
     Ok(config)
 }
 
 async fn from_file(path: &str) -> Result<Config, ClientError> {
-    let failed = |error| ClientError::Kubeconfig {
-        path: path.to_owned(),
-        error,
-    };
+    let failed = |error| ClientError::Kubeconfig { path: path.to_owned(), error };
     let file = Kubeconfig::read_from(path).map_err(failed)?;
-    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-        .await
-        .map_err(failed)
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(failed)
 }
 
 /// As client-go, an address without a scheme is plain HTTP.
 fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
-    let url = if master.contains("://") {
-        master.to_owned()
-    } else {
-        format!("http://{master}")
-    };
-    url.parse()
-        .map_err(|_| ClientError::Master(master.to_owned()))
+    let url = if master.contains("://") { master.to_owned() } else { format!("http://{master}") };
+    url.parse().map_err(|_| ClientError::Master(master.to_owned()))
 }
 
 fn build(config: Config, access: &Access) -> Result<Client, ClientError> {
@@ -126,12 +103,7 @@ mod tests {
     use super::*;
 
     fn access(master: &str, kubeconfig: &str) -> Access {
-        Access {
-            master: master.into(),
-            kubeconfig: kubeconfig.into(),
-            qps: 10.0,
-            burst: 10,
-        }
+        Access { master: master.into(), kubeconfig: kubeconfig.into(), qps: 10.0, burst: 10 }
     }
 
     fn kubeconfig() -> std::path::PathBuf {
@@ -167,14 +139,8 @@ mod tests {
     async fn no_source_is_an_error_with_a_hint() {
         let cases = [
             (access("", ""), "hint: give --kubeconfig or --master"),
-            (
-                access("", "/does/not/exist"),
-                "kubeconfig /does/not/exist: ",
-            ),
-            (
-                access("http://a b", ""),
-                "master address \"http://a b\": not a URL",
-            ),
+            (access("", "/does/not/exist"), "kubeconfig /does/not/exist: "),
+            (access("http://a b", ""), "master address \"http://a b\": not a URL"),
         ];
         for (access, wanted) in cases {
             let error = config(&access).await.unwrap_err().to_string();

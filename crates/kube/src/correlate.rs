@@ -44,13 +44,7 @@ impl From<About> for Subject {
             About::Pod { key, uid } => ("v1", "Pod", key, uid),
             About::PodGroup { key, uid } => ("scheduling.volcano.sh/v1beta1", "PodGroup", key, uid),
         };
-        Self {
-            api_version,
-            kind,
-            namespace: key.namespace,
-            name: key.name,
-            uid,
-        }
+        Self { api_version, kind, namespace: key.namespace, name: key.name, uid }
     }
 }
 
@@ -60,12 +54,7 @@ pub(crate) enum Verdict {
     /// A new object; [`Correlator::created`] remembers its name.
     Create(Note, Key),
     /// One more of the object of that name.
-    Repeat {
-        name: String,
-        count: i32,
-        note: Note,
-        key: Key,
-    },
+    Repeat { name: String, count: i32, note: Note, key: Key },
     /// The object has had its share.
     Drop,
 }
@@ -108,12 +97,7 @@ impl Correlator {
             None => Verdict::Create(note, key),
             Some(written) => {
                 written.count = written.count.saturating_add(1);
-                Verdict::Repeat {
-                    name: written.name.clone(),
-                    count: written.count,
-                    note,
-                    key,
-                }
+                Verdict::Repeat { name: written.name.clone(), count: written.count, note, key }
             }
         }
     }
@@ -125,13 +109,7 @@ impl Correlator {
 
     fn allows(&mut self, about: &Subject, now: Instant) -> bool {
         if self.allowance.get(about).is_none() {
-            self.allowance.insert(
-                about.clone(),
-                Bucket {
-                    tokens: BURST,
-                    filled: now,
-                },
-            );
+            self.allowance.insert(about.clone(), Bucket { tokens: BURST, filled: now });
         }
         let bucket = self.allowance.get(about).expect("inserted above");
         let earned = (now - bucket.filled).as_secs_f64() / REFILL.as_secs_f64();
@@ -145,18 +123,8 @@ impl Correlator {
     /// From the eleventh distinct message on all of them count as one event.
     fn merge(&mut self, mut note: Note, now: Instant) -> (Note, Key) {
         let kind = (note.about.clone(), note.warning, note.reason);
-        if self
-            .similar
-            .get(&kind)
-            .is_none_or(|similar| WINDOW < now - similar.last)
-        {
-            self.similar.insert(
-                kind.clone(),
-                Similar {
-                    messages: HashSet::new(),
-                    last: now,
-                },
-            );
+        if self.similar.get(&kind).is_none_or(|similar| WINDOW < now - similar.last) {
+            self.similar.insert(kind.clone(), Similar { messages: HashSet::new(), last: now });
         }
         let similar = self.similar.get(&kind).expect("inserted above");
         similar.last = now;
@@ -180,10 +148,7 @@ struct Recent<K, V> {
 
 impl<K, V> Default for Recent<K, V> {
     fn default() -> Self {
-        Self {
-            young: HashMap::default(),
-            old: HashMap::default(),
-        }
+        Self { young: HashMap::default(), old: HashMap::default() }
     }
 }
 
@@ -215,21 +180,16 @@ mod tests {
             name: pod.into(),
             uid: pod.into(),
         };
-        Note {
-            about,
-            warning: true,
-            reason: "FailedScheduling",
-            message: message.into(),
-        }
+        Note { about, warning: true, reason: "FailedScheduling", message: message.into() }
     }
 
     /// `create NAME MESSAGE`, `repeat COUNT MESSAGE`, `drop`; a created event is named after its message.
     fn judged(memory: &mut Correlator, note: Note, now: Instant) -> String {
         match memory.judge(note, now) {
             Verdict::Drop => "drop".into(),
-            Verdict::Repeat {
-                name, count, note, ..
-            } => format!("{name} x{count}: {}", note.message),
+            Verdict::Repeat { name, count, note, .. } => {
+                format!("{name} x{count}: {}", note.message)
+            }
             Verdict::Create(note, key) => {
                 let name = note.message.to_string();
                 memory.created(key, name.clone());
@@ -252,16 +212,10 @@ mod tests {
         let (mut memory, now) = (Correlator::default(), Instant::now());
         for index in 0..10 {
             let text = format!("m{index}");
-            assert_eq!(
-                judged(&mut memory, note("p", &text), now),
-                format!("create {text}")
-            );
+            assert_eq!(judged(&mut memory, note("p", &text), now), format!("create {text}"));
         }
         let first = "(combined from similar events): m10";
-        assert_eq!(
-            judged(&mut memory, note("p", "m10"), now),
-            format!("create {first}")
-        );
+        assert_eq!(judged(&mut memory, note("p", "m10"), now), format!("create {first}"));
         let second = format!("{first} x2: (combined from similar events): m11");
         assert_eq!(judged(&mut memory, note("p", "m11"), now), second);
         assert_eq!(judged(&mut memory, note("p", "m3"), now), "m3 x2: m3");

@@ -25,15 +25,7 @@ impl Recorder {
     /// `kubectl describe` shows as the source.
     pub(crate) fn new(client: Client, component: String) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
-        (
-            Self(sender),
-            Writer {
-                client,
-                component,
-                memory: Correlator::default(),
-            }
-            .run(notes),
-        )
+        (Self(sender), Writer { client, component, memory: Correlator::default() }.run(notes))
     }
 
     /// Drops the event when too many wait.
@@ -64,15 +56,12 @@ impl Writer {
         match verdict {
             Verdict::Drop => Ok(()),
             Verdict::Create(note, key) => self.create(note, key).await,
-            Verdict::Repeat {
-                name,
-                count,
-                note,
-                key,
-            } => match self.repeat(&name, count, &note).await {
-                Err(error) if error.is_not_found() => self.create(note, key).await,
-                answer => answer,
-            },
+            Verdict::Repeat { name, count, note, key } => {
+                match self.repeat(&name, count, &note).await {
+                    Err(error) if error.is_not_found() => self.create(note, key).await,
+                    answer => answer,
+                }
+            }
         }
     }
 
@@ -89,9 +78,7 @@ impl Writer {
         let last = Time(Timestamp::now());
         let change = json!({"count": count, "lastTimestamp": last, "message": &*note.message});
         let api = self.events(&note.about.namespace);
-        call(api.patch(name, &PatchParams::default(), &Patch::Merge(change)))
-            .await
-            .map(drop)
+        call(api.patch(name, &PatchParams::default(), &Patch::Merge(change))).await.map(drop)
     }
 
     fn events(&self, namespace: &str) -> Api<Event> {
@@ -118,10 +105,7 @@ impl Writer {
             type_: Some(if note.warning { "Warning" } else { "Normal" }.into()),
             reason: Some(note.reason.into()),
             message: Some(note.message.to_string()),
-            source: Some(EventSource {
-                component: Some(self.component.clone()),
-                host: None,
-            }),
+            source: Some(EventSource { component: Some(self.component.clone()), host: None }),
             reporting_component: Some(self.component.clone()),
             count: Some(1),
             first_timestamp: Some(Time(now)),

@@ -31,10 +31,7 @@ pub(crate) async fn evict(
 
 /// False: both conditions are there already, and only the DELETE is missing (C-24).
 fn mark(pod: &mut DynamicObject, reason: &str) -> bool {
-    let scheduler = pod.data["spec"]["schedulerName"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let scheduler = pod.data["spec"]["schedulerName"].as_str().unwrap_or_default().to_owned();
     let ready = json!({"type": "Ready", "status": "False", "reason": "Evict",
         "message": message(reason), "lastTransitionTime": now()});
     let target = json!({"type": "DisruptionTarget", "status": "True",
@@ -47,14 +44,8 @@ fn mark(pod: &mut DynamicObject, reason: &str) -> bool {
 }
 
 async fn delete(client: &Client, pod: &ObjectKey, uid: &str) -> Result<(), CallError> {
-    let preconditions = Preconditions {
-        uid: Some(uid.into()),
-        resource_version: None,
-    };
-    let params = DeleteParams {
-        preconditions: Some(preconditions),
-        ..DeleteParams::default()
-    };
+    let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match call(pods(client, &pod.namespace).delete(&pod.name, &params)).await {
         Err(error) if error.is_not_found() => Ok(()),
         answer => answer.map(drop),

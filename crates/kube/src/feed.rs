@@ -98,14 +98,8 @@ impl Rows {
         let Some((key, uid)) = identity else {
             return Vec::from_iter(event);
         };
-        let row = Row {
-            uid: uid.clone(),
-            generation: self.generation,
-        };
-        let before = self
-            .known
-            .insert(key.clone(), row)
-            .filter(|row| row.uid != uid);
+        let row = Row { uid: uid.clone(), generation: self.generation };
+        let before = self.known.insert(key.clone(), row).filter(|row| row.uid != uid);
         let gone = before.map(|row| gone::<S>(key, row.uid));
         gone.into_iter().chain(event).collect()
     }
@@ -120,15 +114,11 @@ impl Rows {
 
     fn listed<S: Slim>(&mut self) -> Vec<Incoming> {
         let generation = self.generation;
-        let mut missing: Vec<(ObjectKey, Row)> = self
-            .known
-            .extract_if(|_, row| row.generation != generation)
-            .collect();
+        let mut missing: Vec<(ObjectKey, Row)> =
+            self.known.extract_if(|_, row| row.generation != generation).collect();
         missing.sort_by(|left, right| left.0.cmp(&right.0));
-        let mut messages: Vec<Incoming> = missing
-            .into_iter()
-            .map(|(key, row)| gone::<S>(key, row.uid))
-            .collect();
+        let mut messages: Vec<Incoming> =
+            missing.into_iter().map(|(key, row)| gone::<S>(key, row.uid)).collect();
         if !std::mem::replace(&mut self.synced, true) {
             messages.push(Incoming::Synced(S::KIND));
         }
@@ -138,12 +128,7 @@ impl Rows {
 
 fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> Incoming {
     let ObjectKey { namespace, name } = key;
-    let metadata = Metadata {
-        namespace,
-        name,
-        uid,
-        ..Metadata::default()
-    };
+    let metadata = Metadata { namespace, name, uid, ..Metadata::default() };
     let event: ClusterEvent = vc_wire::deleted(S::KIND, metadata);
     Incoming::Event(event)
 }

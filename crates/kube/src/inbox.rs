@@ -122,10 +122,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_starts_a_cycle_after_the_gather_window() {
-        assert_eq!(
-            next(CHANGE, vec![node("a"), node("b"), failed()]).await,
-            Some((3, 10))
-        );
+        assert_eq!(next(CHANGE, vec![node("a"), node("b"), failed()]).await, Some((3, 10)));
         assert_eq!(next(CHANGE, vec![]).await, Some((0, 1000)));
         assert_eq!(
             next(CHANGE, vec![failed(), Incoming::Synced(Kind::Pod)]).await,
@@ -135,10 +132,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn period_waits_whatever_comes() {
-        let pace = Pace {
-            trigger: Trigger::Period,
-            ..CHANGE
-        };
+        let pace = Pace { trigger: Trigger::Period, ..CHANGE };
         assert_eq!(next(pace, vec![node("a")]).await, Some((1, 1000)));
     }
 

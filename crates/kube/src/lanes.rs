@@ -123,19 +123,11 @@ mod tests {
 
     fn bind(pod: &str) -> Effect {
         let (key, uid) = (ObjectKey::new("ns", pod), pod.into());
-        Effect::Bind {
-            pod: key,
-            uid,
-            node: "n".into(),
-            annotations: Vec::new(),
-        }
+        Effect::Bind { pod: key, uid, node: "n".into(), annotations: Vec::new() }
     }
 
     fn queue(name: &str) -> Effect {
-        Effect::QueueStatus {
-            queue: name.into(),
-            allocated: Vec::new(),
-        }
+        Effect::QueueStatus { queue: name.into(), allocated: Vec::new() }
     }
 
     fn push(lanes: &mut Lanes, effect: Effect) {
@@ -158,21 +150,13 @@ mod tests {
         for effect in [condition("a", "m"), queue("q"), bind("b")] {
             push(&mut lanes, effect);
         }
-        assert_eq!(
-            drain(&mut lanes),
-            [bind("b"), queue("q"), condition("a", "m")]
-        );
+        assert_eq!(drain(&mut lanes), [bind("b"), queue("q"), condition("a", "m")]);
     }
 
     #[test]
     fn a_newer_condition_or_bind_replaces_one_that_waits() {
         let mut lanes = Lanes::default();
-        for effect in [
-            condition("a", "1"),
-            condition("b", "1"),
-            condition("a", "2"),
-            bind("b"),
-        ] {
+        for effect in [condition("a", "1"), condition("b", "1"), condition("a", "2"), bind("b")] {
             push(&mut lanes, effect);
         }
         assert_eq!(drain(&mut lanes), [bind("b"), condition("a", "2")]);

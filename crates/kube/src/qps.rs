@@ -25,10 +25,7 @@ impl QpsLayer {
     pub(crate) fn from_flags(qps: f64, burst: u32) -> Option<Self> {
         let qps = if qps == 0.0 { 5.0 } else { qps };
         let burst = if burst == 0 { 10 } else { burst };
-        (0.0 < qps).then(|| Self {
-            qps: qps.max(SLOWEST),
-            burst,
-        })
+        (0.0 < qps).then(|| Self { qps: qps.max(SLOWEST), burst })
     }
 }
 
@@ -37,13 +34,7 @@ impl<S> Layer<S> for QpsLayer {
 
     fn layer(&self, inner: S) -> Qps<S> {
         let tokens = f64::from(self.burst);
-        Qps {
-            inner,
-            limit: *self,
-            tokens,
-            refilled: Instant::now(),
-            wait: None,
-        }
+        Qps { inner, limit: *self, tokens, refilled: Instant::now(), wait: None }
     }
 }
 
@@ -105,9 +96,7 @@ mod tests {
         let answer = |_: ()| async { Ok::<(), Infallible>(()) };
         let mut service = limit.layer(tower::service_fn(answer));
         for _ in 0..calls {
-            poll_fn(|context| service.poll_ready(context))
-                .await
-                .unwrap();
+            poll_fn(|context| service.poll_ready(context)).await.unwrap();
             service.call(()).await.unwrap();
         }
         start.elapsed()
@@ -115,10 +104,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn eco_11_burst_is_free_then_the_rate_holds() {
-        let limit = QpsLayer {
-            qps: 100.0,
-            burst: 50,
-        };
+        let limit = QpsLayer { qps: 100.0, burst: 50 };
         assert_eq!(elapsed(limit, 50).await, Duration::ZERO);
         let time = elapsed(limit, 250).await;
         assert!(
@@ -130,19 +116,7 @@ mod tests {
     #[test]
     fn flags_as_client_go_reads_them() {
         assert_eq!(QpsLayer::from_flags(-1.0, 5), None);
-        assert_eq!(
-            QpsLayer::from_flags(0.0, 0),
-            Some(QpsLayer {
-                qps: 5.0,
-                burst: 10
-            })
-        );
-        assert_eq!(
-            QpsLayer::from_flags(1e-30, 3),
-            Some(QpsLayer {
-                qps: SLOWEST,
-                burst: 3
-            })
-        );
+        assert_eq!(QpsLayer::from_flags(0.0, 0), Some(QpsLayer { qps: 5.0, burst: 10 }));
+        assert_eq!(QpsLayer::from_flags(1e-30, 3), Some(QpsLayer { qps: SLOWEST, burst: 3 }));
     }
 }

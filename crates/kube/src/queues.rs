@@ -6,7 +6,7 @@ use kube::api::{DynamicObject, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 
-use crate::call::{CallError, call, queue_resource, queues};
+use crate::call::{CallError, call, get, queue_resource, queues};
 
 /// How often a queue is tried, one second apart.
 const ATTEMPTS: u32 = 60;
@@ -32,7 +32,7 @@ pub async fn ensure_queues(client: &Client, default_queue: &str) -> Result<(), Q
 }
 
 async fn ensure(api: &Api<DynamicObject>, name: &str, reclaimable: bool) -> Result<(), QueueError> {
-    if matches!(call(api.get_opt(name)).await, Ok(Some(_))) {
+    if matches!(get(api, name).await, Ok(Some(_))) {
         return Ok(());
     }
     let spec = json!({"spec": {"weight": 1, "reclaimable": reclaimable}});
@@ -46,10 +46,7 @@ async fn ensure(api: &Api<DynamicObject>, name: &str, reclaimable: bool) -> Resu
             }
             Err(error) if error.is_conflict() => return Ok(()),
             Err(error) if attempt == ATTEMPTS => {
-                return Err(QueueError {
-                    name: name.to_owned(),
-                    error,
-                });
+                return Err(QueueError { name: name.to_owned(), error });
             }
             Err(error) => tracing::warn!(queue = name, attempt, %error, "queue not created"),
         }

@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use vc_engine::Nomination;
 use vc_model::{ObjectKey, PodGroupCondition, PodGroupStatus};
 
-use crate::call::{CallError, call, pod_group_resource, pod_groups, pods, queue_resource, queues};
+use crate::call::{
+    CallError, call, get, pod_group_resource, pod_groups, pods, queue_resource, queues,
+};
 
 /// Now, as the API writes times.
 pub(crate) fn now() -> String {
-    Timestamp::from_second(Timestamp::now().as_second())
-        .unwrap_or_default()
-        .to_string()
+    Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default().to_string()
 }
 
 /// Replaces the condition of that type, or appends it; false if it says the same already. The time of the
@@ -30,10 +30,7 @@ pub(crate) fn upsert(conditions: &mut Value, mut wanted: Value) -> bool {
         list.push(wanted);
         return true;
     };
-    if ["status", "reason", "message"]
-        .iter()
-        .all(|field| old[*field] == wanted[*field])
-    {
+    if ["status", "reason", "message"].iter().all(|field| old[*field] == wanted[*field]) {
         return false;
     }
     if old["status"] == wanted["status"] && old["lastTransitionTime"].is_string() {
@@ -54,7 +51,7 @@ pub(crate) async fn change_pod(
     let api = pods(client, &pod.namespace);
     let mut retried = false;
     loop {
-        let Some(mut object) = call(api.get_opt(&pod.name)).await? else {
+        let Some(mut object) = get(&api, &pod.name).await? else {
             return Ok(false);
         };
         if object.metadata.uid.as_deref() != Some(uid) || !change(&mut object) {
@@ -76,10 +73,7 @@ pub(crate) async fn set_pod_scheduled(
     nomination: &Nomination,
 ) -> Result<bool, CallError> {
     let change = |object: &mut DynamicObject| {
-        if object.data["spec"]["nodeName"]
-            .as_str()
-            .is_some_and(|name| !name.is_empty())
-        {
+        if object.data["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty()) {
             return false;
         }
         let status = &mut object.data["status"];
@@ -116,14 +110,9 @@ pub(crate) async fn set_pod_group(
     let mut phase = None;
     loop {
         let mut object = find(&api, &pod_group.name, uid).await?;
-        let seen = object.data["status"]["phase"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let seen = object.data["status"]["phase"].as_str().unwrap_or_default().to_owned();
         if phase.as_ref().is_some_and(|before| *before != seen) {
-            return Err(CallError::Overtaken(
-                "the phase was changed by someone else",
-            ));
+            return Err(CallError::Overtaken("the phase was changed by someone else"));
         }
         fill(&mut object.data["status"], status);
         match call(api.replace(&pod_group.name, &PostParams::default(), &object)).await {
@@ -150,12 +139,7 @@ fn typed(object: &mut DynamicObject, kind: &ApiResource) {
 }
 
 fn version(object: &DynamicObject) -> Arc<str> {
-    object
-        .metadata
-        .resource_version
-        .as_deref()
-        .unwrap_or_default()
-        .into()
+    object.metadata.resource_version.as_deref().unwrap_or_default().into()
 }
 
 /// Fields of others stay; counts of zero are left out, as Volcano's type does.
@@ -167,11 +151,8 @@ fn fill(stored: &mut Value, status: &PodGroupStatus) {
         true => drop(fields.remove("conditions")),
         false => drop(fields.insert("conditions".into(), conditions.into())),
     }
-    let counts = [
-        ("running", status.running),
-        ("succeeded", status.succeeded),
-        ("failed", status.failed),
-    ];
+    let counts =
+        [("running", status.running), ("succeeded", status.succeeded), ("failed", status.failed)];
     for (name, count) in counts {
         match count {
             0 => drop(fields.remove(name)),
@@ -210,9 +191,7 @@ pub(crate) async fn set_queue(
     allocated: &[(String, String)],
 ) -> Result<(), CallError> {
     let api = queues(client);
-    let pairs = allocated
-        .iter()
-        .map(|(name, amount)| (name.clone(), json!(amount)));
+    let pairs = allocated.iter().map(|(name, amount)| (name.clone(), json!(amount)));
     let wanted: Map<String, Value> = pairs.collect();
     let mut retried = false;
     loop {

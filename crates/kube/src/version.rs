@@ -43,15 +43,10 @@ pub async fn server_version(client: &Client) -> Result<ServerVersion, CallError>
 /// A suffix as in `32+` is ignored.
 fn read(major: &str, minor: &str) -> ServerVersion {
     let number = |text: &str| {
-        let digits = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         text[..digits].parse().unwrap_or(0)
     };
-    ServerVersion {
-        major: number(major),
-        minor: number(minor),
-    }
+    ServerVersion { major: number(major), minor: number(minor) }
 }
 
 #[cfg(test)]
@@ -60,13 +55,7 @@ mod tests {
 
     #[test]
     fn a_suffix_of_the_minor_version_is_ignored() {
-        assert_eq!(
-            read("1", "32+"),
-            ServerVersion {
-                major: 1,
-                minor: 32
-            }
-        );
+        assert_eq!(read("1", "32+"), ServerVersion { major: 1, minor: 32 });
         assert!(read("1", "33") < read("1", "34+"));
         assert_eq!(read("", "x"), ServerVersion { major: 0, minor: 0 });
     }

@@ -56,46 +56,19 @@ slim!(SlimPod, "", "v1", Pod, "pods", |(pod, problems)| {
 slim!(SlimNode, "", "v1", Node, "nodes", |node| {
     (ClusterEvent::NodeApplied(Box::new(node)), Vec::new())
 });
-slim!(
-    SlimNamespace,
-    "",
-    "v1",
-    Namespace,
-    "namespaces",
-    |metadata| {
-        let (name, labels) = (metadata.name, metadata.labels);
-        (ClusterEvent::NamespaceApplied { name, labels }, Vec::new())
-    }
-);
-slim!(
-    SlimPodGroup,
-    "scheduling.volcano.sh",
-    "v1beta1",
-    PodGroup,
-    "podgroups",
-    |pod_group| {
-        (
-            ClusterEvent::PodGroupApplied(Box::new(pod_group)),
-            Vec::new(),
-        )
-    }
-);
-slim!(
-    SlimQueue,
-    "scheduling.volcano.sh",
-    "v1beta1",
-    Queue,
-    "queues",
-    |queue| { (ClusterEvent::QueueApplied(Box::new(queue)), Vec::new()) }
-);
-slim!(
-    SlimPriorityClass,
-    "scheduling.k8s.io",
-    "v1",
-    PriorityClass,
-    "priorityclasses",
-    |class| { (ClusterEvent::PriorityClassApplied(class), Vec::new()) }
-);
+slim!(SlimNamespace, "", "v1", Namespace, "namespaces", |metadata| {
+    let (name, labels) = (metadata.name, metadata.labels);
+    (ClusterEvent::NamespaceApplied { name, labels }, Vec::new())
+});
+slim!(SlimPodGroup, "scheduling.volcano.sh", "v1beta1", PodGroup, "podgroups", |pod_group| {
+    (ClusterEvent::PodGroupApplied(Box::new(pod_group)), Vec::new())
+});
+slim!(SlimQueue, "scheduling.volcano.sh", "v1beta1", Queue, "queues", |queue| {
+    (ClusterEvent::QueueApplied(Box::new(queue)), Vec::new())
+});
+slim!(SlimPriorityClass, "scheduling.k8s.io", "v1", PriorityClass, "priorityclasses", |class| {
+    (ClusterEvent::PriorityClassApplied(class), Vec::new())
+});
 
 /// An object as the watcher hands it over.
 #[derive(Clone, Debug)]
@@ -115,10 +88,7 @@ impl<S: Slim> Watched<S> {
             _ => Arc::default(),
         };
         let name = text(&metadata.name);
-        let key = ObjectKey {
-            namespace: text(&metadata.namespace),
-            name,
-        };
+        let key = ObjectKey { namespace: text(&metadata.namespace), name };
         (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
     }
 

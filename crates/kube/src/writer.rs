@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use vc_engine::{About, Effect};
 use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus};
 
-use crate::call::{CallError, call};
+use crate::call::{CallError, get};
 use crate::client::Clients;
 use crate::correlate::Note;
 use crate::events::Recorder;
@@ -36,12 +36,7 @@ pub async fn write(
     let events = tokio::spawn(events);
     let client = (clients.core, clients.volcano);
     let mut pool = Pool {
-        writer: Arc::new(Writer {
-            core: client.0,
-            volcano: client.1,
-            recorder,
-            inbox,
-        }),
+        writer: Arc::new(Writer { core: client.0, volcano: client.1, recorder, inbox }),
         lanes: Lanes::default(),
         in_flight: JoinSet::new(),
         resyncs: JoinSet::new(),
@@ -81,15 +76,7 @@ impl Pool {
         for effect in batch {
             match (Target::of(&effect), effect) {
                 (Some(target), effect) => self.lanes.push(target, effect),
-                (
-                    None,
-                    Effect::Event {
-                        about,
-                        warning,
-                        reason,
-                        message,
-                    },
-                ) => {
+                (None, Effect::Event { about, warning, reason, message }) => {
                     self.writer.note(about, warning, reason, &message);
                 }
                 (None, _) => {}
@@ -102,8 +89,7 @@ impl Pool {
             && let Some((target, effect)) = self.lanes.next()
         {
             let writer = self.writer.clone();
-            self.in_flight
-                .spawn(async move { (target, writer.perform(effect).await) });
+            self.in_flight.spawn(async move { (target, writer.perform(effect).await) });
         }
     }
 
@@ -141,33 +127,15 @@ impl Writer {
     /// One write; answers the pod that has to be looked at again.
     async fn perform(&self, effect: Effect) -> Option<Resync> {
         match effect {
-            Effect::Bind {
-                pod,
-                uid,
-                node,
-                annotations,
-            } => {
+            Effect::Bind { pod, uid, node, annotations } => {
                 let answer = bind::bind(&self.core, &pod, &uid, &node, &annotations).await;
                 self.bound(pod, uid, node, answer).await
             }
-            Effect::Evict {
-                pod,
-                uid,
-                pod_group,
-                reason,
-                ..
-            } => self.evict(pod, uid, pod_group, reason.as_str()).await,
-            Effect::PodCondition {
-                pod,
-                uid,
-                reason,
-                message,
-                nomination,
-            } => {
-                let about = About::Pod {
-                    key: pod.clone(),
-                    uid: uid.clone(),
-                };
+            Effect::Evict { pod, uid, pod_group, reason, .. } => {
+                self.evict(pod, uid, pod_group, reason.as_str()).await
+            }
+            Effect::PodCondition { pod, uid, reason, message, nomination } => {
+                let about = About::Pod { key: pod.clone(), uid: uid.clone() };
                 self.note(about, true, "FailedScheduling", &message);
                 let text = (&*reason, &*message);
                 let write = status::set_pod_scheduled(&self.core, &pod, &uid, text, &nomination);
@@ -177,11 +145,7 @@ impl Writer {
                 }
                 None
             }
-            Effect::PodGroupStatus {
-                pod_group,
-                uid,
-                status,
-            } => {
+            Effect::PodGroupStatus { pod_group, uid, status } => {
                 self.set_pod_group(pod_group, &uid, &status).await;
                 None
             }
@@ -214,12 +178,7 @@ impl Writer {
             Err(error) => {
                 tracing::warn!(%pod, %node, %error, "not bound");
                 let (error, failed) = (error.to_string(), uid.clone());
-                self.report(ClusterEvent::BindFailed {
-                    uid: failed,
-                    node,
-                    error,
-                })
-                .await;
+                self.report(ClusterEvent::BindFailed { uid: failed, node, error }).await;
                 Some((pod, uid))
             }
         }
@@ -235,10 +194,7 @@ impl Writer {
         if let Some((key, uid)) = pod_group {
             self.note(About::PodGroup { key, uid }, false, "Evict", reason);
         }
-        let about = About::Pod {
-            key: pod.clone(),
-            uid: uid.clone(),
-        };
+        let about = About::Pod { key: pod.clone(), uid: uid.clone() };
         self.note(about, true, "Evict", &evict::message(reason));
         let error = evict::evict(&self.core, &pod, &uid, reason).await.err()?;
         tracing::warn!(%pod, %error, "not evicted cleanly");
@@ -248,11 +204,7 @@ impl Writer {
     async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) {
         match status::set_pod_group(&self.volcano, &key, uid, status).await {
             Ok(resource_version) => {
-                self.report(ClusterEvent::PodGroupWritten {
-                    key,
-                    resource_version,
-                })
-                .await;
+                self.report(ClusterEvent::PodGroupWritten { key, resource_version }).await;
             }
             Err(error) => {
                 tracing::warn!(pod_group = %key, %error, "pod group status not written");
@@ -267,7 +219,7 @@ impl Writer {
             Api::namespaced_with(self.core.clone(), &key.namespace, &());
         let mut pause = RESYNC_PAUSE;
         loop {
-            match call(api.get_opt(&key.name)).await {
+            match get(&api, &key.name).await {
                 Ok(pod) => return self.report(seen(key, uid, pod)).await,
                 Err(error) => tracing::warn!(pod = %key, %error, "pod not read again"),
             }

@@ -13,7 +13,8 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
     let (kind, key) = match effect {
         Effect::Bind { pod, .. }
         | Effect::Evict { pod, .. }
-        | Effect::PodCondition { pod, .. } => (Kind::Pod, pod),
+        | Effect::PodCondition { pod, .. }
+        | Effect::ClearNomination { pod, .. } => (Kind::Pod, pod),
         Effect::PodGroupStatus { pod_group, .. } => (Kind::PodGroup, pod_group),
         Effect::QueueStatus { queue, .. } => {
             return Some((Kind::Queue, String::new(), queue.to_string()));
@@ -57,6 +58,7 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
             );
             nominate(object, nomination);
         }
+        Effect::ClearNomination { .. } => nominate(object, &Nomination::Clear),
         Effect::PodGroupStatus { status, .. } => set_pod_group_status(object, status),
         Effect::QueueStatus { allocated, .. } => {
             let list: Map<String, Value> = allocated

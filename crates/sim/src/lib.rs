@@ -1,3 +1,14 @@
 //! vcsim: the same engine over files, scenarios and an embedded API server.
 
+mod admission;
+mod duration;
+mod effects;
+mod field;
+pub mod input;
+pub mod run;
+pub mod scenario;
 pub mod serve;
+mod simulation;
+pub mod workload;
+
+pub use simulation::{Cycle, Finding, Kubelet, Setup, Simulation};

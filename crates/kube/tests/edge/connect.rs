@@ -29,23 +29,13 @@ async fn refuses_all() -> (String, mpsc::UnboundedReceiver<String>) {
 #[tokio::test]
 async fn eco_10_too_many_requests_reaches_the_caller_at_once() {
     let (address, mut heads) = refuses_all().await;
-    let access = Access {
-        master: address,
-        kubeconfig: String::new(),
-        qps: 100.0,
-        burst: 100,
-    };
+    let access = Access { master: address, kubeconfig: String::new(), qps: 100.0, burst: 100 };
     let clients = Clients::connect(&access).await.unwrap();
     let (sender, mut receiver) = inbox();
     let (effects, batches) = mpsc::channel(1);
     let writer = tokio::spawn(write(clients, "volcano".into(), sender, batches));
     let (pod, uid) = (ObjectKey::new("ns", "p"), "u".into());
-    let bind = Effect::Bind {
-        pod,
-        uid,
-        node: "n".into(),
-        annotations: Vec::new(),
-    };
+    let bind = Effect::Bind { pod, uid, node: "n".into(), annotations: Vec::new() };
     effects.send(vec![bind]).await.unwrap();
     let Some(Incoming::Event(ClusterEvent::BindFailed { error, .. })) = receiver.recv().await
     else {
@@ -53,16 +43,10 @@ async fn eco_10_too_many_requests_reaches_the_caller_at_once() {
     };
     assert_eq!(error, "too many");
     let first = heads.recv().await.unwrap();
-    assert!(
-        first.starts_with("POST /api/v1/namespaces/ns/pods/p/binding"),
-        "{first}"
-    );
+    assert!(first.starts_with("POST /api/v1/namespaces/ns/pods/p/binding"), "{first}");
     assert!(first.contains("user-agent: vc-scheduler/"), "{first}");
     // The next request is the look at the pod, not the bind once more.
     let second = heads.recv().await.unwrap();
-    assert!(
-        second.starts_with("GET /api/v1/namespaces/ns/pods/p"),
-        "{second}"
-    );
+    assert!(second.starts_with("GET /api/v1/namespaces/ns/pods/p"), "{second}");
     writer.abort();
 }

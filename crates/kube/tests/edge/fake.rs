@@ -13,50 +13,42 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// `GET /api/v1/pods`.
-    pub line: String,
-    pub query: String,
-    pub body: Value,
+    pub(crate) line: String,
+    pub(crate) query: String,
+    pub(crate) body: Value,
     /// Requests of the same line before this one.
-    pub before: usize,
+    pub(crate) before: usize,
 }
 
 impl Seen {
-    pub fn is_watch(&self) -> bool {
+    pub(crate) fn is_watch(&self) -> bool {
         self.query.contains("watch=true")
     }
 
-    pub fn is_streaming_list(&self) -> bool {
+    pub(crate) fn is_streaming_list(&self) -> bool {
         self.query.contains("sendInitialEvents=true")
     }
 }
 
 /// The requests so far.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Seen>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<Seen>>>);
 
 impl Log {
-    pub fn lines(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|seen| seen.line.clone())
-            .collect()
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().iter().map(|seen| seen.line.clone()).collect()
     }
 
     /// Requests whose line begins so.
-    pub fn of(&self, line: &str) -> Vec<Seen> {
+    pub(crate) fn of(&self, line: &str) -> Vec<Seen> {
         let all = self.0.lock().unwrap();
-        all.iter()
-            .filter(|seen| seen.line.starts_with(line))
-            .cloned()
-            .collect()
+        all.iter().filter(|seen| seen.line.starts_with(line)).cloned().collect()
     }
 
     fn add(&self, parts: &http::request::Parts, body: &[u8]) -> Seen {
@@ -65,19 +57,14 @@ impl Log {
         let before = all.iter().filter(|seen| seen.line == line).count();
         let query = parts.uri.query().unwrap_or_default().to_owned();
         let body = serde_json::from_slice(body).unwrap_or(Value::Null);
-        let seen = Seen {
-            line,
-            query,
-            body,
-            before,
-        };
+        let seen = Seen { line, query, body, before };
         all.push(seen.clone());
         seen
     }
 }
 
 /// `None` from the handler: no answer ever comes.
-pub fn client(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> (Client, Log) {
+pub(crate) fn client(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> (Client, Log) {
     let (handle, log) = (Arc::new(handle), Log::default());
     let written = log.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -94,13 +81,13 @@ pub fn client(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) 
     (Client::new(service, "default"), written)
 }
 
-pub fn json_answer(code: u16, body: Value) -> Option<Answer> {
+pub(crate) fn json_answer(code: u16, body: Value) -> Option<Answer> {
     let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
     Some(Response::builder().status(code).body(body).unwrap())
 }
 
 /// A failure as the API server words it.
-pub fn refusal(code: u16, reason: &str, message: &str) -> Option<Answer> {
+pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Option<Answer> {
     json_answer(
         code,
         json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
@@ -108,30 +95,28 @@ pub fn refusal(code: u16, reason: &str, message: &str) -> Option<Answer> {
     )
 }
 
-pub fn not_found() -> Option<Answer> {
+pub(crate) fn not_found() -> Option<Answer> {
     refusal(404, "NotFound", "not found")
 }
 
 /// A watch that delivers `lines` and then stays open.
-pub fn watch(lines: Vec<Value>) -> Option<Answer> {
+pub(crate) fn watch(lines: Vec<Value>) -> Option<Answer> {
     let frame = |line: Value| Ok(Frame::data(Bytes::from(format!("{line}\n"))));
     let frames = stream::iter(lines.into_iter().map(frame));
-    Some(Response::new(
-        StreamBody::new(frames.chain(stream::pending())).boxed_unsync(),
-    ))
+    Some(Response::new(StreamBody::new(frames.chain(stream::pending())).boxed_unsync()))
 }
 
-pub fn added(object: &Value) -> Value {
+pub(crate) fn added(object: &Value) -> Value {
     json!({"type": "ADDED", "object": object})
 }
 
 /// The bookmark that ends a streaming list.
-pub fn end_of_list(version: &str) -> Value {
+pub(crate) fn end_of_list(version: &str) -> Value {
     json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": {
         "resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}}})
 }
 
-pub fn list(items: &[Value]) -> Option<Answer> {
+pub(crate) fn list(items: &[Value]) -> Option<Answer> {
     json_answer(
         200,
         json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "10"},
@@ -139,7 +124,7 @@ pub fn list(items: &[Value]) -> Option<Answer> {
     )
 }
 
-pub fn pod(name: &str) -> Value {
+pub(crate) fn pod(name: &str) -> Value {
     json!({"kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}"),
             "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"},

@@ -19,15 +19,9 @@ async fn core_62_missing_queues_are_created() {
     assert_eq!(posts[0].line, format!("POST {QUEUES}"));
     assert_eq!(posts[0].body["kind"], "Queue");
     assert_eq!(posts[0].body["metadata"]["name"], "root");
-    assert_eq!(
-        posts[0].body["spec"],
-        json!({"weight": 1, "reclaimable": false})
-    );
+    assert_eq!(posts[0].body["spec"], json!({"weight": 1, "reclaimable": false}));
     assert_eq!(posts[1].body["metadata"]["name"], "team");
-    assert_eq!(
-        posts[1].body["spec"],
-        json!({"weight": 1, "reclaimable": true})
-    );
+    assert_eq!(posts[1].body["spec"], json!({"weight": 1, "reclaimable": true}));
     assert_eq!(posts.len(), 2);
 }
 
@@ -44,16 +38,10 @@ async fn core_62_two_replicas_at_once() {
 #[tokio::test(start_paused = true)]
 async fn existing_queues_are_left_alone() {
     let (client, log) = fake::client(|_| {
-        json_answer(
-            200,
-            json!({"kind": "Queue", "metadata": {"name": "root"}, "spec": {}}),
-        )
+        json_answer(200, json!({"kind": "Queue", "metadata": {"name": "root"}, "spec": {}}))
     });
     ensure_queues(&client, "default").await.unwrap();
-    let wanted = [
-        format!("GET {QUEUES}/root"),
-        format!("GET {QUEUES}/default"),
-    ];
+    let wanted = [format!("GET {QUEUES}/root"), format!("GET {QUEUES}/default")];
     assert_eq!(log.lines(), wanted);
 }
 
@@ -61,14 +49,8 @@ async fn existing_queues_are_left_alone() {
 async fn queues_are_tried_for_a_minute() {
     let (client, log) = fake::client(|_| not_found());
     let start = Instant::now();
-    let error = ensure_queues(&client, "default")
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("queue root: not found\nhint: are Volcano's CRDs"),
-        "{error}"
-    );
+    let error = ensure_queues(&client, "default").await.unwrap_err().to_string();
+    assert!(error.starts_with("queue root: not found\nhint: are Volcano's CRDs"), "{error}");
     assert_eq!(log.of("POST").len(), 60);
     assert_eq!(start.elapsed().as_secs(), 59);
 }
@@ -81,17 +63,11 @@ async fn the_version_is_asked_again_until_a_minute_has_passed() {
         0..3 => refusal(503, "ServiceUnavailable", "starting"),
         _ => json_answer(200, info.clone()),
     });
-    let wanted = ServerVersion {
-        major: 1,
-        minor: 36,
-    };
+    let wanted = ServerVersion { major: 1, minor: 36 };
     assert_eq!(server_version(&client).await.unwrap(), wanted);
     assert_eq!(log.lines().len(), 4);
     let (client, _) = fake::client(|_| refusal(503, "ServiceUnavailable", "starting"));
     let start = Instant::now();
-    assert_eq!(
-        server_version(&client).await.unwrap_err().to_string(),
-        "starting"
-    );
+    assert_eq!(server_version(&client).await.unwrap_err().to_string(), "starting");
     assert!(start.elapsed().as_secs() <= 60);
 }

@@ -32,12 +32,7 @@ fn edge(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> Edg
     let (sender, outcomes) = inbox();
     let (effects, batches) = mpsc::channel(4);
     let writer = write(Clients::shared(client), "volcano".into(), sender, batches);
-    Edge {
-        log,
-        effects,
-        outcomes,
-        writer: tokio::spawn(writer),
-    }
+    Edge { log, effects, outcomes, writer: tokio::spawn(writer) }
 }
 
 impl Edge {
@@ -48,9 +43,7 @@ impl Edge {
         self.writer.await.unwrap();
         let mut events = Vec::new();
         while let Some(message) = self.outcomes.recv().await {
-            let Incoming::Event(event) = message else {
-                panic!("not an event")
-            };
+            let Incoming::Event(event) = message else { panic!("not an event") };
             events.push(event);
         }
         (self.log, events)
@@ -78,23 +71,12 @@ fn uid() -> Arc<str> {
 
 fn bind() -> Effect {
     let annotations = vec![("volcano.sh/topology-decision".into(), "x".into())];
-    Effect::Bind {
-        pod: key(),
-        uid: uid(),
-        node: "n1".into(),
-        annotations,
-    }
+    Effect::Bind { pod: key(), uid: uid(), node: "n1".into(), annotations }
 }
 
 fn condition(nomination: Nomination) -> Effect {
     let (reason, message) = ("Unschedulable".into(), "no room".into());
-    Effect::PodCondition {
-        pod: key(),
-        uid: uid(),
-        reason,
-        message,
-        nomination,
-    }
+    Effect::PodCondition { pod: key(), uid: uid(), reason, message, nomination }
 }
 
 fn evict() -> Effect {
@@ -113,12 +95,7 @@ fn events(log: &Log) -> Vec<(String, String, String, String)> {
     let row = |seen: &Seen| {
         let about = text(&seen.body["involvedObject"]["kind"]);
         let body = &seen.body;
-        (
-            about,
-            text(&body["type"]),
-            text(&body["reason"]),
-            text(&body["message"]),
-        )
+        (about, text(&body["type"]), text(&body["reason"]), text(&body["message"]))
     };
     log.of(EVENTS).iter().map(row).collect()
 }
@@ -128,10 +105,7 @@ fn event(about: &str, kind: &str, reason: &str, text: &str) -> (String, String, 
 }
 
 fn success() -> Option<Answer> {
-    json_answer(
-        201,
-        json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
-    )
+    json_answer(201, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,9 +130,7 @@ async fn eco_8_a_silent_server_is_given_up_after_30_seconds() {
     let mut edge = edge(|_| None);
     let start = tokio::time::Instant::now();
     edge.send(bind()).await;
-    let ClusterEvent::BindFailed { error, .. } = edge.outcome().await else {
-        panic!()
-    };
+    let ClusterEvent::BindFailed { error, .. } = edge.outcome().await else { panic!() };
     assert_eq!(error, "no answer within 30 s");
     assert_eq!(start.elapsed().as_secs(), 30);
 }
@@ -167,21 +139,15 @@ async fn eco_8_a_silent_server_is_given_up_after_30_seconds() {
 async fn core_79_a_refused_bind_is_reported_and_the_pod_read_again() {
     let message = "pod p is already assigned to node \"n2\"";
     for code in [409, 500] {
-        let mut edge = edge(
-            move |seen| match (seen.line.starts_with("POST"), seen.before) {
-                (true, _) => refusal(code, "Conflict", message),
-                (false, 0) => refusal(500, "InternalError", "etcd"),
-                (false, _) => json_answer(200, pod("p")),
-            },
-        );
+        let mut edge = edge(move |seen| match (seen.line.starts_with("POST"), seen.before) {
+            (true, _) => refusal(code, "Conflict", message),
+            (false, 0) => refusal(500, "InternalError", "etcd"),
+            (false, _) => json_answer(200, pod("p")),
+        });
         edge.send(bind()).await;
-        let ClusterEvent::BindFailed { uid, node, error } = edge.outcome().await else {
-            panic!()
-        };
+        let ClusterEvent::BindFailed { uid, node, error } = edge.outcome().await else { panic!() };
         assert_eq!((&*uid, &*node, &*error), ("uid-p", "n1", message));
-        let ClusterEvent::PodResynced(pod) = edge.outcome().await else {
-            panic!()
-        };
+        let ClusterEvent::PodResynced(pod) = edge.outcome().await else { panic!() };
         assert_eq!(pod.key, key());
         assert_eq!(edge.log.of(&format!("GET {POD}")).len(), 2);
     }
@@ -197,13 +163,8 @@ async fn a_pod_that_is_gone_or_replaced_is_reported_deleted() {
             false => json_answer(code, body.clone()),
         });
         edge.send(bind()).await;
-        assert!(matches!(
-            edge.outcome().await,
-            ClusterEvent::BindFailed { .. }
-        ));
-        let ClusterEvent::PodDeleted { key: gone, uid } = edge.outcome().await else {
-            panic!()
-        };
+        assert!(matches!(edge.outcome().await, ClusterEvent::BindFailed { .. }));
+        let ClusterEvent::PodDeleted { key: gone, uid } = edge.outcome().await else { panic!() };
         assert_eq!((gone, &*uid), (key(), "uid-p"));
     }
 }
@@ -232,10 +193,7 @@ async fn eco_7_a_status_write_keeps_what_it_does_not_know() {
         "reason": "Unschedulable", "message": "no room", "lastProbeTime": null,
         "lastTransitionTime": "2026-01-02T03:04:05Z"});
     assert_eq!(put, wanted);
-    assert_eq!(
-        events(&log),
-        [event("Pod", "Warning", "FailedScheduling", "no room")]
-    );
+    assert_eq!(events(&log), [event("Pod", "Warning", "FailedScheduling", "no room")]);
     assert!(outcomes.is_empty());
 }
 
@@ -283,9 +241,8 @@ async fn core_83_nomination_is_kept_set_or_cleared() {
     for (nomination, wanted) in cases {
         let mut object = pod("p");
         object["status"]["nominatedNodeName"] = "old".into();
-        let (log, _) = edge(move |_| json_answer(200, object.clone()))
-            .run(vec![condition(nomination)])
-            .await;
+        let (log, _) =
+            edge(move |_| json_answer(200, object.clone())).run(vec![condition(nomination)]).await;
         assert_eq!(log.of("PUT")[0].body["status"]["nominatedNodeName"], wanted);
     }
 }
@@ -302,10 +259,7 @@ async fn eco_9_core_81_evict_marks_and_deletes_with_the_uid() {
     assert_eq!(conditions[0]["type"], "Ready");
     assert_eq!(conditions[0]["status"], "False");
     assert_eq!(conditions[0]["reason"], "Evict");
-    assert_eq!(
-        conditions[0]["message"],
-        "Pod is evicted, because of preempt"
-    );
+    assert_eq!(conditions[0]["message"], "Pod is evicted, because of preempt");
     assert_eq!(conditions[1]["type"], "DisruptionTarget");
     assert_eq!(conditions[1]["status"], "True");
     assert_eq!(conditions[1]["reason"], "PreemptionByScheduler");
@@ -316,12 +270,7 @@ async fn eco_9_core_81_evict_marks_and_deletes_with_the_uid() {
     assert_eq!(deletes[0].body.get("gracePeriodSeconds"), None);
     let wanted = [
         event("PodGroup", "Normal", "Evict", "preempt"),
-        event(
-            "Pod",
-            "Warning",
-            "Evict",
-            "Pod is evicted, because of preempt",
-        ),
+        event("Pod", "Warning", "Evict", "Pod is evicted, because of preempt"),
     ];
     assert_eq!(events(&log), wanted);
     assert!(outcomes.is_empty());
@@ -335,9 +284,7 @@ async fn core_81_the_delete_comes_whatever_the_status_write_does() {
             "message": "Pod is evicted, because of preempt"},
         {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
             "message": "volcano: preempting to accommodate a higher priority pod"}]);
-    let (log, outcomes) = edge(move |_| json_answer(200, marked.clone()))
-        .run(vec![evict()])
-        .await;
+    let (log, outcomes) = edge(move |_| json_answer(200, marked.clone())).run(vec![evict()]).await;
     assert_eq!((log.of("PUT").len(), log.of("DELETE").len()), (0, 1));
     assert!(outcomes.is_empty());
 
@@ -347,10 +294,7 @@ async fn core_81_the_delete_comes_whatever_the_status_write_does() {
     });
     edge.send(evict()).await;
     assert!(matches!(edge.outcome().await, ClusterEvent::PodResynced(_)));
-    assert_eq!(
-        (edge.log.of("PUT").len(), edge.log.of("DELETE").len()),
-        (2, 1)
-    );
+    assert_eq!((edge.log.of("PUT").len(), edge.log.of("DELETE").len()), (2, 1));
 }
 
 fn pod_group(phase: &str, version: &str) -> Value {
@@ -377,11 +321,7 @@ fn pod_group_status() -> Effect {
         ..PodGroupStatus::default()
     };
     let pod_group = ObjectKey::new("ns", "pg");
-    Effect::PodGroupStatus {
-        pod_group,
-        uid: "uid-pg".into(),
-        status,
-    }
+    Effect::PodGroupStatus { pod_group, uid: "uid-pg".into(), status }
 }
 
 #[tokio::test(start_paused = true)]
@@ -393,65 +333,38 @@ async fn a_pod_group_is_listed_changed_and_put_whole() {
     .run(vec![pod_group_status()])
     .await;
     let read = &log.of(&format!("GET {POD_GROUPS}"))[0];
-    assert!(
-        read.query.contains("fieldSelector=metadata.name%3Dpg"),
-        "{}",
-        read.query
-    );
+    assert!(read.query.contains("fieldSelector=metadata.name%3Dpg"), "{}", read.query);
     let mut wanted = pod_group("Inqueue", "7");
     wanted["status"] = json!({"phase": "Inqueue", "succeeded": 1, "novelty": 1, "conditions": [
         {"type": "Unschedulable", "status": "True", "transitionID": "s-1",
             "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "NotEnoughResources",
             "message": "2/2 tasks in gang unschedulable"}]});
     assert_eq!(log.of(&format!("PUT {POD_GROUPS}/pg"))[0].body, wanted);
-    let [
-        ClusterEvent::PodGroupWritten {
-            resource_version, ..
-        },
-    ] = &outcomes[..]
-    else {
-        panic!()
-    };
+    let [ClusterEvent::PodGroupWritten { resource_version, .. }] = &outcomes[..] else { panic!() };
     assert_eq!(&**resource_version, "8");
 }
 
 #[tokio::test(start_paused = true)]
 async fn core_86_a_conflict_is_retried_unless_the_phase_was_changed() {
     for (phase, n_puts, written) in [("Pending", 2, true), ("Running", 1, false)] {
-        let (log, outcomes) = edge(
-            move |seen| match (seen.line.starts_with("PUT"), seen.before) {
-                (true, 0) => refusal(409, "Conflict", "changed"),
-                (true, _) => json_answer(200, pod_group("Inqueue", "9")),
-                (false, 0) => list(&[pod_group("Pending", "7")]),
-                (false, _) => list(&[pod_group(phase, "8")]),
-            },
-        )
+        let (log, outcomes) = edge(move |seen| match (seen.line.starts_with("PUT"), seen.before) {
+            (true, 0) => refusal(409, "Conflict", "changed"),
+            (true, _) => json_answer(200, pod_group("Inqueue", "9")),
+            (false, 0) => list(&[pod_group("Pending", "7")]),
+            (false, _) => list(&[pod_group(phase, "8")]),
+        })
         .run(vec![pod_group_status(), condition_event()])
         .await;
         assert_eq!(log.of("PUT").len(), n_puts);
-        assert_eq!(
-            matches!(outcomes[0], ClusterEvent::PodGroupWritten { .. }),
-            written
-        );
-        assert_eq!(
-            matches!(outcomes[0], ClusterEvent::PodGroupFailed { .. }),
-            !written
-        );
+        assert_eq!(matches!(outcomes[0], ClusterEvent::PodGroupWritten { .. }), written);
+        assert_eq!(matches!(outcomes[0], ClusterEvent::PodGroupFailed { .. }), !written);
         assert_eq!(events(&log).len(), 1);
     }
 }
 
 fn condition_event() -> Effect {
-    let about = About::PodGroup {
-        key: ObjectKey::new("ns", "pg"),
-        uid: "uid-pg".into(),
-    };
-    Effect::Event {
-        about,
-        warning: true,
-        reason: "Unschedulable",
-        message: "m".into(),
-    }
+    let about = About::PodGroup { key: ObjectKey::new("ns", "pg"), uid: "uid-pg".into() };
+    Effect::Event { about, warning: true, reason: "Unschedulable", message: "m".into() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -464,17 +377,13 @@ async fn a_queue_keeps_the_status_of_its_controller() {
         allocated: vec![("cpu".into(), "3".into()), ("memory".into(), "0".into())],
     };
     let stored = queue.clone();
-    let (log, outcomes) = edge(move |_| json_answer(200, stored.clone()))
-        .run(vec![effect()])
-        .await;
+    let (log, outcomes) = edge(move |_| json_answer(200, stored.clone())).run(vec![effect()]).await;
     let puts = log.of("PUT /apis/scheduling.volcano.sh/v1beta1/queues/q/status");
     let mut wanted = queue;
     wanted["status"]["allocated"] = json!({"cpu": "3", "memory": "0"});
     assert_eq!(puts[0].body, wanted);
     assert!(outcomes.is_empty());
-    let (_, outcomes) = edge(|_| refusal(500, "InternalError", "etcd"))
-        .run(vec![effect()])
-        .await;
+    let (_, outcomes) = edge(|_| refusal(500, "InternalError", "etcd")).run(vec![effect()]).await;
     assert!(matches!(outcomes[..], [ClusterEvent::QueueFailed { .. }]));
 }
 
@@ -483,10 +392,7 @@ async fn a_repeated_event_raises_its_count() {
     let (log, _) = edge(|_| success()).run(vec![condition_event(); 3]).await;
     let created = &log.of(EVENTS)[0].body;
     assert_eq!(created["source"]["component"], "volcano");
-    assert_eq!(
-        created["involvedObject"]["apiVersion"],
-        "scheduling.volcano.sh/v1beta1"
-    );
+    assert_eq!(created["involvedObject"]["apiVersion"], "scheduling.volcano.sh/v1beta1");
     assert_eq!(created["count"], 1);
     assert_eq!(log.of(EVENTS).len(), 1);
     let name = created["metadata"]["name"].as_str().unwrap();
@@ -506,17 +412,9 @@ async fn eco_16_a_flood_of_events_delays_no_bind() {
     let writer = write(Clients::shared(client), "volcano".into(), sender, batches);
     let writer = tokio::spawn(writer);
     let flood = (0..10_000).map(|index| {
-        let about = About::Pod {
-            key: key(),
-            uid: uid(),
-        };
+        let about = About::Pod { key: key(), uid: uid() };
         let message = format!("m{index}").into();
-        Effect::Event {
-            about,
-            warning: false,
-            reason: "Test",
-            message,
-        }
+        Effect::Event { about, warning: false, reason: "Test", message }
     });
     effects.send(flood.chain([bind()]).collect()).await.unwrap();
     while log.of(&format!("POST {POD}/binding")).is_empty() {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use files::{InputError, read, scenario_files};
+pub(crate) use files::text_of;
 pub(crate) use yaml::{error_text, options as yaml_options};
 
 /// Where an object stands.
@@ -67,7 +68,7 @@ impl Input {
         }
     }
 
-    fn add_object(&mut self, file: &Arc<str>, line: usize, value: Value) {
+    pub(crate) fn add_object(&mut self, file: &Arc<str>, line: usize, value: Value) {
         let source = Source { file: file.clone(), line };
         match document::identity_problem(&value) {
             None => self.objects.push(Object { value, source }),

@@ -9,7 +9,8 @@ use super::{Input, document::Document};
 /// Levels of maps and lists; each costs the parser some 30 KiB of stack in a debug build.
 const MAX_DEPTH: usize = 60;
 
-/// YAML 1.1 as `kubectl` reads it; sized for dumps of whole clusters.
+/// Sized for dumps of whole clusters. Only `true` and `false` are booleans: a label `no` or a node
+/// `n` is a text to everybody but YAML 1.1.
 pub(crate) fn options() -> Options {
     const MANY: usize = 1 << 40;
     serde_yaml::options! {
@@ -20,7 +21,7 @@ pub(crate) fn options() -> Options {
             max_total_scalar_bytes: MANY,
             max_total_comment_bytes: MANY
         },
-        legacy_octal_numbers: true
+        strict_booleans: true
     }
 }
 

@@ -7,17 +7,13 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// Seconds since 1970 now.
 pub(super) fn unix_seconds() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Nanoseconds since 1970 now; a seed that no two servers share.
 pub(super) fn unix_nanos() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -28,10 +24,7 @@ pub(super) fn timestamp() -> String {
 
 /// `1970-01-01T00:00:00Z` plus that many seconds.
 pub(super) fn to_rfc3339(seconds: i64) -> String {
-    let (day, rest) = (
-        seconds.div_euclid(DAY_SECONDS),
-        seconds.rem_euclid(DAY_SECONDS),
-    );
+    let (day, rest) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
     let (year, month, date) = civil_date(day);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -81,11 +74,7 @@ fn civil_date(day: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let date = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
     (era * 400 + year_of_era + i64::from(month <= 2), month, date)
 }
 
@@ -115,10 +104,7 @@ mod tests {
             assert_eq!(to_rfc3339(seconds), text);
             assert_eq!(from_rfc3339(text), Some(seconds));
         }
-        assert_eq!(
-            from_rfc3339("2025-11-21T13:50:00.123456Z"),
-            Some(1_763_733_000)
-        );
+        assert_eq!(from_rfc3339("2025-11-21T13:50:00.123456Z"), Some(1_763_733_000));
         assert_eq!(from_rfc3339("yesterday"), None);
         assert_eq!(from_rfc3339("€€€€€€€€€€Z"), None);
     }

@@ -87,10 +87,7 @@ impl Store {
         }
         let space = namespace(&value);
         if kind.is_namespaced() && self.get(&NAMESPACES, "", space).is_none() {
-            return Err(Refused::NotFound {
-                kind: &NAMESPACES,
-                name: space.to_owned(),
-            });
+            return Err(Refused::NotFound { kind: &NAMESPACES, name: space.to_owned() });
         }
         let mut state = self.lock();
         let key = state.free_key(kind, &value)?;
@@ -106,11 +103,7 @@ impl Store {
         }
         let forbidden = |pod: &Value, why: String| {
             let name = name(pod).to_owned();
-            Refused::Forbidden {
-                kind: &PODS,
-                name,
-                why,
-            }
+            Refused::Forbidden { kind: &PODS, name, why }
         };
         let class = match text(pod, "/spec/priorityClassName") {
             "" => self.default_priority_class(),
@@ -136,9 +129,7 @@ impl Store {
 
     fn default_priority_class(&self) -> Option<Arc<Object>> {
         let classes = self.list(&PRIORITY_CLASSES, None).objects;
-        classes
-            .into_iter()
-            .find(|class| class.value["globalDefault"] == json!(true))
+        classes.into_iter().find(|class| class.value["globalDefault"] == json!(true))
     }
 
     /// Makes what a workload's controllers would. What cannot be made becomes an event.
@@ -181,10 +172,7 @@ impl State {
                 None => return Ok(key),
                 Some(_) if generated => {}
                 Some(_) => {
-                    return Err(Refused::AlreadyExists {
-                        kind,
-                        name: key.name,
-                    });
+                    return Err(Refused::AlreadyExists { kind, name: key.name });
                 }
             }
         }
@@ -208,14 +196,9 @@ impl State {
 /// Fills in what the URL or the kind says already and refuses what contradicts it.
 fn identify(kind: &Kind, value: &mut Value) -> Result<(), Refused> {
     let Some(fields) = value.as_object_mut() else {
-        return Err(Refused::BadRequest(
-            "the body is not a JSON object".to_owned(),
-        ));
+        return Err(Refused::BadRequest("the body is not a JSON object".to_owned()));
     };
-    for (field, wanted) in [
-        ("apiVersion", kind.api_version()),
-        ("kind", kind.kind.to_owned()),
-    ] {
+    for (field, wanted) in [("apiVersion", kind.api_version()), ("kind", kind.kind.to_owned())] {
         let given = fields.entry(field).or_insert(Value::Null);
         match given.as_str() {
             None | Some("") => *given = wanted.into(),
@@ -230,10 +213,7 @@ fn identify(kind: &Kind, value: &mut Value) -> Result<(), Refused> {
     let Some(metadata) = metadata.as_object_mut() else {
         return Err(Refused::BadRequest("metadata is not an object".to_owned()));
     };
-    match (
-        kind.is_namespaced(),
-        metadata.get("namespace").and_then(Value::as_str),
-    ) {
+    match (kind.is_namespaced(), metadata.get("namespace").and_then(Value::as_str)) {
         (true, None | Some("")) => {
             metadata.insert("namespace".to_owned(), "default".into());
         }
@@ -248,9 +228,7 @@ fn identify(kind: &Kind, value: &mut Value) -> Result<(), Refused> {
 /// Removes what only the server may say about an object that is new to it.
 fn start_life(kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Refused> {
     let fields = value.as_object_mut().expect("identify has seen an object");
-    let metadata = fields["metadata"]
-        .as_object_mut()
-        .expect("identify has seen an object");
+    let metadata = fields["metadata"].as_object_mut().expect("identify has seen an object");
     let version = metadata.remove("resourceVersion");
     metadata.remove("managedFields");
     if origin == Origin::Client {
@@ -265,9 +243,7 @@ fn start_life(kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Refu
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
         ];
-        SERVER_OWNED
-            .iter()
-            .for_each(|field| drop(metadata.remove(*field)));
+        SERVER_OWNED.iter().for_each(|field| drop(metadata.remove(*field)));
         // Nodes and volumes register with their status.
         if kind.has_status() && *kind != NODES {
             fields.remove("status");

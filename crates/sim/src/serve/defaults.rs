@@ -15,11 +15,7 @@ pub(super) fn apply(kind: &Kind, value: &mut Value) {
         ("", "namespaces") => {
             default(value, &["status", "phase"], json!("Active"));
             let name = value["metadata"]["name"].clone();
-            default(
-                value,
-                &["metadata", "labels", "kubernetes.io/metadata.name"],
-                name,
-            );
+            default(value, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
         }
         ("scheduling.volcano.sh", "podgroups") => {
             default(value, &["spec", "queue"], json!("default"));
@@ -40,27 +36,17 @@ pub(super) fn apply(kind: &Kind, value: &mut Value) {
 fn pod(pod: &mut Value) {
     default(pod, &["spec", "schedulerName"], json!("default-scheduler"));
     default(pod, &["spec", "restartPolicy"], json!("Always"));
-    default(
-        pod,
-        &["spec", "terminationGracePeriodSeconds"],
-        json!(GRACE_SECONDS),
-    );
+    default(pod, &["spec", "terminationGracePeriodSeconds"], json!(GRACE_SECONDS));
     default(pod, &["status", "phase"], json!("Pending"));
     for list in ["/spec/containers", "/spec/initContainers"] {
         let containers = pod.pointer_mut(list).and_then(Value::as_array_mut);
-        containers
-            .into_iter()
-            .flatten()
-            .for_each(requests_from_limits);
+        containers.into_iter().flatten().for_each(requests_from_limits);
     }
 }
 
 /// A resource with a limit and no request requests its limit.
 fn requests_from_limits(container: &mut Value) {
-    let limits = container
-        .pointer("/resources/limits")
-        .and_then(Value::as_object)
-        .cloned();
+    let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned();
     for (resource, limit) in limits.into_iter().flatten() {
         default(container, &["resources", "requests", &resource], limit);
     }

@@ -31,10 +31,7 @@ pub struct DeleteOptions {
 impl DeleteOptions {
     /// An end without grace.
     pub fn now() -> DeleteOptions {
-        DeleteOptions {
-            grace_seconds: Some(0),
-            ..DeleteOptions::default()
-        }
+        DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() }
     }
 
     /// Reads a request's body.
@@ -77,10 +74,7 @@ impl Store {
         let found = self.page(kind, filter, &Page::default()).objects;
         let delete = |object: &Arc<Object>| self.delete(kind, &Key::of(&object.value), options);
         // One that is gone meanwhile is deleted too.
-        found
-            .iter()
-            .filter_map(|object| delete(object).ok())
-            .collect()
+        found.iter().filter_map(|object| delete(object).ok()).collect()
     }
 }
 
@@ -131,22 +125,14 @@ impl State {
         grace_seconds: Option<i64>,
     ) -> Arc<Object> {
         let key = Key::of(&object.value);
-        let grace_seconds = if *kind == PODS {
-            grace_of(&object.value, grace_seconds)
-        } else {
-            0
-        };
+        let grace_seconds = if *kind == PODS { grace_of(&object.value, grace_seconds) } else { 0 };
         let mut value = object.value.clone();
         mark(&mut value, grace_seconds);
         if is_over(&value) {
-            return self
-                .remove(kind, &key)
-                .expect("the caller has found it under this lock");
+            return self.remove(kind, &key).expect("the caller has found it under this lock");
         }
         match value == object.value {
-            true => self
-                .find(kind, &key)
-                .expect("the caller has found it under this lock"),
+            true => self.find(kind, &key).expect("the caller has found it under this lock"),
             false => self.commit(kind, &key, value),
         }
     }
@@ -155,8 +141,7 @@ impl State {
     fn sole_dependents(&self, uid: &str) -> Vec<(&'static Kind, Key)> {
         let mut dependents = self.dependents(uid);
         dependents.retain(|(kind, key)| {
-            self.find(kind, key)
-                .is_some_and(|object| owner_uids(&object.value).count() == 1)
+            self.find(kind, key).is_some_and(|object| owner_uids(&object.value).count() == 1)
         });
         dependents
     }
@@ -166,10 +151,7 @@ impl State {
 pub(super) fn is_over(value: &Value) -> bool {
     is_terminating(value)
         && items(value, "/metadata/finalizers").is_empty()
-        && value["metadata"]["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(0)
-            == 0
+        && value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
 }
 
 /// Marks for deletion; a later mark can only shorten the grace.
@@ -190,9 +172,7 @@ fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     if finished || text(pod, "/spec/nodeName").is_empty() {
         return 0;
     }
-    let own = pod
-        .pointer("/spec/terminationGracePeriodSeconds")
-        .and_then(Value::as_i64);
+    let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
     asked.or(own).unwrap_or(GRACE_SECONDS).max(0)
 }
 
@@ -203,21 +183,13 @@ fn check_preconditions(
 ) -> Result<(), Refused> {
     let conflict = |what: &str, asked: &str, found: &str| {
         let why = format!("Precondition failed: {what} in precondition: {asked}, found: {found}");
-        Err(Refused::Conflict {
-            kind,
-            name: object.name().to_owned(),
-            why,
-        })
+        Err(Refused::Conflict { kind, name: object.name().to_owned(), why })
     };
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
         return conflict("UID", uid, object.uid());
     }
     let version = object.revision.to_string();
-    match options
-        .resource_version
-        .as_deref()
-        .filter(|asked| *asked != version)
-    {
+    match options.resource_version.as_deref().filter(|asked| *asked != version) {
         Some(asked) => conflict("ResourceVersion", asked, &version),
         None => Ok(()),
     }

@@ -7,19 +7,12 @@ use serde_json::{Value, json};
 
 use super::{
     kinds::{BINDINGS, KINDS, Kind, PODS},
+    openapi,
     routes::json_response,
 };
 
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+const VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The answer for a path that is about the server and not about objects.
 pub(super) fn page(path: &str) -> Option<Response> {
@@ -27,12 +20,12 @@ pub(super) fn page(path: &str) -> Option<Response> {
     let answer = match steps.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => return Some(Response::new(Body::from("ok"))),
         ["version"] => version(),
+        ["openapi", "v3"] => openapi::index(),
+        ["openapi", "v3", path @ ..] => openapi::document(&path.join("/"))?,
         ["api"] => json!({ "kind": "APIVersions", "versions": ["v1"] }),
         ["apis"] => json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups() }),
         ["api", "v1"] => resources("", "v1")?,
-        ["apis", group] => groups()
-            .into_iter()
-            .find(|found| found["name"] == json!(group))?,
+        ["apis", group] => groups().into_iter().find(|found| found["name"] == json!(group))?,
         ["apis", group, version] => resources(group, version)?,
         _ => return None,
     };
@@ -67,10 +60,8 @@ fn group(kind: &Kind) -> Value {
 }
 
 fn resources(group: &str, version: &str) -> Option<Value> {
-    let kinds: Vec<&Kind> = KINDS
-        .iter()
-        .filter(|kind| kind.group == group && kind.version == version)
-        .collect();
+    let kinds: Vec<&Kind> =
+        KINDS.iter().filter(|kind| kind.group == group && kind.version == version).collect();
     let resources: Vec<Value> = kinds.iter().flat_map(|kind| resource(kind)).collect();
     let group_version = kinds.first()?.api_version();
     Some(json!({
@@ -93,6 +84,9 @@ fn resource(kind: &Kind) -> Vec<Value> {
     let mut main = one("", kind.kind, &VERBS);
     main["singularName"] = kind.kind.to_lowercase().into();
     main["shortNames"] = json!(kind.short_names);
+    if is_in_all(kind) {
+        main["categories"] = json!(["all"]);
+    }
     let mut all = vec![main];
     if kind.has_status() {
         all.push(one("/status", kind.kind, &["get", "patch", "update"]));
@@ -108,4 +102,12 @@ fn resource(kind: &Kind) -> Vec<Value> {
         }
     }
     all
+}
+
+/// Whether `kubectl get all` shows the kind.
+fn is_in_all(kind: &Kind) -> bool {
+    match kind.group {
+        "" => matches!(kind.plural, "pods" | "services" | "replicationcontrollers"),
+        group => matches!(group, "apps" | "batch"),
+    }
 }

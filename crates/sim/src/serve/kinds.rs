@@ -51,9 +51,7 @@ impl Kind {
 
     /// The row for an object's `apiVersion` and `kind`.
     pub fn of(api_version: &str, kind: &str) -> Option<&'static Kind> {
-        KINDS
-            .iter()
-            .find(|k| k.kind == kind && k.api_version() == api_version)
+        KINDS.iter().find(|k| k.kind == kind && k.api_version() == api_version)
     }
 
     /// `v1` or `group/version`.
@@ -99,45 +97,16 @@ pub const EVENTS: Kind = core("events", "Event", Namespaced, Plain, &["ev"]);
 /// core/v1 bindings: nothing is stored, a POST binds the pod of that name.
 pub const BINDINGS: Kind = core("bindings", "Binding", Namespaced, Plain, &[]);
 /// scheduling.k8s.io/v1 priority classes.
-pub const PRIORITY_CLASSES: Kind = row(
-    "scheduling.k8s.io",
-    "v1",
-    "priorityclasses",
-    "PriorityClass",
-    Cluster,
-    Plain,
-    &["pc"],
-);
+pub const PRIORITY_CLASSES: Kind =
+    row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", Cluster, Plain, &["pc"]);
 /// Volcano PodGroups; their status is part of the object (core.md 3.9).
-pub const POD_GROUPS: Kind = row(
-    VOLCANO,
-    "v1beta1",
-    "podgroups",
-    "PodGroup",
-    Namespaced,
-    Plain,
-    &["pg"],
-);
+pub const POD_GROUPS: Kind =
+    row(VOLCANO, "v1beta1", "podgroups", "PodGroup", Namespaced, Plain, &["pg"]);
 /// Volcano Queues.
-pub const QUEUES: Kind = row(
-    VOLCANO,
-    "v1beta1",
-    "queues",
-    "Queue",
-    Cluster,
-    Subresource,
-    &["q"],
-);
+pub const QUEUES: Kind = row(VOLCANO, "v1beta1", "queues", "Queue", Cluster, Subresource, &["q"]);
 /// Leases, for leader election.
-pub const LEASES: Kind = row(
-    "coordination.k8s.io",
-    "v1",
-    "leases",
-    "Lease",
-    Namespaced,
-    Plain,
-    &[],
-);
+pub const LEASES: Kind =
+    row("coordination.k8s.io", "v1", "leases", "Lease", Namespaced, Plain, &[]);
 
 const VOLCANO: &str = "scheduling.volcano.sh";
 const STORAGE: &str = "storage.k8s.io";
@@ -218,13 +187,5 @@ const fn row(
     status: Status,
     short_names: &'static [&'static str],
 ) -> Kind {
-    Kind {
-        group,
-        plural,
-        version,
-        kind,
-        scope,
-        status,
-        short_names,
-    }
+    Kind { group, plural, version, kind, scope, status, short_names }
 }

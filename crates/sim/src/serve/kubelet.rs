@@ -45,12 +45,8 @@ enum What {
 
 /// Runs the pods of a store until the server stops.
 pub(super) async fn run(store: Arc<Store>, mut stop: watch::Receiver<bool>) {
-    let mut kubelets = Kubelets {
-        store: store.clone(),
-        due: BTreeMap::new(),
-        entries: 0,
-        pod_addresses: 0,
-    };
+    let mut kubelets =
+        Kubelets { store: store.clone(), due: BTreeMap::new(), entries: 0, pod_addresses: 0 };
     let mut events = kubelets.start_over();
     loop {
         let next = kubelets.due.keys().next().map(|(at, _)| *at);
@@ -100,14 +96,8 @@ impl Kubelets {
             return;
         }
         if is_terminating(&pod.value) {
-            let grace = pod.value["metadata"]["deletionGracePeriodSeconds"]
-                .as_u64()
-                .unwrap_or(0);
-            self.plan(
-                pod,
-                TERMINATION.min(Duration::from_secs(grace)),
-                What::Remove,
-            );
+            let grace = pod.value["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0);
+            self.plan(pod, TERMINATION.min(Duration::from_secs(grace)), What::Remove);
         } else if text(&pod.value, "/status/phase") == "Pending"
             && self.store.get(&NODES, "", node).is_some()
         {
@@ -144,11 +134,7 @@ impl Kubelets {
             return;
         };
         self.entries += 1;
-        let due = Due {
-            key: Key::of(&pod.value),
-            uid: pod.uid().to_owned(),
-            what,
-        };
+        let due = Due { key: Key::of(&pod.value), uid: pod.uid().to_owned(), what };
         self.due.insert((at, self.entries), due);
     }
 
@@ -184,12 +170,7 @@ impl Kubelets {
 
 fn set_running(pod: &mut Value, address: &str) {
     let now = clock::timestamp();
-    for condition in [
-        "PodReadyToStartContainers",
-        "Initialized",
-        "ContainersReady",
-        "Ready",
-    ] {
+    for condition in ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"] {
         set_condition(pod, json!({ "type": condition, "status": "True" }));
     }
     let statuses: Vec<Value> = items(pod, "/spec/containers")
@@ -213,17 +194,11 @@ fn set_running(pod: &mut Value, address: &str) {
 fn set_succeeded(pod: &mut Value) {
     for condition in ["ContainersReady", "Ready"] {
         let reason = "PodCompleted";
-        set_condition(
-            pod,
-            json!({ "type": condition, "status": "False", "reason": reason }),
-        );
+        set_condition(pod, json!({ "type": condition, "status": "False", "reason": reason }));
     }
     pod["status"]["phase"] = json!("Succeeded");
     let now = clock::timestamp();
-    let statuses = pod["status"]["containerStatuses"]
-        .as_array_mut()
-        .into_iter()
-        .flatten();
+    let statuses = pod["status"]["containerStatuses"].as_array_mut().into_iter().flatten();
     for status in statuses {
         let ended = json!({ "exitCode": 0, "reason": "Completed", "finishedAt": now });
         status["ready"] = json!(false);

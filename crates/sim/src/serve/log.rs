@@ -53,11 +53,7 @@ pub(super) struct EventLog {
 
 impl EventLog {
     pub(super) fn new(capacity: usize) -> EventLog {
-        EventLog {
-            entries: VecDeque::new(),
-            capacity,
-            compacted: 0,
-        }
+        EventLog { entries: VecDeque::new(), capacity, compacted: 0 }
     }
 
     pub(super) fn push(&mut self, event: Event) {
@@ -76,14 +72,9 @@ impl EventLog {
     /// At most `limit` events after version `seen`, oldest first.
     pub(super) fn after(&self, seen: u64, limit: usize) -> Result<Vec<Arc<Event>>, Refused> {
         if seen < self.compacted {
-            return Err(Refused::Expired {
-                asked: seen,
-                oldest: self.compacted,
-            });
+            return Err(Refused::Expired { asked: seen, oldest: self.compacted });
         }
-        let start = self
-            .entries
-            .partition_point(|event| event.object.revision <= seen);
+        let start = self.entries.partition_point(|event| event.object.revision <= seen);
         Ok(self.entries.range(start..).take(limit).cloned().collect())
     }
 
@@ -115,12 +106,7 @@ impl Subscription {
         seen: u64,
         changed: watch::Receiver<u64>,
     ) -> Subscription {
-        Subscription {
-            store,
-            kind,
-            seen,
-            changed,
-        }
+        Subscription { store, kind, seen, changed }
     }
 
     /// The version up to which this reader has seen its kind.

@@ -13,7 +13,9 @@ mod kubelet;
 mod log;
 mod nodes;
 mod object;
+mod openapi;
 mod patch;
+mod protobuf;
 mod refused;
 mod request;
 mod revise;
@@ -160,13 +162,7 @@ pub async fn start(options: ServeOptions) -> Result<Server, ServeError> {
     let mut tasks = JoinSet::new();
     tasks.spawn(kubelet::run(store.clone(), stopped.clone()));
     tasks.spawn(serve(listener, store.clone(), stopped));
-    let server = Server {
-        addr,
-        store,
-        rejected,
-        stop,
-        tasks,
-    };
+    let server = Server { addr, store, rejected, stop, tasks };
     if let Some(path) = &options.write_kubeconfig {
         write_kubeconfig(path, &server.url())?;
     }
@@ -195,18 +191,11 @@ impl Server {
 async fn serve(listener: TcpListener, store: Arc<Store>, stop: watch::Receiver<bool>) {
     // A watch event must not wait for a second one to fill a segment.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    let router = routes::router(routes::App {
-        store,
-        stop: stop.clone(),
-    });
+    let router = routes::router(routes::App { store, stop: stop.clone() });
     let mut stop = stop;
     let ended = async move { stream::stopped(&mut stop).await };
     // The listener answers errors of accept by itself and serves until it is told to end.
-    drop(
-        axum::serve(listener, router)
-            .with_graceful_shutdown(ended)
-            .await,
-    );
+    drop(axum::serve(listener, router).with_graceful_shutdown(ended).await);
 }
 
 /// Puts in the given objects and, where they do not say otherwise, the simulated nodes and what
@@ -214,17 +203,9 @@ async fn serve(listener: TcpListener, store: Arc<Store>, stop: watch::Receiver<b
 fn fill(store: &Store, options: &ServeOptions) -> Vec<String> {
     let identity = |object: &Value| (object["kind"].to_string(), Key::of(object));
     let given: BTreeSet<_> = options.objects.iter().map(identity).collect();
-    let node = |number| {
-        nodes::node(
-            number,
-            &options.node_cpu,
-            &options.node_memory,
-            options.node_pods,
-        )
-    };
-    let own = (0..options.nodes)
-        .map(node)
-        .chain(defaults::initial_objects());
+    let node =
+        |number| nodes::node(number, &options.node_cpu, &options.node_memory, options.node_pods);
+    let own = (0..options.nodes).map(node).chain(defaults::initial_objects());
     let mut objects: Vec<Value> = own.filter(|own| !given.contains(&identity(own))).collect();
     objects.extend(options.objects.iter().cloned());
     store.load(&objects)
@@ -236,11 +217,7 @@ fn check_quantity(field: &'static str, value: &str) -> Result<(), ServeError> {
         Ok(_) => "negative".to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(ServeError::NodeSize {
-        field,
-        value: value.to_owned(),
-        why,
-    })
+    Err(ServeError::NodeSize { field, value: value.to_owned(), why })
 }
 
 fn write_kubeconfig(path: &Path, url: &str) -> Result<(), ServeError> {
@@ -250,9 +227,6 @@ fn write_kubeconfig(path: &Path, url: &str) -> Result<(), ServeError> {
          contexts:\n- name: vcsim\n  context:\n    cluster: vcsim\n    user: vcsim\n\
          users:\n- name: vcsim\n  user: {{}}\n"
     );
-    let failed = |error| ServeError::Kubeconfig {
-        path: path.to_owned(),
-        error,
-    };
+    let failed = |error| ServeError::Kubeconfig { path: path.to_owned(), error };
     std::fs::write(path, text).map_err(failed)
 }

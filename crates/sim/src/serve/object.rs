@@ -20,10 +20,7 @@ pub struct Key {
 impl Key {
     /// The key of that namespace (empty for cluster scope) and name.
     pub fn new(namespace: &str, name: &str) -> Key {
-        Key {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Key { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// Where `value` belongs.
@@ -44,18 +41,12 @@ pub struct Object {
 
 impl Object {
     pub(super) fn new(value: Value, revision: u64) -> Object {
-        Object {
-            value,
-            revision,
-            json: OnceLock::new(),
-        }
+        Object { value, revision, json: OnceLock::new() }
     }
 
     /// The object as JSON text; made at the first call and kept.
     pub fn json(&self) -> Bytes {
-        self.json
-            .get_or_init(|| Bytes::from(self.value.to_string()))
-            .clone()
+        self.json.get_or_init(|| Bytes::from(self.value.to_string())).clone()
     }
 
     /// `metadata.name`.
@@ -76,19 +67,12 @@ impl Object {
 
 /// The string at a JSON pointer, empty when there is none.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The array at a JSON pointer, empty when there is none.
 pub(super) fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn name(value: &Value) -> &str {
@@ -101,9 +85,7 @@ pub(super) fn namespace(value: &Value) -> &str {
 
 /// Whether a DELETE has been asked for and the object waits for its kubelet or finalizers.
 pub(super) fn is_terminating(value: &Value) -> bool {
-    value
-        .pointer("/metadata/deletionTimestamp")
-        .is_some_and(|at| !at.is_null())
+    value.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 /// Replaces the condition of the same type in `status.conditions`, or appends it.

@@ -93,11 +93,7 @@ fn strategic_list(target: &mut Value, field: &str, elements: &[Value]) -> Result
     }
     let list = target.as_array_mut().expect("just made an array");
     if field == "finalizers" {
-        let added: Vec<Value> = elements
-            .iter()
-            .filter(|e| !list.contains(e))
-            .cloned()
-            .collect();
+        let added: Vec<Value> = elements.iter().filter(|e| !list.contains(e)).cloned().collect();
         list.extend(added);
         return Ok(());
     }
@@ -106,10 +102,7 @@ fn strategic_list(target: &mut Value, field: &str, elements: &[Value]) -> Result
         return Ok(());
     };
     let maps: Vec<&Map<String, Value>> = elements.iter().filter_map(Value::as_object).collect();
-    if maps
-        .iter()
-        .any(|map| map.len() == 1 && map.get("$patch") == Some(&"replace".into()))
-    {
+    if maps.iter().any(|map| map.len() == 1 && map.get("$patch") == Some(&"replace".into())) {
         list.clear();
     }
     for element in maps {
@@ -127,9 +120,7 @@ fn merge_element(
     let Some(wanted) = element.get(key) else {
         return match directive {
             Some(Directive::Replace) => Ok(()),
-            _ => Err(bad(&format!(
-                "an element of a merged list lacks its key: {key}"
-            ))),
+            _ => Err(bad(&format!("an element of a merged list lacks its key: {key}"))),
         };
     };
     let position = list.iter().position(|old| old.get(key) == Some(wanted));
@@ -180,10 +171,7 @@ enum Directive {
 }
 
 fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, Refused> {
-    match patch
-        .get("$patch")
-        .map(|directive| directive.as_str().unwrap_or_default())
-    {
+    match patch.get("$patch").map(|directive| directive.as_str().unwrap_or_default()) {
         None | Some("merge") => Ok(None),
         Some("delete") => Ok(Some(Directive::Delete)),
         Some("replace") => Ok(Some(Directive::Replace)),
@@ -211,18 +199,12 @@ mod tests {
     #[test]
     fn merge_patches() {
         let cases = [
-            (
-                json!({ "a": 1, "b": { "c": 2 } }),
-                json!({ "b": { "c": null, "d": 3 } }),
-            ),
+            (json!({ "a": 1, "b": { "c": 2 } }), json!({ "b": { "c": null, "d": 3 } })),
             (json!({ "a": [1, 2] }), json!({ "a": [3] })),
             (json!({ "a": "x" }), json!({ "a": { "b": null, "c": 1 } })),
         ];
-        let results = [
-            json!({ "a": 1, "b": { "d": 3 } }),
-            json!({ "a": [3] }),
-            json!({ "a": { "c": 1 } }),
-        ];
+        let results =
+            [json!({ "a": 1, "b": { "d": 3 } }), json!({ "a": [3] }), json!({ "a": { "c": 1 } })];
         for ((mut target, patch), result) in cases.into_iter().zip(results) {
             merge(&mut target, &patch);
             assert_eq!(target, result);
@@ -288,11 +270,7 @@ mod tests {
             json!({ "strategy": { "$retainKeys": ["type"], "type": "Recreate" } }),
             json!({ "strategy": { "type": "Recreate" } }),
         );
-        check(
-            json!({ "a": { "b": 1 } }),
-            json!({ "a": { "$patch": "delete" } }),
-            json!({}),
-        );
+        check(json!({ "a": { "b": 1 } }), json!({ "a": { "$patch": "delete" } }), json!({}));
         check(
             json!({ "a": { "b": 1 } }),
             json!({ "a": { "$patch": "replace", "c": 2 } }),

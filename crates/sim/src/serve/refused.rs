@@ -123,12 +123,7 @@ impl Refused {
             | Refused::Forbidden { kind, name, .. } => {
                 Some(json!({ "name": name, "group": kind.group, "kind": kind.plural }))
             }
-            Refused::Invalid {
-                kind,
-                name,
-                field,
-                why,
-            } => Some(json!({
+            Refused::Invalid { kind, name, field, why } => Some(json!({
                 "name": name, "group": kind.group, "kind": kind.kind,
                 "causes": [{ "reason": "FieldValueInvalid", "message": why, "field": field }],
             })),

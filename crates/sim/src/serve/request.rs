@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{kinds::Kind, object::Key, refused::Refused};
+use super::{kinds::Kind, object::Key, protobuf, refused::Refused};
 
 /// As long as a body may be, as in a real API server.
 const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
@@ -65,10 +65,7 @@ impl Target {
     /// The key of the named object; the name is empty for a collection.
     pub(super) fn key(&self) -> Key {
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
-        Key {
-            namespace: part(&self.namespace),
-            name: part(&self.name),
-        }
+        Key { namespace: part(&self.namespace), name: part(&self.name) }
     }
 }
 
@@ -78,13 +75,10 @@ pub(super) struct Params(Vec<(String, String)>);
 
 impl Params {
     pub(super) fn parse(query: &str) -> Params {
-        let pairs = query
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| {
-                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-                (decode(key), decode(&value.replace('+', " ")))
-            });
+        let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key), decode(&value.replace('+', " ")))
+        });
         Params(pairs.collect())
     }
 
@@ -104,9 +98,7 @@ impl Params {
             "" => Ok(None),
             text => match text.parse() {
                 Ok(number) => Ok(Some(number)),
-                Err(_) => Err(Refused::BadRequest(format!(
-                    "{key} is not a number: {text:?}"
-                ))),
+                Err(_) => Err(Refused::BadRequest(format!("{key} is not a number: {text:?}"))),
             },
         }
     }
@@ -130,9 +122,7 @@ pub(super) enum RowObject {
 impl Format {
     /// The first form in `Accept` that is served.
     pub(super) fn negotiate(headers: &HeaderMap, params: &Params) -> Format {
-        let accept = headers
-            .get(header::ACCEPT)
-            .and_then(|value| value.to_str().ok());
+        let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
         for form in accept.unwrap_or_default().split(',').map(str::trim) {
             let is_v1_table = form.contains("as=Table") && form.contains("v=v1;");
             if is_v1_table && form.contains("g=meta.k8s.io") {
@@ -156,6 +146,7 @@ pub(super) async fn read_json(headers: &HeaderMap, body: Body) -> Result<Value, 
     match media_type(headers) {
         _ if bytes.is_empty() => Ok(Value::Null),
         "" | "application/json" => parse_json(&bytes),
+        "application/vnd.kubernetes.protobuf" => protobuf::decode(&bytes),
         other => Err(Refused::UnsupportedMediaType(format!(
             "the body of the request is in an unsupported form: {other}\n\
              hint: send application/json"
@@ -164,9 +155,7 @@ pub(super) async fn read_json(headers: &HeaderMap, body: Body) -> Result<Value, 
 }
 
 pub(super) async fn read(body: Body) -> Result<Bytes, Refused> {
-    to_bytes(body, BODY_LIMIT_BYTES)
-        .await
-        .map_err(|_| Refused::TooLarge(BODY_LIMIT_BYTES))
+    to_bytes(body, BODY_LIMIT_BYTES).await.map_err(|_| Refused::TooLarge(BODY_LIMIT_BYTES))
 }
 
 pub(super) fn parse_json(bytes: &[u8]) -> Result<Value, Refused> {
@@ -176,12 +165,8 @@ pub(super) fn parse_json(bytes: &[u8]) -> Result<Value, Refused> {
 
 /// The content type without its parameters.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
-    let given = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let (media_type, _) = given
-        .map(|g| g.split_once(';').unwrap_or((g, "")))
-        .unwrap_or_default();
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let (media_type, _) = given.map(|g| g.split_once(';').unwrap_or((g, ""))).unwrap_or_default();
     media_type.trim()
 }
 
@@ -193,11 +178,7 @@ fn decode(text: &str) -> String {
         let code = (byte == b'%').then(|| after.get(..2)).flatten();
         let decoded = code.and_then(|c| u8::from_str_radix(std::str::from_utf8(c).ok()?, 16).ok());
         bytes.push(decoded.unwrap_or(byte));
-        rest = if decoded.is_some() {
-            &after[2..]
-        } else {
-            after
-        };
+        rest = if decoded.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -213,30 +194,15 @@ mod tests {
     fn paths() {
         let cases = [
             ("/api/v1/pods", Some((&PODS, None, None, None))),
-            (
-                "/api/v1/namespaces/a/pods",
-                Some((&PODS, Some("a"), None, None)),
-            ),
-            (
-                "/api/v1/namespaces/a/pods/b/",
-                Some((&PODS, Some("a"), Some("b"), None)),
-            ),
+            ("/api/v1/namespaces/a/pods", Some((&PODS, Some("a"), None, None))),
+            ("/api/v1/namespaces/a/pods/b/", Some((&PODS, Some("a"), Some("b"), None))),
             (
                 "/api/v1/namespaces/a/pods/b/binding",
                 Some((&PODS, Some("a"), Some("b"), Some("binding"))),
             ),
-            (
-                "/api/v1/namespaces/a",
-                Some((&NAMESPACES, None, Some("a"), None)),
-            ),
-            (
-                "/api/v1/namespaces/a/status",
-                Some((&NAMESPACES, None, Some("a"), Some("status"))),
-            ),
-            (
-                "/api/v1/nodes/x%3Ay",
-                Some((&NODES, None, Some("x:y"), None)),
-            ),
+            ("/api/v1/namespaces/a", Some((&NAMESPACES, None, Some("a"), None))),
+            ("/api/v1/namespaces/a/status", Some((&NAMESPACES, None, Some("a"), Some("status")))),
+            ("/api/v1/nodes/x%3Ay", Some((&NODES, None, Some("x:y"), None))),
             (
                 "/apis/scheduling.volcano.sh/v1beta1/podgroups",
                 Some((&POD_GROUPS, None, None, None)),

@@ -36,12 +36,7 @@ impl Store {
         if blind && (kind.is_custom() || *kind == LEASES) {
             let why = "must be specified for an update".to_owned();
             let field = "metadata.resourceVersion".to_owned();
-            return Err(Refused::Invalid {
-                kind,
-                name: key.name.clone(),
-                field,
-                why,
-            });
+            return Err(Refused::Invalid { kind, name: key.name.clone(), field, why });
         }
         self.update(kind, key, |value| revise(kind, part, value, body))
     }
@@ -69,16 +64,10 @@ impl Store {
     pub fn bind(&self, key: &Key, binding: &Value) -> Result<(), Refused> {
         let node = text(binding, "/target/name");
         if node.is_empty() {
-            return Err(Refused::BadRequest(
-                "a binding needs target.name".to_owned(),
-            ));
+            return Err(Refused::BadRequest("a binding needs target.name".to_owned()));
         }
         let bind = |pod: &mut Value| match bind_conflict(pod, binding) {
-            Some(why) => Err(Refused::Conflict {
-                kind: &PODS,
-                name: key.name.clone(),
-                why,
-            }),
+            Some(why) => Err(Refused::Conflict { kind: &PODS, name: key.name.clone(), why }),
             None => {
                 pod["spec"]["nodeName"] = node.into();
                 merge_texts(pod, binding, "annotations");
@@ -121,26 +110,15 @@ fn check_identity(kind: &'static Kind, value: &Value, wanted: &Value) -> Result<
         let asked = text(wanted, pointer);
         !asked.is_empty() && asked != text(value, pointer)
     };
-    for pointer in [
-        "/metadata/name",
-        "/metadata/namespace",
-        "/apiVersion",
-        "/kind",
-    ] {
+    for pointer in ["/metadata/name", "/metadata/namespace", "/apiVersion", "/kind"] {
         if differs(pointer) {
             let field = pointer[1..].replace('/', ".");
-            return Err(Refused::BadRequest(format!(
-                "{field} is not that of the URL"
-            )));
+            return Err(Refused::BadRequest(format!("{field} is not that of the URL")));
         }
     }
     let conflict = |why: &str| {
         let why = why.to_owned();
-        Err(Refused::Conflict {
-            kind,
-            name: name(value).to_owned(),
-            why,
-        })
+        Err(Refused::Conflict { kind, name: name(value).to_owned(), why })
     };
     if differs("/metadata/uid") {
         return conflict("Precondition failed: the object has another UID");
@@ -178,12 +156,7 @@ fn write_main(kind: &'static Kind, value: &mut Value, mut wanted: Value) -> Resu
     if *kind == PODS && text(&wanted, "/spec/nodeName") != text(value, "/spec/nodeName") {
         let why = "field is immutable; a pod is bound through its binding".to_owned();
         let (name, field) = (name(value).to_owned(), "spec.nodeName".to_owned());
-        return Err(Refused::Invalid {
-            kind,
-            name,
-            field,
-            why,
-        });
+        return Err(Refused::Invalid { kind, name, field, why });
     }
     for field in SERVER_OWNED {
         copy(&mut wanted["metadata"], &value["metadata"], field);
@@ -205,13 +178,8 @@ fn write_main(kind: &'static Kind, value: &mut Value, mut wanted: Value) -> Resu
 /// Whether anything but the metadata, and a status of its own, differs.
 fn is_new_generation(kind: &Kind, value: &Value, wanted: &Value) -> bool {
     let counts = |field: &str| field != "metadata" && !(field == "status" && kind.has_status());
-    let fields = [value, wanted]
-        .into_iter()
-        .filter_map(Value::as_object)
-        .flatten();
-    fields
-        .map(|(field, _)| field)
-        .any(|field| counts(field) && value[field] != wanted[field])
+    let fields = [value, wanted].into_iter().filter_map(Value::as_object).flatten();
+    fields.map(|(field, _)| field).any(|field| counts(field) && value[field] != wanted[field])
 }
 
 /// Copies a field of `from` over that of `to`; absent there, it is absent here.
@@ -230,15 +198,15 @@ fn bind_conflict(pod: &Value, binding: &Value) -> Option<String> {
     let (space, name) = (namespace(pod), name(pod));
     let bound = text(pod, "/spec/nodeName");
     match () {
-        () if !wanted.is_empty() && wanted != found => Some(format!(
-            "Precondition failed: UID in precondition: {wanted}, found: {found}"
-        )),
-        () if is_terminating(pod) => Some(format!(
-            "pod {space}/{name} is being deleted, cannot be assigned to a host"
-        )),
-        () if !bound.is_empty() => Some(format!(
-            "pod {space}/{name} is already assigned to node {bound:?}"
-        )),
+        () if !wanted.is_empty() && wanted != found => {
+            Some(format!("Precondition failed: UID in precondition: {wanted}, found: {found}"))
+        }
+        () if is_terminating(pod) => {
+            Some(format!("pod {space}/{name} is being deleted, cannot be assigned to a host"))
+        }
+        () if !bound.is_empty() => {
+            Some(format!("pod {space}/{name} is already assigned to node {bound:?}"))
+        }
         () if !items(pod, "/spec/schedulingGates").is_empty() => {
             Some(format!("pod {space}/{name} has scheduling gates"))
         }

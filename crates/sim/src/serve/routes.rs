@@ -69,14 +69,7 @@ async fn respond(app: App, request: Request) -> Result<Response, Refused> {
     if !params.get("dryRun").is_empty() {
         return Err(Refused::BadRequest("dryRun is not served".to_owned()));
     }
-    let call = Call {
-        app,
-        target,
-        params,
-        format,
-        headers: parts.headers,
-        body,
-    };
+    let call = Call { app, target, params, format, headers: parts.headers, body };
     call.dispatch(&parts.method).await
 }
 
@@ -110,12 +103,7 @@ impl Call {
     pub(super) fn filter(&self) -> Result<Filter, Refused> {
         let namespace = self.target.namespace.clone();
         let labels = self.params.get("labelSelector");
-        Filter::parse(
-            self.target.kind,
-            namespace,
-            labels,
-            self.params.get("fieldSelector"),
-        )
+        Filter::parse(self.target.kind, namespace, labels, self.params.get("fieldSelector"))
     }
 
     fn get(&self) -> Result<Response, Refused> {
@@ -132,14 +120,8 @@ impl Call {
 
     fn find(&self) -> Result<Arc<Object>, Refused> {
         let (kind, key) = (self.target.kind, self.target.key());
-        let missing = || Refused::NotFound {
-            kind,
-            name: key.name.clone(),
-        };
-        self.app
-            .store
-            .get(kind, &key.namespace, &key.name)
-            .ok_or_else(missing)
+        let missing = || Refused::NotFound { kind, name: key.name.clone() };
+        self.app.store.get(kind, &key.namespace, &key.name).ok_or_else(missing)
     }
 
     async fn post(self) -> Result<Response, Refused> {
@@ -188,10 +170,7 @@ impl Call {
                 Ok(())
             }
         };
-        let object = self
-            .app
-            .store
-            .patch(kind, &self.target.key(), part, apply)?;
+        let object = self.app.store.patch(kind, &self.target.key(), part, apply)?;
         Ok(object_response(StatusCode::OK, &object))
     }
 
@@ -275,9 +254,7 @@ fn delete_options(params: &Params, body: Value) -> Result<DeleteOptions, Refused
 fn bind(store: &Store, key: &Key, binding: &Value) -> Result<Response, Refused> {
     let named = name(binding);
     if !named.is_empty() && named != key.name {
-        return Err(Refused::BadRequest(
-            "metadata.name is not that of the URL".to_owned(),
-        ));
+        return Err(Refused::BadRequest("metadata.name is not that of the URL".to_owned()));
     }
     store.bind(key, binding)?;
     Ok(json_response(StatusCode::CREATED, success(201).to_string()))

@@ -20,10 +20,7 @@ pub(super) struct Filter {
 impl Filter {
     /// Everything in a namespace.
     pub(super) fn namespace(namespace: Option<&str>) -> Filter {
-        Filter {
-            namespace: namespace.map(str::to_owned),
-            ..Filter::default()
-        }
+        Filter { namespace: namespace.map(str::to_owned), ..Filter::default() }
     }
 
     /// Reads the two selectors of a request.
@@ -34,9 +31,7 @@ impl Filter {
         fields: &str,
     ) -> Result<Filter, Refused> {
         let unreadable = |text: &str| {
-            Refused::BadRequest(format!(
-                "unable to parse requirement of a selector: {text:?}"
-            ))
+            Refused::BadRequest(format!("unable to parse requirement of a selector: {text:?}"))
         };
         let labels = split(labels)
             .map(|text| Label::parse(text).ok_or_else(|| unreadable(text)))
@@ -44,28 +39,16 @@ impl Filter {
         let fields = split(fields)
             .map(|text| Field::parse(text).ok_or_else(|| unreadable(text)))
             .collect::<Result<Vec<_>, _>>()?;
-        if let Some(field) = fields
-            .iter()
-            .find(|field| !is_selectable(kind, &field.path))
-        {
+        if let Some(field) = fields.iter().find(|field| !is_selectable(kind, &field.path)) {
             let path = &field.path;
-            return Err(Refused::BadRequest(format!(
-                "field label not supported: {path}"
-            )));
+            return Err(Refused::BadRequest(format!("field label not supported: {path}")));
         }
-        Ok(Filter {
-            namespace,
-            labels,
-            fields,
-        })
+        Ok(Filter { namespace, labels, fields })
     }
 
     /// The one name that can match, if the field selector says so.
     pub(super) fn name(&self) -> Option<&str> {
-        let field = self
-            .fields
-            .iter()
-            .find(|f| f.path == "metadata.name" && f.equal)?;
+        let field = self.fields.iter().find(|f| f.path == "metadata.name" && f.equal)?;
         Some(&field.value)
     }
 
@@ -78,13 +61,8 @@ impl Filter {
     }
 
     pub(super) fn matches(&self, object: &Value) -> bool {
-        self.namespace
-            .as_deref()
-            .is_none_or(|namespace| namespace == object::namespace(object))
-            && self
-                .labels
-                .iter()
-                .all(|label| label.matches(&object["metadata"]["labels"]))
+        self.namespace.as_deref().is_none_or(|namespace| namespace == object::namespace(object))
+            && self.labels.iter().all(|label| label.matches(&object["metadata"]["labels"]))
             && self.fields.iter().all(|field| field.matches(object))
     }
 }
@@ -109,20 +87,13 @@ impl Label {
     fn parse(text: &str) -> Option<Label> {
         let with = |key: &str, rule| {
             let valid = !key.is_empty() && !key.contains(|c: char| c.is_whitespace() || c == '(');
-            valid.then(|| Label {
-                key: key.to_owned(),
-                rule,
-            })
+            valid.then(|| Label { key: key.to_owned(), rule })
         };
         if let Some(key) = text.strip_prefix('!') {
             return with(key.trim(), Rule::Missing);
         }
         if let Some((left, right)) = text.split_once('(') {
-            let values = right
-                .strip_suffix(')')?
-                .split(',')
-                .map(|v| v.trim().to_owned())
-                .collect();
+            let values = right.strip_suffix(')')?.split(',').map(|v| v.trim().to_owned()).collect();
             let (key, operator) = left.trim().rsplit_once(char::is_whitespace)?;
             return match operator {
                 "in" => with(key.trim(), Rule::In(values)),
@@ -159,18 +130,11 @@ struct Field {
 impl Field {
     fn parse(text: &str) -> Option<Field> {
         let (path, value, equal) = equality(text)?;
-        Some(Field {
-            path: path.to_owned(),
-            equal,
-            value: value.to_owned(),
-        })
+        Some(Field { path: path.to_owned(), equal, value: value.to_owned() })
     }
 
     fn matches(&self, object: &Value) -> bool {
-        let found = self
-            .path
-            .split('.')
-            .try_fold(object, |at, step| at.get(step));
+        let found = self.path.split('.').try_fold(object, |at, step| at.get(step));
         let same = match found {
             None | Some(Value::Null) => {
                 self.value.is_empty() || self.value == "false" && is_flag(&self.path)
@@ -223,11 +187,7 @@ fn equality(text: &str) -> Option<(&str, &str, bool)> {
         Some(key) => (key, false),
         None => (left, true),
     };
-    let value = if equal {
-        right.strip_prefix('=').unwrap_or(right)
-    } else {
-        right
-    };
+    let value = if equal { right.strip_prefix('=').unwrap_or(right) } else { right };
     Some((key.trim(), value.trim(), equal))
 }
 

@@ -81,10 +81,7 @@ impl Store {
             collections: KINDS.iter().map(|kind| (kind, collection())).collect(),
             owned: BTreeMap::new(),
         };
-        Store {
-            state: Mutex::new(state),
-            expander,
-        }
+        Store { state: Mutex::new(state), expander }
     }
 
     /// The object of that name; `namespace` is empty for cluster scope.
@@ -107,10 +104,7 @@ impl Store {
     /// Forgets every event: a reader that has not seen them all, and a watch from an older
     /// version, is told 410.
     pub fn compact(&self) {
-        self.lock()
-            .collections
-            .values_mut()
-            .for_each(|collection| collection.log.compact());
+        self.lock().collections.values_mut().for_each(|collection| collection.log.compact());
     }
 
     /// Changes an object and returns its new version. A change that changes nothing makes none.
@@ -146,11 +140,7 @@ impl Store {
         let objects = found.by_ref().take(limit).cloned().collect();
         let more = found.next().is_some();
         drop(found);
-        Listing {
-            objects,
-            revision: state.revision,
-            more,
-        }
+        Listing { objects, revision: state.revision, more }
     }
 
     pub(super) fn subscribe_after(
@@ -170,10 +160,7 @@ impl Store {
     ) -> Result<(Vec<Arc<Event>>, u64), Refused> {
         let mut state = self.lock();
         let revision = state.revision;
-        Ok((
-            state.collection(kind).log.after(seen, READ_LIMIT)?,
-            revision,
-        ))
+        Ok((state.collection(kind).log.after(seen, READ_LIMIT)?, revision))
     }
 
     /// Whether a list continued from `revision` can still be followed by a watch from there.
@@ -183,10 +170,7 @@ impl Store {
         // A version of the future was given out by an earlier server on this address.
         match oldest <= revision && revision <= newest {
             true => Ok(()),
-            false => Err(Refused::Expired {
-                asked: revision,
-                oldest,
-            }),
+            false => Err(Refused::Expired { asked: revision, oldest }),
         }
     }
 
@@ -201,10 +185,7 @@ impl State {
     }
 
     pub(super) fn require(&self, kind: &'static Kind, key: &Key) -> Result<Arc<Object>, Refused> {
-        let missing = || Refused::NotFound {
-            kind,
-            name: key.name.clone(),
-        };
+        let missing = || Refused::NotFound { kind, name: key.name.clone() };
         self.find(kind, key).ok_or_else(missing)
     }
 
@@ -224,19 +205,8 @@ impl State {
             let dependents = self.owned.entry(owner.to_owned()).or_default();
             dependents.insert((kind, key.clone()));
         }
-        let change = if previous.is_some() {
-            Change::Modified
-        } else {
-            Change::Added
-        };
-        self.publish(
-            kind,
-            Event {
-                change,
-                object: object.clone(),
-                previous,
-            },
-        );
+        let change = if previous.is_some() { Change::Modified } else { Change::Added };
+        self.publish(kind, Event { change, object: object.clone(), previous });
         object
     }
 
@@ -246,14 +216,7 @@ impl State {
         self.disown(kind, key, &previous.value);
         let object = self.next_version(previous.value.clone());
         let previous = Some(previous);
-        self.publish(
-            kind,
-            Event {
-                change: Change::Deleted,
-                object: object.clone(),
-                previous,
-            },
-        );
+        self.publish(kind, Event { change: Change::Deleted, object: object.clone(), previous });
         Some(object)
     }
 
@@ -266,14 +229,9 @@ impl State {
     pub(super) fn contents(&self, namespace: &str) -> Vec<(&'static Kind, Key)> {
         let filter = Filter::namespace(Some(namespace));
         let keys = |kind: &'static Kind| {
-            self.matching(kind, &filter, None)
-                .map(move |object| (kind, Key::of(&object.value)))
+            self.matching(kind, &filter, None).map(move |object| (kind, Key::of(&object.value)))
         };
-        KINDS
-            .iter()
-            .filter(|kind| kind.is_namespaced())
-            .flat_map(keys)
-            .collect()
+        KINDS.iter().filter(|kind| kind.is_namespaced()).flat_map(keys).collect()
     }
 
     /// Objects that a filter selects, in order, after `after`. One name is looked up, not searched.
@@ -300,9 +258,7 @@ impl State {
     }
 
     fn collection(&mut self, kind: &'static Kind) -> &mut Collection {
-        self.collections
-            .get_mut(kind)
-            .expect("every kind of the table has a collection")
+        self.collections.get_mut(kind).expect("every kind of the table has a collection")
     }
 
     fn next_version(&mut self, mut value: Value) -> Arc<Object> {
@@ -333,7 +289,5 @@ impl State {
 
 /// The uids in `metadata.ownerReferences`.
 pub(super) fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
-    items(value, "/metadata/ownerReferences")
-        .iter()
-        .map(|owner| text(owner, "/uid"))
+    items(value, "/metadata/ownerReferences").iter().map(|owner| text(owner, "/uid"))
 }

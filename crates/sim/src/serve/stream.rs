@@ -48,10 +48,7 @@ pub(super) fn list(call: &Call) -> Result<Response, Refused> {
     if params.get("resourceVersionMatch") == "Exact"
         && let Some(asked) = params.number("resourceVersion")?.filter(|v| *v != revision)
     {
-        return Err(Refused::Expired {
-            asked,
-            oldest: revision,
-        });
+        return Err(Refused::Expired { asked, oldest: revision });
     }
     let mut metadata = json!({ "resourceVersion": revision.to_string() });
     if let Some(last) = listing.objects.last().filter(|_| listing.more) {
@@ -86,12 +83,8 @@ pub(super) fn list_response(kind: &Kind, objects: Vec<Arc<Object>>, metadata: Va
         }
         (!piece.is_empty()).then(|| Bytes::from(piece))
     });
-    let whole = std::iter::once(Bytes::from(head))
-        .chain(pieces)
-        .chain([Bytes::from_static(b"]}")]);
-    body_response(Body::from_stream(stream::iter(
-        whole.map(Ok::<_, Infallible>),
-    )))
+    let whole = std::iter::once(Bytes::from(head)).chain(pieces).chain([Bytes::from_static(b"]}")]);
+    body_response(Body::from_stream(stream::iter(whole.map(Ok::<_, Infallible>))))
 }
 
 fn body_response(body: Body) -> Response {
@@ -116,10 +109,7 @@ impl Continue {
             let (revision, key) = text.split_once(':')?;
             let (namespace, name) = key.split_once('/')?;
             let after = Key::new(namespace, name);
-            Some(Continue {
-                revision: revision.parse().ok()?,
-                after,
-            })
+            Some(Continue { revision: revision.parse().ok()?, after })
         };
         let unreadable = || Refused::BadRequest("continue key is not valid".to_owned());
         parse().map(Some).ok_or_else(unreadable)
@@ -128,11 +118,7 @@ impl Continue {
 
 impl std::fmt::Display for Continue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}:{}/{}",
-            self.revision, self.after.namespace, self.after.name
-        )
+        write!(f, "{}:{}/{}", self.revision, self.after.namespace, self.after.name)
     }
 }
 
@@ -144,17 +130,10 @@ pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
     if streaming_list && params.get("resourceVersionMatch") != "NotOlderThan" {
         let field = "resourceVersionMatch".to_owned();
         let why = "must be NotOlderThan with sendInitialEvents".to_owned();
-        return Err(Refused::Invalid {
-            kind,
-            name: String::new(),
-            field,
-            why,
-        });
+        return Err(Refused::Invalid { kind, name: String::new(), field, why });
     }
     let asked = params.number("resourceVersion")?.unwrap_or(0);
-    let deadline = params
-        .number("timeoutSeconds")?
-        .filter(|seconds| *seconds != 0);
+    let deadline = params.number("timeoutSeconds")?.filter(|seconds| *seconds != 0);
     let mut initial = VecDeque::new();
     let mut expired = None;
     let seen = if asked == 0 || streaming_list {
@@ -179,10 +158,7 @@ pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
         deadline: deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
         stop: call.app.stop.clone(),
     };
-    Ok(body_response(Body::from_stream(stream::unfold(
-        watch,
-        Watch::next,
-    ))))
+    Ok(body_response(Body::from_stream(stream::unfold(watch, Watch::next))))
 }
 
 /// An open watch.
@@ -247,9 +223,7 @@ impl Watch {
             };
             let mut piece = Vec::new();
             match events {
-                Ok(events) => events
-                    .iter()
-                    .for_each(|event| self.write_event(&mut piece, event)),
+                Ok(events) => events.iter().for_each(|event| self.write_event(&mut piece, event)),
                 Err(error) => self.expired = Some(error),
             }
             if !piece.is_empty() {

@@ -22,9 +22,7 @@ enum Width {
 use Width::{Always, Wide};
 
 const NAME: Column = Column("Name", Always, |v| text(v, "/metadata/name").to_owned());
-const AGE: Column = Column("Age", Always, |v| {
-    since(text(v, "/metadata/creationTimestamp"))
-});
+const AGE: Column = Column("Age", Always, |v| since(text(v, "/metadata/creationTimestamp")));
 
 const GENERIC: &[Column] = &[NAME, AGE];
 
@@ -36,9 +34,7 @@ const PODS: &[Column] = &[
     AGE,
     Column("IP", Wide, |v| or_none(text(v, "/status/podIP"))),
     Column("Node", Wide, |v| or_none(text(v, "/spec/nodeName"))),
-    Column("Nominated Node", Wide, |v| {
-        or_none(text(v, "/status/nominatedNodeName"))
-    }),
+    Column("Nominated Node", Wide, |v| or_none(text(v, "/status/nominatedNodeName"))),
 ];
 
 const NODES: &[Column] = &[
@@ -46,19 +42,14 @@ const NODES: &[Column] = &[
     Column("Status", Always, node_status),
     Column("Roles", Always, node_roles),
     AGE,
-    Column("Version", Always, |v| {
-        text(v, "/status/nodeInfo/kubeletVersion").to_owned()
-    }),
+    Column("Version", Always, |v| text(v, "/status/nodeInfo/kubeletVersion").to_owned()),
     Column("CPU", Wide, |v| plain(v, "/status/allocatable/cpu")),
     Column("Memory", Wide, |v| plain(v, "/status/allocatable/memory")),
     Column("Pods", Wide, |v| plain(v, "/status/allocatable/pods")),
 ];
 
-const NAMESPACES: &[Column] = &[
-    NAME,
-    Column("Status", Always, |v| text(v, "/status/phase").to_owned()),
-    AGE,
-];
+const NAMESPACES: &[Column] =
+    &[NAME, Column("Status", Always, |v| text(v, "/status/phase").to_owned()), AGE];
 
 const EVENTS: &[Column] = &[
     Column("Last Seen", Always, |v| since(last_seen(v))),
@@ -91,9 +82,7 @@ const QUEUES: &[Column] = &[
 const PRIORITY_CLASSES: &[Column] = &[
     NAME,
     Column("Value", Always, |v| plain(v, "/value")),
-    Column("Global-Default", Always, |v| {
-        (v["globalDefault"] == json!(true)).to_string()
-    }),
+    Column("Global-Default", Always, |v| (v["globalDefault"] == json!(true)).to_string()),
     AGE,
 ];
 
@@ -121,10 +110,7 @@ pub(super) fn table(
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
-            let cells: Vec<String> = columns
-                .iter()
-                .map(|column| column.2(&object.value))
-                .collect();
+            let cells: Vec<String> = columns.iter().map(|column| column.2(&object.value)).collect();
             match row_object(&object.value, row) {
                 Some(shown) => json!({ "cells": cells, "object": shown }),
                 None => json!({ "cells": cells }),
@@ -185,10 +171,7 @@ fn or_none(text: &str) -> String {
 
 fn ready_containers(pod: &Value) -> String {
     let statuses = items(pod, "/status/containerStatuses");
-    let ready = statuses
-        .iter()
-        .filter(|status| status["ready"] == json!(true))
-        .count();
+    let ready = statuses.iter().filter(|status| status["ready"] == json!(true)).count();
     format!("{ready}/{}", items(pod, "/spec/containers").len())
 }
 
@@ -211,17 +194,13 @@ fn has_gates(pod: &Value) -> bool {
 
 fn restarts(pod: &Value) -> String {
     let counts = items(pod, "/status/containerStatuses").iter();
-    let total: i64 = counts
-        .filter_map(|status| status["restartCount"].as_i64())
-        .sum();
+    let total: i64 = counts.filter_map(|status| status["restartCount"].as_i64()).sum();
     total.to_string()
 }
 
 fn node_status(node: &Value) -> String {
     let conditions = items(node, "/status/conditions");
-    let ready = conditions
-        .iter()
-        .find(|condition| condition["type"] == json!("Ready"));
+    let ready = conditions.iter().find(|condition| condition["type"] == json!("Ready"));
     let status = match ready.map(|condition| text(condition, "/status")) {
         Some("True") => "Ready",
         Some(_) => "NotReady",
@@ -236,9 +215,7 @@ fn node_status(node: &Value) -> String {
 fn node_roles(node: &Value) -> String {
     const PREFIX: &str = "node-role.kubernetes.io/";
     let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
-    let roles: BTreeSet<&str> = labels
-        .filter_map(|(key, _)| key.strip_prefix(PREFIX))
-        .collect();
+    let roles: BTreeSet<&str> = labels.filter_map(|(key, _)| key.strip_prefix(PREFIX)).collect();
     match roles.is_empty() {
         true => "<none>".to_owned(),
         false => roles.into_iter().collect::<Vec<_>>().join(","),
@@ -246,17 +223,10 @@ fn node_roles(node: &Value) -> String {
 }
 
 fn last_seen(event: &Value) -> &str {
-    const PLACES: [&str; 4] = [
-        "/series/lastObservedTime",
-        "/lastTimestamp",
-        "/firstTimestamp",
-        "/eventTime",
-    ];
+    const PLACES: [&str; 4] =
+        ["/series/lastObservedTime", "/lastTimestamp", "/firstTimestamp", "/eventTime"];
     let times = PLACES.iter().map(|place| text(event, place));
-    times
-        .into_iter()
-        .find(|time| !time.is_empty())
-        .unwrap_or_default()
+    times.into_iter().find(|time| !time.is_empty()).unwrap_or_default()
 }
 
 fn involved_object(event: &Value) -> String {

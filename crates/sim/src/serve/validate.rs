@@ -105,17 +105,10 @@ const NODE: Shapes = &[
     ("status/conditions", List),
 ];
 
-const PRIORITY_CLASS: Shapes = &[
-    ("value", Integer),
-    ("globalDefault", Flag),
-    ("preemptionPolicy", Text),
-];
+const PRIORITY_CLASS: Shapes =
+    &[("value", Integer), ("globalDefault", Flag), ("preemptionPolicy", Text)];
 
-const QUOTA: Shapes = &[
-    ("spec/hard", Amounts),
-    ("status/hard", Amounts),
-    ("status/used", Amounts),
-];
+const QUOTA: Shapes = &[("spec/hard", Amounts), ("status/hard", Amounts), ("status/used", Amounts)];
 
 /// Checks the fields of `value`, and writes amounts as texts.
 ///
@@ -123,9 +116,7 @@ const QUOTA: Shapes = &[
 /// `BadRequest` with the path of the first field that is not what the kind says.
 pub(super) fn check_shape(kind: &Kind, value: &mut Value) -> Result<(), Refused> {
     if !value.is_object() {
-        return Err(Refused::BadRequest(
-            "the body is not a JSON object".to_owned(),
-        ));
+        return Err(Refused::BadRequest("the body is not a JSON object".to_owned()));
     }
     for (path, shape) in ANY.iter().chain(shapes_of(kind)) {
         check(kind, value, path, path, *shape)?;
@@ -182,9 +173,7 @@ fn fits(value: &mut Value, shape: Shape) -> Result<(), String> {
         List if !all_elements(value, Value::is_object) => "a list of objects",
         Texts if !all_values(value, |v| v.is_string() || v.is_null()) => "a map of strings",
         Amounts => {
-            return value
-                .as_object_mut()
-                .map_or(Err("must be a map".into()), amounts);
+            return value.as_object_mut().map_or(Err("must be a map".into()), amounts);
         }
         _ => return Ok(()),
     };
@@ -207,8 +196,7 @@ fn amounts(map: &mut Map<String, Value>) -> Result<(), String> {
         let Some(text) = amount.as_str() else {
             return Err(format!("{resource}: must be a quantity"));
         };
-        text.parse::<Quantity>()
-            .map_err(|error| format!("{resource}: {error}"))?;
+        text.parse::<Quantity>().map_err(|error| format!("{resource}: {error}"))?;
     }
     Ok(())
 }
@@ -225,26 +213,14 @@ fn mistyped(kind: &Kind, path: &str, why: &str) -> Refused {
 pub(super) fn check_new(kind: &'static Kind, value: &Value) -> Result<(), Refused> {
     let invalid = |field: &str, why: String| {
         let name = name(value).to_owned();
-        Err(Refused::Invalid {
-            kind,
-            name,
-            field: field.to_owned(),
-            why,
-        })
+        Err(Refused::Invalid { kind, name, field: field.to_owned(), why })
     };
     let (given, prefix) = (name(value), text(value, "/metadata/generateName"));
     if given.is_empty() && prefix.is_empty() {
-        return invalid(
-            "metadata.name",
-            "name or generateName is required".to_owned(),
-        );
+        return invalid("metadata.name", "name or generateName is required".to_owned());
     }
     // A generated name is the prefix, which may end in a dash or dot, and letters and digits.
-    let tried = if given.is_empty() {
-        format!("{prefix}x")
-    } else {
-        given.to_owned()
-    };
+    let tried = if given.is_empty() { format!("{prefix}x") } else { given.to_owned() };
     if let Err(why) = check_name(kind, &tried) {
         return invalid("metadata.name", format!("Invalid value: {tried:?}: {why}"));
     }
@@ -258,11 +234,7 @@ pub(super) fn check_new(kind: &'static Kind, value: &Value) -> Result<(), Refuse
 fn check_name(kind: &Kind, name: &str) -> Result<(), String> {
     if kind.group == "rbac.authorization.k8s.io" {
         let one_step = name != "." && name != ".." && !name.contains(['/', '%']);
-        return if one_step {
-            Ok(())
-        } else {
-            Err("must be a single path segment".to_owned())
-        };
+        return if one_step { Ok(()) } else { Err("must be a single path segment".to_owned()) };
     }
     let label = kind.group.is_empty() && matches!(kind.plural, "namespaces" | "services");
     let longest = if label { LABEL_LENGTH } else { NAME_LENGTH };
@@ -274,11 +246,11 @@ fn check_name(kind: &Kind, name: &str) -> Result<(), String> {
     };
     match () {
         () if longest < name.len() => Err(format!("must be no more than {longest} characters")),
-        () if label && !part_is_valid(name) || !name.split('.').all(part_is_valid) => Err(
-            "must consist of lower case letters, digits, '-' or '.', and start and end with a \
+        () if label && !part_is_valid(name) || !name.split('.').all(part_is_valid) => {
+            Err("must consist of lower case letters, digits, '-' or '.', and start and end with a \
                  letter or digit"
-                .to_owned(),
-        ),
+                .to_owned())
+        }
         () => Ok(()),
     }
 }
@@ -295,10 +267,7 @@ mod tests {
     #[test]
     fn mistyped_fields_are_named() {
         let cases = [
-            (
-                json!({ "metadata": 1 }),
-                "Pod cannot be read: metadata: must be an object",
-            ),
+            (json!({ "metadata": 1 }), "Pod cannot be read: metadata: must be an object"),
             (
                 json!({ "metadata": { "labels": { "a": 1 } } }),
                 "Pod cannot be read: metadata.labels: must be a map of strings",
@@ -317,10 +286,7 @@ mod tests {
             ),
         ];
         for (mut pod, message) in cases {
-            assert_eq!(
-                check_shape(&PODS, &mut pod).unwrap_err().to_string(),
-                message
-            );
+            assert_eq!(check_shape(&PODS, &mut pod).unwrap_err().to_string(), message);
         }
         let mut pod = json!({
             "spec": { "containers": [{ "resources": { "requests": { "cpu": "many" } } }] },
@@ -360,15 +326,9 @@ mod tests {
         }
         let too_long = json!({ "metadata": { "name": format!("{long}a") } });
         let error = check_new(&POD_GROUPS, &too_long).unwrap_err().to_string();
-        assert!(
-            error.ends_with("must be no more than 253 characters"),
-            "{error}"
-        );
+        assert!(error.ends_with("must be no more than 253 characters"), "{error}");
         let pod = json!({ "metadata": { "generateName": "web-" }, "spec": { "containers": [] } });
         let error = check_new(&PODS, &pod).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "Pod \"\" is invalid: spec.containers: Required value"
-        );
+        assert_eq!(error, "Pod \"\" is invalid: spec.containers: Required value");
     }
 }

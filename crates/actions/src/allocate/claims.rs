@@ -1,0 +1,78 @@
+//! The claim pass: jobs for which room was made get the first turn, on their planned nodes only.
+//! Specification: actions.md 4.1 (A16), 2.11, 10.3 (A45).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_framework::{Claim, Session, klog};
+use vc_model::{JobId, NodeId, TaskId, TaskStatus};
+
+use super::place::{self, Outcome};
+use super::sheet::Sheets;
+use crate::turns::Turns;
+
+/// Tries every job that holds a claim; those that are not served here take part in the regular pass.
+pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
+    let holds = |job: &JobId| session.claims.of(session, *job).is_some();
+    let mut unserved: BTreeSet<JobId> = sheets.jobs().into_iter().filter(holds).collect();
+    let holders: Vec<JobId> = unserved.iter().copied().collect();
+    let mut turns = Turns::new(session, &holders);
+    while let Some((_, job)) = super::next(session, &mut turns) {
+        let plan = plan(session, job, sheets);
+        let outcome = place::attempt_planned(session, job, &plan);
+        klog!(4; "Claim of Job <{}>: {outcome:?}", session.jobs[job].key);
+        match outcome {
+            Outcome::Ready => sheets.strike_placed(session, job),
+            Outcome::Pipelined => {
+                note_victims(session, job);
+                sheets.strike(job);
+            }
+            Outcome::Neither => continue,
+        }
+        unserved.remove(&job);
+    }
+    let mut claims = std::mem::take(&mut session.claims);
+    for job in unserved {
+        claims.end_unless_victims_remain(session, job);
+    }
+    session.claims = claims;
+}
+
+/// The tasks of the worksheet that have a planned node, in task order.
+fn plan(session: &Session<'_>, job: JobId, sheets: &mut Sheets) -> Vec<(TaskId, NodeId)> {
+    let Some(claim) = session.claims.of(session, job) else { return Vec::new() };
+    let node_of = |task: TaskId| {
+        let node = session.node(claim.planned.get(&session.tasks[task].uid)?)?;
+        session.nodes[node].present.then_some((task, node))
+    };
+    sheets.of(job).iter().filter_map(|&task| node_of(task)).collect()
+}
+
+/// A45: how many pods have yet to go, and where.
+fn note_victims(session: &mut Session<'_>, job: JobId) {
+    let Some(claim) = session.claims.of(session, job) else { return };
+    let mut by_node: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+    for task in victims(session, claim) {
+        if let Some(node) = session.tasks[task].node {
+            *by_node.entry(session.nodes[node].name.clone()).or_default() += 1;
+        }
+    }
+    if by_node.is_empty() {
+        return;
+    }
+    let entry = |(node, count): (&Arc<str>, &u32)| format!("{count} on {node}");
+    let entries: Vec<String> = by_node.iter().map(entry).collect();
+    let text = format!("waiting for terminating victims: {}", entries.join(", "));
+    session.records.job_fit.insert(job, text);
+}
+
+/// Those that were evicted for the claim. After a restart nobody knows them: then all that leave the nodes.
+fn victims(session: &Session<'_>, claim: &Claim) -> Vec<TaskId> {
+    if !claim.victims.is_empty() {
+        return claim.victims.iter().filter_map(|uid| session.task(uid)).collect();
+    }
+    let nodes: BTreeSet<NodeId> =
+        claim.planned.values().filter_map(|name| session.node(name)).collect();
+    let tasks = nodes.into_iter().flat_map(|node| session.nodes[node].tasks.iter().copied());
+    tasks.filter(|&task| session.tasks[task].status == TaskStatus::Releasing).collect()
+}

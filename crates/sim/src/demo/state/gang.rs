@@ -1,0 +1,160 @@
+//! Gangs: PodGroups, under the name of the workload that they were made for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Pod, State, Tone, log::span};
+use crate::field::text;
+use crate::serve::{Change, Key};
+
+/// A PodGroup.
+#[derive(Clone, Debug)]
+pub struct Gang {
+    pub key: Key,
+    /// The name of its Job, with the namespace unless that is `default`.
+    pub title: String,
+    pub queue: String,
+    /// `minMember`.
+    pub min: usize,
+    /// As the scheduler writes it: `Pending`, `Inqueue`, `Running`, `Completed`, `Unknown`.
+    pub phase: String,
+    pub created: Duration,
+    /// From its creation until `min` members were bound, once they were.
+    pub completed: Option<Duration>,
+    /// Why it waits, as the scheduler says; kept when it no longer waits.
+    pub reason: String,
+    pub(super) number: usize,
+}
+
+/// How many members of a gang there are, by what they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    pub total: usize,
+    /// With a node, not ended.
+    pub running: usize,
+    pub ended: usize,
+}
+
+impl Members {
+    /// Of every gang that has pods.
+    pub(super) fn by_gang(pods: &BTreeMap<Key, Pod>) -> BTreeMap<&Key, Members> {
+        let mut all: BTreeMap<&Key, Members> = BTreeMap::new();
+        for pod in pods.values() {
+            if let Some(gang) = &pod.gang {
+                all.entry(gang).or_default().add(pod);
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, pod: &Pod) {
+        self.total += 1;
+        self.running += usize::from(pod.holds_node());
+        self.ended += usize::from(pod.has_ended());
+    }
+
+    /// Those that have, or had, a node.
+    pub fn placed(self) -> usize {
+        self.running + self.ended
+    }
+
+    /// Those without a node.
+    pub fn waiting(self) -> usize {
+        self.total - self.placed()
+    }
+}
+
+impl State {
+    pub(super) fn observe_gang(&mut self, change: Change, object: &Value, at: Duration) {
+        let key = Key::of(object);
+        if change == Change::Deleted {
+            self.gangs.remove(&key);
+            self.changed_at = at;
+            return;
+        }
+        if !self.gangs.contains_key(&key) {
+            self.add_gang(&key, object, at);
+        }
+        let Some(gang) = self.gangs.get_mut(&key) else {
+            return;
+        };
+        let phase = text(object, "/status/phase");
+        if gang.phase != phase {
+            if let Some(line) = entered(gang, phase, at) {
+                self.log.add(at, Tone::Plain, line);
+            }
+            gang.phase = phase.to_owned();
+            self.changed_at = at;
+        }
+        let reason = reason(object);
+        if gang.completed.is_none() && gang.reason != reason {
+            self.log.add(at, Tone::Waiting, format!("gang {} waits: {reason}", gang.title));
+            gang.reason = reason.to_owned();
+        }
+    }
+
+    fn add_gang(&mut self, key: &Key, object: &Value, at: Duration) {
+        let min = object["spec"]["minMember"].as_u64().unwrap_or(0);
+        let gang = Gang {
+            key: key.clone(),
+            title: title(object),
+            queue: text(object, "/spec/queue").to_owned(),
+            min: usize::try_from(min).unwrap_or(usize::MAX),
+            phase: "Pending".to_owned(),
+            created: at,
+            completed: None,
+            reason: String::new(),
+            number: self.gangs.values().map(|gang| gang.number + 1).max().unwrap_or(0),
+        };
+        let line = format!("gang {} created: min {min}, queue {}", gang.title, gang.queue);
+        self.log.add(at, Tone::Plain, line);
+        self.gangs.insert(key.clone(), gang);
+        self.changed_at = at;
+    }
+
+    /// A member has been bound: is that enough now?
+    pub(super) fn check_complete(&mut self, key: &Key, at: Duration) {
+        let Some(gang) = self.gangs.get_mut(key).filter(|gang| gang.completed.is_none()) else {
+            return;
+        };
+        let mut members = Members::default();
+        let is_member = |pod: &&Pod| pod.gang.as_ref() == Some(key);
+        self.pods.values().filter(is_member).for_each(|pod| members.add(pod));
+        if gang.min <= members.placed() {
+            let took = at.saturating_sub(gang.created);
+            gang.completed = Some(took);
+            let line = format!("gang {} complete: {} pods in {}", gang.title, gang.min, span(took));
+            self.log.add(at, Tone::Good, line);
+        }
+    }
+}
+
+fn entered(gang: &Gang, phase: &str, at: Duration) -> Option<String> {
+    let took = span(at.saturating_sub(gang.created));
+    match phase {
+        "Inqueue" => Some(format!("gang {} admitted after {took}", gang.title)),
+        "Completed" => Some(format!("gang {} done after {took}", gang.title)),
+        "Unknown" => Some(format!("gang {} has lost members", gang.title)),
+        _ => None,
+    }
+}
+
+fn title(object: &Value) -> String {
+    let name = match text(object, "/metadata/ownerReferences/0/name") {
+        "" => text(object, "/metadata/name"),
+        owner => owner,
+    };
+    match text(object, "/metadata/namespace") {
+        "default" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
+    }
+}
+
+fn reason(object: &Value) -> &str {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let mut refused = conditions
+        .filter(|it| it["type"] == "Unschedulable" && it["status"] == "True");
+    refused.next().map(|it| text(it, "/message")).unwrap_or_default()
+}

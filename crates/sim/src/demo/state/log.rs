@@ -1,0 +1,103 @@
+//! The log of the demo: one line for each thing that happened, binds gathered by gang.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::Members;
+use crate::serve::Key;
+
+/// Lines that are kept for the live view.
+const KEPT: usize = 50;
+
+/// How a line is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    /// A gang is complete.
+    Good,
+    /// A gang waits.
+    Waiting,
+    /// Something was refused.
+    Bad,
+}
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub at: Duration,
+    pub tone: Tone,
+    pub text: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    fresh: Vec<Note>,
+    binds: BTreeMap<Key, Binds>,
+    kept: Vec<Note>,
+}
+
+/// Binds of one gang since the last lines.
+#[derive(Debug, Default)]
+struct Binds {
+    first: Duration,
+    pods: usize,
+    nodes: BTreeSet<String>,
+}
+
+impl Log {
+    pub(super) fn add(&mut self, at: Duration, tone: Tone, text: String) {
+        self.fresh.push(Note { at, tone, text });
+    }
+
+    pub(super) fn bound(&mut self, gang: &Key, node: String, at: Duration) {
+        let new = Binds { first: at, ..Binds::default() };
+        let binds = self.binds.entry(gang.clone()).or_insert(new);
+        binds.pods += 1;
+        binds.nodes.insert(node);
+    }
+
+    pub(super) fn bound_single(&mut self, pod: &str, node: &str, at: Duration) {
+        self.add(at, Tone::Plain, format!("bound pod {pod} to {node}"));
+    }
+
+    /// The lines since the last call by time. `gang` gives the title and members of a gang.
+    pub(super) fn take<'a>(
+        &mut self,
+        gang: impl Fn(&Key) -> Option<(&'a str, &'a Members)>,
+    ) -> Vec<Note> {
+        for (key, binds) in std::mem::take(&mut self.binds) {
+            if let Some((title, members)) = gang(&key) {
+                let text = binds.line(title, members);
+                self.fresh.push(Note { at: binds.first, tone: Tone::Plain, text });
+            }
+        }
+        let mut notes = std::mem::take(&mut self.fresh);
+        notes.sort_by_key(|note| note.at);
+        self.kept.extend(notes.iter().cloned());
+        self.kept.drain(..self.kept.len().saturating_sub(KEPT));
+        notes
+    }
+
+    pub(super) fn recent(&self) -> &[Note] {
+        &self.kept
+    }
+}
+
+impl Binds {
+    fn line(&self, title: &str, members: &Members) -> String {
+        let nodes = match self.nodes.first() {
+            Some(node) if self.nodes.len() == 1 => node.clone(),
+            _ => format!("{} nodes", self.nodes.len()),
+        };
+        let (placed, total) = (members.placed(), members.total);
+        format!("bound {} pods of {title} to {nodes} ({placed}/{total})", self.pods)
+    }
+}
+
+/// `12 ms`, `4.5 s`.
+pub(in crate::demo) fn span(span: Duration) -> String {
+    match span.as_millis() {
+        millis if millis < 1000 => format!("{millis} ms"),
+        _ => format!("{:.1} s", span.as_secs_f64()),
+    }
+}

@@ -1,0 +1,152 @@
+//! Command-line flags in scenarios. All of the daemon's are known; those that change decisions of
+//! the engine have an effect. Specification: core.md 1.1, 1.3.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_engine::EngineOptions;
+
+/// The value of a flag: the text after `=`, or a list when it is repeated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Values {
+    Bool(bool),
+    Int(i64),
+    Number(f64),
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Values {
+    fn texts(&self) -> Vec<String> {
+        match self {
+            Self::Bool(value) => vec![value.to_string()],
+            Self::Int(value) => vec![value.to_string()],
+            Self::Number(value) => vec![value.to_string()],
+            Self::Text(text) => vec![text.clone()],
+            Self::List(texts) => texts.clone(),
+        }
+    }
+}
+
+/// Flags of the daemon that do not change what its engine decides from given objects, or not yet.
+const WITHOUT_EFFECT: &[&str] = &[
+    "master",
+    "kubeconfig",
+    "ca-cert-file",
+    "tls-cert-file",
+    "tls-private-key-file",
+    "lock-object-namespace",
+    "scheduler-conf",
+    "schedule-period",
+    "schedule-trigger",
+    "schedule-gather",
+    "resync-period",
+    "version",
+    "listen-address",
+    "healthz-address",
+    "kube-api-qps",
+    "kube-api-burst",
+    "minimum-feasible-nodes",
+    "minimum-percentage-nodes-to-find",
+    "percentage-nodes-to-find",
+    "plugins-dir",
+    "csi-storage",
+    "enable-healthz",
+    "enable-metrics",
+    "enable-pprof",
+    "cache-dumper",
+    "cache-dump-dir",
+    "node-worker-threads",
+    "gate-removal-worker-num",
+    "ignored-provisioners",
+    "resource-sync-timeout",
+    "disable-default-scheduler-config",
+    "scheduler-sharding-mode",
+    "scheduler-sharding-name",
+    "leader-elect",
+    "leader-elect-lease-duration",
+    "leader-elect-renew-deadline",
+    "leader-elect-retry-period",
+    "leader-elect-resource-lock",
+    "leader-elect-resource-name",
+    "leader-elect-resource-namespace",
+    "log-flush-frequency",
+    "v",
+];
+
+/// What flags change.
+pub(super) struct Flags {
+    pub(super) options: EngineOptions,
+    /// Whether PriorityClasses are watched.
+    pub(super) priority_classes: bool,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self { options: EngineOptions::default(), priority_classes: true }
+    }
+}
+
+/// Reads flags.
+pub(super) fn read(flags: &BTreeMap<String, Values>) -> Result<Flags, String> {
+    let mut read = Flags::default();
+    for (name, values) in flags {
+        let name = name.replace('_', "-");
+        apply(&mut read, &name, &values.texts())
+            .map_err(|problem| format!("flags.{name}: {problem}"))?;
+    }
+    Ok(read)
+}
+
+fn apply(flags: &mut Flags, name: &str, values: &[String]) -> Result<(), String> {
+    let options = &mut flags.options;
+    let last = values.last().map_or("", String::as_str);
+    match name {
+        "scheduler-name" => {
+            options.scheduler_names = values.iter().map(|name| Arc::from(name.as_str())).collect();
+        }
+        "default-queue" => options.default_queue = last.into(),
+        "node-selector" => {
+            let pairs = values.iter().flat_map(|value| value.split(','));
+            options.node_selector = pairs.filter_map(label_and_value).collect();
+        }
+        "feature-gates" => {
+            for gate in values.iter().flat_map(|value| value.split(',')) {
+                set_gate(flags, gate)?;
+            }
+        }
+        "priority-class" => flags.priority_classes &= flag(last)?,
+        _ if WITHOUT_EFFECT.contains(&name) => {}
+        _ => return Err("unknown flag".to_owned()),
+    }
+    Ok(())
+}
+
+/// `label:value`, trimmed; entries without a value are ignored (core.md 4.3).
+fn label_and_value(pair: &str) -> Option<(Arc<str>, Arc<str>)> {
+    let (label, value) = pair.split_once(':')?;
+    let (label, value) = (label.trim(), value.trim());
+    (!value.is_empty()).then(|| (label.into(), value.into()))
+}
+
+fn set_gate(flags: &mut Flags, gate: &str) -> Result<(), String> {
+    let (name, value) = gate.split_once('=').unwrap_or((gate, ""));
+    let on = flag(value)?;
+    match name.trim() {
+        "InPlacePodVerticalScaling" => flags.options.gates.in_place_resize = on,
+        "PodLevelResources" => flags.options.gates.pod_level_resources = on,
+        "PriorityClass" => flags.priority_classes &= on,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn flag(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("must be true or false: {text:?}")),
+    }
+}

@@ -1,0 +1,14 @@
+//! Scheduling behaviour as data: a cluster, a configuration, and what cycles must decide.
+//! Format: tests/scenarios/README.md.
+
+mod compare;
+mod file;
+mod flags;
+mod junit;
+mod outcome;
+mod rewrite;
+mod suite;
+
+pub use file::{Scenario, ScenarioError};
+pub use outcome::Outcome;
+pub use suite::{Report, Suite, Tested, Verdict, Write, run};

@@ -1,0 +1,106 @@
+//! What the cycles of a scenario decided.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vc_engine::Effect;
+use vc_wire::Kind;
+
+use super::file::{Scenario, ScenarioError};
+use crate::field::text;
+use crate::simulation::{Setup, Simulation};
+
+/// The decisions of all cycles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Pod and node, in the order of the decisions.
+    pub binds: Vec<(String, String)>,
+    /// Pods, in the order of the decisions.
+    pub evictions: Vec<String>,
+    /// Pod and node after the last action of the last cycle.
+    pub pipelined: BTreeMap<String, String>,
+    /// By name.
+    pub pod_groups: BTreeMap<String, GroupState>,
+    /// Why pods wait, by pod.
+    pub waiting: BTreeMap<String, String>,
+}
+
+/// The state of a PodGroup as written last, or as given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupState {
+    pub phase: String,
+    /// Status and reason by type.
+    pub conditions: BTreeMap<String, (String, String)>,
+}
+
+impl Outcome {
+    /// The nodes that a pod was bound to.
+    pub(super) fn binds_by_pod(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut by_pod: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (pod, node) in &self.binds {
+            by_pod.entry(pod).or_default().insert(node);
+        }
+        by_pod
+    }
+}
+
+impl Scenario {
+    /// Runs the cycles.
+    ///
+    /// # Errors
+    /// An object is malformed.
+    pub fn run(&self) -> Result<Outcome, ScenarioError> {
+        let setup = Setup {
+            options: self.options.clone(),
+            config: &self.config,
+            objects: self.objects.clone(),
+            now_micros: self.now_micros,
+            kubelet: self.kubelet,
+        };
+        let (mut simulation, findings, _warnings) = Simulation::new(setup);
+        if let Some(finding) = findings.into_iter().find(|finding| !finding.usable) {
+            let (file, line) = (finding.source.file, finding.source.line);
+            return Err(ScenarioError { file, line, message: finding.message });
+        }
+        let mut outcome = Outcome::default();
+        for number in 0..self.cycles {
+            if 0 < number {
+                simulation.tick(self.tick_micros);
+            }
+            let cycle = simulation.cycle();
+            cycle.effects.iter().for_each(|effect| outcome.note(effect));
+            let pipelined = cycle.report.pipelined.into_iter();
+            outcome.pipelined =
+                pipelined.map(|task| (task.pod.to_string(), task.node.to_string())).collect();
+            let waiting = cycle.report.waiting.into_iter();
+            outcome.waiting = waiting.map(|task| (task.pod.to_string(), task.message)).collect();
+        }
+        outcome.note_groups(&simulation);
+        Ok(outcome)
+    }
+}
+
+impl Outcome {
+    fn note(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Bind { pod, node, .. } => self.binds.push((pod.to_string(), node.to_string())),
+            Effect::Evict { pod, .. } => self.evictions.push(pod.to_string()),
+            _ => {}
+        }
+    }
+
+    fn note_groups(&mut self, simulation: &Simulation) {
+        for group in simulation.objects(Kind::PodGroup) {
+            let phase = match text(group, "/status/phase") {
+                "" => "Pending",
+                phase => phase,
+            };
+            let conditions = group.pointer("/status/conditions").and_then(|list| list.as_array());
+            let by_type = conditions.into_iter().flatten().map(|condition| {
+                let field = |name| text(condition, name).to_owned();
+                (field("/type"), (field("/status"), field("/reason")))
+            });
+            let state = GroupState { phase: phase.to_owned(), conditions: by_type.collect() };
+            self.pod_groups.insert(crate::field::name_of(group), state);
+        }
+    }
+}

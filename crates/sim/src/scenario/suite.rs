@@ -1,0 +1,156 @@
+//! Runs scenario files and says which passed: `vcsim test`.
+
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use super::file::{Scenario, ScenarioError};
+use super::{compare, junit, rewrite};
+use crate::input::{InputError, scenario_files, text_of};
+
+/// Whether files are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    Never,
+    /// Where the outcome differs from `expect`, or nothing is expected yet.
+    Expect,
+}
+
+/// What to run.
+pub struct Suite {
+    pub paths: Vec<PathBuf>,
+    /// Only scenarios whose name contains this.
+    pub filter: Option<String>,
+    pub write: Write,
+}
+
+/// What became of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Passed,
+    /// Its `expect` was rewritten.
+    Written,
+    /// One line for each difference.
+    Failed(Vec<String>),
+    /// The file cannot be run; the error names its place.
+    Unreadable(String),
+}
+
+/// A scenario that was run.
+#[derive(Clone, Debug)]
+pub struct Tested {
+    pub file: PathBuf,
+    /// The name in the file, or the file's when it cannot be read.
+    pub name: String,
+    pub verdict: Verdict,
+}
+
+/// The scenarios that were run.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub tested: Vec<Tested>,
+}
+
+/// Runs the scenarios, in the order of the paths and of the names in directories.
+///
+/// # Errors
+/// A path does not exist or may not be read.
+pub fn run(suite: &Suite) -> Result<Report, InputError> {
+    let mut report = Report::default();
+    for file in scenario_files(&suite.paths)? {
+        let scenario = Scenario::read(&file);
+        let name = match &scenario {
+            Ok(scenario) => scenario.name.clone(),
+            Err(_) => file.display().to_string(),
+        };
+        if suite.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
+            let verdict = verdict(scenario, &file, suite.write);
+            report.tested.push(Tested { file, name, verdict });
+        }
+    }
+    Ok(report)
+}
+
+fn verdict(scenario: Result<Scenario, ScenarioError>, file: &Path, write: Write) -> Verdict {
+    let outcome = scenario.and_then(|scenario| decide(&scenario, file, write));
+    outcome.unwrap_or_else(|error| Verdict::Unreadable(error.to_string()))
+}
+
+fn decide(scenario: &Scenario, file: &Path, write: Write) -> Result<Verdict, ScenarioError> {
+    // A fault of the engine in one scenario must not hide the verdicts of the others.
+    let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| scenario.run())) else {
+        return Ok(Verdict::Failed(vec!["the scheduler panicked".to_owned()]));
+    };
+    let outcome = outcome?;
+    let differences = match &scenario.expect {
+        Some(expect) => compare::differences(expect, &outcome),
+        None => vec!["expect: is missing".to_owned()],
+    };
+    if differences.is_empty() {
+        return Ok(Verdict::Passed);
+    }
+    let at = |message: String| {
+        let file = file.to_string_lossy().into();
+        ScenarioError { file, line: 1, message }
+    };
+    match (write, &scenario.expect) {
+        (Write::Never, None) => {
+            Err(at("expect: is missing\nhint: vcsim test --write fills it in".to_owned()))
+        }
+        (Write::Never, Some(_)) => Ok(Verdict::Failed(differences)),
+        (Write::Expect, expect) => {
+            let text = text_of(file).map_err(|error| at(error.to_string()))?;
+            let text = rewrite::rewrite(&text, expect.as_ref(), &outcome).map_err(at)?;
+            std::fs::write(file, text).map_err(|error| at(error.to_string()))?;
+            Ok(Verdict::Written)
+        }
+    }
+}
+
+impl Report {
+    /// 0: all passed; 1: some failed; 2: some file cannot be run.
+    pub fn exit_code(&self) -> u8 {
+        let any = |test: fn(&Verdict) -> bool| self.tested.iter().any(|one| test(&one.verdict));
+        if any(|verdict| matches!(verdict, Verdict::Unreadable(_))) {
+            2
+        } else {
+            u8::from(any(|verdict| matches!(verdict, Verdict::Failed(_))))
+        }
+    }
+
+    /// One line per scenario, differences below it, the numbers at the end.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for Tested { name, verdict, file } in &self.tested {
+            let _infallible = match verdict {
+                Verdict::Passed => writeln!(out, "ok    {name}"),
+                Verdict::Written => writeln!(out, "wrote {name} ({})", file.display()),
+                Verdict::Failed(_) => writeln!(out, "FAIL  {name} ({})", file.display()),
+                Verdict::Unreadable(error) => writeln!(out, "ERROR {}", indented(error)),
+            };
+            if let Verdict::Failed(differences) = verdict {
+                for difference in differences {
+                    let _infallible = writeln!(out, "      {}", indented(difference));
+                }
+            }
+        }
+        let _infallible = writeln!(out, "{}", self.numbers());
+        out
+    }
+
+    /// `N passed, N failed`; a file that cannot be run counts as failed.
+    pub fn numbers(&self) -> String {
+        let passed = |one: &&Tested| matches!(one.verdict, Verdict::Passed | Verdict::Written);
+        let n_passed = self.tested.iter().filter(passed).count();
+        format!("{n_passed} passed, {} failed", self.tested.len() - n_passed)
+    }
+
+    /// The same for machines.
+    pub fn junit(&self) -> String {
+        junit::render(self)
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n      ")
+}

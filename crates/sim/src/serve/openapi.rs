@@ -1,0 +1,57 @@
+//! As much OpenAPI as `kubectl apply` and `create` want to see before they send anything: that every
+//! kind takes the parameter `fieldValidation`, so that they leave validation to the server. There
+//! are no schemas; without them `kubectl` merges built-in kinds by its own.
+
+use serde_json::{Map, Value, json};
+
+use super::kinds::{KINDS, Kind};
+
+/// `/openapi/v3`: where the document of each group version is.
+pub(super) fn index() -> Value {
+    let entry = |kind: &Kind| {
+        let path = path_of(kind);
+        (path.clone(), json!({ "serverRelativeURL": format!("/openapi/v3/{path}?hash=vcsim") }))
+    };
+    let paths: Map<String, Value> = KINDS.iter().map(entry).collect();
+    json!({ "paths": paths })
+}
+
+/// `/openapi/v3/<path of a group version>`; absent when it is not served.
+pub(super) fn document(path: &str) -> Option<Value> {
+    let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| path_of(kind) == path).collect();
+    if kinds.is_empty() {
+        return None;
+    }
+    let item = |kind: &&Kind| {
+        let namespace = if kind.is_namespaced() { "namespaces/{namespace}/" } else { "" };
+        (format!("/{path}/{namespace}{}/{{name}}", kind.plural), json!({ "patch": patch(kind) }))
+    };
+    let paths: Map<String, Value> = kinds.iter().map(item).collect();
+    Some(json!({
+        "openapi": "3.0.0", "info": { "title": "vcsim", "version": "v1.36.0" }, "paths": paths,
+    }))
+}
+
+fn path_of(kind: &Kind) -> String {
+    let root = if kind.group.is_empty() { "api" } else { "apis" };
+    format!("{root}/{}", kind.api_version())
+}
+
+fn patch(kind: &Kind) -> Value {
+    let mut forms = json!({ "application/merge-patch+json": {} });
+    if !kind.is_custom() {
+        forms["application/strategic-merge-patch+json"] = json!({});
+    }
+    json!({
+        "parameters": [{
+            "name": "fieldValidation", "in": "query",
+            "schema": { "type": "string", "uniqueItems": true },
+        }],
+        "requestBody": { "content": forms },
+        "responses": { "200": { "description": "OK" } },
+        "x-kubernetes-action": "patch",
+        "x-kubernetes-group-version-kind": {
+            "group": kind.group, "version": kind.version, "kind": kind.kind,
+        },
+    })
+}
