@@ -23,7 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 const CORE: &[&str] =
     &["resource", "model", "filters", "framework", "plugins", "actions", "engine"];
 
-const BANNED_DEPENDENCIES: &[&str] = &["tokio", "kube", "k8s-openapi", "prometheus", "rand", "axum"];
+const BANNED_DEPENDENCIES: &[&str] =
+    &["tokio", "kube", "k8s-openapi", "prometheus", "rand", "axum"];
 
 const BANNED_TEXTS: &[&str] =
     &["Instant::now", "SystemTime", "std::env", "println!", "std::fs", "std::net", "unsafe {"];
@@ -127,7 +128,9 @@ fn every_plugin_file_is_in_the_list() {
         if text.contains("const ENTRY: PluginEntry") {
             let stem = file.file_stem().expect("a file name").to_string_lossy().into_owned();
             let module = match stem.as_str() {
-                "mod" => file.parent().and_then(Path::file_name).expect("a folder").to_string_lossy(),
+                "mod" => {
+                    file.parent().and_then(Path::file_name).expect("a folder").to_string_lossy()
+                }
                 _ => stem.as_str().into(),
             };
             let element = format!("{module}::ENTRY");
@@ -145,6 +148,10 @@ fn the_project_stands_alone() {
     let outside = ["..", "shared"].join("/");
     for file in files.iter().filter(|file| !file.ends_with("tests/tidy.rs")) {
         let text = fs::read_to_string(file).expect("a text file");
-        assert!(!text.contains(&format!("{outside}/")), "{} names a folder outside", file.display());
+        assert!(
+            !text.contains(&format!("{outside}/")),
+            "{} names a folder outside",
+            file.display()
+        );
     }
 }

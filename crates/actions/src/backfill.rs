@@ -1,7 +1,12 @@
 //! Places best-effort tasks after everything else; knows no gang but JobReady. Specification: actions.md 5.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use vc_framework::{Action, Filter, Op, Session, klog};
-use vc_model::{Code, Finding, FitErrors, Gates, JobId, NodeId, Reason, TaskId, TaskStatus};
+use vc_model::{
+    Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, Reason, TaskId, TaskStatus,
+};
 
 use crate::turns::Turns;
 
@@ -14,24 +19,47 @@ impl Action for Backfill {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Backfill ...");
-        let (tasks, taken_back) = collect(session);
-        for task in tasks {
+        let mut taken_back = Vec::new();
+        for task in collect(session, &mut taken_back) {
             backfill(session, task);
         }
-        // What preempt had pipelined and what fits nowhere now keeps its promise (A26).
-        for (task, op) in taken_back {
-            if session.tasks[task].status == TaskStatus::Pending {
-                session.repipeline(op);
-            }
+        for promise in taken_back {
+            promise.keep(session);
         }
         klog!(5; "Leaving Backfill ...");
     }
 }
 
-/// Best-effort tasks by queue, job and task order; Pipelined ones are taken back first.
-fn collect(session: &mut Session<'_>) -> (Vec<TaskId>, Vec<(TaskId, Op)>) {
-    let mut by_job: Vec<(JobId, Vec<TaskId>)> = Vec::new();
-    let mut taken_back = Vec::new();
+/// A Pipelined task that was taken off its node for another chance (step 1).
+struct Promise {
+    task: TaskId,
+    op: Op,
+    /// The node that was cleared for it by an eviction.
+    evicted_for: Option<NodeId>,
+}
+
+impl Promise {
+    fn take_back(session: &mut Session<'_>, task: TaskId) -> Option<Self> {
+        let (_, op) = session.unpipeline(task)?;
+        Some(Self { task, op, evicted_for: session.records.evicted_for.remove(&task) })
+    }
+
+    /// A task that fits nowhere now is pipelined again, as if nothing had been tried (A26).
+    fn keep(self, session: &mut Session<'_>) {
+        if session.tasks[self.task].status != TaskStatus::Pending {
+            return;
+        }
+        session.repipeline(self.op);
+        session.records.fit_errors.remove(&self.task);
+        if let Some(node) = self.evicted_for {
+            session.records.evicted_for.insert(self.task, node);
+        }
+    }
+}
+
+/// Best-effort tasks by queue, job and task order; Pipelined ones are taken back first (steps 1, 2).
+fn collect(session: &mut Session<'_>, taken_back: &mut Vec<Promise>) -> Vec<TaskId> {
+    let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
     for job in session.facts().jobs.clone() {
         if let Err(reason) = takes_part(session, job) {
             let row = &session.jobs[job];
@@ -39,38 +67,40 @@ fn collect(session: &mut Session<'_>) -> (Vec<TaskId>, Vec<(TaskId, Op)>) {
             klog!(4; "Job <{}> Queue <{queue}> skip backfill, reason: {reason}", row.key);
             continue;
         }
-        let mut tasks = pending_best_effort(session, job, &mut taken_back);
+        let mut tasks = waiting_best_effort(session, job, taken_back);
         tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
         if !tasks.is_empty() {
-            by_job.push((job, tasks));
+            by_job.insert(job, tasks);
         }
     }
-    let jobs: Vec<JobId> = by_job.iter().map(|(job, _)| *job).collect();
+    let jobs: Vec<JobId> = by_job.keys().copied().collect();
     let mut turns = Turns::new(session, &jobs);
     let mut flat = Vec::new();
     while let Some(queue) = turns.next_queue(session) {
         while let Some(job) = turns.next_job(queue) {
-            let tasks = by_job.iter().find(|(other, _)| *other == job);
-            flat.extend(tasks.into_iter().flat_map(|(_, tasks)| tasks.iter().copied()));
+            flat.extend(by_job.remove(&job).unwrap_or_default());
         }
         turns.drop_queue(queue);
     }
-    (flat, taken_back)
+    flat
 }
 
-fn takes_part(session: &Session<'_>, job: JobId) -> Result<(), String> {
+fn takes_part(session: &Session<'_>, job: JobId) -> Result<(), Cow<'static, str>> {
     if session.jobs[job].is_pending() {
-        return Err("job status is pending".to_owned());
+        return Err("job status is pending".into());
     }
     let valid = session.hooks().job_valid(session.ask(), job);
-    valid.map_err(|invalid| format!("{}: {}", invalid.reason, invalid.message))
+    valid.map_err(|invalid| format!("{}: {}", invalid.reason, invalid.message).into())
 }
 
-fn pending_best_effort(
+fn waiting_best_effort(
     session: &mut Session<'_>,
     job: JobId,
-    taken_back: &mut Vec<(TaskId, Op)>,
+    taken_back: &mut Vec<Promise>,
 ) -> Vec<TaskId> {
+    if !may_hold_best_effort(&session.jobs[job].counts) {
+        return Vec::new();
+    }
     let mut tasks = Vec::new();
     for task in session.jobs[job].tasks.clone() {
         let row = &session.tasks[task];
@@ -80,8 +110,8 @@ fn pending_best_effort(
         match row.status {
             TaskStatus::Pending => tasks.push(task),
             TaskStatus::Pipelined => {
-                if let Some((_, op)) = session.unpipeline(task) {
-                    taken_back.push((task, op));
+                if let Some(promise) = Promise::take_back(session, task) {
+                    taken_back.push(promise);
                     tasks.push(task);
                 }
             }
@@ -89,6 +119,11 @@ fn pending_best_effort(
         }
     }
     tasks
+}
+
+/// Most jobs have nothing to backfill; their tasks are not walked.
+fn may_hold_best_effort(counts: &Counts) -> bool {
+    0 < counts.pending_best_effort || 0 < counts.waiting()
 }
 
 /// One task: the nodes that pass the plugins, the best of them, and at once there (step 3, 4).
@@ -100,13 +135,15 @@ fn backfill(session: &mut Session<'_>, task: TaskId) {
         return;
     }
     let scan = session.filter(task, &nodes, Filter::BestEffort);
-    let Some(node) = session.choose(task, &scan.feasible) else {
-        session.records.fit_errors.insert(task, scan.errors);
-        return;
-    };
-    place(session, task, node);
+    match session.choose(task, &scan.feasible) {
+        Some(node) => place(session, task, node),
+        None => {
+            session.records.fit_errors.insert(task, scan.errors);
+        }
+    }
 }
 
+/// A statement with one operation, so that a refusal leaves nothing behind (A25).
 fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
     let Some(job) = session.tasks[task].job else { return };
     let mut statement = session.statement();

@@ -14,9 +14,8 @@ impl Action for Enqueue {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Enqueue ...");
-        let pending: Vec<JobId> = jobs_of_session(session)
-            .filter(|&job| session.jobs[job].is_pending())
-            .collect();
+        let jobs = session.facts().jobs.iter().copied();
+        let pending: Vec<JobId> = jobs.filter(|&job| session.jobs[job].is_pending()).collect();
         let mut turns = Turns::new(session, &pending);
         while let Some(queue) = turns.next_queue(session) {
             match turns.next_job(queue) {
@@ -28,10 +27,6 @@ impl Action for Enqueue {
         }
         klog!(5; "Leaving Enqueue ...");
     }
-}
-
-fn jobs_of_session(session: &Session<'_>) -> impl Iterator<Item = JobId> {
-    session.facts().jobs.clone().into_iter()
 }
 
 /// A refused job is not looked at again in this cycle and does not stop later ones (3.1).

@@ -116,6 +116,7 @@ const KEYS: &[(&str, &[&str])] = &[
             "predicate.TaintTolerationEnable",
             "predicate.PodAffinityEnable",
             "predicate.NodeVolumeLimitsEnable",
+            "predicate.VolumeRestrictionsEnable",
             "predicate.VolumeZoneEnable",
             "predicate.PodTopologySpreadEnable",
             "predicate.VolumeBindingEnable",

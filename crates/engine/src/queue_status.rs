@@ -30,12 +30,19 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     }
 }
 
-fn sums(session: &mut Session<'_>, memory: &mut Memory) -> BTreeMap<QueueId, Resource> {
+/// What the jobs of each queue hold, without those of its children.
+pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
     let mut own: BTreeMap<QueueId, Resource> = BTreeMap::new();
     for &job in &session.facts().jobs {
         let row = &session.jobs[job];
         own.entry(row.queue).or_default().add(&row.allocated);
     }
+    own
+}
+
+/// The same with every amount added to all ancestors, if there is a root.
+fn sums(session: &mut Session<'_>, memory: &mut Memory) -> BTreeMap<QueueId, Resource> {
+    let own = own_sums(session);
     let has_root = session.queue(ROOT).is_some_and(|root| session.queues[root].present);
     if !has_root {
         return own;

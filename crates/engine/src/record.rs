@@ -1,37 +1,45 @@
 //! What a session leaves behind at its close: conditions and phases of PodGroups, conditions of pods, queue
 //! status. Specification: core.md 7.4-7.7, actions.md 10.1-10.3.
 
+mod missing_queue;
 mod phase;
 mod pods;
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{About, Effect, Session, job_text, rfc3339};
+use vc_framework::{About, Effect, Session, job_text};
 use vc_model::{
-    JobId, PodGroupCondition, PodGroupPhase, PodGroupStatus, QueueState, TaskStatus,
+    JobId, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus, QueueState, TaskStatus,
 };
 
 use crate::engine::Memory;
 use crate::queue_status;
+use crate::throttle::{Throttle, Told};
+
+/// The text of a job's state, made at most once per cycle.
+type JobText = OnceCell<String>;
 
 /// Records everything; the operations of the session are still in place.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     name_closed_queues(session);
     session.close_plugins();
-    let conditions = std::mem::take(&mut session.out.conditions);
-    let mut by_job: std::collections::BTreeMap<JobId, Vec<PodGroupCondition>> = Default::default();
-    for (job, condition) in conditions {
-        by_job.entry(job).or_default().push(condition);
+    let mut conditions: BTreeMap<JobId, Vec<PodGroupCondition>> = BTreeMap::new();
+    for (job, condition) in std::mem::take(&mut session.out.conditions) {
+        conditions.entry(job).or_default().push(condition);
     }
+    quiet_refusals(session, &mut memory.throttle);
     for job in session.facts().jobs.clone() {
-        let fresh = by_job.remove(&job).unwrap_or_default();
+        let text = JobText::new();
+        let fresh = conditions.remove(&job).unwrap_or_default();
         let written = write_status(session, job, fresh);
-        announce(session, memory, job, written);
-        pods::record(session, job);
+        announce(session, &mut memory.throttle, job, written, &text);
+        pods::record(session, job, &text);
     }
-    record_missing_queues(session);
+    missing_queue::record(session);
     queue_status::record(session, memory);
-    memory.throttle.sweep(session);
+    memory.throttle.sweep(session.facts().now_micros);
 }
 
 /// A queue that is not open is named to the jobs that wait for it (C-33).
@@ -47,73 +55,93 @@ fn name_closed_queues(session: &mut Session<'_>) {
     }
 }
 
+/// Enqueue tells a refused PodGroup why in every cycle; only what is new or due goes out (A44).
+fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
+    let now_micros = session.facts().now_micros;
+    session.out.effects.retain(|effect| match effect {
+        Effect::Event { about: About::PodGroup { uid, .. }, message, .. } => {
+            throttle.admits(uid, Told::NotAdmitted, message, now_micros)
+        }
+        _ => true,
+    });
+}
+
 /// Phase, counts and conditions; a PUT if anything but times and transition ids changed (7.6). Whether.
 fn write_status(session: &mut Session<'_>, job: JobId, fresh: Vec<PodGroupCondition>) -> bool {
     let before = session.phase_before(job);
     let row = &session.jobs[job];
     let Some(group) = &row.pod_group else { return false };
-    let mut conditions = group.status.conditions.clone();
-    fresh.into_iter().for_each(|condition| replace(&mut conditions, condition));
-    let phase = phase::phase(row, &conditions, &session.facts().session_id);
     let count = |status| i32::try_from(row.counts.of(status)).unwrap_or(i32::MAX);
     let status = PodGroupStatus {
-        phase,
-        conditions,
+        phase: phase::phase(row, &fresh),
+        conditions: merged(&group.status.conditions, fresh),
         running: count(TaskStatus::Running),
         succeeded: count(TaskStatus::Succeeded),
         failed: count(TaskStatus::Failed),
     };
     let old = PodGroupStatus { phase: before, ..group.status.clone() };
     let changed = !phase::same(&old, &status);
-    let effect = Effect::PodGroupStatus {
-        pod_group: row.key.clone(),
-        uid: group.uid.clone(),
-        status: status.clone(),
-    };
-    let group = session.cluster_mut().jobs[job].pod_group.as_mut();
-    if let Some(group) = group {
-        group.status = if changed { status } else { old };
-        group.status_in_flight |= changed;
-    }
-    if changed {
-        session.out.effects.push(effect);
-    }
+    put_status(session, job, if changed { status } else { old }, changed);
     changed
 }
 
-/// A condition replaces the one of its type, or is appended.
-fn replace(conditions: &mut Vec<PodGroupCondition>, condition: PodGroupCondition) {
-    match conditions.iter_mut().find(|other| other.kind == condition.kind) {
-        Some(other) => *other = condition,
-        None => conditions.push(condition),
+/// Each fresh condition replaces the one of its type, or is appended.
+fn merged(
+    old: &[PodGroupCondition],
+    fresh: impl IntoIterator<Item = PodGroupCondition>,
+) -> Vec<PodGroupCondition> {
+    let mut conditions = old.to_vec();
+    for condition in fresh {
+        match conditions.iter_mut().find(|other| other.kind == condition.kind) {
+            Some(other) => *other = condition,
+            None => conditions.push(condition),
+        }
     }
+    conditions
+}
+
+/// Takes the status as the PodGroup's, and sends it if that is `changed`.
+fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus, changed: bool) {
+    let row = &mut session.cluster_mut().jobs[job];
+    let Some(group) = &mut row.pod_group else { return };
+    let effect = changed.then(|| Effect::PodGroupStatus {
+        pod_group: row.key.clone(),
+        uid: group.uid.clone(),
+        status: status.clone(),
+    });
+    group.status = status;
+    group.status_in_flight |= changed;
+    session.out.effects.extend(effect);
 }
 
 /// The event of step 5: why the group waits, or that it is ready (C-30).
-fn announce(session: &mut Session<'_>, memory: &mut Memory, job: JobId, written: bool) {
+fn announce(
+    session: &mut Session<'_>,
+    throttle: &mut Throttle,
+    job: JobId,
+    written: bool,
+    text: &JobText,
+) {
     let row = &session.jobs[job];
-    let waits = matches!(
-        row.phase(),
-        PodGroupPhase::Unknown | PodGroupPhase::Pending | PodGroupPhase::Inqueue
-    );
-    if !waits {
-        memory.throttle.forget(&row.key);
-        if written {
-            event(session, job, false, "Scheduled", "pod group is ready".into());
+    let Some(group) = &row.pod_group else { return };
+    match group.status.phase {
+        PodGroupPhase::Unknown | PodGroupPhase::Pending | PodGroupPhase::Inqueue => {}
+        PodGroupPhase::Running | PodGroupPhase::Completed => {
+            throttle.forget(&group.uid);
+            if written {
+                event(session, job, false, "Scheduled", "pod group is ready".into());
+            }
+            return;
         }
+    }
+    if row.is_ready() && session.hooks().job_ready(session.ask(), job) {
         return;
     }
-    if session.hooks().job_ready(session.ask(), job) && row.is_ready() {
-        return;
-    }
-    let text = format!(
-        "{}/{} tasks in gang unschedulable: {}",
-        row.counts.of(TaskStatus::Pending),
-        row.tasks.len(),
-        job_text(session.ask(), &session.records, job)
-    );
-    if memory.throttle.admits(&row.key, &text, session.facts().now_micros) {
-        event(session, job, true, "Unschedulable", text.into());
+    let (n_pending, n_tasks) = (row.counts.of(TaskStatus::Pending), row.tasks.len());
+    let why = text.get_or_init(|| job_text(session.ask(), &session.records, job));
+    let message = format!("{n_pending}/{n_tasks} tasks in gang unschedulable: {why}").into();
+    if throttle.admits(&group.uid, Told::Waits, &message, session.facts().now_micros) {
+        event(session, job, true, "Unschedulable", message);
     }
 }
 
@@ -125,31 +153,7 @@ fn event(
     message: Arc<str>,
 ) {
     let row = &session.jobs[job];
-    let Some(group) = &row.pod_group else { return };
-    let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
+    let Some(PodGroup { uid, .. }) = &row.pod_group else { return };
+    let about = About::PodGroup { key: row.key.clone(), uid: uid.clone() };
     session.out.effects.push(Effect::Event { about, warning, reason, message });
-}
-
-/// A PodGroup whose queue does not exist is told so, once (C-21). Such jobs are not part of the session.
-fn record_missing_queues(session: &mut Session<'_>) {
-    let missing = |&job: &JobId| {
-        let row = &session.jobs[job];
-        row.pod_group.is_some() && !session.queues[row.queue].present
-    };
-    let jobs: Vec<JobId> = session.jobs_by_key().filter(missing).collect();
-    for job in jobs {
-        let queue = &session.queues[session.jobs[job].queue].name;
-        let text = format!("queue {queue} does not exist");
-        let condition = PodGroupCondition {
-            kind: "Unschedulable".into(),
-            status: "True".into(),
-            transition_id: session.facts().session_id.as_str().into(),
-            last_transition_time: rfc3339(session.facts().now_micros).into(),
-            reason: "NotEnoughResources".into(),
-            message: text.as_str().into(),
-        };
-        if write_status(session, job, vec![condition]) {
-            event(session, job, true, "Unschedulable", text.into());
-        }
-    }
 }

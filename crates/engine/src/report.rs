@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use vc_framework::{PipelinedTask, QueueUse, Report, Session, WaitingTask, job_text, task_message};
-use vc_model::{JobId, ObjectKey, QueueId, TaskId, TaskStatus};
+use vc_model::{Gates, JobId, ObjectKey, QueueId, TaskId, TaskStatus};
+use vc_resource::Resource;
+
+use crate::queue_status::own_sums;
 
 /// Taken before what is uncommitted is undone.
 pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
@@ -23,7 +26,10 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
     }
     if explain {
         report.waiting = waiting(session);
-        report.queues = session.facts().queues.iter().map(|&q| queue_use(session, q)).collect();
+        let mut held = own_sums(session);
+        let queues = session.facts().queues.iter();
+        let of_queue = |&queue| queue_use(session, queue, held.remove(&queue).unwrap_or_default());
+        report.queues = queues.map(of_queue).collect();
     }
     report
 }
@@ -73,7 +79,7 @@ fn why_not_tried(session: &Session<'_>, task: TaskId) -> String {
         return "the pod belongs to no PodGroup: annotation scheduling.k8s.io/group-name is missing"
             .to_owned();
     };
-    if row.gates != vc_model::Gates::None {
+    if row.gates != Gates::None {
         return "the pod has scheduling gates".to_owned();
     }
     let row = &session.jobs[job];
@@ -94,12 +100,7 @@ fn not_valid(session: &Session<'_>, job: JobId) -> Option<String> {
     session.hooks().job_valid(session.ask(), job).err().map(|invalid| invalid.message)
 }
 
-fn queue_use(session: &Session<'_>, queue: QueueId) -> QueueUse {
-    let jobs = session.facts().jobs.iter().map(|&job| &session.jobs[job]);
-    let mut allocated = vc_resource::Resource::default();
-    for job in jobs.filter(|job| job.queue == queue) {
-        allocated.add(&job.allocated);
-    }
+fn queue_use(session: &Session<'_>, queue: QueueId, allocated: Resource) -> QueueUse {
     let share = session.hooks().queue_share(session.ask(), queue);
     QueueUse {
         queue: session.queues[queue].name.clone(),

@@ -1,37 +1,97 @@
 //! Which PodGroups were told what and when, so that a text that stays is not sent every cycle.
-//! Specification: core.md 7.6, C-30.
+//! Specification: core.md 7.6, C-30; actions.md 10.3, A44.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use vc_model::{Cluster, ObjectKey};
+const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// An unchanged text is repeated after this long at the earliest.
-const REPEAT_MICROS: i64 = 5 * 60 * 1_000_000;
+/// What a PodGroup is told again and again while nothing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Told {
+    /// Why its tasks wait.
+    Waits,
+    /// Why it is not admitted.
+    NotAdmitted,
+}
 
-/// The last Unschedulable event per PodGroup.
+impl Told {
+    /// An unchanged text is repeated after this long at the earliest.
+    fn repeat_micros(self) -> i64 {
+        match self {
+            Self::Waits => 300 * MICROS_PER_SECOND,
+            Self::NotAdmitted => 30 * MICROS_PER_SECOND,
+        }
+    }
+}
+
+/// The last text per PodGroup uid, and when it was sent.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
-    told: BTreeMap<ObjectKey, (String, i64)>,
+    sent: BTreeMap<(Arc<str>, Told), (Arc<str>, i64)>,
 }
 
 impl Throttle {
     /// Whether the text is to be sent now; if so, it is remembered.
-    pub(crate) fn admits(&mut self, key: &ObjectKey, text: &str, now_micros: i64) -> bool {
-        let known = self.told.get(key).filter(|(last, _)| last == text);
-        if known.is_some_and(|(_, then)| now_micros - then < REPEAT_MICROS) {
+    pub(crate) fn admits(
+        &mut self,
+        uid: &Arc<str>,
+        told: Told,
+        text: &Arc<str>,
+        now_micros: i64,
+    ) -> bool {
+        let key = (uid.clone(), told);
+        let same = self.sent.get(&key).filter(|(last, _)| last == text);
+        if same.is_some_and(|(_, then)| now_micros - then < told.repeat_micros()) {
             return false;
         }
-        self.told.insert(key.clone(), (text.to_owned(), now_micros));
+        self.sent.insert(key, (text.clone(), now_micros));
         true
     }
 
-    /// Forgets a PodGroup that no longer waits.
-    pub(crate) fn forget(&mut self, key: &ObjectKey) {
-        self.told.remove(key);
+    /// Forgets why a PodGroup waited: it waits no longer.
+    pub(crate) fn forget(&mut self, uid: &Arc<str>) {
+        self.sent.remove(&(uid.clone(), Told::Waits));
     }
 
-    /// Forgets the PodGroups that are gone.
-    pub(crate) fn sweep(&mut self, cluster: &Cluster) {
-        self.told.retain(|key, _| cluster.job(key).is_some());
+    /// Forgets what may be said again by now, PodGroups that are gone among it.
+    pub(crate) fn sweep(&mut self, now_micros: i64) {
+        self.sent.retain(|(_, told), (_, then)| now_micros - *then < told.repeat_micros());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_repeated_when_it_changes_or_after_its_time() {
+        let second = MICROS_PER_SECOND;
+        let cases = [
+            (Told::Waits, "a", 0, true),
+            (Told::Waits, "a", 299 * second, false),
+            (Told::NotAdmitted, "a", 299 * second, true),
+            (Told::Waits, "b", 299 * second, true),
+            (Told::Waits, "b", 598 * second, false),
+            (Told::Waits, "b", 599 * second, true),
+            (Told::NotAdmitted, "a", 328 * second, false),
+            (Told::NotAdmitted, "a", 329 * second, true),
+        ];
+        let (mut throttle, uid) = (Throttle::default(), Arc::from("uid"));
+        for (index, (told, text, now, admitted)) in cases.into_iter().enumerate() {
+            assert_eq!(throttle.admits(&uid, told, &text.into(), now), admitted, "case {index}");
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_or_swept_is_said_at_once() {
+        let (mut throttle, uid, text) = (Throttle::default(), Arc::from("uid"), Arc::from("a"));
+        assert!(throttle.admits(&uid, Told::Waits, &text, 0));
+        throttle.forget(&uid);
+        assert!(throttle.admits(&uid, Told::Waits, &text, 1));
+        throttle.sweep(300 * MICROS_PER_SECOND);
+        assert_eq!(throttle.sent.len(), 1);
+        throttle.sweep(300 * MICROS_PER_SECOND + 1);
+        assert_eq!(throttle.sent.len(), 0);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
 
-use crate::statement::{Op, Room};
+use crate::statement::Op;
 
 /// The claim of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,20 +42,19 @@ impl Claims {
         self.by_job.get(&cluster.jobs[job].key)
     }
 
-    /// Remembers a committed statement with at least one eviction: its plan and its victims.
+    /// Remembers a committed statement with at least one eviction: its victims and the planned node of
+    /// every task that waits for room, whether it was made for this task or for a sibling.
     pub(crate) fn remember(&mut self, cluster: &Cluster, ops: &[Op]) {
-        let victims: BTreeSet<Arc<str>> = ops
-            .iter()
-            .filter_map(|op| match op {
-                Op::Evict { task, .. } => Some(cluster.tasks[*task].uid.clone()),
-                _ => None,
-            })
-            .collect();
+        let victim = |op: &Op| match *op {
+            Op::Evict { task, .. } => Some(cluster.tasks[task].uid.clone()),
+            _ => None,
+        };
+        let victims: BTreeSet<Arc<str>> = ops.iter().filter_map(victim).collect();
         if victims.is_empty() {
             return;
         }
         for op in ops {
-            let Op::Pipeline { task, node, room: Room::Evicted } = *op else { continue };
+            let Op::Pipeline { task, node, .. } = *op else { continue };
             let Some(job) = cluster.job_of(task) else { continue };
             let claim = self.by_job.entry(job.key.clone()).or_default();
             let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
@@ -64,7 +63,7 @@ impl Claims {
         }
     }
 
-    /// Drops the claims whose job is ready, gone, or has no pending task with a planned node that exists.
+    /// Drops the claims whose job is ready, gone, or has no waiting task with a planned node that exists.
     pub fn expire(&mut self, cluster: &Cluster) {
         self.by_job.retain(|key, claim| {
             let Some(job) = cluster.job(key).map(|job| &cluster.jobs[job]) else { return false };
@@ -77,11 +76,14 @@ impl Claims {
         });
     }
 
-    /// Ends the claim of a job that found no place although all its victims are gone.
+    /// Ends the claim of a job that found no place although all its victims are gone or have ended.
     pub fn end_unless_victims_remain(&mut self, cluster: &Cluster, job: JobId) {
         let key = &cluster.jobs[job].key;
-        let gone = |claim: &Claim| claim.victims.iter().all(|uid| cluster.task(uid).is_none());
-        if self.by_job.get(key).is_some_and(gone) {
+        let gone = |uid: &Arc<str>| {
+            let task = cluster.task(uid);
+            task.is_none_or(|task| cluster.tasks[task].status.is_terminated())
+        };
+        if self.by_job.get(key).is_some_and(|claim| claim.victims.iter().all(gone)) {
             self.by_job.remove(key);
         }
     }

@@ -3,6 +3,9 @@
 
 mod evict;
 mod order;
+mod score;
+
+use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switches, Warning};
 use vc_model::{Finding, JobId, NodeId, QueueId, TaskId};
@@ -21,6 +24,8 @@ pub struct Dispatch {
     calls: Vec<Vec<Vec<usize>>>,
     /// Plugins to tell about placements, in registration order.
     handlers: Vec<usize>,
+    /// A scorer has failed in this session and was logged (A13).
+    scorer_failed: AtomicBool,
 }
 
 /// One entry of a tier: the instance that answers for it, and what its switches allow.
@@ -30,7 +35,8 @@ struct Position {
 }
 
 impl Dispatch {
-    /// Builds the plugins of a configuration. A name that is not built is left out; `vc_conf` has warned.
+    /// Builds the plugins of a configuration. A name that is not built is left out; `vc_conf` has
+    /// warned.
     pub fn new(config: &Config, entries: &[PluginEntry]) -> (Self, Vec<Warning>) {
         let mut warnings = Vec::new();
         let mut plugins: Vec<Box<dyn Plugin>> = Vec::new();
@@ -61,12 +67,11 @@ impl Dispatch {
         let calls = ALL_POINTS.iter().map(|&(point, ..)| of_point(point)).collect();
         let handles = |&index: &usize| plugins[index].points().has(Points::EVENT_HANDLERS);
         let handlers = (0..plugins.len()).filter(handles).collect();
-        (Self { plugins, calls, handlers }, warnings)
+        (Self { plugins, calls, handlers, ..Self::default() }, warnings)
     }
 
     fn tiers(&self, point: Points) -> impl Iterator<Item = impl Iterator<Item = &dyn Plugin>> {
-        let index = ALL_POINTS.iter().position(|&(other, ..)| other == point);
-        let tiers = index.and_then(|index| self.calls.get(index)).map_or(&[][..], Vec::as_slice);
+        let tiers = self.calls.get(point.index()).map_or(&[][..], Vec::as_slice);
         tiers.iter().map(|tier| tier.iter().map(|&plugin| &*self.plugins[plugin]))
     }
 
@@ -76,6 +81,7 @@ impl Dispatch {
 
     /// Opens every plugin in tier order.
     pub fn open(&mut self, ask: Ask<'_>) {
+        *self.scorer_failed.get_mut() = false;
         self.plugins.iter_mut().for_each(|plugin| plugin.open(ask));
     }
 
@@ -164,9 +170,8 @@ impl Dispatch {
 
     /// Everyone is told.
     pub fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
-        let index = ALL_POINTS.iter().position(|&(point, ..)| point == Points::JOB_ENQUEUED);
-        let tiers = index.and_then(|index| self.calls.get(index)).cloned().unwrap_or_default();
-        for plugin in tiers.into_iter().flatten() {
+        let tiers = self.calls.get(Points::JOB_ENQUEUED.index());
+        for &plugin in tiers.into_iter().flatten().flatten() {
             self.plugins[plugin].job_enqueued(ask, job);
         }
     }
@@ -209,28 +214,6 @@ impl Dispatch {
                 return;
             }
         }
-    }
-
-    /// Σ NodeOrder + Σ BatchNodeOrder per node. A failing scorer contributes 0 (A13).
-    pub fn scores(&self, ask: Ask<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<f64> {
-        let mut total = vec![0.0; nodes.len()];
-        for plugin in self.all(Points::NODE_ORDER) {
-            for (sum, &node) in total.iter_mut().zip(nodes) {
-                match plugin.node_order(ask, task, node) {
-                    Ok(score) => *sum += score,
-                    Err(error) => tracing::error!("scoring failed: {error}"),
-                }
-            }
-        }
-        let mut column = vec![0.0; nodes.len()];
-        for plugin in self.all(Points::BATCH_NODE_ORDER) {
-            column.fill(0.0);
-            match plugin.batch_node_order(ask, task, nodes, &mut column) {
-                Ok(()) => total.iter_mut().zip(&column).for_each(|(sum, score)| *sum += score),
-                Err(error) => tracing::error!("scoring failed: {error}"),
-            }
-        }
-        total
     }
 
     /// The first plugin that names a node.

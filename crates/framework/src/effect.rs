@@ -7,10 +7,15 @@ use vc_model::{ObjectKey, PodGroupStatus};
 /// Why a pod is evicted; the text of events and conditions (core.md 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvictReason {
+    /// For a job of the same queue.
     Preempt,
+    /// For a job of another queue.
     Reclaim,
+    /// For a gang of the same queue, by bundles.
     GangPreempt,
+    /// For a gang of another queue, by bundles.
     GangReclaim,
+    /// A plugin chose it.
     Shuffle,
 }
 
@@ -30,45 +35,106 @@ impl EvictReason {
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
-    Pod { key: ObjectKey, uid: Arc<str> },
-    PodGroup { key: ObjectKey, uid: Arc<str> },
+    /// A pod.
+    Pod {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// `metadata.uid`.
+        uid: Arc<str>,
+    },
+    /// A PodGroup.
+    PodGroup {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// `metadata.uid`.
+        uid: Arc<str>,
+    },
 }
 
 /// What happens to `status.nominatedNodeName`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nomination {
+    /// It stays as it is.
     Keep,
+    /// It becomes this node.
     Set(Arc<str>),
+    /// It is taken away.
     Clear,
 }
 
 /// A request to the edge. Failures come back as events of a later cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// POST binding (core.md 7.3). `annotations`: only those that plugins added.
-    Bind { pod: ObjectKey, uid: Arc<str>, node: Arc<str>, annotations: Vec<(Arc<str>, Arc<str>)> },
-    /// Event, status, DELETE (core.md 7.2). `for_pod`: the pod that gets the room, if one does.
-    Evict {
+    /// POST binding (core.md 7.3).
+    Bind {
+        /// Namespace and name.
         pod: ObjectKey,
+        /// Of the pod; keeps a successor of the same name from being bound.
         uid: Arc<str>,
+        /// Name of the node.
+        node: Arc<str>,
+        /// Those that plugins added, no others (C-25).
+        annotations: Vec<(Arc<str>, Arc<str>)>,
+    },
+    /// Event, status, DELETE (core.md 7.2).
+    Evict {
+        /// Namespace and name.
+        pod: ObjectKey,
+        /// Of the pod; a precondition of the DELETE.
+        uid: Arc<str>,
+        /// The PodGroup of the pod and its uid, for its event; `None`: the pod has none.
         pod_group: Option<(ObjectKey, Arc<str>)>,
+        /// Which action wants it.
         reason: EvictReason,
+        /// The pod that gets the room; `None`: no single one does.
         for_pod: Option<ObjectKey>,
     },
     /// Condition `PodScheduled` = False and nomination, with its FailedScheduling event (core.md 7.4).
     PodCondition {
+        /// Namespace and name.
         pod: ObjectKey,
+        /// Of the pod.
         uid: Arc<str>,
+        /// Of the condition: `Unschedulable`, `Schedulable`, `SchedulerError`.
         reason: Arc<str>,
+        /// Of the condition and of the event.
         message: Arc<str>,
+        /// What happens to the nominated node.
         nomination: Nomination,
     },
-    /// Takes `status.nominatedNodeName` away from a pod that is placed elsewhere (A15); nothing else changes.
-    ClearNomination { pod: ObjectKey, uid: Arc<str> },
+    /// Takes `status.nominatedNodeName` away from a pod that is placed elsewhere (A15); nothing else
+    /// changes.
+    ClearNomination {
+        /// Namespace and name.
+        pod: ObjectKey,
+        /// Of the pod.
+        uid: Arc<str>,
+    },
     /// PUT of the PodGroup with this status (core.md 7.6).
-    PodGroupStatus { pod_group: ObjectKey, uid: Arc<str>, status: PodGroupStatus },
-    /// PUT of `status.allocated` (core.md 7.7): name and quantity text, by name.
-    QueueStatus { queue: Arc<str>, allocated: Vec<(String, String)> },
+    PodGroupStatus {
+        /// Namespace and name.
+        pod_group: ObjectKey,
+        /// Of the PodGroup.
+        uid: Arc<str>,
+        /// Whole: fields that are not in it belong to nobody.
+        status: PodGroupStatus,
+    },
+    /// PUT of `status.allocated` (core.md 7.7).
+    QueueStatus {
+        /// Name.
+        queue: Arc<str>,
+        /// Resource name and quantity text, by name.
+        allocated: Vec<(String, String)>,
+    },
     /// A core/v1 event (core.md 7.9).
-    Event { about: About, warning: bool, reason: &'static str, message: Arc<str> },
+    Event {
+        /// The object.
+        about: About,
+        /// Type Warning, else Normal.
+        warning: bool,
+        /// One word.
+        reason: &'static str,
+        /// For people.
+        message: Arc<str>,
+    },
 }

@@ -1,4 +1,7 @@
-//! Extension points, dispatch, session and statement.
+//! Extension points, dispatch, session and statement: everything that plugins and actions share, without
+//! knowing any of them. Specification: core.md 5, 6, 8, actions.md 2.
+
+#![deny(missing_docs)]
 
 mod action;
 mod claim;

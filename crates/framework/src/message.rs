@@ -15,7 +15,7 @@ pub struct TaskMessage {
     pub reason: &'static str,
     /// Empty if there is nothing to say about this task in particular.
     pub message: String,
-    /// The node to nominate: room was made there by an eviction for this task.
+    /// The node to nominate: room was made there by an eviction for this task. `None`: none.
     pub nominated: Option<Arc<str>>,
 }
 
@@ -24,8 +24,8 @@ pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage 
     let task = &ask.cluster.tasks[id];
     let last = records.last_transaction.get(&id);
     let (status, node) = last.map_or((task.status, task.node), |last| (last.status, last.node));
-    let name = |node: Option<NodeId>| node.map(|node| ask.cluster.nodes[node].name.clone());
-    let node_name = name(node).unwrap_or_default();
+    let name = |node: NodeId| ask.cluster.nodes[node].name.clone();
+    let node_name = node.map(name).unwrap_or_default();
     let assigned = |once: &str| {
         format!("Pod {} can possibly be assigned to {node_name}, once {once}", task.key)
     };
@@ -37,9 +37,15 @@ pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage 
         TaskStatus::Pending => ("Unschedulable", pending_message(ask, records, id)),
         other => (other.as_str(), job_fit(records, task.job)),
     };
-    // Only a committed eviction publishes a nomination (A15).
-    let nominated = name(records.evicted_for.get(&id).copied());
-    TaskMessage { reason, message, nominated }
+    TaskMessage { reason, message, nominated: nominated(ask, records, id) }
+}
+
+/// Only a committed eviction publishes a nomination (A15), and only while the task waits for its room.
+fn nominated(ask: Ask<'_>, records: &Records, id: TaskId) -> Option<Arc<str>> {
+    let task = &ask.cluster.tasks[id];
+    let node = *records.evicted_for.get(&id)?;
+    let waits = task.status == TaskStatus::Pipelined && task.node == Some(node);
+    waits.then(|| ask.cluster.nodes[node].name.clone())
 }
 
 fn pending_message(ask: Ask<'_>, records: &Records, id: TaskId) -> String {

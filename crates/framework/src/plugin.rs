@@ -33,13 +33,16 @@ pub struct Facts {
 /// What a plugin may look at: the working state of the cluster and the facts of the session.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
+    /// With everything that was tried and not undone.
     pub cluster: &'a Cluster,
+    /// What stands still within the session.
     pub facts: &'a Facts,
 }
 
 /// Answer of an evictable function (core.md 5.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// The plugin has no opinion.
     Abstain,
     /// The candidates that may go, in the order given; empty ends the tier with nothing.
     Victims(Vec<TaskId>),
@@ -48,15 +51,20 @@ pub enum Verdict {
 /// Answer of a voting function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
+    /// Yes, for this tier.
     Permit,
+    /// No opinion.
     Abstain,
+    /// No, at once.
     Reject,
 }
 
 /// Answer of JobEnqueueable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
+    /// Yes, for this tier.
     Permit,
+    /// No opinion.
     Abstain,
     /// With the message of the Normal event `Unschedulable` on the PodGroup, if there is one.
     Reject(Option<String>),
@@ -65,26 +73,33 @@ pub enum Admission {
 /// Why a job is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
+    /// One word.
     pub reason: &'static str,
+    /// For people.
     pub message: String,
 }
 
 /// Who evicts, for UnifiedEvictable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GangEviction {
+    /// `gangpreempt`: inside a queue.
     Preempt,
+    /// `gangreclaim`: from other queues.
     Reclaim,
 }
 
 /// Share of a queue, for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueShare {
+    /// In the units of amounts.
     pub deserved: Fractional,
+    /// Largest allocated / deserved over the dimensions; 1 is all of it.
     pub share: f64,
 }
 
-/// A scheduling policy. Every rule has a neutral default; a plugin overrides the rules it states and names
-/// them in `points`: a rule that is not named there is never asked.
+/// A scheduling policy. Every rule has a neutral default; a plugin overrides the rules it states and
+/// names them in `points`: a rule that is not named there is never asked. Orders answer Less if `l` goes
+/// first.
 ///
 /// The object lives as long as its configuration; `open` starts a session from nothing.
 pub trait Plugin: Send + Sync {
@@ -95,74 +110,97 @@ pub trait Plugin: Send + Sync {
     fn open(&mut self, _ask: Ask<'_>) {}
     /// A session ends; everything uncommitted is still in place (core.md 5.1 step 8).
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, _out: &mut Outbox) {}
-    /// A task was allocated, pipelined, or its eviction taken back (plugins-jobs-queues.md 1.3). The task's
-    /// status and node are the new ones.
+    /// A task was allocated, pipelined, or its eviction taken back (plugins-jobs-queues.md 1.3). The
+    /// task's status and node are the new ones.
     fn on_allocate(&mut self, _ask: Ask<'_>, _task: TaskId) {}
-    /// A task was evicted, un-pipelined, or its allocation taken back; status and node are the new ones.
+    /// A task was evicted, un-pipelined, or its allocation taken back; status and node are the new
+    /// ones.
     fn on_deallocate(&mut self, _ask: Ask<'_>, _task: TaskId) {}
 
+    /// QueueOrder: which queue is served first.
     fn queue_order(&self, _ask: Ask<'_>, _l: QueueId, _r: QueueId) -> Ordering {
         Ordering::Equal
     }
+    /// JobOrder: which job of a queue is served first.
     fn job_order(&self, _ask: Ask<'_>, _l: JobId, _r: JobId) -> Ordering {
         Ordering::Equal
     }
+    /// TaskOrder: which task of a job is served first.
     fn task_order(&self, _ask: Ask<'_>, _l: TaskId, _r: TaskId) -> Ordering {
         Ordering::Equal
     }
-    /// Two sub-jobs of one job, by index.
+    /// SubJobOrder: two sub-jobs of one job, by index.
     fn sub_job_order(&self, _ask: Ask<'_>, _job: JobId, _l: usize, _r: usize) -> Ordering {
         Ordering::Equal
     }
-    /// Queues of two victims, given the preemptor's.
+    /// VictimQueueOrder: queues of two victims, given the preemptor's; Less: victims of `l` go first.
     fn victim_queue_order(&self, _: Ask<'_>, _l: QueueId, _r: QueueId, _own: QueueId) -> Ordering {
         Ordering::Equal
     }
 
+    /// JobValid: whether the job can be looked at at all.
+    ///
+    /// # Errors
+    /// Why not.
     fn job_valid(&self, _ask: Ask<'_>, _job: JobId) -> Result<(), Invalid> {
         Ok(())
     }
+    /// JobReady: whether what is placed may be bound.
     fn job_ready(&self, _ask: Ask<'_>, _job: JobId) -> bool {
         true
     }
+    /// JobPipelined: whether what is placed may wait for room that becomes free.
     fn job_pipelined(&self, _ask: Ask<'_>, _job: JobId) -> Vote {
         Vote::Abstain
     }
+    /// SubJobReady, of a job with policies.
     fn sub_job_ready(&self, _ask: Ask<'_>, _job: JobId, _sub_job: usize) -> bool {
         true
     }
+    /// SubJobPipelined, of a job with policies.
     fn sub_job_pipelined(&self, _ask: Ask<'_>, _job: JobId, _sub_job: usize) -> Vote {
         Vote::Abstain
     }
+    /// JobStarving: whether pods may be evicted for the job.
     fn job_starving(&self, _ask: Ask<'_>, _job: JobId) -> bool {
         true
     }
 
+    /// JobEnqueueable: whether the job may be admitted to its queue now.
     fn job_enqueueable(&self, _ask: Ask<'_>, _job: JobId) -> Admission {
         Admission::Abstain
     }
+    /// JobEnqueued: the job was admitted.
     fn job_enqueued(&mut self, _ask: Ask<'_>, _job: JobId) {}
 
+    /// Overused: whether the queue has at least what it deserves.
     fn overused(&self, _ask: Ask<'_>, _queue: QueueId) -> bool {
         false
     }
+    /// Allocatable: whether the queue has room for the task.
     fn allocatable(&self, _ask: Ask<'_>, _queue: QueueId, _task: TaskId) -> bool {
         true
     }
-    /// After `allocatable` said no: the dimensions that fail, for the message of A20, in report order.
+    /// After `allocatable` said no: the dimensions that fail, for the message of A20, in report
+    /// order.
     fn allocatable_lacks(&self, _: Ask<'_>, _: QueueId, _: TaskId) -> Vec<vc_resource::Dim> {
         Vec::new()
     }
+    /// Preemptive: whether the queue may take from others for all these tasks together.
     fn preemptive(&self, _ask: Ask<'_>, _queue: QueueId, _tasks: &[TaskId]) -> bool {
         true
     }
 
+    /// Preemptable: which candidates may go for a task of the same queue. The candidates come in the
+    /// order of eviction (actions.md 2.9).
     fn preemptable(&self, _ask: Ask<'_>, _preemptor: TaskId, _candidates: &[TaskId]) -> Verdict {
         Verdict::Abstain
     }
+    /// Reclaimable: which candidates may go for a task of another queue.
     fn reclaimable(&self, _ask: Ask<'_>, _reclaimer: TaskId, _candidates: &[TaskId]) -> Verdict {
         Verdict::Abstain
     }
+    /// UnifiedEvictable: which candidates the gang actions may evict for a job.
     fn unified_evictable(
         &self,
         _ask: Ask<'_>,
@@ -172,32 +210,40 @@ pub trait Plugin: Send + Sync {
     ) -> Verdict {
         Verdict::Abstain
     }
-    /// A protective filter (D1): what it protects is taken out of the candidates before the tiers vote, where
-    /// its Preemptable, Reclaimable switch is on; it must not vote there itself. Asked only if
-    /// [`Plugin::is_victim_filter`].
+    /// A protective filter (D1): what it protects is taken out of the candidates before the tiers vote,
+    /// where its Preemptable or Reclaimable switch is on. Asked only if [`Plugin::is_victim_filter`].
     fn protects(&self, _ask: Ask<'_>, _candidate: TaskId) -> bool {
         false
     }
-    /// Whether this plugin is a protective filter instead of a voter.
+    /// Whether this plugin is a protective filter; then it is not asked for its vote.
     fn is_victim_filter(&self) -> bool {
         false
     }
+    /// VictimTasks: which running tasks should go without anybody asking for their room.
     fn victim_tasks(&self, _ask: Ask<'_>, _running: &[TaskId]) -> Vec<TaskId> {
         Vec::new()
     }
 
-    /// Once per task before its nodes are filtered; an error fits nowhere.
+    /// PrePredicate: once per task before its nodes are filtered.
+    ///
+    /// # Errors
+    /// Why the task fits on no node.
     fn pre_predicate(&self, _ask: Ask<'_>, _task: TaskId) -> Result<(), String> {
         Ok(())
     }
-    /// Whether the task may run on the node: findings are appended; none = fits.
+    /// Predicate: whether the task may run on the node; findings are appended, none: it may.
     fn predicate(&self, _: Ask<'_>, _task: TaskId, _node: NodeId, _findings: &mut Vec<Finding>) {}
-    /// Score of one node; an error leaves the node with 0 from this plugin.
+    /// NodeOrder: score of one node.
+    ///
+    /// # Errors
+    /// What went wrong, for the log; the node gets 0 from this point as a whole.
     fn node_order(&self, _ask: Ask<'_>, _task: TaskId, _node: NodeId) -> Result<f64, String> {
         Ok(0.0)
     }
-    /// Adds scores of all candidate nodes to `out`, which has the length of `nodes`. On an error `out` is
-    /// discarded for this plugin.
+    /// BatchNodeOrder: adds scores of all candidate nodes to `out`, which has the length of `nodes`.
+    ///
+    /// # Errors
+    /// What went wrong, for the log; this plugin contributes nothing (A13).
     fn batch_node_order(
         &self,
         _ask: Ask<'_>,
@@ -207,7 +253,7 @@ pub trait Plugin: Send + Sync {
     ) -> Result<(), String> {
         Ok(())
     }
-    /// The node this plugin insists on, of `nodes` with their scores.
+    /// BestNode: the node this plugin insists on, of those with their scores.
     fn best_node(&self, _ask: Ask<'_>, _task: TaskId, _scored: &[(NodeId, f64)]) -> Option<NodeId> {
         None
     }
@@ -220,8 +266,9 @@ pub trait Plugin: Send + Sync {
 
 /// The only place where a plugin is named: one element of `vc_plugins::ALL`.
 pub struct PluginEntry {
+    /// The name in the configuration.
     pub name: &'static str,
-    /// Builds the plugin from its entry in the configuration; problems of arguments become warnings and
-    /// leave the default.
+    /// Builds the plugin from its entry in the configuration; problems of arguments become warnings
+    /// and leave the default.
     pub build: fn(&PluginOption, &mut Vec<Warning>) -> Box<dyn Plugin>,
 }

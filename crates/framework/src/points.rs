@@ -56,8 +56,25 @@ impl Points {
         Points(self.0 | other.0)
     }
 
+    /// Position of a single point in [`ALL_POINTS`].
+    pub(crate) fn index(self) -> usize {
+        self.0.trailing_zeros() as usize
+    }
+
     /// Whether all points of `other` are in.
     pub const fn has(self, other: Points) -> bool {
         self.0 & other.0 == other.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL_POINTS;
+
+    #[test]
+    fn every_point_stands_at_its_bit() {
+        for (place, (point, name, _)) in ALL_POINTS.iter().enumerate() {
+            assert_eq!(point.index(), place, "{name}");
+        }
     }
 }

@@ -6,15 +6,20 @@ use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};
 /// What a task was when a statement was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastTransaction {
+    /// Just before it was undone.
     pub status: TaskStatus,
+    /// Likewise; `None`: it was on none.
     pub node: Option<NodeId>,
+    /// It was Pipelined on room that an eviction was to make.
     pub evicted: bool,
 }
 
 /// Messages of a session, by task and job. Looked up by id only, never walked.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
+    /// Why a task fits nowhere.
     pub fit_errors: FxHashMap<TaskId, FitErrors>,
+    /// What a task was in the last statement that was discarded; none once one with it stands.
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
     /// The job fit message (A45).
     pub job_fit: FxHashMap<JobId, String>,

@@ -1,4 +1,5 @@
-//! What a cycle has done, as plain data for metrics and for `vcsim`. Specification: core.md 9, actions.md 10.4.
+//! What a cycle has done, as plain data for metrics and for `vcsim`. Specification: core.md 9, actions.md
+//! 10.4.
 
 use std::sync::Arc;
 
@@ -7,15 +8,20 @@ use vc_model::ObjectKey;
 /// A task that ended the last action Pipelined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelinedTask {
+    /// Namespace and name.
     pub pod: ObjectKey,
+    /// Name of the node whose room it waits for.
     pub node: Arc<str>,
 }
 
 /// A task that waits at the end of the cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingTask {
+    /// Namespace and name.
     pub pod: ObjectKey,
+    /// Its PodGroup; an empty name: it has none.
     pub pod_group: ObjectKey,
+    /// Name of its queue; empty: it has none.
     pub queue: Arc<str>,
     /// Condition reason: `Schedulable`, `Unschedulable`.
     pub reason: &'static str,
@@ -26,25 +32,33 @@ pub struct WaitingTask {
 /// Use of a queue against its share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueUse {
+    /// Name.
     pub queue: Arc<str>,
     /// Resource name and quantity text, by name.
     pub allocated: Vec<(String, String)>,
-    /// `None`: no plugin divides the cluster between queues.
+    /// Likewise; `None`: no plugin divides the cluster between queues.
     pub deserved: Option<Vec<(String, String)>>,
-    /// Largest allocated / deserved over the dimensions.
+    /// Largest allocated / deserved over the dimensions; `None`: likewise.
     pub share: Option<f64>,
 }
 
 /// Data of one cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
+    /// Nodes of the session.
     pub n_nodes: usize,
+    /// Jobs of the session.
     pub n_jobs: usize,
+    /// Pods handed to the binder.
     pub n_binds: usize,
+    /// Pods whose eviction was sent.
     pub n_evictions: usize,
+    /// Tasks that end the cycle Pipelined, by job.
     pub pipelined: Vec<PipelinedTask>,
-    /// Filled only when asked for: `Engine::explain(true)`.
+    /// Tasks that end the cycle without being bound. Filled only when asked for:
+    /// `Engine::explain(true)`.
     pub waiting: Vec<WaitingTask>,
+    /// Likewise, by name.
     pub queues: Vec<QueueUse>,
     /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped sums.
     pub warnings: Vec<String>,

@@ -1,5 +1,6 @@
-//! POST `pods/NAME/binding`, with the uid, so that the server refuses a pod recreated under the same name.
-//! Specification: core.md 7.3 (C-25: only annotations of this cycle), rust-ecosystem.md 5.3.
+//! POST `pods/NAME/binding`, with the uid, so that the server refuses a pod recreated under the
+//! same name. Specification: core.md 7.3 (C-25: only annotations of this cycle), rust-ecosystem.md
+//! 5.3.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Every call but a watch ends: the client itself has no read timeout (K-02), and retries nothing (K-01).
-//! Specification: rust-ecosystem.md 3, 5.3.
+//! Every call but a watch ends: the client itself has no read timeout (K-02), and retries nothing
+//! (K-01). Specification: rust-ecosystem.md 3, 5.3.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -66,7 +66,8 @@ pub(crate) async fn call<T>(
     }
 }
 
-/// The object, or `None` for 404 whatever its body says: kube's own `get_opt` goes by the reason alone.
+/// The object, or `None` for 404 whatever its body says: kube's own `get_opt` goes by the reason
+/// alone.
 pub(crate) async fn get<K>(api: &Api<K>, name: &str) -> Result<Option<K>, CallError>
 where
     K: Clone + DeserializeOwned + Debug,

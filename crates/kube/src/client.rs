@@ -1,5 +1,6 @@
-//! Clients of the API server: where it is, who we are, how fast we may ask. Specification: core.md 1.1, 1.9;
-//! rust-ecosystem.md 3 (K-01 no retries, K-04 rate limit, K-17 order of sources, K-19 user agent).
+//! Clients of the API server: where it is, who we are, how fast we may ask. Specification: core.md
+//! 1.1, 1.9; rust-ecosystem.md 3 (K-01 no retries, K-04 rate limit, K-17 order of sources, K-19
+//! user agent).
 
 use kube::client::ClientBuilder;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -31,7 +32,8 @@ pub struct Clients {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error(
-        "no API server: not running in a cluster: {0}\nhint: give --kubeconfig or --master outside of a cluster"
+        "no API server: not running in a cluster: {0}\n\
+         hint: give --kubeconfig or --master outside of a cluster"
     )]
     InCluster(#[from] InClusterError),
     #[error("kubeconfig {path}: {error}\nhint: check the path and the current context")]
@@ -59,7 +61,8 @@ impl Clients {
     }
 }
 
-/// `Config::infer` looks into `$KUBECONFIG` and the home directory first, client-go does not (K-17).
+/// `Config::infer` looks into `$KUBECONFIG` and the home directory first, client-go does not
+/// (K-17).
 pub(crate) async fn config(access: &Access) -> Result<Config, ClientError> {
     let mut config = if !access.kubeconfig.is_empty() {
         from_file(&access.kubeconfig).await?

@@ -1,5 +1,6 @@
-//! What becomes of an event before it is written: a repetition raises a count, many similar ones are merged, a
-//! noisy object is cut off. Specification: core.md 7.9 (as client-go aggregates), rust-ecosystem.md 5.8.
+//! What becomes of an event before it is written: a repetition raises a count, many similar ones
+//! are merged, a noisy object is cut off. Specification: core.md 7.9 (as client-go aggregates),
+//! rust-ecosystem.md 5.8.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -140,7 +141,8 @@ impl Correlator {
     }
 }
 
-/// A map that forgets what was not used lately: two halves, the older of which is dropped when the younger is full.
+/// A map that forgets what was not used lately: two halves, the older of which is dropped when the
+/// younger is full.
 struct Recent<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
@@ -183,7 +185,8 @@ mod tests {
         Note { about, warning: true, reason: "FailedScheduling", message: message.into() }
     }
 
-    /// `create NAME MESSAGE`, `repeat COUNT MESSAGE`, `drop`; a created event is named after its message.
+    /// `create NAME MESSAGE`, `repeat COUNT MESSAGE`, `drop`; a created event is named after its
+    /// message.
     fn judged(memory: &mut Correlator, note: Note, now: Instant) -> String {
         match memory.judge(note, now) {
             Verdict::Drop => "drop".into(),

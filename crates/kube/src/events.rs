@@ -1,5 +1,6 @@
-//! Core/v1 events. They are worth less than a decision: the queue is bounded, what does not fit is dropped, and
-//! one write is in flight at a time. Specification: core.md 7.9, rust-ecosystem.md 5.8 (K-20).
+//! Core/v1 events. They are worth less than a decision: the queue is bounded, what does not fit is
+//! dropped, and one write is in flight at a time. Specification: core.md 7.9, rust-ecosystem.md 5.8
+//! (K-20).
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,8 +22,8 @@ const QUEUE: usize = 1000;
 pub(crate) struct Recorder(mpsc::Sender<Note>);
 
 impl Recorder {
-    /// The recorder and the writer behind it, which ends when the last recorder is gone. `component` is what
-    /// `kubectl describe` shows as the source.
+    /// The recorder and the writer behind it, which ends when the last recorder is gone.
+    /// `component` is what `kubectl describe` shows as the source.
     pub(crate) fn new(client: Client, component: String) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
         (Self(sender), Writer { client, component, memory: Correlator::default() }.run(notes))
@@ -115,7 +116,8 @@ impl Writer {
     }
 }
 
-/// Unique by the time; a long name is cut, for the whole is at most 253 bytes and each part ends alphanumeric.
+/// Unique by the time; a long name is cut, for the whole is at most 253 bytes and each part ends
+/// alphanumeric.
 fn event_name(object: &str, nanos: i128) -> String {
     let mut end = object.len().min(230);
     while !object.is_char_boundary(end) {

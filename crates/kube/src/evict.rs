@@ -14,7 +14,8 @@ pub(crate) fn message(reason: &str) -> String {
     format!("Pod is evicted, because of {reason}")
 }
 
-/// Writes the conditions, then deletes whatever came of that. A pod that is gone already is a success.
+/// Writes the conditions, then deletes whatever came of that. A pod that is gone already is a
+/// success.
 ///
 /// # Errors
 /// The first step that failed; the pod is looked at again then.

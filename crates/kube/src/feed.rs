@@ -1,5 +1,6 @@
-//! Follows one kind for the life of the process. A restarted watch lists again: what is missing from the list then
-//! is gone. Specification: core.md 4.1, rust-ecosystem.md 5.2 and K-07, K-08, K-13.
+//! Follows one kind for the life of the process. A restarted watch lists again: what is missing
+//! from the list then is gone. Specification: core.md 4.1, rust-ecosystem.md 5.2 and K-07, K-08,
+//! K-13.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -20,7 +21,8 @@ use crate::watched::{Slim, Watched};
 /// Pause before a list that replaces an expired watch.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// Sends every event of the kind, and `Synced` after its first list. Ends when the receiver is gone.
+/// Sends every event of the kind, and `Synced` after its first list. Ends when the receiver is
+/// gone.
 pub(crate) async fn feed<S: Slim>(client: Client, inbox: mpsc::Sender<Incoming>) {
     let api: Api<Watched<S>> = Api::all(client);
     let mut config = Config::default().streaming_lists();

@@ -1,5 +1,6 @@
-//! What reaches the engine's thread, and when a cycle starts. Specification: core.md 11, DESIGN row 1: as soon as
-//! something that could change a decision has arrived, or at the fixed pace of Volcano.
+//! What reaches the engine's thread, and when a cycle starts. Specification: core.md 11, DESIGN row
+//! 1: as soon as something that could change a decision has arrived, or at the fixed pace of
+//! Volcano.
 
 use std::time::Duration;
 
@@ -79,13 +80,15 @@ impl Pace {
     }
 }
 
-/// Echoes of our own writes change nothing; what failed is tried again after the period, not at once.
+/// Echoes of our own writes change nothing; what failed is tried again after the period, not at
+/// once.
 fn could_change(event: &ClusterEvent) -> bool {
     !matches!(
         event,
         ClusterEvent::PodGroupWritten { .. }
             | ClusterEvent::PodGroupFailed { .. }
             | ClusterEvent::QueueFailed { .. }
+            | ClusterEvent::BindFailed { .. }
             | ClusterEvent::PodStatusFailed { .. }
             | ClusterEvent::PodResynced(_)
     )

@@ -1,10 +1,11 @@
-//! Which write goes next: binds and evictions first, one write per object at a time, and what a newer write makes
-//! pointless is dropped while it waits. Specification: core.md 7.3, 7.4, 11 (order between objects is free).
+//! Which write goes next: binds and evictions first, one write per object at a time, and what a
+//! newer write makes pointless is dropped while it waits. Specification: core.md 7.3, 7.4, 11
+//! (order between objects is free).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use vc_engine::Effect;
+use vc_engine::{Effect, Nomination};
 use vc_model::ObjectKey;
 
 /// The object that a write changes.
@@ -21,7 +22,8 @@ impl Target {
         match effect {
             Effect::Bind { uid, .. }
             | Effect::Evict { uid, .. }
-            | Effect::PodCondition { uid, .. } => Some(Self::Pod(uid.clone())),
+            | Effect::PodCondition { uid, .. }
+            | Effect::ClearNomination { uid, .. } => Some(Self::Pod(uid.clone())),
             Effect::PodGroupStatus { pod_group, .. } => Some(Self::PodGroup(pod_group.clone())),
             Effect::QueueStatus { queue, .. } => Some(Self::Queue(queue.clone())),
             Effect::Event { .. } => None,
@@ -35,8 +37,10 @@ const LANES: usize = 3;
 fn lane(effect: &Effect) -> usize {
     match effect {
         Effect::Bind { .. } | Effect::Evict { .. } => 0,
+        // Or the bind of the next cycle would overtake what went wrong with the last one.
+        Effect::PodCondition { reason, .. } if &**reason == "SchedulerError" => 0,
         Effect::PodGroupStatus { .. } | Effect::QueueStatus { .. } => 1,
-        Effect::PodCondition { .. } | Effect::Event { .. } => 2,
+        Effect::PodCondition { .. } | Effect::ClearNomination { .. } | Effect::Event { .. } => 2,
     }
 }
 
@@ -55,11 +59,15 @@ struct Slot {
 }
 
 impl Lanes {
-    /// Queues a write behind those of the same object.
-    pub(crate) fn push(&mut self, target: Target, effect: Effect) {
+    /// Queues a write behind those of the same object, a bind or an eviction before the lesser
+    /// ones.
+    pub(crate) fn push(&mut self, target: Target, mut effect: Effect) {
         let slot = self.slots.entry(target.clone()).or_default();
+        keep_nomination(&mut effect, &slot.waiting);
         slot.waiting.retain(|waiting| !supersedes(&effect, waiting));
-        slot.waiting.push_back(effect);
+        let urgent = slot.waiting.iter().filter(|waiting| lane(waiting) == 0).count();
+        let at = if lane(&effect) == 0 { urgent } else { slot.waiting.len() };
+        slot.waiting.insert(at, effect);
         if !slot.running
             && let Some(first) = slot.waiting.front()
         {
@@ -96,29 +104,51 @@ impl Lanes {
     }
 }
 
-/// A status is replaced by a newer one; what a pod was refused no longer matters once it is bound or evicted.
+/// A condition that leaves the nomination alone must not swallow one that sets it.
+fn keep_nomination(newer: &mut Effect, waiting: &VecDeque<Effect>) {
+    let Effect::PodCondition { nomination: newer, .. } = newer else { return };
+    for older in waiting {
+        if let Effect::PodCondition { nomination: older, .. } = older
+            && *newer == Nomination::Keep
+        {
+            *newer = older.clone();
+        }
+    }
+}
+
+/// A status is replaced by a newer one; what a pod was refused no longer matters once it is bound
+/// or evicted.
 fn supersedes(newer: &Effect, older: &Effect) -> bool {
-    match older {
-        Effect::PodCondition { .. } => true,
-        Effect::PodGroupStatus { .. } | Effect::QueueStatus { .. } => lane(newer) == lane(older),
-        Effect::Bind { .. } | Effect::Evict { .. } | Effect::Event { .. } => false,
+    match (older, newer) {
+        (Effect::PodCondition { .. }, Effect::PodCondition { .. }) => lane(newer) <= lane(older),
+        (Effect::PodCondition { .. }, Effect::ClearNomination { .. }) => false,
+        (Effect::PodCondition { .. }, _) => lane(older) != 0,
+        (Effect::ClearNomination { .. }, _) => matches!(newer, Effect::ClearNomination { .. }),
+        (Effect::PodGroupStatus { .. } | Effect::QueueStatus { .. }, _) => true,
+        (Effect::Bind { .. } | Effect::Evict { .. } | Effect::Event { .. }, _) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use vc_engine::Nomination;
-
     use super::*;
 
     fn condition(pod: &str, message: &str) -> Effect {
-        Effect::PodCondition {
-            pod: ObjectKey::new("ns", pod),
-            uid: pod.into(),
-            reason: "Unschedulable".into(),
-            message: message.into(),
-            nomination: Nomination::Keep,
-        }
+        nominating(pod, message, Nomination::Keep)
+    }
+
+    fn clear(pod: &str) -> Effect {
+        Effect::ClearNomination { pod: ObjectKey::new("ns", pod), uid: pod.into() }
+    }
+
+    fn nominating(pod: &str, message: &str, nomination: Nomination) -> Effect {
+        because("Unschedulable", pod, message, nomination)
+    }
+
+    fn because(reason: &str, pod: &str, message: &str, nomination: Nomination) -> Effect {
+        let (uid, pod) = (pod.into(), ObjectKey::new("ns", pod));
+        let (reason, message) = (reason.into(), message.into());
+        Effect::PodCondition { pod, uid, reason, message, nomination }
     }
 
     fn bind(pod: &str) -> Effect {
@@ -160,6 +190,29 @@ mod tests {
             push(&mut lanes, effect);
         }
         assert_eq!(drain(&mut lanes), [bind("b"), condition("a", "2")]);
+    }
+
+    #[test]
+    fn a_nomination_survives_a_newer_condition() {
+        let mut lanes = Lanes::default();
+        let node = || Nomination::Set("n".into());
+        push(&mut lanes, nominating("a", "1", node()));
+        push(&mut lanes, condition("a", "2"));
+        assert_eq!(drain(&mut lanes), [nominating("a", "2", node())]);
+        push(&mut lanes, clear("b"));
+        push(&mut lanes, bind("b"));
+        push(&mut lanes, clear("b"));
+        assert_eq!(drain(&mut lanes), [bind("b"), clear("b")]);
+    }
+
+    #[test]
+    fn a_failed_bind_is_told_before_the_next_attempt() {
+        let mut lanes = Lanes::default();
+        let failed = |text| because("SchedulerError", "a", text, Nomination::Keep);
+        for effect in [failed("1"), failed("2"), condition("a", "m"), bind("a")] {
+            push(&mut lanes, effect);
+        }
+        assert_eq!(drain(&mut lanes), [failed("2"), bind("a")]);
     }
 
     #[test]

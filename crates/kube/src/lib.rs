@@ -1,5 +1,5 @@
-//! The edge to a real API server: feeds in, writes out. Nothing outside this crate performs a request.
-//! Specification: core.md 1.9, 4, 7; rust-ecosystem.md 3-6.
+//! The edge to a real API server: feeds in, writes out. Nothing outside this crate performs a
+//! request. Specification: core.md 1.9, 4, 7; rust-ecosystem.md 3-6.
 
 mod bind;
 mod call;
@@ -11,6 +11,7 @@ mod feed;
 mod feeds;
 mod inbox;
 mod lanes;
+mod pump;
 mod qps;
 mod queues;
 mod status;
@@ -22,6 +23,7 @@ pub use call::CallError;
 pub use client::{Access, ClientError, Clients};
 pub use feeds::{Feeds, follow};
 pub use inbox::{Incoming, Pace, Trigger, inbox};
+pub use pump::Pump;
 pub use queues::{QueueError, ensure_queues};
 pub use version::{ServerVersion, server_version};
 pub use writer::write;

@@ -1,4 +1,5 @@
-//! Queues `root` and the default one, made at start if they are missing. Specification: core.md 4.7.
+//! Queues `root` and the default one, made at start if they are missing. Specification: core.md
+//! 4.7.
 
 use std::time::Duration;
 

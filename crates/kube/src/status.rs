@@ -1,5 +1,5 @@
-//! Status writes: the newest object is read, changed and PUT whole, once more after a 409 (PATCH is not granted).
-//! Specification: core.md 7.4 (C-27), 7.6 (C-29), 7.7; rust-ecosystem.md 5.5, 6.
+//! Status writes: the newest object is read, changed and PUT whole, once more after a 409 (PATCH is
+//! not granted). Specification: core.md 7.4 (C-27), 7.6 (C-29), 7.7; rust-ecosystem.md 5.5, 6.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub(crate) fn now() -> String {
     Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default().to_string()
 }
 
-/// Replaces the condition of that type, or appends it; false if it says the same already. The time of the
-/// transition stays unless the status changes.
+/// Replaces the condition of that type, or appends it; false if it says the same already. The time
+/// of the transition stays unless the status changes.
 pub(crate) fn upsert(conditions: &mut Value, mut wanted: Value) -> bool {
     if !conditions.is_array() {
         *conditions = json!([]);
@@ -40,8 +40,8 @@ pub(crate) fn upsert(conditions: &mut Value, mut wanted: Value) -> bool {
     true
 }
 
-/// GET, `change`, PUT status; `change` says whether there is something to write. `Ok(false)`: nothing was, the
-/// pod is gone, or is another one now.
+/// GET, `change`, PUT status; `change` says whether there is something to write. `Ok(false)`:
+/// nothing was, the pod is gone, or is another one now.
 pub(crate) async fn change_pod(
     client: &Client,
     pod: &ObjectKey,
@@ -64,7 +64,8 @@ pub(crate) async fn change_pod(
     }
 }
 
-/// Condition `PodScheduled` = False and the nominated node. A pod that has a node meanwhile is left alone.
+/// Condition `PodScheduled` = False and the nominated node. A pod that has a node meanwhile is left
+/// alone.
 pub(crate) async fn set_pod_scheduled(
     client: &Client,
     pod: &ObjectKey,
@@ -84,6 +85,17 @@ pub(crate) async fn set_pod_scheduled(
     change_pod(client, pod, uid, change).await
 }
 
+/// Takes the nominated node away from a pod that is placed elsewhere.
+pub(crate) async fn clear_nomination(
+    client: &Client,
+    pod: &ObjectKey,
+    uid: &str,
+) -> Result<bool, CallError> {
+    let clear =
+        |object: &mut DynamicObject| nominate(&mut object.data["status"], &Nomination::Clear);
+    change_pod(client, pod, uid, clear).await
+}
+
 fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
     let wanted = match nomination {
         Nomination::Keep => return false,
@@ -98,8 +110,8 @@ fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
 
 /// PUT of the PodGroup with this status; answers the resourceVersion that it has then.
 ///
-/// The object is read by LIST, `get` is not granted. After a 409 it is written over the newest one, unless
-/// somebody else has changed the phase (C-29).
+/// The object is read by LIST, `get` is not granted. After a 409 it is written over the newest one,
+/// unless somebody else has changed the phase (C-29).
 pub(crate) async fn set_pod_group(
     client: &Client,
     pod_group: &ObjectKey,

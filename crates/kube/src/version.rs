@@ -1,5 +1,5 @@
-//! The version of the API server, asked once at start: it decides the defaults of Kubernetes' feature gates.
-//! Specification: core.md 1.3 (C-04).
+//! The version of the API server, asked once at start: it decides the defaults of Kubernetes'
+//! feature gates. Specification: core.md 1.3 (C-04).
 
 use std::time::Duration;
 

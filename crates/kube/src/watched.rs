@@ -1,5 +1,5 @@
-//! The slim types of vc-wire as kube's watcher wants them: with an `ObjectMeta`, of which only what the watcher
-//! reads is filled (K-12). Specification: core.md 4.1, rust-ecosystem.md 5.1.
+//! The slim types of vc-wire as kube's watcher wants them: with an `ObjectMeta`, of which only what
+//! the watcher reads is filled (K-12). Specification: core.md 4.1, rust-ecosystem.md 5.1.
 
 use std::borrow::Cow;
 use std::fmt::Debug;

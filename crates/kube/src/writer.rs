@@ -1,5 +1,5 @@
-//! Performs the effects of cycles, at most 64 calls at a time; what fails comes back as an event of a later cycle.
-//! Specification: core.md 7, 4.5 (resync), 11; rust-ecosystem.md 3 (K-03).
+//! Performs the effects of cycles, at most 64 calls at a time; what fails comes back as an event of
+//! a later cycle. Specification: core.md 7, 4.5 (resync), 11; rust-ecosystem.md 3 (K-03).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,8 @@ const IN_FLIGHT: usize = 64;
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 const RESYNC_PAUSE_MAX: Duration = Duration::from_secs(1000);
 
-/// Performs what arrives until the sender is gone and everything is done; events get a little time at the end.
+/// Performs what arrives until the sender is gone and everything is done; events get a little time
+/// at the end.
 pub async fn write(
     clients: Clients,
     component: String,
@@ -139,10 +140,13 @@ impl Writer {
                 self.note(about, true, "FailedScheduling", &message);
                 let text = (&*reason, &*message);
                 let write = status::set_pod_scheduled(&self.core, &pod, &uid, text, &nomination);
-                if let Err(error) = write.await {
-                    tracing::warn!(%pod, %error, "pod condition not written");
-                    self.report(ClusterEvent::PodStatusFailed { uid }).await;
-                }
+                let answer = write.await;
+                self.pod_written(pod, uid, answer).await;
+                None
+            }
+            Effect::ClearNomination { pod, uid } => {
+                let answer = status::clear_nomination(&self.core, &pod, &uid).await;
+                self.pod_written(pod, uid, answer).await;
                 None
             }
             Effect::PodGroupStatus { pod_group, uid, status } => {
@@ -181,6 +185,13 @@ impl Writer {
                 self.report(ClusterEvent::BindFailed { uid: failed, node, error }).await;
                 Some((pod, uid))
             }
+        }
+    }
+
+    async fn pod_written(&self, pod: ObjectKey, uid: Arc<str>, answer: Result<bool, CallError>) {
+        if let Err(error) = answer {
+            tracing::warn!(%pod, %error, "pod status not written");
+            self.report(ClusterEvent::PodStatusFailed { uid }).await;
         }
     }
 

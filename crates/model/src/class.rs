@@ -1,5 +1,5 @@
-//! Scheduling class: everything that filters and scorers read of a pod, kept once for all pods that agree
-//! in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
+//! Scheduling class: everything that filters and scorers read of a pod, kept once for all pods that
+//! agree in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
 /// What filters and scorers read of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Class {
+    /// `metadata.namespace`.
     pub namespace: Arc<str>,
+    /// `metadata.labels`.
     pub labels: Labels,
     /// Resreq and InitResreq, which are equal (core.md 3.5).
     pub request: Resource,
@@ -21,7 +23,9 @@ pub struct Class {
     pub non_zero: NonZero,
     /// `None`: absent.
     pub node_selector: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    /// `spec.affinity.nodeAffinity`.
     pub node_affinity: NodeAffinity,
+    /// `spec.tolerations`.
     pub tolerations: Vec<Toleration>,
     /// Of regular and restartable init containers, sorted, without repetition.
     pub host_ports: Vec<HostPort>,
@@ -30,7 +34,9 @@ pub struct Class {
 /// Cpu and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NonZero {
+    /// Millicores; 100 for a container without a cpu request.
     pub cpu_milli: i64,
+    /// Bytes; 200 Mi for a container without a memory request.
     pub memory_bytes: i64,
 }
 

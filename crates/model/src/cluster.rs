@@ -1,11 +1,14 @@
-//! The cluster state: the tables and how to find rows in them. Between two calls of [`Cluster::apply`] this
-//! *is* the snapshot; nothing is copied. Specification: core.md 4.5-4.8.
+//! The cluster state: the tables and how to find rows in them. Between two calls of
+//! [`Cluster::apply`] this *is* the snapshot; nothing is copied. Specification: core.md 4.5-4.8.
 
 mod apply;
 mod check;
 mod groups;
+mod nodes;
 mod place;
+mod pod_groups;
 mod pods;
+mod task_of;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +35,7 @@ pub struct Settings {
     pub default_queue: Arc<str>,
     /// `--node-selector` as label and value; empty: all nodes.
     pub node_selector: Vec<(Arc<str>, Arc<str>)>,
+    /// Kubernetes features of the server.
     pub gates: RequestGates,
 }
 
@@ -50,12 +54,19 @@ impl Default for Settings {
 /// ([`Cluster::set_task`] and its kin); every derived sum is kept at the cost of the change.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
+    /// Which objects are ours.
     pub settings: Settings,
+    /// Names of the dimensions of every vector.
     pub dims: Dims,
+    /// Nodes, those that only pods name included.
     pub nodes: Table<NodeId, Node>,
+    /// Pods that are ours or that have a node.
     pub tasks: Table<TaskId, Task>,
+    /// PodGroups, those that only pods name included.
     pub jobs: Table<JobId, Job>,
+    /// Queues, those that only PodGroups name included.
     pub queues: Table<QueueId, Queue>,
+    /// Scheduling classes of the tasks.
     pub classes: Classes,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
@@ -65,9 +76,17 @@ pub struct Cluster {
     task_by_key: FxHashMap<ObjectKey, TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     namespaces: BTreeMap<Arc<str>, Labels>,
-    /// Σ allocatable of the present nodes, by dimension; wide, because milli-bytes of storage of many
-    /// nodes leave 64 bits.
-    total: BTreeMap<Dim, i128>,
+    /// Σ allocatable of the present nodes, by dimension.
+    total: BTreeMap<Dim, Total>,
+}
+
+/// One dimension of all present nodes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Total {
+    /// Wide, because milli-bytes of storage of many nodes leave 64 bits.
+    amount: i128,
+    /// Nodes that have the dimension, even with 0; cpu and memory: all.
+    n_nodes: u32,
 }
 
 impl Cluster {
@@ -145,8 +164,8 @@ impl Cluster {
     /// Σ allocatable of all known nodes, ready or not, cordoned or not.
     pub fn total_allocatable(&self) -> Fractional {
         let mut total = Fractional::default();
-        for (&dim, &amount) in &self.total {
-            total.set(dim, amount as f64);
+        for (&dim, sum) in &self.total {
+            total.set(dim, sum.amount as f64);
         }
         total
     }

@@ -1,6 +1,7 @@
 //! Go's duration text. Specification: core.md 3.3 (waiting times), plugins-jobs-queues.md 8.
 
-/// Microseconds of a text like `1h30m`, `-5s`, `1.5h`; `None` if it is not a Go duration.
+/// Microseconds of a text like `1h30m`, `-5s`, `1.5h`; `None` if it is not a Go duration, or one of more
+/// than the 292 years that Go can hold.
 pub fn go_duration_micros(text: &str) -> Option<i64> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
@@ -21,9 +22,11 @@ pub fn go_duration_micros(text: &str) -> Option<i64> {
         micros += value * scale;
         rest = &rest[unit.len()..];
     }
-    // A float to integer cast saturates, which is what a time out of range should do.
-    Some((sign * micros).round() as i64)
+    (micros < MAX_MICROS).then_some((sign * micros).round() as i64)
 }
+
+/// Go counts nanoseconds in 63 bits.
+const MAX_MICROS: f64 = 9_223_372_036_854_775.0;
 
 /// Units with their microseconds; a unit that begins like another comes first.
 const UNITS: [(&str, f64); 8] = [
@@ -55,6 +58,8 @@ mod tests {
             ("-", None),
             ("bad", None),
             ("1d", None),
+            ("2562047h", Some(9_223_369_200_000_000)),
+            ("2562048h", None),
         ];
         for (text, micros) in cases {
             assert_eq!(go_duration_micros(text), micros, "{text:?}");

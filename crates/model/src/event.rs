@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::record::{
     NodeRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord, QueueRecord,
 };
+use crate::selector::Labels;
 
 /// One event. The order of events of one object is the order in which the API server made them.
 #[derive(Clone, Debug)]
@@ -12,27 +13,83 @@ pub enum ClusterEvent {
     /// A pod was added or changed, as the watch says.
     PodApplied(Box<PodRecord>),
     /// A pod is gone. The uid keeps a late event from hitting a successor of the same name.
-    PodDeleted { key: ObjectKey, uid: Arc<str> },
+    PodDeleted {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// Empty: unknown, whatever pod has this name is meant.
+        uid: Arc<str>,
+    },
     /// The answer to a GET after a failed write: believed whatever was assumed (core.md 4.5, resync).
     PodResynced(Box<PodRecord>),
-    /// A bind failed with this error; the pod stays Binding until `PodResynced` or `PodDeleted`.
-    BindFailed { uid: Arc<str>, node: Arc<str>, error: String },
+    /// A bind failed; the pod stays Binding until `PodResynced` or `PodDeleted`.
+    BindFailed {
+        /// Of the pod.
+        uid: Arc<str>,
+        /// Name of the node that it was to be bound to.
+        node: Arc<str>,
+        /// What the API server said.
+        error: String,
+    },
     /// A pod condition or nomination could not be written; it is compared again in the next cycle.
-    PodStatusFailed { uid: Arc<str> },
+    PodStatusFailed {
+        /// Of the pod.
+        uid: Arc<str>,
+    },
+    /// A node was added or changed.
     NodeApplied(Box<NodeRecord>),
-    NodeDeleted { name: Arc<str> },
+    /// A node is gone; its pods may still be there (C-19).
+    NodeDeleted {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// A PodGroup was added or changed.
     PodGroupApplied(Box<PodGroupRecord>),
-    PodGroupDeleted { key: ObjectKey },
+    /// A PodGroup is gone; its pods may still be there.
+    PodGroupDeleted {
+        /// Namespace and name.
+        key: ObjectKey,
+    },
     /// Our PodGroup status was stored under this version (core.md 11 (c)).
-    PodGroupWritten { key: ObjectKey, resource_version: Arc<str> },
+    PodGroupWritten {
+        /// Namespace and name.
+        key: ObjectKey,
+        /// `metadata.resourceVersion` of the answer.
+        resource_version: Arc<str>,
+    },
     /// Our PodGroup status was not stored.
-    PodGroupFailed { key: ObjectKey },
+    PodGroupFailed {
+        /// Namespace and name.
+        key: ObjectKey,
+    },
+    /// A queue was added or changed.
     QueueApplied(Box<QueueRecord>),
-    QueueDeleted { name: Arc<str> },
+    /// A queue is gone; PodGroups may still name it.
+    QueueDeleted {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
     /// Our queue status was not stored.
-    QueueFailed { name: Arc<str> },
+    QueueFailed {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// A PriorityClass was added or changed.
     PriorityClassApplied(PriorityClassRecord),
-    PriorityClassDeleted { name: Arc<str> },
-    NamespaceApplied { name: Arc<str>, labels: crate::selector::Labels },
-    NamespaceDeleted { name: Arc<str> },
+    /// A PriorityClass is gone.
+    PriorityClassDeleted {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// A namespace was added or changed.
+    NamespaceApplied {
+        /// `metadata.name`.
+        name: Arc<str>,
+        /// `metadata.labels`.
+        labels: Labels,
+    },
+    /// A namespace is gone.
+    NamespaceDeleted {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
 }

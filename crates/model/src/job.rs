@@ -16,17 +16,21 @@ pub struct Job {
     pub key: ObjectKey,
     /// `None`: only pods name the group so far, or it was deleted.
     pub pod_group: Option<PodGroup>,
+    /// Of `spec.queue`; empty or without PodGroup: the default queue. May be not present.
     pub queue: QueueId,
     /// Value of the PodGroup's PriorityClass, else of the global default, else 0.
     pub priority: i32,
+    /// `spec.minMember`; 0 without PodGroup.
     pub min_available: i32,
-    /// Minimum per role.
+    /// `spec.minTaskMember`: minimum per role.
     pub task_min_available: BTreeMap<Arc<str>, i32>,
+    /// Σ of them.
     pub task_min_available_total: i64,
     /// By (namespace, name, uid).
     pub tasks: Vec<TaskId>,
     /// The first one is the default sub-job; one without tasks does not exist for the rules.
     pub sub_jobs: Vec<SubJob>,
+    /// Counters over all tasks.
     pub counts: Counts,
     /// Counters per role; a role without tasks has no entry.
     pub roles: BTreeMap<Arc<str>, Counts>,
@@ -43,6 +47,7 @@ pub struct Job {
 /// What a job takes from its PodGroup.
 #[derive(Clone, Debug)]
 pub struct PodGroup {
+    /// `metadata.uid`.
     pub uid: Arc<str>,
     /// Microseconds since 1970.
     pub created_micros: i64,
@@ -52,16 +57,22 @@ pub struct PodGroup {
     pub observed_status: PodGroupStatus,
     /// A status of ours is on its way.
     pub status_in_flight: bool,
-    /// Version under which our last status was stored; older ones are echoes of the past.
+    /// Version under which our last status was stored; older ones are echoes of the past. `None`: the
+    /// watch has shown it, or it is not a number.
     pub written_version: Option<u64>,
+    /// `metadata.resourceVersion` as last seen.
     pub resource_version: Arc<str>,
+    /// `spec.priorityClassName`; empty if none.
     pub priority_class_name: Arc<str>,
-    /// Absent: admitted without questions.
+    /// `spec.minResources`; `None`: admitted without questions.
     pub min_resources: Option<Resource>,
+    /// `spec.networkTopology`; `None`: the job asks for no topology.
     pub network_topology: Option<NetworkTopology>,
+    /// `spec.subGroupPolicy`.
     pub policies: Arc<[SubGroupPolicy]>,
-    /// Waiting time of the job's own annotations.
+    /// Waiting time of the job's own annotations, above 0; `None`: there is none that is valid.
     pub sla_waiting_micros: Option<i64>,
+    /// Annotation, else label `volcano.sh/preemptable`; absent: false.
     pub preemptable: bool,
 }
 
@@ -72,9 +83,11 @@ pub struct SubJob {
     pub id: Arc<str>,
     /// Index into the PodGroup's policies; `None` for the default one.
     pub policy: Option<usize>,
+    /// `subGroupSize`; of the default one the job's, or 1 if the job has policies.
     pub min_available: i32,
     /// First match value as a number, else 0.
     pub match_index: i64,
+    /// Counters over its tasks.
     pub counts: Counts,
     /// By (namespace, name, uid).
     pub tasks: Vec<TaskId>,

@@ -1,4 +1,7 @@
-//! The cluster state: typed tables, events in, derived sums out.
+//! The cluster state: typed tables, events in, derived sums out. Nothing outside [`Cluster::apply`] and
+//! the placements of a session changes a table. Specification: core.md 3, 4.
+
+#![deny(missing_docs)]
 
 mod class;
 mod cluster;
@@ -15,6 +18,7 @@ mod record;
 mod request;
 mod selector;
 mod status;
+mod sums;
 mod task;
 
 pub use class::{Class, Classes, NonZero};

@@ -9,15 +9,20 @@ use crate::class::{Class, NonZero};
 use crate::ids::TaskId;
 use crate::selector::{HostPort, Labels, Protocol, Taint};
 use crate::status::TaskStatus;
+use crate::sums;
 
 /// A node. Rows exist for names that only pods know, too; those are not [`Node::present`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
+    /// `metadata.name`, which is the node's id.
     pub name: Arc<str>,
     /// The Node object is known (and passes `--node-selector`).
     pub present: bool,
+    /// `metadata.labels`.
     pub labels: Labels,
+    /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
+    /// `spec.taints`.
     pub taints: Vec<Taint>,
     /// `status.allocatable` plus oversubscription.
     pub allocatable: Resource,
@@ -33,8 +38,10 @@ pub struct Node {
     pub pipelined: Resource,
     /// Allocatable − used; may be negative.
     pub idle: Resource,
-    /// Tasks on the node by id.
+    /// Tasks that hold the node, by id; terminated ones do not.
     pub tasks: Vec<TaskId>,
+    /// Tasks that ended here. They hold nothing but the row.
+    pub n_terminated: u32,
     /// What the Kubernetes filters and scorers see (NodeInfo).
     pub view: NodeView,
 }
@@ -51,27 +58,43 @@ impl Node {
     /// Enters a task of this request in the sums (table of core.md 3.8).
     pub(crate) fn charge(&mut self, status: TaskStatus, request: &Resource) {
         if status == TaskStatus::Pipelined {
-            self.pipelined.add(request);
-            return;
+            return sums::enter(&mut self.pipelined, request);
         }
+        sums::enter(&mut self.used, request);
         self.idle.sub(request);
-        self.used.add(request);
+        self.settle_idle(request);
         if status == TaskStatus::Releasing {
-            self.releasing.add(request);
+            sums::enter(&mut self.releasing, request);
         }
     }
 
     /// Reverses [`Node::charge`].
     pub(crate) fn discharge(&mut self, status: TaskStatus, request: &Resource) {
         if status == TaskStatus::Pipelined {
-            self.pipelined.sub(request);
-            return;
+            return sums::leave(&mut self.pipelined, request);
         }
+        sums::leave(&mut self.used, request);
         self.idle.add(request);
-        self.used.sub(request);
+        self.settle_idle(request);
         if status == TaskStatus::Releasing {
-            self.releasing.sub(request);
+            sums::leave(&mut self.releasing, request);
         }
+    }
+
+    /// Idle has the scalars that the node offers or that are used, and no others.
+    fn settle_idle(&mut self, request: &Resource) {
+        for dim in request.scalars() {
+            if !self.allocatable.has(dim) && !self.used.has(dim) {
+                self.idle.remove(dim);
+            }
+        }
+    }
+
+    /// Takes another allocatable; what is used stays.
+    pub(crate) fn set_allocatable(&mut self, allocatable: Resource) {
+        self.idle = allocatable.clone();
+        self.idle.sub(&self.used);
+        self.allocatable = allocatable;
     }
 }
 
@@ -79,6 +102,7 @@ impl Node {
 /// session are out (plugins-nodes.md 1.5).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeView {
+    /// Pods that count.
     pub n_pods: u32,
     /// Σ requests, with the scoring defaults.
     pub non_zero: NonZero,
@@ -90,20 +114,22 @@ pub struct NodeView {
 const ANY_IP: &str = "0.0.0.0";
 
 impl NodeView {
+    /// One pod more.
     pub(crate) fn add(&mut self, class: &Class) {
         self.n_pods += 1;
         self.non_zero += class.non_zero;
-        self.requested.add(&class.request);
+        sums::enter(&mut self.requested, &class.request);
         for port in &class.host_ports {
             let by_ip = self.ports.entry((port.protocol, port.port)).or_default();
             *by_ip.entry(port.ip.clone()).or_default() += 1;
         }
     }
 
+    /// Reverses [`NodeView::add`].
     pub(crate) fn remove(&mut self, class: &Class) {
         self.n_pods -= 1;
         self.non_zero -= class.non_zero;
-        self.requested.sub(&class.request);
+        sums::leave(&mut self.requested, &class.request);
         for port in &class.host_ports {
             self.remove_port(port);
         }

@@ -10,20 +10,29 @@ use crate::selector::Labels;
 /// A queue. Rows exist for names that only PodGroups know, too; those are not [`Queue::present`].
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
+    /// `metadata.name`, which is the queue's id.
     pub name: Arc<str>,
     /// The Queue object is known.
     pub present: bool,
     /// Microseconds since 1970.
     pub created_micros: i64,
+    /// `spec.weight`.
     pub weight: i32,
+    /// `spec.priority`.
     pub priority: i32,
+    /// `spec.reclaimable`: other queues may take back what this one has too much.
     pub reclaimable: bool,
+    /// `spec.capability`; empty: unlimited.
     pub capability: Resource,
+    /// `spec.deserved`.
     pub deserved: Resource,
+    /// `spec.guarantee.resource`.
     pub guarantee: Resource,
     /// Empty: `root`.
     pub parent: Arc<str>,
+    /// `spec.dequeueStrategy` is `fifo` (D38).
     pub fifo: bool,
+    /// `status.state`; empty counts as Open (C-33).
     pub state: QueueState,
     /// `volcano.sh/hierarchy` and `volcano.sh/hierarchy-weights`, if any.
     pub annotations: Labels,

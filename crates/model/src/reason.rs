@@ -1,17 +1,18 @@
 //! Why a task does not fit: codes, reasons, and their aggregation into the text that users read.
 //! Specification: core.md 3.10, plugins-nodes.md 1.2-1.3, actions.md 10.2.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use vc_resource::{Dim, Dims};
 
-use crate::ids::NodeId;
+use crate::ids::{Id, NodeId};
 
 /// Class of a finding (plugins-nodes.md 1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
+    /// Something went wrong; eviction cannot help.
     Error,
     /// Evicting pods may help.
     Unschedulable,
@@ -22,9 +23,11 @@ pub enum Code {
 /// A reason as users read it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
+    /// A fixed text.
     Text(&'static str),
     /// `Insufficient <resource>`.
     Insufficient(Dim),
+    /// A text with something of the object in it.
     Owned(Arc<str>),
 }
 
@@ -42,7 +45,9 @@ impl Reason {
 /// One finding about one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
+    /// What callers do with it.
     pub code: Code,
+    /// What users read.
     pub reason: Reason,
 }
 
@@ -56,13 +61,16 @@ impl Finding {
 /// Fit errors of one task: how many nodes have which reason, and which nodes eviction cannot help.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FitErrors {
-    /// Replaces the head `0/N nodes are unavailable`.
+    /// Replaces the head `0/N nodes are unavailable`; `None`: that head.
     pub head: Option<String>,
+    /// The HyperNode to which the search was limited; `None`: to none, or to the root.
+    pub hyper_node: Option<Arc<str>>,
     /// Nodes with an entry.
     pub n_nodes: u32,
+    /// Nodes per reason.
     pub reasons: BTreeMap<Reason, u32>,
-    /// Nodes with at least one finding of code Unresolvable, ascending.
-    unresolvable: BTreeSet<NodeId>,
+    /// Nodes with at least one finding of code Unresolvable.
+    unresolvable: NodeSet,
 }
 
 impl FitErrors {
@@ -98,20 +106,55 @@ impl FitErrors {
 
     /// Whether eviction cannot help on this node.
     pub fn is_unresolvable(&self, node: NodeId) -> bool {
-        self.unresolvable.contains(&node)
+        self.unresolvable.contains(node)
     }
 
     /// The text of core.md 3.10. Reasons with empty text are skipped.
     pub fn text(&self, dims: &Dims) -> String {
         let default_head = || format!("0/{} nodes are unavailable", self.n_nodes);
-        let head = self.head.clone().unwrap_or_else(default_head);
-        let counted = self.reasons.iter().map(|(reason, count)| (reason.text(dims), count));
-        let entries = counted.filter(|(text, _)| !text.is_empty());
-        let histogram = joined(entries.map(|(text, count)| format!("{count} {text}")).collect());
-        match self.n_nodes == 0 || histogram.is_empty() {
-            true => head,
-            false => format!("{head}: {histogram}."),
+        let mut text = match &self.hyper_node {
+            Some(name) => format!("In hyperNode {name}: "),
+            None => String::new(),
+        };
+        text.push_str(&self.head.clone().unwrap_or_else(default_head));
+        let histogram = self.histogram(dims);
+        if self.n_nodes != 0 && !histogram.is_empty() {
+            text.push_str(&format!(": {histogram}."));
         }
+        text
+    }
+
+    /// Two reasons with one text are one entry.
+    fn histogram(&self, dims: &Dims) -> String {
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+        for (reason, count) in &self.reasons {
+            *counts.entry(reason.text(dims)).or_default() += count;
+        }
+        let named = counts.into_iter().filter(|(text, _)| !text.is_empty());
+        joined(named.map(|(text, count)| format!("{count} {text}")).collect())
+    }
+}
+
+/// A set of nodes, one bit each: a cluster may have as many waiting tasks as it has nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct NodeSet(Vec<u64>);
+
+impl NodeSet {
+    fn insert(&mut self, node: NodeId) {
+        let (word, bit) = Self::place(node);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= bit;
+    }
+
+    fn contains(&self, node: NodeId) -> bool {
+        let (word, bit) = Self::place(node);
+        self.0.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
+    fn place(node: NodeId) -> (usize, u64) {
+        (node.index() / 64, 1 << (node.index() % 64))
     }
 }
 

@@ -4,12 +4,14 @@
 use vc_resource::{Dim, Dims, Resource, amount};
 
 use crate::class::NonZero;
-use crate::record::{ContainerRecord, PodRecord, ResourceList};
+use crate::record::{ContainerRecord, InPlace, PodRecord, ResourceList};
 
 /// Which Kubernetes features of the server change a request (core.md 1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestGates {
+    /// `InPlacePodVerticalScaling`.
     pub in_place_resize: bool,
+    /// `PodLevelResources`.
     pub pod_level_resources: bool,
 }
 
@@ -18,11 +20,6 @@ impl Default for RequestGates {
         Self { in_place_resize: true, pod_level_resources: true }
     }
 }
-
-/// Millicpu that a container without a cpu request counts for scoring.
-const DEFAULT_CPU_MILLI: i64 = 100;
-/// Bytes that a container without a memory request counts for scoring.
-const DEFAULT_MEMORY_BYTES: i64 = 200 << 20;
 
 /// A resource list as a vector; names that count nowhere are dropped (core.md 3.1).
 pub fn to_resource(list: &ResourceList, dims: &mut Dims) -> Resource {
@@ -39,49 +36,63 @@ pub fn to_resource(list: &ResourceList, dims: &mut Dims) -> Resource {
 
 /// Request of a pod, `pods` = 1 included.
 pub fn pod_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> Resource {
-    let mut of = |container: &ContainerRecord| container_request(container, pod, gates, dims);
-    let regular: Vec<Resource> = pod.containers.iter().map(&mut of).collect();
-    let init: Vec<Resource> = pod.init_containers.iter().map(&mut of).collect();
-    let mut total = aggregate(pod, &regular, &init);
+    let mut total = aggregate(pod, |container, kind| {
+        container_request(container, kind, pod, gates, dims)
+    });
     total.set(Dim::PODS, total.get(Dim::PODS).wrapping_add(1));
-    if gates.pod_level_resources {
-        replace_pod_level(&mut total, pod, dims);
-    }
-    total.add(&to_resource(&pod.overhead, dims));
+    complete(&mut total, pod, gates, dims);
     total
 }
 
 /// Cpu and memory for the scorers: containers without a request count a default.
 pub fn non_zero_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> NonZero {
-    let mut of = |container: &ContainerRecord| {
-        let mut request = container_request(container, pod, gates, dims);
-        let names = |name: &str| container.requests.iter().any(|(other, _)| &**other == name);
-        if !names("cpu") {
-            request.set(Dim::CPU, request.get(Dim::CPU).max(DEFAULT_CPU_MILLI));
-        }
-        if !names("memory") {
-            request.set(Dim::MEMORY, request.get(Dim::MEMORY).max(DEFAULT_MEMORY_BYTES));
+    let mut total = aggregate(pod, |container, kind| {
+        let mut request = container_request(container, kind, pod, gates, dims);
+        for (name, dim, default) in DEFAULTS {
+            if !names(container, kind, gates, name) {
+                request.set(dim, default);
+            }
         }
         request
-    };
-    let regular: Vec<Resource> = pod.containers.iter().map(&mut of).collect();
-    let init: Vec<Resource> = pod.init_containers.iter().map(&mut of).collect();
-    let mut total = aggregate(pod, &regular, &init);
-    if gates.pod_level_resources {
-        replace_pod_level(&mut total, pod, dims);
-    }
-    total.add(&to_resource(&pod.overhead, dims));
+    });
+    complete(&mut total, pod, gates, dims);
     NonZero { cpu_milli: total.get(Dim::CPU), memory_bytes: total.get(Dim::MEMORY) }
+}
+
+/// What a container without a request counts for scoring: millicores and bytes.
+const DEFAULTS: [(&str, Dim, i64); 2] =
+    [("cpu", Dim::CPU, 100), ("memory", Dim::MEMORY, 200 << 20)];
+
+/// How long a container runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// As long as the pod: a regular container, or a restartable init container.
+    Lasting,
+    /// Before the others.
+    Ordinary,
+}
+
+/// What a resized container holds, if that counts: only those that last can be resized.
+fn held(container: &ContainerRecord, kind: Kind, gates: RequestGates) -> Option<&InPlace> {
+    let counts = gates.in_place_resize && kind == Kind::Lasting;
+    container.in_place.as_ref().filter(|_| counts)
+}
+
+fn names(container: &ContainerRecord, kind: Kind, gates: RequestGates, name: &str) -> bool {
+    let lists = held(container, kind, gates).map(|held| [&held.requests, &held.allocated]);
+    let mut all = lists.into_iter().flatten().chain([&container.requests]).flatten();
+    all.any(|(other, _)| &**other == name)
 }
 
 fn container_request(
     container: &ContainerRecord,
+    kind: Kind,
     pod: &PodRecord,
     gates: RequestGates,
     dims: &mut Dims,
 ) -> Resource {
     let mut request = to_resource(&container.requests, dims);
-    if let Some(in_place) = container.in_place.as_ref().filter(|_| gates.in_place_resize) {
+    if let Some(in_place) = held(container, kind, gates) {
         let mut held = to_resource(&in_place.requests, dims);
         held.set_max(&to_resource(&in_place.allocated, dims));
         match pod.resize_infeasible {
@@ -93,23 +104,37 @@ fn container_request(
 }
 
 /// Sidecars run beside everything that starts after them; ordinary init containers run alone.
-fn aggregate(pod: &PodRecord, regular: &[Resource], init: &[Resource]) -> Resource {
+fn aggregate(
+    pod: &PodRecord,
+    mut request_of: impl FnMut(&ContainerRecord, Kind) -> Resource,
+) -> Resource {
     let mut total = Resource::default();
-    regular.iter().for_each(|request| total.add(request));
+    for container in &pod.containers {
+        total.add(&request_of(container, Kind::Lasting));
+    }
     let (mut side, mut peak) = (Resource::default(), Resource::default());
-    for (container, request) in pod.init_containers.iter().zip(init) {
+    for container in &pod.init_containers {
         if container.restartable {
-            total.add(request);
-            side.add(request);
+            let request = request_of(container, Kind::Lasting);
+            total.add(&request);
+            side.add(&request);
             peak.set_max(&side);
         } else {
-            let mut start = request.clone();
+            let mut start = request_of(container, Kind::Ordinary);
             start.add(&side);
             peak.set_max(&start);
         }
     }
     total.set_max(&peak);
     total
+}
+
+/// What the pod as a whole states in place of its containers, and what it costs beside them.
+fn complete(total: &mut Resource, pod: &PodRecord, gates: RequestGates, dims: &mut Dims) {
+    if gates.pod_level_resources {
+        replace_pod_level(total, pod, dims);
+    }
+    total.add(&to_resource(&pod.overhead, dims));
 }
 
 fn replace_pod_level(total: &mut Resource, pod: &PodRecord, dims: &mut Dims) {

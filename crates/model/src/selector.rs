@@ -1,5 +1,5 @@
-//! Label selectors, node selectors, taints and tolerations as data. Specification: plugins-nodes.md 3.1-3.3;
-//! the matching itself is in vc-filters, label selectors of sub-group policies are matched here.
+//! Label selectors, node selectors, taints and tolerations as data. The matching itself is in vc-filters,
+//! label selectors of sub-group policies are matched here. Specification: plugins-nodes.md 3.1-3.3.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,17 @@ pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 /// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operator {
+    /// The label has one of the values.
     In,
+    /// The label is missing or has none of the values.
     NotIn,
+    /// The label is there.
     Exists,
+    /// The label is missing.
     DoesNotExist,
+    /// The label is an integer above the value; node selectors only.
     Gt,
+    /// The label is an integer below the value; node selectors only.
     Lt,
     /// Stored by an API server of another age; matches nothing.
     Unknown,
@@ -23,15 +29,20 @@ pub enum Operator {
 /// One requirement of a selector.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requirement {
+    /// Name of the label or field.
     pub key: Arc<str>,
+    /// How the values are compared.
     pub operator: Operator,
+    /// In the order of the object.
     pub values: Vec<Arc<str>>,
 }
 
 /// A `metav1.LabelSelector` that is present; an empty one matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelSelector {
+    /// Labels that must have exactly these values.
     pub match_labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Further requirements; all must hold.
     pub match_expressions: Vec<Requirement>,
 }
 
@@ -59,14 +70,18 @@ fn requirement_matches(rule: &Requirement, labels: &Labels) -> bool {
 /// One term of a node selector: expressions and fields are ANDed; an empty term matches nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeSelectorTerm {
+    /// Requirements on labels.
     pub match_expressions: Vec<Requirement>,
+    /// Requirements on fields; `metadata.name` is the only one there is.
     pub match_fields: Vec<Requirement>,
 }
 
 /// A preferred node affinity term.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PreferredTerm {
+    /// 1 to 100.
     pub weight: i32,
+    /// What is preferred.
     pub term: NodeSelectorTerm,
 }
 
@@ -75,14 +90,18 @@ pub struct PreferredTerm {
 pub struct NodeAffinity {
     /// `None`: no required part; an empty list matches nothing.
     pub required: Option<Vec<NodeSelectorTerm>>,
+    /// `preferredDuringSchedulingIgnoredDuringExecution`.
     pub preferred: Vec<PreferredTerm>,
 }
 
 /// Effect of a taint, or of a toleration that names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaintEffect {
+    /// No new pods.
     NoSchedule,
+    /// Better no new pods.
     PreferNoSchedule,
+    /// No pods at all.
     NoExecute,
     /// An effect that this version does not know; never matches.
     Unknown,
@@ -91,24 +110,33 @@ pub enum TaintEffect {
 /// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
+    /// Name.
     pub key: Arc<str>,
+    /// May be empty.
     pub value: Arc<str>,
+    /// What it does to pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
 /// Operator of a toleration; `Gt` and `Lt` tolerate nothing while their gate is off (3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TolerationOperator {
+    /// Same value; also when the object names no operator.
     Equal,
+    /// Any value.
     Exists,
+    /// Tolerates nothing.
     Other,
 }
 
 /// A toleration of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Toleration {
+    /// Empty: every taint, if the operator is Exists.
     pub key: Arc<str>,
+    /// How the value is compared.
     pub operator: TolerationOperator,
+    /// Value of the taint, for Equal.
     pub value: Arc<str>,
     /// `None`: every effect.
     pub effect: Option<TaintEffect>,
@@ -117,15 +145,20 @@ pub struct Toleration {
 /// Protocol of a host port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
+    /// TCP, also when the pod names none.
     Tcp,
+    /// UDP.
     Udp,
+    /// SCTP.
     Sctp,
 }
 
 /// A host port that a pod wants (plugins-nodes.md 4.3), defaults applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
+    /// Port on the node.
     pub port: u16,
+    /// Ports of different protocols do not conflict.
     pub protocol: Protocol,
     /// `0.0.0.0` when the pod names none.
     pub ip: Arc<str>,

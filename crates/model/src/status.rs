@@ -3,6 +3,7 @@
 /// Status of a task. Numbers of the specification by [`TaskStatus::number`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskStatus {
+    /// Waits: no node, not being deleted.
     Pending,
     /// Placed in this cycle, not dispatched.
     Allocated,
@@ -10,12 +11,17 @@ pub enum TaskStatus {
     Pipelined,
     /// Handed to the binder.
     Binding,
+    /// Has a node, does not run yet.
     Bound,
+    /// Runs.
     Running,
     /// Evicted, or being deleted.
     Releasing,
+    /// Ended well.
     Succeeded,
+    /// Ended badly, or was evicted by us and has ended (A46).
     Failed,
+    /// The pod's phase is Unknown or none of the others.
     Unknown,
 }
 

@@ -9,6 +9,7 @@ use crate::status::TaskStatus;
 /// The scheduling gates of a pod (core.md 7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gates {
+    /// No gate.
     None,
     /// The single gate `scheduling.volcano.sh/queue-allocation-gate`.
     QueueAllocationOnly,
@@ -19,40 +20,52 @@ pub enum Gates {
 /// A pod as the scheduler sees it.
 #[derive(Clone, Debug)]
 pub struct Task {
+    /// Namespace and name of the pod.
     pub key: ObjectKey,
+    /// `metadata.uid`.
     pub uid: Arc<str>,
     /// `None`: no group annotation; such a pod occupies its node and is never scheduled by us.
     pub job: Option<JobId>,
     /// Index into the job's sub-jobs; 0 without a job.
     pub sub_job: usize,
+    /// What filters and scorers read of the pod, its request included.
     pub class: ClassId,
-    /// Empty if none.
+    /// Annotation, else label `volcano.sh/task-spec`; empty if none.
     pub role: Arc<str>,
+    /// Annotation `volcano.sh/task-priority`, else `spec.priority`, else 1.
     pub priority: i32,
+    /// As the pod says, or as decided in this session or handed to the edge.
     pub status: TaskStatus,
+    /// `spec.nodeName`, or the node decided on; kept when the pod ends. `None`: on no node.
     pub node: Option<NodeId>,
     /// Microseconds since 1970.
     pub created_micros: i64,
     /// The request is empty but for `pods`.
     pub best_effort: bool,
+    /// Annotation, else label `volcano.sh/preemptable`; absent: true.
     pub preemptable: bool,
     /// Annotation `volcano.sh/revocable-zone: "*"` or its stand-in (core.md 3.2).
     pub any_revocable_zone: bool,
+    /// `spec.schedulingGates`.
     pub gates: Gates,
     /// Annotation `scheduling.volcano.sh/queue-allocation-gate: "true"`.
     pub manages_queue_gate: bool,
+    /// `spec.priorityClassName`; empty if none.
     pub priority_class_name: Arc<str>,
+    /// `spec.preemptionPolicy` is `Never`.
     pub never_preempts: bool,
-    /// Last part of the pod's name where that is a number of a name of three parts (core.md 5.4).
+    /// Last part of the pod's name where the name has at least three parts and that is a number
+    /// (core.md 5.4).
     pub index: Option<i64>,
-    /// The pod's `PodScheduled` condition, or what we wrote and the watch has not shown yet.
+    /// The pod's `PodScheduled` condition, or what we wrote and the watch has not shown yet; `None`:
+    /// there is none, or it must be written again.
     pub condition: Option<PodCondition>,
-    /// `status.nominatedNodeName`, likewise.
+    /// `status.nominatedNodeName`, likewise; `None`: no nomination.
     pub nominated_node: Option<Arc<str>>,
     /// An eviction was sent and the watch has not shown it yet (core.md 11 (b)).
     pub evicting: bool,
     /// Evicted in this session: out of the node's view, still in its sums.
     pub hidden: bool,
-    /// The object is not complete; never placed, this is why (C-20).
+    /// The object is not complete; never placed, this is why (C-20). `None`: it is.
     pub invalid: Option<Arc<str>>,
 }

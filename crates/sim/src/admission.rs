@@ -120,17 +120,26 @@ fn identify(value: &mut Value, number: usize, now_micros: i64) {
     set_default(value, &["metadata"], "uid", uid);
 }
 
+/// Longest default uid; names of PodGroups contain it.
+const MAX_UID: usize = 128;
+
 /// `<namespace>-<name>`; with the kind before it for controllers whose PodGroups are named after
 /// their uid.
 fn default_uid(value: &Value) -> String {
-    let uid = match (text(value, "/metadata/namespace"), text(value, "/metadata/name")) {
+    let mut uid = match (text(value, "/metadata/namespace"), text(value, "/metadata/name")) {
         ("", name) => name.to_owned(),
         (namespace, name) => format!("{namespace}-{name}"),
     };
-    match workload::group_of(value) {
-        "apps" | "batch" => format!("{}-{uid}", text(value, "/kind").to_lowercase()),
-        _ => uid,
+    if matches!(workload::group_of(value), "apps" | "batch") {
+        uid = format!("{}-{uid}", text(value, "/kind").to_lowercase());
     }
+    if uid.len() <= MAX_UID { uid } else { format!("{:016x}", fnv1a(uid.as_bytes())) }
+}
+
+/// FNV-1a, for short names that differ when what they stand for does.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// What the API server fills in for a kind.

@@ -1,6 +1,7 @@
 //! vcsim: the same engine over files, scenarios and an embedded API server.
 
 mod admission;
+pub mod demo;
 mod duration;
 mod effects;
 mod field;

@@ -1,5 +1,31 @@
-//! vcsim.
-fn main() {
-    let suite = vc_sim::scenario::Suite { paths: std::env::args().skip(1).map(Into::into).collect(), filter: None, write: vc_sim::scenario::Write::Never };
-    println!("{}", vc_sim::scenario::run(&suite).unwrap().text());
+//! `vcsim`: the scheduler over files, scenarios and an embedded API server. Each subcommand has a
+//! file of its own under `cli/`.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The scheduler without a cluster.
+#[derive(Parser)]
+#[command(name = "vcsim", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(cli::run::Run),
+    Test(cli::test::Test),
+    Serve(cli::serve::Serve),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run(run) => run.execute(),
+        Command::Test(test) => test.execute(),
+        Command::Serve(serve) => serve.execute(),
+    }
 }

@@ -113,7 +113,7 @@ async fn get_describe_create_apply_delete() {
     );
     let applied = kubectl.ok(&["apply", "--validate=false", "-f", "-"], MANIFEST).await;
     assert_eq!(applied.matches(" created").count(), 3, "{applied}");
-    let again = kubectl.ok(&["apply", "--validate=false", "-f", "-"], MANIFEST).await;
+    let again = kubectl.ok(&["apply", "-f", "-"], MANIFEST).await;
     assert_eq!(again.matches(" unchanged").count(), 3, "{again}");
 
     let pods = kubectl.ok(&["get", "po", "-A", "-o", "wide", "--show-labels"], "").await;
@@ -197,8 +197,10 @@ async fn create_patch_label_and_refusals() {
     kubectl.ok(&["drain", "node-1", "--force", "--timeout=60s"], "").await;
     let pods = kubectl.ok(&["get", "-n", "team", "pods", "-o", "name"], "").await;
     assert_eq!(pods, "");
-    kubectl.ok(&["create", "--validate=false", "-n", "team", "-f", "-"], SECOND_POD).await;
+    kubectl.ok(&["create", "-n", "team", "-f", "-"], SECOND_POD).await;
     kubectl.ok(&["logs", "-n", "team", "second"], "").await;
+    let all = kubectl.ok(&["get", "all", "-n", "team", "-o", "name"], "").await;
+    assert_eq!(all, "pod/second\n");
     kubectl.ok(&["api-resources"], "").await;
     kubectl.ok(&["delete", "namespace", "team"], "").await;
     let missing = kubectl.run(&["get", "-n", "team", "pod", "web"], "").await;

@@ -207,6 +207,11 @@ async fn discovery_version_and_health() {
     assert_eq!(listed, ["podgroups", "queues", "queues/status"]);
     assert_eq!(kinds[0]["namespaced"], true);
     assert_refused(&cluster.get("/openapi/v2").await, 404, "NotFound", "could not find");
+    let (_, index) = cluster.get("/openapi/v3").await;
+    let url = &index["paths"]["apis/apps/v1"]["serverRelativeURL"];
+    let (_, document) = cluster.get(url.as_str().unwrap()).await;
+    let path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
+    assert_eq!(document["paths"][path]["patch"]["parameters"][0]["name"], "fieldValidation");
     assert_refused(&cluster.get("/apis/none/v1").await, 404, "NotFound", "could not find");
 }
 
@@ -333,6 +338,14 @@ async fn put_replaces_one_version() {
     assert_refused(&stale, 409, "Conflict", "the object has been modified");
     // The same content again makes no new version.
     assert_eq!(cluster.put(&path, &second).await, (200, second.clone()));
+    // What a manifest leaves out gets its default again.
+    let mut manifest = pod_group("g");
+    manifest["metadata"]["resourceVersion"] = second["metadata"]["resourceVersion"].clone();
+    let (_, second) = cluster.put(&path, &manifest).await;
+    assert_eq!(
+        (&second["spec"]["queue"], &second["spec"]["minMember"]),
+        (&json!("default"), &json!(2))
+    );
     let mut blind = second.clone();
     blind["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     let answer = cluster.put(&path, &blind).await;

@@ -3,10 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use vc_framework::{Filter, Refused, Room, Session, Statement, klog};
+use vc_framework::{Filter, Refused, Room, Scan, Session, Statement, klog};
 use vc_model::{
-    Code, Counts, Finding, FitErrors, Gates, Job, JobId, NodeId, Reason, TaskId, TaskStatus,
+    Code, Counts, Finding, FitErrors, Gates, Job, JobId, NodeId, QueueId, Reason, TaskId,
+    TaskStatus,
 };
+use vc_resource::Dim;
 
 /// How an attempt ended (4.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,41 +44,31 @@ pub(super) fn attempt(
     settle(statement, job)
 }
 
-/// The claim pass: only tasks with a planned node, each on that node only (A16). On failure the worksheet is
-/// as before.
-pub(super) fn attempt_claim(
+/// The claim pass: each task of the plan, on its node only (A16). On failure all is as before.
+pub(super) fn attempt_planned(
     session: &mut Session<'_>,
     job: JobId,
-    tasks: &mut VecDeque<TaskId>,
+    plan: &[(TaskId, NodeId)],
 ) -> Outcome {
-    let planned = |task: &TaskId| -> Option<NodeId> {
-        let claim = session.claims.of(session, job)?;
-        let node = claim.planned.get(&session.tasks[*task].uid)?;
-        session.node(node).filter(|&node| session.nodes[node].present)
-    };
-    let plan: Vec<(TaskId, NodeId)> =
-        tasks.iter().filter_map(|task| Some((*task, planned(task)?))).collect();
     let mut statement = session.statement();
-    let mut placed = BTreeSet::new();
-    for &(task, node) in &plan {
-        if visit(&mut statement, job, task, &[node]) == Next::Placed {
-            placed.insert(task);
-        }
+    let mut any_placed = false;
+    for &(task, node) in plan {
+        any_placed |= visit(&mut statement, job, task, &[node]) == Next::Placed;
     }
-    // Nothing placed: a job that is pipelined anyway must not end the claim.
-    let outcome = match placed.is_empty() {
-        true => {
+    // Without a placement nothing is kept: a job that a plugin calls pipelined all the same is tried on all
+    // nodes by the regular pass.
+    let outcome = match any_placed {
+        true => settle(statement, job),
+        false => {
             statement.discard();
             Outcome::Neither
         }
-        false => settle(statement, job),
     };
     if outcome == Outcome::Neither {
-        for (task, _) in &plan {
+        for (task, _) in plan {
             session.records.fit_errors.remove(task);
+            session.records.last_transaction.remove(task);
         }
-    } else {
-        tasks.retain(|task| !placed.contains(task));
     }
     outcome
 }
@@ -110,9 +102,9 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
     let queue = statement.jobs[job].queue;
     if let Err(dims) = statement.hooks().allocatable(statement.ask(), queue, task) {
         let name = statement.queues[queue].name.clone();
-        let key = &statement.tasks[task].key;
-        klog!(3; "Queue <{name}> is overused when considering task <{key}>, ignore it.");
-        note_no_room(statement, task, &name, &dims);
+        let pod = &statement.tasks[task].key.name;
+        klog!(3; "Queue <{name}> is overused when considering task <{pod}>, ignore it.");
+        note_no_room(statement, task, queue, &dims);
         return Next::Skipped;
     }
     // The gate is not ours to lift while its feature is off (core.md 7.8).
@@ -124,31 +116,17 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
         statement.records.fit_errors.insert(task, FitErrors::everywhere(nodes, &finding));
         return Next::Failed;
     }
-    let feasible = match feasible(statement, task, nodes) {
-        Ok(feasible) => feasible,
-        Err(errors) => {
-            statement.records.fit_errors.insert(task, errors);
-            return Next::Failed;
-        }
+    let scan = scan(statement, task, nodes);
+    let (next, errors) = place(statement, task, scan);
+    match errors {
+        Some(errors) => statement.records.fit_errors.insert(task, errors),
+        None => statement.records.fit_errors.remove(&task),
     };
-    match place(statement, task, feasible) {
-        Ok(()) => {
-            statement.records.fit_errors.remove(&task);
-            Next::Placed
-        }
-        Err(errors) => {
-            statement.records.fit_errors.insert(task, errors);
-            Next::Failed
-        }
-    }
+    next
 }
 
-/// The nominated node alone if the task fits there, else all nodes that pass (step 6).
-fn feasible(
-    session: &Session<'_>,
-    task: TaskId,
-    nodes: &[NodeId],
-) -> Result<Vec<NodeId>, FitErrors> {
+/// The nominated node alone if the task fits there, else all nodes (step 6).
+fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
     let nominated = session.tasks[task].nominated_node.as_ref();
     let nominated = nominated.and_then(|name| session.node(name));
     if let Some(node) = nominated.filter(|node| nodes.contains(node))
@@ -156,48 +134,56 @@ fn feasible(
     {
         let scan = session.filter(task, &[node], Filter::Allocate);
         if !scan.feasible.is_empty() {
-            return Ok(scan.feasible);
+            return scan;
         }
     }
-    let scan = session.filter(task, nodes, Filter::Allocate);
-    match scan.feasible.is_empty() {
-        true => Err(scan.errors),
-        false => Ok(scan.feasible),
-    }
+    session.filter(task, nodes, Filter::Allocate)
 }
 
-/// Steps 9 and 10: choose and place; a node that refuses is excluded and the choice repeated (A21).
+/// Steps 7, 9 and 10: choose and place. A node that refuses counts as one that does not fit, and the choice
+/// is repeated (A21). The errors are those of a task that fits nowhere.
 fn place(
     statement: &mut Statement<'_, '_>,
     task: TaskId,
-    mut nodes: Vec<NodeId>,
-) -> Result<(), FitErrors> {
-    let mut errors = FitErrors::default();
+    scan: Scan,
+) -> (Next, Option<FitErrors>) {
+    let Scan { feasible: mut nodes, mut errors } = scan;
     while let Some(node) = statement.choose_by_group(task, &nodes) {
-        let placed: Result<(), Refused> = match statement.fits_idle(task, node) {
-            true => statement.allocate(task, node),
-            false => statement.pipeline(task, node, Room::Releasing),
-        };
-        let Err(refused) = placed else { return Ok(()) };
+        let Err(refused) = put(statement, task, node) else { return (Next::Placed, None) };
         let reason = Reason::Owned(refused.to_string().into());
         errors.add(node, &[Finding { code: Code::Error, reason }]);
         nodes.retain(|&other| other != node);
     }
-    Err(errors)
+    match nodes.is_empty() {
+        true => (Next::Failed, Some(errors)),
+        false => (Next::Skipped, None),
+    }
 }
 
-/// A20: which dimensions of the queue are short.
-fn note_no_room(
-    session: &mut Session<'_>,
-    task: TaskId,
-    queue: &str,
-    dims: &[vc_resource::Dim],
-) {
-    let names: Vec<&str> = dims.iter().map(|&dim| session.dims.name(dim)).collect();
-    let mut text = format!("queue {queue} has no room");
-    if !names.is_empty() {
-        text.push_str(&format!(": insufficient {}", names.join(", ")));
+fn put(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> Result<(), Refused> {
+    if statement.fits_idle(task, node) {
+        return statement.allocate(task, node);
     }
+    let done = statement.pipeline(task, node, Room::Releasing);
+    if let Err(refused) = &done {
+        let (task, node) = (&statement.tasks[task].key, &statement.nodes[node].name);
+        tracing::error!("Failed to pipeline Task <{task}> on Node <{node}>: {refused}");
+    }
+    done
+}
+
+/// A20: which dimensions of the queue are short. A queue that is not open has room for nobody (C-33).
+fn note_no_room(session: &mut Session<'_>, task: TaskId, queue: QueueId, dims: &[Dim]) {
+    let row = &session.queues[queue];
+    let mut names: Vec<&str> = dims.iter().map(|&dim| session.dims.name(dim)).collect();
+    names.sort_unstable();
+    let text = match (row.is_open(), names.is_empty()) {
+        (false, _) => format!("queue {} is {}", row.name, row.state.as_str()),
+        (true, true) => format!("queue {} has no room", row.name),
+        (true, false) => {
+            format!("queue {} has no room: insufficient {}", row.name, names.join(", "))
+        }
+    };
     session.records.fit_errors.insert(task, FitErrors::fixed(text));
 }
 

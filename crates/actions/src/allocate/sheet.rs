@@ -1,21 +1,18 @@
 //! Which jobs take part in allocate, and which of their tasks. Specification: actions.md 4.2, 4.3.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use vc_framework::{Session, klog};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
-/// The tasks of each job that are still to be placed, in task order.
-pub(super) struct Sheets {
-    by_job: BTreeMap<JobId, VecDeque<TaskId>>,
-    /// By (namespace, name).
-    jobs: Vec<JobId>,
-}
+/// The tasks of each job that are still to be placed, in task order. A job without any is not in.
+pub(super) struct Sheets(BTreeMap<JobId, VecDeque<TaskId>>);
 
 impl Sheets {
     /// The jobs of the session that pass the table of 4.2.
     pub(super) fn select(session: &mut Session<'_>) -> Self {
-        let mut sheets = Self { by_job: BTreeMap::new(), jobs: Vec::new() };
+        let mut sheets = BTreeMap::new();
         for job in session.facts().jobs.clone() {
             if let Err(reason) = takes_part(session, job) {
                 let row = &session.jobs[job];
@@ -25,46 +22,50 @@ impl Sheets {
             }
             let tasks = worksheet(session, job);
             if !tasks.is_empty() {
-                sheets.by_job.insert(job, tasks);
-                sheets.jobs.push(job);
+                sheets.insert(job, tasks);
             }
         }
-        sheets
+        Self(sheets)
     }
 
-    /// The jobs by (namespace, name).
-    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.jobs.iter().copied()
+    /// The jobs, in no particular order.
+    pub(super) fn jobs(&self) -> Vec<JobId> {
+        self.0.keys().copied().collect()
     }
 
     /// What is left of a job.
     pub(super) fn of(&mut self, job: JobId) -> &mut VecDeque<TaskId> {
-        self.by_job.entry(job).or_default()
+        self.0.entry(job).or_default()
     }
 
-    /// Whether the claim pass left nothing to do: the job is pipelined and stays as it is.
-    pub(super) fn is_kept(&self, session: &Session<'_>, job: JobId) -> bool {
-        let emptied = self.by_job.get(&job).is_none_or(VecDeque::is_empty);
-        let waits = 0 < session.jobs[job].counts.waiting();
-        let hooks = session.hooks();
-        let ready = hooks.job_ready(session.ask(), job);
-        emptied || (waits && !ready && hooks.job_pipelined(session.ask(), job))
+    /// Takes a job out: it is kept as it is for this cycle.
+    pub(super) fn strike(&mut self, job: JobId) {
+        self.0.remove(&job);
+    }
+
+    /// Leaves only what is not placed yet.
+    pub(super) fn strike_placed(&mut self, session: &Session<'_>, job: JobId) {
+        let tasks = self.of(job);
+        tasks.retain(|&task| session.tasks[task].status == TaskStatus::Pending);
+        if tasks.is_empty() {
+            self.strike(job);
+        }
     }
 }
 
-fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), String> {
+fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, str>> {
     if session.jobs[job].is_pending() {
         if session.facts().enqueue_configured {
-            return Err("job status is pending".to_owned());
+            return Err("job status is pending".into());
         }
         session.admit(job);
     }
     if let Err(invalid) = session.hooks().job_valid(session.ask(), job) {
-        return Err(format!("{}: {}", invalid.reason, invalid.message));
+        return Err(format!("{}: {}", invalid.reason, invalid.message).into());
     }
     if let Some(missing) = needs_what_is_not_built(session, job) {
         session.records.job_fit.insert(job, missing.to_owned());
-        return Err(missing.to_owned());
+        return Err(missing.into());
     }
     Ok(())
 }
@@ -83,6 +84,10 @@ fn needs_what_is_not_built(session: &Session<'_>, job: JobId) -> Option<&'static
 
 /// Pending tasks with a request and without a foreign gate (4.3).
 fn worksheet(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
+    let row = &session.jobs[job];
+    if row.counts.of(TaskStatus::Pending) == row.counts.pending_best_effort {
+        return VecDeque::new();
+    }
     let wanted = |&task: &TaskId| {
         let row = &session.tasks[task];
         row.status == TaskStatus::Pending
@@ -90,8 +95,7 @@ fn worksheet(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
             && row.gates != Gates::Foreign
             && row.invalid.is_none()
     };
-    let mut tasks: Vec<TaskId> =
-        session.jobs[job].tasks.iter().copied().filter(wanted).collect();
+    let mut tasks: Vec<TaskId> = row.tasks.iter().copied().filter(wanted).collect();
     tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
     tasks.into()
 }

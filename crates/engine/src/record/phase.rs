@@ -3,18 +3,12 @@
 
 use vc_model::{Job, PodGroupCondition, PodGroupPhase, PodGroupStatus, TaskStatus};
 
-/// The table of core.md 7.5, first row that applies.
-pub(super) fn phase(
-    job: &Job,
-    conditions: &[PodGroupCondition],
-    session_id: &str,
-) -> PodGroupPhase {
+/// The table of core.md 7.5, first row that applies. `fresh`: the conditions of this session.
+pub(super) fn phase(job: &Job, fresh: &[PodGroupCondition]) -> PodGroupPhase {
     let counts = &job.counts;
-    let unschedulable = conditions.iter().any(|condition| {
-        &*condition.kind == "Unschedulable"
-            && &*condition.status == "True"
-            && &*condition.transition_id == session_id
-    });
+    let unschedulable = fresh
+        .iter()
+        .any(|condition| &*condition.kind == "Unschedulable" && &*condition.status == "True");
     if 0 < counts.of(TaskStatus::Running) && unschedulable {
         return PodGroupPhase::Unknown;
     }

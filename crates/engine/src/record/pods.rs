@@ -5,31 +5,36 @@ use std::sync::Arc;
 use vc_framework::{Effect, Nomination, Session, TaskMessage, job_text, task_message};
 use vc_model::{Gates, JobId, PodCondition, Task, TaskId, TaskStatus};
 
+use super::JobText;
+
 /// Writes what changed for the tasks of a job.
-pub(super) fn record(session: &mut Session<'_>, job: JobId) {
-    let mut text_of_job: Option<String> = None;
+pub(super) fn record(session: &mut Session<'_>, job: JobId, text: &JobText) {
+    let counts = &session.jobs[job].counts;
+    if !TOLD.iter().any(|&status| 0 < counts.of(status)) {
+        return;
+    }
     for task in session.jobs[job].tasks.clone() {
         let row = &session.tasks[task];
         if row.status == TaskStatus::Binding {
             clear_other_nomination(session, task);
+        } else if TOLD.contains(&row.status) && row.gates == Gates::None {
+            let mut told = task_message(session.ask(), &session.records, task);
+            if told.message.is_empty() {
+                let make = || job_text(session.ask(), &session.records, job);
+                told.message.clone_from(text.get_or_init(make));
+            }
+            write(session, job, task, told);
         }
-        let row = &session.tasks[task];
-        let waits = matches!(
-            row.status,
-            TaskStatus::Allocated | TaskStatus::Pending | TaskStatus::Pipelined
-        );
-        if !waits || row.gates != Gates::None {
-            continue;
-        }
-        let mut message = task_message(session.ask(), &session.records, task);
-        if message.message.is_empty() {
-            let text = text_of_job
-                .get_or_insert_with(|| job_text(session.ask(), &session.records, job));
-            message.message.clone_from(text);
-        }
-        write(session, job, task, message);
     }
 }
+
+/// Statuses in which a pod is told something, Binding by losing a nomination to another node.
+const TOLD: [TaskStatus; 4] = [
+    TaskStatus::Pending,
+    TaskStatus::Allocated,
+    TaskStatus::Pipelined,
+    TaskStatus::Binding,
+];
 
 fn write(session: &mut Session<'_>, job: JobId, task: TaskId, message: TaskMessage) {
     let row = &session.tasks[task];

@@ -75,41 +75,46 @@ impl Dispatch {
         candidates: &[TaskId],
         answer: impl Fn(&dyn Plugin, &[TaskId]) -> Verdict,
     ) -> Vec<TaskId> {
-        if self.all(point).next().is_none() {
-            return Vec::new();
-        }
         let candidates = self.unprotected(ask, point, candidates);
-        let mut n_voters = 0;
+        let mut anyone_voted = false;
         for tier in self.tiers(point) {
-            let voters: Vec<&dyn Plugin> =
-                tier.filter(|plugin| !plugin.is_victim_filter()).collect();
-            n_voters += voters.len();
-            if let Some(victims) = tier_victims(&voters, &candidates, &answer) {
-                return victims;
+            let voters = tier.filter(|plugin| !plugin.is_victim_filter());
+            match tier_outcome(voters.map(|plugin| answer(plugin, &candidates))) {
+                Outcome::Victims(victims) => return victims,
+                Outcome::Nothing => anyone_voted = true,
+                Outcome::NoVote => {}
             }
         }
-        // Only filters are configured: what they leave is the result (D1).
-        if n_voters == 0 { candidates } else { Vec::new() }
+        // Only filters have spoken: what they leave is the result (D1).
+        let filtered = self.all(point).any(|plugin| plugin.is_victim_filter());
+        if filtered && !anyone_voted { candidates } else { Vec::new() }
     }
 }
 
-/// The intersection of a tier; `None` if it decides nothing. An intersection that becomes empty stays so (A5).
-fn tier_victims(
-    voters: &[&dyn Plugin],
-    candidates: &[TaskId],
-    answer: &impl Fn(&dyn Plugin, &[TaskId]) -> Verdict,
-) -> Option<Vec<TaskId>> {
-    let mut victims: Option<Vec<TaskId>> = None;
-    for &plugin in voters {
-        let Verdict::Victims(list) = answer(plugin, candidates) else { continue };
-        let next = match victims {
-            None => list,
-            Some(earlier) => earlier.into_iter().filter(|task| list.contains(task)).collect(),
+/// What a tier says.
+enum Outcome {
+    /// All abstain.
+    NoVote,
+    /// Somebody answered with nothing, or the answers have nothing in common.
+    Nothing,
+    Victims(Vec<TaskId>),
+}
+
+/// The intersection of a tier. One that becomes empty stays so (A5); later plugins are not asked.
+fn tier_outcome(answers: impl Iterator<Item = Verdict>) -> Outcome {
+    let mut outcome = Outcome::NoVote;
+    for verdict in answers {
+        let Verdict::Victims(list) = verdict else { continue };
+        let next = match outcome {
+            Outcome::Victims(earlier) => {
+                earlier.into_iter().filter(|task| list.contains(task)).collect()
+            }
+            _ => list,
         };
         if next.is_empty() {
-            return None;
+            return Outcome::Nothing;
         }
-        victims = Some(next);
+        outcome = Outcome::Victims(next);
     }
-    victims
+    outcome
 }

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use vc_model::{JobId, QueueId, TaskId};
+use vc_model::{Cluster, JobId, QueueId, TaskId};
 
 use crate::dispatch::Dispatch;
 use crate::plugin::{Ask, Plugin};
@@ -29,8 +29,7 @@ impl Dispatch {
                 let group = job.pod_group.as_ref();
                 group.map_or(0, |group| group.created_micros / MICROS_PER_SECOND)
             };
-            let ids = |job: &vc_model::Job| job.key.to_string();
-            created(l).cmp(&created(r)).then_with(|| ids(l).cmp(&ids(r)))
+            created(l).cmp(&created(r)).then_with(|| l.key.cmp(&r.key))
         })
     }
 
@@ -95,8 +94,7 @@ impl Dispatch {
     ) -> Ordering {
         let cluster = ask.cluster;
         let known = |task: TaskId| {
-            let job = cluster.tasks[task].job;
-            job.filter(|&job| cluster.jobs[job].pod_group.is_some())
+            cluster.tasks[task].job.filter(|&job| in_session(cluster, job))
         };
         let by_task = || self.task_order(ask, r, l);
         match (known(l), known(r)) {
@@ -106,7 +104,7 @@ impl Dispatch {
             (Some(_), None) => Ordering::Greater,
             (Some(a), Some(b)) => {
                 let (queue_l, queue_r) = (cluster.jobs[a].queue, cluster.jobs[b].queue);
-                match preemptor {
+                match preemptor.filter(|&own| in_session(cluster, own)) {
                     Some(own) if queue_l != queue_r => {
                         self.victim_queue_order(ask, queue_l, queue_r, cluster.jobs[own].queue)
                     }
@@ -115,4 +113,10 @@ impl Dispatch {
             }
         }
     }
+}
+
+/// Jobs without PodGroup, or whose queue does not exist, are no part of a session (core.md 4.8).
+pub(crate) fn in_session(cluster: &Cluster, job: JobId) -> bool {
+    let row = &cluster.jobs[job];
+    row.pod_group.is_some() && cluster.queues[row.queue].present
 }

@@ -64,7 +64,9 @@ impl Log {
 }
 
 /// `None` from the handler: no answer ever comes.
-pub(crate) fn client(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> (Client, Log) {
+pub(crate) fn client(
+    handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static,
+) -> (Client, Log) {
     let (handle, log) = (Arc::new(handle), Log::default());
     let written = log.clone();
     let service = tower::service_fn(move |request: Request<Body>| {

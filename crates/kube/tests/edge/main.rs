@@ -1,6 +1,9 @@
 //! The edge against an API server that is a function: every request and every outcome.
 //! Specification: rust-ecosystem.md "Test cases", core.md 7.
 
+// Helpers are not `#[test]` functions, but they are tests.
+#![allow(clippy::unwrap_used)]
+
 mod connect;
 mod fake;
 mod feeds;

@@ -297,6 +297,23 @@ async fn core_81_the_delete_comes_whatever_the_status_write_does() {
     assert_eq!((edge.log.of("PUT").len(), edge.log.of("DELETE").len()), (2, 1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_nomination_is_taken_away_from_a_bound_pod_too() {
+    let clear = || Effect::ClearNomination { pod: key(), uid: uid() };
+    let mut object = pod("p");
+    object["spec"]["nodeName"] = "n1".into();
+    for (nominated, n_puts) in [(json!("n2"), 1), (Value::Null, 0)] {
+        object["status"]["nominatedNodeName"] = nominated;
+        let stored = object.clone();
+        let (log, outcomes) =
+            edge(move |_| json_answer(200, stored.clone())).run(vec![clear()]).await;
+        let puts = log.of(&format!("PUT {POD}/status"));
+        assert_eq!(puts.len(), n_puts);
+        assert!(puts.iter().all(|put| put.body["status"]["nominatedNodeName"].is_null()));
+        assert!(events(&log).is_empty() && outcomes.is_empty());
+    }
+}
+
 fn pod_group(phase: &str, version: &str) -> Value {
     json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": {"name": "pg", "namespace": "ns", "uid": "uid-pg", "resourceVersion": version,

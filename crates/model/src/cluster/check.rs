@@ -1,104 +1,172 @@
-//! Every derived sum recomputed and compared; for tests and for the watchdog.
+//! Every derived sum and index recomputed from the tasks and compared bit for bit, in one walk over the
+//! tables; for tests and for the watchdog.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use vc_resource::{Dim, Resource};
 
-use crate::cluster::Cluster;
-use crate::ids::{ClassId, JobId, NodeId, TaskId};
+use crate::cluster::{Cluster, Total, groups};
+use crate::ids::{ClassId, Id, JobId, NodeId, Table, TaskId};
+use crate::job::Job;
 use crate::node::{Node, NodeView};
 use crate::status::{Counts, TaskStatus};
+use crate::sums;
 use crate::task::Gates;
+
+/// Tasks by what they name, by id.
+#[derive(Default)]
+struct Members {
+    of_node: BTreeMap<NodeId, Vec<TaskId>>,
+    of_job: BTreeMap<JobId, Vec<TaskId>>,
+}
 
 impl Cluster {
     /// Recomputes every derived sum from the tasks.
     ///
     /// # Errors
-    /// The first sum that differs, as text.
+    /// The first thing that differs, as text.
     pub fn check(&self) -> Result<(), String> {
+        let members = self.members()?;
+        let none = Vec::new();
         for (id, node) in self.nodes.iter() {
-            self.check_node(id, node)?;
+            self.check_node(node, members.of_node.get(&id).unwrap_or(&none))?;
         }
-        for id in self.jobs.ids() {
-            self.check_job(id)?;
+        for (id, job) in self.jobs.iter() {
+            let tasks = members.of_job.get(&id).unwrap_or(&none);
+            self.check_job(job, tasks)?;
+            self.check_sub_jobs(job, tasks)?;
+            same(&job.key, "priority", &job.priority, &self.job_priority(id))?;
         }
         self.check_indexes()?;
         self.check_classes()?;
         self.check_total()
     }
 
-    fn check_node(&self, id: NodeId, node: &Node) -> Result<(), String> {
-        let holds = |&task: &TaskId| {
-            self.tasks[task].node == Some(id) && !self.tasks[task].status.is_terminated()
-        };
-        let tasks: Vec<TaskId> = self.tasks.ids().filter(holds).collect();
-        let mut fresh = Node { idle: node.allocatable.clone(), ..Node::default() };
+    fn members(&self) -> Result<Members, String> {
+        let mut members = Members::default();
+        for (id, task) in self.tasks.iter() {
+            if let Some(node) = task.node {
+                exists(&task.key, &self.nodes, node)?;
+                members.of_node.entry(node).or_default().push(id);
+            }
+            if let Some(job) = task.job {
+                exists(&task.key, &self.jobs, job)?;
+                members.of_job.entry(job).or_default().push(id);
+            }
+        }
+        Ok(members)
+    }
+
+    fn check_node(&self, node: &Node, named_by: &[TaskId]) -> Result<(), String> {
+        let mut fresh = Node::default();
+        fresh.set_allocatable(node.allocatable.clone());
         let mut view = NodeView::default();
-        for &task in &tasks {
-            fresh.charge(self.tasks[task].status, self.request(task));
-            if !self.tasks[task].hidden {
+        for &task in named_by {
+            let row = &self.tasks[task];
+            if row.status.is_terminated() {
+                fresh.n_terminated += 1;
+                continue;
+            }
+            fresh.tasks.push(task);
+            fresh.charge(row.status, self.request(task));
+            if !row.hidden {
                 view.add(self.class(task));
             }
         }
-        same(&node.name, "tasks", &node.tasks, &tasks)?;
-        same_amounts(&node.name, "idle", &node.idle, &fresh.idle)?;
-        same_amounts(&node.name, "used", &node.used, &fresh.used)?;
-        same_amounts(&node.name, "releasing", &node.releasing, &fresh.releasing)?;
-        same_amounts(&node.name, "pipelined", &node.pipelined, &fresh.pipelined)?;
-        same_amounts(&node.name, "requested", &node.view.requested, &view.requested)?;
-        view.requested = node.view.requested.clone();
-        same(&node.name, "view", &node.view, &view)
+        let name = &node.name;
+        same(name, "tasks", &node.tasks, &fresh.tasks)?;
+        same(name, "terminated tasks", &node.n_terminated, &fresh.n_terminated)?;
+        same(name, "idle", &node.idle, &fresh.idle)?;
+        same(name, "used", &node.used, &fresh.used)?;
+        same(name, "releasing", &node.releasing, &fresh.releasing)?;
+        same(name, "pipelined", &node.pipelined, &fresh.pipelined)?;
+        same(name, "view", &node.view, &view)
     }
 
-    fn check_job(&self, id: JobId) -> Result<(), String> {
-        let job = &self.jobs[id];
-        let name = job.key.to_string();
-        let mut tasks: Vec<TaskId> =
-            self.tasks.ids().filter(|&task| self.tasks[task].job == Some(id)).collect();
-        tasks.sort_by_key(|&task| (self.tasks[task].key.clone(), self.tasks[task].uid.clone()));
-        same(&name, "tasks", &job.tasks, &tasks)?;
+    fn check_job(&self, job: &Job, tasks: &[TaskId]) -> Result<(), String> {
         let mut counts = Counts::default();
         let mut roles: BTreeMap<Arc<str>, Counts> = BTreeMap::new();
-        let mut sub_jobs = vec![Counts::default(); job.sub_jobs.len()];
-        let mut sums = [(); 4].map(|()| Resource::default());
-        for &task in &tasks {
-            let row = &self.tasks[task];
+        let [mut total, mut allocated, mut pending, mut gated] =
+            [(); 4].map(|()| Resource::default());
+        for &task in tasks {
+            let (row, request) = (&self.tasks[task], self.request(task));
             let role = roles.entry(row.role.clone()).or_default();
-            for counter in [&mut counts, role, &mut sub_jobs[row.sub_job]] {
+            for counter in [&mut counts, role] {
                 counter.add(row.status, row.best_effort, row.node.is_some());
             }
-            let request = self.request(task);
-            sums[0].add(request);
-            let parts = [
-                row.status.is_allocated(),
-                row.status == TaskStatus::Pending,
-                row.gates == Gates::Foreign,
-            ];
-            for (sum, _) in sums[1..].iter_mut().zip(parts).filter(|(_, counted)| *counted) {
-                sum.add(request);
+            sums::enter(&mut total, request);
+            if row.status.is_allocated() {
+                sums::enter(&mut allocated, request);
+            }
+            if row.status == TaskStatus::Pending {
+                sums::enter(&mut pending, request);
+            }
+            if row.gates == Gates::Foreign {
+                sums::enter(&mut gated, request);
             }
         }
-        same(&name, "counts", &job.counts, &counts)?;
-        same(&name, "roles", &job.roles, &roles)?;
-        let sub_counts: Vec<Counts> = job.sub_jobs.iter().map(|sub| sub.counts.clone()).collect();
-        same(&name, "sub-jobs", &sub_counts, &sub_jobs)?;
-        let held = [&job.total_request, &job.allocated, &job.pending_request, &job.gated];
-        let names = ["total request", "allocated", "pending request", "gated"];
-        for ((held, fresh), what) in held.into_iter().zip(&sums).zip(names) {
-            same_amounts(&name, what, held, fresh)?;
+        let key = &job.key;
+        same(key, "tasks", &job.tasks, &self.in_order(tasks))?;
+        same(key, "counts", &job.counts, &counts)?;
+        same(key, "roles", &job.roles, &roles)?;
+        same(key, "total request", &job.total_request, &total)?;
+        same(key, "allocated", &job.allocated, &allocated)?;
+        same(key, "pending request", &job.pending_request, &pending)?;
+        same(key, "gated", &job.gated, &gated)
+    }
+
+    fn check_sub_jobs(&self, job: &Job, tasks: &[TaskId]) -> Result<(), String> {
+        let mut fresh: Vec<(Counts, Vec<TaskId>)> = vec![Default::default(); job.sub_jobs.len()];
+        for &task in tasks {
+            let row = &self.tasks[task];
+            let id = groups::sub_job_id(job, &self.class(task).labels);
+            same(&row.key, "sub-job", &job.sub_jobs[row.sub_job].id, &id)?;
+            let (counts, members) = &mut fresh[row.sub_job];
+            counts.add(row.status, row.best_effort, row.node.is_some());
+            members.push(task);
         }
-        Ok(())
+        for (sub_job, (counts, members)) in job.sub_jobs.iter().zip(fresh) {
+            same(&sub_job.id, "counts", &sub_job.counts, &counts)?;
+            same(&sub_job.id, "tasks", &sub_job.tasks, &self.in_order(&members))?;
+        }
+        let minimum = groups::default_minimum(job);
+        same(&job.key, "default minimum", &job.sub_jobs[0].min_available, &minimum)
+    }
+
+    /// By (namespace, name, uid).
+    fn in_order(&self, tasks: &[TaskId]) -> Vec<TaskId> {
+        let mut ordered = tasks.to_vec();
+        let key = |task: TaskId| (&self.tasks[task].key, &self.tasks[task].uid);
+        ordered.sort_by(|&l, &r| key(l).cmp(&key(r)));
+        ordered
     }
 
     fn check_indexes(&self) -> Result<(), String> {
-        let mut order: Vec<NodeId> =
-            self.nodes.iter().filter(|(_, node)| node.present).map(|(id, _)| id).collect();
-        order.sort_by_key(|&id| self.nodes[id].name.clone());
+        let present = self.nodes.iter().filter(|(_, node)| node.present);
+        let mut order: Vec<NodeId> = present.map(|(id, _)| id).collect();
+        order.sort_by_key(|&id| &self.nodes[id].name);
         same("cluster", "nodes by name", &self.node_order, &order)?;
-        same("cluster", "tasks by uid", &self.task_by_uid.len(), &self.tasks.len())?;
-        same("cluster", "jobs by key", &self.job_by_key.len(), &self.jobs.len())?;
-        same("cluster", "queues by name", &self.queue_by_name.len(), &self.queues.len())
+        for (id, node) in self.nodes.iter() {
+            same(&node.name, "node by name", &self.node(&node.name), &Some(id))?;
+        }
+        for (id, task) in self.tasks.iter() {
+            same(&task.key, "task by uid", &self.task(&task.uid), &Some(id))?;
+            same(&task.key, "task by name", &self.task_named(&task.key), &Some(id))?;
+        }
+        for (id, job) in self.jobs.iter() {
+            same(&job.key, "job by name", &self.job(&job.key), &Some(id))?;
+            exists(&job.key, &self.queues, job.queue)?;
+        }
+        for (id, queue) in self.queues.iter() {
+            same(&queue.name, "queue by name", &self.queue(&queue.name), &Some(id))?;
+        }
+        let held = [self.node_by_name.len(), self.task_by_uid.len(), self.task_by_key.len()];
+        let rows = [self.nodes.len(), self.tasks.len(), self.tasks.len()];
+        same("cluster", "number of names", &held, &rows)?;
+        let held = [self.job_by_key.len(), self.queue_by_name.len()];
+        same("cluster", "number of keys", &held, &[self.jobs.len(), self.queues.len()])
     }
 
     fn check_classes(&self) -> Result<(), String> {
@@ -110,40 +178,38 @@ impl Cluster {
     }
 
     fn check_total(&self) -> Result<(), String> {
-        let mut total: BTreeMap<Dim, i128> = BTreeMap::new();
+        let mut total: BTreeMap<Dim, Total> = BTreeMap::new();
         for &id in &self.node_order {
             let allocatable = &self.nodes[id].allocatable;
             for dim in allocatable.dims() {
-                *total.entry(dim).or_default() += i128::from(allocatable.get(dim));
+                let sum = total.entry(dim).or_default();
+                sum.amount += i128::from(allocatable.get(dim));
+                sum.n_nodes += 1;
             }
         }
-        total.retain(|_, sum| *sum != 0);
         same("cluster", "total", &self.total, &total)
     }
 }
 
-/// Equal where a dimension that was there and went back to 0 counts as absent.
-fn same_amounts(
-    name: &str,
-    what: &str,
-    held: &Resource,
-    fresh: &Resource,
+fn exists<I: Id + Debug, T>(
+    of: &impl ToString,
+    table: &Table<I, T>,
+    id: I,
 ) -> Result<(), String> {
-    let equal = |l: &Resource, r: &Resource| l.dims().all(|dim| l.get(dim) == r.get(dim));
-    match equal(held, fresh) && equal(fresh, held) {
-        true => Ok(()),
-        false => Err(format!("{name}: {what} is {held:?}, should be {fresh:?}")),
+    match table.get(id) {
+        Some(_) => Ok(()),
+        None => Err(format!("{}: names a row that is gone: {id:?}", of.to_string())),
     }
 }
 
-fn same<T: PartialEq + std::fmt::Debug + ?Sized>(
-    name: &str,
+fn same<T: PartialEq + Debug>(
+    of: &(impl ToString + ?Sized),
     what: &str,
     held: &T,
     fresh: &T,
 ) -> Result<(), String> {
     match held == fresh {
         true => Ok(()),
-        false => Err(format!("{name}: {what} is {held:?}, should be {fresh:?}")),
+        false => Err(format!("{}: {what} is {held:?}, should be {fresh:?}", of.to_string())),
     }
 }

@@ -1,5 +1,5 @@
-//! Sub-jobs: which sub-group of its job a task belongs to. Specification: core.md 3.7, plugins-jobs-queues.md
-//! 2.1 with D7.
+//! Sub-jobs: which sub-group of its job a task belongs to. Specification: core.md 3.7,
+//! plugins-jobs-queues.md 2.1 with D7.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Cluster {
         row.sub_jobs.len() - 1
     }
 
-    /// Forms the sub-jobs anew after the policies or the minimum changed.
+    /// Forms the sub-jobs anew after the policies changed.
     pub(super) fn regroup(&mut self, job: JobId) {
         let tasks = self.jobs[job].tasks.clone();
         for &task in &tasks {
@@ -47,13 +47,24 @@ pub(super) fn default_sub_job(job: &Job) -> SubJob {
     SubJob {
         id: job.key.to_string().into(),
         policy: None,
-        min_available: if job.policies().is_empty() { job.min_available } else { 1 },
+        min_available: default_minimum(job),
         match_index: 0,
         counts: Default::default(),
         tasks: Vec::new(),
     }
 }
 
+/// The job's own minimum, or 1 beside policies.
+pub(super) fn default_minimum(job: &Job) -> i32 {
+    if job.policies().is_empty() { job.min_available } else { 1 }
+}
+
+/// Id of the sub-job for a pod of these labels.
+pub(super) fn sub_job_id(job: &Job, labels: &Labels) -> Arc<str> {
+    match_policy(job, labels).map_or_else(|| default_sub_job(job).id, |sub_job| sub_job.id)
+}
+
+/// The sub-job of the first policy that matches, without tasks. `None`: the default one.
 fn match_policy(job: &Job, labels: &Labels) -> Option<SubJob> {
     let mut matches = job.policies().iter().enumerate();
     let (index, policy, values) = matches.find_map(|(index, policy)| {

@@ -1,9 +1,15 @@
-//! The only way in which a task changes its status or node: all sums move with it, and moving back restores
-//! them bit for bit. Specification: core.md 3.7 (counters), 3.8 (table of amounts), plugins-nodes.md 1.5.
+//! The only way in which a task changes its status or node: all sums move with it, and moving back
+//! restores them bit for bit. Specification: core.md 3.7 (counters), 3.8 (table of amounts),
+//! plugins-nodes.md 1.5.
+
+use vc_resource::Resource;
 
 use crate::cluster::Cluster;
-use crate::ids::{JobId, NodeId, TaskId};
-use crate::status::TaskStatus;
+use crate::ids::{NodeId, TaskId};
+use crate::job::Job;
+use crate::status::{Counts, TaskStatus};
+use crate::sums;
+use crate::task::Task;
 
 impl Cluster {
     /// Gives the task this status on this node.
@@ -17,11 +23,9 @@ impl Cluster {
 
     /// Evicts the task in this session: Releasing in the sums, gone from the view of its node.
     pub fn evict_task(&mut self, task: TaskId) {
-        let node = self.tasks[task].node;
         self.detach(task);
         let row = &mut self.tasks[task];
         row.status = TaskStatus::Releasing;
-        row.node = node;
         row.hidden = true;
         self.attach(task);
     }
@@ -42,14 +46,20 @@ impl Cluster {
         self.attach(task);
     }
 
+    /// Enters the task in the sums of its job and its node.
     pub(super) fn attach(&mut self, task: TaskId) {
         let row = &self.tasks[task];
         let class = &self.classes[row.class];
         if let Some(job) = row.job {
-            count(&mut self.jobs[job], row, &class.request, Direction::Enter);
+            count(&mut self.jobs[job], row, Counts::add);
+            sum(&mut self.jobs[job], row.status, &class.request, sums::enter);
         }
-        let Some(node) = row.node.filter(|_| !row.status.is_terminated()) else { return };
+        let Some(node) = row.node else { return };
         let node = &mut self.nodes[node];
+        if row.status.is_terminated() {
+            node.n_terminated += 1;
+            return;
+        }
         node.charge(row.status, &class.request);
         if !row.hidden {
             node.view.add(class);
@@ -59,14 +69,20 @@ impl Cluster {
         }
     }
 
+    /// Reverses [`Cluster::attach`].
     pub(super) fn detach(&mut self, task: TaskId) {
         let row = &self.tasks[task];
         let class = &self.classes[row.class];
         if let Some(job) = row.job {
-            count(&mut self.jobs[job], row, &class.request, Direction::Leave);
+            count(&mut self.jobs[job], row, Counts::sub);
+            sum(&mut self.jobs[job], row.status, &class.request, sums::leave);
         }
-        let Some(node) = row.node.filter(|_| !row.status.is_terminated()) else { return };
+        let Some(node) = row.node else { return };
         let node = &mut self.nodes[node];
+        if row.status.is_terminated() {
+            node.n_terminated -= 1;
+            return;
+        }
         node.discharge(row.status, &class.request);
         if !row.hidden {
             node.view.remove(class);
@@ -75,43 +91,31 @@ impl Cluster {
             node.tasks.remove(place);
         }
     }
-
-    /// Sets the phase of a job's PodGroup in the session (core.md 7.5).
-    pub fn set_phase(&mut self, job: JobId, phase: crate::record::PodGroupPhase) {
-        if let Some(group) = &mut self.jobs[job].pod_group {
-            group.status.phase = phase;
-        }
-    }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Direction {
-    Enter,
-    Leave,
-}
-
-fn count(
-    job: &mut crate::job::Job,
-    task: &crate::task::Task,
-    request: &vc_resource::Resource,
-    direction: Direction,
-) {
+/// Counts the task in its job, its role and its sub-job.
+fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bool, bool)) {
     let on_node = task.node.is_some();
-    let role = job.roles.entry(task.role.clone()).or_default();
-    let sub_job = &mut job.sub_jobs[task.sub_job].counts;
-    for counts in [&mut job.counts, role, sub_job] {
-        match direction {
-            Direction::Enter => counts.add(task.status, task.best_effort, on_node),
-            Direction::Leave => counts.sub(task.status, task.best_effort, on_node),
-        }
+    if !job.roles.contains_key(&task.role) {
+        job.roles.insert(task.role.clone(), Counts::default());
     }
-    let sum = match task.status {
-        status if status.is_allocated() => &mut job.allocated,
-        TaskStatus::Pending => &mut job.pending_request,
-        _ => return,
-    };
-    match direction {
-        Direction::Enter => sum.add(request),
-        Direction::Leave => sum.sub(request),
+    let role = job.roles.get_mut(&task.role);
+    let sub_job = &mut job.sub_jobs[task.sub_job].counts;
+    for counts in [&mut job.counts, sub_job].into_iter().chain(role) {
+        change(counts, task.status, task.best_effort, on_node);
+    }
+}
+
+/// Moves the request in the sum that the status belongs to, if there is one.
+fn sum(
+    job: &mut Job,
+    status: TaskStatus,
+    request: &Resource,
+    change: impl Fn(&mut Resource, &Resource),
+) {
+    match status {
+        status if status.is_allocated() => change(&mut job.allocated, request),
+        TaskStatus::Pending => change(&mut job.pending_request, request),
+        _ => {}
     }
 }

@@ -69,14 +69,14 @@ fn section(lines: &mut Vec<Line>, of: Vec<Line>) {
 }
 
 fn queues(state: &State, screen: Screen) -> Vec<Line> {
-    let head = format!("{} WEIGHT  CPU IN USE, | = SHARE", column("QUEUE", NAME));
+    let head = format!("{} WEIGHT  CPU IN USE, {} = SHARE", column("QUEUE", NAME), mark(screen));
     let mut lines = vec![Line::of(Style::Dim, head)];
     let total = state.total_cpu();
-    let width = bar_width(screen, NAME + 8 + 24);
+    let width = screen.width.saturating_sub(NAME + 31).clamp(SHORTEST_BAR, LONGEST_BAR);
     for queue in state.queues() {
         let bar = bar(screen, width, (queue.used, total), Some((queue.share, total)));
         let style = if queue.share < queue.used { Style::Waiting } else { Style::Good };
-        let figures = format!("  {} of share {}", cpu(queue.used), cpu(queue.share));
+        let figures = format!("  {} / {}", cpu_number(queue.used), cpu(queue.share));
         let line = Line::of(Style::Bold, column(&queue.name, NAME));
         let line = line.then(Style::Plain, format!(" {:>6}  ", queue.weight));
         lines.push(line.then(style, bar).then(Style::Plain, figures));
@@ -96,7 +96,7 @@ fn gangs(state: &State, screen: Screen, room: usize) -> Vec<Line> {
     });
     shown.truncate(shown.len() - surplus);
     let titles = [column("GANG", NAME), column("QUEUE", 9)].join(" ");
-    let mut head = format!("{titles} MEMBERS, | = MIN");
+    let mut head = format!("{titles} MEMBERS, {} = MIN", mark(screen));
     if 0 < hidden {
         head += &format!("  ({hidden} more not shown)");
     }
@@ -159,19 +159,19 @@ fn events(state: &State, room: usize) -> Vec<Line> {
     recent[first..].iter().map(note).collect()
 }
 
-fn bar_width(screen: Screen, beside: usize) -> usize {
-    screen.width.saturating_sub(beside).clamp(SHORTEST_BAR, LONGEST_BAR)
+fn mark(screen: Screen) -> char {
+    if screen.unicode { '│' } else { '|' }
 }
 
 /// A bar filled by a part of a whole, with a mark at another part. What is neither empty nor full
 /// shows that.
 fn bar(screen: Screen, width: usize, fill: (i64, i64), mark: Option<(i64, i64)>) -> String {
-    let (full, empty, line) = if screen.unicode { ('█', '░', '│') } else { ('#', '.', '|') };
+    let (full, empty) = if screen.unicode { ('█', '░') } else { ('#', '.') };
     let filled = cells(fill, width);
-    // The mark stands behind the last cell of its part, inside the bar only where it is not its end.
-    let mark = mark.map(|part| cells(part, width)).filter(|&cell| 0 < cell && cell < width);
+    // The mark stands behind the last cell of its part: one at the end of the bar is not shown.
+    let marked = mark.map(|part| cells(part, width)).filter(|&cell| 0 < cell && cell < width);
     let cell = |at: usize| match at {
-        at if Some(at) == mark => line,
+        at if Some(at) == marked => self::mark(screen),
         at if at < filled => full,
         _ => empty,
     };

@@ -1,1 +1,141 @@
-//! x
+//! `vcsim run`: the engine over Kubernetes objects from files. Where each pod goes, and why the
+//! others wait.
+
+mod lint;
+mod reasons;
+mod result;
+mod table;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use vc_engine::EngineOptions;
+
+use crate::admission::{self, Admitted};
+use crate::input::{self, InputError};
+use crate::simulation::{Finding, Kubelet, Setup, Simulation};
+
+pub use result::{Bind, Eviction, Pipelined, PodGroup, QueueUse, RunResult, Waiting};
+pub use table::table;
+
+/// Time between two cycles, as `--schedule-period` has it.
+const PERIOD_MICROS: i64 = 1_000_000;
+
+/// A cluster that has not settled after this many cycles is taken for one that never will.
+const MAX_CYCLES: u32 = 10_000;
+
+/// How long to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    Cycles(u32),
+    /// Until a cycle decides nothing.
+    Settled,
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Absent: the configuration of the chart.
+    pub scheduler_conf: Option<PathBuf>,
+    pub until: Until,
+    pub kubelet: Kubelet,
+    /// Files, directories and `-`.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Why nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Conf(#[from] vc_conf::ConfError),
+}
+
+/// What was run.
+#[derive(Debug)]
+pub struct Ran {
+    pub result: RunResult,
+    /// Objects that could not be read, each with file and line.
+    pub problems: Vec<String>,
+}
+
+/// Reads the objects and runs the cycles.
+///
+/// # Errors
+/// A path or the configuration cannot be read.
+pub fn run(options: &RunOptions) -> Result<Ran, RunError> {
+    let loaded = configuration(options.scheduler_conf.as_ref())?;
+    let Admitted { objects, unreadable, now_micros } =
+        admission::admit(input::read(&options.paths)?);
+    let mut problems: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    let mut result = RunResult {
+        warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
+        ..RunResult::default()
+    };
+    result.warnings.extend(lint::warnings(&objects));
+    let (mut simulation, findings, warnings) = Simulation::new(Setup {
+        options: EngineOptions::default(),
+        config: &loaded.config,
+        objects,
+        now_micros,
+        kubelet: options.kubelet,
+    });
+    problems.extend(told_once(&findings));
+    result.warnings.extend(warnings.iter().map(ToString::to_string));
+    cycles(&mut simulation, options.until, &mut result);
+    result.warnings = without_repetition(result.warnings);
+    Ok(Ran { result, problems })
+}
+
+/// The findings with their places; pods of one workload all have the same, which is told once.
+fn told_once(findings: &[Finding]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut told = Vec::new();
+    for Finding { source, message, .. } in findings {
+        let what = message.split_once(": ").map_or(&**message, |(_, what)| what);
+        if seen.insert((source, what)) {
+            told.push(format!("{source}: {message}"));
+        }
+    }
+    told
+}
+
+fn configuration(path: Option<&PathBuf>) -> Result<vc_conf::Loaded, RunError> {
+    let (name, text) = match path {
+        None => ("the default configuration".to_owned(), vc_conf::CHART.to_owned()),
+        Some(path) => (path.display().to_string(), input::text_of(path)?),
+    };
+    Ok(vc_conf::parse(&name, &text, &vc_engine::KNOWN)?)
+}
+
+fn cycles(simulation: &mut Simulation, until: Until, result: &mut RunResult) {
+    let most = match until {
+        Until::Cycles(count) => count,
+        Until::Settled => MAX_CYCLES,
+    };
+    let mut last = None;
+    for number in 0..most {
+        if 0 < number {
+            simulation.tick(PERIOD_MICROS);
+        }
+        let cycle = simulation.cycle();
+        result.note(&cycle, simulation);
+        let settled = until == Until::Settled && cycle.is_quiet();
+        last = Some(cycle);
+        if settled {
+            break;
+        }
+    }
+    if until == Until::Settled && result.cycles == MAX_CYCLES {
+        result.warnings.push(format!("the cluster has not settled after {MAX_CYCLES} cycles"));
+    }
+    if let Some(cycle) = last {
+        result.finish(&cycle.report, simulation);
+    }
+}
+
+fn without_repetition(texts: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    texts.into_iter().filter(|text| seen.insert(text.clone())).collect()
+}

@@ -8,7 +8,7 @@ use super::{kinds::Kind, object::text};
 /// The grace period of a pod that names none, in seconds.
 pub(super) const GRACE_SECONDS: i64 = 30;
 
-/// Fills in the defaults of a kind.
+/// Fills in the defaults of a kind, at creation and whenever the object is written whole.
 pub(super) fn apply(kind: &Kind, value: &mut Value) {
     match (kind.group, kind.plural) {
         ("", "pods") => pod(value),

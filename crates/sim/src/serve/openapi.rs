@@ -1,6 +1,6 @@
 //! As much OpenAPI as `kubectl apply` and `create` want to see before they send anything: that every
 //! kind takes the parameter `fieldValidation`, so that they leave validation to the server. There
-//! are no schemas; without them `kubectl` merges built-in kinds by its own.
+//! are no schemas: strategic merge patch is not named here, so `kubectl` makes it by its own types.
 
 use serde_json::{Map, Value, json};
 
@@ -38,16 +38,12 @@ fn path_of(kind: &Kind) -> String {
 }
 
 fn patch(kind: &Kind) -> Value {
-    let mut forms = json!({ "application/merge-patch+json": {} });
-    if !kind.is_custom() {
-        forms["application/strategic-merge-patch+json"] = json!({});
-    }
     json!({
         "parameters": [{
             "name": "fieldValidation", "in": "query",
             "schema": { "type": "string", "uniqueItems": true },
         }],
-        "requestBody": { "content": forms },
+        "requestBody": { "content": { "application/merge-patch+json": {} } },
         "responses": { "200": { "description": "OK" } },
         "x-kubernetes-action": "patch",
         "x-kubernetes-group-version-kind": {

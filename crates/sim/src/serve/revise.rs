@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     create::prune_nulls,
+    defaults,
     kinds::{Kind, LEASES, PODS},
     object::{Key, Object, is_terminating, items, name, namespace, set_condition, text},
     refused::Refused,
@@ -167,6 +168,10 @@ fn write_main(kind: &'static Kind, value: &mut Value, mut wanted: Value) -> Resu
     if kind.has_status() {
         copy(&mut wanted, value, "status");
     }
+    if *kind == PODS && wanted["spec"]["priority"].is_null() {
+        copy(&mut wanted["spec"], &value["spec"], "priority");
+    }
+    defaults::apply(kind, &mut wanted);
     if is_new_generation(kind, value, &wanted) {
         let generation = value["metadata"]["generation"].as_i64().unwrap_or(0);
         wanted["metadata"]["generation"] = json!(generation + 1);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::group::join_group;
 use super::template::{self, count, name};
+use crate::admission::fnv1a;
 use crate::field::{Field, text};
 
 /// A Deployment makes a ReplicaSet, unless it has one.
@@ -102,9 +103,8 @@ fn pods(
     Ok(made)
 }
 
-/// A short text that differs for different templates (FNV-1a).
+/// A short text that differs for different templates.
 fn hash(template: &Value) -> String {
-    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    let hash = template.to_string().into_bytes().into_iter().fold(0x811c_9dc5, step);
-    format!("{hash:08x}")
+    let hash = fnv1a(template.to_string().as_bytes());
+    format!("{:08x}", hash >> 32 ^ hash & 0xffff_ffff)
 }

@@ -90,7 +90,8 @@ impl Binds {
             _ => format!("{} nodes", self.nodes.len()),
         };
         let (placed, total) = (members.placed(), members.total);
-        format!("bound {} pods of {title} to {nodes} ({placed}/{total})", self.pods)
+        let pods = if self.pods == 1 { "pod" } else { "pods" };
+        format!("bound {} {pods} of {title} to {nodes} ({placed}/{total})", self.pods)
     }
 }
 

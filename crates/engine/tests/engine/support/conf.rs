@@ -1,0 +1,66 @@
+//! Configurations in the notation of the specification's legends: `gang{jobOrder jobReady}` is the plugin
+//! with exactly these switches on, a bare name and `{*}` have the defaults, `key=value` is an argument, `|`
+//! ends a tier.
+
+use vc_conf::{Config, SWITCHES, parse};
+use vc_engine::KNOWN;
+
+/// Legend TA of actions.md.
+pub const TA: &str = "gang{jobOrder jobReady jobPipelined jobStarving} drf{preemptable jobOrder} \
+    proportion{queueOrder reclaimable allocatable} predicates{predicate} nodeorder{nodeOrder}";
+
+/// TA with the actions of most of its cases.
+pub fn ta() -> Config {
+    conf("enqueue, allocate", TA)
+}
+
+pub fn conf(actions: &str, tiers: &str) -> Config {
+    let mut text = format!("actions: \"{actions}\"\ntiers:\n");
+    for tier in tiers.split('|') {
+        text.push_str("- plugins:\n");
+        for entry in tier.split_inclusive('}').flat_map(entries) {
+            text.push_str(&plugin(entry));
+        }
+    }
+    yaml(&text)
+}
+
+/// The configuration of a file.
+pub fn yaml(text: &str) -> Config {
+    let loaded = parse("test.conf", text, &KNOWN).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(loaded.warnings, [], "{text}");
+    loaded.config
+}
+
+/// Bare names, and at most one name with switches at the end.
+fn entries(text: &str) -> Vec<&str> {
+    let start = text.find('{').map_or(text.len(), |open| {
+        text[..open].rfind(char::is_whitespace).map_or(0, |blank| blank + 1)
+    });
+    let mut entries: Vec<&str> = text[..start].split_whitespace().collect();
+    entries.extend(Some(&text[start..]).filter(|entry| !entry.is_empty()));
+    entries
+}
+
+fn plugin(entry: &str) -> String {
+    let (name, words) = entry.split_once('{').unwrap_or((entry, "*}"));
+    let words: Vec<&str> = words.trim_end_matches('}').split_whitespace().collect();
+    let mut text = format!("  - name: {name}\n");
+    if !words.contains(&"*") {
+        for (key, ..) in SWITCHES {
+            let switch = key.trim_start_matches("enabled").trim_start_matches("enable");
+            let on = words.iter().any(|word| word.eq_ignore_ascii_case(switch));
+            text.push_str(&format!("    {key}: {on}\n"));
+        }
+    }
+    let arguments: Vec<String> =
+        words.iter().filter_map(|word| word.split_once('=')).map(argument).collect();
+    if !arguments.is_empty() {
+        text.push_str(&format!("    arguments:\n{}", arguments.concat()));
+    }
+    text
+}
+
+fn argument((key, value): (&str, &str)) -> String {
+    format!("      {key}: {value}\n")
+}

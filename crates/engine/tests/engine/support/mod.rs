@@ -1,0 +1,257 @@
+//! The world of a test: the objects as an API server keeps them, the engine that watches them, and what it
+//! decided as text.
+
+mod conf;
+mod show;
+mod text;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_conf::Config;
+use vc_engine::{Effect, Engine, EngineOptions, Nomination, Now, Report};
+use vc_model::*;
+
+pub use conf::{TA, conf, ta, yaml};
+pub use text::{Object, START_MICROS, key, objects};
+
+/// Objects and engine. Writes succeed at once; nothing starts or ends by itself.
+pub struct World {
+    pub engine: Engine,
+    nodes: BTreeMap<Arc<str>, NodeRecord>,
+    classes: BTreeMap<Arc<str>, PriorityClassRecord>,
+    pods: BTreeMap<ObjectKey, PodRecord>,
+    groups: BTreeMap<ObjectKey, PodGroupRecord>,
+    queues: BTreeMap<Arc<str>, QueueRecord>,
+    /// What the watches deliver before the next cycle.
+    inbox: Vec<ClusterEvent>,
+    now_micros: i64,
+    version: u64,
+}
+
+/// What one cycle did.
+pub struct Cycle {
+    pub effects: Vec<Effect>,
+    pub report: Report,
+    pub lines: Vec<String>,
+}
+
+/// The decisions of the first cycle.
+pub fn decide(config: &Config, text: &str) -> String {
+    World::new(config, text).cycle().decisions()
+}
+
+impl World {
+    /// The objects of the text; queue `default` exists.
+    pub fn new(config: &Config, text: &str) -> Self {
+        let mut all = objects("queue default");
+        all.extend(objects(text));
+        Self::of(config, all)
+    }
+
+    pub fn of(config: &Config, objects: Vec<Object>) -> Self {
+        let (mut engine, warnings) = Engine::new(EngineOptions::default(), config);
+        assert_eq!(warnings, []);
+        engine.explain(true);
+        let mut world = Self {
+            engine,
+            nodes: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            inbox: Vec::new(),
+            now_micros: START_MICROS + 3_600_000_000,
+            version: 1,
+        };
+        objects.into_iter().for_each(|object| world.put(object));
+        world
+    }
+
+    /// Adds or replaces objects.
+    pub fn add(&mut self, text: &str) {
+        objects(text).into_iter().for_each(|object| self.put(object));
+    }
+
+    fn put(&mut self, object: Object) {
+        let event = match object {
+            Object::Node(node) => {
+                self.nodes.insert(node.name.clone(), node.clone());
+                ClusterEvent::NodeApplied(Box::new(node))
+            }
+            Object::Class(class) => {
+                self.classes.insert(class.name.clone(), class.clone());
+                ClusterEvent::PriorityClassApplied(class)
+            }
+            Object::Queue(queue) => {
+                self.queues.insert(queue.name.clone(), queue.clone());
+                ClusterEvent::QueueApplied(Box::new(queue))
+            }
+            Object::Group(mut group) => {
+                group.resource_version = self.next_version();
+                self.groups.insert(group.key.clone(), group.clone());
+                ClusterEvent::PodGroupApplied(Box::new(group))
+            }
+            Object::Pod(pod) => {
+                self.pods.insert(pod.key.clone(), pod.clone());
+                ClusterEvent::PodApplied(Box::new(pod))
+            }
+        };
+        self.inbox.push(event);
+    }
+
+    fn next_version(&mut self) -> Arc<str> {
+        self.version += 1;
+        self.version.to_string().into()
+    }
+
+    /// An event that follows from no object.
+    pub fn send(&mut self, event: ClusterEvent) {
+        self.inbox.push(event);
+    }
+
+    pub fn tick(&mut self, seconds: i64) {
+        self.now_micros += seconds * 1_000_000;
+    }
+
+    /// One cycle; its writes are stored and come back through the watches before the next one.
+    pub fn cycle(&mut self) -> Cycle {
+        let cycle = self.cycle_unanswered();
+        for effect in &cycle.effects {
+            self.store(effect);
+        }
+        cycle
+    }
+
+    /// One cycle whose writes are neither stored nor answered.
+    pub fn cycle_unanswered(&mut self) -> Cycle {
+        let now = Now { unix_micros: self.now_micros };
+        let (effects, report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
+        assert_eq!(self.engine.cluster().check(), Ok(()));
+        let lines = show::lines(&effects, &report);
+        Cycle { effects, report, lines }
+    }
+
+    fn store(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Bind { pod, node, .. } => {
+                self.change(pod, |pod| pod.node_name = Some(node.clone()));
+            }
+            Effect::Evict { pod, .. } => self.change(pod, |pod| {
+                pod.deleting = true;
+                pod.evicted_by_scheduler = true;
+            }),
+            Effect::PodCondition { pod, reason, message, nomination, .. } => {
+                let (reason, message) = (reason.clone(), message.clone());
+                let condition = PodCondition { status: "False".into(), reason, message };
+                self.change(pod, |pod| {
+                    pod.scheduled_condition = Some(condition);
+                    match nomination {
+                        Nomination::Keep => {}
+                        Nomination::Set(node) => pod.nominated_node = Some(node.clone()),
+                        Nomination::Clear => pod.nominated_node = None,
+                    }
+                });
+            }
+            Effect::ClearNomination { pod, .. } => {
+                self.change(pod, |pod| pod.nominated_node = None);
+            }
+            Effect::PodGroupStatus { pod_group, status, .. } => {
+                let resource_version = self.next_version();
+                let group = self.groups.get_mut(pod_group).expect("the group is known");
+                group.status = status.clone();
+                group.resource_version = resource_version.clone();
+                let applied = ClusterEvent::PodGroupApplied(Box::new(group.clone()));
+                let key = pod_group.clone();
+                self.inbox.push(ClusterEvent::PodGroupWritten { key, resource_version });
+                self.inbox.push(applied);
+            }
+            Effect::QueueStatus { queue, allocated } => {
+                let queue = self.queues.get_mut(queue).expect("the queue is known");
+                let entry = |(name, text): &(String, String)| {
+                    (name.as_str().into(), text.parse().expect("the engine writes quantities"))
+                };
+                queue.status_allocated = allocated.iter().map(entry).collect();
+                self.inbox.push(ClusterEvent::QueueApplied(Box::new(queue.clone())));
+            }
+            Effect::Event { .. } => {}
+        }
+    }
+
+    fn change(&mut self, pod: &ObjectKey, change: impl FnOnce(&mut PodRecord)) {
+        let pod = self.pods.get_mut(pod).expect("the pod is known");
+        change(pod);
+        self.inbox.push(ClusterEvent::PodApplied(Box::new(pod.clone())));
+    }
+
+    /// Changes a pod; the task `a` of job `j1` is the pod `j1-a`.
+    pub fn edit(&mut self, pod: &str, change: impl FnOnce(&mut PodRecord)) {
+        self.change(&key(pod), change);
+    }
+
+    pub fn pod(&self, pod: &str) -> &PodRecord {
+        &self.pods[&key(pod)]
+    }
+
+    pub fn group(&self, job: &str) -> &PodGroupRecord {
+        &self.groups[&key(job)]
+    }
+
+    pub fn delete_pod(&mut self, pod: &str) {
+        let pod = self.pods.remove(&key(pod)).expect("the pod is known");
+        self.inbox.push(ClusterEvent::PodDeleted { key: pod.key, uid: pod.uid });
+    }
+
+    pub fn delete_node(&mut self, name: &str) {
+        self.nodes.remove(name);
+        self.inbox.push(ClusterEvent::NodeDeleted { name: name.into() });
+    }
+
+    pub fn delete_queue(&mut self, name: &str) {
+        self.queues.remove(name);
+        self.inbox.push(ClusterEvent::QueueDeleted { name: name.into() });
+    }
+
+    /// What kubelets do: bound pods run, deleted pods go.
+    pub fn kubelets(&mut self) {
+        let pods: Vec<PodRecord> = self.pods.values().cloned().collect();
+        for pod in pods {
+            if pod.deleting {
+                self.pods.remove(&pod.key);
+                self.inbox.push(ClusterEvent::PodDeleted { key: pod.key, uid: pod.uid });
+            } else if pod.node_name.is_some() && pod.phase == PodPhase::Pending {
+                self.change(&pod.key, |pod| pod.phase = PodPhase::Running);
+            }
+        }
+    }
+
+    /// Another process reads the same objects.
+    pub fn restart(&mut self, config: &Config) {
+        let nodes = self.nodes.values().cloned().map(Object::Node);
+        let classes = self.classes.values().cloned().map(Object::Class);
+        let queues = self.queues.values().cloned().map(Object::Queue);
+        let groups = self.groups.values().cloned().map(Object::Group);
+        let pods = self.pods.values().cloned().map(Object::Pod);
+        let objects = nodes.chain(classes).chain(queues).chain(groups).chain(pods).collect();
+        let now_micros = self.now_micros;
+        *self = Self { now_micros, ..Self::of(config, objects) };
+    }
+}
+
+impl Cycle {
+    /// Binds and evictions in their order, then what is pipelined.
+    pub fn decisions(&self) -> String {
+        self.only(&["bind", "evict", "pipeline"])
+    }
+
+    /// The lines that begin with one of these words.
+    pub fn only(&self, kinds: &[&str]) -> String {
+        let wanted = |line: &&String| kinds.contains(&line.split(' ').next().unwrap_or_default());
+        self.lines.iter().filter(wanted).map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// All effects and what is pipelined.
+    pub fn all(&self) -> String {
+        self.lines.join("\n")
+    }
+}

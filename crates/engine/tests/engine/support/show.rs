@@ -1,0 +1,67 @@
+//! Effects as text, one line each, in their order; then what the report says is pipelined.
+
+use vc_engine::{About, Effect, Nomination, Report};
+use vc_model::{ObjectKey, PodGroupStatus};
+
+pub fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
+    let mut lines: Vec<String> = effects.iter().map(line).collect();
+    for task in &report.pipelined {
+        lines.push(format!("pipeline {} {}", short(&task.pod), task.node));
+    }
+    lines
+}
+
+fn line(effect: &Effect) -> String {
+    match effect {
+        Effect::Bind { pod, node, .. } => format!("bind {} {node}", short(pod)),
+        Effect::Evict { pod, reason, .. } => format!("evict {} {}", short(pod), reason.as_str()),
+        Effect::PodCondition { pod, reason, message, nomination, .. } => {
+            let nomination = match nomination {
+                Nomination::Keep => String::new(),
+                Nomination::Set(node) => format!(" nominated={node}"),
+                Nomination::Clear => " nominated=-".to_owned(),
+            };
+            format!("pod {} {reason} {message:?}{nomination}", short(pod))
+        }
+        Effect::ClearNomination { pod, .. } => format!("pod {} nominated=-", short(pod)),
+        Effect::PodGroupStatus { pod_group, status, .. } => {
+            format!("group {} {}", short(pod_group), status_text(status))
+        }
+        Effect::QueueStatus { queue, allocated } => {
+            let amounts: Vec<String> =
+                allocated.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+            format!("queue {queue} {}", amounts.join(" "))
+        }
+        Effect::Event { about, warning, reason, message } => {
+            let (kind, key) = match about {
+                About::Pod { key, .. } => ("Pod", key),
+                About::PodGroup { key, .. } => ("PodGroup", key),
+            };
+            let severity = if *warning { "Warning" } else { "Normal" };
+            format!("event {kind} {} {severity} {reason} {message:?}", short(key))
+        }
+    }
+}
+
+fn status_text(status: &PodGroupStatus) -> String {
+    let mut text = status.phase.as_str().to_owned();
+    for (name, count) in [
+        ("running", status.running),
+        ("succeeded", status.succeeded),
+        ("failed", status.failed),
+    ] {
+        if count != 0 {
+            text.push_str(&format!(" {name}={count}"));
+        }
+    }
+    for condition in &status.conditions {
+        text.push_str(&format!(" {} {:?}", condition.kind, &*condition.message));
+    }
+    text
+}
+
+/// Without the namespace of the tests.
+fn short(key: &ObjectKey) -> String {
+    let text = key.to_string();
+    text.strip_prefix("default/").map_or(text.clone(), str::to_owned)
+}

@@ -1,0 +1,280 @@
+//! A cluster as text, one line per object; a `task` belongs to the `job` above it. Unlike the fixture of
+//! vc-model it gives the objects, which the world of a test keeps and changes as an API server would.
+//!
+//! ```text
+//! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule
+//! queue q1 weight=2 cap.cpu=4 parent=root priority=5 state=Closed fifo
+//! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 pending
+//!   task a cpu=2 @n1 running role=ps
+//!   task b cpu=2 x3 nominated=n1      # three pending tasks b-0, b-1, b-2
+//! pod dns cpu=1 @n1 running
+//! ```
+//!
+//! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue `default`, and
+//! everything was created at [`START_MICROS`].
+
+use vc_model::*;
+use vc_resource::Quantity;
+
+/// 2026-01-01T00:00:00Z.
+pub const START_MICROS: i64 = 1_767_225_600_000_000;
+
+pub enum Object {
+    Node(NodeRecord),
+    Queue(QueueRecord),
+    Class(PriorityClassRecord),
+    Group(PodGroupRecord),
+    Pod(PodRecord),
+}
+
+pub fn objects(text: &str) -> Vec<Object> {
+    let mut objects = Vec::new();
+    let mut job: Option<ObjectKey> = None;
+    for line in text.lines() {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let (Some(kind), Some(name)) = (words.next(), words.next()) else { continue };
+        let words: Vec<(&str, &str)> = words.map(split).collect();
+        match kind {
+            "node" => objects.push(Object::Node(node(name, &words))),
+            "queue" => objects.push(Object::Queue(queue(name, &words))),
+            "pod" => objects.extend(pods(name, &words, None)),
+            "task" => objects.extend(pods(name, &words, job.as_ref())),
+            "job" => {
+                let (class, group) = group(name, &words);
+                job = Some(group.key.clone());
+                objects.extend(class.map(Object::Class));
+                objects.push(Object::Group(group));
+            }
+            _ => panic!("unknown kind: {line}"),
+        }
+    }
+    objects
+}
+
+/// `name`, or `namespace/name`.
+pub fn key(name: &str) -> ObjectKey {
+    let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+    ObjectKey::new(namespace, name)
+}
+
+fn split(word: &str) -> (&str, &str) {
+    word.split_once('=').unwrap_or((word, ""))
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> T {
+    text.parse().unwrap_or_else(|_| panic!("not a number: {text:?}"))
+}
+
+fn micros(seconds: &str) -> i64 {
+    START_MICROS + number::<i64>(seconds) * 1_000_000
+}
+
+/// Enters an amount if the word is one.
+fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
+    let name = if name == "gpu" { "nvidia.com/gpu" } else { name };
+    let known = matches!(name, "cpu" | "memory" | "pods") || name.contains('/');
+    if known {
+        let quantity: Quantity = value.parse().unwrap_or_else(|error| panic!("{value}: {error}"));
+        list.push((name.into(), quantity));
+    }
+    known
+}
+
+fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
+    let mut node = NodeRecord {
+        name: name.into(),
+        labels: Labels::default(),
+        annotations: Labels::default(),
+        unschedulable: false,
+        taints: Vec::new(),
+        allocatable: Vec::new(),
+        capacity: Vec::new(),
+    };
+    for &(name, value) in words {
+        match name {
+            "unschedulable" => node.unschedulable = true,
+            "taint" => {
+                let (key, _) = value.split_once(':').expect("key:NoSchedule");
+                let effect = TaintEffect::NoSchedule;
+                node.taints.push(Taint { key: key.into(), value: "".into(), effect });
+            }
+            _ if amount(&mut node.allocatable, name, value) => {}
+            _ => {
+                node.labels.insert(name.into(), value.into());
+            }
+        }
+    }
+    if !words.iter().any(|(name, _)| *name == "pods") {
+        amount(&mut node.allocatable, "pods", "10");
+    }
+    node.capacity = node.allocatable.clone();
+    node
+}
+
+fn queue(name: &str, words: &[(&str, &str)]) -> QueueRecord {
+    let mut queue = QueueRecord {
+        name: name.into(),
+        created_micros: START_MICROS,
+        weight: 1,
+        reclaimable: true,
+        ..QueueRecord::default()
+    };
+    for &(name, value) in words {
+        match name.split_once('.').unwrap_or((name, "")) {
+            ("cap", name) => assert!(amount(&mut queue.capability, name, value)),
+            ("deserved", name) => assert!(amount(&mut queue.deserved, name, value)),
+            ("weight", _) => queue.weight = number(value),
+            ("priority", _) => queue.priority = number(value),
+            ("parent", _) => queue.parent = value.into(),
+            ("fifo", _) => queue.fifo = true,
+            ("state", _) if value == "Closed" => queue.state = QueueState::Closed,
+            _ => panic!("unknown word of a queue: {name}={value}"),
+        }
+    }
+    queue
+}
+
+fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, PodGroupRecord) {
+    let key = key(name);
+    let mut class = None;
+    let mut group = PodGroupRecord {
+        uid: format!("pg-{}-{}", key.namespace, key.name).into(),
+        key,
+        resource_version: "1".into(),
+        created_micros: START_MICROS,
+        labels: Labels::default(),
+        annotations: Labels::default(),
+        min_member: 1,
+        min_task_member: Default::default(),
+        queue: "default".into(),
+        priority_class_name: "".into(),
+        min_resources: None,
+        network_topology: None,
+        sub_group_policies: Vec::new(),
+        status: PodGroupStatus { phase: PodGroupPhase::Inqueue, ..PodGroupStatus::default() },
+    };
+    for &(name, value) in words {
+        match name.split_once('.').unwrap_or((name, "")) {
+            ("minres", name) => {
+                assert!(amount(group.min_resources.get_or_insert_default(), name, value));
+            }
+            ("role", role) => {
+                group.min_task_member.insert(role.into(), number(value));
+            }
+            ("queue", _) => group.queue = value.into(),
+            ("min", _) => group.min_member = number(value),
+            ("created", _) => group.created_micros = micros(value),
+            ("sla", _) => {
+                group.annotations.insert("volcano.sh/sla-waiting-time".into(), value.into());
+            }
+            ("priority", _) => {
+                group.priority_class_name = format!("priority-{value}").into();
+                class = Some(PriorityClassRecord {
+                    name: group.priority_class_name.clone(),
+                    value: number(value),
+                    global_default: false,
+                });
+            }
+            ("pending", _) => group.status.phase = PodGroupPhase::Pending,
+            ("running", _) => group.status.phase = PodGroupPhase::Running,
+            ("unknown", _) => group.status.phase = PodGroupPhase::Unknown,
+            _ => panic!("unknown word of a job: {name}={value}"),
+        }
+    }
+    (class, group)
+}
+
+/// One pod, or with `xN` the pods `-0` to `-(N-1)`.
+fn pods(name: &str, words: &[(&str, &str)], job: Option<&ObjectKey>) -> Vec<Object> {
+    let base = match job {
+        Some(job) => ObjectKey::new(&job.namespace, &format!("{}-{name}", job.name)),
+        None => key(name),
+    };
+    let is_count = |word: &str| word.starts_with('x') && word[1..].parse::<u32>().is_ok();
+    let n_pods = words.iter().find(|(word, _)| is_count(word)).map(|(word, _)| &word[1..]);
+    let keys = match n_pods {
+        None => vec![base],
+        Some(n_pods) => (0..number::<u32>(n_pods))
+            .map(|index| ObjectKey::new(&base.namespace, &format!("{}-{index}", base.name)))
+            .collect(),
+    };
+    let words: Vec<_> = words.iter().filter(|(word, _)| !is_count(word)).collect();
+    keys.into_iter().map(|key| Object::Pod(pod(key, &words, job))).collect()
+}
+
+fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodRecord {
+    let mut pod = new_pod(key);
+    if let Some(job) = job {
+        pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
+    }
+    let mut requests = ResourceList::new();
+    for &&(name, value) in words {
+        match name.split_once('.').unwrap_or((name, "")) {
+            _ if amount(&mut requests, name, value) => {}
+            (word, "") if word.starts_with('@') => pod.node_name = Some(word[1..].into()),
+            ("selector", label) => {
+                let selector = pod.node_selector.get_or_insert_default();
+                selector.insert(label.into(), value.into());
+            }
+            ("label", label) => {
+                pod.labels.insert(label.into(), value.into());
+            }
+            ("prefer", label) => pod.node_affinity.preferred.push(preferred(label, value)),
+            ("role", _) => {
+                pod.annotations.insert("volcano.sh/task-spec".into(), value.into());
+            }
+            ("priority", _) => pod.priority = Some(number(value)),
+            ("created", _) => pod.created_micros = micros(value),
+            ("gate", _) => pod.scheduling_gates.push(value.into()),
+            ("nominated", _) => pod.nominated_node = Some(value.into()),
+            ("running", _) => pod.phase = PodPhase::Running,
+            ("succeeded", _) => pod.phase = PodPhase::Succeeded,
+            ("failed", _) => pod.phase = PodPhase::Failed,
+            ("bound", _) => pod.phase = PodPhase::Pending,
+            ("deleting", _) => pod.deleting = true,
+            _ => panic!("unknown word of a pod: {name}={value}"),
+        }
+    }
+    pod.containers.push(ContainerRecord { name: "main".into(), requests, ..Default::default() });
+    pod
+}
+
+fn preferred(label: &str, value: &str) -> PreferredTerm {
+    let requirement = Requirement {
+        key: label.into(),
+        operator: Operator::In,
+        values: vec![value.into()],
+    };
+    let term = NodeSelectorTerm { match_expressions: vec![requirement], match_fields: Vec::new() };
+    PreferredTerm { weight: 100, term }
+}
+
+fn new_pod(key: ObjectKey) -> PodRecord {
+    PodRecord {
+        uid: format!("uid-{}-{}", key.namespace, key.name).into(),
+        key,
+        created_micros: START_MICROS,
+        deleting: false,
+        labels: Labels::default(),
+        annotations: Labels::default(),
+        scheduler_name: "volcano".into(),
+        node_name: None,
+        phase: PodPhase::Pending,
+        priority: None,
+        priority_class_name: "".into(),
+        never_preempts: false,
+        containers: Vec::new(),
+        init_containers: Vec::new(),
+        overhead: Vec::new(),
+        pod_requests: Vec::new(),
+        node_selector: None,
+        node_affinity: NodeAffinity::default(),
+        tolerations: Vec::new(),
+        scheduling_gates: Vec::new(),
+        resize_infeasible: false,
+        evicted_by_scheduler: false,
+        scheduled_condition: None,
+        nominated_node: None,
+        invalid: None,
+    }
+}

@@ -1,0 +1,43 @@
+//! Scores of the candidate nodes of a task: the sums over the plugins, where a scorer that fails counts 0.
+//! Specification: core.md 5.3, 8.3, actions.md 2.7 with A13.
+
+use std::sync::atomic::Ordering;
+
+use vc_model::{NodeId, TaskId};
+
+use crate::dispatch::Dispatch;
+use crate::plugin::Ask;
+use crate::points::Points;
+
+impl Dispatch {
+    /// Σ NodeOrder + Σ BatchNodeOrder per node, in the order of `nodes`.
+    pub fn scores(&self, ask: Ask<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<f64> {
+        let mut total: Vec<f64> =
+            nodes.iter().map(|&node| self.node_score(ask, task, node)).collect();
+        let mut column = vec![0.0; nodes.len()];
+        for plugin in self.all(Points::BATCH_NODE_ORDER) {
+            column.fill(0.0);
+            match plugin.batch_node_order(ask, task, nodes, &mut column) {
+                Ok(()) => total.iter_mut().zip(&column).for_each(|(sum, score)| *sum += score),
+                Err(error) => self.note_failure(&error),
+            }
+        }
+        total
+    }
+
+    /// Σ NodeOrder; an error leaves the node with its other parts only (8.3).
+    fn node_score(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> f64 {
+        let scores = self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order(ask, task, node));
+        scores.sum::<Result<f64, String>>().unwrap_or_else(|error| {
+            self.note_failure(&error);
+            0.0
+        })
+    }
+
+    /// One line per cycle (A13).
+    fn note_failure(&self, error: &str) {
+        if !self.scorer_failed.swap(true, Ordering::Relaxed) {
+            tracing::error!("scoring failed: {error}");
+        }
+    }
+}

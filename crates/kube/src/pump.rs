@@ -1,0 +1,86 @@
+//! The engine's thread: everything listed once, then cycles as the pace says, effects to the
+//! writer. Specification: core.md 1.5 (7), 5.1; the thread never waits for the network.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use vc_engine::{Effect, Engine, Now, Report};
+use vc_model::ClusterEvent;
+
+use crate::inbox::{Incoming, Pace};
+
+/// What the thread talks to.
+pub struct Pump {
+    pub inbox: mpsc::Receiver<Incoming>,
+    /// Closed when the thread ends: the writer finishes what it has.
+    pub effects: mpsc::Sender<Vec<Effect>>,
+    pub pace: Pace,
+    /// Kinds that are followed; the first cycle waits for all of them.
+    pub n_kinds: usize,
+}
+
+impl Pump {
+    /// Runs until it is told to stop, or nobody listens any more. Blocks the calling thread.
+    pub fn run(mut self, mut engine: Engine, runtime: &Handle) {
+        if !self.sync(&mut engine) {
+            return;
+        }
+        tracing::info!("all objects are known, cycles start");
+        let (mut events, mut said) = (Some(Vec::new()), Vec::new());
+        while let Some(batch) = events {
+            let effects = cycle(&mut engine, batch, &mut said);
+            if !effects.is_empty() && self.effects.blocking_send(effects).is_err() {
+                return;
+            }
+            events = runtime.block_on(self.pace.next(&mut self.inbox));
+        }
+    }
+
+    /// Takes in the first lists. False: it was told to stop.
+    fn sync(&mut self, engine: &mut Engine) -> bool {
+        let mut n_synced = 0;
+        while n_synced < self.n_kinds {
+            match self.inbox.blocking_recv() {
+                Some(Incoming::Event(event)) => engine.apply(vec![event]),
+                Some(Incoming::Synced(kind)) => {
+                    tracing::debug!(v = 3, kind = kind.noun(), "listed");
+                    n_synced += 1;
+                }
+                Some(Incoming::Stop) | None => return false,
+            }
+        }
+        true
+    }
+}
+
+/// One cycle; `said` holds the warnings of the one before, which are not repeated.
+fn cycle(engine: &mut Engine, events: Vec<ClusterEvent>, said: &mut Vec<String>) -> Vec<Effect> {
+    let (start, n_events) = (Instant::now(), events.len());
+    let (effects, report) = engine.cycle(events, now());
+    for warning in report.warnings.iter().filter(|text| !said.contains(text)) {
+        tracing::warn!("{warning}");
+    }
+    log(&report, n_events, effects.len(), start);
+    *said = report.warnings;
+    effects
+}
+
+fn log(report: &Report, n_events: usize, n_effects: usize, start: Instant) {
+    tracing::debug!(
+        v = 3,
+        n_events,
+        n_nodes = report.n_nodes,
+        n_jobs = report.n_jobs,
+        n_binds = report.n_binds,
+        n_evictions = report.n_evictions,
+        n_effects,
+        micros = start.elapsed().as_micros(),
+        "cycle"
+    );
+}
+
+fn now() -> Now {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
+}

@@ -1,0 +1,133 @@
+//! Events of nodes. A name that only pods know is a placeholder: it has their amounts, but is no part of
+//! the snapshot. Specification: core.md 3.8, 4.3 with C-18 and C-19.
+
+use std::sync::Arc;
+
+use vc_resource::{Dim, Resource};
+
+use crate::cluster::Cluster;
+use crate::ids::NodeId;
+use crate::node::Node;
+use crate::record::NodeRecord;
+use crate::request::to_resource;
+use crate::selector::Labels;
+
+impl Cluster {
+    /// The row of a node, made as a placeholder if nobody named it before.
+    pub(super) fn node_row(&mut self, name: &Arc<str>) -> NodeId {
+        if let Some(&node) = self.node_by_name.get(name) {
+            return node;
+        }
+        let node = self.nodes.insert(Node { name: name.clone(), ..Node::default() });
+        self.node_by_name.insert(name.clone(), node);
+        node
+    }
+
+    pub(super) fn node_applied(&mut self, record: NodeRecord) {
+        if !self.selects_node(&record.labels) {
+            // It stops being schedulable; its tasks stay accounted (C-18).
+            return self.node_deleted(&record.name);
+        }
+        let id = self.node_row(&record.name);
+        let mut allocatable = to_resource(&record.allocatable, &mut self.dims);
+        let mut capacity = to_resource(&record.capacity, &mut self.dims);
+        let extra = oversubscription(&record.annotations);
+        allocatable.add(&extra);
+        capacity.add(&extra);
+        self.enter(id);
+        let node = &mut self.nodes[id];
+        node.revocable_zone =
+            record.labels.get("volcano.sh/revocable-zone").cloned().unwrap_or_default();
+        node.labels = record.labels;
+        node.unschedulable = record.unschedulable;
+        node.taints = record.taints;
+        node.capacity = capacity;
+        self.change_allocatable(id, allocatable);
+    }
+
+    pub(super) fn node_deleted(&mut self, name: &str) {
+        let Some(id) = self.node(name).filter(|&id| self.nodes[id].present) else { return };
+        self.leave(id);
+        let node = &mut self.nodes[id];
+        let placeholder = Node {
+            name: std::mem::take(&mut node.name),
+            used: std::mem::take(&mut node.used),
+            releasing: std::mem::take(&mut node.releasing),
+            pipelined: std::mem::take(&mut node.pipelined),
+            tasks: std::mem::take(&mut node.tasks),
+            n_terminated: node.n_terminated,
+            view: std::mem::take(&mut node.view),
+            ..Node::default()
+        };
+        *node = placeholder;
+        node.set_allocatable(Resource::default());
+        self.drop_unnamed_node(id);
+    }
+
+    /// A placeholder that no task names any more is forgotten.
+    pub(super) fn drop_unnamed_node(&mut self, id: NodeId) {
+        let node = &self.nodes[id];
+        if !node.present && node.tasks.is_empty() && node.n_terminated == 0 {
+            let name = node.name.clone();
+            self.node_by_name.remove(&name);
+            self.nodes.remove(id);
+        }
+    }
+
+    fn selects_node(&self, labels: &Labels) -> bool {
+        let wanted = &self.settings.node_selector;
+        wanted.is_empty() || wanted.iter().any(|(key, value)| labels.get(key) == Some(value))
+    }
+
+    /// Makes the node part of the snapshot.
+    fn enter(&mut self, id: NodeId) {
+        let Err(place) = self.place_of_node(id) else { return };
+        self.node_order.insert(place, id);
+        self.nodes[id].present = true;
+        self.count_total(id, 1);
+    }
+
+    /// Takes a present node out of the snapshot.
+    fn leave(&mut self, id: NodeId) {
+        let Ok(place) = self.place_of_node(id) else { return };
+        self.node_order.remove(place);
+        self.count_total(id, -1);
+        self.nodes[id].present = false;
+    }
+
+    fn place_of_node(&self, id: NodeId) -> Result<usize, usize> {
+        let name = |id: NodeId| &self.nodes[id].name;
+        self.node_order.binary_search_by(|&other| name(other).cmp(name(id)))
+    }
+
+    fn change_allocatable(&mut self, id: NodeId, allocatable: Resource) {
+        self.count_total(id, -1);
+        self.nodes[id].set_allocatable(allocatable);
+        self.count_total(id, 1);
+    }
+
+    /// Adds the allocatable of a node to the total, or takes it out.
+    fn count_total(&mut self, id: NodeId, sign: i32) {
+        let allocatable = &self.nodes[id].allocatable;
+        for dim in allocatable.dims() {
+            let total = self.total.entry(dim).or_default();
+            total.amount += i128::from(sign) * i128::from(allocatable.get(dim));
+            total.n_nodes = total.n_nodes.saturating_add_signed(sign);
+            if total.n_nodes == 0 {
+                self.total.remove(&dim);
+            }
+        }
+    }
+}
+
+/// Amounts that the annotations of an oversubscription agent add; unparsable counts 0 (core.md 3.3).
+fn oversubscription(annotations: &Labels) -> Resource {
+    let number = |key: &str| {
+        let parsed = annotations.get(key).and_then(|text| text.parse::<f64>().ok());
+        parsed.filter(|value| value.is_finite()).unwrap_or(0.0) as i64
+    };
+    let mut extra = Resource::default();
+    extra.set(Dim::CPU, number("volcano.sh/oversubscription-cpu"));
+    extra.set(Dim::MEMORY, number("volcano.sh/oversubscription-memory"));
+    extra
+}

@@ -1,0 +1,211 @@
+//! Events of PodGroups, and what of their status is ours until the watch shows it. Specification: core.md
+//! 3.7, 4.6, 11 (c).
+
+use std::sync::Arc;
+
+use vc_resource::Resource;
+
+use crate::cluster::apply::go_bool;
+use crate::cluster::{Cluster, groups};
+use crate::duration::go_duration_micros;
+use crate::ids::JobId;
+use crate::job::{Job, PodGroup};
+use crate::record::{ObjectKey, PodGroupRecord, PodGroupStatus};
+use crate::request::to_resource;
+use crate::selector::Labels;
+
+impl Cluster {
+    /// The job of a PodGroup name, made if nobody named it before.
+    pub(super) fn job_row(&mut self, key: &ObjectKey) -> JobId {
+        if let Some(&job) = self.job_by_key.get(key) {
+            return job;
+        }
+        let default_queue = self.settings.default_queue.clone();
+        let queue = self.queue_row(&default_queue);
+        let mut job = Job {
+            key: key.clone(),
+            pod_group: None,
+            queue,
+            priority: 0,
+            min_available: 0,
+            task_min_available: Default::default(),
+            task_min_available_total: 0,
+            tasks: Vec::new(),
+            sub_jobs: Vec::new(),
+            counts: Default::default(),
+            roles: Default::default(),
+            allocated: Resource::default(),
+            total_request: Resource::default(),
+            pending_request: Resource::default(),
+            gated: Resource::default(),
+        };
+        job.sub_jobs.push(groups::default_sub_job(&job));
+        let id = self.jobs.insert(job);
+        self.job_by_key.insert(key.clone(), id);
+        id
+    }
+
+    /// A job with neither PodGroup nor tasks is forgotten.
+    pub(super) fn drop_empty_job(&mut self, id: JobId) {
+        let job = &self.jobs[id];
+        if job.pod_group.is_none() && job.tasks.is_empty() {
+            let key = job.key.clone();
+            self.job_by_key.remove(&key);
+            self.jobs.remove(id);
+        }
+    }
+
+    pub(super) fn pod_group_applied(&mut self, record: PodGroupRecord) {
+        let id = self.job_row(&record.key);
+        let known = self.jobs[id].pod_group.as_ref().filter(|group| group.uid == record.uid);
+        let version = &record.resource_version;
+        if known.is_some_and(|group| !version.is_empty() && group.resource_version == *version) {
+            return;
+        }
+        let overlay = known.map(Overlay::of).unwrap_or_default().see(&record);
+        let queue_name = match record.queue.is_empty() {
+            true => self.settings.default_queue.clone(),
+            false => record.queue.clone(),
+        };
+        let queue = self.queue_row(&queue_name);
+        let min_resources = record.min_resources.as_ref();
+        let min_resources = min_resources.map(|list| to_resource(list, &mut self.dims));
+        let job = &mut self.jobs[id];
+        let regroups = *job.policies() != *record.sub_group_policies;
+        job.queue = queue;
+        job.min_available = record.min_member;
+        let minimums = record.min_task_member.values();
+        job.task_min_available_total = minimums.map(|&minimum| i64::from(minimum)).sum();
+        job.task_min_available = record.min_task_member.clone();
+        job.pod_group = Some(pod_group(record, min_resources, overlay));
+        job.sub_jobs[0].min_available = groups::default_minimum(job);
+        self.jobs[id].priority = self.job_priority(id);
+        if regroups {
+            self.regroup(id);
+        }
+    }
+
+    pub(super) fn pod_group_deleted(&mut self, key: &ObjectKey) {
+        let Some(id) = self.job(key) else { return };
+        let default_queue = self.settings.default_queue.clone();
+        let queue = self.queue_row(&default_queue);
+        let job = &mut self.jobs[id];
+        job.pod_group = None;
+        job.queue = queue;
+        job.priority = 0;
+        job.min_available = 0;
+        job.task_min_available.clear();
+        job.task_min_available_total = 0;
+        self.regroup(id);
+        self.drop_empty_job(id);
+    }
+
+    /// From now on only a version newer than that of our write says something new. The watch may have
+    /// shown one before the answer came.
+    pub(super) fn pod_group_written(&mut self, key: &ObjectKey, version: &str) {
+        let Some(id) = self.job(key) else { return };
+        let Some(group) = &mut self.jobs[id].pod_group else { return };
+        group.status_in_flight = false;
+        group.written_version = number(version);
+        let versions = group.written_version.zip(number(&group.resource_version));
+        if versions.is_some_and(|(written, seen)| written < seen) {
+            group.status = group.observed_status.clone();
+            group.written_version = None;
+        }
+    }
+
+    pub(super) fn pod_group_failed(&mut self, key: &ObjectKey) {
+        let Some(id) = self.job(key) else { return };
+        if let Some(group) = &mut self.jobs[id].pod_group {
+            group.status_in_flight = false;
+            group.written_version = None;
+            group.status = group.observed_status.clone();
+        }
+    }
+
+    /// Sets the phase of a job's PodGroup in the session (core.md 7.5).
+    pub fn set_phase(&mut self, job: JobId, phase: crate::record::PodGroupPhase) {
+        if let Some(group) = &mut self.jobs[job].pod_group {
+            group.status.phase = phase;
+        }
+    }
+}
+
+/// What we know of a PodGroup's status besides the object that just came in (core.md 11 (c)).
+#[derive(Default)]
+struct Overlay {
+    /// `None`: a PodGroup that is new to us.
+    status: Option<PodGroupStatus>,
+    in_flight: bool,
+    written_version: Option<u64>,
+}
+
+impl Overlay {
+    fn of(group: &PodGroup) -> Self {
+        Self {
+            status: Some(group.status.clone()),
+            in_flight: group.status_in_flight,
+            written_version: group.written_version,
+        }
+    }
+
+    /// Our own status stays on top while a write is on its way and while the watch shows older versions.
+    fn see(mut self, record: &PodGroupRecord) -> Self {
+        let versions = self.written_version.zip(number(&record.resource_version));
+        let echo_awaited = match versions {
+            // The echo of an earlier one of our writes: the answer to a later one is still to come.
+            Some((ours, seen)) if ours == seen => {
+                !self.status.as_ref().is_some_and(|status| status.same_content(&record.status))
+            }
+            Some((ours, seen)) => seen < ours,
+            None => false,
+        };
+        if !self.in_flight && !echo_awaited {
+            self.status = None;
+            self.written_version = None;
+        }
+        self
+    }
+}
+
+/// Versions are opaque to the API, but numbers in every server there is.
+fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
+
+fn pod_group(
+    record: PodGroupRecord,
+    min_resources: Option<Resource>,
+    overlay: Overlay,
+) -> PodGroup {
+    PodGroup {
+        sla_waiting_micros: sla_waiting_micros(&record.annotations),
+        preemptable: preemptable(&record),
+        uid: record.uid,
+        created_micros: record.created_micros,
+        status: overlay.status.unwrap_or_else(|| record.status.clone()),
+        observed_status: record.status,
+        status_in_flight: overlay.in_flight,
+        written_version: overlay.written_version,
+        resource_version: record.resource_version,
+        priority_class_name: record.priority_class_name,
+        min_resources,
+        network_topology: record.network_topology,
+        policies: record.sub_group_policies.into(),
+    }
+}
+
+/// The first of the two annotations that is a duration above 0.
+fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
+    ["volcano.sh/sla-waiting-time", "sla-waiting-time"]
+        .iter()
+        .filter_map(|&key| go_duration_micros(annotations.get(key)?))
+        .find(|&micros| 0 < micros)
+}
+
+fn preemptable(record: &PodGroupRecord) -> bool {
+    let key = "volcano.sh/preemptable";
+    let text: Option<&Arc<str>> =
+        record.annotations.get(key).or_else(|| record.labels.get(key));
+    text.and_then(|text| go_bool(text)).unwrap_or(false)
+}

@@ -1,0 +1,157 @@
+//! What task a pod makes. Specification: core.md 3.2, 3.4, 5.4 (pod index), C-20, actions.md A46.
+
+use std::sync::Arc;
+
+use vc_resource::amount;
+
+use crate::class::Class;
+use crate::cluster::Cluster;
+use crate::cluster::apply::go_bool;
+use crate::record::{ObjectKey, PodPhase, PodRecord};
+use crate::request::{non_zero_request, pod_request};
+use crate::selector::HostPort;
+use crate::status::TaskStatus;
+use crate::task::{Gates, Task};
+
+const GROUP_ANNOTATION: &str = "scheduling.k8s.io/group-name";
+const QUEUE_GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
+
+impl Cluster {
+    /// The task of a pod; makes the rows that it names. `evicting`: we have sent its eviction.
+    pub(super) fn task_of(&mut self, pod: PodRecord, evicting: bool) -> Task {
+        let real_status = status_of(&pod);
+        // Until the pod shows that it is going (core.md 11 (b)).
+        let still_evicting = evicting && !pod.deleting && !real_status.is_terminated();
+        let status = if still_evicting { TaskStatus::Releasing } else { real_status };
+        let group = pod.annotations.get(GROUP_ANNOTATION).filter(|name| !name.is_empty());
+        let job_key = group.map(|name| ObjectKey {
+            namespace: pod.key.namespace.clone(),
+            name: name.clone(),
+        });
+        let job = job_key.map(|key| self.job_row(&key));
+        let node = pod.node_name.as_ref().map(|name| self.node_row(name));
+        let class = self.class_of(&pod);
+        Task {
+            job,
+            sub_job: job.map_or(0, |job| self.sub_job_for(job, &class.labels)),
+            best_effort: class.request.is_empty(),
+            class: self.classes.acquire(class),
+            role: role_of(&pod),
+            priority: priority_of(&pod),
+            status,
+            node,
+            created_micros: pod.created_micros,
+            preemptable: preemptable(&pod),
+            any_revocable_zone: any_revocable_zone(&pod),
+            gates: gates_of(&pod),
+            manages_queue_gate: pod.annotations.get(QUEUE_GATE).is_some_and(|v| &**v == "true"),
+            index: pod_index(&pod.key.name),
+            evicting: still_evicting,
+            hidden: false,
+            invalid: pod.invalid.clone().or_else(|| self.uncounted(&pod)),
+            priority_class_name: pod.priority_class_name,
+            never_preempts: pod.never_preempts,
+            condition: pod.scheduled_condition,
+            nominated_node: pod.nominated_node,
+            key: pod.key,
+            uid: pod.uid,
+        }
+    }
+
+    fn class_of(&mut self, pod: &PodRecord) -> Class {
+        let gates = self.settings.gates;
+        let request = pod_request(pod, gates, &mut self.dims);
+        Class {
+            namespace: pod.key.namespace.clone(),
+            labels: pod.labels.clone(),
+            request,
+            non_zero: non_zero_request(pod, gates, &mut self.dims),
+            node_selector: pod.node_selector.clone(),
+            node_affinity: pod.node_affinity.clone(),
+            tolerations: pod.tolerations.clone(),
+            host_ports: host_ports(pod),
+        }
+    }
+
+    /// Why the request is not complete: so many resource names are in use that one of the pod's has no
+    /// number. Such a pod must not be placed as if it did not ask for it.
+    fn uncounted(&self, pod: &PodRecord) -> Option<Arc<str>> {
+        let containers = pod.containers.iter().chain(&pod.init_containers);
+        let requests = containers.flat_map(|container| &container.requests);
+        let (name, _) = requests.chain(&pod.overhead).find(|(name, quantity)| {
+            amount(name, *quantity).is_some() && self.dims.get(name).is_none()
+        })?;
+        let n_names = self.dims.len();
+        Some(format!("more than {n_names} resource names are in use, not counted: {name}").into())
+    }
+}
+
+fn status_of(pod: &PodRecord) -> TaskStatus {
+    match pod.phase {
+        PodPhase::Running if pod.deleting => TaskStatus::Releasing,
+        PodPhase::Running => TaskStatus::Running,
+        PodPhase::Pending if pod.deleting => TaskStatus::Releasing,
+        PodPhase::Pending if pod.node_name.is_some() => TaskStatus::Bound,
+        PodPhase::Pending => TaskStatus::Pending,
+        // A pod that we evicted and that ends well is no finished member (A46).
+        PodPhase::Succeeded if pod.deleting && pod.evicted_by_scheduler => TaskStatus::Failed,
+        PodPhase::Succeeded => TaskStatus::Succeeded,
+        PodPhase::Failed => TaskStatus::Failed,
+        PodPhase::Unknown => TaskStatus::Unknown,
+    }
+}
+
+fn role_of(pod: &PodRecord) -> Arc<str> {
+    let key = "volcano.sh/task-spec";
+    let annotation = pod.annotations.get(key).filter(|role| !role.is_empty());
+    annotation.or_else(|| pod.labels.get(key)).cloned().unwrap_or_default()
+}
+
+fn priority_of(pod: &PodRecord) -> i32 {
+    let annotation = pod.annotations.get("volcano.sh/task-priority");
+    let overriding = annotation.and_then(|text| text.parse::<i32>().ok());
+    overriding.or(pod.priority).unwrap_or(1)
+}
+
+fn preemptable(pod: &PodRecord) -> bool {
+    let key = "volcano.sh/preemptable";
+    match pod.annotations.get(key).or_else(|| pod.labels.get(key)) {
+        Some(text) => go_bool(text).unwrap_or(false),
+        None => true,
+    }
+}
+
+fn any_revocable_zone(pod: &PodRecord) -> bool {
+    match pod.annotations.get("volcano.sh/revocable-zone") {
+        Some(zone) => &**zone == "*",
+        None => {
+            let annotation = pod.annotations.get("volcano.sh/preemptable");
+            annotation.and_then(|text| go_bool(text)).unwrap_or(false)
+        }
+    }
+}
+
+fn gates_of(pod: &PodRecord) -> Gates {
+    match pod.scheduling_gates.as_slice() {
+        [] => Gates::None,
+        [gate] if &**gate == QUEUE_GATE => Gates::QueueAllocationOnly,
+        _ => Gates::Foreign,
+    }
+}
+
+/// The last part of a name of at least three parts, if it is a number (core.md 5.4).
+fn pod_index(name: &str) -> Option<i64> {
+    let parts = name.split('-').count();
+    let last = name.rsplit('-').next().filter(|_| 3 <= parts)?;
+    last.parse().ok()
+}
+
+fn host_ports(pod: &PodRecord) -> Vec<HostPort> {
+    let sidecars = pod.init_containers.iter().filter(|container| container.restartable);
+    let containers = pod.containers.iter().chain(sidecars);
+    let mut ports: Vec<HostPort> =
+        containers.flat_map(|container| container.host_ports.iter().cloned()).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}

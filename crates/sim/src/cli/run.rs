@@ -1,0 +1,89 @@
+//! `vcsim run`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use vc_sim::Kubelet;
+use vc_sim::run::{Ran, RunOptions, Until, run, table};
+
+use super::{fail, print};
+
+/// Schedule the objects of files and say where each pod goes, and why the others wait.
+#[derive(Args)]
+pub(crate) struct Run {
+    /// Configuration of the scheduler; absent: that of the chart.
+    #[arg(long, value_name = "FILE")]
+    scheduler_conf: Option<PathBuf>,
+    /// Cycles to run.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cycles: u32,
+    /// Run, with instant kubelets, until a cycle decides nothing.
+    #[arg(long, conflicts_with_all = ["cycles", "kubelet"])]
+    until_settled: bool,
+    /// What happens to pods between cycles.
+    #[arg(long, value_enum, default_value_t = KubeletArg::None)]
+    kubelet: KubeletArg,
+    /// Form of the result.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Exit with 1 when an object cannot be read.
+    #[arg(long)]
+    strict: bool,
+    /// Files, directories, or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KubeletArg {
+    /// Bound pods stay pending, evicted pods stay.
+    None,
+    /// Bound pods run, evicted pods go.
+    Instant,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+    Yaml,
+}
+
+impl Run {
+    pub(crate) fn execute(self) -> ExitCode {
+        let (until, kubelet) = match (self.until_settled, self.kubelet) {
+            (true, _) => (Until::Settled, Kubelet::Instant),
+            (false, KubeletArg::None) => (Until::Cycles(self.cycles), Kubelet::None),
+            (false, KubeletArg::Instant) => (Until::Cycles(self.cycles), Kubelet::Instant),
+        };
+        let options = RunOptions {
+            scheduler_conf: self.scheduler_conf,
+            until,
+            kubelet,
+            paths: self.paths,
+        };
+        let ran = match run(&options) {
+            Ok(ran) => ran,
+            Err(error) => return fail(&error),
+        };
+        for problem in &ran.problems {
+            eprintln!("{problem}");
+        }
+        match rendered(&ran, self.output) {
+            Ok(text) => print(&text),
+            Err(error) => return fail(&error),
+        }
+        ExitCode::from(u8::from(self.strict && !ran.problems.is_empty()))
+    }
+}
+
+fn rendered(ran: &Ran, output: Output) -> Result<String, String> {
+    match output {
+        Output::Table => Ok(table(&ran.result)),
+        Output::Json => serde_json::to_string_pretty(&ran.result)
+            .map(|text| text + "\n")
+            .map_err(|error| error.to_string()),
+        Output::Yaml => serde_yaml::to_string(&ran.result).map_err(|error| error.to_string()),
+    }
+}

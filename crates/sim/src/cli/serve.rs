@@ -1,0 +1,102 @@
+//! `vcsim serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use vc_sim::input;
+use vc_sim::serve::{ServeOptions, start};
+use vc_sim::workload::Controllers;
+
+use super::{fail, print};
+
+/// Serve an embedded Kubernetes API with simulated nodes and kubelets.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// Address to listen on; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
+    listen: SocketAddr,
+    /// Allow an address other than loopback. Anybody who reaches it may do everything.
+    #[arg(long)]
+    allow_remote: bool,
+    /// Number of simulated nodes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    nodes: u32,
+    /// Cpu of each simulated node.
+    #[arg(long, value_name = "QUANTITY", default_value = "32")]
+    node_cpu: String,
+    /// Memory of each simulated node.
+    #[arg(long, value_name = "QUANTITY", default_value = "128Gi")]
+    node_memory: String,
+    /// Pods that each simulated node can hold.
+    #[arg(long, value_name = "N", default_value_t = 110)]
+    node_pods: u32,
+    /// Write a kubeconfig for the server once it listens.
+    #[arg(long, value_name = "FILE")]
+    write_kubeconfig: Option<PathBuf>,
+    /// Files, directories, or - for standard input, with objects that exist from the start.
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+impl Serve {
+    pub(crate) fn execute(self) -> ExitCode {
+        let input = match input::read(&self.paths) {
+            Ok(input) => input,
+            Err(error) => return fail(&error),
+        };
+        for unreadable in &input.unreadable {
+            eprintln!("{unreadable}");
+        }
+        let options = ServeOptions {
+            listen: self.listen,
+            nodes: self.nodes,
+            node_cpu: self.node_cpu,
+            node_memory: self.node_memory,
+            node_pods: self.node_pods,
+            write_kubeconfig: self.write_kubeconfig,
+            objects: input.objects.into_iter().map(|object| object.value).collect(),
+            allow_remote: self.allow_remote,
+            expander: Some(Arc::new(Controllers)),
+        };
+        match tokio::runtime::Runtime::new() {
+            Ok(runtime) => runtime.block_on(serve(options)),
+            Err(error) => fail(&error),
+        }
+    }
+}
+
+/// Serves until the process is told to end.
+async fn serve(options: ServeOptions) -> ExitCode {
+    let server = match start(options).await {
+        Ok(server) => server,
+        Err(error) => return fail(&error),
+    };
+    for rejected in &server.rejected {
+        eprintln!("{rejected}");
+    }
+    print(&format!("listening on {}\n", server.url()));
+    let waited = ended().await;
+    server.stop().await;
+    match waited {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Waits for Ctrl-C or, where there is one, SIGTERM.
+async fn ended() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}

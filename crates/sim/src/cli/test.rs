@@ -1,0 +1,56 @@
+//! `vcsim test`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use vc_sim::scenario::{self, Suite, Write};
+
+use super::print;
+
+/// Run scenario files and compare what is decided with what they expect.
+///
+/// Exits with 1 when one fails, with 2 when a file cannot be read.
+#[derive(Args)]
+pub(crate) struct Test {
+    /// Only scenarios whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Form of the result.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// Put what was decided into the `expect` of files that expect something else.
+    #[arg(long)]
+    write: bool,
+    /// Files, or directories that are searched for *.yaml.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Text,
+    Junit,
+}
+
+impl Test {
+    pub(crate) fn execute(self) -> ExitCode {
+        let write = if self.write { Write::Expect } else { Write::Never };
+        let suite = Suite { paths: self.paths, filter: self.filter, write };
+        let report = match scenario::run(&suite) {
+            Ok(report) => report,
+            Err(error) => {
+                eprintln!("error: {error}");
+                return ExitCode::from(2);
+            }
+        };
+        if report.tested.is_empty() {
+            eprintln!("no scenario was found");
+        }
+        match self.output {
+            Output::Text => print(&report.text()),
+            Output::Junit => print(&report.junit()),
+        }
+        ExitCode::from(report.exit_code())
+    }
+}

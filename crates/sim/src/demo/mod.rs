@@ -1,0 +1,144 @@
+//! `vcsim demo`: an embedded API server with simulated nodes, `vc-scheduler` as a process of its own
+//! against it, and a workload of gangs over some seconds, shown while it happens. It ends by itself
+//! with a summary.
+
+pub mod line;
+pub mod manifests;
+mod run;
+mod scheduler;
+mod signals;
+mod stage;
+pub mod state;
+pub mod summary;
+mod terminal;
+pub mod view;
+mod watch;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
+
+pub use run::run;
+
+use crate::input::InputError;
+use crate::serve::ServeError;
+
+/// How much faster `--fast` is.
+const FAST: f64 = 8.0;
+/// The exit code of a program that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
+
+/// Flags of `vcsim demo`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DemoArgs {
+    /// Apply these manifests (a directory or a file) instead of the built-in ones. The annotation
+    /// vcsim/apply-at of an object is the second at which it is applied, vcsim/run-seconds of a pod
+    /// how long it runs
+    #[arg(long, value_name = "PATH")]
+    pub manifests: Option<PathBuf>,
+    /// The vc-scheduler program [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    pub scheduler: Option<PathBuf>,
+    /// The scheduler's configuration [default: config/volcano-scheduler.conf, built in]
+    #[arg(long, value_name = "FILE")]
+    pub scheduler_conf: Option<PathBuf>,
+    /// How many simulated nodes of 32 cpu and 128Gi there are
+    #[arg(long, default_value_t = 12)]
+    pub nodes: u32,
+    /// Print lines of what happens, also on a terminal
+    #[arg(long)]
+    pub plain: bool,
+    /// Eight times as fast
+    #[arg(long)]
+    pub fast: bool,
+    /// End after so many seconds even if the workload has not settled, with exit code 1
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub timeout: u64,
+    /// Let the scheduler log at level 3 and keep its log, named in the summary
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// What a demo is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A directory or file; absent, the built-in manifests.
+    pub manifests: Option<PathBuf>,
+    /// The program; absent, `vc-scheduler` beside the running one.
+    pub scheduler: Option<PathBuf>,
+    /// Absent, the configuration that ships.
+    pub scheduler_conf: Option<PathBuf>,
+    pub nodes: u32,
+    /// Lines instead of a view that redraws itself.
+    pub plain: bool,
+    /// How much faster than written the workload goes; above 0.
+    pub speed: f64,
+    /// From the start of the workload.
+    pub timeout: Duration,
+    pub verbose: bool,
+}
+
+/// Why a demo has not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error(
+        "scheduler not found: {0}\n\
+         hint: build it with `cargo build --release`, or name it with --scheduler PATH"
+    )]
+    Missing(PathBuf),
+    #[error("cannot start the scheduler: {path}: {error}")]
+    Start { path: PathBuf, error: io::Error },
+    #[error("cannot write files of the scheduler: {path}: {error}")]
+    Directory { path: PathBuf, error: io::Error },
+    #[error("the scheduler has ended: {status}\n{tail}")]
+    Ended { status: ExitStatus, tail: String },
+    #[error("cannot wait for the scheduler: {0}")]
+    Lost(io::Error),
+    #[error("the scheduler has not connected within {limit} s\n{tail}")]
+    Silent { limit: u64, tail: String },
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Manifests(#[from] InputError),
+    #[error("cannot listen for signals: {0}")]
+    Signals(io::Error),
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl DemoArgs {
+    /// Runs the demo on standard output. The code is 0 when the workload has settled.
+    pub fn run(&self) -> ExitCode {
+        let runtime = match tokio::runtime::Runtime::new() {
+            Ok(runtime) => runtime,
+            Err(error) => return failed(&error),
+        };
+        match runtime.block_on(run(&self.options(), &mut io::stdout())) {
+            Ok(summary) if summary.settled => ExitCode::SUCCESS,
+            Ok(_) => ExitCode::FAILURE,
+            Err(DemoError::Interrupted) => ExitCode::from(INTERRUPTED),
+            Err(error) => failed(&error),
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            manifests: self.manifests.clone(),
+            scheduler: self.scheduler.clone(),
+            scheduler_conf: self.scheduler_conf.clone(),
+            nodes: self.nodes,
+            plain: self.plain || !io::stdout().is_terminal(),
+            speed: if self.fast { FAST } else { 1.0 },
+            timeout: Duration::from_secs(self.timeout),
+            verbose: self.verbose,
+        }
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::FAILURE
+}

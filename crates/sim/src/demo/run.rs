@@ -1,0 +1,200 @@
+//! One demo from start to end: the server, the scheduler, the workload over time, and the view of
+//! it, until nothing more is to be expected.
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{self, MissedTickBehavior};
+
+use super::manifests::Plan;
+use super::scheduler::{Scheduler, Start};
+use super::signals::{Interrupts, Resizes};
+use super::stage::Stage;
+use super::state::State;
+use super::summary::Summary;
+use super::terminal::{Live, line_text};
+use super::{DemoError, Options, view};
+use crate::serve::{self, QUEUES, ServeOptions, Server};
+use crate::workload::Controllers;
+
+/// How often the view is drawn and lines are written.
+const TICK: Duration = Duration::from_millis(100);
+/// How long the scheduler may take to come up.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// A queue that the scheduler makes when it has connected (core.md 4.7).
+const FIRST_QUEUE: &str = "default";
+
+/// Runs a demo and shows it on `out`, its summary last.
+///
+/// # Errors
+/// The server or the scheduler cannot start, the scheduler ends too early, or a signal came.
+pub async fn run<W: Write>(options: &Options, out: &mut W) -> Result<Summary, DemoError> {
+    let plan = Plan::read(options.manifests.as_deref(), options.speed)?;
+    let mut interrupts = Interrupts::listen().map_err(DemoError::Signals)?;
+    let server = serve::start(serve_options(options)).await?;
+    let mut scheduler = start_scheduler(options, &server)?;
+    let title = format!("vc-scheduler (pid {}) at {}", scheduler.pid, server.url());
+    if options.plain {
+        writeln!(out, "starting {title}")?;
+    }
+    connect(&server, &mut scheduler, &mut interrupts).await?;
+    let stage = Stage::new(plan, &server.store, options);
+    let mut cast = Cast { stage, scheduler, interrupts };
+    let settled = match options.plain {
+        true => cast.play(&mut Lines { out }).await?,
+        false => show_live(&mut cast, &title, out).await?,
+    };
+    let summary = cast.stage.summary(settled);
+    write_summary(&summary, &cast.scheduler, options, out)?;
+    cast.scheduler.stop().await;
+    server.stop().await;
+    Ok(summary)
+}
+
+async fn show_live<W: Write>(
+    cast: &mut Cast,
+    title: &str,
+    out: &mut W,
+) -> Result<bool, DemoError> {
+    let mut view = View { live: Live::enter(out)?, title };
+    let settled = cast.play(&mut view).await?;
+    let screen = view.live.screen;
+    drop(view);
+    // The view is gone with its screen: its last state stays readable.
+    for line in view::frame(&cast.stage.state, title, cast.stage.now(), screen) {
+        writeln!(out, "{}", line_text(&line, screen.color))?;
+    }
+    writeln!(out)?;
+    Ok(settled)
+}
+
+fn write_summary<W: Write>(
+    summary: &Summary,
+    scheduler: &Scheduler,
+    options: &Options,
+    out: &mut W,
+) -> io::Result<()> {
+    for line in summary.lines() {
+        writeln!(out, "{line}")?;
+    }
+    if options.verbose {
+        writeln!(out, "scheduler log    {}", scheduler.log().display())?;
+    }
+    out.flush()
+}
+
+fn serve_options(options: &Options) -> ServeOptions {
+    ServeOptions {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        nodes: options.nodes,
+        expander: Some(Arc::new(Controllers)),
+        ..ServeOptions::default()
+    }
+}
+
+fn start_scheduler(options: &Options, server: &Server) -> Result<Scheduler, DemoError> {
+    let name = format!("vcsim-demo-{}-{}", std::process::id(), server.addr.port());
+    Scheduler::start(Start {
+        url: &server.url(),
+        program: options.scheduler.as_deref(),
+        configuration: options.scheduler_conf.as_deref(),
+        verbosity: if options.verbose { 3 } else { 0 },
+        directory: std::env::temp_dir().join(name),
+        keep_files: options.verbose,
+    })
+}
+
+async fn connect(
+    server: &Server,
+    scheduler: &mut Scheduler,
+    interrupts: &mut Interrupts,
+) -> Result<(), DemoError> {
+    let mut queues = server.store.subscribe(&QUEUES);
+    let connected = async {
+        while server.store.get(&QUEUES, "", FIRST_QUEUE).is_none() {
+            // What has changed is read from the store, a gap in the events too.
+            drop(queues.next().await);
+        }
+    };
+    tokio::select! {
+        () = connected => return Ok(()),
+        ended = scheduler.ended() => return Err(scheduler.failure(ended)),
+        () = interrupts.next() => return Err(DemoError::Interrupted),
+        () = time::sleep(CONNECT_LIMIT) => {}
+    }
+    Err(DemoError::Silent { limit: CONNECT_LIMIT.as_secs(), tail: scheduler.tail() })
+}
+
+/// Where a demo is shown.
+trait Show {
+    fn update(&mut self, state: &mut State, now: Duration) -> io::Result<()>;
+    fn resized(&mut self);
+}
+
+/// Plain lines of what happens.
+struct Lines<'a, W: Write> {
+    out: &'a mut W,
+}
+
+impl<W: Write> Show for Lines<'_, W> {
+    fn update(&mut self, state: &mut State, _now: Duration) -> io::Result<()> {
+        for note in state.take_notes() {
+            writeln!(self.out, "{}", view::note(&note).text())?;
+        }
+        self.out.flush()
+    }
+
+    fn resized(&mut self) {}
+}
+
+/// The view of a terminal.
+struct View<'a, 't, W: Write> {
+    live: Live<'a, W>,
+    title: &'t str,
+}
+
+impl<W: Write> Show for View<'_, '_, W> {
+    fn update(&mut self, state: &mut State, now: Duration) -> io::Result<()> {
+        state.take_notes();
+        let lines = view::frame(state, self.title, now, self.live.screen);
+        self.live.draw(&lines)
+    }
+
+    fn resized(&mut self) {
+        self.live.resized();
+    }
+}
+
+/// Everything that takes part.
+struct Cast {
+    stage: Stage,
+    scheduler: Scheduler,
+    interrupts: Interrupts,
+}
+
+impl Cast {
+    /// Shows the workload to its end. Whether it has settled, or the time was up.
+    async fn play(&mut self, show: &mut impl Show) -> Result<bool, DemoError> {
+        let mut resizes = Resizes::listen().map_err(DemoError::Signals)?;
+        let mut ticks = time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                seen = self.stage.watch.next() => self.stage.observe(&seen),
+                ended = self.scheduler.ended() => return Err(self.scheduler.failure(ended)),
+                () = self.interrupts.next() => return Err(DemoError::Interrupted),
+                () = resizes.next() => show.resized(),
+                _ = ticks.tick() => {
+                    self.stage.apply_due();
+                    let now = self.stage.now();
+                    show.update(&mut self.stage.state, now)?;
+                    if let Some(settled) = self.stage.end() {
+                        return Ok(settled);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The command line of core.md 1.1, read as Go's pflag does (rust-ecosystem.md 9). A flag is one
+//! row of [`TABLE`]; those that do nothing (yet) are accepted and named in the log when somebody
+//! sets them.
+
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, ArgMatches, Command, builder::ValueParser};
+use vc_kube::{Access, Pace, Trigger};
+
+use table::{Effect, Kind, Row, TABLE};
+
+/// What was asked for.
+#[derive(Debug)]
+pub struct Flags {
+    pub access: Access,
+    pub pace: Pace,
+    pub scheduler_names: Vec<String>,
+    /// Empty: the built-in configuration.
+    pub scheduler_conf: PathBuf,
+    /// `--disable-default-scheduler-config`: a bad file ends the start.
+    pub strict_conf: bool,
+    pub default_queue: String,
+    /// Label and value.
+    pub node_selector: Vec<(String, String)>,
+    pub priority_class: bool,
+    /// Gate and whether it is on, in order.
+    pub feature_gates: Vec<(String, bool)>,
+    pub plugins_dir: PathBuf,
+    pub version: bool,
+    /// klog's `-v`.
+    pub verbosity: i64,
+    leader_election: Option<[Duration; 3]>,
+    lines: Vec<Line>,
+}
+
+/// A flag for the log.
+#[derive(Debug)]
+struct Line {
+    name: &'static str,
+    value: String,
+    is_default: bool,
+    effect: Effect,
+}
+
+impl Flags {
+    /// The arguments after the program's name. Usage errors are printed by `exit`: code 2, help: 0.
+    ///
+    /// # Errors
+    /// An unknown flag or a bad value.
+    pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let args = args.into_iter().map(normalize);
+        let matches = command().try_get_matches_from(args)?;
+        Ok(Self::read(&matches))
+    }
+
+    fn read(of: &ArgMatches) -> Self {
+        let time = |name: &str| *of.get_one::<Duration>(name).expect("has a default");
+        let trigger = match text(of, "schedule-trigger").as_str() {
+            "period" => Trigger::Period,
+            _ => Trigger::Change,
+        };
+        let (period, gather) = (time("schedule-period"), time("schedule-gather"));
+        let election = ["lease-duration", "renew-deadline", "retry-period"];
+        let election = election.map(|name| time(&format!("leader-elect-{name}")));
+        let int = |name| *of.get_one::<i64>(name).expect("has a default");
+        Self {
+            access: Access {
+                master: text(of, "master"),
+                kubeconfig: text(of, "kubeconfig"),
+                qps: *of.get_one("kube-api-qps").expect("has a default"),
+                burst: u32::try_from(int("kube-api-burst")).unwrap_or(0),
+            },
+            pace: Pace { trigger, period, gather },
+            scheduler_names: list(of, "scheduler-name"),
+            scheduler_conf: text(of, "scheduler-conf").into(),
+            strict_conf: of.get_flag("disable-default-scheduler-config"),
+            default_queue: text(of, "default-queue"),
+            node_selector: list(of, "node-selector")
+                .iter()
+                .filter_map(|pair| label(pair))
+                .collect(),
+            priority_class: of.get_flag("priority-class"),
+            feature_gates: list(of, "feature-gates").iter().map(|pair| value::gate(pair)).collect(),
+            plugins_dir: text(of, "plugins-dir").into(),
+            version: of.get_flag("version"),
+            verbosity: int("v"),
+            leader_election: of.get_flag("leader-elect").then_some(election),
+            lines: TABLE.iter().map(|row| line(row, of)).collect(),
+        }
+    }
+
+    /// What the values must be to each other (core.md 1.4); also what only makes sense to refuse at
+    /// once (C-01).
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some([lease, renew, retry]) = self.leader_election {
+            let hint = "hint: lease duration > renew deadline > 1.2 x retry period > 0";
+            if lease <= renew {
+                return Err(format!("leader election: lease {lease:?}, renew {renew:?}\n{hint}"));
+            }
+            if renew <= retry.mul_f64(1.2) || retry.is_zero() {
+                return Err(format!("leader election: renew {renew:?}, retry {retry:?}\n{hint}"));
+            }
+        }
+        let is_go_plugin = |path: PathBuf| path.extension().is_some_and(|end| end == "so");
+        let mut files = std::fs::read_dir(&self.plugins_dir).into_iter().flatten().flatten();
+        match files.find(|file| is_go_plugin(file.path())) {
+            None => Ok(()),
+            Some(file) => Err(format!(
+                "custom plugin {}: Go plugins cannot be loaded\nhint: empty --plugins-dir",
+                file.path().display()
+            )),
+        }
+    }
+
+    /// Every flag at verbosity 2 and up, and each that was set in vain.
+    pub fn log(&self) {
+        for line in &self.lines {
+            tracing::info!(v = 2, "FLAG: --{}={:?}", line.name, line.value);
+        }
+        for line in self.lines.iter().filter(|line| !line.is_default) {
+            match line.effect {
+                Effect::Built => {}
+                Effect::Later => tracing::info!("flag has no effect yet: --{}", line.name),
+                Effect::Never => tracing::info!("flag has no effect: --{}", line.name),
+            }
+        }
+    }
+}
+
+/// The source of our events (core.md 7.9).
+pub fn component(scheduler_names: &[String]) -> String {
+    match scheduler_names {
+        [only] => only.clone(),
+        _ => "volcano".to_owned(),
+    }
+}
+
+fn command() -> Command {
+    let ignored = clap::Arg::new("ignored").num_args(0..).hide(true);
+    let command = Command::new("vc-scheduler").args_override_self(true).disable_version_flag(true);
+    command.about("A batch scheduler for Kubernetes").args(TABLE.iter().map(arg)).arg(ignored)
+}
+
+fn arg(row: &Row) -> clap::Arg {
+    let arg = clap::Arg::new(row.name).long(row.name).help(row.help).value_name(row.kind.word());
+    let arg = match row.kind {
+        Kind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        _ => arg.allow_hyphen_values(true),
+    };
+    let arg = match row.kind {
+        Kind::Texts => arg.action(ArgAction::Append),
+        Kind::Commas | Kind::Gates => arg.action(ArgAction::Append).value_delimiter(','),
+        _ => arg.action(ArgAction::Set),
+    };
+    let arg = arg.value_parser(match row.kind {
+        Kind::Bool => ValueParser::new(value::go_bool),
+        Kind::Int => ValueParser::new(value::go_int),
+        Kind::Float => clap::value_parser!(f64).into(),
+        Kind::Time => ValueParser::new(value::go_duration),
+        Kind::Trigger => ["change", "period"].into(),
+        Kind::Gates => ValueParser::new(value::gate_text),
+        Kind::Text | Kind::Texts | Kind::Commas => ValueParser::string(),
+    });
+    let arg = if row.name == "v" { arg.short('v') } else { arg };
+    match row.default {
+        "" if row.kind.is_list() => arg,
+        default => arg.default_value(default),
+    }
+}
+
+/// pflag treats `_` and `-` alike inside a flag's name, not inside its value.
+fn normalize(arg: OsString) -> OsString {
+    match arg.to_str() {
+        Some(text) if text.starts_with("--") => {
+            let (name, value) = text.split_at(text.find('=').unwrap_or(text.len()));
+            format!("{}{value}", name.replace('_', "-")).into()
+        }
+        _ => arg,
+    }
+}
+
+fn text(of: &ArgMatches, name: &str) -> String {
+    of.get_one::<String>(name).cloned().unwrap_or_default()
+}
+
+fn list(of: &ArgMatches, name: &str) -> Vec<String> {
+    of.get_many::<String>(name).into_iter().flatten().cloned().collect()
+}
+
+/// `label:value`; entries without a value are ignored (core.md 4.3).
+fn label(pair: &str) -> Option<(String, String)> {
+    let (label, value) = pair.split_once(':')?;
+    Some((label.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn line(row: &Row, of: &ArgMatches) -> Line {
+    let raw = of.get_raw(row.name).into_iter().flatten();
+    let value = raw.map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(",");
+    let value = if row.kind.is_list() { format!("[{value}]") } else { value };
+    let default =
+        if row.kind.is_list() { format!("[{}]", row.default) } else { row.default.into() };
+    let is_default = value == default;
+    Line { name: row.name, value, is_default, effect: row.effect }
+}

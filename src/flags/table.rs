@@ -1,0 +1,135 @@
+//! Every flag, by name: kind of value, default, whether it does something, help.
+
+/// How a value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool,
+    Int,
+    Float,
+    Time,
+    Text,
+    /// Repeatable, not split.
+    Texts,
+    /// Repeatable, split at commas.
+    Commas,
+    /// As `Commas`, of `Name=true`.
+    Gates,
+    Trigger,
+}
+
+impl Kind {
+    pub(super) fn is_list(self) -> bool {
+        matches!(self, Self::Texts | Self::Commas | Self::Gates)
+    }
+
+    /// Placeholder in the usage.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Time => "duration",
+            Self::Text | Self::Texts => "string",
+            Self::Commas => "strings",
+            Self::Gates => "mapStringBool",
+            Self::Trigger => "change|period",
+        }
+    }
+}
+
+/// What setting a flag does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Built,
+    /// What it is about is not built yet.
+    Later,
+    /// It is about Go, klog or sampling, which are not here.
+    Never,
+}
+
+/// A flag.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) default: &'static str,
+    pub(super) effect: Effect,
+    pub(super) help: &'static str,
+}
+
+const fn row(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    effect: Effect,
+    help: &'static str,
+) -> Row {
+    Row { name, kind, default, effect, help }
+}
+
+use Effect::{Built, Later, Never};
+use Kind::{Bool, Commas, Float, Gates, Int, Text, Texts, Time, Trigger};
+
+#[rustfmt::skip]
+pub(super) const TABLE: &[Row] = &[
+    row("add-dir-header", Bool, "false", Never, "klog"),
+    row("alsologtostderr", Bool, "false", Never, "klog"),
+    row("ca-cert-file", Text, "", Later, "CA of the clients of the health port"),
+    row("cache-dump-dir", Text, "/tmp", Later, "where SIGUSR1 writes"),
+    row("cache-dumper", Bool, "true", Later, "dump the cache on SIGUSR1 and SIGUSR2"),
+    row("csi-storage", Bool, "true", Later, "watch CSIDriver and CSIStorageCapacity"),
+    row("default-queue", Text, "default", Built, "queue of a pod group that names none"),
+    row("disable-default-scheduler-config", Bool, "false", Built, "a bad file ends the start"),
+    row("enable-healthz", Bool, "false", Later, "serve /healthz"),
+    row("enable-metrics", Bool, "false", Later, "serve /metrics"),
+    row("enable-pprof", Bool, "false", Later, "serve profiles"),
+    row("feature-gates", Gates, "", Built, "gates as A=true,B=false"),
+    row("gate-removal-worker-num", Int, "5", Never, "workers that remove scheduling gates"),
+    row("healthz-address", Text, ":11251", Later, "address of /healthz"),
+    row("ignored-provisioners", Commas, "", Later, "CSI drivers whose volumes are not counted"),
+    row("kube-api-burst", Int, "2000", Built, "burst of each client"),
+    row("kube-api-qps", Float, "2000", Built, "requests per second of each client"),
+    row("kubeconfig", Text, "", Built, "path of a kubeconfig; with an empty --master: in-cluster"),
+    row("leader-elect", Bool, "true", Later, "run only while holding the Lease"),
+    row("leader-elect-lease-duration", Time, "15s", Later, "how long a Lease is respected"),
+    row("leader-elect-renew-deadline", Time, "10s", Later, "when a leader gives up"),
+    row("leader-elect-resource-lock", Text, "leases", Never, "a Lease is always used"),
+    row("leader-elect-resource-name", Text, "volcano", Later, "name of the Lease"),
+    row("leader-elect-resource-namespace", Text, "volcano-system", Later, "namespace of the Lease"),
+    row("leader-elect-retry-period", Time, "2s", Later, "pause between two attempts"),
+    row("legacy-stderr-threshold-behavior", Bool, "false", Never, "klog"),
+    row("listen-address", Text, ":8080", Later, "address of /metrics"),
+    row("lock-object-namespace", Text, "", Later, "deprecated: --leader-elect-resource-namespace"),
+    row("log-backtrace-at", Text, ":0", Never, "klog"),
+    row("log-dir", Text, "", Never, "klog"),
+    row("log-file", Text, "", Never, "klog"),
+    row("log-file-max-size", Int, "1800", Never, "klog"),
+    row("log-flush-frequency", Time, "5s", Never, "klog"),
+    row("logtostderr", Bool, "true", Never, "klog"),
+    row("master", Text, "", Built, "address of the API server; overrides the kubeconfig's"),
+    row("minimum-feasible-nodes", Int, "100", Never, "all nodes are always considered"),
+    row("minimum-percentage-nodes-to-find", Int, "5", Never, "all nodes are always considered"),
+    row("node-selector", Commas, "", Built, "only nodes with one of these label:value"),
+    row("node-worker-threads", Int, "20", Never, "workers of the node queue"),
+    row("one-output", Bool, "false", Never, "klog"),
+    row("percentage-nodes-to-find", Int, "0", Never, "all nodes are always considered"),
+    row("plugins-dir", Text, "", Built, "refused when it holds Go plugins"),
+    row("priority-class", Bool, "true", Built, "false: every job has priority 0"),
+    row("resource-sync-timeout", Time, "60s", Never, "initial objects are always waited for"),
+    row("resync-period", Time, "0s", Never, "watches are not repeated"),
+    row("schedule-gather", Time, "10ms", Built, "how long changes are gathered before a cycle"),
+    row("schedule-period", Time, "1s", Built, "longest pause between two cycles"),
+    row("schedule-trigger", Trigger, "change", Built, "what starts a cycle"),
+    row("scheduler-conf", Text, "", Built, "path of the configuration file"),
+    row("scheduler-name", Texts, "volcano", Built, "schedulerName of our pods"),
+    row("scheduler-sharding-mode", Text, "none", Later, "none, hard or soft"),
+    row("scheduler-sharding-name", Text, "volcano", Later, "name of our NodeShard"),
+    row("skip-headers", Bool, "false", Never, "klog"),
+    row("skip-log-headers", Bool, "false", Never, "klog"),
+    row("stderrthreshold", Text, "INFO", Never, "klog"),
+    row("tls-cert-file", Text, "", Later, "certificate of the health port"),
+    row("tls-private-key-file", Text, "", Later, "key of the health port"),
+    row("v", Int, "0", Built, "verbosity of the log"),
+    row("version", Bool, "false", Built, "print the version"),
+    row("vmodule", Commas, "", Never, "klog"),
+];

@@ -1,0 +1,123 @@
+//! The command line against pflag's habits (core.md cases 1 to 4, rust-ecosystem.md case 13).
+
+use super::*;
+
+fn parse(args: &[&str]) -> Result<Flags, clap::Error> {
+    Flags::parse(["vc-scheduler"].iter().chain(args).map(Into::into))
+}
+
+fn flags(args: &[&str]) -> Flags {
+    parse(args).unwrap()
+}
+
+#[test]
+fn core_1_positional_arguments_are_ignored() {
+    let flags = flags(&["--logtostderr", "--scheduler-conf=/x", "-v=3", "2>&1"]);
+    assert_eq!(flags.scheduler_conf, PathBuf::from("/x"));
+    assert_eq!(flags.verbosity, 3);
+}
+
+#[test]
+fn core_2_spellings_and_exit_codes() {
+    for spelling in ["--leader_elect=false", "--leader-elect=false", "--leader-elect=f"] {
+        assert!(flags(&[spelling]).leader_election.is_none());
+    }
+    assert!(flags(&["--leader-elect"]).leader_election.is_some());
+    assert_eq!(parse(&["--nope"]).unwrap_err().exit_code(), 2);
+    assert_eq!(parse(&["--help"]).unwrap_err().exit_code(), 0);
+    assert!(flags(&["--version"]).version);
+}
+
+#[test]
+fn core_3_scheduler_names_and_the_component_of_events() {
+    assert_eq!(flags(&[]).scheduler_names, ["volcano"]);
+    let names = flags(&["--scheduler-name=a", "--scheduler-name", "b,c"]).scheduler_names;
+    assert_eq!(names, ["a", "b,c"]);
+    assert_eq!(component(&names), "volcano");
+    assert_eq!(component(&names[..1]), "a");
+}
+
+#[test]
+fn core_4_timings_of_leader_election() {
+    let error = |args: &[&str]| flags(args).check().unwrap_err();
+    let lease = error(&["--leader-elect-lease-duration=10s"]);
+    assert!(lease.starts_with("leader election: lease 10s, renew 10s\nhint: "), "{lease}");
+    let renew = error(&["--leader-elect-renew-deadline=2400ms"]);
+    assert!(renew.starts_with("leader election: renew 2.4s, retry 2s"), "{renew}");
+    assert!(flags(&["--leader-elect-lease-duration=10s", "--leader-elect=false"]).check().is_ok());
+    assert!(flags(&[]).check().is_ok());
+}
+
+#[test]
+fn c01_go_plugins_are_refused() {
+    let folder = std::env::temp_dir().join(format!("vc-plugins-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let flags = flags(&["--plugins-dir", folder.to_str().unwrap()]);
+    assert!(flags.check().is_ok());
+    std::fs::write(folder.join("magic.so"), "").unwrap();
+    let error = flags.check().unwrap_err();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(error.contains("magic.so: Go plugins cannot be loaded\nhint: "), "{error}");
+}
+
+#[test]
+fn eco_13_values_as_pflag_reads_them() {
+    assert_eq!(flags(&["--v=3"]).verbosity, 3);
+    assert_eq!(flags(&["-v", "4"]).verbosity, 4);
+    let period =
+        |text: &str| flags(&["--schedule-period=9s", "--schedule_period", text]).pace.period;
+    assert_eq!(period("1m30s"), Duration::from_secs(90));
+    assert_eq!(period("0"), Duration::ZERO);
+    assert_eq!(period("1.5ms"), Duration::from_micros(1500));
+    for bad in ["5", "-1s", "1d", "", "s", "99999999999999999999h"] {
+        let error = parse(&["--schedule-period", bad]).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{bad}");
+    }
+    assert_eq!(parse(&["--v=x"]).unwrap_err().exit_code(), 2);
+    assert_eq!(parse(&["--leader-elect=maybe"]).unwrap_err().exit_code(), 2);
+    assert_eq!(parse(&["--schedule-trigger=never"]).unwrap_err().exit_code(), 2);
+    assert_eq!(parse(&["--feature-gates=A"]).unwrap_err().exit_code(), 2);
+    // A bool does not take the next argument.
+    assert!(flags(&["--priority-class", "false"]).priority_class);
+}
+
+#[test]
+fn lists_and_pairs() {
+    let flags = flags(&[
+        "--node-selector=a:b, c : d,e",
+        "--node-selector",
+        "f:",
+        "--feature_gates=A=true,B=0",
+    ]);
+    let pairs: Vec<(&str, &str)> =
+        flags.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(pairs, [("a", "b"), ("c", "d"), ("f", "")]);
+    assert_eq!(flags.feature_gates, [("A".into(), true), ("B".into(), false)]);
+    assert_eq!(flags.pace.trigger, Trigger::Change);
+}
+
+#[test]
+fn only_flags_that_were_changed_are_named_as_without_effect() {
+    let flags = flags(&["--logtostderr=true", "--cache-dumper=false", "--scheduler-name=x"]);
+    let of = |name| flags.lines.iter().find(|line| line.name == name).unwrap();
+    assert!(of("logtostderr").is_default);
+    assert!(!of("cache-dumper").is_default);
+    assert_eq!(of("cache-dumper").effect, Effect::Later);
+    assert_eq!(of("scheduler-name").value, "[x]");
+    assert_eq!(of("schedule-period").value, "1s");
+    assert_eq!(flags.lines.iter().filter(|line| !line.is_default).count(), 2);
+}
+
+#[test]
+fn every_flag_of_the_specification_is_there() {
+    let text = include_str!("../../docs/spec/core.md");
+    let section = text.split("## 1.1 Command line").nth(1).unwrap().split("## 1.2").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `-"));
+    let cells = rows.filter_map(|line| line.split('|').nth(1));
+    let words = cells.flat_map(|cell| cell.split('`')).filter_map(|word| word.strip_prefix("--"));
+    let names: Vec<&str> = words.collect();
+    assert!(50 < names.len(), "{}", names.len());
+    for name in names {
+        assert!(TABLE.iter().any(|row| row.name == name), "--{name}");
+    }
+}

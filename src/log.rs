@@ -1,0 +1,211 @@
+//! Logs on stderr as klog writes them, and its `-v`: 0-2 info, 3-4 debug, from 5 on trace; an event
+//! with a field `v` above the flag is left out. Specification: core.md 1.1, rust-ecosystem.md 9.
+
+use std::fmt::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt as text};
+
+/// Starts to log; a second call does nothing.
+pub fn start(verbosity: i64) {
+    let layer = text::layer().event_format(Klog).with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry().with(layer.with_filter(Verbosity(verbosity)));
+    // A test that starts two schedulers keeps the first log.
+    drop(registry.try_init());
+}
+
+/// The filter of `-v`.
+struct Verbosity(i64);
+
+impl Verbosity {
+    fn level(&self) -> LevelFilter {
+        match self.0 {
+            ..=2 => LevelFilter::INFO,
+            3..=4 => LevelFilter::DEBUG,
+            5.. => LevelFilter::TRACE,
+        }
+    }
+
+    /// Libraries repeat what we report ourselves, or print whole bodies (K-15).
+    fn of(&self, target: &str) -> LevelFilter {
+        match target.split("::").next().unwrap_or_default() {
+            "kube_client" => LevelFilter::ERROR,
+            "kube_runtime" | "tower" | "hyper" | "hyper_util" | "h2" | "rustls" => {
+                LevelFilter::WARN
+            }
+            _ => self.level(),
+        }
+    }
+}
+
+impl<S> Filter<S> for Verbosity {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        *metadata.level() <= self.of(metadata.target())
+    }
+
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        let mut line = Line::default();
+        event.record(&mut line);
+        line.v <= self.0
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level())
+    }
+}
+
+/// `I1121 13:42:25.000000       1 file.rs:12] message key=value`.
+struct Klog;
+
+impl<S, N> FormatEvent<S, N> for Klog
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let metadata = event.metadata();
+        let letter = match *metadata.level() {
+            Level::ERROR => 'E',
+            Level::WARN => 'W',
+            _ => 'I',
+        };
+        let mut line = Line::default();
+        event.record(&mut line);
+        let file = metadata.file().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+        let (time, process) = (stamp(SystemTime::now()), std::process::id());
+        let place = metadata.line().unwrap_or_default();
+        writeln!(out, "{letter}{time} {process:>7} {file}:{place}] {}{}", line.message, line.rest)
+    }
+}
+
+/// An event as text.
+#[derive(Default)]
+struct Line {
+    message: String,
+    rest: String,
+    v: i64,
+}
+
+impl Visit for Line {
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        match field.name() {
+            "v" => self.v = value,
+            _ => self.record_debug(field, &value),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing into a string cannot fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.rest, " {name}={value:?}"),
+        };
+    }
+}
+
+/// `MMDD hh:mm:ss.micros` in UTC.
+fn stamp(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (month, day) = month_and_day(days);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    let (second, micros) = (second % 60, since.subsec_micros());
+    format!("{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
+}
+
+/// Of the Gregorian calendar, from days since 1970; years are counted from March, so that the leap
+/// day is last.
+fn month_and_day(days: u64) -> (u64, u64) {
+    let of_era = (days + 719_468) % 146_097;
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    (if from_march < 10 { from_march + 3 } else { from_march - 9 }, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(verbosity: i64, act: impl FnOnce()) -> Vec<String> {
+        let memory = Memory::default();
+        let writer = memory.clone();
+        let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());
+        let registry = tracing_subscriber::registry().with(layer.with_filter(Verbosity(verbosity)));
+        tracing::subscriber::with_default(registry, act);
+        let bytes = memory.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn lines_look_like_klog() {
+        let lines = logged(0, || tracing::warn!(pod = "a/b", n = 3, "not bound"));
+        let (head, tail) = lines[0].split_once("] ").unwrap();
+        assert_eq!(tail, "not bound pod=\"a/b\" n=3");
+        assert!(head.starts_with('W') && head.contains(" log.rs:"), "{head}");
+        assert_eq!(head.find('.'), Some(14), "{head}");
+    }
+
+    #[test]
+    fn verbosity_selects_by_level_and_by_the_field_v() {
+        let act = || {
+            tracing::info!("a");
+            tracing::info!(v = 2, "b");
+            tracing::debug!("c");
+            tracing::debug!(v = 4, "d");
+            tracing::trace!("e");
+            tracing::warn!(target: "kube_client::client", "f");
+        };
+        for (verbosity, wanted) in [(0, "a"), (2, "ab"), (3, "abc"), (4, "abcd"), (5, "abcde")] {
+            let ends = logged(verbosity, act);
+            let ends: String = ends.iter().filter_map(|line| line.chars().last()).collect();
+            assert_eq!(ends, wanted);
+        }
+    }
+
+    #[test]
+    fn days_become_dates() {
+        let cases = [
+            (0, "0101 00:00:00.000000"),
+            (951_782_400, "0229 00:00:00.000000"),
+            (951_868_800, "0301 00:00:00.000000"),
+            (1_795_268_545, "1121 13:42:25.000000"),
+            (4_107_542_400, "0301 00:00:00.000000"),
+        ];
+        for (seconds, wanted) in cases {
+            assert_eq!(stamp(UNIX_EPOCH + Duration::from_secs(seconds)), wanted);
+        }
+    }
+}
