@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use vc_kube::Clients;
 use vc_scheduler::flags::Flags;
 use vc_scheduler::{check, log, run};
@@ -38,13 +37,13 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn scheduler(flags: &Flags) -> anyhow::Result<()> {
     let config = run::configuration(flags)?;
-    let clients = Clients::connect(&flags.access).await.context("no connection")?;
+    let clients = Clients::connect(&flags.access).await?;
     run::run(flags, &config, clients, run::signals()?).await
 }
 
 fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
-    tracing::error!("{error:#}");
+    tracing::error!("{error}");
     match error.is::<run::BadConfiguration>() {
         true => ExitCode::from(255),
         false => ExitCode::FAILURE,

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -38,7 +38,7 @@ pub fn configuration(flags: &Flags) -> Result<Config, BadConfiguration> {
         }
         Err(error) if flags.strict_conf => return Err(BadConfiguration(error)),
         Err(error) => {
-            tracing::error!("configuration: {error}; the built-in one is in force");
+            tracing::error!("the built-in configuration is in force: {error}");
             let parsed = vc_conf::parse("built-in configuration", vc_conf::BUILT_IN, &KNOWN);
             parsed.map_err(|error| BadConfiguration(error.into()))?
         }
@@ -118,7 +118,7 @@ pub async fn run(
 
 async fn prepare(flags: &Flags, clients: &Clients) -> anyhow::Result<ServerVersion> {
     let version = vc_kube::server_version(&clients.core).await;
-    let version = version.context("the API server does not tell its version")?;
+    let version = version.map_err(|error| anyhow!("version of the API server: {error}"))?;
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
     Ok(version)

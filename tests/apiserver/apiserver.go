@@ -94,11 +94,11 @@ func waitReady(ctx context.Context, dir string, done <-chan error) error {
 		}
 		select {
 		case err := <-done:
-			return fmt.Errorf("the API server did not start: %w", errors.Join(err))
+			return fmt.Errorf("the API server did not start: %v", err)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline:
-			return fmt.Errorf("the API server was not ready after %s: %s %w", readyTimeout, body, errors.Join(err))
+			return fmt.Errorf("the API server was not ready after %s: %s %v", readyTimeout, body, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -93,9 +93,9 @@ func up(args []string) error {
 func waitEnd(ctx context.Context, done, storeFailed <-chan error) error {
 	select {
 	case err := <-done:
-		return fmt.Errorf("the API server ended by itself: %w", errors.Join(err))
+		return fmt.Errorf("the API server ended by itself: %v", err)
 	case err := <-storeFailed:
-		return fmt.Errorf("etcd ended by itself: %w", err)
+		return fmt.Errorf("etcd ended by itself: %v", err)
 	case <-ctx.Done():
 	}
 	select {

@@ -1,5 +1,5 @@
-//! Places Pending tasks with a request on nodes, gang by gang; binds what is complete. Specification:
-//! actions.md 4 (the flat path; HyperNodes and sub-groups are not built yet).
+//! Places Pending tasks with a request on nodes, gang by gang; binds what is complete.
+//! Specification: actions.md 4 (the flat path; HyperNodes and sub-groups are not built yet).
 
 mod claims;
 mod place;

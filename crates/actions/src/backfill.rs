@@ -1,4 +1,5 @@
-//! Places best-effort tasks after everything else; knows no gang but JobReady. Specification: actions.md 5.
+//! Places best-effort tasks after everything else; knows no gang but JobReady. Specification:
+//! actions.md 5.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -57,7 +58,8 @@ impl Promise {
     }
 }
 
-/// Best-effort tasks by queue, job and task order; Pipelined ones are taken back first (steps 1, 2).
+/// Best-effort tasks by queue, job and task order; Pipelined ones are taken back first (steps 1,
+/// 2).
 fn collect(session: &mut Session<'_>, taken_back: &mut Vec<Promise>) -> Vec<TaskId> {
     let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
     for job in session.facts().jobs.clone() {

@@ -1,4 +1,5 @@
-//! Admits PodGroups: Pending becomes Inqueue where the plugins see room. Specification: actions.md 3.
+//! Admits PodGroups: Pending becomes Inqueue where the plugins see room. Specification: actions.md
+//! 3.
 
 use vc_framework::{Action, Session, klog};
 use vc_model::JobId;

@@ -1,13 +1,13 @@
-//! Whose turn it is: queues by the order of the moment, jobs within their queue. Specification: actions.md
-//! 2.5 with A9, 4.1.
+//! Whose turn it is: queues by the order of the moment, jobs within their queue. Specification:
+//! actions.md 2.5 with A9, 4.1.
 
 use std::collections::BTreeMap;
 
 use vc_framework::Session;
 use vc_model::{JobId, QueueId};
 
-/// Jobs that wait for a turn, by queue, the first one last. Only the job that is taken out changes its own
-/// keys, so the order of the others stays true while they wait.
+/// Jobs that wait for a turn, by queue, the first one last. Only the job that is taken out changes
+/// its own keys, so the order of the others stays true while they wait.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     lines: BTreeMap<QueueId, Vec<JobId>>,
@@ -40,9 +40,8 @@ impl Turns {
     /// Puts a job back where it belongs now.
     pub(crate) fn put_back(&mut self, session: &Session<'_>, job: JobId) {
         let line = self.lines.entry(session.jobs[job].queue).or_default();
-        let place = line.partition_point(|&other| {
-            session.hooks().job_order(session.ask(), other, job).is_gt()
-        });
+        let place = line
+            .partition_point(|&other| session.hooks().job_order(session.ask(), other, job).is_gt());
         line.insert(place, job);
     }
 

@@ -1,5 +1,5 @@
-//! The engine: owns the cluster state, the plugins and the actions, and runs cycles. Specification: core.md 5.1,
-//! architecture "One cycle".
+//! The engine: owns the cluster state, the plugins and the actions, and runs cycles. Specification:
+//! core.md 5.1, architecture "One cycle".
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub(crate) struct Memory {
     pub(crate) throttle: Throttle,
     /// Queues whose parent is missing and that were warned of (C-31).
     pub(crate) orphan_queues: BTreeSet<Arc<str>>,
+    /// Uids of the PodGroups that were told that their queue is missing (C-21).
+    pub(crate) without_queue: BTreeSet<Arc<str>>,
 }
 
 /// The whole scheduler as a function of events and time.
@@ -99,16 +101,15 @@ impl Engine {
         (engine, warnings)
     }
 
-    /// Takes another configuration, in force from the next cycle on. Every argument starts from its default
-    /// (A2, C-08).
+    /// Takes another configuration, in force from the next cycle on. Every argument starts from its
+    /// default (A2, C-08).
     pub fn configure(&mut self, config: &Config) -> Vec<Warning> {
         // `vc_conf::parse` has reported what is wrong with action arguments.
         self.settings = ActionSettings::from(config, &mut Vec::new());
         let (dispatch, warnings) = Dispatch::new(config, vc_plugins::ALL);
         self.dispatch = dispatch;
-        let built = |name: &String| {
-            vc_actions::ALL.iter().copied().find(|action| action.name() == name)
-        };
+        let built =
+            |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);
         self.actions = config.actions.iter().filter_map(built).collect();
         warnings
     }
@@ -133,13 +134,13 @@ impl Engine {
         }
     }
 
-    /// Applies the events and runs one cycle. The effects are in the order in which they were decided.
+    /// Applies the events and runs one cycle. The effects are in the order in which they were
+    /// decided.
     pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: Now) -> (Vec<Effect>, Report) {
         self.cluster.recycle();
         self.apply(events);
         self.n_cycles += 1;
-        let mut claims =
-            self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
+        let mut claims = self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
         claims.expire(&self.cluster);
         let opening = Opening {
             now_micros: now.unix_micros,
@@ -164,15 +165,15 @@ impl Engine {
         (all, report)
     }
 
-    /// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it again.
+    /// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it
+    /// again.
     fn bind_failed(&mut self, uid: &str, node: &str, error: &str) {
         let Some(task) = self.cluster.task(uid) else { return };
         let row = &mut self.cluster.tasks[task];
         let message: Arc<str> = format!("failed to bind to node {node}: {error}").into();
         let reason: Arc<str> = "SchedulerError".into();
         let status = "False".into();
-        let condition =
-            PodCondition { status, reason: reason.clone(), message: message.clone() };
+        let condition = PodCondition { status, reason: reason.clone(), message: message.clone() };
         row.condition = Some(condition);
         self.pending.push(Effect::PodCondition {
             pod: row.key.clone(),

@@ -1,4 +1,5 @@
-//! The names of plugins and actions that are built, for reading a configuration. Specification: core.md 2.2, 2.3.
+//! The names of plugins and actions that are built, for reading a configuration. Specification:
+//! core.md 2.2, 2.3.
 
 use vc_conf::Known;
 

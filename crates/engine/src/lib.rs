@@ -1,4 +1,5 @@
-//! The scheduler as a function: events and time in, effects and a report out. No clock, no I/O, no async.
+//! The scheduler as a function: events and time in, effects and a report out. No clock, no I/O, no
+//! async.
 
 mod engine;
 mod known;

@@ -1,5 +1,5 @@
-//! `status.allocated` of queues: what their jobs hold, summed into their ancestors. Specification: core.md 7.7,
-//! C-31.
+//! `status.allocated` of queues: what their jobs hold, summed into their ancestors. Specification:
+//! core.md 7.7, C-31.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -48,15 +48,18 @@ fn sums(session: &mut Session<'_>, memory: &mut Memory) -> BTreeMap<QueueId, Res
         return own;
     }
     let mut sums = own.clone();
-    for (queue, amount) in own {
+    // By name, so that the warnings are in an order that does not depend on arrival.
+    for queue in session.facts().queues.clone() {
+        let Some(amount) = own.get(&queue) else { continue };
         for ancestor in ancestors(session, memory, queue) {
-            sums.entry(ancestor).or_default().add(&amount);
+            sums.entry(ancestor).or_default().add(amount);
         }
     }
     sums
 }
 
-/// The queues above this one up to root. A missing parent ends the chain, a cycle too, with one warning each.
+/// The queues above this one up to root. A missing parent ends the chain, a cycle too, with one
+/// warning each.
 fn ancestors(session: &mut Session<'_>, memory: &mut Memory, queue: QueueId) -> Vec<QueueId> {
     let mut chain = Vec::new();
     let mut seen = BTreeSet::from([queue]);

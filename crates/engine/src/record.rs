@@ -1,5 +1,5 @@
-//! What a session leaves behind at its close: conditions and phases of PodGroups, conditions of pods, queue
-//! status. Specification: core.md 7.4-7.7, actions.md 10.1-10.3.
+//! What a session leaves behind at its close: conditions and phases of PodGroups, conditions of
+//! pods, queue status. Specification: core.md 7.4-7.7, actions.md 10.1-10.3.
 
 mod missing_queue;
 mod phase;
@@ -37,7 +37,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         announce(session, &mut memory.throttle, job, written, &text);
         pods::record(session, job, &text);
     }
-    missing_queue::record(session);
+    missing_queue::record(session, memory);
     queue_status::record(session, memory);
     memory.throttle.sweep(session.facts().now_micros);
 }
@@ -66,23 +66,27 @@ fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
     });
 }
 
-/// Phase, counts and conditions; a PUT if anything but times and transition ids changed (7.6). Whether.
+/// Phase, counts and conditions; a PUT if anything but times and transition ids changed (7.6).
+/// Whether.
 fn write_status(session: &mut Session<'_>, job: JobId, fresh: Vec<PodGroupCondition>) -> bool {
     let before = session.phase_before(job);
     let row = &session.jobs[job];
-    let Some(group) = &row.pod_group else { return false };
+    let Some(PodGroup { status: old, .. }) = &row.pod_group else { return false };
     let count = |status| i32::try_from(row.counts.of(status)).unwrap_or(i32::MAX);
-    let status = PodGroupStatus {
-        phase: phase::phase(row, &fresh),
-        conditions: merged(&group.status.conditions, fresh),
-        running: count(TaskStatus::Running),
-        succeeded: count(TaskStatus::Succeeded),
-        failed: count(TaskStatus::Failed),
-    };
-    let old = PodGroupStatus { phase: before, ..group.status.clone() };
-    let changed = !phase::same(&old, &status);
-    put_status(session, job, if changed { status } else { old }, changed);
-    changed
+    let counts = [TaskStatus::Running, TaskStatus::Succeeded, TaskStatus::Failed].map(count);
+    let known = |condition| old.conditions.iter().any(|other| other.same_content(condition));
+    let phase = phase::phase(row, &fresh);
+    if phase == before
+        && counts == [old.running, old.succeeded, old.failed]
+        && fresh.iter().all(known)
+    {
+        session.cluster_mut().set_phase(job, before);
+        return false;
+    }
+    let [running, succeeded, failed] = counts;
+    let conditions = merged(&old.conditions, fresh);
+    put_status(session, job, PodGroupStatus { phase, conditions, running, succeeded, failed });
+    true
 }
 
 /// Each fresh condition replaces the one of its type, or is appended.
@@ -100,18 +104,14 @@ fn merged(
     conditions
 }
 
-/// Takes the status as the PodGroup's, and sends it if that is `changed`.
-fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus, changed: bool) {
+/// Takes the status as the PodGroup's and sends it.
+fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     let row = &mut session.cluster_mut().jobs[job];
     let Some(group) = &mut row.pod_group else { return };
-    let effect = changed.then(|| Effect::PodGroupStatus {
-        pod_group: row.key.clone(),
-        uid: group.uid.clone(),
-        status: status.clone(),
-    });
-    group.status = status;
-    group.status_in_flight |= changed;
-    session.out.effects.extend(effect);
+    group.status = status.clone();
+    group.status_in_flight = true;
+    let (pod_group, uid) = (row.key.clone(), group.uid.clone());
+    session.out.effects.push(Effect::PodGroupStatus { pod_group, uid, status });
 }
 
 /// The event of step 5: why the group waits, or that it is ready (C-30).

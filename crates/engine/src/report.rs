@@ -1,5 +1,5 @@
-//! The report of a cycle: counts, pipelined tasks and, when asked for, why tasks wait and how queues use their
-//! shares.
+//! The report of a cycle: counts, pipelined tasks and, when asked for, why tasks wait and how
+//! queues use their shares.
 
 use std::sync::Arc;
 
@@ -72,7 +72,8 @@ fn explain(session: &Session<'_>, task: TaskId) -> WaitingTask {
     }
 }
 
-/// A task that no action looked at: what keeps its job out, in the order in which it would have been asked.
+/// A task that no action looked at: what keeps its job out, in the order in which it would have
+/// been asked.
 fn why_not_tried(session: &Session<'_>, task: TaskId) -> String {
     let row = &session.tasks[task];
     let Some(job) = row.job else {

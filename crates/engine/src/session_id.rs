@@ -1,4 +1,5 @@
-//! Names of sessions: UUIDs that follow from a seed and the number of the cycle. Specification: core.md 5.1.
+//! Names of sessions: UUIDs that follow from a seed and the number of the cycle. Specification:
+//! core.md 5.1.
 
 /// A version 4 UUID text.
 pub(crate) fn session_id(seed: u64, cycle: u64) -> String {

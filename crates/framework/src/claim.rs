@@ -1,5 +1,5 @@
-//! Claims: jobs for which pods were evicted get first turn on the room that was made. Specification:
-//! actions.md 2.11, A16.
+//! Claims: jobs for which pods were evicted get first turn on the room that was made.
+//! Specification: actions.md 2.11, A16.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,8 +42,8 @@ impl Claims {
         self.by_job.get(&cluster.jobs[job].key)
     }
 
-    /// Remembers a committed statement with at least one eviction: its victims and the planned node of
-    /// every task that waits for room, whether it was made for this task or for a sibling.
+    /// Remembers a committed statement with at least one eviction: its victims and the planned node
+    /// of every task that waits for room, whether it was made for this task or for a sibling.
     pub(crate) fn remember(&mut self, cluster: &Cluster, ops: &[Op]) {
         let victim = |op: &Op| match *op {
             Op::Evict { task, .. } => Some(cluster.tasks[task].uid.clone()),
@@ -63,7 +63,8 @@ impl Claims {
         }
     }
 
-    /// Drops the claims whose job is ready, gone, or has no waiting task with a planned node that exists.
+    /// Drops the claims whose job is ready, gone, or has no waiting task with a planned node that
+    /// exists.
     pub fn expire(&mut self, cluster: &Cluster) {
         self.by_job.retain(|key, claim| {
             let Some(job) = cluster.job(key).map(|job| &cluster.jobs[job]) else { return false };

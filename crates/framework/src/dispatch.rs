@@ -1,5 +1,5 @@
-//! Call lists per extension point and the rules by which answers combine. Specification: core.md 5.3-5.5,
-//! actions.md 2.3.
+//! Call lists per extension point and the rules by which answers combine. Specification: core.md
+//! 5.3-5.5, actions.md 2.3.
 
 mod evict;
 mod order;
@@ -15,6 +15,8 @@ use crate::outbox::Outbox;
 use crate::plugin::{Admission, Ask, Invalid, Plugin, PluginEntry, QueueShare, Vote};
 use crate::points::{ALL_POINTS, Points};
 use crate::records::Records;
+
+pub(crate) use order::in_session;
 
 /// Built once per configuration: tiers, switches and declared points become flat call lists.
 #[derive(Default)]
@@ -217,7 +219,12 @@ impl Dispatch {
     }
 
     /// The first plugin that names a node.
-    pub fn best_node(&self, ask: Ask<'_>, task: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
+    pub fn best_node(
+        &self,
+        ask: Ask<'_>,
+        task: TaskId,
+        scored: &[(NodeId, f64)],
+    ) -> Option<NodeId> {
         self.all(Points::BEST_NODE).find_map(|plugin| plugin.best_node(ask, task, scored))
     }
 

@@ -89,7 +89,8 @@ pub enum Effect {
         /// The pod that gets the room; `None`: no single one does.
         for_pod: Option<ObjectKey>,
     },
-    /// Condition `PodScheduled` = False and nomination, with its FailedScheduling event (core.md 7.4).
+    /// Condition `PodScheduled` = False and nomination, with its FailedScheduling event (core.md
+    /// 7.4).
     PodCondition {
         /// Namespace and name.
         pod: ObjectKey,
@@ -102,8 +103,8 @@ pub enum Effect {
         /// What happens to the nominated node.
         nomination: Nomination,
     },
-    /// Takes `status.nominatedNodeName` away from a pod that is placed elsewhere (A15); nothing else
-    /// changes.
+    /// Takes `status.nominatedNodeName` away from a pod that is placed elsewhere (A15); nothing
+    /// else changes.
     ClearNomination {
         /// Namespace and name.
         pod: ObjectKey,

@@ -1,5 +1,5 @@
-//! Extension points, dispatch, session and statement: everything that plugins and actions share, without
-//! knowing any of them. Specification: core.md 5, 6, 8, actions.md 2.
+//! Extension points, dispatch, session and statement: everything that plugins and actions share,
+//! without knowing any of them. Specification: core.md 5, 6, 8, actions.md 2.
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,5 @@
-//! Texts of pod conditions and of a job's state. Specification: core.md 3.10, actions.md 10.1-10.2 (A43).
+//! Texts of pod conditions and of a job's state. Specification: core.md 3.10, actions.md 10.1-10.2
+//! (A43).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ pub struct TaskMessage {
     pub nominated: Option<Arc<str>>,
 }
 
-/// Reason, message and nomination of one task, by its last transaction if it has one (core.md 3.10).
+/// Reason, message and nomination of one task, by its last transaction if it has one (core.md
+/// 3.10).
 pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage {
     let task = &ask.cluster.tasks[id];
     let last = records.last_transaction.get(&id);
@@ -40,7 +42,8 @@ pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage 
     TaskMessage { reason, message, nominated: nominated(ask, records, id) }
 }
 
-/// Only a committed eviction publishes a nomination (A15), and only while the task waits for its room.
+/// Only a committed eviction publishes a nomination (A15), and only while the task waits for its
+/// room.
 fn nominated(ask: Ask<'_>, records: &Records, id: TaskId) -> Option<Arc<str>> {
     let task = &ask.cluster.tasks[id];
     let node = *records.evicted_for.get(&id)?;

@@ -97,9 +97,9 @@ pub struct QueueShare {
     pub share: f64,
 }
 
-/// A scheduling policy. Every rule has a neutral default; a plugin overrides the rules it states and
-/// names them in `points`: a rule that is not named there is never asked. Orders answer Less if `l` goes
-/// first.
+/// A scheduling policy. Every rule has a neutral default; a plugin overrides the rules it states
+/// and names them in `points`: a rule that is not named there is never asked. Orders answer Less if
+/// `l` goes first.
 ///
 /// The object lives as long as its configuration; `open` starts a session from nothing.
 pub trait Plugin: Send + Sync {
@@ -110,8 +110,8 @@ pub trait Plugin: Send + Sync {
     fn open(&mut self, _ask: Ask<'_>) {}
     /// A session ends; everything uncommitted is still in place (core.md 5.1 step 8).
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, _out: &mut Outbox) {}
-    /// A task was allocated, pipelined, or its eviction taken back (plugins-jobs-queues.md 1.3). The
-    /// task's status and node are the new ones.
+    /// A task was allocated, pipelined, or its eviction taken back (plugins-jobs-queues.md 1.3).
+    /// The task's status and node are the new ones.
     fn on_allocate(&mut self, _ask: Ask<'_>, _task: TaskId) {}
     /// A task was evicted, un-pipelined, or its allocation taken back; status and node are the new
     /// ones.
@@ -133,7 +133,8 @@ pub trait Plugin: Send + Sync {
     fn sub_job_order(&self, _ask: Ask<'_>, _job: JobId, _l: usize, _r: usize) -> Ordering {
         Ordering::Equal
     }
-    /// VictimQueueOrder: queues of two victims, given the preemptor's; Less: victims of `l` go first.
+    /// VictimQueueOrder: queues of two victims, given the preemptor's; Less: victims of `l` go
+    /// first.
     fn victim_queue_order(&self, _: Ask<'_>, _l: QueueId, _r: QueueId, _own: QueueId) -> Ordering {
         Ordering::Equal
     }
@@ -191,8 +192,8 @@ pub trait Plugin: Send + Sync {
         true
     }
 
-    /// Preemptable: which candidates may go for a task of the same queue. The candidates come in the
-    /// order of eviction (actions.md 2.9).
+    /// Preemptable: which candidates may go for a task of the same queue. The candidates come in
+    /// the order of eviction (actions.md 2.9).
     fn preemptable(&self, _ask: Ask<'_>, _preemptor: TaskId, _candidates: &[TaskId]) -> Verdict {
         Verdict::Abstain
     }
@@ -210,8 +211,9 @@ pub trait Plugin: Send + Sync {
     ) -> Verdict {
         Verdict::Abstain
     }
-    /// A protective filter (D1): what it protects is taken out of the candidates before the tiers vote,
-    /// where its Preemptable or Reclaimable switch is on. Asked only if [`Plugin::is_victim_filter`].
+    /// A protective filter (D1): what it protects is taken out of the candidates before the tiers
+    /// vote, where its Preemptable or Reclaimable switch is on. Asked only if
+    /// [`Plugin::is_victim_filter`].
     fn protects(&self, _ask: Ask<'_>, _candidate: TaskId) -> bool {
         false
     }
@@ -240,7 +242,8 @@ pub trait Plugin: Send + Sync {
     fn node_order(&self, _ask: Ask<'_>, _task: TaskId, _node: NodeId) -> Result<f64, String> {
         Ok(0.0)
     }
-    /// BatchNodeOrder: adds scores of all candidate nodes to `out`, which has the length of `nodes`.
+    /// BatchNodeOrder: adds scores of all candidate nodes to `out`, which has the length of
+    /// `nodes`.
     ///
     /// # Errors
     /// What went wrong, for the log; this plugin contributes nothing (A13).

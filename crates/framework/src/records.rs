@@ -1,4 +1,5 @@
-//! What a session remembers for messages: fit errors and last transactions. Specification: core.md 3.10, 6.
+//! What a session remembers for messages: fit errors and last transactions. Specification: core.md
+//! 3.10, 6.
 
 use rustc_hash::FxHashMap;
 use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};

@@ -1,5 +1,5 @@
-//! What a cycle has done, as plain data for metrics and for `vcsim`. Specification: core.md 9, actions.md
-//! 10.4.
+//! What a cycle has done, as plain data for metrics and for `vcsim`. Specification: core.md 9,
+//! actions.md 10.4.
 
 use std::sync::Arc;
 
@@ -60,7 +60,8 @@ pub struct Report {
     pub waiting: Vec<WaitingTask>,
     /// Likewise, by name.
     pub queues: Vec<QueueUse>,
-    /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped sums.
+    /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped
+    /// sums.
     pub warnings: Vec<String>,
 }
 
@@ -68,7 +69,8 @@ impl Report {
     /// Counts the binds and evictions among the effects of the cycle.
     pub fn count(&mut self, effects: &[crate::effect::Effect]) {
         use crate::effect::Effect;
-        let number = |wanted: fn(&Effect) -> bool| effects.iter().filter(|effect| wanted(effect)).count();
+        let number =
+            |wanted: fn(&Effect) -> bool| effects.iter().filter(|effect| wanted(effect)).count();
         self.n_binds = number(|effect| matches!(effect, Effect::Bind { .. }));
         self.n_evictions = number(|effect| matches!(effect, Effect::Evict { .. }));
     }

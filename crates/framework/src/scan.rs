@@ -1,5 +1,6 @@
-//! The plain evaluator: for a task, filter every node, score every node, choose by score, then name. It
-//! is the rule in code that every shortcut is compared with. Specification: actions.md 2.6-2.9, core.md 8.
+//! The plain evaluator: for a task, filter every node, score every node, choose by score, then
+//! name. It is the rule in code that every shortcut is compared with. Specification: actions.md
+//! 2.6-2.9, core.md 8.
 
 use vc_model::{Code, Finding, FitErrors, NodeId, Reason, TaskId};
 use vc_resource::Dim;
@@ -72,16 +73,16 @@ impl Session<'_> {
         self.request(task).fits(&self.nodes[node].future_idle())
     }
 
-    /// Whether the request fits what will be idle once the victims are gone too (actions.md 2.9). Without
-    /// victims there may be room from an earlier, larger eviction.
+    /// Whether the request fits what will be idle once the victims are gone too (actions.md 2.9).
+    /// Without victims there may be room from an earlier, larger eviction.
     pub fn victims_suffice(&self, task: TaskId, node: NodeId, victims: &[TaskId]) -> bool {
         let mut room = self.nodes[node].future_idle();
         victims.iter().for_each(|&victim| room.add(self.request(victim)));
         self.request(task).fits(&room)
     }
 
-    /// The best of the nodes: a plugin's choice, else the highest score, ties by name. One node needs no
-    /// score; a score that is no number never wins. `nodes` are in name order.
+    /// The best of the nodes: a plugin's choice, else the highest score, ties by name. One node
+    /// needs no score; a score that is no number never wins. `nodes` are in name order.
     pub fn choose(&self, task: TaskId, nodes: &[NodeId]) -> Option<NodeId> {
         if nodes.len() <= 1 {
             return nodes.first().copied();
@@ -109,12 +110,11 @@ impl Session<'_> {
         })
     }
 
-    /// Nodes worth evicting on for a task: all but those that eviction cannot help (actions.md 2.8).
+    /// Nodes worth evicting on for a task: all but those that eviction cannot help (actions.md
+    /// 2.8).
     pub fn nodes_worth_evicting(&self, task: TaskId) -> Vec<NodeId> {
         let errors = self.records.fit_errors.get(&task);
-        let hopeless = |node: &NodeId| {
-            errors.is_some_and(|errors| errors.is_unresolvable(*node))
-        };
+        let hopeless = |node: &NodeId| errors.is_some_and(|errors| errors.is_unresolvable(*node));
         self.facts().nodes.iter().copied().filter(|node| !hopeless(node)).collect()
     }
 }

@@ -1,5 +1,7 @@
-//! One scheduling session: the frozen cluster, the plugins, the journal of what was tried and what is kept.
-//! Specification: core.md 5.1, 6.
+//! One scheduling session: the frozen cluster, the plugins, the journal of what was tried and what
+//! is kept. Specification: core.md 5.1, 6.
+
+mod commit;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -8,21 +10,25 @@ use vc_conf::ActionSettings;
 use vc_model::{Cluster, JobId, NodeId, PodGroupPhase, QueueId, TaskId, TaskStatus};
 
 use crate::claim::Claims;
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, in_session};
 use crate::effect::{About, Effect};
 use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::records::{LastTransaction, Records};
-use crate::statement::{Op, Statement};
+use crate::statement::{Op, Room, Statement};
 
 /// The working state of a cycle; reads like the [`Cluster`] that it holds.
 pub struct Session<'c> {
     pub(crate) cluster: &'c mut Cluster,
     pub(crate) hooks: &'c mut Dispatch,
+    /// Arguments of the actions.
     pub settings: &'c ActionSettings,
     pub(crate) facts: Facts,
+    /// What messages are made of.
     pub records: Records,
+    /// What was decided so far.
     pub out: Outbox,
+    /// Jobs for which room was made.
     pub claims: Claims,
     /// Operations of the open statement.
     pub(crate) journal: Vec<Op>,
@@ -45,7 +51,9 @@ impl Deref for Session<'_> {
 pub struct Opening {
     /// Microseconds since 1970.
     pub now_micros: i64,
+    /// Transition id of the conditions of this session.
     pub session_id: String,
+    /// The action `enqueue` is configured.
     pub enqueue_configured: bool,
     /// Of earlier cycles.
     pub claims: Claims,
@@ -91,7 +99,7 @@ impl<'c> Session<'c> {
         &self.facts
     }
 
-    /// Opens a statement. Only one can be open at a time, by the borrow.
+    /// Opens a statement. While it is open, by the borrow, operations can only go through it.
     pub fn statement(&mut self) -> Statement<'_, 'c> {
         Statement::open(self)
     }
@@ -128,12 +136,16 @@ impl<'c> Session<'c> {
         });
     }
 
-    /// Gives a pipelined task back: Pending, off its node (actions.md 5, step 1). The node it had.
+    /// Gives a pipelined task back: Pending, off its node (actions.md 5, step 1). The node it had,
+    /// and what [`Session::repipeline`] needs. `None`: no operation of this session pipelined it.
     pub fn unpipeline(&mut self, task: TaskId) -> Option<(NodeId, Op)> {
-        let pipelines = |op: &Op| matches!(op, Op::Pipeline { task: other, .. } if *other == task);
-        let place = self.held.iter().position(pipelines)?;
+        let held = |op: &Op| match *op {
+            Op::Pipeline { task: other, node, .. } if other == task => Some(node),
+            _ => None,
+        };
+        let mut places = self.held.iter().enumerate();
+        let (place, node) = places.find_map(|(place, op)| Some((place, held(op)?)))?;
         let op = self.held.remove(place);
-        let node = self.cluster.tasks[task].node?;
         self.undo(op);
         Some((node, op))
     }
@@ -143,18 +155,6 @@ impl<'c> Session<'c> {
         if let Op::Pipeline { task, node, .. } = op {
             self.place(task, TaskStatus::Pipelined, node);
             self.held.push(op);
-        }
-    }
-
-    /// Hands all Allocated tasks of a job to the binder, those that were kept included (actions.md 5).
-    pub fn dispatch_allocated(&mut self, job: JobId) {
-        let (ours, rest) = std::mem::take(&mut self.held).into_iter().partition(|op| {
-            matches!(op, Op::Allocate { task, .. } if self.cluster.tasks[*task].job == Some(job))
-        });
-        self.held = rest;
-        let ours: Vec<Op> = ours;
-        for op in ours {
-            self.perform(op);
         }
     }
 
@@ -206,75 +206,20 @@ impl<'c> Session<'c> {
     pub(crate) fn remember(&mut self, op: Op) {
         let (task, made_room) = match op {
             Op::Evict { task, .. } | Op::Allocate { task, .. } => (task, false),
-            Op::Pipeline { task, room, .. } => (task, room == crate::statement::Room::Evicted),
+            Op::Pipeline { task, room, .. } => (task, room == Room::Evicted),
         };
         let row = &self.cluster.tasks[task];
         let last = LastTransaction { status: row.status, node: row.node, evicted: made_room };
         self.records.last_transaction.insert(task, last);
     }
-
-    /// Turns one operation into its effect (core.md 6, commit).
-    pub(crate) fn perform(&mut self, op: Op) {
-        match op {
-            Op::Evict { task, reason, for_task, .. } => self.send_eviction(task, reason, for_task),
-            Op::Pipeline { task, node, room } => {
-                self.records.last_transaction.remove(&task);
-                if room == crate::statement::Room::Evicted {
-                    self.records.evicted_for.insert(task, node);
-                }
-                self.held.push(op);
-            }
-            Op::Allocate { task, node } => self.send_bind(task, node),
-        }
-    }
-
-    fn send_bind(&mut self, task: TaskId, node: NodeId) {
-        self.records.last_transaction.remove(&task);
-        self.cluster.set_task(task, TaskStatus::Binding, Some(node));
-        let row = &self.cluster.tasks[task];
-        self.out.effects.push(Effect::Bind {
-            pod: row.key.clone(),
-            uid: row.uid.clone(),
-            node: self.cluster.nodes[node].name.clone(),
-            annotations: Vec::new(),
-        });
-    }
-
-    fn send_eviction(
-        &mut self,
-        task: TaskId,
-        reason: crate::effect::EvictReason,
-        for_task: Option<TaskId>,
-    ) {
-        self.records.last_transaction.remove(&task);
-        self.cluster.tasks[task].evicting = true;
-        self.evicted.push(task);
-        let row = &self.cluster.tasks[task];
-        let job = row.job.map(|job| &self.cluster.jobs[job]);
-        let pod_group = job.and_then(|job| {
-            let group = job.pod_group.as_ref()?;
-            Some((job.key.clone(), group.uid.clone()))
-        });
-        self.out.effects.push(Effect::Evict {
-            pod: row.key.clone(),
-            uid: row.uid.clone(),
-            pod_group,
-            reason,
-            for_pod: for_task.map(|task| self.cluster.tasks[task].key.clone()),
-        });
-    }
 }
 
 fn facts(cluster: &Cluster, opening: &Opening) -> Facts {
     let queue_known = |queue: QueueId| cluster.queues[queue].present;
-    let in_session = |&job: &JobId| {
-        let row = &cluster.jobs[job];
-        row.pod_group.is_some() && queue_known(row.queue)
-    };
     Facts {
         now_micros: opening.now_micros,
         nodes: cluster.nodes_by_name().to_vec(),
-        jobs: cluster.jobs_by_key().filter(in_session).collect(),
+        jobs: cluster.jobs_by_key().filter(|&job| in_session(cluster, job)).collect(),
         queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
         total: cluster.total_allocatable(),
         enqueue_configured: opening.enqueue_configured,

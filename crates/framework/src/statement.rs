@@ -1,10 +1,11 @@
-//! A transaction: operations take effect in the session at once, and are later committed, kept or undone.
-//! Specification: core.md 6, actions.md 2.4.
+//! A transaction: operations take effect in the session at once, and are later committed, kept or
+//! undone. Specification: core.md 6, actions.md 2.4.
 
 use std::ops::{Deref, DerefMut};
 
 use vc_model::{NodeId, TaskId, TaskStatus};
 
+use crate::dispatch::in_session;
 use crate::effect::EvictReason;
 use crate::plugin::Ask;
 use crate::session::Session;
@@ -12,7 +13,7 @@ use crate::session::Session;
 /// Where the room of a pipelined task comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// Pods that leave anyway.
+    /// From pods that leave anyway.
     Releasing,
     /// An eviction made for this task; its node is nominated (actions.md 2.11).
     Evicted,
@@ -21,10 +22,44 @@ pub enum Room {
 /// One operation that was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// `from`: the status before (A6). `for_task`: who gets the room.
-    Evict { task: TaskId, from: TaskStatus, reason: EvictReason, for_task: Option<TaskId> },
-    Pipeline { task: TaskId, node: NodeId, room: Room },
-    Allocate { task: TaskId, node: NodeId },
+    /// The task is Releasing.
+    Evict {
+        /// The victim.
+        task: TaskId,
+        /// Its status before, which undoing restores (A6).
+        from: TaskStatus,
+        /// Which action wants it.
+        reason: EvictReason,
+        /// Who gets the room; `None`: no single task does.
+        for_task: Option<TaskId>,
+    },
+    /// The task waits on the node for room.
+    Pipeline {
+        /// The task, Pending before.
+        task: TaskId,
+        /// Where.
+        node: NodeId,
+        /// Who makes the room.
+        room: Room,
+    },
+    /// The task has room on the node.
+    Allocate {
+        /// The task, Pending before.
+        task: TaskId,
+        /// Where.
+        node: NodeId,
+    },
+}
+
+impl Op {
+    /// The task whose status it changes.
+    pub fn task(&self) -> TaskId {
+        match *self {
+            Self::Evict { task, .. }
+            | Self::Pipeline { task, .. }
+            | Self::Allocate { task, .. } => task,
+        }
+    }
 }
 
 /// Operations as data, to compare attempts and to apply one again.
@@ -46,20 +81,32 @@ impl Plan {
 /// Why an operation was refused; the session is as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
+    /// It has none, or one without PodGroup or queue, which is no part of the session.
     #[error("the task belongs to no job")]
     UnknownJob,
+    /// Only pods know it.
     #[error("the node is not known")]
     UnknownNode,
+    /// On this one or on another.
     #[error("the task is on a node already")]
     AlreadyPlaced,
+    /// There is nothing to evict it from.
     #[error("the task is not on a node")]
     NotPlaced,
+    /// It is being deleted or has ended.
+    #[error("the task is not pending")]
+    NotPending,
+    /// It is going anyway, has ended, or is only tried out there.
+    #[error("the task does not run on its node")]
+    NotRunning,
 }
 
 /// A group of tentative operations. Dropped, it undoes them, newest first.
 #[must_use]
 pub struct Statement<'s, 'c> {
     session: &'s mut Session<'c>,
+    /// Operations before this one belong to a statement around this one.
+    start: usize,
 }
 
 /// A place in a statement to return to.
@@ -81,8 +128,8 @@ impl DerefMut for Statement<'_, '_> {
 
 impl<'s, 'c> Statement<'s, 'c> {
     pub(crate) fn open(session: &'s mut Session<'c>) -> Self {
-        debug_assert!(session.journal.is_empty(), "the borrow allows one open statement");
-        Self { session }
+        let start = session.journal.len();
+        Self { session, start }
     }
 
     /// Places the task on idle resources.
@@ -110,17 +157,25 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Evicts the task.
     ///
     /// # Errors
-    /// [`Refused`] for a task without job or node; nothing is changed.
+    /// [`Refused`] for a task without job or node, or one that does not run there; nothing is
+    /// changed.
     pub fn evict(
         &mut self,
         task: TaskId,
         reason: EvictReason,
         for_task: Option<TaskId>,
     ) -> Result<(), Refused> {
-        let row = &self.session.cluster.tasks[task];
-        row.job.ok_or(Refused::UnknownJob)?;
+        let cluster = &*self.session.cluster;
+        let row = &cluster.tasks[task];
+        // The edge could not send it (core.md 7.2); refused here, it makes no room that never
+        // comes.
+        let job = row.job.filter(|&job| cluster.jobs[job].pod_group.is_some());
+        job.ok_or(Refused::UnknownJob)?;
         row.node.ok_or(Refused::NotPlaced)?;
         let from = row.status;
+        if !evictable(from) {
+            return Err(Refused::NotRunning);
+        }
         self.session.cluster.evict_task(task);
         let ask = Ask { cluster: self.session.cluster, facts: &self.session.facts };
         self.session.hooks.on_deallocate(ask, task);
@@ -131,20 +186,19 @@ impl<'s, 'c> Statement<'s, 'c> {
     fn check(&self, task: TaskId, node: NodeId) -> Result<(), Refused> {
         let cluster = &*self.session.cluster;
         let row = &cluster.tasks[task];
-        row.job.ok_or(Refused::UnknownJob)?;
+        row.job.filter(|&job| in_session(cluster, job)).ok_or(Refused::UnknownJob)?;
         let known = cluster.nodes.get(node).is_some_and(|node| node.present);
-        if !known {
-            return Err(Refused::UnknownNode);
-        }
-        match row.node {
-            None => Ok(()),
-            Some(_) => Err(Refused::AlreadyPlaced),
+        match (known, row.node, row.status) {
+            (false, ..) => Err(Refused::UnknownNode),
+            (_, Some(_), _) => Err(Refused::AlreadyPlaced),
+            (_, _, TaskStatus::Pending) => Ok(()),
+            _ => Err(Refused::NotPending),
         }
     }
 
     /// Whether nothing was done.
     pub fn is_empty(&self) -> bool {
-        self.session.journal.is_empty()
+        self.session.journal.len() == self.start
     }
 
     /// Here; to roll back to, or to take a plan from.
@@ -154,7 +208,7 @@ impl<'s, 'c> Statement<'s, 'c> {
 
     /// Undoes everything after `mark`, newest first.
     pub fn roll_back(&mut self, mark: Mark) {
-        while mark.0 < self.session.journal.len() {
+        while mark.0.max(self.start) < self.session.journal.len() {
             if let Some(op) = self.session.journal.pop() {
                 self.session.remember(op);
                 self.session.undo(op);
@@ -164,7 +218,8 @@ impl<'s, 'c> Statement<'s, 'c> {
 
     /// The operations after `mark` as data (Save).
     pub fn plan(&self, mark: Mark) -> Plan {
-        Plan(self.session.journal[mark.0..].to_vec())
+        let ops = self.session.journal.get(mark.0.max(self.start)..);
+        Plan(ops.map(<[Op]>::to_vec).unwrap_or_default())
     }
 
     /// Applies a plan again, in order (Recover).
@@ -184,19 +239,21 @@ impl<'s, 'c> Statement<'s, 'c> {
         done
     }
 
-    /// Turns the operations into effects, in order.
-    pub fn commit(self) {
+    /// Turns the operations into effects, in order; whether anything was sent. Where the binder
+    /// would refuse so many of them that a job is not ready, all are undone instead (A7).
+    pub fn commit(self) -> bool {
         crate::klog!(3; "Committing operations ...");
-        let ops = std::mem::take(&mut self.session.journal);
-        self.session.claims.remember(self.session.cluster, &ops);
-        for op in ops {
-            self.session.perform(op);
-        }
+        let ops = self.session.journal.split_off(self.start);
+        self.session.commit(ops)
     }
 
-    /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9).
+    /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9). What
+    /// the tasks were in earlier attempts no longer matters.
     pub fn keep(self) {
-        let mut ops = std::mem::take(&mut self.session.journal);
+        let mut ops = self.session.journal.split_off(self.start);
+        for op in &ops {
+            self.session.records.last_transaction.remove(&op.task());
+        }
         self.session.held.append(&mut ops);
     }
 
@@ -208,9 +265,14 @@ impl<'s, 'c> Statement<'s, 'c> {
 
 impl Drop for Statement<'_, '_> {
     fn drop(&mut self) {
-        if !self.session.journal.is_empty() {
+        if !self.is_empty() {
             crate::klog!(3; "Discarding operations ...");
-            self.roll_back(Mark(0));
+            self.roll_back(Mark(self.start));
         }
     }
+}
+
+/// What holds its node in the API or is on its way there.
+fn evictable(status: TaskStatus) -> bool {
+    status.is_preemptable() || matches!(status, TaskStatus::Binding | TaskStatus::Unknown)
 }

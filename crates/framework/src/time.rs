@@ -12,8 +12,8 @@ pub fn rfc3339(unix_micros: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month, day of a number of days since 1970-01-01. Counted in years that begin in March, so that the
-/// leap day is the last of its year.
+/// Year, month, day of a number of days since 1970-01-01. Counted in years that begin in March, so
+/// that the leap day is the last of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_TO_1970: i64 = 719_468;
     const DAYS_PER_ERA: i64 = 146_097;

@@ -1,6 +1,7 @@
 //! Every call but a watch ends: the client itself has no read timeout (K-02), and retries nothing
 //! (K-01). Specification: rust-ecosystem.md 3, 5.3.
 
+use std::error::Error;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -50,10 +51,20 @@ impl CallError {
 }
 
 fn words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+    let mut text = match error {
+        kube::Error::Api(status) if !status.message.is_empty() => return status.message.clone(),
+        kube::Error::Service(inner) => inner.to_string(),
         other => other.to_string(),
+    };
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let word = inner.to_string();
+        if !text.contains(&word) {
+            text = format!("{text}: {word}");
+        }
+        cause = inner.source();
     }
+    text
 }
 
 /// The answer, or [`CallError::TimedOut`] after 30 s.

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use crate::call::{CallError, call};
 use crate::correlate::{Correlator, Key, Note, Verdict};
 
-/// Events that wait at most, as client-go.
-const QUEUE: usize = 1000;
+/// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
+const QUEUE: usize = 16_384;
 
 /// Takes events without waiting, from any thread.
 #[derive(Clone)]

@@ -15,7 +15,8 @@ const ATTEMPTS: u32 = 60;
 /// A queue could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "queue {name}: {error}\nhint: are Volcano's CRDs installed, and may the scheduler create queues?"
+    "queue {name}: {error}\n\
+     hint: are Volcano's CRDs installed, and may the scheduler create queues?"
 )]
 pub struct QueueError {
     name: String,

@@ -1,7 +1,7 @@
 //! Go's duration text. Specification: core.md 3.3 (waiting times), plugins-jobs-queues.md 8.
 
-/// Microseconds of a text like `1h30m`, `-5s`, `1.5h`; `None` if it is not a Go duration, or one of more
-/// than the 292 years that Go can hold.
+/// Microseconds of a text like `1h30m`, `-5s`, `1.5h`; `None` if it is not a Go duration, or one of
+/// more than the 292 years that Go can hold.
 pub fn go_duration_micros(text: &str) -> Option<i64> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),

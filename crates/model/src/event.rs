@@ -19,7 +19,8 @@ pub enum ClusterEvent {
         /// Empty: unknown, whatever pod has this name is meant.
         uid: Arc<str>,
     },
-    /// The answer to a GET after a failed write: believed whatever was assumed (core.md 4.5, resync).
+    /// The answer to a GET after a failed write: believed whatever was assumed (core.md 4.5,
+    /// resync).
     PodResynced(Box<PodRecord>),
     /// A bind failed; the pod stays Binding until `PodResynced` or `PodDeleted`.
     BindFailed {

@@ -57,8 +57,8 @@ pub struct PodGroup {
     pub observed_status: PodGroupStatus,
     /// A status of ours is on its way.
     pub status_in_flight: bool,
-    /// Version under which our last status was stored; older ones are echoes of the past. `None`: the
-    /// watch has shown it, or it is not a number.
+    /// Version under which our last status was stored; older ones are echoes of the past. `None`:
+    /// the watch has shown it, or it is not a number.
     pub written_version: Option<u64>,
     /// `metadata.resourceVersion` as last seen.
     pub resource_version: Arc<str>,
@@ -192,7 +192,8 @@ impl Job {
         self.allocated.excess(&self.min_resources())
     }
 
-    /// An amount without what gated tasks would take of it, at least 0 (plugins-jobs-queues.md 16.1).
+    /// An amount without what gated tasks would take of it, at least 0 (plugins-jobs-queues.md
+    /// 16.1).
     pub fn minus_gated(&self, amount: &Resource) -> Resource {
         if self.gated.is_empty() {
             return amount.clone();

@@ -1,5 +1,5 @@
-//! The cluster state: typed tables, events in, derived sums out. Nothing outside [`Cluster::apply`] and
-//! the placements of a session changes a table. Specification: core.md 3, 4.
+//! The cluster state: typed tables, events in, derived sums out. Nothing outside [`Cluster::apply`]
+//! and the placements of a session changes a table. Specification: core.md 3, 4.
 
 #![deny(missing_docs)]
 

@@ -98,8 +98,8 @@ impl Node {
     }
 }
 
-/// The pods of a node as filters and scorers count them: Pipelined ones are in, pods evicted in this
-/// session are out (plugins-nodes.md 1.5).
+/// The pods of a node as filters and scorers count them: Pipelined ones are in, pods evicted in
+/// this session are out (plugins-nodes.md 1.5).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeView {
     /// Pods that count.
@@ -147,7 +147,8 @@ impl NodeView {
         }
     }
 
-    /// Whether a pod of the node holds this port at an address that conflicts (plugins-nodes.md 4.3).
+    /// Whether a pod of the node holds this port at an address that conflicts (plugins-nodes.md
+    /// 4.3).
     pub fn holds_port(&self, wanted: &HostPort) -> bool {
         let Some(by_ip) = self.ports.get(&(wanted.protocol, wanted.port)) else { return false };
         &*wanted.ip == ANY_IP || by_ip.contains_key(ANY_IP) || by_ip.contains_key(&wanted.ip)

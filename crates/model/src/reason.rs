@@ -174,3 +174,74 @@ pub fn single_node_text(
     let reasons: Vec<String> = findings.iter().map(|finding| finding.reason.text(dims)).collect();
     format!("task {task} on node {node} fit failed: {}", reasons.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PODS: &str = "node(s) pod number exceeded";
+
+    fn node(index: u32) -> NodeId {
+        NodeId::new(index)
+    }
+
+    fn finding(text: &'static str) -> Finding {
+        Finding::new(Code::Unschedulable, text)
+    }
+
+    #[test]
+    fn core_49_texts_of_fit_errors() {
+        let dims = Dims::new();
+        assert_eq!(FitErrors::default().text(&dims), "0/0 nodes are unavailable");
+        let mut headed = FitErrors::fixed("fit failed");
+        assert_eq!(headed.text(&dims), "fit failed");
+        headed.add(node(0), &[finding(PODS)]);
+        assert_eq!(headed.text(&dims), "fit failed: 1 node(s) pod number exceeded.");
+        headed.hyper_node = Some("h".into());
+        let expected = "In hyperNode h: fit failed: 1 node(s) pod number exceeded.";
+        assert_eq!(headed.text(&dims), expected);
+    }
+
+    #[test]
+    fn reasons_are_counted_by_text_and_sorted_as_text() {
+        let mut dims = Dims::new();
+        let gpu = dims.intern("nvidia.com/gpu").unwrap();
+        let mut errors = FitErrors::default();
+        for index in 0..10 {
+            errors.add(node(index), &[finding("x")]);
+        }
+        let owned = Reason::Owned("Insufficient nvidia.com/gpu".into());
+        errors.add(node(10), &[Finding { code: Code::Error, reason: owned }]);
+        let short = Reason::Insufficient(gpu);
+        errors.add(node(11), &[Finding { code: Code::Unschedulable, reason: short }, finding("")]);
+        assert_eq!(
+            errors.text(&dims),
+            "0/12 nodes are unavailable: 10 x, 2 Insufficient nvidia.com/gpu."
+        );
+    }
+
+    #[test]
+    fn a_failed_pre_predicate_counts_for_every_node() {
+        let nodes = [node(0), node(1), node(2)];
+        let errors = FitErrors::everywhere(&nodes, &finding("no claim"));
+        assert_eq!(errors.text(&Dims::new()), "0/3 nodes are unavailable: 3 no claim.");
+    }
+
+    #[test]
+    fn unresolvable_nodes_are_remembered_one_by_one() {
+        let mut errors = FitErrors::default();
+        errors.add(node(200), &[finding("x"), Finding::new(Code::Unresolvable, "taint")]);
+        errors.add(node(64), &[finding("x")]);
+        errors.add(node(0), &[Finding::new(Code::Error, "broken")]);
+        let hopeless: Vec<u32> =
+            (0..300).filter(|&index| errors.is_unresolvable(node(index))).collect();
+        assert_eq!(hopeless, [200]);
+    }
+
+    #[test]
+    fn text_of_one_node() {
+        let findings = [finding("a"), finding("b")];
+        let text = single_node_text(&"ns/t", "n1", &findings, &Dims::new());
+        assert_eq!(text, "task ns/t on node n1 fit failed: a, b");
+    }
+}

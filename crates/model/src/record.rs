@@ -1,5 +1,5 @@
-//! Objects as they come in: plain data with exact quantities, made by the edge from the API's JSON. What
-//! an object means for the tables is decided in `cluster`. Specification: core.md 3.2-3.9.
+//! Objects as they come in: plain data with exact quantities, made by the edge from the API's JSON.
+//! What an object means for the tables is decided in `cluster`. Specification: core.md 3.2-3.9.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,8 @@ use vc_resource::Quantity;
 
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
 
-/// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md A10).
+/// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md
+/// A10).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey {
     /// `metadata.namespace`.
@@ -82,7 +83,8 @@ pub struct ContainerRecord {
     pub restartable: bool,
     /// `ports` that have a host port.
     pub host_ports: Vec<HostPort>,
-    /// Of the container's status, when it has `.resources`: the amounts in place (in-place resize, 3.5).
+    /// Of the container's status, when it has `.resources`: the amounts in place (in-place resize,
+    /// 3.5).
     /// `None`: it has none.
     pub in_place: Option<InPlace>,
 }
@@ -158,7 +160,8 @@ pub struct PodRecord {
     pub scheduled_condition: Option<PodCondition>,
     /// `status.nominatedNodeName`; `None`: empty.
     pub nominated_node: Option<Arc<str>>,
-    /// The object could not be read completely; the pod is never placed and carries this reason (C-20).
+    /// The object could not be read completely; the pod is never placed and carries this reason
+    /// (C-20).
     /// `None`: it could.
     pub invalid: Option<Arc<str>>,
 }

@@ -1,5 +1,6 @@
-//! Label selectors, node selectors, taints and tolerations as data. The matching itself is in vc-filters,
-//! label selectors of sub-group policies are matched here. Specification: plugins-nodes.md 3.1-3.3.
+//! Label selectors, node selectors, taints and tolerations as data. The matching itself is in
+//! vc-filters, label selectors of sub-group policies are matched here. Specification:
+//! plugins-nodes.md 3.1-3.3.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ pub struct LabelSelector {
 }
 
 impl LabelSelector {
-    /// Whether all requirements hold (plugins-nodes.md 3.1). A malformed requirement matches nothing.
+    /// Whether all requirements hold (plugins-nodes.md 3.1). A malformed requirement matches
+    /// nothing.
     pub fn matches(&self, labels: &Labels) -> bool {
         let equal = |(key, value): (&Arc<str>, &Arc<str>)| labels.get(key) == Some(value);
         self.match_labels.iter().all(equal)
@@ -162,4 +164,39 @@ pub struct HostPort {
     pub protocol: Protocol,
     /// `0.0.0.0` when the pod names none.
     pub ip: Arc<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LabelSelector, Labels, Operator, Requirement};
+
+    #[test]
+    fn requirements_hold_together_and_malformed_ones_match_nothing() {
+        let labels: Labels = [("app".into(), "test".into())].into();
+        let matches = |key: &str, operator, values: &[&str]| {
+            let values = values.iter().map(|&value| value.into()).collect();
+            let rule = Requirement { key: key.into(), operator, values };
+            let match_labels = labels.clone();
+            LabelSelector { match_labels, match_expressions: vec![rule] }.matches(&labels)
+        };
+        let cases = [
+            ("app", Operator::In, &["x", "test"][..], true),
+            ("app", Operator::In, &["x"], false),
+            ("app", Operator::In, &[], false),
+            ("app", Operator::NotIn, &["x"], true),
+            ("other", Operator::NotIn, &["x"], true),
+            ("app", Operator::NotIn, &["test"], false),
+            ("app", Operator::Exists, &[], true),
+            ("app", Operator::Exists, &["x"], false),
+            ("other", Operator::Exists, &[], false),
+            ("other", Operator::DoesNotExist, &[], true),
+            ("app", Operator::DoesNotExist, &[], false),
+            ("app", Operator::Gt, &["1"], false),
+            ("app", Operator::Unknown, &["test"], false),
+        ];
+        for (key, operator, values, expected) in cases {
+            assert_eq!(matches(key, operator, values), expected, "{key} {operator:?} {values:?}");
+        }
+        assert!(LabelSelector::default().matches(&labels), "an empty selector matches all");
+    }
 }

@@ -1,5 +1,6 @@
-//! Sums of requests that are the same whatever came and went before: a scalar exists in a sum exactly
-//! while its amount is not 0, so that leaving undoes entering bit for bit. Specification: core.md 3.1.
+//! Sums of requests that are the same whatever came and went before: a scalar exists in a sum
+//! exactly while its amount is not 0, so that leaving undoes entering bit for bit. Specification:
+//! core.md 3.1.
 
 use vc_resource::Resource;
 

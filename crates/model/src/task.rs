@@ -57,8 +57,8 @@ pub struct Task {
     /// Last part of the pod's name where the name has at least three parts and that is a number
     /// (core.md 5.4).
     pub index: Option<i64>,
-    /// The pod's `PodScheduled` condition, or what we wrote and the watch has not shown yet; `None`:
-    /// there is none, or it must be written again.
+    /// The pod's `PodScheduled` condition, or what we wrote and the watch has not shown yet;
+    /// `None`: there is none, or it must be written again.
     pub condition: Option<PodCondition>,
     /// `status.nominatedNodeName`, likewise; `None`: no nomination.
     pub nominated_node: Option<Arc<str>>,

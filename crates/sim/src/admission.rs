@@ -149,6 +149,7 @@ fn complete(value: &mut Value, priorities: &Priorities) {
             set_default(value, &["spec"], "schedulerName", "default-scheduler");
             set_default(value, &["status"], "phase", "Pending");
             requests_from_limits(value);
+            host_ports(value);
             priorities.apply(value);
         }
         "PodGroup" => set_default(value, &["spec"], "queue", "default"),
@@ -175,6 +176,21 @@ pub(crate) fn requests_from_limits(pod: &mut Value) {
     }
 }
 
+/// On the network of the host every port of a container is one of the host (plugins-nodes.md 4.3).
+fn host_ports(pod: &mut Value) {
+    if pod["spec"]["hostNetwork"] != true {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
+        let ports = |container| Value::get_mut(container, "ports").and_then(Value::as_array_mut);
+        for port in containers.into_iter().flatten().filter_map(ports).flatten() {
+            let number = port["containerPort"].clone();
+            set_default(port, &[], "hostPort", number);
+        }
+    }
+}
+
 /// The PriorityClasses of a cluster, as its admission uses them.
 #[derive(Default)]
 struct Priorities {
@@ -186,10 +202,9 @@ struct Priorities {
 impl Priorities {
     fn of(objects: &[Object]) -> Self {
         let mut priorities = Self::default();
-        for (name, value) in [
-            ("system-cluster-critical", 2_000_000_000),
-            ("system-node-critical", 2_000_001_000),
-        ] {
+        for (name, value) in
+            [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
+        {
             priorities.values.insert(name.to_owned(), value);
         }
         for Object { value: class, .. } in objects {
@@ -198,7 +213,10 @@ impl Priorities {
                 let value = class["value"].as_i64().unwrap_or(0);
                 if class["globalDefault"] == true {
                     let candidate = (value, name.clone());
-                    let least = priorities.default.take().map_or(candidate.clone(), |old| old.min(candidate));
+                    let least = priorities
+                        .default
+                        .take()
+                        .map_or(candidate.clone(), |old| old.min(candidate));
                     priorities.default = Some(least);
                 }
                 priorities.values.insert(name, value);

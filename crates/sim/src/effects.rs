@@ -45,7 +45,8 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
                 metadata.insert("deletionTimestamp".to_owned(), now.into());
             }
             let reason = "PreemptionByScheduler";
-            let condition = json!({ "type": "DisruptionTarget", "status": "True", "reason": reason });
+            let condition =
+                json!({ "type": "DisruptionTarget", "status": "True", "reason": reason });
             set_condition(object, condition);
         }
         Effect::PodCondition { reason, message, nomination, .. } => {

@@ -20,6 +20,7 @@ enum Command {
     Run(cli::run::Run),
     Test(cli::test::Test),
     Serve(cli::serve::Serve),
+    Demo(vc_sim::demo::DemoArgs),
 }
 
 fn main() -> ExitCode {
@@ -27,5 +28,6 @@ fn main() -> ExitCode {
         Command::Run(run) => run.execute(),
         Command::Test(test) => test.execute(),
         Command::Serve(serve) => serve.execute(),
+        Command::Demo(demo) => demo.run(),
     }
 }

@@ -1,12 +1,15 @@
 //! Bad and unusual input through `vcsim run`: a clear message with its place, never a panic, never
 //! a silent drop.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Called, vcsim_with_input};
 use serde_json::Value;
 
-fn json(called: &Called) -> Value {
+fn result_of(called: &Called) -> Value {
     serde_json::from_str(&called.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", called.stdout, called.stderr))
 }
@@ -36,7 +39,7 @@ fn requests(cpu: &str) -> String {
 }
 
 fn reason(called: &Called, pod: &str) -> String {
-    let json = json(called);
+    let json = result_of(called);
     let waiting = json["waiting"].as_array().unwrap();
     let found = waiting.iter().find(|one| one["pod"] == pod);
     found.unwrap_or_else(|| panic!("{pod} does not wait: {json}"))["reason"]
@@ -46,13 +49,13 @@ fn reason(called: &Called, pod: &str) -> String {
 }
 
 fn warnings(called: &Called) -> Vec<String> {
-    let json = json(called);
+    let json = result_of(called);
     let texts = json["warnings"].as_array().unwrap().iter();
     texts.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 fn n_binds(called: &Called) -> usize {
-    json(called)["binds"].as_array().unwrap().len()
+    result_of(called)["binds"].as_array().unwrap().len()
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn ten_thousand_labels_on_a_node() {
     let near = pod("near", &format!("{}, nodeSelector: {{l9999: v9999}}", requests("1")));
     let far = pod("far", &format!("{}, nodeSelector: {{l9999: v1}}", requests("1")));
     let called = vcsim_with_input(&["run", "-o", "json", "-"], &format!("{node}{near}{far}"));
-    assert_eq!(json(&called)["binds"][0]["pod"], "default/near");
+    assert_eq!(result_of(&called)["binds"][0]["pod"], "default/near");
     assert_eq!(n_binds(&called), 1);
     assert!(reason(&called, "default/far").contains("didn't match Pod's node affinity/selector"));
 }
@@ -205,7 +208,7 @@ fn ten_thousand_labels_on_a_node() {
 fn names_of_253_characters() {
     let longest = "p".repeat(253);
     let called = with_node(&pod(&longest, &requests("1")));
-    assert_eq!(json(&called)["binds"][0]["pod"], format!("default/{longest}"));
+    assert_eq!(result_of(&called)["binds"][0]["pod"], format!("default/{longest}"));
     assert_eq!(called.stderr, "");
     let too_long = "p".repeat(254);
     let called = with_node(&pod(&too_long, &requests("1")));

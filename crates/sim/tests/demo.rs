@@ -101,7 +101,8 @@ fn every_manifest_of_the_directory_is_built_in() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/demo");
     let files = std::fs::read_dir(directory).unwrap();
     let files: BTreeSet<PathBuf> = files.map(|file| file.unwrap().path()).collect();
-    let names: Vec<&str> = files.iter().map(|it| it.file_name().unwrap().to_str().unwrap()).collect();
+    let names: Vec<&str> =
+        files.iter().map(|it| it.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>());
 }
 
@@ -109,7 +110,8 @@ fn every_manifest_of_the_directory_is_built_in() {
 fn the_built_in_workload_is_applied_over_time_queues_first() {
     let plan = Plan::read(None, 1.0).unwrap();
     assert_eq!(plan.unreadable, []);
-    let kinds: Vec<&str> = plan.steps.iter().map(|it| it.object["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> =
+        plan.steps.iter().map(|it| it.object["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds[..2], ["Queue", "Queue"]);
     assert!(kinds[2..].iter().all(|kind| *kind == "Job"), "{kinds:?}");
     assert!(plan.steps.is_sorted_by_key(|step| step.at));
@@ -126,7 +128,8 @@ fn a_faster_workload_shortens_times_and_pods() {
     input.add_text(&"a.yaml".into(), &text.replace("{apiVersion", "---\n{apiVersion"));
     let plan = Plan::of(input, 2.0);
     assert_eq!(plan.steps[0].at, ms(1500));
-    let annotations = &plan.steps[0].object["spec"]["tasks"][0]["template"]["metadata"]["annotations"];
+    let annotations =
+        &plan.steps[0].object["spec"]["tasks"][0]["template"]["metadata"]["annotations"];
     assert_eq!(annotations, &json!({ "vcsim/run-seconds": "2.5", "other": "5" }));
 }
 
@@ -178,6 +181,28 @@ fn lines_tell_the_life_of_a_gang_in_order() {
     assert_eq!(notes(&mut state), [""; 0]);
     change(&mut state, &POD_GROUPS, &gang("giant", 1, "Inqueue", "less room"), ms(160));
     assert_eq!(notes(&mut state), ["  0.160 s  gang giant waits: less room"]);
+}
+
+#[test]
+fn reasons_of_gangs_are_shown_without_their_counts() {
+    let counts = "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; \
+                  Pending: 1 Unschedulable. Origin reason is";
+    for (tail, wanted) in [
+        (
+            " giant-0: 0/2 nodes are unavailable: 2 Insufficient cpu.",
+            "0/2 nodes are unavailable: 2 Insufficient cpu.",
+        ),
+        (
+            ": resource in cluster is overused: overused cpu",
+            "resource in cluster is overused: overused cpu",
+        ),
+    ] {
+        let mut state = busy_cluster();
+        let reason = format!("{counts}{tail}");
+        change(&mut state, &POD_GROUPS, &gang("giant", 1, "Inqueue", &reason), ms(150));
+        let summary = Summary::of(&state, ms(200), true, Vec::new());
+        assert_eq!(summary.waiting[0].reason, wanted);
+    }
 }
 
 #[test]
@@ -269,7 +294,8 @@ fn gangs_that_are_done_give_way_to_others() {
 fn bars_are_empty_and_full_only_where_that_is_so() {
     for (used, wanted) in [(0, "...."), (1, "#..."), (7999, "###."), (8000, "####")] {
         let mut state = State::default();
-        let node = json!({ "metadata": { "name": "n" }, "status": { "allocatable": { "cpu": "8" } } });
+        let node =
+            json!({ "metadata": { "name": "n" }, "status": { "allocatable": { "cpu": "8" } } });
         state.observe(&NODES, Change::Added, &node, ms(0));
         let mut one = pod("train", 0, "n", "Running");
         one["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!(format!("{used}m"));

@@ -1,11 +1,14 @@
 //! `vcsim run`: reading, expansion of workloads, output.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Called, file, folder, vcsim, vcsim_with_input};
 use serde_json::Value;
 
-fn json(called: &Called) -> Value {
+fn result_of(called: &Called) -> Value {
     serde_json::from_str(&called.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", called.stdout, called.stderr))
 }
@@ -22,7 +25,7 @@ fn run(objects: &str) -> Value {
     let text = format!("{objects}\n{NODE}");
     let called = vcsim_with_input(&["run", "-o", "json", "-"], &text);
     assert_eq!((called.code, &*called.stderr), (0, ""));
-    json(&called)
+    result_of(&called)
 }
 
 fn bound(result: &Value) -> Vec<String> {
@@ -221,7 +224,7 @@ fn json_lists_and_folders_are_read() {
     std::fs::write(folder.join("notes.txt"), "not read").unwrap();
     let called = vcsim(&["run", "-o", "json", folder.to_str().unwrap()]);
     assert_eq!(called.stderr, "");
-    assert_eq!(bound(&json(&called)), ["default/a", "default/b"]);
+    assert_eq!(bound(&result_of(&called)), ["default/a", "default/b"]);
 }
 
 #[test]
@@ -242,11 +245,11 @@ fn items_of_lists_know_their_lines() {
 fn cycles_go_on_until_the_cluster_has_settled() {
     let text = format!("{VOLCANO_JOB}{NODE}");
     let called = vcsim_with_input(&["run", "--until-settled", "-o", "json", "-"], &text);
-    let result = json(&called);
+    let result = result_of(&called);
     assert_eq!(result["podGroups"][0]["phase"], "Running");
     assert!(1 < result["cycles"].as_u64().unwrap(), "{result}");
     let one = vcsim_with_input(&["run", "--cycles", "2", "-o", "json", "-"], &text);
-    assert_eq!(json(&one)["cycles"], 2);
+    assert_eq!(result_of(&one)["cycles"], 2);
 }
 
 #[test]
@@ -269,7 +272,7 @@ fn yaml_says_the_same_as_json() {
     let yaml = vcsim_with_input(&["run", "-o", "yaml", "-"], &text);
     let json = vcsim_with_input(&["run", "-o", "json", "-"], &text);
     let read: Value = serde_yaml::from_str(&yaml.stdout).unwrap();
-    assert_eq!(read, json(&json));
+    assert_eq!(read, result_of(&json));
 }
 
 #[test]
@@ -279,8 +282,8 @@ fn a_configuration_of_the_user_is_used() {
     let text = format!("{VOLCANO_JOB}{NODE}");
     let arguments = ["run", "-o", "json", "--scheduler-conf", &conf, "-"];
     let called = vcsim_with_input(&arguments, &text);
-    assert_eq!(bound(&json(&called)), [""; 0]);
-    assert_eq!(json(&called)["podGroups"][0]["phase"], "Inqueue");
+    assert_eq!(bound(&result_of(&called)), [""; 0]);
+    assert_eq!(result_of(&called)["podGroups"][0]["phase"], "Inqueue");
 }
 
 #[test]
@@ -293,7 +296,7 @@ fn the_json_is_as_its_schema_says() {
         vcsim_with_input(&["run", "-o", "json", "-"], ""),
     ];
     for called in results {
-        check(&schema, &json(&called), "$");
+        check(&schema, &result_of(&called), "$");
     }
     let lacking =
         std::panic::catch_unwind(|| check(&schema, &serde_json::json!({"cycles": 1}), "$"));

@@ -1,5 +1,8 @@
 //! `vcsim test`: strict files, exact comparison, readable differences, `--write`.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{file, folder, vcsim};

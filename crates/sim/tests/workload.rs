@@ -1,5 +1,8 @@
 //! What the controllers make of a workload, field by field.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use vc_sim::serve::Expander;
 use vc_sim::workload::Controllers;

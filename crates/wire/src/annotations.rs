@@ -113,9 +113,6 @@ mod tests {
             panic!("not read")
         };
         let keys: Vec<&str> = kept.iter().map(|(key, _)| &**key).collect();
-        assert_eq!(
-            keys,
-            ["scheduling.k8s.io/group-name", "volcano.sh/vgpu-time"]
-        );
+        assert_eq!(keys, ["scheduling.k8s.io/group-name", "volcano.sh/vgpu-time"]);
     }
 }

@@ -79,10 +79,7 @@ fn host_ports(slim: List<SlimPort>, path: &Path<'_>, problems: &mut Problems) ->
         let port_path = path.field("hostPort");
         let number = problems.or_default(slim.host_port, &port_path);
         let Ok(port) = u16::try_from(number) else {
-            problems.add(
-                &port_path,
-                &format!("must be between 0 and 65535: {number}"),
-            );
+            problems.add(&port_path, &format!("must be between 0 and 65535: {number}"));
             return None;
         };
         let protocol = protocol(slim.protocol, &path.field("protocol"), problems)?;
@@ -123,10 +120,7 @@ pub(crate) fn in_place(
             allocated: problems.resources(slim.allocated_resources, &allocated),
         };
         let name = problems.text(slim.name, &path.field("name"));
-        if let Some(container) = containers
-            .iter_mut()
-            .find(|container| container.name == name)
-        {
+        if let Some(container) = containers.iter_mut().find(|container| container.name == name) {
             container.in_place = Some(amounts);
         }
     });

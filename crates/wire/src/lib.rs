@@ -71,10 +71,7 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
     let event = match kind {
         Kind::Pod => {
             let (pod, problems) = slim::<SlimPod>(kind, object)?.to_record()?;
-            return Ok(Decoded {
-                event: Event::PodApplied(Box::new(pod)),
-                problems,
-            });
+            return Ok(Decoded { event: Event::PodApplied(Box::new(pod)), problems });
         }
         Kind::Node => Event::NodeApplied(Box::new(slim::<SlimNode>(kind, object)?.to_record()?)),
         Kind::PodGroup => {
@@ -88,16 +85,10 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
         }
         Kind::Namespace => {
             let metadata = slim::<SlimNamespace>(kind, object)?.to_record()?;
-            Event::NamespaceApplied {
-                name: metadata.name,
-                labels: metadata.labels,
-            }
+            Event::NamespaceApplied { name: metadata.name, labels: metadata.labels }
         }
     };
-    Ok(Decoded {
-        event,
-        problems: Vec::new(),
-    })
+    Ok(Decoded { event, problems: Vec::new() })
 }
 
 /// The event of an object that is gone.
@@ -115,10 +106,7 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
     let key = metadata.key();
     let name = metadata.name;
     match kind {
-        Kind::Pod => ClusterEvent::PodDeleted {
-            key,
-            uid: metadata.uid,
-        },
+        Kind::Pod => ClusterEvent::PodDeleted { key, uid: metadata.uid },
         Kind::PodGroup => ClusterEvent::PodGroupDeleted { key },
         Kind::Node => ClusterEvent::NodeDeleted { name },
         Kind::Queue => ClusterEvent::QueueDeleted { name },
@@ -129,10 +117,7 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
 
 /// Soft fields make the only possible failure that the whole is not an object.
 fn slim<'de, T: Deserialize<'de>>(kind: Kind, object: &'de Value) -> Result<T, WireError> {
-    T::deserialize(object).map_err(|error| WireError::Identity {
-        kind,
-        problem: error.to_string(),
-    })
+    T::deserialize(object).map_err(|error| WireError::Identity { kind, problem: error.to_string() })
 }
 
 /// `pod c1/p1` or `node n1`.
@@ -153,8 +138,6 @@ fn finish<T>(
 ) -> Result<T, WireError> {
     match problems.worst() {
         None => Ok(record),
-        Some(_) => Err(WireError::Malformed(
-            problems.of(&named(kind, namespace, name)),
-        )),
+        Some(_) => Err(WireError::Malformed(problems.of(&named(kind, namespace, name)))),
     }
 }

@@ -48,10 +48,7 @@ pub struct Metadata {
 impl Metadata {
     /// Namespace and name.
     pub(crate) fn key(&self) -> ObjectKey {
-        ObjectKey {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
+        ObjectKey { namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 
@@ -93,11 +90,7 @@ pub(crate) fn read(
     let deleting = !matches!(slim.deletion_timestamp, Soft::Absent);
     problems.read(slim.deletion_timestamp, &path.field("deletionTimestamp"));
     Ok(Metadata {
-        namespace: if kind.is_namespaced() {
-            namespace
-        } else {
-            Arc::default()
-        },
+        namespace: if kind.is_namespaced() { namespace } else { Arc::default() },
         name,
         uid,
         resource_version: problems.text(slim.resource_version, &version),
@@ -118,9 +111,8 @@ fn identity<T>(kind: Kind, field: Soft<T>, path: &Path<'_>) -> Result<Option<T>,
     match field {
         Soft::Absent => Ok(None),
         Soft::Good(value) => Ok(Some(value)),
-        Soft::Bad(problem) => Err(WireError::Identity {
-            kind,
-            problem: format!("{path}: {problem}"),
-        }),
+        Soft::Bad(problem) => {
+            Err(WireError::Identity { kind, problem: format!("{path}: {problem}") })
+        }
     }
 }

@@ -185,12 +185,7 @@ fn read_status(
     let nominated = path.field("nominatedNodeName");
     pod.nominated_node = non_empty(problems.read(status.nominated_node_name, &nominated));
     let regular = path.field("containerStatuses");
-    container::in_place(
-        &mut pod.containers,
-        status.container_statuses,
-        &regular,
-        problems,
-    );
+    container::in_place(&mut pod.containers, status.container_statuses, &regular, problems);
     let sidecars = path.field("initContainerStatuses");
     container::in_place(
         &mut pod.init_containers,
@@ -200,31 +195,27 @@ fn read_status(
     );
     let conditions = path.field("conditions");
     let mut resize_seen = false;
-    problems.list(
-        status.conditions,
-        &conditions,
-        |problems, condition, path| {
-            let kind = problems.text(condition.kind, &path.field("type"));
-            let reason = problems.text(condition.reason, &path.field("reason"));
-            match &*kind {
-                "PodResizePending" if !resize_seen => {
-                    resize_seen = true;
-                    pod.resize_infeasible = &*reason == "Infeasible";
-                }
-                "DisruptionTarget" => {
-                    pod.evicted_by_scheduler |= &*reason == "PreemptionByScheduler";
-                }
-                "PodScheduled" => {
-                    pod.scheduled_condition = Some(PodCondition {
-                        status: problems.text(condition.status, &path.field("status")),
-                        reason,
-                        message: problems.text(condition.message, &path.field("message")),
-                    });
-                }
-                _ => {}
+    problems.list(status.conditions, &conditions, |problems, condition, path| {
+        let kind = problems.text(condition.kind, &path.field("type"));
+        let reason = problems.text(condition.reason, &path.field("reason"));
+        match &*kind {
+            "PodResizePending" if !resize_seen => {
+                resize_seen = true;
+                pod.resize_infeasible = &*reason == "Infeasible";
             }
-        },
-    );
+            "DisruptionTarget" => {
+                pod.evicted_by_scheduler |= &*reason == "PreemptionByScheduler";
+            }
+            "PodScheduled" => {
+                pod.scheduled_condition = Some(PodCondition {
+                    status: problems.text(condition.status, &path.field("status")),
+                    reason,
+                    message: problems.text(condition.message, &path.field("message")),
+                });
+            }
+            _ => {}
+        }
+    });
 }
 
 fn non_empty(text: Option<Arc<str>>) -> Option<Arc<str>> {

@@ -152,13 +152,7 @@ fn record(
         ),
         status: status_record(status, &mut problems),
     };
-    finish(
-        pod_group,
-        Kind::PodGroup,
-        &key.namespace,
-        &key.name,
-        problems,
-    )
+    finish(pod_group, Kind::PodGroup, &key.namespace, &key.name, problems)
 }
 
 fn topology(

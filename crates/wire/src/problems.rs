@@ -26,31 +26,19 @@ enum Step<'a> {
 impl<'a> Path<'a> {
     /// A field of the object itself.
     pub(crate) fn root(field: &'static str) -> Self {
-        Self {
-            parent: None,
-            step: Step::Field(field),
-        }
+        Self { parent: None, step: Step::Field(field) }
     }
 
     pub(crate) fn field(&'a self, field: &'static str) -> Self {
-        Self {
-            parent: Some(self),
-            step: Step::Field(field),
-        }
+        Self { parent: Some(self), step: Step::Field(field) }
     }
 
     fn key(&'a self, key: &'a str) -> Self {
-        Self {
-            parent: Some(self),
-            step: Step::Key(key),
-        }
+        Self { parent: Some(self), step: Step::Key(key) }
     }
 
     fn index(&'a self, index: usize) -> Self {
-        Self {
-            parent: Some(self),
-            step: Step::Index(index),
-        }
+        Self { parent: Some(self), step: Step::Index(index) }
     }
 }
 
@@ -82,8 +70,7 @@ impl Problems {
     /// A problem that makes the object unusable.
     pub(crate) fn add(&mut self, path: &Path<'_>, message: &str) {
         let text = format!("{path}: {message}");
-        self.worst
-            .get_or_insert_with(|| first_line(&text).to_owned());
+        self.worst.get_or_insert_with(|| first_line(&text).to_owned());
         self.found.push(text);
     }
 
@@ -99,10 +86,7 @@ impl Problems {
 
     /// Each problem with the name of the object before it.
     pub(crate) fn of(self, object: &dyn fmt::Display) -> Vec<String> {
-        self.found
-            .iter()
-            .map(|text| format!("{object}: {text}"))
-            .collect()
+        self.found.iter().map(|text| format!("{object}: {text}")).collect()
     }
 
     /// The value, or `None` when it is absent or malformed.
@@ -169,9 +153,7 @@ impl Problems {
 
     /// Labels, annotations or another map of texts.
     pub(crate) fn labels(&mut self, field: Soft<Entries<Arc<str>>>, path: &Path<'_>) -> Labels {
-        self.map(field, path)
-            .into_iter()
-            .collect::<BTreeMap<_, _>>()
+        self.map(field, path).into_iter().collect::<BTreeMap<_, _>>()
     }
 
     /// A Kubernetes resource list.
@@ -198,14 +180,8 @@ mod tests {
         let containers = spec.field("containers");
         let first = containers.index(0);
         let requests = first.field("requests");
-        assert_eq!(
-            requests.key("cpu").to_string(),
-            "spec.containers[0].requests.cpu"
-        );
+        assert_eq!(requests.key("cpu").to_string(), "spec.containers[0].requests.cpu");
         let gpu = requests.key("nvidia.com/gpu");
-        assert_eq!(
-            gpu.to_string(),
-            "spec.containers[0].requests[nvidia.com/gpu]"
-        );
+        assert_eq!(gpu.to_string(), "spec.containers[0].requests[nvidia.com/gpu]");
     }
 }

@@ -92,13 +92,9 @@ fn record(
     let queue = QueueRecord {
         name: metadata.name.clone(),
         created_micros: metadata.created_micros,
-        weight: problems
-            .read(spec.weight, &path.field("weight"))
-            .unwrap_or(1),
+        weight: problems.read(spec.weight, &path.field("weight")).unwrap_or(1),
         priority: problems.or_default(spec.priority, &path.field("priority")),
-        reclaimable: problems
-            .read(spec.reclaimable, &path.field("reclaimable"))
-            .unwrap_or(true),
+        reclaimable: problems.read(spec.reclaimable, &path.field("reclaimable")).unwrap_or(true),
         capability: problems.resources(spec.capability, &path.field("capability")),
         deserved: problems.resources(spec.deserved, &path.field("deserved")),
         guarantee: problems.resources(held.resource, &guarantee.field("resource")),

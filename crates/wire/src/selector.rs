@@ -125,27 +125,18 @@ pub(crate) fn node_affinity(
     let preferred = path.field("preferredDuringSchedulingIgnoredDuringExecution");
     let required_terms = problems.read(slim.required, &required).map(|selector| {
         let path = required.field("nodeSelectorTerms");
-        problems.list(
-            selector.node_selector_terms,
-            &path,
-            |problems, slim, path| term(slim, path, problems),
-        )
+        problems.list(selector.node_selector_terms, &path, |problems, slim, path| {
+            term(slim, path, problems)
+        })
     });
     let preferred = problems.list(slim.preferred, &preferred, |problems, slim, path| {
         let preference = path.field("preference");
         PreferredTerm {
             weight: problems.or_default(slim.weight, &path.field("weight")),
-            term: term(
-                problems.or_default(slim.preference, &preference),
-                &preference,
-                problems,
-            ),
+            term: term(problems.or_default(slim.preference, &preference), &preference, problems),
         }
     });
-    NodeAffinity {
-        required: required_terms,
-        preferred,
-    }
+    NodeAffinity { required: required_terms, preferred }
 }
 
 fn term(slim: SlimTerm, path: &Path<'_>, problems: &mut Problems) -> NodeSelectorTerm {
@@ -167,10 +158,7 @@ fn requirements(
         let text = problems.text(slim.operator, &operator_path);
         let operator = operator(&text);
         if operator == Operator::Unknown {
-            problems.note(
-                &operator_path,
-                &format!("unknown operator: {text:?}\n{OPERATORS}"),
-            );
+            problems.note(&operator_path, &format!("unknown operator: {text:?}\n{OPERATORS}"));
         }
         Requirement {
             key: problems.text(slim.key, &path.field("key")),

@@ -84,10 +84,7 @@ impl Shape for i32 {
 impl Shape for Quantity {
     const WANTED: &'static str = "a quantity";
     fn from_text(text: &str) -> Option<Result<Self, String>> {
-        Some(
-            text.parse()
-                .map_err(|error: vc_resource::QuantityError| error.to_string()),
-        )
+        Some(text.parse().map_err(|error: vc_resource::QuantityError| error.to_string()))
     }
     fn from_int(value: i64) -> Option<Result<Self, String>> {
         Some(Ok(Quantity::from_value(value)))
@@ -219,50 +216,25 @@ mod tests {
             ("\"1.5\"", 1500),
             ("9223372036854775808", i64::MAX),
         ] {
-            assert_eq!(
-                read::<Quantity>(json).unwrap().map(Quantity::milli),
-                Some(milli),
-                "{json}"
-            );
+            assert_eq!(read::<Quantity>(json).unwrap().map(Quantity::milli), Some(milli), "{json}");
         }
     }
 
     #[test]
     fn null_is_absent_and_wrong_types_are_values() {
         assert_eq!(read::<i32>("null"), Ok(None));
-        assert_eq!(
-            read::<i32>("\"3\""),
-            Err("must be an integer: \"3\"".into())
-        );
-        assert_eq!(
-            read::<i32>("3000000000"),
-            Err("does not fit 32 bits: 3000000000".into())
-        );
+        assert_eq!(read::<i32>("\"3\""), Err("must be an integer: \"3\"".into()));
+        assert_eq!(read::<i32>("3000000000"), Err("does not fit 32 bits: 3000000000".into()));
         assert_eq!(read::<i32>("1.5"), Err("must be an integer: 1.5".into()));
-        assert_eq!(
-            read::<Arc<str>>("[1]"),
-            Err("must be a string: is a list".into())
-        );
-        assert_eq!(
-            read::<bool>("{}"),
-            Err("must be true or false: is an object".into())
-        );
-        assert!(
-            read::<Quantity>("\"5x\"")
-                .unwrap_err()
-                .starts_with("unknown quantity suffix")
-        );
+        assert_eq!(read::<Arc<str>>("[1]"), Err("must be a string: is a list".into()));
+        assert_eq!(read::<bool>("{}"), Err("must be true or false: is an object".into()));
+        assert!(read::<Quantity>("\"5x\"").unwrap_err().starts_with("unknown quantity suffix"));
     }
 
     #[test]
     fn a_bad_element_leaves_its_neighbours() {
         let list: Soft<Vec<Soft<i32>>> = serde_json::from_str("[1, {\"a\": [2]}, 3]").unwrap();
-        let Soft::Good(list) = list else {
-            panic!("not a list")
-        };
-        assert!(matches!(
-            list[..],
-            [Soft::Good(1), Soft::Bad(_), Soft::Good(3)]
-        ));
+        let Soft::Good(list) = list else { panic!("not a list") };
+        assert!(matches!(list[..], [Soft::Good(1), Soft::Bad(_), Soft::Good(3)]));
     }
 }

@@ -58,10 +58,7 @@ fn fraction(text: &str) -> Option<(i64, &str)> {
     let Some(digits) = text.strip_prefix('.') else {
         return Some((0, text));
     };
-    let end = digits
-        .bytes()
-        .position(|c| !c.is_ascii_digit())
-        .unwrap_or(digits.len());
+    let end = digits.bytes().position(|c| !c.is_ascii_digit()).unwrap_or(digits.len());
     let (digits, zone) = digits.split_at(end);
     let micros = digits.bytes().chain([b'0'; 6]).take(6);
     let micros = micros.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));

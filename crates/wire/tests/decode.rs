@@ -1,5 +1,8 @@
 //! Objects to events, whole and malformed (rust-ecosystem.md, test cases 4-6; core.md 3.2-3.9).
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use vc_model::{ClusterEvent, NodeRecord, PodGroupRecord, PodPhase, PodRecord, QueueRecord};
 use vc_model::{Operator, QueueState, TaintEffect, TolerationOperator};
@@ -7,9 +10,7 @@ use vc_wire::{Kind, WireError, decode, decode_deleted, kind_of};
 
 fn pod(object: &Value) -> (PodRecord, Vec<String>) {
     let decoded = decode(Kind::Pod, object).unwrap();
-    let ClusterEvent::PodApplied(pod) = decoded.event else {
-        panic!("not a pod")
-    };
+    let ClusterEvent::PodApplied(pod) = decoded.event else { panic!("not a pod") };
     (*pod, decoded.problems)
 }
 
@@ -90,18 +91,11 @@ fn a_pod_with_everything_that_is_read() {
     assert!(pod.resize_infeasible && pod.evicted_by_scheduler);
     assert_eq!(pod.annotations.len(), 1);
     assert_eq!(pod.phase, PodPhase::Running);
-    assert_eq!(
-        (pod.node_name.as_deref(), pod.nominated_node.as_deref()),
-        (Some("n1"), Some("n2"))
-    );
+    assert_eq!((pod.node_name.as_deref(), pod.nominated_node.as_deref()), (Some("n1"), Some("n2")));
     assert_eq!(pod.node_selector, Some(Default::default()));
     let main = &pod.containers[0];
     assert_eq!(main.requests[0].1.milli(), 1000);
-    let ports: Vec<_> = main
-        .host_ports
-        .iter()
-        .map(|port| (port.port, &*port.ip))
-        .collect();
+    let ports: Vec<_> = main.host_ports.iter().map(|port| (port.port, &*port.ip)).collect();
     assert_eq!(ports, [(8080, "0.0.0.0"), (53, "10.0.0.1")]);
     assert_eq!(main.in_place.as_ref().unwrap().allocated[0].1.milli(), 3000);
     assert!(pod.init_containers[0].restartable);
@@ -109,14 +103,8 @@ fn a_pod_with_everything_that_is_read() {
     assert_eq!(pod.tolerations[0].operator, TolerationOperator::Exists);
     assert_eq!(pod.tolerations[1].effect, Some(TaintEffect::NoExecute));
     let affinity = &pod.node_affinity;
-    assert_eq!(
-        affinity.required.as_ref().unwrap()[0].match_expressions[0].operator,
-        Operator::In
-    );
-    assert_eq!(
-        affinity.preferred[0].term.match_fields[0].operator,
-        Operator::Gt
-    );
+    assert_eq!(affinity.required.as_ref().unwrap()[0].match_expressions[0].operator, Operator::In);
+    assert_eq!(affinity.preferred[0].term.match_fields[0].operator, Operator::Gt);
     assert_eq!(&*pod.scheduled_condition.unwrap().message, "m");
 }
 
@@ -146,10 +134,7 @@ fn a_malformed_pod_is_named_with_its_path_and_kept_as_invalid() {
             json!({"containers": {"a": 1}}),
             "pod c1/p1: spec.containers: must be a list: is an object",
         ),
-        (
-            json!({"priority": "high"}),
-            "pod c1/p1: spec.priority: must be an integer: \"high\"",
-        ),
+        (json!({"priority": "high"}), "pod c1/p1: spec.priority: must be an integer: \"high\""),
         (
             json!({"containers": [{"ports": [{"hostPort": 70000}]}]}),
             "pod c1/p1: spec.containers[0].ports[0].hostPort: must be between 0 and 65535: 70000",
@@ -174,10 +159,7 @@ fn an_unknown_operator_is_named_and_the_pod_stays_valid() {
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
             {"matchExpressions": [{"key": "z", "operator": "Is", "values": ["a"]}]}]}}}})));
     assert!(pod.invalid.is_none());
-    assert!(
-        problems[0].starts_with("pod c1/p1: spec.affinity.nodeAffinity."),
-        "{problems:?}"
-    );
+    assert!(problems[0].starts_with("pod c1/p1: spec.affinity.nodeAffinity."), "{problems:?}");
     assert!(problems[0].contains("matchExpressions[0].operator: unknown operator: \"Is\"\nhint: "));
     let required = pod.node_affinity.required.unwrap();
     assert_eq!(required[0].match_expressions[0].operator, Operator::Unknown);
@@ -186,22 +168,13 @@ fn an_unknown_operator_is_named_and_the_pod_stays_valid() {
 #[test]
 fn without_an_identity_there_is_no_record() {
     let message = |kind, object| decode(kind, &object).unwrap_err().to_string();
-    assert_eq!(
-        message(Kind::Pod, json!({})),
-        "pod: metadata.name: is missing"
-    );
+    assert_eq!(message(Kind::Pod, json!({})), "pod: metadata.name: is missing");
     let no_uid = json!({"metadata": {"name": "p", "namespace": "c"}});
     assert_eq!(message(Kind::Pod, no_uid), "pod: metadata.uid: is missing");
     let number = json!({"metadata": {"name": 5}});
-    assert_eq!(
-        message(Kind::Node, number),
-        "node: metadata.name: must be a string: 5"
-    );
+    assert_eq!(message(Kind::Node, number), "node: metadata.name: must be a string: 5");
     let long = message(Kind::Node, json!({"metadata": {"name": "n".repeat(254)}}));
-    assert!(
-        long.starts_with("node: metadata.name: is longer than 253 characters"),
-        "{long}"
-    );
+    assert!(long.starts_with("node: metadata.name: is longer than 253 characters"), "{long}");
     assert!(decode(Kind::Node, &json!({"metadata": {"name": "n".repeat(253)}})).is_ok());
     assert!(message(Kind::Pod, json!("pod")).starts_with("pod: invalid type"));
 }
@@ -232,10 +205,7 @@ fn a_pod_group_with_everything_that_is_read() {
             "status": "True", "transitionID": "t", "reason": "r", "message": "m"}]},
     }));
     let group = group.unwrap();
-    assert_eq!(
-        (group.min_member, &*group.queue, group.status.running),
-        (2, "q", 1)
-    );
+    assert_eq!((group.min_member, &*group.queue, group.status.running), (2, "q", 1));
     assert_eq!(group.min_task_member.get("ps"), Some(&1));
     assert_eq!(group.min_resources.unwrap()[0].1.milli(), 2000);
     assert!(group.network_topology.unwrap().soft);
@@ -262,20 +232,14 @@ fn a_node_and_what_it_offers() {
 #[test]
 fn a_queue_has_the_defaults_of_its_crd() {
     let plain = queue(&json!({"metadata": {"name": "q"}}));
-    assert_eq!(
-        (plain.weight, plain.reclaimable, plain.state),
-        (1, true, QueueState::Open)
-    );
+    assert_eq!((plain.weight, plain.reclaimable, plain.state), (1, true, QueueState::Open));
     let full = queue(&json!({
         "metadata": {"name": "q", "annotations": {"volcano.sh/hierarchy": "root/q"}},
         "spec": {"weight": 4, "reclaimable": false, "capability": {"cpu": 8}, "parent": "p",
             "guarantee": {"resource": {"cpu": 2}}, "dequeueStrategy": "fifo"},
         "status": {"state": "Closing", "allocated": {"cpu": "1"}},
     }));
-    assert_eq!(
-        (full.weight, full.reclaimable, full.state),
-        (4, false, QueueState::Closing)
-    );
+    assert_eq!((full.weight, full.reclaimable, full.state), (4, false, QueueState::Closing));
     assert!(full.fifo && full.guarantee[0].1.value() == 2 && full.annotations.len() == 1);
 }
 
@@ -291,12 +255,6 @@ fn deletions_need_only_the_identity() {
 #[test]
 fn other_versions_are_not_read() {
     assert_eq!(kind_of("v1", "Pod"), Some(Kind::Pod));
-    assert_eq!(
-        kind_of("scheduling.volcano.sh/v1beta1", "Queue"),
-        Some(Kind::Queue)
-    );
-    assert_eq!(
-        kind_of("scheduling.incubator.k8s.io/v1alpha1", "Queue"),
-        None
-    );
+    assert_eq!(kind_of("scheduling.volcano.sh/v1beta1", "Queue"), Some(Kind::Queue));
+    assert_eq!(kind_of("scheduling.incubator.k8s.io/v1alpha1", "Queue"), None);
 }

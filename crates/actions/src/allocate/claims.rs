@@ -11,7 +11,8 @@ use super::place::{self, Outcome};
 use super::sheet::Sheets;
 use crate::turns::Turns;
 
-/// Tries every job that holds a claim; those that are not served here take part in the regular pass.
+/// Tries every job that holds a claim; those that are not served here take part in the regular
+/// pass.
 pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     let holds = |job: &JobId| session.claims.of(session, *job).is_some();
     let mut unserved: BTreeSet<JobId> = sheets.jobs().into_iter().filter(holds).collect();
@@ -66,7 +67,8 @@ fn note_victims(session: &mut Session<'_>, job: JobId) {
     session.records.job_fit.insert(job, text);
 }
 
-/// Those that were evicted for the claim. After a restart nobody knows them: then all that leave the nodes.
+/// Those that were evicted for the claim. After a restart nobody knows them: then all that leave
+/// the nodes.
 fn victims(session: &Session<'_>, claim: &Claim) -> Vec<TaskId> {
     if !claim.victims.is_empty() {
         return claim.victims.iter().filter_map(|uid| session.task(uid)).collect();

@@ -55,8 +55,8 @@ pub(super) fn attempt_planned(
     for &(task, node) in plan {
         any_placed |= visit(&mut statement, job, task, &[node]) == Next::Placed;
     }
-    // Without a placement nothing is kept: a job that a plugin calls pipelined all the same is tried on all
-    // nodes by the regular pass.
+    // Without a placement nothing is kept: a job that a plugin calls pipelined all the same is
+    // tried on all nodes by the regular pass.
     let outcome = match any_placed {
         true => settle(statement, job),
         false => {
@@ -140,13 +140,9 @@ fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
     session.filter(task, nodes, Filter::Allocate)
 }
 
-/// Steps 7, 9 and 10: choose and place. A node that refuses counts as one that does not fit, and the choice
-/// is repeated (A21). The errors are those of a task that fits nowhere.
-fn place(
-    statement: &mut Statement<'_, '_>,
-    task: TaskId,
-    scan: Scan,
-) -> (Next, Option<FitErrors>) {
+/// Steps 7, 9 and 10: choose and place. A node that refuses counts as one that does not fit, and
+/// the choice is repeated (A21). The errors are those of a task that fits nowhere.
+fn place(statement: &mut Statement<'_, '_>, task: TaskId, scan: Scan) -> (Next, Option<FitErrors>) {
     let Scan { feasible: mut nodes, mut errors } = scan;
     while let Some(node) = statement.choose_by_group(task, &nodes) {
         let Err(refused) = put(statement, task, node) else { return (Next::Placed, None) };
@@ -172,7 +168,8 @@ fn put(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> Result<
     done
 }
 
-/// A20: which dimensions of the queue are short. A queue that is not open has room for nobody (C-33).
+/// A20: which dimensions of the queue are short. A queue that is not open has room for nobody
+/// (C-33).
 fn note_no_room(session: &mut Session<'_>, task: TaskId, queue: QueueId, dims: &[Dim]) {
     let row = &session.queues[queue];
     let mut names: Vec<&str> = dims.iter().map(|&dim| session.dims.name(dim)).collect();
@@ -197,7 +194,8 @@ fn note_no_nodes(session: &mut Session<'_>, tasks: &VecDeque<TaskId>) {
 fn goes_on(session: &Session<'_>, job: JobId) -> bool {
     let row = &session.jobs[job];
     let n_tasks = i64::try_from(row.tasks.len()).unwrap_or(i64::MAX);
-    if i64::from(row.min_available) == n_tasks || n_tasks <= i64::from(row.sub_jobs[0].min_available)
+    if i64::from(row.min_available) == n_tasks
+        || n_tasks <= i64::from(row.sub_jobs[0].min_available)
     {
         return false;
     }
@@ -216,7 +214,8 @@ fn goes_on(session: &Session<'_>, job: JobId) -> bool {
     })
 }
 
-/// Roles of tasks that fit on no node. A queue without room is no failure of the role (A20 only adds a text).
+/// Roles of tasks that fit on no node. A queue without room is no failure of the role (A20 only
+/// adds a text).
 fn failed_roles(session: &Session<'_>, job: &Job) -> BTreeSet<Arc<str>> {
     let failed = |task: &&TaskId| {
         session.records.fit_errors.get(task).is_some_and(|errors| 0 < errors.n_nodes)

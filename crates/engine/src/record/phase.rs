@@ -1,7 +1,6 @@
-//! The phase of a PodGroup at session close, and when its status is worth a write. Specification: core.md 7.5,
-//! 7.6, C-28.
+//! The phase of a PodGroup at session close. Specification: core.md 7.5, C-28.
 
-use vc_model::{Job, PodGroupCondition, PodGroupPhase, PodGroupStatus, TaskStatus};
+use vc_model::{Job, PodGroupCondition, PodGroupPhase, TaskStatus};
 
 /// The table of core.md 7.5, first row that applies. `fresh`: the conditions of this session.
 pub(super) fn phase(job: &Job, fresh: &[PodGroupCondition]) -> PodGroupPhase {
@@ -31,14 +30,4 @@ fn waiting(current: PodGroupPhase) -> PodGroupPhase {
         PodGroupPhase::Inqueue => PodGroupPhase::Inqueue,
         _ => PodGroupPhase::Pending,
     }
-}
-
-/// Equal but for times and transition ids of conditions.
-pub(super) fn same(l: &PodGroupStatus, r: &PodGroupStatus) -> bool {
-    let numbers = |status: &PodGroupStatus| {
-        (status.phase, status.running, status.succeeded, status.failed)
-    };
-    let conditions = l.conditions.len() == r.conditions.len()
-        && l.conditions.iter().zip(&r.conditions).all(|(l, r)| l.same_content(r));
-    numbers(l) == numbers(r) && conditions
 }

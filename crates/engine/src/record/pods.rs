@@ -1,4 +1,5 @@
-//! Conditions and nominations of the pods that wait. Specification: core.md 7.4, 7.6 step 5, actions.md 2.11, 10.2.
+//! Conditions and nominations of the pods that wait. Specification: core.md 7.4, 7.6 step 5,
+//! actions.md 2.11, 10.2.
 
 use std::sync::Arc;
 
@@ -29,12 +30,8 @@ pub(super) fn record(session: &mut Session<'_>, job: JobId, text: &JobText) {
 }
 
 /// Statuses in which a pod is told something, Binding by losing a nomination to another node.
-const TOLD: [TaskStatus; 4] = [
-    TaskStatus::Pending,
-    TaskStatus::Allocated,
-    TaskStatus::Pipelined,
-    TaskStatus::Binding,
-];
+const TOLD: [TaskStatus; 4] =
+    [TaskStatus::Pending, TaskStatus::Allocated, TaskStatus::Pipelined, TaskStatus::Binding];
 
 fn write(session: &mut Session<'_>, job: JobId, task: TaskId, message: TaskMessage) {
     let row = &session.tasks[task];

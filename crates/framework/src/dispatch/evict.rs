@@ -1,5 +1,5 @@
-//! Who may be evicted: protective filters first, then the tiered intersection. Specification: core.md 5.5,
-//! actions.md 2.3 with A5, plugins-jobs-queues.md D1.
+//! Who may be evicted: protective filters first, then the tiered intersection. Specification:
+//! core.md 5.5, actions.md 2.3 with A5, plugins-jobs-queues.md D1.
 
 use vc_model::{JobId, TaskId};
 
@@ -45,7 +45,8 @@ impl Dispatch {
         })
     }
 
-    /// Union of a tier without repetition, less what the filters protect (D2); the first tier with any.
+    /// Union of a tier without repetition, less what the filters protect (D2); the first tier with
+    /// any.
     pub fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
         for tier in self.tiers(Points::VICTIM_TASKS) {
             let mut union: Vec<TaskId> = Vec::new();

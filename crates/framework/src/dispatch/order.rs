@@ -1,5 +1,5 @@
-//! Orders: the first plugin that tells two things apart, then the default. Specification: core.md 5.4, 5.6,
-//! actions.md 2.3, 2.9.
+//! Orders: the first plugin that tells two things apart, then the default. Specification: core.md
+//! 5.4, 5.6, actions.md 2.3, 2.9.
 
 use std::cmp::Ordering;
 
@@ -79,12 +79,11 @@ impl Dispatch {
         own: QueueId,
     ) -> Ordering {
         let compare = |plugin: &dyn Plugin| plugin.victim_queue_order(ask, l, r, own);
-        self.first(Points::VICTIM_QUEUE_ORDER, compare)
-            .then_with(|| self.queue_order(ask, r, l))
+        self.first(Points::VICTIM_QUEUE_ORDER, compare).then_with(|| self.queue_order(ask, r, l))
     }
 
-    /// Victims: the one evicted first comes first (actions.md 2.9). `preemptor` is the job that gets the
-    /// room.
+    /// Victims: the one evicted first comes first (actions.md 2.9). `preemptor` is the job that
+    /// gets the room.
     pub fn victim_order(
         &self,
         ask: Ask<'_>,
@@ -93,9 +92,7 @@ impl Dispatch {
         r: TaskId,
     ) -> Ordering {
         let cluster = ask.cluster;
-        let known = |task: TaskId| {
-            cluster.tasks[task].job.filter(|&job| in_session(cluster, job))
-        };
+        let known = |task: TaskId| cluster.tasks[task].job.filter(|&job| in_session(cluster, job));
         let by_task = || self.task_order(ask, r, l);
         match (known(l), known(r)) {
             (Some(a), Some(b)) if a == b => by_task(),

@@ -1,5 +1,5 @@
-//! Scores of the candidate nodes of a task: the sums over the plugins, where a scorer that fails counts 0.
-//! Specification: core.md 5.3, 8.3, actions.md 2.7 with A13.
+//! Scores of the candidate nodes of a task: the sums over the plugins, where a scorer that fails
+//! counts 0. Specification: core.md 5.3, 8.3, actions.md 2.7 with A13.
 
 use std::sync::atomic::Ordering;
 
@@ -27,8 +27,10 @@ impl Dispatch {
 
     /// Σ NodeOrder; an error leaves the node with its other parts only (8.3).
     fn node_score(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> f64 {
-        let scores = self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order(ask, task, node));
-        scores.sum::<Result<f64, String>>().unwrap_or_else(|error| {
+        let mut scores =
+            self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order(ask, task, node));
+        let sum = scores.try_fold(0.0, |sum, score| score.map(|score| sum + score));
+        sum.unwrap_or_else(|error| {
             self.note_failure(&error);
             0.0
         })

@@ -1,5 +1,5 @@
-//! Which event changes what, and the events of queues, priority classes and namespaces. Specification:
-//! core.md 3.7 (priority), 3.9, 4.6.
+//! Which event changes what, and the events of queues, priority classes and namespaces.
+//! Specification: core.md 3.7 (priority), 3.9, 4.6.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Every derived sum and index recomputed from the tasks and compared bit for bit, in one walk over the
-//! tables; for tests and for the watchdog.
+//! Every derived sum and index recomputed from the tasks and compared bit for bit, in one walk over
+//! the tables; for tests and for the watchdog.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -191,11 +191,7 @@ impl Cluster {
     }
 }
 
-fn exists<I: Id + Debug, T>(
-    of: &impl ToString,
-    table: &Table<I, T>,
-    id: I,
-) -> Result<(), String> {
+fn exists<I: Id + Debug, T>(of: &impl ToString, table: &Table<I, T>, id: I) -> Result<(), String> {
     match table.get(id) {
         Some(_) => Ok(()),
         None => Err(format!("{}: names a row that is gone: {id:?}", of.to_string())),

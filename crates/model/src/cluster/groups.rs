@@ -85,8 +85,8 @@ fn match_policy(job: &Job, labels: &Labels) -> Option<SubJob> {
     })
 }
 
-/// Values of the match keys if the policy matches. A selector without keys forms one sub-group (D7); a policy
-/// with neither matches nothing.
+/// Values of the match keys if the policy matches. A selector without keys forms one sub-group
+/// (D7); a policy with neither matches nothing.
 fn match_values(policy: &SubGroupPolicy, labels: &Labels) -> Option<Vec<Arc<str>>> {
     if policy.match_label_keys.is_empty() && policy.label_selector.is_none() {
         return None;
@@ -106,4 +106,15 @@ fn fnv1a(bytes: &[u8]) -> u32 {
 fn safe_encode(digits: &str) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     digits.bytes().map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fnv1a, safe_encode};
+
+    #[test]
+    fn the_hash_is_fnv_1a_in_letters_that_form_no_words() {
+        assert_eq!((fnv1a(b""), fnv1a(b"foobar")), (0x811c_9dc5, 0xbf9c_f968));
+        assert_eq!(safe_encode("0123456789"), "456789bcdf");
+    }
 }

@@ -1,5 +1,5 @@
-//! Events of nodes. A name that only pods know is a placeholder: it has their amounts, but is no part of
-//! the snapshot. Specification: core.md 3.8, 4.3 with C-18 and C-19.
+//! Events of nodes. A name that only pods know is a placeholder: it has their amounts, but is no
+//! part of the snapshot. Specification: core.md 3.8, 4.3 with C-18 and C-19.
 
 use std::sync::Arc;
 
@@ -120,7 +120,8 @@ impl Cluster {
     }
 }
 
-/// Amounts that the annotations of an oversubscription agent add; unparsable counts 0 (core.md 3.3).
+/// Amounts that the annotations of an oversubscription agent add; unparsable counts 0 (core.md
+/// 3.3).
 fn oversubscription(annotations: &Labels) -> Resource {
     let number = |key: &str| {
         let parsed = annotations.get(key).and_then(|text| text.parse::<f64>().ok());

@@ -1,5 +1,5 @@
-//! Events of PodGroups, and what of their status is ours until the watch shows it. Specification: core.md
-//! 3.7, 4.6, 11 (c).
+//! Events of PodGroups, and what of their status is ours until the watch shows it. Specification:
+//! core.md 3.7, 4.6, 11 (c).
 
 use std::sync::Arc;
 
@@ -100,8 +100,8 @@ impl Cluster {
         self.drop_empty_job(id);
     }
 
-    /// From now on only a version newer than that of our write says something new. The watch may have
-    /// shown one before the answer came.
+    /// From now on only a version newer than that of our write says something new. The watch may
+    /// have shown one before the answer came.
     pub(super) fn pod_group_written(&mut self, key: &ObjectKey, version: &str) {
         let Some(id) = self.job(key) else { return };
         let Some(group) = &mut self.jobs[id].pod_group else { return };
@@ -149,7 +149,8 @@ impl Overlay {
         }
     }
 
-    /// Our own status stays on top while a write is on its way and while the watch shows older versions.
+    /// Our own status stays on top while a write is on its way and while the watch shows older
+    /// versions.
     fn see(mut self, record: &PodGroupRecord) -> Self {
         let versions = self.written_version.zip(number(&record.resource_version));
         let echo_awaited = match versions {
@@ -205,7 +206,6 @@ fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
 
 fn preemptable(record: &PodGroupRecord) -> bool {
     let key = "volcano.sh/preemptable";
-    let text: Option<&Arc<str>> =
-        record.annotations.get(key).or_else(|| record.labels.get(key));
+    let text: Option<&Arc<str>> = record.annotations.get(key).or_else(|| record.labels.get(key));
     text.and_then(|text| go_bool(text)).unwrap_or(false)
 }

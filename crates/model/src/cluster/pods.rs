@@ -1,5 +1,5 @@
-//! Events of pods: which are tracked, and what of our own decisions stays on top until the watch shows it.
-//! Specification: core.md 4.2, 4.5, 11 (a) and (b).
+//! Events of pods: which are tracked, and what of our own decisions stays on top until the watch
+//! shows it. Specification: core.md 4.2, 4.5, 11 (a) and (b).
 
 use crate::cluster::Cluster;
 use crate::ids::{JobId, TaskId};

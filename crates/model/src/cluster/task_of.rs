@@ -24,10 +24,8 @@ impl Cluster {
         let still_evicting = evicting && !pod.deleting && !real_status.is_terminated();
         let status = if still_evicting { TaskStatus::Releasing } else { real_status };
         let group = pod.annotations.get(GROUP_ANNOTATION).filter(|name| !name.is_empty());
-        let job_key = group.map(|name| ObjectKey {
-            namespace: pod.key.namespace.clone(),
-            name: name.clone(),
-        });
+        let job_key = group
+            .map(|name| ObjectKey { namespace: pod.key.namespace.clone(), name: name.clone() });
         let job = job_key.map(|key| self.job_row(&key));
         let node = pod.node_name.as_ref().map(|name| self.node_row(name));
         let class = self.class_of(&pod);
@@ -73,8 +71,8 @@ impl Cluster {
         }
     }
 
-    /// Why the request is not complete: so many resource names are in use that one of the pod's has no
-    /// number. Such a pod must not be placed as if it did not ask for it.
+    /// Why the request is not complete: so many resource names are in use that one of the pod's has
+    /// no number. Such a pod must not be placed as if it did not ask for it.
     fn uncounted(&self, pod: &PodRecord) -> Option<Arc<str>> {
         let containers = pod.containers.iter().chain(&pod.init_containers);
         let requests = containers.flat_map(|container| &container.requests);

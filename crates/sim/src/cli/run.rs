@@ -57,12 +57,8 @@ impl Run {
             (false, KubeletArg::None) => (Until::Cycles(self.cycles), Kubelet::None),
             (false, KubeletArg::Instant) => (Until::Cycles(self.cycles), Kubelet::Instant),
         };
-        let options = RunOptions {
-            scheduler_conf: self.scheduler_conf,
-            until,
-            kubelet,
-            paths: self.paths,
-        };
+        let options =
+            RunOptions { scheduler_conf: self.scheduler_conf, until, kubelet, paths: self.paths };
         let ran = match run(&options) {
             Ok(ran) => ran,
             Err(error) => return fail(&error),

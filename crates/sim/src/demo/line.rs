@@ -3,12 +3,18 @@
 /// How a piece of a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
+    /// As the terminal shows text.
     #[default]
     Plain,
+    /// Names.
     Bold,
+    /// Headings and what is over.
     Dim,
+    /// Green.
     Good,
+    /// Yellow.
     Waiting,
+    /// Red.
     Bad,
 }
 

@@ -26,14 +26,18 @@ pub const EMBEDDED: &[(&str, &str)] = &[
 /// An object and when it is applied, from the start of the workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
+    /// Its time.
     pub at: Duration,
+    /// As it is posted.
     pub object: Value,
 }
 
 /// The objects in the order in which they are applied, and what cannot be applied.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    /// By time; what others refer to comes first.
     pub steps: Vec<Step>,
+    /// Each with its place.
     pub unreadable: Vec<Unreadable>,
 }
 

@@ -29,7 +29,7 @@ const FAST: f64 = 8.0;
 /// The exit code of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
-/// Flags of `vcsim demo`.
+/// Show an embedded cluster at work: vc-scheduler as a process, gangs in two queues.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DemoArgs {
     /// Apply these manifests (a directory or a file) instead of the built-in ones. The annotation
@@ -69,6 +69,7 @@ pub struct Options {
     pub scheduler: Option<PathBuf>,
     /// Absent, the configuration that ships.
     pub scheduler_conf: Option<PathBuf>,
+    /// Simulated nodes.
     pub nodes: u32,
     /// Lines instead of a view that redraws itself.
     pub plain: bool,
@@ -76,35 +77,67 @@ pub struct Options {
     pub speed: f64,
     /// From the start of the workload.
     pub timeout: Duration,
+    /// Whether the scheduler logs at level 3 and its log is kept.
     pub verbose: bool,
 }
 
 /// Why a demo has not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
+    /// There is no program of that name.
     #[error(
         "scheduler not found: {0}\n\
          hint: build it with `cargo build --release`, or name it with --scheduler PATH"
     )]
     Missing(PathBuf),
+    /// It is no program, or may not be started.
     #[error("cannot start the scheduler: {path}: {error}")]
-    Start { path: PathBuf, error: io::Error },
+    Start {
+        /// The program.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Its configuration and log have no place.
     #[error("cannot write files of the scheduler: {path}: {error}")]
-    Directory { path: PathBuf, error: io::Error },
+    Directory {
+        /// A directory among the temporary ones.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It should have run until the end of the demo.
     #[error("the scheduler has ended: {status}\n{tail}")]
-    Ended { status: ExitStatus, tail: String },
+    Ended {
+        /// Its exit code or signal.
+        status: ExitStatus,
+        /// The end of its log.
+        tail: String,
+    },
+    /// The system does not tell whether it runs.
     #[error("cannot wait for the scheduler: {0}")]
     Lost(io::Error),
+    /// It runs and has made no request that succeeded.
     #[error("the scheduler has not connected within {limit} s\n{tail}")]
-    Silent { limit: u64, tail: String },
+    Silent {
+        /// How long it had, in seconds.
+        limit: u64,
+        /// The end of its log.
+        tail: String,
+    },
+    /// The server does not start.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The manifests given cannot be read.
     #[error(transparent)]
     Manifests(#[from] InputError),
+    /// Ctrl-C would not be heard.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
+    /// Nobody reads the output any more.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
+    /// Ctrl-C, or another signal that asks a program to end.
     #[error("interrupted")]
     Interrupted,
 }

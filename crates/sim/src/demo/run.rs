@@ -35,9 +35,10 @@ pub async fn run<W: Write>(options: &Options, out: &mut W) -> Result<Summary, De
     let mut interrupts = Interrupts::listen().map_err(DemoError::Signals)?;
     let server = serve::start(serve_options(options)).await?;
     let mut scheduler = start_scheduler(options, &server)?;
-    let title = format!("vc-scheduler (pid {}) at {}", scheduler.pid, server.url());
+    let running = format!("vc-scheduler (pid {}) at {}", scheduler.pid, server.url());
+    let title = format!("vcsim demo: {} nodes, {running}", options.nodes);
     if options.plain {
-        writeln!(out, "starting {title}")?;
+        writeln!(out, "{title}")?;
     }
     connect(&server, &mut scheduler, &mut interrupts).await?;
     let stage = Stage::new(plan, &server.store, options);
@@ -53,11 +54,7 @@ pub async fn run<W: Write>(options: &Options, out: &mut W) -> Result<Summary, De
     Ok(summary)
 }
 
-async fn show_live<W: Write>(
-    cast: &mut Cast,
-    title: &str,
-    out: &mut W,
-) -> Result<bool, DemoError> {
+async fn show_live<W: Write>(cast: &mut Cast, title: &str, out: &mut W) -> Result<bool, DemoError> {
     let mut view = View { live: Live::enter(out)?, title };
     let settled = cast.play(&mut view).await?;
     let screen = view.live.screen;

@@ -55,10 +55,12 @@ impl Scheduler {
             }
         };
         let spawned = Command::new(&program)
-            .arg("--master").arg(start.url)
-            .arg("--scheduler-conf").arg(configuration)
+            .arg("--master")
+            .arg(start.url)
+            .arg("--scheduler-conf")
+            .arg(configuration)
             .arg(format!("-v={}", start.verbosity))
-            .args(["--leader-elect=false", "--cache-dumper=false", "--schedule-period=500ms"])
+            .args(["--leader-elect=false", "--schedule-period=500ms"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -14,10 +14,9 @@ use super::watch::{Seen, Watch};
 use crate::field::{text, title_of};
 use crate::serve::{Kind, Store};
 
-/// For how long nothing may have changed at the end: some of the scheduler's periods.
+/// For how long nothing may have changed at the end: some of the scheduler's periods, at any speed
+/// of the workload.
 const QUIET: Duration = Duration::from_secs(2);
-/// The same for a workload that runs faster; the scheduler does not.
-const SHORTEST_QUIET: Duration = Duration::from_secs(1);
 
 pub(super) struct Stage {
     pub(super) state: State,
@@ -27,7 +26,6 @@ pub(super) struct Stage {
     /// What is not applied yet, the next one first.
     steps: std::vec::IntoIter<Step>,
     refused: Vec<String>,
-    quiet: Duration,
     timeout: Duration,
 }
 
@@ -41,7 +39,6 @@ impl Stage {
             start: Instant::now(),
             steps: plan.steps.into_iter(),
             refused: Vec::new(),
-            quiet: QUIET.div_f64(options.speed).max(SHORTEST_QUIET),
             timeout: options.timeout,
         };
         plan.unreadable.iter().for_each(|it| stage.refuse(it.to_string()));
@@ -87,7 +84,7 @@ impl Stage {
     /// Whether the workload has settled, once it has or the time is up.
     pub(super) fn end(&self) -> Option<bool> {
         let now = self.now();
-        if self.steps.as_slice().is_empty() && self.state.is_settled(now, self.quiet) {
+        if self.steps.as_slice().is_empty() && self.state.is_settled(now, QUIET) {
             return Some(true);
         }
         (self.timeout <= now).then_some(false)

@@ -42,7 +42,9 @@ pub struct State {
 /// A queue's use of cpu against its share, in thousandths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueUse {
+    /// Of the queue.
     pub name: String,
+    /// `spec.weight`.
     pub weight: i64,
     /// Of the pods that hold a node.
     pub used: i64,
@@ -53,8 +55,11 @@ pub struct QueueUse {
 /// A node's use of cpu, in thousandths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUse {
+    /// Of the node.
     pub name: String,
+    /// Of the pods that it holds.
     pub used: i64,
+    /// Allocatable.
     pub total: i64,
 }
 
@@ -99,7 +104,8 @@ impl State {
 
     /// Pods that are not part of a known gang.
     pub fn single_pods(&self) -> impl Iterator<Item = (&Key, &Pod)> {
-        let is_single = |pod: &Pod| !pod.gang.as_ref().is_some_and(|it| self.gangs.contains_key(it));
+        let is_single =
+            |pod: &Pod| !pod.gang.as_ref().is_some_and(|it| self.gangs.contains_key(it));
         self.pods.iter().filter(move |(_, pod)| is_single(pod))
     }
 

@@ -10,13 +10,17 @@ const MOST_WAITING: usize = 20;
 /// The result of a demo.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
+    /// Pods that the scheduler has bound.
     pub pods_bound: usize,
     /// Pods that there have been.
     pub pods: usize,
+    /// Gangs that have had their minimum bound.
     pub gangs_complete: usize,
+    /// Gangs that there are.
     pub gangs: usize,
     /// From creation to bind, measured at the API server; absent when nothing was bound.
     pub time_to_bind: Option<Quantiles>,
+    /// What has not got all that it asks for.
     pub waiting: Vec<Waiting>,
     /// From the start of the workload.
     pub took: Duration,
@@ -29,8 +33,11 @@ pub struct Summary {
 /// Quantiles of a set of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantiles {
+    /// Half of them are not longer.
     pub p50: Duration,
+    /// 99 of 100 are not longer.
     pub p99: Duration,
+    /// The longest.
     pub max: Duration,
 }
 
@@ -110,9 +117,8 @@ pub fn quantiles(times: &[Duration]) -> Option<Quantiles> {
 }
 
 fn waiting(state: &State, gangs: &[(&Gang, Members)]) -> Vec<Waiting> {
-    let is_waiting = |(gang, members): &&(&Gang, Members)| {
-        gang.completed.is_none() || 0 < members.waiting()
-    };
+    let is_waiting =
+        |(gang, members): &&(&Gang, Members)| gang.completed.is_none() || 0 < members.waiting();
     let gangs = gangs.iter().filter(is_waiting).map(|(gang, members)| Waiting {
         what: format!("gang {}", gang.title),
         pods: members.waiting(),

@@ -9,10 +9,13 @@ use super::state::{Gang, Members, Note, State, Tone, span};
 /// The screen to draw on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Screen {
+    /// In characters.
     pub width: usize,
+    /// In lines.
     pub height: usize,
     /// Block characters, or else only ASCII.
     pub unicode: bool,
+    /// Whether lines are shown with their styles.
     pub color: bool,
 }
 
@@ -108,7 +111,10 @@ fn gangs(state: &State, screen: Screen, room: usize) -> Vec<Line> {
 fn gang_line(gang: &Gang, members: Members, screen: Screen) -> Line {
     let (total, min) = (to_i64(members.total.max(gang.min)), to_i64(gang.min));
     let bar = bar(screen, 16, (to_i64(members.placed()), total), Some((min, total)));
-    let running = format!(" {:>3}/{:<3}running ", members.running, gang.min);
+    let running = match &*gang.phase {
+        "Completed" => format!(" {:>3} done       ", members.ended),
+        _ => format!(" {:>3}/{:<3}running ", members.running, gang.min),
+    };
     let (style, what) = gang_story(gang, members);
     Line::of(Style::Bold, column(&gang.title, NAME))
         .then(Style::Plain, format!(" {} ", column(&gang.queue, 9)))

@@ -94,8 +94,8 @@ impl<'de> Visitor<'de> for DocumentVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
         let mut document = Document::default();
         while let Some(key) = map.next_key::<String>()? {
-            let again = document.fields.contains_key(&key)
-                || (key == "items" && document.items.is_some());
+            let again =
+                document.fields.contains_key(&key) || (key == "items" && document.items.is_some());
             if again {
                 return Err(A::Error::custom(format!("duplicate field: {key}")));
             }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use files::{InputError, read, scenario_files};
 pub(crate) use files::text_of;
+pub use files::{InputError, read, scenario_files};
 pub(crate) use yaml::{error_text, options as yaml_options};
 
 /// Where an object stands.

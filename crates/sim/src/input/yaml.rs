@@ -72,7 +72,8 @@ fn documents(text: &str) -> Vec<(usize, &str)> {
 }
 
 fn is_marker(line: &str) -> bool {
-    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    line.strip_prefix("---")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
 fn is_blank(document: &str) -> bool {

@@ -10,8 +10,11 @@ pub fn table(result: &RunResult) -> String {
     let rows = result.binds.iter().map(|it| [&*it.pod, &*it.pod_group, &*it.node]);
     section(&mut out, "BOUND", ["POD", "PODGROUP", "NODE"], rows);
     let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let victims: Vec<_> =
-        result.evictions.iter().map(|it| [it.pod.clone(), dash(&it.for_pod), it.reason.clone()]).collect();
+    let victims: Vec<_> = result
+        .evictions
+        .iter()
+        .map(|it| [it.pod.clone(), dash(&it.for_pod), it.reason.clone()])
+        .collect();
     let rows = victims.iter().map(|row| row.each_ref().map(String::as_str));
     section(&mut out, "EVICTED", ["POD", "FOR", "REASON"], rows);
     let rows = result.pipelined.iter().map(|it| [&*it.pod, &*it.node]);

@@ -27,8 +27,7 @@ pub(super) fn differences(expect: &Expect, outcome: &Outcome) -> Vec<String> {
     if let Some(pipelined) = &expect.pipelined {
         let of = |(pod, node): (&'_ String, &'_ String)| (pod.clone(), node.clone());
         let owned: BTreeMap<String, String> = outcome.pipelined.iter().map(of).collect();
-        let actual =
-            owned.iter().map(|(pod, node)| (&**pod, BTreeSet::from([&**node]))).collect();
+        let actual = owned.iter().map(|(pod, node)| (&**pod, BTreeSet::from([&**node]))).collect();
         placements("pipelined", "pipelined", pipelined, &actual, outcome, &mut found);
     }
     for (name, expected) in expect.pod_groups.iter().flatten() {

@@ -125,9 +125,7 @@ impl Scenario {
             }
         };
         let mut objects = objects(file, parsed.objects)?;
-        objects.retain(|object| {
-            flags.priority_classes || object.value["kind"] != "PriorityClass"
-        });
+        objects.retain(|object| flags.priority_classes || object.value["kind"] != "PriorityClass");
         let now_micros = match &parsed.now {
             None => crate::admission::NOON_MICROS,
             Some(now) => vc_wire::parse_time(&now.value)

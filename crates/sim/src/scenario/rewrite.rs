@@ -104,10 +104,8 @@ fn line(out: &mut String, key: &str, value: &str) {
 const WIDTH: usize = 100;
 
 fn map(out: &mut String, key: &str, entries: BTreeMap<&str, Vec<&str>>) {
-    let entries: Vec<String> = entries
-        .iter()
-        .map(|(pod, nodes)| format!("{}: {}", scalar(pod), list(nodes)))
-        .collect();
+    let entries: Vec<String> =
+        entries.iter().map(|(pod, nodes)| format!("{}: {}", scalar(pod), list(nodes))).collect();
     let flow = format!("{{{}}}", entries.join(", "));
     if key.len() + flow.len() + 4 <= WIDTH {
         return line(out, key, &flow);

@@ -1,6 +1,6 @@
-//! As much OpenAPI as `kubectl apply` and `create` want to see before they send anything: that every
-//! kind takes the parameter `fieldValidation`, so that they leave validation to the server. There
-//! are no schemas: strategic merge patch is not named here, so `kubectl` makes it by its own types.
+//! As much OpenAPI as `kubectl apply` and `create` want to see before they send anything: each kind
+//! takes the parameter `fieldValidation`, so they leave validation to the server. There are no
+//! schemas; strategic merge patch is not named here, so `kubectl` makes it by its own types.
 
 use serde_json::{Map, Value, json};
 

@@ -7,11 +7,7 @@ use crate::admission;
 use crate::field::{Field, text};
 
 /// A pod of this name from a template, owned by the workload. It has no uid yet.
-pub(super) fn pod(
-    workload: &Value,
-    template: &Field<'_>,
-    name: &str,
-) -> Result<Value, String> {
+pub(super) fn pod(workload: &Value, template: &Field<'_>, name: &str) -> Result<Value, String> {
     let spec = template.at("spec");
     let Some(fields) = spec.object()? else {
         return Err(spec.problem("is missing"));

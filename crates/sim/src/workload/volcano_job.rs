@@ -116,8 +116,7 @@ fn pod(
     }
     if text(&pod, "/spec/schedulerName").is_empty() {
         let of_job = Field::root(job).at("spec").at("schedulerName").text()?;
-        pod["spec"]["schedulerName"] =
-            if of_job.is_empty() { SCHEDULER } else { of_job }.into();
+        pod["spec"]["schedulerName"] = if of_job.is_empty() { SCHEDULER } else { of_job }.into();
     }
     Ok(pod)
 }

@@ -1,20 +1,22 @@
-//! Configurations in the notation of the specification's legends: `gang{jobOrder jobReady}` is the plugin
-//! with exactly these switches on, a bare name and `{*}` have the defaults, `key=value` is an argument, `|`
-//! ends a tier.
+//! Configurations in the notation of the specification's legends: `gang{jobOrder jobReady}` is the
+//! plugin with exactly these switches on, a bare name and `{*}` have the defaults, `key=value` is
+//! an argument, `|` ends a tier.
 
-use vc_conf::{Config, SWITCHES, parse};
+use vc_conf::{Config, Known, SWITCHES, parse};
 use vc_engine::KNOWN;
 
 /// Legend TA of actions.md.
-pub const TA: &str = "gang{jobOrder jobReady jobPipelined jobStarving} drf{preemptable jobOrder} \
-    proportion{queueOrder reclaimable allocatable} predicates{predicate} nodeorder{nodeOrder}";
+pub(crate) const TA: &str = "gang{jobOrder jobReady jobPipelined jobStarving} \
+    drf{preemptable jobOrder} proportion{queueOrder reclaimable allocatable} \
+    predicates{predicate} nodeorder{nodeOrder}";
 
 /// TA with the actions of most of its cases.
-pub fn ta() -> Config {
+pub(crate) fn ta() -> Config {
     conf("enqueue, allocate", TA)
 }
 
-pub fn conf(actions: &str, tiers: &str) -> Config {
+/// Actions and tiers; the plugin `scorer` exists only in tests that bring it along.
+pub(crate) fn conf(actions: &str, tiers: &str) -> Config {
     let mut text = format!("actions: \"{actions}\"\ntiers:\n");
     for tier in tiers.split('|') {
         text.push_str("- plugins:\n");
@@ -22,12 +24,10 @@ pub fn conf(actions: &str, tiers: &str) -> Config {
             text.push_str(&plugin(entry));
         }
     }
-    yaml(&text)
-}
-
-/// The configuration of a file.
-pub fn yaml(text: &str) -> Config {
-    let loaded = parse("test.conf", text, &KNOWN).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let plugins: Vec<&str> = KNOWN.plugins.iter().copied().chain(["scorer"]).collect();
+    let known = Known { plugins: &plugins, ..KNOWN };
+    let loaded =
+        parse("test.conf", &text, &known).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(loaded.warnings, [], "{text}");
     loaded.config
 }

@@ -1,7 +1,9 @@
-//! The world of a test: the objects as an API server keeps them, the engine that watches them, and what it
-//! decided as text.
+//! The world of a test: the objects as an API server keeps them, the engine that watches them, and
+//! what it decided as text.
 
 mod conf;
+mod log;
+mod session;
 mod show;
 mod text;
 
@@ -12,12 +14,15 @@ use vc_conf::Config;
 use vc_engine::{Effect, Engine, EngineOptions, Nomination, Now, Report};
 use vc_model::*;
 
-pub use conf::{TA, conf, ta, yaml};
-pub use text::{Object, START_MICROS, key, objects};
+pub(crate) use conf::{TA, conf, ta};
+pub(crate) use log::log_of;
+pub(crate) use session::{Stage, node, run, task};
+pub(crate) use show::lines;
+pub(crate) use text::{Object, START_MICROS, key, objects};
 
 /// Objects and engine. Writes succeed at once; nothing starts or ends by itself.
-pub struct World {
-    pub engine: Engine,
+pub(crate) struct World {
+    pub(crate) engine: Engine,
     nodes: BTreeMap<Arc<str>, NodeRecord>,
     classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     pods: BTreeMap<ObjectKey, PodRecord>,
@@ -30,26 +35,27 @@ pub struct World {
 }
 
 /// What one cycle did.
-pub struct Cycle {
-    pub effects: Vec<Effect>,
-    pub report: Report,
-    pub lines: Vec<String>,
+pub(crate) struct Cycle {
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) report: Report,
+    pub(crate) lines: Vec<String>,
 }
 
 /// The decisions of the first cycle.
-pub fn decide(config: &Config, text: &str) -> String {
+pub(crate) fn decide(config: &Config, text: &str) -> String {
     World::new(config, text).cycle().decisions()
 }
 
 impl World {
     /// The objects of the text; queue `default` exists.
-    pub fn new(config: &Config, text: &str) -> Self {
+    pub(crate) fn new(config: &Config, text: &str) -> Self {
         let mut all = objects("queue default");
         all.extend(objects(text));
         Self::of(config, all)
     }
 
-    pub fn of(config: &Config, objects: Vec<Object>) -> Self {
+    pub(crate) fn of(config: &Config, objects: Vec<Object>) -> Self {
+        log::install();
         let (mut engine, warnings) = Engine::new(EngineOptions::default(), config);
         assert_eq!(warnings, []);
         engine.explain(true);
@@ -69,7 +75,7 @@ impl World {
     }
 
     /// Adds or replaces objects.
-    pub fn add(&mut self, text: &str) {
+    pub(crate) fn add(&mut self, text: &str) {
         objects(text).into_iter().for_each(|object| self.put(object));
     }
 
@@ -106,16 +112,21 @@ impl World {
     }
 
     /// An event that follows from no object.
-    pub fn send(&mut self, event: ClusterEvent) {
+    pub(crate) fn send(&mut self, event: ClusterEvent) {
         self.inbox.push(event);
     }
 
-    pub fn tick(&mut self, seconds: i64) {
+    pub(crate) fn tick(&mut self, seconds: i64) {
         self.now_micros += seconds * 1_000_000;
     }
 
+    /// What the watches have, without a cycle.
+    pub(crate) fn deliver(&mut self) {
+        self.engine.apply(std::mem::take(&mut self.inbox));
+    }
+
     /// One cycle; its writes are stored and come back through the watches before the next one.
-    pub fn cycle(&mut self) -> Cycle {
+    pub(crate) fn cycle(&mut self) -> Cycle {
         let cycle = self.cycle_unanswered();
         for effect in &cycle.effects {
             self.store(effect);
@@ -124,11 +135,11 @@ impl World {
     }
 
     /// One cycle whose writes are neither stored nor answered.
-    pub fn cycle_unanswered(&mut self) -> Cycle {
+    pub(crate) fn cycle_unanswered(&mut self) -> Cycle {
         let now = Now { unix_micros: self.now_micros };
         let (effects, report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
         assert_eq!(self.engine.cluster().check(), Ok(()));
-        let lines = show::lines(&effects, &report);
+        let lines = lines(&effects, &report);
         Cycle { effects, report, lines }
     }
 
@@ -185,35 +196,35 @@ impl World {
     }
 
     /// Changes a pod; the task `a` of job `j1` is the pod `j1-a`.
-    pub fn edit(&mut self, pod: &str, change: impl FnOnce(&mut PodRecord)) {
+    pub(crate) fn edit(&mut self, pod: &str, change: impl FnOnce(&mut PodRecord)) {
         self.change(&key(pod), change);
     }
 
-    pub fn pod(&self, pod: &str) -> &PodRecord {
+    pub(crate) fn pod(&self, pod: &str) -> &PodRecord {
         &self.pods[&key(pod)]
     }
 
-    pub fn group(&self, job: &str) -> &PodGroupRecord {
+    pub(crate) fn group(&self, job: &str) -> &PodGroupRecord {
         &self.groups[&key(job)]
     }
 
-    pub fn delete_pod(&mut self, pod: &str) {
+    pub(crate) fn delete_pod(&mut self, pod: &str) {
         let pod = self.pods.remove(&key(pod)).expect("the pod is known");
         self.inbox.push(ClusterEvent::PodDeleted { key: pod.key, uid: pod.uid });
     }
 
-    pub fn delete_node(&mut self, name: &str) {
+    pub(crate) fn delete_node(&mut self, name: &str) {
         self.nodes.remove(name);
         self.inbox.push(ClusterEvent::NodeDeleted { name: name.into() });
     }
 
-    pub fn delete_queue(&mut self, name: &str) {
+    pub(crate) fn delete_queue(&mut self, name: &str) {
         self.queues.remove(name);
         self.inbox.push(ClusterEvent::QueueDeleted { name: name.into() });
     }
 
     /// What kubelets do: bound pods run, deleted pods go.
-    pub fn kubelets(&mut self) {
+    pub(crate) fn kubelets(&mut self) {
         let pods: Vec<PodRecord> = self.pods.values().cloned().collect();
         for pod in pods {
             if pod.deleting {
@@ -226,7 +237,7 @@ impl World {
     }
 
     /// Another process reads the same objects.
-    pub fn restart(&mut self, config: &Config) {
+    pub(crate) fn restart(&mut self, config: &Config) {
         let nodes = self.nodes.values().cloned().map(Object::Node);
         let classes = self.classes.values().cloned().map(Object::Class);
         let queues = self.queues.values().cloned().map(Object::Queue);
@@ -240,18 +251,18 @@ impl World {
 
 impl Cycle {
     /// Binds and evictions in their order, then what is pipelined.
-    pub fn decisions(&self) -> String {
+    pub(crate) fn decisions(&self) -> String {
         self.only(&["bind", "evict", "pipeline"])
     }
 
     /// The lines that begin with one of these words.
-    pub fn only(&self, kinds: &[&str]) -> String {
+    pub(crate) fn only(&self, kinds: &[&str]) -> String {
         let wanted = |line: &&String| kinds.contains(&line.split(' ').next().unwrap_or_default());
         self.lines.iter().filter(wanted).map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
     /// All effects and what is pipelined.
-    pub fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         self.lines.join("\n")
     }
 }

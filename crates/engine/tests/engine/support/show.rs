@@ -3,7 +3,7 @@
 use vc_engine::{About, Effect, Nomination, Report};
 use vc_model::{ObjectKey, PodGroupStatus};
 
-pub fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
+pub(crate) fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
     let mut lines: Vec<String> = effects.iter().map(line).collect();
     for task in &report.pipelined {
         lines.push(format!("pipeline {} {}", short(&task.pod), task.node));
@@ -45,11 +45,9 @@ fn line(effect: &Effect) -> String {
 
 fn status_text(status: &PodGroupStatus) -> String {
     let mut text = status.phase.as_str().to_owned();
-    for (name, count) in [
-        ("running", status.running),
-        ("succeeded", status.succeeded),
-        ("failed", status.failed),
-    ] {
+    for (name, count) in
+        [("running", status.running), ("succeeded", status.succeeded), ("failed", status.failed)]
+    {
         if count != 0 {
             text.push_str(&format!(" {name}={count}"));
         }

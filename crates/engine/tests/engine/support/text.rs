@@ -1,5 +1,6 @@
-//! A cluster as text, one line per object; a `task` belongs to the `job` above it. Unlike the fixture of
-//! vc-model it gives the objects, which the world of a test keeps and changes as an API server would.
+//! A cluster as text, one line per object; a `task` belongs to the `job` above it. Unlike the
+//! fixture of vc-model it gives the objects, which the world of a test keeps and changes as an API
+//! server would.
 //!
 //! ```text
 //! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule
@@ -10,16 +11,16 @@
 //! pod dns cpu=1 @n1 running
 //! ```
 //!
-//! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue `default`, and
-//! everything was created at [`START_MICROS`].
+//! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue
+//! `default`, and everything was created at [`START_MICROS`].
 
 use vc_model::*;
 use vc_resource::Quantity;
 
 /// 2026-01-01T00:00:00Z.
-pub const START_MICROS: i64 = 1_767_225_600_000_000;
+pub(crate) const START_MICROS: i64 = 1_767_225_600_000_000;
 
-pub enum Object {
+pub(crate) enum Object {
     Node(NodeRecord),
     Queue(QueueRecord),
     Class(PriorityClassRecord),
@@ -27,7 +28,7 @@ pub enum Object {
     Pod(PodRecord),
 }
 
-pub fn objects(text: &str) -> Vec<Object> {
+pub(crate) fn objects(text: &str) -> Vec<Object> {
     let mut objects = Vec::new();
     let mut job: Option<ObjectKey> = None;
     for line in text.lines() {
@@ -52,7 +53,7 @@ pub fn objects(text: &str) -> Vec<Object> {
 }
 
 /// `name`, or `namespace/name`.
-pub fn key(name: &str) -> ObjectKey {
+pub(crate) fn key(name: &str) -> ObjectKey {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     ObjectKey::new(namespace, name)
 }
@@ -240,11 +241,8 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
 }
 
 fn preferred(label: &str, value: &str) -> PreferredTerm {
-    let requirement = Requirement {
-        key: label.into(),
-        operator: Operator::In,
-        values: vec![value.into()],
-    };
+    let requirement =
+        Requirement { key: label.into(), operator: Operator::In, values: vec![value.into()] };
     let term = NodeSelectorTerm { match_expressions: vec![requirement], match_fields: Vec::new() };
     PreferredTerm { weight: 100, term }
 }

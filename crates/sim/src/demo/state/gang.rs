@@ -12,18 +12,22 @@ use crate::serve::{Change, Key};
 /// A PodGroup.
 #[derive(Clone, Debug)]
 pub struct Gang {
+    /// Of the PodGroup.
     pub key: Key,
     /// The name of its Job, with the namespace unless that is `default`.
     pub title: String,
+    /// `spec.queue`.
     pub queue: String,
     /// `minMember`.
     pub min: usize,
     /// As the scheduler writes it: `Pending`, `Inqueue`, `Running`, `Completed`, `Unknown`.
     pub phase: String,
+    /// When it was seen first.
     pub created: Duration,
     /// From its creation until `min` members were bound, once they were.
     pub completed: Option<Duration>,
-    /// Why it waits, as the scheduler says; kept when it no longer waits.
+    /// Why it waits, as the scheduler says, without what the view shows anyway; kept when it no
+    /// longer waits.
     pub reason: String,
     pub(super) number: usize,
 }
@@ -31,9 +35,11 @@ pub struct Gang {
 /// How many members of a gang there are, by what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Members {
+    /// Pods that name the gang.
     pub total: usize,
     /// With a node, not ended.
     pub running: usize,
+    /// Succeeded or failed.
     pub ended: usize,
 }
 
@@ -134,7 +140,10 @@ impl State {
 fn entered(gang: &Gang, phase: &str, at: Duration) -> Option<String> {
     let took = span(at.saturating_sub(gang.created));
     match phase {
-        "Inqueue" => Some(format!("gang {} admitted after {took}", gang.title)),
+        // Admission and placement may be one cycle; then the placement is the news.
+        "Inqueue" if gang.completed.is_none() => {
+            Some(format!("gang {} admitted after {took}", gang.title))
+        }
         "Completed" => Some(format!("gang {} done after {took}", gang.title)),
         "Unknown" => Some(format!("gang {} has lost members", gang.title)),
         _ => None,
@@ -154,7 +163,16 @@ fn title(object: &Value) -> String {
 
 fn reason(object: &Value) -> &str {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let mut refused = conditions
-        .filter(|it| it["type"] == "Unschedulable" && it["status"] == "True");
-    refused.next().map(|it| text(it, "/message")).unwrap_or_default()
+    let mut refused =
+        conditions.filter(|it| it["type"] == "Unschedulable" && it["status"] == "True");
+    refused.next().map(|it| origin(text(it, "/message"))).unwrap_or_default()
+}
+
+/// The message of a gang counts its pods by state and ends with the reason of the first pod, or of
+/// the gang as a whole (core.md 3.10): that part, without the name of the pod.
+fn origin(message: &str) -> &str {
+    let Some((_, origin)) = message.split_once("Origin reason is") else {
+        return message;
+    };
+    origin.split_once(": ").map_or(message, |(_pod, reason)| reason)
 }

@@ -12,6 +12,7 @@ const KEPT: usize = 50;
 /// How a line is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
+    /// Things go on.
     Plain,
     /// A gang is complete.
     Good,
@@ -24,8 +25,11 @@ pub enum Tone {
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
+    /// When it happened.
     pub at: Duration,
+    /// How it is meant.
     pub tone: Tone,
+    /// One line without its time.
     pub text: String,
 }
 

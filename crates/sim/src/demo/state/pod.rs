@@ -17,11 +17,13 @@ pub struct Pod {
     uid: String,
     /// The PodGroup that it names.
     pub gang: Option<Key>,
+    /// Its request, in thousandths.
     pub cpu_milli: i64,
     /// Empty while it has none.
     pub node: String,
     /// `Pending`, `Running`, ...
     pub phase: String,
+    /// When it was seen first.
     pub created: Duration,
     /// Why it has no node, as the scheduler says.
     pub reason: String,
@@ -135,7 +137,7 @@ fn cpu_milli(object: &Value) -> i64 {
 
 fn reason(object: &Value) -> String {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let mut refused = conditions
-        .filter(|it| it["type"] == "PodScheduled" && it["status"] == "False");
+    let mut refused =
+        conditions.filter(|it| it["type"] == "PodScheduled" && it["status"] == "False");
     refused.next().map(|it| text(it, "/message").to_owned()).unwrap_or_default()
 }

@@ -40,7 +40,8 @@ fn unknown_kinds(values: &[&Value]) -> Vec<String> {
             *unknown.entry(name).or_default() += 1;
         }
     }
-    let describe = |(kind, count)| format!("objects of an unknown kind are ignored: {kind}: {count}");
+    let describe =
+        |(kind, count)| format!("objects of an unknown kind are ignored: {kind}: {count}");
     unknown.into_iter().map(describe).collect()
 }
 

@@ -1,0 +1,63 @@
+//! A session of its own, for states that no built action leaves behind.
+
+use vc_conf::{ActionSettings, Config};
+use vc_framework::{Claims, Dispatch, Opening, Outbox, PluginEntry, Session};
+use vc_model::{Cluster, NodeId, TaskId};
+
+use super::{START_MICROS, World, key};
+
+/// What a session works on.
+pub(crate) struct Stage {
+    pub(crate) cluster: Cluster,
+    pub(crate) claims: Claims,
+    dispatch: Dispatch,
+    settings: ActionSettings,
+}
+
+impl Stage {
+    /// The objects of the text, before any cycle. `extra` plugins can be named beside those that
+    /// are built.
+    pub(crate) fn new(config: &Config, extra: Vec<PluginEntry>, text: &str) -> Self {
+        let mut world = World::new(config, text);
+        world.deliver();
+        let built = vc_plugins::ALL.iter();
+        let built = built.map(|entry| PluginEntry { name: entry.name, build: entry.build });
+        let entries: Vec<PluginEntry> = built.chain(extra).collect();
+        let (dispatch, warnings) = Dispatch::new(config, &entries);
+        assert_eq!(warnings, []);
+        let settings = ActionSettings::default();
+        let cluster = world.engine.cluster().clone();
+        Self { cluster, claims: Claims::default(), dispatch, settings }
+    }
+
+    /// Runs one session and gives what it sends.
+    pub(crate) fn session(&mut self, work: impl FnOnce(&mut Session<'_>)) -> Outbox {
+        let opening = Opening {
+            now_micros: START_MICROS,
+            session_id: "session".to_owned(),
+            enqueue_configured: true,
+            claims: self.claims.clone(),
+        };
+        let mut session =
+            Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
+        work(&mut session);
+        let (outbox, claims) = session.finish();
+        assert_eq!(self.cluster.check(), Ok(()));
+        self.claims = claims;
+        outbox
+    }
+}
+
+/// Runs the action of this name.
+pub(crate) fn run(session: &mut Session<'_>, action: &str) {
+    let mut all = vc_actions::ALL.iter();
+    all.find(|built| built.name() == action).expect("the action is built").run(session);
+}
+
+pub(crate) fn task(cluster: &Cluster, pod: &str) -> TaskId {
+    cluster.task_named(&key(pod)).unwrap_or_else(|| panic!("no pod {pod}"))
+}
+
+pub(crate) fn node(cluster: &Cluster, name: &str) -> NodeId {
+    cluster.node(name).unwrap_or_else(|| panic!("no node {name}"))
+}

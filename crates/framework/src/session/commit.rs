@@ -1,0 +1,134 @@
+//! Commit: operations become effects, after a last look at what the binder would refuse.
+//! Specification: core.md 6, 7.2, 7.3, actions.md 2.4 with A7.
+
+use vc_model::{JobId, NodeId, TaskId, TaskStatus};
+
+use crate::effect::{Effect, EvictReason};
+use crate::session::Session;
+use crate::statement::{Op, Room};
+
+impl Session<'_> {
+    /// Performs the operations in order; false if they were undone instead: the binder would refuse
+    /// some of them, and without these a job is not ready (A7).
+    pub(crate) fn commit(&mut self, mut ops: Vec<Op>) -> bool {
+        let refused = self.refused(&ops);
+        if !refused.is_empty() {
+            ops.retain(|op| !refused.contains(op));
+            refused.iter().rev().for_each(|&op| self.undo(op));
+            if !refused.iter().all(|&op| self.still_ready(op)) {
+                ops.into_iter().rev().for_each(|op| {
+                    self.remember(op);
+                    self.undo(op);
+                });
+                return false;
+            }
+        }
+        self.claims.remember(self.cluster, &ops);
+        self.nominate(&ops);
+        ops.into_iter().for_each(|op| self.perform(op));
+        true
+    }
+
+    /// Hands all Allocated tasks of a job to the binder, those that were kept included (actions.md
+    /// 5). A task that the binder would refuse is Pending again.
+    pub fn dispatch_allocated(&mut self, job: JobId) {
+        let (ours, rest): (Vec<Op>, Vec<Op>) =
+            std::mem::take(&mut self.held).into_iter().partition(
+                |op| matches!(*op, Op::Allocate { task, .. } if self.tasks[task].job == Some(job)),
+            );
+        self.held = rest;
+        let refused = self.refused(&ours);
+        for op in ours {
+            match refused.contains(&op) {
+                true => self.undo(op),
+                false => self.perform(op),
+            }
+        }
+    }
+
+    fn still_ready(&self, refused: Op) -> bool {
+        let Op::Allocate { task, .. } = refused else { return true };
+        let job = self.tasks[task].job;
+        job.is_none_or(|job| self.hooks().job_ready(self.ask(), job))
+    }
+
+    /// The allocations that the binder would refuse: the node is gone, or what was bound there
+    /// before leaves no room.
+    fn refused(&self, ops: &[Op]) -> Vec<Op> {
+        let mut granted = Vec::new();
+        let mut refused = Vec::new();
+        for &op in ops {
+            let Op::Allocate { task, node } = op else { continue };
+            match self.nodes[node].present && self.has_room(task, node, &granted) {
+                true => granted.push(task),
+                false => refused.push(op),
+            }
+        }
+        refused
+    }
+
+    /// Whether the task fits beside what is really there and the tasks granted before it.
+    fn has_room(&self, task: TaskId, node: NodeId, granted: &[TaskId]) -> bool {
+        let (request, idle) = (self.request(task), &self.nodes[node].idle);
+        if request.dims().all(|dim| request.get(dim) <= 0 || 0 <= idle.get(dim)) {
+            return true;
+        }
+        let mut idle = idle.clone();
+        for &other in &self.nodes[node].tasks {
+            if self.tasks[other].status == TaskStatus::Allocated && !granted.contains(&other) {
+                idle.add(self.request(other));
+            }
+        }
+        request.fits(&idle)
+    }
+
+    /// Only a committed statement with an eviction publishes nominations (A15).
+    fn nominate(&mut self, ops: &[Op]) {
+        if !ops.iter().any(|op| matches!(op, Op::Evict { .. })) {
+            return;
+        }
+        for op in ops {
+            if let Op::Pipeline { task, node, room: Room::Evicted } = *op {
+                self.records.evicted_for.insert(task, node);
+            }
+        }
+    }
+
+    fn perform(&mut self, op: Op) {
+        self.records.last_transaction.remove(&op.task());
+        match op {
+            Op::Evict { task, reason, for_task, .. } => self.send_eviction(task, reason, for_task),
+            Op::Pipeline { .. } => self.held.push(op),
+            Op::Allocate { task, node } => self.send_bind(task, node),
+        }
+    }
+
+    fn send_bind(&mut self, task: TaskId, node: NodeId) {
+        self.cluster.set_task(task, TaskStatus::Binding, Some(node));
+        let row = &self.cluster.tasks[task];
+        self.out.effects.push(Effect::Bind {
+            pod: row.key.clone(),
+            uid: row.uid.clone(),
+            node: self.cluster.nodes[node].name.clone(),
+            annotations: Vec::new(),
+        });
+    }
+
+    fn send_eviction(&mut self, task: TaskId, reason: EvictReason, for_task: Option<TaskId>) {
+        self.cluster.tasks[task].evicting = true;
+        self.evicted.push(task);
+        let row = &self.cluster.tasks[task];
+        let job = row.job.map(|job| &self.cluster.jobs[job]);
+        let pod_group = job.and_then(|job| {
+            let group = job.pod_group.as_ref()?;
+            Some((job.key.clone(), group.uid.clone()))
+        });
+        self.out.effects.push(Effect::Evict {
+            pod: row.key.clone(),
+            uid: row.uid.clone(),
+            pod_group,
+            reason,
+            for_pod: for_task.map(|task| self.cluster.tasks[task].key.clone()),
+        });
+    }
+}

@@ -1,0 +1,21 @@
+//! The numbered cases of core.md 31-66 that the cluster state decides: requests, tasks, jobs, nodes,
+//! and what of our own decisions stays until the watch shows it.
+
+#[path = "core/bad_input.rs"]
+mod bad_input;
+#[path = "core/echo.rs"]
+mod echo;
+#[path = "core/jobs.rs"]
+mod jobs;
+#[path = "core/nodes.rs"]
+mod nodes;
+#[path = "core/overlay.rs"]
+mod overlay;
+#[path = "core/requests.rs"]
+mod requests;
+#[path = "core/sub_jobs.rs"]
+mod sub_jobs;
+#[path = "core/support.rs"]
+mod support;
+#[path = "core/tasks.rs"]
+mod tasks;

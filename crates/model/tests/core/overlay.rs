@@ -1,0 +1,143 @@
+//! Our own decisions stay until the watch shows them: core.md 4.5, 11 (a) and (b).
+
+use vc_model::{Cluster, ClusterEvent, ObjectKey, PodCondition, PodRecord, Settings, TaskStatus};
+use vc_resource::Dim;
+
+use super::support::{
+    apply, apply_group, apply_node, apply_pod, group, id, member, node, requesting, row, running,
+};
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::new(Settings::default());
+    apply_node(&mut cluster, node("n", "cpu=10"));
+    apply_group(&mut cluster, group("j", 1));
+    apply_pod(&mut cluster, waiting());
+    cluster
+}
+
+fn waiting() -> PodRecord {
+    requesting(member("p", "j"), "cpu=4")
+}
+
+fn bind(cluster: &mut Cluster) {
+    let (task, node) = (id(cluster, "p"), cluster.node("n"));
+    cluster.set_task(task, TaskStatus::Binding, node);
+}
+
+fn evict(cluster: &mut Cluster) {
+    let task = id(cluster, "p");
+    cluster.evict_task(task);
+    cluster.tasks[task].evicting = true;
+    cluster.reveal_task(task);
+}
+
+fn idle(cluster: &Cluster) -> i64 {
+    cluster.nodes[cluster.node("n").unwrap()].idle.get(Dim::CPU)
+}
+
+fn releasing(cluster: &Cluster) -> i64 {
+    cluster.nodes[cluster.node("n").unwrap()].releasing.get(Dim::CPU)
+}
+
+fn status(cluster: &Cluster) -> TaskStatus {
+    row(cluster, "p").status
+}
+
+#[test]
+fn core_64_a_binding_task_waits_for_its_node_name() {
+    let mut cluster = cluster();
+    bind(&mut cluster);
+    apply_pod(&mut cluster, PodRecord { labels: [("x".into(), "y".into())].into(), ..waiting() });
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Binding, 6_000));
+    apply_pod(&mut cluster, PodRecord { node_name: Some("n".into()), ..waiting() });
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Bound, 6_000));
+}
+
+#[test]
+fn core_64_a_failed_bind_waits_for_the_resync() {
+    let mut cluster = cluster();
+    bind(&mut cluster);
+    let (uid, node) = ("p".into(), "n".into());
+    apply(&mut cluster, ClusterEvent::BindFailed { uid, node, error: "conflict".to_owned() });
+    assert_eq!(status(&cluster), TaskStatus::Binding);
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Pending, 10_000));
+    bind(&mut cluster);
+    let bound = PodRecord { node_name: Some("n".into()), ..waiting() };
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(bound)));
+    assert_eq!(status(&cluster), TaskStatus::Bound, "the answer was lost, the bind was not");
+}
+
+#[test]
+fn an_evicted_task_is_releasing_until_the_pod_shows_it() {
+    let mut cluster = cluster();
+    apply_pod(&mut cluster, running(waiting(), "n"));
+    evict(&mut cluster);
+    apply_pod(&mut cluster, running(waiting(), "n"));
+    assert_eq!((status(&cluster), releasing(&cluster)), (TaskStatus::Releasing, 4_000));
+    let unknown = PodRecord { phase: vc_model::PodPhase::Unknown, ..running(waiting(), "n") };
+    apply_pod(&mut cluster, unknown);
+    assert_eq!(status(&cluster), TaskStatus::Releasing, "the node does not answer");
+    apply_pod(&mut cluster, PodRecord { deleting: true, ..running(waiting(), "n") });
+    assert_eq!(status(&cluster), TaskStatus::Releasing);
+    assert!(!row(&cluster, "p").evicting, "from now on the pod itself says so");
+    let gone = ClusterEvent::PodDeleted { key: ObjectKey::new("ns", "p"), uid: "p".into() };
+    apply(&mut cluster, gone);
+    assert_eq!((releasing(&cluster), idle(&cluster)), (0, 10_000));
+}
+
+#[test]
+fn a_failed_eviction_is_undone_by_the_resync() {
+    let mut cluster = cluster();
+    apply_pod(&mut cluster, running(waiting(), "n"));
+    evict(&mut cluster);
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(running(waiting(), "n"))));
+    assert_eq!((status(&cluster), releasing(&cluster)), (TaskStatus::Running, 0));
+    assert!(!row(&cluster, "p").evicting);
+}
+
+#[test]
+fn an_evicted_task_whose_bind_is_not_seen_yet_keeps_both_decisions() {
+    let mut cluster = cluster();
+    bind(&mut cluster);
+    evict(&mut cluster);
+    apply_pod(&mut cluster, waiting());
+    assert_eq!((status(&cluster), releasing(&cluster)), (TaskStatus::Releasing, 4_000));
+    apply_pod(&mut cluster, PodRecord { node_name: Some("n".into()), ..waiting() });
+    assert_eq!(status(&cluster), TaskStatus::Releasing);
+}
+
+#[test]
+fn an_evicted_task_that_ends_by_itself_has_ended() {
+    let mut cluster = cluster();
+    apply_pod(&mut cluster, running(waiting(), "n"));
+    evict(&mut cluster);
+    let ended = PodRecord { phase: vc_model::PodPhase::Failed, ..running(waiting(), "n") };
+    apply_pod(&mut cluster, ended);
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Failed, 10_000));
+}
+
+#[test]
+fn a_successor_of_the_same_name_replaces_the_pod() {
+    let mut cluster = cluster();
+    apply_pod(&mut cluster, running(waiting(), "n"));
+    let uid = "second".into();
+    apply_pod(&mut cluster, PodRecord { uid, ..waiting() });
+    assert_eq!((cluster.task("p"), cluster.tasks.len()), (None, 1));
+    assert_eq!(idle(&cluster), 10_000);
+    let late = ClusterEvent::PodDeleted { key: ObjectKey::new("ns", "p"), uid: "p".into() };
+    apply(&mut cluster, late);
+    assert!(cluster.task("second").is_some(), "a late event does not hit it");
+}
+
+#[test]
+fn a_condition_that_could_not_be_written_is_forgotten() {
+    let mut cluster = cluster();
+    let task = id(&cluster, "p");
+    let condition = PodCondition { status: "".into(), reason: "".into(), message: "".into() };
+    cluster.tasks[task].condition = Some(condition);
+    cluster.tasks[task].nominated_node = Some("n".into());
+    apply(&mut cluster, ClusterEvent::PodStatusFailed { uid: "p".into() });
+    let row = row(&cluster, "p");
+    assert_eq!((&row.condition, &row.nominated_node), (&None, &None));
+}

@@ -1,0 +1,68 @@
+//! The demo end to end: the embedded API server, the scheduler as a process of its own, and the
+//! workload that ships, eight times as fast. Every gang that can run has run at its end.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use vc_sim::demo::{DemoError, Options, run};
+
+/// Only so that a demo that never settles fails instead of hanging.
+const HANG: Duration = Duration::from_secs(120);
+
+fn options(scheduler: impl Into<PathBuf>) -> Options {
+    Options {
+        manifests: None,
+        scheduler: Some(scheduler.into()),
+        scheduler_conf: None,
+        nodes: 12,
+        plain: true,
+        speed: 8.0,
+        timeout: HANG,
+        verbose: false,
+    }
+}
+
+#[tokio::test]
+async fn the_demo_runs_to_its_summary() {
+    let mut out = Vec::new();
+    let options = options(env!("CARGO_BIN_EXE_vc-scheduler"));
+    let summary = run(&options, &mut out).await.unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(summary.settled, "{text}");
+    assert_eq!((summary.pods_bound, summary.pods), (128, 130), "{text}");
+    assert_eq!((summary.gangs_complete, summary.gangs), (10, 11), "{text}");
+    assert!(summary.time_to_bind.is_some() && summary.refused.is_empty(), "{text}");
+    let [giant] = &summary.waiting[..] else { panic!("{text}") };
+    assert_eq!((giant.what.as_str(), giant.pods), ("gang giant", 2), "{text}");
+    assert!(giant.reason.contains("12 Insufficient cpu"), "{text}");
+    for line in [
+        "queue research: weight 3",
+        "gang resnet created: min 16, queue research",
+        "gang resnet complete: 16 pods in ",
+        "gang llm waits: ",
+        "gang llm admitted after ",
+        "gang llm complete: 24 pods in ",
+        "gang sweep done after ",
+        "settled after ",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_starts_without_a_scheduler() {
+    let error = run(&options("/nowhere/vc-scheduler"), &mut Vec::new()).await.unwrap_err();
+    assert!(
+        matches!(&error, DemoError::Missing(path) if path == Path::new("/nowhere/vc-scheduler"))
+    );
+    assert!(error.to_string().contains("\nhint: "), "{error}");
+}
+
+#[tokio::test]
+async fn a_scheduler_that_ends_is_reported_with_its_last_words() {
+    // This program does not know the flags of a scheduler and says so.
+    let program = std::env::current_exe().unwrap();
+    let error = run(&options(program), &mut Vec::new()).await.unwrap_err();
+    let DemoError::Ended { status, tail } = error else { panic!("{error}") };
+    assert!(!status.success() && tail.contains("master"), "{status}: {tail}");
+}

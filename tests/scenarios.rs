@@ -1,0 +1,87 @@
+//! Every scenario under `tests/scenarios`, through the whole engine. What a later version brings
+//! stands in `tests/scenarios/skip.txt`, one `<name or prefix*>: <what> not built yet` a line.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use vc_sim::scenario::{self, Suite, Tested, Verdict, Write};
+
+struct Skip {
+    /// A name, or the beginning of names with a `*` after it.
+    pattern: String,
+}
+
+impl Skip {
+    fn matches(&self, name: &str) -> bool {
+        match self.pattern.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == self.pattern,
+        }
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
+}
+
+/// The entries of a skip list. Empty lines and comments do not count.
+fn skips(text: &str) -> Vec<Skip> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let entry = |line: &str| {
+        let (pattern, reason) =
+            line.split_once(": ").unwrap_or_else(|| panic!("no reason: {line}"));
+        assert!(reason.ends_with(" not built yet"), "the reason must be `X not built yet`: {line}");
+        Skip { pattern: pattern.to_owned() }
+    };
+    lines.map(entry).collect()
+}
+
+/// The faults of a run under a skip list, one text each.
+fn faults(tested: &[Tested], skips: &[Skip]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for Tested { name, verdict, file } in tested {
+        let skipped = skips.iter().any(|skip| skip.matches(name));
+        match (verdict, skipped) {
+            (Verdict::Passed, true) => faults.push(format!("{name}: passes, take it off the list")),
+            (Verdict::Passed, false) | (_, true) => {}
+            (Verdict::Failed(differences), false) => {
+                faults.push(format!(
+                    "{name} ({}):\n  {}",
+                    file.display(),
+                    differences.join("\n  ")
+                ));
+            }
+            (other, false) => faults.push(format!("{name}: {other:?}")),
+        }
+    }
+    for skip in skips {
+        if !tested.iter().any(|tested| skip.matches(&tested.name)) {
+            faults.push(format!("{}: on the list, but there is no such scenario", skip.pattern));
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_scenario_holds_or_is_not_built_yet() {
+    let suite = Suite { paths: vec![folder()], filter: None, write: Write::Never };
+    let report = scenario::run(&suite).unwrap();
+    let list = std::fs::read_to_string(folder().join("skip.txt")).unwrap();
+    let faults = faults(&report.tested, &skips(&list));
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn a_skip_list_that_is_out_of_date_is_a_fault() {
+    let tested = |name: &str, verdict| Tested { file: "f".into(), name: name.into(), verdict };
+    let failed = || Verdict::Failed(vec!["d".to_owned()]);
+    let run = [tested("a/1", Verdict::Passed), tested("a/2", failed()), tested("b/1", failed())];
+    let told = |list: &str| faults(&run, &skips(list));
+    assert_eq!(told("a/2: x not built yet\nb/*: y not built yet\n"), [""; 0]);
+    assert_eq!(told("# all\n\n*: x not built yet"), ["a/1: passes, take it off the list"]);
+    assert_eq!(told("a/2: x not built yet"), ["b/1 (f):\n  d"]);
+    let gone = told("a/2: x not built yet\nb/1: x not built yet\nc/*: x not built yet");
+    assert_eq!(gone, ["c/*: on the list, but there is no such scenario"]);
+}
