@@ -66,7 +66,11 @@ impl Flags {
             "period" => Trigger::Period,
             _ => Trigger::Change,
         };
-        let (period, gather) = (time("schedule-period"), time("schedule-gather"));
+        let (mut period, gather) = (time("schedule-period"), time("schedule-gather"));
+        if trigger == Trigger::Change {
+            // Without a pause nothing would be gathered, and an idle scheduler would spin.
+            period = period.max(gather).max(Duration::from_millis(1));
+        }
         let election = ["lease-duration", "renew-deadline", "retry-period"];
         let election = election.map(|name| time(&format!("leader-elect-{name}")));
         let int = |name| *of.get_one::<i64>(name).expect("has a default");
@@ -134,8 +138,16 @@ impl Flags {
                 Effect::Never => tracing::info!("flag has no effect: --{}", line.name),
             }
         }
+        for (gate, _) in
+            self.feature_gates.iter().filter(|(gate, _)| !GATES.contains(&gate.as_str()))
+        {
+            tracing::warn!("feature gate has no effect: {gate}");
+        }
     }
 }
+
+/// Feature gates that change something here.
+const GATES: [&str; 3] = ["PriorityClass", "InPlacePodVerticalScaling", "PodLevelResources"];
 
 /// The source of our events (core.md 7.9).
 pub fn component(scheduler_names: &[String]) -> String {

@@ -92,7 +92,7 @@ pub async fn run(
     let (sender, inbox) = vc_kube::inbox();
     let (effects, batches) = mpsc::channel(BATCHES);
     let with_classes = flags.priority_class && gate(flags, "PriorityClass").unwrap_or(true);
-    let feeds = vc_kube::follow(&clients, with_classes, &sender);
+    let mut feeds = vc_kube::follow(&clients, with_classes, &sender);
     let writer =
         vc_kube::write(clients, component(&flags.scheduler_names), sender.clone(), batches);
     let writer = tokio::spawn(writer);
@@ -101,6 +101,7 @@ pub async fn run(
     tokio::select! {
         () = &mut stop => {}
         _ = &mut ended => return Err(anyhow!("the engine's thread has died")),
+        () = feeds.ended() => return Err(anyhow!("a watch has died")),
     }
     drop(feeds);
     let finish = async {

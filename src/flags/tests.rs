@@ -64,10 +64,12 @@ fn c01_go_plugins_are_refused() {
 fn eco_13_values_as_pflag_reads_them() {
     assert_eq!(flags(&["--v=3"]).verbosity, 3);
     assert_eq!(flags(&["-v", "4"]).verbosity, 4);
-    let period =
-        |text: &str| flags(&["--schedule-period=9s", "--schedule_period", text]).pace.period;
+    let paced = |args: &[&str]| flags(&[&["--schedule-trigger=period"], args].concat()).pace.period;
+    let period = |text: &str| paced(&["--schedule-period=9s", "--schedule_period", text]);
     assert_eq!(period("1m30s"), Duration::from_secs(90));
     assert_eq!(period("0"), Duration::ZERO);
+    // A change needs a window in which it is gathered.
+    assert_eq!(flags(&["--schedule-period=0"]).pace.period, Duration::from_millis(10));
     assert_eq!(period("1.5ms"), Duration::from_micros(1500));
     for bad in ["5", "-1s", "1d", "", "s", "99999999999999999999h"] {
         let error = parse(&["--schedule-period", bad]).unwrap_err();

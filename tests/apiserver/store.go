@@ -16,12 +16,12 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// store is a running etcd: its client address, the process that it lives in, and how to end it.
+// store is a running etcd: its client address and the process that it lives in. It is not closed at
+// the end: its log has been written, and closing would wait for its clients.
 type store struct {
 	address string
 	pid     int
 	failed  <-chan error
-	stop    func()
 }
 
 func startStore(f upFlags) (*store, error) {
@@ -32,7 +32,7 @@ func startStore(f upFlags) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{clientAddress(e), os.Getpid(), e.Err(), e.Close}, nil
+	return &store{clientAddress(e), os.Getpid(), e.Err()}, nil
 }
 
 func clientAddress(e *embed.Etcd) string {
@@ -69,8 +69,7 @@ func startEtcd(dir string) (*embed.Etcd, error) {
 func spawnEtcd(dir string) (*store, error) {
 	child := exec.Command(os.Args[0], "etcd", dir)
 	child.Stderr = os.Stderr
-	stdin, err := child.StdinPipe()
-	if err != nil {
+	if _, err := child.StdinPipe(); err != nil { // held open by child until this process ends
 		return nil, err
 	}
 	stdout, err := child.StdoutPipe()
@@ -86,7 +85,7 @@ func spawnEtcd(dir string) (*store, error) {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- child.Wait() }()
-	return &store{strings.TrimSpace(address), child.Process.Pid, failed, func() { _ = stdin.Close() }}, nil
+	return &store{strings.TrimSpace(address), child.Process.Pid, failed}, nil
 }
 
 // etcdChild is the other side of spawnEtcd.
@@ -99,7 +98,6 @@ func etcdChild(args []string) error {
 		return err
 	}
 	fmt.Println(clientAddress(e))
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	e.Close()
-	return nil
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }

@@ -60,7 +60,8 @@ func signToken(dir string, account core.ServiceAccount, ttl time.Duration) (stri
 	if err != nil {
 		return "", err
 	}
-	public, private, err := serviceaccount.Claims(account, nil, nil, nil, int64(ttl.Seconds()), 0, []string{issuer})
+	audience := []string{issuer}
+	public, private, err := serviceaccount.Claims(account, nil, nil, nil, int64(ttl.Seconds()), 0, audience)
 	if err != nil {
 		return "", err
 	}

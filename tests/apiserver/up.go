@@ -20,8 +20,8 @@ import (
 
 const (
 	readyTimeout = 60 * time.Second
-	// Open watches can hold the API server's graceful end; nothing of it needs saving after that.
-	stopTimeout = 5 * time.Second
+	// Open watches hold the API server's graceful end; nothing of it needs saving after that.
+	stopTimeout = 2 * time.Second
 )
 
 type upFlags struct {
@@ -72,7 +72,6 @@ func up(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer store.stop()
 
 	done := make(chan error, 1)
 	go func() { done <- runAPIServer(ctx, f, listener, store.address) }()
@@ -133,7 +132,7 @@ func listen(f upFlags) (net.Listener, error) {
 	if port == 0 {
 		if text, err := os.ReadFile(file); err == nil {
 			if port, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
+				return nil, fmt.Errorf("%s does not have a port: %w", file, err)
 			}
 		}
 	}

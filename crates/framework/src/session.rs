@@ -186,6 +186,11 @@ impl<'c> Session<'c> {
         self.hooks.on_allocate(ask, task);
     }
 
+    /// The job of a task, if it has a PodGroup.
+    pub(crate) fn job_of_group(&self, task: TaskId) -> Option<JobId> {
+        self.tasks[task].job.filter(|&job| self.jobs[job].pod_group.is_some())
+    }
+
     /// Reverses one operation, handlers included (core.md 6, A6).
     pub(crate) fn undo(&mut self, op: Op) {
         match op {

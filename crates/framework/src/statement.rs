@@ -5,7 +5,6 @@ use std::ops::{Deref, DerefMut};
 
 use vc_model::{NodeId, TaskId, TaskStatus};
 
-use crate::dispatch::in_session;
 use crate::effect::EvictReason;
 use crate::plugin::Ask;
 use crate::session::Session;
@@ -81,7 +80,7 @@ impl Plan {
 /// Why an operation was refused; the session is as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It has none, or one without PodGroup or queue, which is no part of the session.
+    /// It has none, or one without PodGroup, which is no part of the session.
     #[error("the task belongs to no job")]
     UnknownJob,
     /// Only pods know it.
@@ -96,7 +95,7 @@ pub enum Refused {
     /// It is being deleted or has ended.
     #[error("the task is not pending")]
     NotPending,
-    /// It is going anyway, has ended, or is only tried out there.
+    /// It is going anyway, has ended, or only waits for room there.
     #[error("the task does not run on its node")]
     NotRunning,
 }
@@ -165,15 +164,13 @@ impl<'s, 'c> Statement<'s, 'c> {
         reason: EvictReason,
         for_task: Option<TaskId>,
     ) -> Result<(), Refused> {
-        let cluster = &*self.session.cluster;
-        let row = &cluster.tasks[task];
+        let row = &self.session.cluster.tasks[task];
         // The edge could not send it (core.md 7.2); refused here, it makes no room that never
         // comes.
-        let job = row.job.filter(|&job| cluster.jobs[job].pod_group.is_some());
-        job.ok_or(Refused::UnknownJob)?;
+        self.session.job_of_group(task).ok_or(Refused::UnknownJob)?;
         row.node.ok_or(Refused::NotPlaced)?;
         let from = row.status;
-        if !evictable(from) {
+        if !from.is_allocated() && from != TaskStatus::Unknown {
             return Err(Refused::NotRunning);
         }
         self.session.cluster.evict_task(task);
@@ -186,7 +183,7 @@ impl<'s, 'c> Statement<'s, 'c> {
     fn check(&self, task: TaskId, node: NodeId) -> Result<(), Refused> {
         let cluster = &*self.session.cluster;
         let row = &cluster.tasks[task];
-        row.job.filter(|&job| in_session(cluster, job)).ok_or(Refused::UnknownJob)?;
+        self.session.job_of_group(task).ok_or(Refused::UnknownJob)?;
         let known = cluster.nodes.get(node).is_some_and(|node| node.present);
         match (known, row.node, row.status) {
             (false, ..) => Err(Refused::UnknownNode),
@@ -270,9 +267,4 @@ impl Drop for Statement<'_, '_> {
             self.roll_back(Mark(self.start));
         }
     }
-}
-
-/// What holds its node in the API or is on its way there.
-fn evictable(status: TaskStatus) -> bool {
-    status.is_preemptable() || matches!(status, TaskStatus::Binding | TaskStatus::Unknown)
 }

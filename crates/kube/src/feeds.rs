@@ -33,6 +33,13 @@ impl Feeds {
         self.0.spawn(feed::<S>(client.clone(), inbox.clone()));
     }
 
+    /// Returns when one of them has ended, which none does while the engine listens.
+    pub async fn ended(&mut self) {
+        if self.0.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Kinds that are followed: as many `Synced` messages come.
     pub fn len(&self) -> usize {
         self.0.len()

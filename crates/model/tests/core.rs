@@ -1,5 +1,7 @@
-//! The numbered cases of core.md 31-66 that the cluster state decides: requests, tasks, jobs, nodes,
-//! and what of our own decisions stays until the watch shows it.
+//! The numbered cases of core.md 31-66 that the cluster state decides: requests, tasks, jobs,
+//! nodes, and what of our own decisions stays until the watch shows it.
+
+#![allow(clippy::unwrap_used)]
 
 #[path = "core/bad_input.rs"]
 mod bad_input;

@@ -1,5 +1,5 @@
-//! Laws of the cluster state under random events: every sum and index is right after each one, and what
-//! came and went leaves no trace.
+//! Laws of the cluster state under random events: every sum and index is right after each one, and
+//! what came and went leaves no trace.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -52,12 +52,14 @@ prop_compose! {
         deleting in any::<bool>(), requests in amounts(), init in amounts(),
         labels in labels(), role in 0..2u8, gates in 0..3u8, ours in 0..4u8,
     ) -> PodRecord {
-        let mut annotations = Labels::from([("volcano.sh/task-spec".into(), role.to_string().into())]);
+        let role = role.to_string().into();
+        let mut annotations = Labels::from([("volcano.sh/task-spec".into(), role)]);
         if 0 < job {
             annotations.insert("scheduling.k8s.io/group-name".into(), format!("j{job}").into());
         }
         let container = |requests| ContainerRecord { requests, ..ContainerRecord::default() };
-        let gates = ["scheduling.volcano.sh/queue-allocation-gate", "x"].into_iter().take(gates.into());
+        let both = ["scheduling.volcano.sh/queue-allocation-gate", "x"];
+        let gates = both.into_iter().take(gates.into());
         PodRecord {
             key: ObjectKey::new("ns", &format!("p-{name}")),
             uid: format!("{name}/{uid}").into(),

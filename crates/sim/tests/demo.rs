@@ -352,6 +352,33 @@ fn not_settled_while_a_gang_waits_without_having_been_told_why() {
 }
 
 #[test]
+fn a_slow_scheduler_is_given_more_time() {
+    let mut state = busy_cluster();
+    state.observe(&POD_GROUPS, Change::Added, &gang("late", 1, "Pending", ""), ms(1000));
+    state.observe(&PODS, Change::Added, &pod("late", 0, "", "Pending"), ms(1000));
+    change(&mut state, &POD_GROUPS, &gang("late", 1, "Inqueue", "full"), ms(4000));
+    assert!(!state.is_settled(ms(15_999), QUIET));
+    assert!(state.is_settled(ms(16_000), QUIET));
+}
+
+#[test]
+fn pods_that_come_with_their_nodes_complete_a_gang() {
+    for gang_first in [true, false] {
+        let mut state = cluster();
+        let group = gang("train", 1, "Running", "");
+        if gang_first {
+            state.observe(&POD_GROUPS, Change::Added, &group, ms(5));
+        }
+        state.observe(&PODS, Change::Added, &pod("train", 0, "node-2", "Running"), ms(5));
+        if !gang_first {
+            state.observe(&POD_GROUPS, Change::Added, &group, ms(5));
+        }
+        let summary = Summary::of(&state, ms(9), true, Vec::new());
+        assert_eq!((summary.gangs_complete, summary.pods_bound), (1, 0), "{gang_first}");
+    }
+}
+
+#[test]
 fn quantiles_by_nearest_rank() {
     assert_eq!(quantiles(&[]), None);
     let cases: [(Vec<u64>, [u64; 3]); 4] = [

@@ -311,6 +311,58 @@ fn allocate__same_role_different_request() {
     );
 }
 
+/// The continue rule of 4.6: what else is tried after a task that fits nowhere.
+#[test]
+fn allocate__after_a_failure() {
+    let roles = "task p0 cpu=9 role=m
+        task p1 cpu=1 role=m
+        task p2 cpu=1 role=w
+        task p3 cpu=1 role=w";
+    let cases = [
+        ("every task is required", "job j min=2\ntask a cpu=9\ntask b cpu=1", "", ""),
+        ("not every one", "job j min=1\ntask a cpu=9\ntask b cpu=1", "bind j-b n1", ""),
+        (
+            "the failed role is short",
+            "job j min=2 role.m=2 role.w=0\ntask a cpu=1 role=m\ntask b cpu=9 role=m\n\
+             task c cpu=1 role=w",
+            "",
+            "j-a",
+        ),
+        (
+            "enough others, with minimums beyond the job's",
+            &format!("job j min=2 role.m=2 role.w=2\n{roles}"),
+            "bind j-p1 n1\nbind j-p2 n1\nbind j-p3 n1",
+            "",
+        ),
+        (
+            "too few others, with minimums beyond the job's",
+            &format!("job j min=3 role.m=2 role.w=2\n{roles}"),
+            "",
+            "",
+        ),
+    ];
+    for (name, job, decisions, schedulable) in cases {
+        let cycle = World::new(&unlimited(), &format!("node n1 cpu=4\n{job}")).cycle();
+        assert_eq!(cycle.decisions(), decisions, "{name}");
+        let told = cycle.only(&["pod"]);
+        let placed: Vec<&str> = told
+            .lines()
+            .filter(|line| line.contains(" Schedulable "))
+            .filter_map(|line| line.split(' ').nth(1))
+            .collect();
+        assert_eq!(placed.join(" "), schedulable, "{name}: {told}");
+    }
+}
+
+#[test]
+fn allocate__best_effort_is_not_its_business() {
+    let text = "node n1 cpu=1
+        job j
+          task a priority=9
+          task b cpu=1";
+    check_with(&conf("allocate", TA), text, "bind j-b n1");
+}
+
 #[test]
 fn allocate__gang_too_big() {
     check(

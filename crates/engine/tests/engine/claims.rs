@@ -143,6 +143,33 @@ fn cycle__claim_leaves_the_rest_of_a_ready_job_to_the_regular_pass() {
     assert_eq!(decisions, "bind gang-a n1\nbind gang-b n2");
 }
 
+#[test]
+fn cycle__claim_of_a_ready_job_has_ended() {
+    let text = "node n1 cpu=1
+        node n2 cpu=1
+        job first created=0
+          task a cpu=1
+        job waiting min=1 created=1
+          task a cpu=1 @n2 running
+          task b cpu=1 nominated=n1";
+    let cycle = World::new(&config(), text).cycle();
+    assert_eq!(cycle.decisions(), "bind first-a n1");
+    let told = cycle.only(&["pod"]);
+    assert!(told.ends_with(" nominated=-"), "{told}");
+}
+
+#[test]
+fn cycle__claim_that_waits_takes_no_more() {
+    let text = "node n1 cpu=1
+        node n2 cpu=1
+        job victim
+          task v cpu=1 @n1 running deleting
+        job waiting min=1
+          task a cpu=1 nominated=n1
+          task b cpu=1";
+    assert_eq!(World::new(&config(), text).cycle().decisions(), "pipeline waiting-a n1");
+}
+
 fn preempt(session: &mut Session<'_>, victim: &str, preemptor: &str, on: &str) {
     let (victim, preemptor) = (task(session, victim), task(session, preemptor));
     let node = node(session, on);

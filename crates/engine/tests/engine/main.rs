@@ -4,6 +4,7 @@
 
 mod allocate;
 mod backfill;
+mod bad_input;
 mod claims;
 mod core;
 mod determinism;

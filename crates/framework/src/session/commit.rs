@@ -1,4 +1,4 @@
-//! Commit: operations become effects, after a last look at what the binder would refuse.
+//! Commit: operations become effects, after a last look at what would be refused.
 //! Specification: core.md 6, 7.2, 7.3, actions.md 2.4 with A7.
 
 use vc_model::{JobId, NodeId, TaskId, TaskStatus};
@@ -52,16 +52,23 @@ impl Session<'_> {
         job.is_none_or(|job| self.hooks().job_ready(self.ask(), job))
     }
 
-    /// The allocations that the binder would refuse: the node is gone, or what was bound there
-    /// before leaves no room.
+    /// What the edge would refuse: a bind to a node that is gone or has no room beside what is
+    /// bound there before, and the eviction of a pod that is only tried out on its node.
     fn refused(&self, ops: &[Op]) -> Vec<Op> {
         let mut granted = Vec::new();
         let mut refused = Vec::new();
         for &op in ops {
-            let Op::Allocate { task, node } = op else { continue };
-            match self.nodes[node].present && self.has_room(task, node, &granted) {
-                true => granted.push(task),
-                false => refused.push(op),
+            let sent = match op {
+                Op::Evict { from, .. } => from != TaskStatus::Allocated,
+                Op::Pipeline { .. } => true,
+                Op::Allocate { task, node } => {
+                    self.nodes[node].present && self.has_room(task, node, &granted)
+                }
+            };
+            match (sent, op) {
+                (true, Op::Allocate { task, .. }) => granted.push(task),
+                (true, _) => {}
+                (false, _) => refused.push(op),
             }
         }
         refused

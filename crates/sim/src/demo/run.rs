@@ -32,15 +32,29 @@ const FIRST_QUEUE: &str = "default";
 /// The server or the scheduler cannot start, the scheduler ends too early, or a signal came.
 pub async fn run<W: Write>(options: &Options, out: &mut W) -> Result<Summary, DemoError> {
     let plan = Plan::read(options.manifests.as_deref(), options.speed)?;
-    let mut interrupts = Interrupts::listen().map_err(DemoError::Signals)?;
     let server = serve::start(serve_options(options)).await?;
     let mut scheduler = start_scheduler(options, &server)?;
+    let shown = show(options, plan, &server, &mut scheduler, out).await;
+    // However it has ended: a child that nobody waits for stays behind as a zombie.
+    scheduler.stop().await;
+    server.stop().await;
+    shown
+}
+
+async fn show<W: Write>(
+    options: &Options,
+    plan: Plan,
+    server: &Server,
+    scheduler: &mut Scheduler,
+    out: &mut W,
+) -> Result<Summary, DemoError> {
+    let mut interrupts = Interrupts::listen().map_err(DemoError::Signals)?;
     let running = format!("vc-scheduler (pid {}) at {}", scheduler.pid, server.url());
     let title = format!("vcsim demo: {} nodes, {running}", options.nodes);
     if options.plain {
         writeln!(out, "{title}")?;
     }
-    connect(&server, &mut scheduler, &mut interrupts).await?;
+    connect(server, scheduler, &mut interrupts).await?;
     let stage = Stage::new(plan, &server.store, options);
     let mut cast = Cast { stage, scheduler, interrupts };
     let settled = match options.plain {
@@ -48,13 +62,15 @@ pub async fn run<W: Write>(options: &Options, out: &mut W) -> Result<Summary, De
         false => show_live(&mut cast, &title, out).await?,
     };
     let summary = cast.stage.summary(settled);
-    write_summary(&summary, &cast.scheduler, options, out)?;
-    cast.scheduler.stop().await;
-    server.stop().await;
+    write_summary(&summary, cast.scheduler, options, out)?;
     Ok(summary)
 }
 
-async fn show_live<W: Write>(cast: &mut Cast, title: &str, out: &mut W) -> Result<bool, DemoError> {
+async fn show_live<W: Write>(
+    cast: &mut Cast<'_>,
+    title: &str,
+    out: &mut W,
+) -> Result<bool, DemoError> {
     let mut view = View { live: Live::enter(out)?, title };
     let settled = cast.play(&mut view).await?;
     let screen = view.live.screen;
@@ -165,13 +181,13 @@ impl<W: Write> Show for View<'_, '_, W> {
 }
 
 /// Everything that takes part.
-struct Cast {
+struct Cast<'a> {
     stage: Stage,
-    scheduler: Scheduler,
+    scheduler: &'a mut Scheduler,
     interrupts: Interrupts,
 }
 
-impl Cast {
+impl Cast<'_> {
     /// Shows the workload to its end. Whether it has settled, or the time was up.
     async fn play(&mut self, show: &mut impl Show) -> Result<bool, DemoError> {
         let mut resizes = Resizes::listen().map_err(DemoError::Signals)?;

@@ -98,7 +98,7 @@ impl Scheduler {
     }
 
     /// Ends it and returns when it has gone.
-    pub(super) async fn stop(mut self) {
+    pub(super) async fn stop(&mut self) {
         // It may have ended by itself; then there is nothing to do.
         let _gone = self.child.kill().await;
     }

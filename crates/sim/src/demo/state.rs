@@ -15,11 +15,14 @@ use crate::field::text;
 use crate::serve::{Change, Key, Kind, NODES, POD_GROUPS, PODS, QUEUES};
 
 pub use gang::{Gang, Members};
-pub(super) use log::span;
 pub use log::{Note, Tone};
+pub(super) use log::{count, span};
 pub use pod::Pod;
 
 use log::Log;
+
+/// How much longer than its slowest answer a scheduler may take before it has no answer.
+const PATIENCE: u32 = 4;
 
 /// The cluster as a viewer sees it.
 #[derive(Debug, Default)]
@@ -37,6 +40,8 @@ pub struct State {
     pub pods_seen: usize,
     /// When a pod, a gang's phase or a node changed last.
     pub changed_at: Duration,
+    /// The longest time that the scheduler has taken to say or do anything about a new gang.
+    slowest_answer: Duration,
 }
 
 /// A queue's use of cpu against its share, in thousandths.
@@ -147,15 +152,15 @@ impl State {
         self.nodes.values().sum()
     }
 
-    /// Whether nothing more is to be expected: for `quiet` nothing has changed, no pod ends by
-    /// itself, and every gang that waits has been told why.
+    /// Whether nothing more is to be expected: for `quiet` nothing has changed (longer where the
+    /// scheduler is slow), no pod ends by itself, and every gang that waits has been told why.
     pub fn is_settled(&self, now: Duration, quiet: Duration) -> bool {
         let members = Members::by_gang(&self.pods);
         let is_explained = |gang: &Gang| {
             let is_empty = !members.contains_key(&gang.key);
             is_empty || gang.completed.is_some() || !gang.reason.is_empty()
         };
-        quiet <= now.saturating_sub(self.changed_at)
+        quiet.max(self.slowest_answer * PATIENCE) <= now.saturating_sub(self.changed_at)
             && !self.pods.values().any(Pod::will_change)
             && self.gangs.values().all(is_explained)
     }

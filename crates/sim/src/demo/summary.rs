@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::state::{Gang, Members, State, span};
+use super::state::{Gang, Members, State, count, span};
 
 /// Lines about what waits; a workload that waits as a whole would hide the figures.
 const MOST_WAITING: usize = 20;
@@ -138,9 +138,4 @@ fn reason<'a>(state: &'a State, gang: &'a Gang) -> &'a str {
         None if !gang.reason.is_empty() => &gang.reason,
         _ => state.reason_of_member(gang).unwrap_or_default(),
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Pod, State, Tone, log::span};
+use super::log::{count, span};
+use super::{Pod, State, Tone};
 use crate::field::text;
 use crate::serve::{Change, Key};
 
@@ -30,6 +31,8 @@ pub struct Gang {
     /// longer waits.
     pub reason: String,
     pub(super) number: usize,
+    /// Whether the scheduler has said or done anything about it.
+    is_answered: bool,
 }
 
 /// How many members of a gang there are, by what they do.
@@ -95,10 +98,23 @@ impl State {
             self.changed_at = at;
         }
         let reason = reason(object);
-        if gang.completed.is_none() && gang.reason != reason {
-            self.log.add(at, Tone::Waiting, format!("gang {} waits: {reason}", gang.title));
+        if gang.completed.is_none() && !reason.is_empty() && gang.reason != reason {
+            let line = format!("gang {} waits: {reason}", gang.title);
             gang.reason = reason.to_owned();
+            self.log.add(at, Tone::Waiting, line);
         }
+        if gang.phase != "Pending" || !gang.reason.is_empty() {
+            self.answered(&key, at);
+        }
+    }
+
+    /// The scheduler has looked at a gang: the first time tells how fast it is.
+    pub(super) fn answered(&mut self, key: &Key, at: Duration) {
+        let Some(gang) = self.gangs.get_mut(key).filter(|gang| !gang.is_answered) else {
+            return;
+        };
+        gang.is_answered = true;
+        self.slowest_answer = self.slowest_answer.max(at.saturating_sub(gang.created));
     }
 
     fn add_gang(&mut self, key: &Key, object: &Value, at: Duration) {
@@ -113,14 +129,16 @@ impl State {
             completed: None,
             reason: String::new(),
             number: self.gangs.values().map(|gang| gang.number + 1).max().unwrap_or(0),
+            is_answered: false,
         };
         let line = format!("gang {} created: min {min}, queue {}", gang.title, gang.queue);
         self.log.add(at, Tone::Plain, line);
         self.gangs.insert(key.clone(), gang);
         self.changed_at = at;
+        self.check_complete(key, at);
     }
 
-    /// A member has been bound: is that enough now?
+    /// A member has got a node: is that enough now?
     pub(super) fn check_complete(&mut self, key: &Key, at: Duration) {
         let Some(gang) = self.gangs.get_mut(key).filter(|gang| gang.completed.is_none()) else {
             return;
@@ -128,10 +146,11 @@ impl State {
         let mut members = Members::default();
         let is_member = |pod: &&Pod| pod.gang.as_ref() == Some(key);
         self.pods.values().filter(is_member).for_each(|pod| members.add(pod));
-        if gang.min <= members.placed() {
+        if gang.min.max(1) <= members.placed() {
             let took = at.saturating_sub(gang.created);
             gang.completed = Some(took);
-            let line = format!("gang {} complete: {} pods in {}", gang.title, gang.min, span(took));
+            let (pods, took) = (count(gang.min, "pod"), span(took));
+            let line = format!("gang {} complete: {pods} in {took}", gang.title);
             self.log.add(at, Tone::Good, line);
         }
     }

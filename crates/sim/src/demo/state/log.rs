@@ -94,9 +94,15 @@ impl Binds {
             _ => format!("{} nodes", self.nodes.len()),
         };
         let (placed, total) = (members.placed(), members.total);
-        let pods = if self.pods == 1 { "pod" } else { "pods" };
-        format!("bound {} {pods} of {title} to {nodes} ({placed}/{total})", self.pods)
+        let pods = count(self.pods, "pod");
+        format!("bound {pods} of {title} to {nodes} ({placed}/{total})")
     }
+}
+
+/// `1 pod`, `2 pods`.
+pub(in crate::demo) fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 /// `12 ms`, `4.5 s`.

@@ -9,7 +9,7 @@ use vc_resource::{Dim, Dims};
 use super::State;
 use crate::field::text;
 use crate::serve::{Change, Key, RUN_SECONDS};
-use crate::workload::GROUP_NAME;
+use crate::workload::{GROUP_NAME, SCHEDULER};
 
 /// A pod.
 #[derive(Clone, Debug)]
@@ -88,9 +88,13 @@ impl State {
         }
         let known = self.pods.get_mut(&key).filter(|pod| pod.uid == text(object, "/metadata/uid"));
         let Some(pod) = known else {
-            self.pods.insert(key, Pod::of(object, at));
+            let pod = Pod::of(object, at);
+            let gang = pod.gang.clone();
+            self.pods.insert(key, pod);
             self.pods_seen += 1;
             self.changed_at = at;
+            // It may have come with its node.
+            gang.iter().for_each(|gang| self.check_complete(gang, at));
             return;
         };
         let before = pod.clone();
@@ -108,6 +112,7 @@ impl State {
     fn bound(&mut self, pod: &Key, gang: Option<Key>, node: String, at: Duration) {
         match gang.filter(|gang| self.gangs.contains_key(gang)) {
             Some(gang) => {
+                self.answered(&gang, at);
                 self.log.bound(&gang, node, at);
                 self.check_complete(&gang, at);
             }
@@ -139,5 +144,9 @@ fn reason(object: &Value) -> String {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let mut refused =
         conditions.filter(|it| it["type"] == "PodScheduled" && it["status"] == "False");
-    refused.next().map(|it| text(it, "/message").to_owned()).unwrap_or_default()
+    match (refused.next(), text(object, "/spec/schedulerName")) {
+        (Some(it), _) => text(it, "/message").to_owned(),
+        (None, "" | SCHEDULER) => String::new(),
+        (None, other) => format!("it is for the scheduler {other}"),
+    }
 }

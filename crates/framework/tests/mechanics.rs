@@ -1,0 +1,30 @@
+//! The shared mechanics of actions.md 2 and the numbered cases of core.md 48-94 that sessions,
+//! dispatch and statements decide, on clusters from text and a plugin that answers what a test
+//! tells it.
+#![allow(clippy::unwrap_used)]
+#![allow(non_snake_case, reason = "cases of actions.md are found by their slug, `tier/abstain`")]
+
+#[path = "mechanics/choice.rs"]
+mod choice;
+#[path = "mechanics/claims.rs"]
+mod claims;
+#[path = "mechanics/commit.rs"]
+mod commit;
+#[path = "mechanics/dispatch.rs"]
+mod dispatch;
+#[path = "mechanics/fake.rs"]
+mod fake;
+#[path = "mechanics/laws.rs"]
+mod laws;
+#[path = "mechanics/messages.rs"]
+mod messages;
+#[path = "mechanics/orders.rs"]
+mod orders;
+#[path = "mechanics/session.rs"]
+mod session;
+#[path = "mechanics/statement.rs"]
+mod statement;
+#[path = "mechanics/support.rs"]
+mod support;
+#[path = "mechanics/tiers.rs"]
+mod tiers;

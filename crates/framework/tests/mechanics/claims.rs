@@ -1,0 +1,160 @@
+//! Claims and nominations of committed evictions: actions.md 2.11, A15, A16.
+
+use vc_framework::{Claims, EvictReason, Room, Session, task_message};
+use vc_model::{Cluster, ClusterEvent, ObjectKey, TaskStatus, fixture};
+
+use super::support::{in_session, in_session_of, job, node, task};
+
+const BED: &str = "node n1 cpu=2
+     node n2 cpu=1
+     job v
+       task runs cpu=2 @n1 running
+     job j min=2
+       task a cpu=1
+       task b cpu=1
+       task c cpu=1";
+
+/// Evicts for `a`, and plans `b` on room that becomes free anyway.
+fn evict_for_a(session: &mut Session<'_>, end: impl FnOnce(vc_framework::Statement<'_, '_>)) {
+    let [victim, a, b] = ["v/runs", "j/a", "j/b"].map(|path| task(session, path));
+    let (n1, n2) = (node(session, "n1"), node(session, "n2"));
+    let mut statement = session.statement();
+    statement.evict(victim, EvictReason::Preempt, Some(a)).unwrap();
+    statement.pipeline(a, n1, Room::Evicted).unwrap();
+    statement.pipeline(b, n2, Room::Releasing).unwrap();
+    end(statement);
+}
+
+fn committed() -> (Cluster, Claims) {
+    let mut cluster = fixture::cluster(BED);
+    let ((), _, claims) = in_session_of(&mut cluster, "", |session| {
+        evict_for_a(session, |statement| assert!(statement.commit()));
+    });
+    (cluster, claims)
+}
+
+fn nominated(session: &Session<'_>, path: &str) -> Option<String> {
+    let told = task_message(session.ask(), &session.records, task(session, path));
+    told.nominated.map(|node| node.to_string())
+}
+
+#[test]
+fn only_a_committed_eviction_nominates() {
+    // A15
+    in_session(BED, "", |session| {
+        evict_for_a(session, |statement| statement.discard());
+        assert_eq!(nominated(session, "j/a"), None);
+        evict_for_a(session, |statement| assert!(statement.commit()));
+        assert_eq!(nominated(session, "j/a").as_deref(), Some("n1"));
+        assert_eq!(nominated(session, "j/b"), None, "no pod was evicted for it");
+    });
+    in_session(BED, "", |session| {
+        evict_for_a(session, |statement| statement.keep());
+        assert_eq!(nominated(session, "j/a"), None);
+    });
+}
+
+#[test]
+fn room_without_an_eviction_nominates_nothing() {
+    in_session(BED, "", |session| {
+        let (a, n1) = (task(session, "j/a"), node(session, "n1"));
+        let mut statement = session.statement();
+        statement.pipeline(a, n1, Room::Evicted).unwrap();
+        statement.commit();
+        assert_eq!(nominated(session, "j/a"), None);
+        assert!(session.claims.of(session, job(session, "j")).is_none());
+    });
+}
+
+#[test]
+fn a_task_that_is_placed_after_all_is_not_nominated() {
+    in_session(BED, "", |session| {
+        evict_for_a(session, |statement| assert!(statement.commit()));
+        let a = task(session, "j/a");
+        let (_, op) = session.unpipeline(a).unwrap();
+        assert_eq!(nominated(session, "j/a"), None);
+        session.repipeline(op);
+        assert_eq!(nominated(session, "j/a").as_deref(), Some("n1"), "A26");
+    });
+}
+
+#[test]
+fn a_claim_is_the_plan_of_every_task_of_the_statement() {
+    let (cluster, claims) = committed();
+    let claim = claims.of(&cluster, job(&cluster, "j")).unwrap();
+    let planned: Vec<(&str, &str)> =
+        claim.planned.iter().map(|(uid, node)| (&**uid, &**node)).collect();
+    assert_eq!(planned, [("default-j-a", "n1"), ("default-j-b", "n2")]);
+    assert_eq!(claim.victims.len(), 1);
+    assert!(claims.of(&cluster, job(&cluster, "v")).is_none());
+}
+
+#[test]
+fn a_claim_ends_with_its_job_its_tasks_its_nodes_or_when_the_job_is_ready() {
+    let still = |change: &dyn Fn(&mut Cluster)| {
+        let (mut cluster, mut claims) = committed();
+        change(&mut cluster);
+        claims.expire(&cluster);
+        cluster
+            .job(&ObjectKey::new("default", "j"))
+            .and_then(|id| claims.of(&cluster, id).map(|claim| claim.planned.len()))
+    };
+    let delete_pod = |cluster: &mut Cluster, path: &str| {
+        let row = &cluster.tasks[task(cluster, path)];
+        let (key, uid) = (row.key.clone(), row.uid.clone());
+        cluster.apply(ClusterEvent::PodDeleted { key, uid });
+    };
+    assert_eq!(still(&|_| {}), Some(2));
+    assert_eq!(still(&|cluster| delete_pod(cluster, "j/a")), Some(1));
+    let both = |cluster: &mut Cluster| ["j/a", "j/b"].iter().for_each(|p| delete_pod(cluster, p));
+    assert_eq!(still(&both), None);
+    let no_node = |cluster: &mut Cluster| {
+        cluster.apply(ClusterEvent::NodeDeleted { name: "n1".into() });
+    };
+    assert_eq!(still(&no_node), Some(1));
+    let no_group = |cluster: &mut Cluster| {
+        let key = ObjectKey::new("default", "j");
+        ["j/a", "j/b", "j/c"].iter().for_each(|path| delete_pod(cluster, path));
+        cluster.apply(ClusterEvent::PodGroupDeleted { key });
+    };
+    assert_eq!(still(&no_group), None);
+    let ready = |cluster: &mut Cluster| {
+        let n1 = node(cluster, "n1");
+        for path in ["j/b", "j/c"] {
+            let task = task(cluster, path);
+            cluster.set_task(task, TaskStatus::Running, Some(n1));
+        }
+    };
+    assert_eq!(still(&ready), None);
+}
+
+#[test]
+fn a_claim_that_found_no_place_lasts_while_a_victim_remains() {
+    let after = |change: &dyn Fn(&mut Cluster)| {
+        let (mut cluster, mut claims) = committed();
+        change(&mut cluster);
+        let id = job(&cluster, "j");
+        claims.end_unless_victims_remain(&cluster, id);
+        claims.of(&cluster, id).is_some()
+    };
+    assert!(after(&|_| {}));
+    assert!(!after(&|cluster| fixture::apply(cluster, "job v\n task runs cpu=2 @n1 failed")));
+    let gone = |cluster: &mut Cluster| {
+        let key = ObjectKey::new("default", "v-runs");
+        cluster.apply(ClusterEvent::PodDeleted { key, uid: "".into() });
+    };
+    assert!(!after(&gone));
+}
+
+#[test]
+fn a_restarted_scheduler_finds_claims_in_nominations() {
+    let mut cluster = fixture::cluster(BED);
+    for (path, name) in [("j/a", "n1"), ("v/runs", "n2")] {
+        let task = task(&cluster, path);
+        cluster.tasks[task].nominated_node = Some(name.into());
+    }
+    let claims = Claims::rebuilt(&cluster);
+    let claim = claims.of(&cluster, job(&cluster, "j")).unwrap();
+    assert_eq!((claim.planned.len(), claim.victims.len()), (1, 0));
+    assert!(claims.of(&cluster, job(&cluster, "v")).is_none(), "it runs");
+}

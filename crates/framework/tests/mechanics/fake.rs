@@ -1,0 +1,278 @@
+//! A plugin that answers what its arguments say. An argument with the name of a point is the answer
+//! there: lists of pods are `a,b`, or `-` for none, or `abstain`; votes `permit`, `abstain`,
+//! `reject`; values of nodes `n1:5,n2:7`. `counter` counts placements and sums their cpu.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use vc_conf::{PluginOption, Warning};
+use vc_framework::{
+    Admission, Ask, GangEviction, Invalid, Plugin, PluginEntry, Points, QueueShare, Verdict, Vote,
+};
+use vc_model::{Code, Finding, JobId, NodeId, QueueId, Reason, TaskId};
+use vc_resource::{Dim, Fractional};
+
+/// Plugins `a` to `f`.
+pub(crate) const ALL: &[PluginEntry] = &[
+    PluginEntry { name: "a", build: Fake::build },
+    PluginEntry { name: "b", build: Fake::build },
+    PluginEntry { name: "c", build: Fake::build },
+    PluginEntry { name: "d", build: Fake::build },
+    PluginEntry { name: "e", build: Fake::build },
+    PluginEntry { name: "f", build: Fake::build },
+];
+
+struct Fake {
+    answers: BTreeMap<String, String>,
+    /// Placements less removals since the session began, and their cpu.
+    n_placed: i64,
+    cpu_milli: i64,
+}
+
+impl Fake {
+    fn build(option: &PluginOption, _: &mut Vec<Warning>) -> Box<dyn Plugin> {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let entry = |(key, value): (&str, &serde_json::Value)| (key.to_owned(), text(value));
+        let answers = option.arguments.iter().map(entry).collect();
+        Box::new(Self { answers, n_placed: 0, cpu_milli: 0 })
+    }
+
+    fn answer(&self, point: &str) -> &str {
+        self.answers.get(point).map(String::as_str).unwrap_or_default()
+    }
+
+    fn list(&self, point: &str) -> impl Iterator<Item = &str> {
+        self.answer(point).split(',').filter(|name| *name != "-")
+    }
+
+    fn names(&self, point: &str, ask: Ask<'_>, task: TaskId) -> bool {
+        self.list(point).any(|name| name == &*ask.cluster.tasks[task].key.name)
+    }
+
+    /// The tasks named, in the order of the candidates.
+    fn verdict(&self, point: &str, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
+        if self.answer(point) == "abstain" {
+            return Verdict::Abstain;
+        }
+        let named = |task: &TaskId| self.names(point, ask, *task);
+        Verdict::Victims(candidates.iter().copied().filter(named).collect())
+    }
+
+    fn vote(&self, point: &str) -> Vote {
+        match self.answer(point) {
+            "permit" => Vote::Permit,
+            "reject" => Vote::Reject,
+            _ => Vote::Abstain,
+        }
+    }
+
+    fn of_node(&self, point: &str, ask: Ask<'_>, node: NodeId) -> Option<&str> {
+        let pairs = self.list(point).filter_map(|pair| pair.split_once(':'));
+        let mut pairs = pairs.filter(|(name, _)| *name == &*ask.cluster.nodes[node].name);
+        pairs.next().map(|(_, value)| value)
+    }
+
+    fn score(&self, point: &str, ask: Ask<'_>, node: NodeId) -> Result<f64, String> {
+        match self.of_node(point, ask, node) {
+            Some("error") => Err("out of order".to_owned()),
+            Some(value) => Ok(value.parse().expect("a score")),
+            None => Ok(0.0),
+        }
+    }
+}
+
+const POINTS: &[(&str, Points)] = &[
+    ("job_order", Points::JOB_ORDER),
+    ("task_order", Points::TASK_ORDER),
+    ("queue_order", Points::QUEUE_ORDER),
+    ("victim_queue_order", Points::VICTIM_QUEUE_ORDER),
+    ("job_valid", Points::JOB_VALID),
+    ("job_ready", Points::JOB_READY),
+    ("job_pipelined", Points::JOB_PIPELINED),
+    ("sub_job_ready", Points::SUB_JOB_READY),
+    ("sub_job_pipelined", Points::SUB_JOB_PIPELINED),
+    ("job_starving", Points::JOB_STARVING),
+    ("job_enqueueable", Points::JOB_ENQUEUEABLE),
+    ("overused", Points::OVERUSED),
+    ("allocatable", Points::ALLOCATABLE),
+    ("preemptive", Points::PREEMPTIVE),
+    ("preemptable", Points::PREEMPTABLE),
+    ("reclaimable", Points::RECLAIMABLE),
+    ("unified_evictable", Points::UNIFIED_EVICTABLE),
+    ("victim_tasks", Points::VICTIM_TASKS),
+    ("pre_predicate", Points::PRE_PREDICATE),
+    ("predicate", Points::PREDICATE),
+    ("node_order", Points::NODE_ORDER),
+    ("batch_node_order", Points::BATCH_NODE_ORDER),
+    ("best_node", Points::BEST_NODE),
+    ("counter", Points::EVENT_HANDLERS),
+    ("protects", Points::PREEMPTABLE),
+];
+
+impl Plugin for Fake {
+    fn points(&self) -> Points {
+        let stated = POINTS.iter().filter(|(name, _)| self.answers.contains_key(*name));
+        stated.fold(Points::NONE, |points, (_, point)| points.and(*point))
+    }
+
+    fn open(&mut self, _: Ask<'_>) {
+        (self.n_placed, self.cpu_milli) = (0, 0);
+    }
+
+    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.n_placed += 1;
+        self.cpu_milli += ask.cluster.request(task).get(Dim::CPU);
+    }
+
+    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.n_placed -= 1;
+        self.cpu_milli -= ask.cluster.request(task).get(Dim::CPU);
+    }
+
+    /// Higher priority first.
+    fn job_order(&self, ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
+        ask.cluster.jobs[r].priority.cmp(&ask.cluster.jobs[l].priority)
+    }
+
+    fn task_order(&self, ask: Ask<'_>, l: TaskId, r: TaskId) -> Ordering {
+        ask.cluster.tasks[r].priority.cmp(&ask.cluster.tasks[l].priority)
+    }
+
+    fn queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
+        ask.cluster.queues[r].priority.cmp(&ask.cluster.queues[l].priority)
+    }
+
+    fn victim_queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId, _: QueueId) -> Ordering {
+        ask.cluster.queues[l].weight.cmp(&ask.cluster.queues[r].weight)
+    }
+
+    fn job_valid(&self, _: Ask<'_>, _: JobId) -> Result<(), Invalid> {
+        let message = self.answer("job_valid").to_owned();
+        Err(Invalid { reason: "Fake", message })
+    }
+
+    /// `min`: as a gang does.
+    fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
+        match self.answer("job_ready") {
+            "min" => ask.cluster.jobs[job].is_ready(),
+            answer => answer == "true",
+        }
+    }
+
+    fn job_pipelined(&self, _: Ask<'_>, _: JobId) -> Vote {
+        self.vote("job_pipelined")
+    }
+
+    fn sub_job_ready(&self, _: Ask<'_>, _: JobId, _: usize) -> bool {
+        self.answer("sub_job_ready") == "true"
+    }
+
+    fn sub_job_pipelined(&self, _: Ask<'_>, _: JobId, _: usize) -> Vote {
+        self.vote("sub_job_pipelined")
+    }
+
+    fn job_starving(&self, _: Ask<'_>, _: JobId) -> bool {
+        self.answer("job_starving") == "true"
+    }
+
+    fn job_enqueueable(&self, _: Ask<'_>, _: JobId) -> Admission {
+        match self.vote("job_enqueueable") {
+            Vote::Permit => Admission::Permit,
+            Vote::Abstain => Admission::Abstain,
+            Vote::Reject => Admission::Reject(Some("no room".to_owned())),
+        }
+    }
+
+    fn overused(&self, _: Ask<'_>, _: QueueId) -> bool {
+        self.answer("overused") == "true"
+    }
+
+    fn allocatable(&self, _: Ask<'_>, _: QueueId, _: TaskId) -> bool {
+        self.answer("allocatable") == "true"
+    }
+
+    fn allocatable_lacks(&self, _: Ask<'_>, _: QueueId, _: TaskId) -> Vec<Dim> {
+        vec![Dim::MEMORY]
+    }
+
+    fn preemptive(&self, _: Ask<'_>, _: QueueId, _: &[TaskId]) -> bool {
+        self.answer("preemptive") == "true"
+    }
+
+    fn preemptable(&self, ask: Ask<'_>, _: TaskId, candidates: &[TaskId]) -> Verdict {
+        self.verdict("preemptable", ask, candidates)
+    }
+
+    fn reclaimable(&self, ask: Ask<'_>, _: TaskId, candidates: &[TaskId]) -> Verdict {
+        self.verdict("reclaimable", ask, candidates)
+    }
+
+    fn unified_evictable(
+        &self,
+        ask: Ask<'_>,
+        _: JobId,
+        _: GangEviction,
+        candidates: &[TaskId],
+    ) -> Verdict {
+        self.verdict("unified_evictable", ask, candidates)
+    }
+
+    fn protects(&self, ask: Ask<'_>, candidate: TaskId) -> bool {
+        self.names("protects", ask, candidate)
+    }
+
+    fn is_victim_filter(&self) -> bool {
+        self.answers.contains_key("protects")
+    }
+
+    fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
+        let named = |task: &TaskId| self.names("victim_tasks", ask, *task);
+        running.iter().copied().filter(named).collect()
+    }
+
+    fn pre_predicate(&self, _: Ask<'_>, _: TaskId) -> Result<(), String> {
+        Err(self.answer("pre_predicate").to_owned())
+    }
+
+    /// `n1:busy` can be cured by eviction, `n1:!taint` cannot, `n1:?broken` is an error.
+    fn predicate(&self, ask: Ask<'_>, _: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
+        let Some(text) = self.of_node("predicate", ask, node) else { return };
+        let (code, text) = match text.split_at(1) {
+            ("!", text) => (Code::Unresolvable, text),
+            ("?", text) => (Code::Error, text),
+            _ => (Code::Unschedulable, text),
+        };
+        findings.push(Finding { code, reason: Reason::Owned(text.into()) });
+    }
+
+    fn node_order(&self, ask: Ask<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
+        self.score("node_order", ask, node)
+    }
+
+    fn batch_node_order(
+        &self,
+        ask: Ask<'_>,
+        _: TaskId,
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) -> Result<(), String> {
+        for (sum, &node) in out.iter_mut().zip(nodes) {
+            *sum += self.score("batch_node_order", ask, node)?;
+        }
+        Ok(())
+    }
+
+    fn best_node(&self, ask: Ask<'_>, _: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
+        let named = |node: NodeId| &*ask.cluster.nodes[node].name == self.answer("best_node");
+        scored.iter().map(|(node, _)| *node).find(|&node| named(node))
+    }
+
+    /// The counter, for tests to read.
+    fn queue_share(&self, _: Ask<'_>, _: QueueId) -> Option<QueueShare> {
+        self.answers.contains_key("counter").then(|| {
+            let mut deserved = Fractional::new();
+            deserved.set(Dim::CPU, self.cpu_milli as f64);
+            QueueShare { deserved, share: self.n_placed as f64 }
+        })
+    }
+}
