@@ -18,7 +18,7 @@ pub struct Facts {
     pub now_micros: i64,
     /// Known nodes in name order.
     pub nodes: Vec<NodeId>,
-    /// Jobs that have a PodGroup and whose queue exists, by (namespace, name).
+    /// Jobs that have a PodGroup and whose queue exists, by uid (`namespace/name`).
     pub jobs: Vec<JobId>,
     /// Known queues by name.
     pub queues: Vec<QueueId>,

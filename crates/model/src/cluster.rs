@@ -105,7 +105,7 @@ impl Cluster {
         self.node_by_name.get(name).copied()
     }
 
-    /// Jobs by (namespace, name), those without PodGroup included.
+    /// Jobs by uid (`namespace/name`), those without PodGroup included.
     pub fn jobs_by_key(&self) -> impl Iterator<Item = JobId> + '_ {
         self.job_by_key.values().copied()
     }

@@ -1,6 +1,6 @@
-//! `vcsim demo`: an embedded API server with simulated nodes, `vc-scheduler` as a process of its own
-//! against it, and a workload of gangs over some seconds, shown while it happens. It ends by itself
-//! with a summary.
+//! `vcsim demo`: an embedded API server with simulated nodes, `vc-scheduler` as a process of its
+//! own against it, and a workload of gangs over some seconds, shown while it happens. It ends by
+//! itself with a summary.
 
 pub mod line;
 pub mod manifests;

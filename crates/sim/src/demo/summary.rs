@@ -1,4 +1,4 @@
-//! What the demo ends with: pods bound, gangs complete, times to bind, and what still waits and why.
+//! What the demo ends with: pods bound, gangs complete, times to bind, what still waits and why.
 
 use std::time::Duration;
 
