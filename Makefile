@@ -1,6 +1,12 @@
 # The commands of this project. `make demo` and `make test` are all that a newcomer needs.
 CARGO ?= cargo
+GO ?= go
 IMAGE ?= vc-scheduler:dev
+# Of tests/apiserver/go.mod; without it the API server calls itself v0.0.0-master.
+K8S_VERSION := -X k8s.io/component-base/version.gitVersion=v1.36.1 \
+	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+GO_BUILD = cd tests/apiserver && $(GO) build -buildvcs=false -ldflags "-s -w $(K8S_VERSION)"
+GO_MODULE = tests/apiserver/go.mod tests/apiserver/go.sum
 
 .PHONY: demo test bench lint docs image
 
@@ -8,8 +14,19 @@ demo:
 	$(CARGO) build --release --locked
 	./target/release/vcsim demo
 
-test:
+test: target/apiserver/harness target/apiserver/helm
+	tests/apiserver/render.sh --check
 	$(CARGO) test --workspace --locked
+
+# A real kube-apiserver and the real helm: some minutes and 2 GB the first time. go leaves a binary
+# alone that is up to date, make then wants its new time.
+target/apiserver/harness: $(wildcard tests/apiserver/*.go) $(GO_MODULE)
+	$(GO_BUILD) -o ../../$@ .
+	touch $@
+
+target/apiserver/helm: $(GO_MODULE)
+	$(GO_BUILD) -o ../../$@ helm.sh/helm/v4/cmd/helm
+	touch $@
 
 bench:
 	$(CARGO) bench --locked --bench cycle

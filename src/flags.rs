@@ -2,6 +2,7 @@
 //! row of [`TABLE`]; those that do nothing (yet) are accepted and named in the log when somebody
 //! sets them.
 
+mod document;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -11,10 +12,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, ArgMatches, Command, builder::ValueParser};
+use clap::builder::{PossibleValuesParser, ValueParser};
+use clap::{ArgAction, ArgMatches, Command};
 use vc_kube::{Access, Pace, Trigger};
 
+use crate::log::Format;
 use table::{Effect, Kind, Row, TABLE};
+
+pub use document::document;
+pub(crate) use value::{go_duration, go_duration_text};
 
 /// What was asked for.
 #[derive(Debug)]
@@ -32,12 +38,42 @@ pub struct Flags {
     pub priority_class: bool,
     /// Gate and whether it is on, in order.
     pub feature_gates: Vec<(String, bool)>,
+    /// A pod of ours without a PodGroup is a job of one task.
+    pub bare_pods: bool,
     pub plugins_dir: PathBuf,
+    /// `None`: this process schedules without asking anybody.
+    pub lease: Option<LeaseFlags>,
+    /// `None`: no health port.
+    pub health: Option<HealthFlags>,
+    /// Of metrics and profiles; opened if one of the two is wanted.
+    pub listen_address: String,
+    pub metrics: bool,
+    pub profiles: bool,
+    /// `None`: no dumps.
+    pub dump_dir: Option<PathBuf>,
     pub version: bool,
     /// klog's `-v`.
     pub verbosity: i64,
-    leader_election: Option<[Duration; 3]>,
+    pub log_format: Format,
     lines: Vec<Line>,
+}
+
+/// Leader election (core.md 1.4).
+#[derive(Clone, Debug)]
+pub struct LeaseFlags {
+    pub namespace: String,
+    pub name: String,
+    pub lease: Duration,
+    pub renew: Duration,
+    pub retry: Duration,
+}
+
+/// The health port (core.md 1.8).
+#[derive(Clone, Debug)]
+pub struct HealthFlags {
+    pub address: String,
+    /// CA, certificate and key; `None`: not all three are given, plain HTTP.
+    pub tls: Option<[PathBuf; 3]>,
 }
 
 /// A flag for the log.
@@ -61,18 +97,15 @@ impl Flags {
     }
 
     fn read(of: &ArgMatches) -> Self {
-        let time = |name: &str| *of.get_one::<Duration>(name).expect("has a default");
         let trigger = match text(of, "schedule-trigger").as_str() {
             "period" => Trigger::Period,
             _ => Trigger::Change,
         };
-        let (mut period, gather) = (time("schedule-period"), time("schedule-gather"));
+        let (mut period, gather) = (time(of, "schedule-period"), time(of, "schedule-gather"));
         if trigger == Trigger::Change {
             // Without a pause nothing would be gathered, and an idle scheduler would spin.
             period = period.max(gather).max(Duration::from_millis(1));
         }
-        let election = ["lease-duration", "renew-deadline", "retry-period"];
-        let election = election.map(|name| time(&format!("leader-elect-{name}")));
         let int = |name| *of.get_one::<i64>(name).expect("has a default");
         Self {
             access: Access {
@@ -92,10 +125,20 @@ impl Flags {
                 .collect(),
             priority_class: of.get_flag("priority-class"),
             feature_gates: list(of, "feature-gates").iter().map(|pair| value::gate(pair)).collect(),
+            bare_pods: text(of, "bare-pods") == "schedule",
             plugins_dir: text(of, "plugins-dir").into(),
+            lease: of.get_flag("leader-elect").then(|| lease(of)),
+            health: of.get_flag("enable-healthz").then(|| health(of)),
+            listen_address: text(of, "listen-address"),
+            metrics: of.get_flag("enable-metrics"),
+            profiles: of.get_flag("enable-pprof"),
+            dump_dir: of.get_flag("cache-dumper").then(|| text(of, "cache-dump-dir").into()),
             version: of.get_flag("version"),
             verbosity: int("v"),
-            leader_election: of.get_flag("leader-elect").then_some(election),
+            log_format: match text(of, "log-format").as_str() {
+                "json" => Format::Json,
+                _ => Format::Text,
+            },
             lines: TABLE.iter().map(|row| line(row, of)).collect(),
         }
     }
@@ -106,15 +149,7 @@ impl Flags {
     /// # Errors
     /// A sentence for the operator.
     pub fn check(&self) -> Result<(), String> {
-        if let Some([lease, renew, retry]) = self.leader_election {
-            let hint = "hint: lease duration > renew deadline > 1.2 x retry period > 0";
-            if lease <= renew {
-                return Err(format!("leader election: lease {lease:?}, renew {renew:?}\n{hint}"));
-            }
-            if renew <= retry.mul_f64(1.2) || retry.is_zero() {
-                return Err(format!("leader election: renew {renew:?}, retry {retry:?}\n{hint}"));
-            }
-        }
+        self.lease.as_ref().map_or(Ok(()), LeaseFlags::check)?;
         let is_go_plugin = |path: PathBuf| path.extension().is_some_and(|end| end == "so");
         let mut files = std::fs::read_dir(&self.plugins_dir).into_iter().flatten().flatten();
         match files.find(|file| is_go_plugin(file.path())) {
@@ -138,6 +173,10 @@ impl Flags {
                 Effect::Never => tracing::info!("flag has no effect: --{}", line.name),
             }
         }
+        if self.lines.iter().any(|line| line.name == DEPRECATED && !line.is_default) {
+            let instead = "use --leader-elect-resource-namespace instead";
+            tracing::warn!("Flag --{DEPRECATED} has been deprecated, {instead}");
+        }
         for (gate, _) in
             self.feature_gates.iter().filter(|(gate, _)| !GATES.contains(&gate.as_str()))
         {
@@ -145,6 +184,28 @@ impl Flags {
         }
     }
 }
+
+impl LeaseFlags {
+    fn check(&self) -> Result<(), String> {
+        let Self { lease, renew, retry, .. } = self;
+        let hint = "hint: lease duration > renew deadline > 1.2 x retry period > 0";
+        if lease <= renew {
+            return Err(format!("leader election: lease {lease:?}, renew {renew:?}\n{hint}"));
+        }
+        if *renew <= retry.mul_f64(1.2) || retry.is_zero() {
+            return Err(format!("leader election: renew {renew:?}, retry {retry:?}\n{hint}"));
+        }
+        for (word, value) in [("namespace", &self.namespace), ("name", &self.name)] {
+            if value.is_empty() {
+                let hint = format!("hint: give one with --leader-elect-resource-{word}");
+                return Err(format!("leader election: the Lease has no {word}\n{hint}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+const DEPRECATED: &str = "lock-object-namespace";
 
 /// Feature gates that change something here.
 const GATES: [&str; 3] = ["PriorityClass", "InPlacePodVerticalScaling", "PodLevelResources"];
@@ -179,7 +240,7 @@ fn arg(row: &Row) -> clap::Arg {
         Kind::Int => ValueParser::new(value::go_int),
         Kind::Float => clap::value_parser!(f64).into(),
         Kind::Time => ValueParser::new(value::go_duration),
-        Kind::Trigger => ["change", "period"].into(),
+        Kind::Choice(words) => PossibleValuesParser::new(words.split('|')).into(),
         Kind::Gates => ValueParser::new(value::gate_text),
         Kind::Text | Kind::Texts | Kind::Commas => ValueParser::string(),
     });
@@ -203,6 +264,30 @@ fn normalize(arg: OsString) -> OsString {
 
 fn text(of: &ArgMatches, name: &str) -> String {
     of.get_one::<String>(name).cloned().unwrap_or_default()
+}
+
+fn time(of: &ArgMatches, name: &str) -> Duration {
+    *of.get_one(name).expect("has a default")
+}
+
+fn lease(of: &ArgMatches) -> LeaseFlags {
+    let old = text(of, DEPRECATED);
+    let namespace =
+        if old.is_empty() { text(of, "leader-elect-resource-namespace") } else { old };
+    LeaseFlags {
+        namespace,
+        name: text(of, "leader-elect-resource-name"),
+        lease: time(of, "leader-elect-lease-duration"),
+        renew: time(of, "leader-elect-renew-deadline"),
+        retry: time(of, "leader-elect-retry-period"),
+    }
+}
+
+fn health(of: &ArgMatches) -> HealthFlags {
+    let files = ["ca-cert-file", "tls-cert-file", "tls-private-key-file"];
+    let files = files.map(|name| PathBuf::from(text(of, name)));
+    let all = files.iter().all(|file| !file.as_os_str().is_empty());
+    HealthFlags { address: text(of, "healthz-address"), tls: all.then_some(files) }
 }
 
 fn list(of: &ArgMatches, name: &str) -> Vec<String> {

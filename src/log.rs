@@ -1,7 +1,10 @@
-//! Logs on stderr as klog writes them, and its `-v`: 0-2 info, 3-4 debug, from 5 on trace; an event
-//! with a field `v` above the flag is left out. Specification: core.md 1.1, rust-ecosystem.md 9.
+//! Logs on stderr as klog writes them or as JSON, and klog's `-v`: 0-2 info, 3-4 debug, from 5 on
+//! trace; an event with a field `v` above the flag is left out. Specification: core.md 1.1, 1.8,
+//! rust-ecosystem.md 9.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tracing::field::{Field, Visit};
@@ -12,14 +15,52 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt as text};
+use tracing_subscriber::{Layer, Registry, fmt as text, reload};
 
-/// Starts to log; a second call does nothing.
-pub fn start(verbosity: i64) {
-    let layer = text::layer().event_format(Klog).with_writer(std::io::stderr);
-    let registry = tracing_subscriber::registry().with(layer.with_filter(Verbosity(verbosity)));
+/// `--log-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As klog.
+    Text,
+    /// One object a line.
+    Json,
+}
+
+/// Starts to log; of a second call only the level is remembered.
+pub fn start(verbosity: i64, format: Format) -> Level {
+    let layer = match format {
+        Format::Text => text::layer().event_format(Klog).with_writer(std::io::stderr).boxed(),
+        Format::Json => {
+            text::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
+        }
+    };
+    let (filter, handle) = reload::Layer::new(Verbosity(verbosity));
     // A test that starts two schedulers keeps the first log.
-    drop(registry.try_init());
+    drop(tracing_subscriber::registry().with(layer.with_filter(filter)).try_init());
+    Level { start: verbosity, now: Arc::new(AtomicI64::new(verbosity)), handle }
+}
+
+/// The verbosity, which can be changed while the process runs.
+#[derive(Clone)]
+pub struct Level {
+    /// `-v`.
+    pub start: i64,
+    now: Arc<AtomicI64>,
+    handle: reload::Handle<Verbosity, Registry>,
+}
+
+impl Level {
+    /// The verbosity in force.
+    pub fn get(&self) -> i64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Takes another verbosity.
+    pub fn set(&self, verbosity: i64) {
+        self.now.store(verbosity, Ordering::Relaxed);
+        // The filter is gone if this was not the first log of the process.
+        drop(self.handle.reload(Verbosity(verbosity)));
+    }
 }
 
 /// The filter of `-v`.
@@ -193,6 +234,27 @@ mod tests {
             let ends: String = ends.iter().filter_map(|line| line.chars().last()).collect();
             assert_eq!(ends, wanted);
         }
+    }
+
+    #[test]
+    fn the_level_can_be_changed_while_the_process_runs() {
+        let memory = Memory::default();
+        let writer = memory.clone();
+        let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());
+        let (filter, handle) = reload::Layer::new(Verbosity(0));
+        let level = Level { start: 0, now: Arc::default(), handle };
+        let registry = tracing_subscriber::registry().with(layer.with_filter(filter));
+        let say = || tracing::debug!("said");
+        tracing::subscriber::with_default(registry, || {
+            say();
+            level.set(4);
+            say();
+            level.set(level.start);
+            say();
+        });
+        assert_eq!(level.get(), 0);
+        let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches("said").count(), 1, "{text}");
     }
 
     #[test]

@@ -159,6 +159,7 @@ impl Gang {
             scheduling_gates: Vec::new(),
             resize_infeasible: false,
             evicted_by_scheduler: false,
+            started_micros: None,
             scheduled_condition: node.map(|_| scheduled()),
             nominated_node: None,
             invalid: None,

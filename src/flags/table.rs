@@ -14,7 +14,8 @@ pub(super) enum Kind {
     Commas,
     /// As `Commas`, of `Name=true`.
     Gates,
-    Trigger,
+    /// One of these words, which are separated by `|`.
+    Choice(&'static str),
 }
 
 impl Kind {
@@ -32,7 +33,7 @@ impl Kind {
             Self::Text | Self::Texts => "string",
             Self::Commas => "strings",
             Self::Gates => "mapStringBool",
-            Self::Trigger => "change|period",
+            Self::Choice(words) => words,
         }
     }
 }
@@ -68,43 +69,47 @@ const fn row(
 }
 
 use Effect::{Built, Later, Never};
-use Kind::{Bool, Commas, Float, Gates, Int, Text, Texts, Time, Trigger};
+use Kind::{Bool, Choice, Commas, Float, Gates, Int, Text, Texts, Time};
 
-#[rustfmt::skip]
+#[rustfmt::skip] // a table is read by its rows
 pub(super) const TABLE: &[Row] = &[
     row("add-dir-header", Bool, "false", Never, "klog"),
     row("alsologtostderr", Bool, "false", Never, "klog"),
-    row("ca-cert-file", Text, "", Later, "CA of the clients of the health port"),
-    row("cache-dump-dir", Text, "/tmp", Later, "where SIGUSR1 writes"),
-    row("cache-dumper", Bool, "true", Later, "dump the cache on SIGUSR1 and SIGUSR2"),
+    row("bare-pods", Choice("ignore|schedule"), "ignore", Later,
+        "schedule: a pod of ours without a PodGroup is a job of one task"),
+    row("ca-cert-file", Text, "", Built, "CA of the clients of the health port"),
+    row("cache-dump-dir", Text, "/tmp", Built, "where SIGUSR1 writes"),
+    row("cache-dumper", Bool, "true", Built, "dump the cache on SIGUSR1 (file) and SIGUSR2 (log)"),
     row("csi-storage", Bool, "true", Later, "watch CSIDriver and CSIStorageCapacity"),
     row("default-queue", Text, "default", Built, "queue of a pod group that names none"),
     row("disable-default-scheduler-config", Bool, "false", Built, "a bad file ends the start"),
-    row("enable-healthz", Bool, "false", Later, "serve /healthz"),
-    row("enable-metrics", Bool, "false", Later, "serve /metrics"),
-    row("enable-pprof", Bool, "false", Later, "serve profiles"),
+    row("enable-healthz", Bool, "false", Built, "serve /healthz, /livez and /readyz"),
+    row("enable-metrics", Bool, "false", Built, "serve /metrics"),
+    row("enable-pprof", Bool, "false", Built, "serve /debug/pprof"),
     row("feature-gates", Gates, "", Built, "gates as A=true,B=false"),
     row("gate-removal-worker-num", Int, "5", Never, "workers that remove scheduling gates"),
-    row("healthz-address", Text, ":11251", Later, "address of /healthz"),
+    row("healthz-address", Text, ":11251", Built, "address of /healthz, /livez and /readyz"),
     row("ignored-provisioners", Commas, "", Later, "CSI drivers whose volumes are not counted"),
     row("kube-api-burst", Int, "2000", Built, "burst of each client"),
     row("kube-api-qps", Float, "2000", Built, "requests per second of each client"),
     row("kubeconfig", Text, "", Built, "path of a kubeconfig; with an empty --master: in-cluster"),
-    row("leader-elect", Bool, "true", Later, "run only while holding the Lease"),
-    row("leader-elect-lease-duration", Time, "15s", Later, "how long a Lease is respected"),
-    row("leader-elect-renew-deadline", Time, "10s", Later, "when a leader gives up"),
+    row("leader-elect", Bool, "true", Built, "schedule only while holding the Lease"),
+    row("leader-elect-lease-duration", Time, "15s", Built, "how long a Lease is respected"),
+    row("leader-elect-renew-deadline", Time, "10s", Built, "when a leader gives up"),
     row("leader-elect-resource-lock", Text, "leases", Never, "a Lease is always used"),
-    row("leader-elect-resource-name", Text, "volcano", Later, "name of the Lease"),
-    row("leader-elect-resource-namespace", Text, "volcano-system", Later, "namespace of the Lease"),
-    row("leader-elect-retry-period", Time, "2s", Later, "pause between two attempts"),
+    row("leader-elect-resource-name", Text, "volcano", Built, "name of the Lease"),
+    row("leader-elect-resource-namespace", Text, "volcano-system", Built, "namespace of the Lease"),
+    row("leader-elect-retry-period", Time, "2s", Built, "pause between two attempts"),
     row("legacy-stderr-threshold-behavior", Bool, "false", Never, "klog"),
-    row("listen-address", Text, ":8080", Later, "address of /metrics"),
-    row("lock-object-namespace", Text, "", Later, "deprecated: --leader-elect-resource-namespace"),
+    row("listen-address", Text, ":8080", Built, "address of /metrics and /debug/pprof"),
+    row("lock-object-namespace", Text, "", Built,
+        "deprecated: --leader-elect-resource-namespace, which it overrides"),
     row("log-backtrace-at", Text, ":0", Never, "klog"),
     row("log-dir", Text, "", Never, "klog"),
     row("log-file", Text, "", Never, "klog"),
     row("log-file-max-size", Int, "1800", Never, "klog"),
     row("log-flush-frequency", Time, "5s", Never, "klog"),
+    row("log-format", Choice("text|json"), "text", Built, "lines as klog writes them, or JSON"),
     row("logtostderr", Bool, "true", Never, "klog"),
     row("master", Text, "", Built, "address of the API server; overrides the kubeconfig's"),
     row("minimum-feasible-nodes", Int, "100", Never, "all nodes are always considered"),
@@ -115,11 +120,12 @@ pub(super) const TABLE: &[Row] = &[
     row("percentage-nodes-to-find", Int, "0", Never, "all nodes are always considered"),
     row("plugins-dir", Text, "", Built, "refused when it holds Go plugins"),
     row("priority-class", Bool, "true", Built, "false: every job has priority 0"),
-    row("resource-sync-timeout", Time, "60s", Never, "initial objects are always waited for"),
+    row("resource-sync-timeout", Time, "60s", Never,
+        "initial objects are in effect as soon as they are listed"),
     row("resync-period", Time, "0s", Never, "watches are not repeated"),
     row("schedule-gather", Time, "10ms", Built, "how long changes are gathered before a cycle"),
     row("schedule-period", Time, "1s", Built, "longest pause between two cycles"),
-    row("schedule-trigger", Trigger, "change", Built, "what starts a cycle"),
+    row("schedule-trigger", Choice("change|period"), "change", Built, "what starts a cycle"),
     row("scheduler-conf", Text, "", Built, "path of the configuration file"),
     row("scheduler-name", Texts, "volcano", Built, "schedulerName of our pods"),
     row("scheduler-sharding-mode", Text, "none", Later, "none, hard or soft"),
@@ -127,8 +133,8 @@ pub(super) const TABLE: &[Row] = &[
     row("skip-headers", Bool, "false", Never, "klog"),
     row("skip-log-headers", Bool, "false", Never, "klog"),
     row("stderrthreshold", Text, "INFO", Never, "klog"),
-    row("tls-cert-file", Text, "", Later, "certificate of the health port"),
-    row("tls-private-key-file", Text, "", Later, "key of the health port"),
+    row("tls-cert-file", Text, "", Built, "certificate of the health port"),
+    row("tls-private-key-file", Text, "", Built, "key of the health port"),
     row("v", Int, "0", Built, "verbosity of the log"),
     row("version", Bool, "false", Built, "print the version"),
     row("vmodule", Commas, "", Never, "klog"),

@@ -20,9 +20,9 @@ fn core_1_positional_arguments_are_ignored() {
 #[test]
 fn core_2_spellings_and_exit_codes() {
     for spelling in ["--leader_elect=false", "--leader-elect=false", "--leader-elect=f"] {
-        assert!(flags(&[spelling]).leader_election.is_none());
+        assert!(flags(&[spelling]).lease.is_none());
     }
-    assert!(flags(&["--leader-elect"]).leader_election.is_some());
+    assert!(flags(&["--leader-elect"]).lease.is_some());
     assert_eq!(parse(&["--nope"]).unwrap_err().exit_code(), 2);
     assert_eq!(parse(&["--help"]).unwrap_err().exit_code(), 0);
     assert!(flags(&["--version"]).version);
@@ -30,6 +30,8 @@ fn core_2_spellings_and_exit_codes() {
 
 #[test]
 fn core_3_scheduler_names_and_the_component_of_events() {
+    // The name of the Lease does not follow.
+    assert_eq!(flags(&["--scheduler-name=a"]).lease.unwrap().name, "volcano");
     assert_eq!(flags(&[]).scheduler_names, ["volcano"]);
     let names = flags(&["--scheduler-name=a", "--scheduler-name", "b,c"]).scheduler_names;
     assert_eq!(names, ["a", "b,c"]);
@@ -44,6 +46,8 @@ fn core_4_timings_of_leader_election() {
     assert!(lease.starts_with("leader election: lease 10s, renew 10s\nhint: "), "{lease}");
     let renew = error(&["--leader-elect-renew-deadline=2400ms"]);
     assert!(renew.starts_with("leader election: renew 2.4s, retry 2s"), "{renew}");
+    let name = error(&["--leader-elect-resource-name="]);
+    assert!(name.starts_with("leader election: the Lease has no name\nhint: "), "{name}");
     assert!(flags(&["--leader-elect-lease-duration=10s", "--leader-elect=false"]).check().is_ok());
     assert!(flags(&[]).check().is_ok());
 }
@@ -104,10 +108,57 @@ fn only_flags_that_were_changed_are_named_as_without_effect() {
     let of = |name| flags.lines.iter().find(|line| line.name == name).unwrap();
     assert!(of("logtostderr").is_default);
     assert!(!of("cache-dumper").is_default);
-    assert_eq!(of("cache-dumper").effect, Effect::Later);
+    assert_eq!(of("cache-dumper").effect, Effect::Built);
     assert_eq!(of("scheduler-name").value, "[x]");
     assert_eq!(of("schedule-period").value, "1s");
     assert_eq!(flags.lines.iter().filter(|line| !line.is_default).count(), 2);
+}
+
+#[test]
+fn the_deprecated_namespace_wins() {
+    let namespace = |args: &[&str]| flags(args).lease.unwrap().namespace;
+    assert_eq!(namespace(&[]), "volcano-system");
+    let both = ["--lock-object-namespace=a", "--leader-elect-resource-namespace=b"];
+    assert_eq!(namespace(&both), "a");
+    assert_eq!(namespace(&both[1..]), "b");
+}
+
+#[test]
+fn the_health_port_speaks_tls_when_all_three_files_are_given() {
+    let all = ["--enable-healthz", "--ca-cert-file=a", "--tls-cert-file=b"];
+    assert!(flags(&all[1..]).health.is_none());
+    assert!(flags(&all).health.unwrap().tls.is_none());
+    let all = [&all[..], &["--tls-private-key-file=c"]].concat();
+    let tls = flags(&all).health.unwrap().tls.unwrap();
+    assert_eq!(tls, ["a", "b", "c"].map(PathBuf::from));
+}
+
+#[test]
+fn durations_are_printed_as_go_does() {
+    let cases = [
+        ("0s", 0),
+        ("1ns", 1),
+        ("1.5µs", 1_500),
+        ("100ms", 100_000_000),
+        ("1s", 1_000_000_000),
+        ("1.25s", 1_250_000_000),
+        ("1m0s", 60_000_000_000),
+        ("2h3m4.5s", 7_384_500_000_000),
+    ];
+    for (text, nanos) in cases {
+        assert_eq!(go_duration_text(Duration::from_nanos(nanos)), text);
+    }
+}
+
+#[test]
+fn the_document_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flags.md");
+    let text = document();
+    if std::env::var_os("VC_WRITE_DOCS").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == text, "docs/flags.md is old\nhint: VC_WRITE_DOCS=1 cargo test -p vc-scheduler");
 }
 
 #[test]

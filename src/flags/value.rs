@@ -21,7 +21,7 @@ pub(super) fn go_int(text: &str) -> Result<i64, String> {
 }
 
 /// `time.ParseDuration`, non-negative: decimals with units, or a bare `0`.
-pub(super) fn go_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn go_duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 8] = [
         ("ns", 1e-9),
         ("us", 1e-6),
@@ -50,6 +50,27 @@ pub(super) fn go_duration(text: &str) -> Result<Duration, String> {
         rest = &after[unit.len()..];
     }
     Duration::try_from_secs_f64(seconds).map_err(|_| problem())
+}
+
+/// `Duration.String()`: `1m0s`, `1.5s`, `100ms`.
+pub(crate) fn go_duration_text(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    let (unit, scale) = match nanos {
+        0 => return "0s".to_owned(),
+        1..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("µs", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    let (minutes, rest) = (nanos / 60_000_000_000, nanos % 60_000_000_000);
+    let decimals = format!("{:09}", rest % scale * (1_000_000_000 / scale));
+    let number = format!("{}.{decimals}", rest / scale);
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{number}{unit}"),
+        (0, minutes) => format!("{minutes}m{number}{unit}"),
+        (hours, minutes) => format!("{hours}h{minutes}m{number}{unit}"),
+    }
 }
 
 /// `Name=true`, as text: the list of gates is put together later.

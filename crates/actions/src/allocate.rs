@@ -4,6 +4,7 @@
 mod claims;
 mod place;
 mod sheet;
+mod starvation;
 
 use vc_framework::{Action, Session, klog};
 use vc_model::{JobId, QueueId};
@@ -25,6 +26,9 @@ impl Action for Allocate {
         if session.settings.allocate.claim_first {
             claims::pass(session, &mut sheets);
         }
+        if session.settings.allocate.gang_repair_first {
+            starvation::repair_pass(session, &mut sheets);
+        }
         regular_pass(session, &mut sheets);
         klog!(5; "Leaving Allocate ...");
     }
@@ -39,6 +43,10 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
             // A fifo queue waits for its head (D38).
             Outcome::Neither if session.queues[queue].fifo => {
                 turns.drop_queue(queue);
+            }
+            Outcome::Neither if starvation::blocks_queue(session, queue, job) => {
+                let behind = turns.drop_queue(queue);
+                starvation::tell_blocked(session, sheets, job, &behind);
             }
             _ => {}
         }

@@ -137,7 +137,7 @@ fn backfill(session: &mut Session<'_>, task: TaskId) {
         return;
     }
     let scan = session.filter(task, &nodes, Filter::BestEffort);
-    match session.choose(task, &scan.feasible) {
+    match session.choose_by_shard(task, &scan.feasible) {
         Some(node) => place(session, task, node),
         None => {
             session.records.fit_errors.insert(task, scan.errors);

@@ -37,6 +37,25 @@ impl Turns {
         self.lines.get_mut(&queue)?.pop()
     }
 
+    /// A queue gets its turns even if no job waits in it.
+    pub(crate) fn serve(&mut self, queue: QueueId) {
+        self.lines.entry(queue).or_default();
+    }
+
+    /// Takes the job that is first now: evictions change the order of jobs that wait (A9).
+    pub(crate) fn next_job_now(
+        &mut self,
+        session: &Session<'_>,
+        queue: QueueId,
+    ) -> Option<JobId> {
+        let line = self.lines.get_mut(&queue)?;
+        let order = |&l: &usize, &r: &usize| {
+            session.hooks().job_order(session.ask(), line[l], line[r])
+        };
+        let first = (0..line.len()).min_by(order)?;
+        Some(line.remove(first))
+    }
+
     /// Puts a job back where it belongs now.
     pub(crate) fn put_back(&mut self, session: &Session<'_>, job: JobId) {
         let line = self.lines.entry(session.jobs[job].queue).or_default();

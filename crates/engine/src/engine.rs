@@ -8,7 +8,9 @@ use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
     Action, Claims, Dispatch, Effect, Nomination, Opening, Outbox, Report, Session,
 };
-use vc_model::{Cluster, ClusterEvent, PodCondition, RequestGates, Settings};
+use vc_model::{
+    Cluster, ClusterEvent, Division, PodCondition, RequestGates, Settings, Sharding,
+};
 
 use crate::record;
 use crate::report;
@@ -33,6 +35,15 @@ pub struct EngineOptions {
     pub node_selector: Vec<(Arc<str>, Arc<str>)>,
     /// Kubernetes features of the server.
     pub gates: RequestGates,
+    /// `--bare-pods=schedule`: a pod of ours without group annotation is a job of one task, in the
+    /// queue of its annotation or label `scheduling.volcano.sh/queue-name`, else the default one.
+    pub bare_pods: bool,
+    /// `MULTI_SCHEDULER_ENABLE` (core.md 4.4); `None`: all work is ours.
+    pub division: Option<Division>,
+    /// `--scheduler-sharding-mode`, `--scheduler-sharding-name`.
+    pub sharding: Sharding,
+    /// Feature gate `SchedulingGatesQueueAdmission` (core.md 7.8).
+    pub queue_gate_admission: bool,
     /// Session ids are derived from it.
     pub seed: u64,
 }
@@ -45,6 +56,10 @@ impl Default for EngineOptions {
             default_queue: settings.default_queue,
             node_selector: settings.node_selector,
             gates: settings.gates,
+            bare_pods: settings.bare_pods,
+            division: settings.division,
+            sharding: settings.sharding,
+            queue_gate_admission: settings.queue_gate_admission,
             seed: 0,
         }
     }
@@ -58,6 +73,8 @@ pub(crate) struct Memory {
     pub(crate) orphan_queues: BTreeSet<Arc<str>>,
     /// Uids of the PodGroups that were told that their queue is missing (C-21).
     pub(crate) without_queue: BTreeSet<Arc<str>>,
+    /// It was said that our NodeShard does not exist.
+    pub(crate) without_shard: bool,
 }
 
 /// The whole scheduler as a function of events and time.
@@ -84,6 +101,10 @@ impl Engine {
             default_queue: options.default_queue,
             node_selector: options.node_selector,
             gates: options.gates,
+            bare_pods: options.bare_pods,
+            division: options.division,
+            sharding: options.sharding,
+            queue_gate_admission: options.queue_gate_admission,
         };
         let mut engine = Self {
             cluster: Cluster::new(settings),

@@ -7,6 +7,7 @@ mod queue_status;
 mod record;
 mod report;
 mod session_id;
+mod shard;
 mod throttle;
 
 pub use engine::{Engine, EngineOptions, Now};

@@ -1,12 +1,12 @@
 //! What a session leaves behind at its close: conditions and phases of PodGroups, conditions of
 //! pods, queue status. Specification: core.md 7.4-7.7, actions.md 10.1-10.3.
 
+mod fresh;
 mod missing_queue;
 mod phase;
 mod pods;
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_framework::{About, Effect, Session, job_text};
@@ -16,7 +16,9 @@ use vc_model::{
 
 use crate::engine::Memory;
 use crate::queue_status;
+use crate::shard;
 use crate::throttle::{Throttle, Told};
+use fresh::{Conditions, Fresh};
 
 /// The text of a job's state, made at most once per cycle.
 type JobText = OnceCell<String>;
@@ -25,20 +27,17 @@ type JobText = OnceCell<String>;
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     name_closed_queues(session);
     session.close_plugins();
-    let mut conditions: BTreeMap<JobId, Vec<PodGroupCondition>> = BTreeMap::new();
-    for (job, condition) in std::mem::take(&mut session.out.conditions) {
-        conditions.entry(job).or_default().push(condition);
-    }
+    let mut conditions = Fresh::take(&mut session.out);
     quiet_refusals(session, &mut memory.throttle);
     for job in session.facts().jobs.clone() {
         let text = JobText::new();
-        let fresh = conditions.remove(&job).unwrap_or_default();
-        let written = write_status(session, job, fresh);
+        let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.throttle, job, written, &text);
         pods::record(session, job, &text);
     }
     missing_queue::record(session, memory);
     queue_status::record(session, memory);
+    shard::record(session, memory);
     memory.throttle.sweep(session.facts().now_micros);
 }
 
@@ -68,22 +67,23 @@ fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
 
 /// Phase, counts and conditions; a PUT if anything but times and transition ids changed (7.6).
 /// Whether.
-fn write_status(session: &mut Session<'_>, job: JobId, fresh: Vec<PodGroupCondition>) -> bool {
+fn write_status(session: &mut Session<'_>, job: JobId, fresh: Conditions) -> bool {
     let before = session.phase_before(job);
     let row = &session.jobs[job];
     let Some(PodGroup { status: old, .. }) = &row.pod_group else { return false };
     let count = |status| i32::try_from(row.counts.of(status)).unwrap_or(i32::MAX);
     let counts = [TaskStatus::Running, TaskStatus::Succeeded, TaskStatus::Failed].map(count);
     let known = |condition| old.conditions.iter().any(|other| other.same_content(condition));
-    let phase = phase::phase(row, &fresh);
+    let phase = phase::phase(row, fresh.say("Unschedulable"));
     if phase == before
         && counts == [old.running, old.succeeded, old.failed]
-        && fresh.iter().all(known)
+        && fresh.written.iter().all(known)
     {
         session.cluster_mut().set_phase(job, before);
         return false;
     }
     let [running, succeeded, failed] = counts;
+    let fresh = fresh.complete(session, &old.conditions);
     let conditions = merged(&old.conditions, fresh);
     put_status(session, job, PodGroupStatus { phase, conditions, running, succeeded, failed });
     true
@@ -104,11 +104,14 @@ fn merged(
     conditions
 }
 
-/// Takes the status as the PodGroup's and sends it.
+/// Takes the status as the PodGroup's and sends it. A bare pod has none that could be written.
 fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     let row = &mut session.cluster_mut().jobs[job];
     let Some(group) = &mut row.pod_group else { return };
     group.status = status.clone();
+    if row.bare {
+        return;
+    }
     group.status_in_flight = true;
     let (pod_group, uid) = (row.key.clone(), group.uid.clone());
     session.out.effects.push(Effect::PodGroupStatus { pod_group, uid, status });
@@ -123,7 +126,7 @@ fn announce(
     text: &JobText,
 ) {
     let row = &session.jobs[job];
-    let Some(group) = &row.pod_group else { return };
+    let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
     match group.status.phase {
         PodGroupPhase::Unknown | PodGroupPhase::Pending | PodGroupPhase::Inqueue => {}
         PodGroupPhase::Running | PodGroupPhase::Completed => {
@@ -153,7 +156,7 @@ fn event(
     message: Arc<str>,
 ) {
     let row = &session.jobs[job];
-    let Some(PodGroup { uid, .. }) = &row.pod_group else { return };
+    let Some(PodGroup { uid, .. }) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
     let about = About::PodGroup { key: row.key.clone(), uid: uid.clone() };
     session.out.effects.push(Effect::Event { about, warning, reason, message });
 }

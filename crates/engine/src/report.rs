@@ -65,7 +65,7 @@ fn explain(session: &Session<'_>, task: TaskId) -> WaitingTask {
     let job = row.job.map(|job| &session.jobs[job]);
     WaitingTask {
         pod: row.key.clone(),
-        pod_group: job.map_or_else(nobody, |job| job.key.clone()),
+        pod_group: job.filter(|job| !job.bare).map_or_else(nobody, |job| job.key.clone()),
         queue: job.map_or_else(Arc::default, |job| session.queues[job.queue].name.clone()),
         reason: told.reason,
         message: told.message,
@@ -92,7 +92,11 @@ fn why_not_tried(session: &Session<'_>, task: TaskId) -> String {
         return format!("queue {} does not exist", queue.name);
     }
     if row.is_pending() && session.facts().enqueue_configured {
-        return format!("PodGroup {} is not admitted to queue {}", row.key, queue.name);
+        let (kind, key) = match row.bare {
+            true => ("pod", &session.tasks[task].key),
+            false => ("PodGroup", &row.key),
+        };
+        return format!("{kind} {key} is not admitted to queue {}", queue.name);
     }
     not_valid(session, job).unwrap_or_else(|| job_text(session.ask(), &session.records, job))
 }

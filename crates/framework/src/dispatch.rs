@@ -11,10 +11,12 @@ use vc_conf::{Config, Switches, Warning};
 use vc_model::{Finding, JobId, NodeId, QueueId, TaskId};
 use vc_resource::Dim;
 
+use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
 use crate::plugin::{Admission, Ask, Invalid, Plugin, PluginEntry, QueueShare, Vote};
 use crate::points::{ALL_POINTS, Points};
 use crate::records::Records;
+use crate::report::{PluginStage, PluginTime, Timings};
 
 pub(crate) use order::in_session;
 
@@ -22,12 +24,15 @@ pub(crate) use order::in_session;
 #[derive(Default)]
 pub struct Dispatch {
     plugins: Vec<Box<dyn Plugin>>,
+    /// Of the plugins.
+    names: Vec<&'static str>,
     /// Per point of [`ALL_POINTS`], per tier: the plugins to ask, in order.
     calls: Vec<Vec<Vec<usize>>>,
     /// Plugins to tell about placements, in registration order.
     handlers: Vec<usize>,
     /// A scorer has failed in this session and was logged (A13).
     scorer_failed: AtomicBool,
+    pub(crate) meter: Meter,
 }
 
 /// One entry of a tier: the instance that answers for it, and what its switches allow.
@@ -42,7 +47,7 @@ impl Dispatch {
     pub fn new(config: &Config, entries: &[PluginEntry]) -> (Self, Vec<Warning>) {
         let mut warnings = Vec::new();
         let mut plugins: Vec<Box<dyn Plugin>> = Vec::new();
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<&'static str> = Vec::new();
         let mut tiers: Vec<Vec<Position>> = Vec::new();
         for tier in &config.tiers {
             let mut positions = Vec::new();
@@ -69,7 +74,7 @@ impl Dispatch {
         let calls = ALL_POINTS.iter().map(|&(point, ..)| of_point(point)).collect();
         let handles = |&index: &usize| plugins[index].points().has(Points::EVENT_HANDLERS);
         let handlers = (0..plugins.len()).filter(handles).collect();
-        (Self { plugins, calls, handlers, ..Self::default() }, warnings)
+        (Self { plugins, names, calls, handlers, ..Self::default() }, warnings)
     }
 
     fn tiers(&self, point: Points) -> impl Iterator<Item = impl Iterator<Item = &dyn Plugin>> {
@@ -84,12 +89,33 @@ impl Dispatch {
     /// Opens every plugin in tier order.
     pub fn open(&mut self, ask: Ask<'_>) {
         *self.scorer_failed.get_mut() = false;
-        self.plugins.iter_mut().for_each(|plugin| plugin.open(ask));
+        self.each_timed(PluginStage::Open, |plugin| plugin.open(ask));
     }
 
     /// Closes every plugin in tier order (core.md 5.1).
     pub fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
-        self.plugins.iter_mut().for_each(|plugin| plugin.close(ask, records, out));
+        self.each_timed(PluginStage::Close, |plugin| plugin.close(ask, records, out));
+    }
+
+    /// From now on times are taken by this clock, or none are.
+    pub fn set_stopwatch(&mut self, stopwatch: Option<Stopwatch>) {
+        self.meter.stopwatch = stopwatch;
+    }
+
+    /// The times of plugins, filters and scores since they were last taken.
+    pub fn take_times(&mut self) -> Timings {
+        self.meter.take()
+    }
+
+    fn each_timed(&mut self, stage: PluginStage, mut call: impl FnMut(&mut dyn Plugin)) {
+        let mut last = self.meter.now();
+        for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
+            call(&mut **plugin);
+            let Some((start, end)) = last.zip(self.meter.now()) else { continue };
+            let nanos = end.saturating_sub(start);
+            self.meter.plugins.push(PluginTime { plugin: name, stage, nanos });
+            last = Some(end);
+        }
     }
 
     /// Tells the handlers of a placement.

@@ -127,6 +127,25 @@ pub enum Effect {
         /// Resource name and quantity text, by name.
         allocated: Vec<(String, String)>,
     },
+    /// PUT of the status of our NodeShard (core.md 4.10).
+    NodeShardStatus {
+        /// Name.
+        shard: Arc<str>,
+        /// `nodesInUse`, by name, each once; likewise the others.
+        nodes_in_use: Vec<Arc<str>>,
+        /// `nodesToRemove`.
+        nodes_to_remove: Vec<Arc<str>>,
+        /// `nodesToAdd`.
+        nodes_to_add: Vec<Arc<str>>,
+    },
+    /// Strategic merge PATCH that takes the gate `scheduling.volcano.sh/queue-allocation-gate` away
+    /// from a pod, and no other (core.md 7.8).
+    RemoveGate {
+        /// Namespace and name.
+        pod: ObjectKey,
+        /// Of the pod.
+        uid: Arc<str>,
+    },
     /// A core/v1 event (core.md 7.9).
     Event {
         /// The object.

@@ -1,8 +1,11 @@
 //! What a session has decided so far: effects, conditions of PodGroups, warnings.
 
+use std::collections::BTreeMap;
+
 use vc_model::{JobId, PodGroupCondition};
 
 use crate::effect::Effect;
+use crate::sample::Sample;
 
 /// Collected while a session runs, handed out at its close.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +14,13 @@ pub struct Outbox {
     pub effects: Vec<Effect>,
     /// Conditions that replace those of the same type in the PodGroup (core.md 7.6).
     pub conditions: Vec<(JobId, PodGroupCondition)>,
+    /// Conditions of this type are written again as they stand; only their time and transition id
+    /// are new. As good as one of `conditions`, without its texts.
+    pub confirmed: Vec<(JobId, &'static str)>,
+    /// Numbers for metrics.
+    pub samples: Vec<Sample>,
+    /// How often a place was found for a task of the job, also if it was given up later.
+    pub placed: BTreeMap<JobId, u32>,
     /// Things that users should know.
     pub warnings: Vec<String>,
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use vc_model::ObjectKey;
 
+use crate::sample::Sample;
+
 /// A task that ended the last action Pipelined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelinedTask {
@@ -42,6 +44,47 @@ pub struct QueueUse {
     pub share: Option<f64>,
 }
 
+/// Which moment of a session a plugin took part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PluginStage {
+    /// Its opening.
+    Open,
+    /// Its close.
+    Close,
+}
+
+/// How long a plugin took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PluginTime {
+    /// Its name.
+    pub plugin: &'static str,
+    /// What it did.
+    pub stage: PluginStage,
+    /// Nanoseconds.
+    pub nanos: u64,
+}
+
+/// How long the parts of a cycle took, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// All of it.
+    pub cycle: u64,
+    /// The events.
+    pub apply: u64,
+    /// The opening of the session.
+    pub open: u64,
+    /// Each action by name, in their order.
+    pub actions: Vec<(&'static str, u64)>,
+    /// The close of the session: plugins, records, what is undone.
+    pub close: u64,
+    /// Opening and close of each plugin.
+    pub plugins: Vec<PluginTime>,
+    /// Each filtering of nodes for a task.
+    pub predicates: Vec<u64>,
+    /// Each scoring of nodes for a task.
+    pub scorings: Vec<u64>,
+}
+
 /// Data of one cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -63,6 +106,10 @@ pub struct Report {
     /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped
     /// sums.
     pub warnings: Vec<String>,
+    /// Numbers for metrics, in any order but for those of one thing.
+    pub samples: Vec<Sample>,
+    /// `None`: there was no stopwatch.
+    pub timings: Option<Timings>,
 }
 
 impl Report {

@@ -5,6 +5,7 @@
 use vc_model::{Code, Finding, FitErrors, NodeId, Reason, TaskId};
 use vc_resource::Dim;
 
+use crate::meter::Stage;
 use crate::session::Session;
 
 /// Which findings reject a node (actions.md 2.6).
@@ -18,6 +19,9 @@ pub enum Filter {
     Preempt,
 }
 
+/// A node that belongs to another scheduler (core.md 3.10, 4.10).
+const OUTSIDE_SHARD: &str = "node isn't in scheduler node shard";
+
 /// What a scan of nodes found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
@@ -30,6 +34,7 @@ pub struct Scan {
 impl Session<'_> {
     /// Filters every one of `nodes` for the task.
     pub fn filter(&self, task: TaskId, nodes: &[NodeId], filter: Filter) -> Scan {
+        let start = self.hooks().meter.now();
         let mut scan = Scan::default();
         let mut findings = Vec::new();
         for &node in nodes {
@@ -44,10 +49,14 @@ impl Session<'_> {
                 false => scan.feasible.push(node),
             }
         }
+        self.hooks().meter.ends(Stage::Predicate, start);
         scan
     }
 
     fn find(&self, task: TaskId, node: NodeId, filter: Filter, findings: &mut Vec<Finding>) {
+        if self.is_outside_shard(node) {
+            return findings.push(Finding::new(Code::Error, OUTSIDE_SHARD));
+        }
         if filter == Filter::Allocate
             && let Some(dim) = self.lacking(task, node)
         {
@@ -87,7 +96,9 @@ impl Session<'_> {
         if nodes.len() <= 1 {
             return nodes.first().copied();
         }
+        let start = self.hooks().meter.now();
         let scores = self.hooks().scores(self.ask(), task, nodes);
+        self.hooks().meter.ends(Stage::Scoring, start);
         let scored: Vec<(NodeId, f64)> = nodes.iter().copied().zip(scores).collect();
         if let Some(node) = self.hooks().best_node(self.ask(), task, &scored) {
             return Some(node);
@@ -99,15 +110,24 @@ impl Session<'_> {
         comparable.reduce(better).map(|(node, _)| node)
     }
 
-    /// Candidates by the groups of actions.md 4.7: idle nodes first, then those that will be.
+    /// Candidates by the groups of actions.md 4.7: idle nodes first, then those that will be; with
+    /// soft sharding those of the own shard first in either.
     pub fn choose_by_group(&self, task: TaskId, nodes: &[NodeId]) -> Option<NodeId> {
         let (idle, future): (Vec<NodeId>, Vec<NodeId>) =
             nodes.iter().partition(|&&node| self.fits_idle(task, node));
-        self.choose(task, &idle).or_else(|| {
+        self.choose_by_shard(task, &idle).or_else(|| {
             let fits = |node: &NodeId| self.fits_future_idle(task, *node);
             let future: Vec<NodeId> = future.into_iter().filter(fits).collect();
-            self.choose(task, &future)
+            self.choose_by_shard(task, &future)
         })
+    }
+
+    /// The best node of the own shard, else of the others (core.md 8.4).
+    pub fn choose_by_shard(&self, task: TaskId, nodes: &[NodeId]) -> Option<NodeId> {
+        match self.by_shard(nodes) {
+            Some(groups) => groups.iter().find_map(|group| self.choose(task, group)),
+            None => self.choose(task, nodes),
+        }
     }
 
     /// Nodes worth evicting on for a task: all but those that eviction cannot help (actions.md

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use vc_conf::ActionSettings;
-use vc_model::{Cluster, JobId, NodeId, PodGroupPhase, QueueId, TaskId, TaskStatus};
+use vc_model::{
+    Cluster, Gates, JobId, NodeId, PodGroupPhase, QUEUE_GATE, QueueId, TaskId, TaskStatus,
+};
 
 use crate::claim::Claims;
 use crate::dispatch::{Dispatch, in_session};
@@ -38,6 +40,7 @@ pub struct Session<'c> {
     pub(crate) evicted: Vec<TaskId>,
     /// Phases that this session changed, as they were (core.md 5.1 step 3).
     phase_before: BTreeMap<JobId, PodGroupPhase>,
+    n_draws: u64,
 }
 
 impl Deref for Session<'_> {
@@ -81,6 +84,7 @@ impl<'c> Session<'c> {
             held: Vec::new(),
             evicted: Vec::new(),
             phase_before: BTreeMap::new(),
+            n_draws: 0,
         }
     }
 
@@ -97,6 +101,16 @@ impl<'c> Session<'c> {
     /// What is fixed for the session.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// A number below `limit` (0 for 0), drawn from the session's own sequence: the same session draws the
+    /// same numbers (actions.md 6.7.1).
+    pub fn draw(&mut self, limit: usize) -> usize {
+        self.n_draws += 1;
+        let text = format!("{} {}", self.facts.session_id, self.n_draws);
+        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+        usize::try_from((hash >> 16) % limit.max(1) as u64).unwrap_or(0)
     }
 
     /// Opens a statement. While it is open, by the borrow, operations can only go through it.
@@ -117,6 +131,14 @@ impl<'c> Session<'c> {
         self.cluster.set_phase(job, PodGroupPhase::Inqueue);
     }
 
+    /// A place was found for the task; its job's time in the queue is measured by it (actions.md
+    /// 4.10).
+    pub fn note_placed(&mut self, task: TaskId) {
+        if let Some(job) = self.cluster.tasks[task].job {
+            *self.out.placed.entry(job).or_default() += 1;
+        }
+    }
+
     /// Phase of a job when the session began.
     pub fn phase_before(&self, job: JobId) -> PodGroupPhase {
         self.phase_before.get(&job).copied().unwrap_or_else(|| self.cluster.jobs[job].phase())
@@ -125,7 +147,7 @@ impl<'c> Session<'c> {
     /// A Normal event `Unschedulable` on a PodGroup (core.md 7.9).
     pub fn pod_group_event(&mut self, job: JobId, message: String) {
         let row = &self.cluster.jobs[job];
-        let Some(group) = &row.pod_group else { return };
+        let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
         let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
         let reason = "Unschedulable";
         self.out.effects.push(Effect::Event {
@@ -134,6 +156,26 @@ impl<'c> Session<'c> {
             reason,
             message: message.into(),
         });
+    }
+
+    /// Asks for the removal of the queue allocation gate of a task for which its queue has room, at
+    /// most once until the pod has changed (core.md 7.8, A22). Without the annotation that hands the
+    /// gate to us it stays; that is said.
+    pub fn remove_gate(&mut self, task: TaskId) {
+        let row = &self.cluster.tasks[task];
+        if !self.cluster.settings.queue_gate_admission || row.gates != Gates::QueueAllocationOnly {
+            return;
+        }
+        if !row.manages_queue_gate {
+            let hint = format!("hint: annotate it with {QUEUE_GATE}: \"true\"");
+            let warning = format!("pod {}: gate is not ours to lift: {QUEUE_GATE}", row.key);
+            return self.out.warnings.push(format!("{warning}\n{hint}"));
+        }
+        if !row.ungating {
+            let (pod, uid) = (row.key.clone(), row.uid.clone());
+            self.out.effects.push(Effect::RemoveGate { pod, uid });
+            self.cluster.tasks[task].ungating = true;
+        }
     }
 
     /// Gives a pipelined task back: Pending, off its node (actions.md 5, step 1). The node it had,

@@ -1,9 +1,11 @@
 //! A transaction: operations take effect in the session at once, and are later committed, kept or
 //! undone. Specification: core.md 6, actions.md 2.4.
 
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use vc_model::{NodeId, TaskId, TaskStatus};
+use vc_resource::Resource;
 
 use crate::effect::EvictReason;
 use crate::plugin::Ask;
@@ -196,6 +198,35 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Whether nothing was done.
     pub fn is_empty(&self) -> bool {
         self.session.journal.len() == self.start
+    }
+
+    /// Whether somebody is evicted.
+    pub fn evicts(&self) -> bool {
+        self.ops().iter().any(|op| matches!(op, Op::Evict { .. }))
+    }
+
+    /// Nodes on which somebody is evicted, in the order of the evictions.
+    pub fn evicted_nodes(&self) -> Vec<NodeId> {
+        let node = |op: &Op| match op {
+            Op::Evict { task, .. } => self.session.cluster.tasks[*task].node,
+            _ => None,
+        };
+        self.ops().iter().filter_map(node).collect()
+    }
+
+    /// Whether what is idle holds all tasks that the statement pipelines (A29).
+    pub fn fits_idle_nodes(&self) -> bool {
+        let mut wanted: BTreeMap<NodeId, Resource> = BTreeMap::new();
+        for op in self.ops() {
+            if let Op::Pipeline { task, node, .. } = *op {
+                wanted.entry(node).or_default().add(self.session.cluster.request(task));
+            }
+        }
+        wanted.iter().all(|(&node, sum)| sum.fits(&self.session.cluster.nodes[node].idle))
+    }
+
+    fn ops(&self) -> &[Op] {
+        self.session.journal.get(self.start..).unwrap_or_default()
     }
 
     /// Here; to roll back to, or to take a plan from.

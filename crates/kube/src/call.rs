@@ -102,6 +102,14 @@ pub(crate) fn queues(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &queue_resource())
 }
 
+pub(crate) fn node_shards(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &node_shard_resource())
+}
+
+pub(crate) fn node_shard_resource() -> ApiResource {
+    resource("shard.volcano.sh", "v1alpha1", "NodeShard", "nodeshards")
+}
+
 pub(crate) fn pod_group_resource() -> ApiResource {
     resource("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 }

@@ -2,10 +2,14 @@
 //! 1.1, 1.9; rust-ecosystem.md 3 (K-01 no retries, K-04 rate limit, K-17 order of sources, K-19
 //! user agent).
 
+use std::sync::Arc;
+
 use kube::client::ClientBuilder;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use crate::count::CountLayer;
+use crate::observe::Observer;
 use crate::qps::QpsLayer;
 
 /// What the flags say about the API server.
@@ -26,6 +30,8 @@ pub struct Clients {
     pub core: Client,
     pub volcano: Client,
     pub events: Client,
+    /// For the Lease: renewals must not wait behind binds.
+    pub elections: Client,
 }
 
 /// Why there is no client.
@@ -49,15 +55,17 @@ impl Clients {
     ///
     /// # Errors
     /// No configuration is found, it is unreadable, or its certificates are.
-    pub async fn connect(access: &Access) -> Result<Self, ClientError> {
+    pub async fn connect(access: &Access, observer: &Arc<dyn Observer>) -> Result<Self, ClientError> {
         let config = config(access).await?;
-        let client = || build(config.clone(), access);
-        Ok(Self { core: client()?, volcano: client()?, events: client()? })
+        let client = || build(config.clone(), access, observer);
+        let (core, volcano) = (client()?, client()?);
+        Ok(Self { core, volcano, events: client()?, elections: client()? })
     }
 
     /// The same client for every purpose.
     pub fn shared(client: Client) -> Self {
-        Self { core: client.clone(), volcano: client.clone(), events: client }
+        let (core, volcano) = (client.clone(), client.clone());
+        Self { core, volcano, events: client.clone(), elections: client }
     }
 }
 
@@ -97,8 +105,8 @@ fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
     url.parse().map_err(|_| ClientError::Master(master.to_owned()))
 }
 
-fn build(config: Config, access: &Access) -> Result<Client, ClientError> {
-    let builder = ClientBuilder::try_from(config)?;
+fn build(config: Config, access: &Access, observer: &Arc<dyn Observer>) -> Result<Client, ClientError> {
+    let builder = ClientBuilder::try_from(config)?.with_layer(&CountLayer(observer.clone()));
     match QpsLayer::from_flags(access.qps, access.burst) {
         Some(limit) => Ok(builder.with_layer(&limit).build()),
         None => Ok(builder.build()),

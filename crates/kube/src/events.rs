@@ -37,6 +37,14 @@ impl Recorder {
     }
 }
 
+/// Writes a single event, without what others have told about the object before.
+pub(crate) async fn record_one(client: Client, component: String, note: Note) {
+    let (recorder, writer) = Recorder::new(client, component);
+    recorder.record(note);
+    drop(recorder);
+    writer.await;
+}
+
 struct Writer {
     client: Client,
     component: String,

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt;
 use kube::runtime::WatchStreamExt;
@@ -16,17 +16,24 @@ use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Metadata;
 
 use crate::inbox::Incoming;
+use crate::observe::Observer;
 use crate::watched::{Slim, Watched};
 
 /// Pause before a list that replaces an expired watch.
 const RESTART: Duration = Duration::from_secs(1);
+/// Pause before an optional kind that the server does not know is looked for again (C-06).
+const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 
 /// Sends every event of the kind, and `Synced` after its first list. Ends when the receiver is
 /// gone.
-pub(crate) async fn feed<S: Slim>(client: Client, inbox: mpsc::Sender<Incoming>) {
+pub(crate) async fn feed<S: Slim>(
+    client: Client,
+    inbox: mpsc::Sender<Incoming>,
+    observer: Arc<dyn Observer>,
+) {
     let api: Api<Watched<S>> = Api::all(client);
     let mut config = Config::default().streaming_lists();
-    let mut rows = Rows::default();
+    let mut rows = Rows::new(observer);
     loop {
         let mut events = pin!(watcher(api.clone(), config.clone()).default_backoff());
         loop {
@@ -37,6 +44,7 @@ pub(crate) async fn feed<S: Slim>(client: Client, inbox: mpsc::Sender<Incoming>)
                             return;
                         }
                     }
+                    rows.observer.objects(S::PLURAL, rows.known.len());
                     continue;
                 }
                 Some(Err(error)) => error,
@@ -48,28 +56,42 @@ pub(crate) async fn feed<S: Slim>(client: Client, inbox: mpsc::Sender<Incoming>)
                     config.initial_list_strategy = InitialListStrategy::ListWatch;
                     break;
                 }
+                Some(404) if S::OPTIONAL => {
+                    for message in rows.none::<S>() {
+                        if inbox.send(message).await.is_err() {
+                            return;
+                        }
+                    }
+                    tokio::time::sleep(UNKNOWN_KIND).await;
+                    break;
+                }
                 // kube keeps the expired version when 410 is the HTTP status; start over instead.
                 Some(410) => {
+                    rows.observer.watch_restart(S::PLURAL);
                     tokio::time::sleep(RESTART).await;
                     break;
                 }
-                _ => tracing::warn!(kind = S::NAME, %error, "watch interrupted"),
+                _ => {
+                    rows.observer.watch_restart(S::PLURAL);
+                    tracing::warn!(kind = S::NAME, %error, "watch interrupted");
+                }
             }
         }
     }
 }
 
-/// HTTP status with which the server refused to start a watch.
+/// HTTP status with which the server refused to list or to start a watch.
 fn refusal(error: &watcher::Error) -> Option<u16> {
     match error {
-        Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
+        Error::InitialListFailed(kube::Error::Api(status))
+        | Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
         _ => None,
     }
 }
 
 /// What is known to exist, stamped with the list that saw it last.
-#[derive(Default)]
 struct Rows {
+    observer: Arc<dyn Observer>,
     generation: u32,
     synced: bool,
     known: HashMap<ObjectKey, Row>,
@@ -81,6 +103,10 @@ struct Row {
 }
 
 impl Rows {
+    fn new(observer: Arc<dyn Observer>) -> Self {
+        Self { observer, generation: 0, synced: false, known: HashMap::new() }
+    }
+
     fn take<S: Slim>(&mut self, event: Event<Watched<S>>) -> Vec<Incoming> {
         match event {
             Event::Init => {
@@ -93,6 +119,12 @@ impl Rows {
         }
     }
 
+    /// The server does not know the kind: there is no object of it.
+    fn none<S: Slim>(&mut self) -> Vec<Incoming> {
+        self.generation = self.generation.wrapping_add(1);
+        self.listed::<S>()
+    }
+
     /// A successor of the same name is another object: the one before it is deleted first.
     fn applied<S: Slim>(&mut self, object: Watched<S>) -> Vec<Incoming> {
         let identity = object.identity();
@@ -101,8 +133,13 @@ impl Rows {
             return Vec::from_iter(event);
         };
         let row = Row { uid: uid.clone(), generation: self.generation };
-        let before = self.known.insert(key.clone(), row).filter(|row| row.uid != uid);
-        let gone = before.map(|row| gone::<S>(key, row.uid));
+        let before = self.known.insert(key.clone(), row);
+        if let (None, Some(Incoming::Event(ClusterEvent::PodApplied(pod)))) = (&before, &event)
+            && pod.node_name.is_none()
+        {
+            self.observer.task_stage("Watched", since(pod.created_micros));
+        }
+        let gone = before.filter(|row| row.uid != uid).map(|row| gone::<S>(key, row.uid));
         gone.into_iter().chain(event).collect()
     }
 
@@ -126,6 +163,12 @@ impl Rows {
         }
         messages
     }
+}
+
+/// How long ago that was, by our clock.
+fn since(micros: i64) -> Duration {
+    let then = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    SystemTime::now().duration_since(then).unwrap_or_default()
 }
 
 fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> Incoming {

@@ -1,13 +1,18 @@
 //! The kinds that are followed. Specification: core.md 4.1.
 
+use std::sync::Arc;
+
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use vc_wire::{SlimNamespace, SlimNode, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue};
+use vc_wire::{
+    SlimNamespace, SlimNode, SlimNodeShard, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue,
+};
 
 use crate::client::Clients;
 use crate::feed::feed;
 use crate::inbox::Incoming;
+use crate::observe::Observer;
 use crate::watched::Slim;
 
 /// The running watches; they end when this is dropped.
@@ -15,22 +20,41 @@ use crate::watched::Slim;
 pub struct Feeds(JoinSet<()>);
 
 /// Starts to follow every kind; PriorityClasses only if wanted (`--priority-class`).
-pub fn follow(clients: &Clients, priority_classes: bool, inbox: &mpsc::Sender<Incoming>) -> Feeds {
+pub fn follow(
+    clients: &Clients,
+    priority_classes: bool,
+    inbox: &mpsc::Sender<Incoming>,
+    observer: &Arc<dyn Observer>,
+) -> Feeds {
     let mut feeds = Feeds::default();
-    feeds.add::<SlimNode>(&clients.core, inbox);
-    feeds.add::<SlimNamespace>(&clients.core, inbox);
-    feeds.add::<SlimQueue>(&clients.volcano, inbox);
+    let to = (inbox, observer);
+    feeds.add::<SlimNode>(&clients.core, to);
+    feeds.add::<SlimNamespace>(&clients.core, to);
+    feeds.add::<SlimQueue>(&clients.volcano, to);
     if priority_classes {
-        feeds.add::<SlimPriorityClass>(&clients.core, inbox);
+        feeds.add::<SlimPriorityClass>(&clients.core, to);
     }
-    feeds.add::<SlimPodGroup>(&clients.volcano, inbox);
-    feeds.add::<SlimPod>(&clients.core, inbox);
+    feeds.add::<SlimPodGroup>(&clients.volcano, to);
+    feeds.add::<SlimPod>(&clients.core, to);
     feeds
 }
 
+/// Where the events of a feed go, and what is said about it.
+type To<'a> = (&'a mpsc::Sender<Incoming>, &'a Arc<dyn Observer>);
+
 impl Feeds {
-    fn add<S: Slim>(&mut self, client: &Client, inbox: &mpsc::Sender<Incoming>) {
-        self.0.spawn(feed::<S>(client.clone(), inbox.clone()));
+    /// Follows NodeShards too: `--scheduler-sharding-mode` is hard or soft.
+    pub fn follow_node_shards(
+        &mut self,
+        clients: &Clients,
+        inbox: &mpsc::Sender<Incoming>,
+        observer: &Arc<dyn Observer>,
+    ) {
+        self.add::<SlimNodeShard>(&clients.volcano, (inbox, observer));
+    }
+
+    fn add<S: Slim>(&mut self, client: &Client, (inbox, observer): To<'_>) {
+        self.0.spawn(feed::<S>(client.clone(), inbox.clone(), observer.clone()));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.

@@ -2,10 +2,12 @@
 //! 1: as soon as something that could change a decision has arrived, or at the fixed pace of
 //! Volcano.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
+use vc_engine::Engine;
 use vc_model::ClusterEvent;
 use vc_wire::Kind;
 
@@ -20,8 +22,38 @@ pub enum Incoming {
     Event(ClusterEvent),
     /// Everything of the first list of this kind was sent before.
     Synced(Kind),
+    /// Something to do with the engine between two cycles.
+    Visit(Visit),
     /// No more decisions are wanted.
     Stop,
+}
+
+/// Runs on the engine's thread between two cycles.
+pub struct Visit {
+    act: Box<dyn FnOnce(&mut Engine) + Send>,
+    changes: bool,
+}
+
+impl Visit {
+    /// Only looks; the next cycle starts when it would have.
+    pub fn look(act: impl FnOnce(&Engine) + Send + 'static) -> Self {
+        Self { act: Box::new(move |engine| act(engine)), changes: false }
+    }
+
+    /// Could change decisions, so that a cycle follows as after any change.
+    pub fn change(act: impl FnOnce(&mut Engine) + Send + 'static) -> Self {
+        Self { act: Box::new(act), changes: true }
+    }
+
+    pub(crate) fn pay(self, engine: &mut Engine) {
+        (self.act)(engine);
+    }
+}
+
+impl fmt::Debug for Visit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Visit").field("changes", &self.changes).finish_non_exhaustive()
+    }
 }
 
 /// A bounded channel to the engine's thread.
@@ -49,8 +81,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The events for the next cycle, when it is due; `None` when there shall be none.
-    pub async fn next(&self, inbox: &mut mpsc::Receiver<Incoming>) -> Option<Vec<ClusterEvent>> {
+    /// The events for the next cycle, when it is due; `None` when there shall be none. Visits are
+    /// handed on as they come.
+    pub async fn next(
+        &self,
+        inbox: &mut mpsc::Receiver<Incoming>,
+        mut visit: impl FnMut(Visit),
+    ) -> Option<Vec<ClusterEvent>> {
         let mut due = Instant::now() + self.period;
         let mut events = Vec::new();
         let mut taken = Vec::new();
@@ -61,15 +98,14 @@ impl Pace {
                 Ok(_) => {}
             }
             for message in taken.drain(..) {
+                if self.trigger == Trigger::Change && could_change(&message) {
+                    due = due.min(Instant::now() + self.gather);
+                }
                 match message {
                     Incoming::Stop => return None,
                     Incoming::Synced(_) => {}
-                    Incoming::Event(event) => {
-                        if self.trigger == Trigger::Change && could_change(&event) {
-                            due = due.min(Instant::now() + self.gather);
-                        }
-                        events.push(event);
-                    }
+                    Incoming::Visit(one) => visit(one),
+                    Incoming::Event(event) => events.push(event),
                 }
             }
             // A channel that is never empty must not put the cycle off.
@@ -82,12 +118,18 @@ impl Pace {
 
 /// Echoes of our own writes change nothing; what failed is tried again after the period, not at
 /// once.
-fn could_change(event: &ClusterEvent) -> bool {
+fn could_change(message: &Incoming) -> bool {
+    let event = match message {
+        Incoming::Event(event) => event,
+        Incoming::Visit(visit) => return visit.changes,
+        Incoming::Synced(_) | Incoming::Stop => return false,
+    };
     !matches!(
         event,
         ClusterEvent::PodGroupWritten { .. }
             | ClusterEvent::PodGroupFailed { .. }
             | ClusterEvent::QueueFailed { .. }
+            | ClusterEvent::NodeShardFailed { .. }
             | ClusterEvent::BindFailed { .. }
             | ClusterEvent::PodStatusFailed { .. }
             | ClusterEvent::PodResynced(_)
@@ -119,7 +161,7 @@ mod tests {
             sender.send(message).await.unwrap();
         }
         let start = Instant::now();
-        let events = pace.next(&mut receiver).await?;
+        let events = pace.next(&mut receiver, |_| {}).await?;
         Some((events.len(), start.elapsed().as_millis()))
     }
 
@@ -134,6 +176,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn only_a_visit_that_changes_something_starts_a_cycle() {
+        let visits = [(Visit::look(|_| {}), 1000), (Visit::change(|_| {}), 10)];
+        for (visit, millis) in visits {
+            assert_eq!(next(CHANGE, vec![Incoming::Visit(visit)]).await, Some((0, millis)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn period_waits_whatever_comes() {
         let pace = Pace { trigger: Trigger::Period, ..CHANGE };
         assert_eq!(next(pace, vec![node("a")]).await, Some((1, 1000)));
@@ -144,7 +194,7 @@ mod tests {
         assert_eq!(next(CHANGE, vec![node("a"), Incoming::Stop]).await, None);
         let (sender, mut receiver) = inbox();
         drop(sender);
-        assert!(CHANGE.next(&mut receiver).await.is_none());
+        assert!(CHANGE.next(&mut receiver, |_| {}).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
@@ -155,7 +205,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
-        let events = CHANGE.next(&mut receiver).await.unwrap();
+        let events = CHANGE.next(&mut receiver, |_| {}).await.unwrap();
         assert!(events.len() < 20, "{}", events.len());
         flood.abort();
     }

@@ -14,6 +14,7 @@ pub(crate) enum Target {
     Pod(Arc<str>),
     PodGroup(ObjectKey),
     Queue(Arc<str>),
+    NodeShard(Arc<str>),
 }
 
 impl Target {
@@ -23,9 +24,11 @@ impl Target {
             Effect::Bind { uid, .. }
             | Effect::Evict { uid, .. }
             | Effect::PodCondition { uid, .. }
-            | Effect::ClearNomination { uid, .. } => Some(Self::Pod(uid.clone())),
+            | Effect::ClearNomination { uid, .. }
+            | Effect::RemoveGate { uid, .. } => Some(Self::Pod(uid.clone())),
             Effect::PodGroupStatus { pod_group, .. } => Some(Self::PodGroup(pod_group.clone())),
             Effect::QueueStatus { queue, .. } => Some(Self::Queue(queue.clone())),
+            Effect::NodeShardStatus { shard, .. } => Some(Self::NodeShard(shard.clone())),
             Effect::Event { .. } => None,
         }
     }
@@ -39,7 +42,10 @@ fn lane(effect: &Effect) -> usize {
         Effect::Bind { .. } | Effect::Evict { .. } => 0,
         // Or the bind of the next cycle would overtake what went wrong with the last one.
         Effect::PodCondition { reason, .. } if &**reason == "SchedulerError" => 0,
-        Effect::PodGroupStatus { .. } | Effect::QueueStatus { .. } => 1,
+        Effect::PodGroupStatus { .. }
+        | Effect::QueueStatus { .. }
+        | Effect::NodeShardStatus { .. }
+        | Effect::RemoveGate { .. } => 1,
         Effect::PodCondition { .. } | Effect::ClearNomination { .. } | Effect::Event { .. } => 2,
     }
 }
@@ -121,10 +127,19 @@ fn keep_nomination(newer: &mut Effect, waiting: &VecDeque<Effect>) {
 fn supersedes(newer: &Effect, older: &Effect) -> bool {
     match (older, newer) {
         (Effect::PodCondition { .. }, Effect::PodCondition { .. }) => lane(newer) <= lane(older),
-        (Effect::PodCondition { .. }, Effect::ClearNomination { .. }) => false,
+        (
+            Effect::PodCondition { .. },
+            Effect::ClearNomination { .. } | Effect::RemoveGate { .. },
+        ) => false,
         (Effect::PodCondition { .. }, _) => lane(older) != 0,
         (Effect::ClearNomination { .. }, _) => matches!(newer, Effect::ClearNomination { .. }),
-        (Effect::PodGroupStatus { .. } | Effect::QueueStatus { .. }, _) => true,
+        (Effect::RemoveGate { .. }, _) => matches!(newer, Effect::RemoveGate { .. }),
+        (
+            Effect::PodGroupStatus { .. }
+            | Effect::QueueStatus { .. }
+            | Effect::NodeShardStatus { .. },
+            _,
+        ) => true,
         (Effect::Bind { .. } | Effect::Evict { .. } | Effect::Event { .. }, _) => false,
     }
 }

@@ -1,7 +1,8 @@
 //! The engine's thread: everything listed once, then cycles as the pace says, effects to the
 //! writer. Specification: core.md 1.5 (7), 5.1; the thread never waits for the network.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -9,6 +10,7 @@ use vc_engine::{Effect, Engine, Now, Report};
 use vc_model::ClusterEvent;
 
 use crate::inbox::{Incoming, Pace};
+use crate::observe::Observer;
 
 /// What the thread talks to.
 pub struct Pump {
@@ -18,6 +20,7 @@ pub struct Pump {
     pub pace: Pace,
     /// Kinds that are followed; the first cycle waits for all of them.
     pub n_kinds: usize,
+    pub observer: Arc<dyn Observer>,
 }
 
 impl Pump {
@@ -27,13 +30,14 @@ impl Pump {
             return;
         }
         tracing::info!("all objects are known, cycles start");
+        self.observer.synced();
         let (mut events, mut said) = (Some(Vec::new()), Vec::new());
         while let Some(batch) = events {
-            let effects = cycle(&mut engine, batch, &mut said);
+            let effects = self.cycle(&mut engine, batch, &mut said);
             if !effects.is_empty() && self.effects.blocking_send(effects).is_err() {
                 return;
             }
-            events = runtime.block_on(self.pace.next(&mut self.inbox));
+            events = runtime.block_on(self.pace.next(&mut self.inbox, |visit| visit.pay(&mut engine)));
         }
     }
 
@@ -47,26 +51,34 @@ impl Pump {
                     tracing::debug!(v = 3, kind = kind.noun(), "listed");
                     n_synced += 1;
                 }
+                Some(Incoming::Visit(visit)) => visit.pay(engine),
                 Some(Incoming::Stop) | None => return false,
             }
         }
         true
     }
-}
 
-/// One cycle; `said` holds the warnings of the one before, which are not repeated.
-fn cycle(engine: &mut Engine, events: Vec<ClusterEvent>, said: &mut Vec<String>) -> Vec<Effect> {
-    let (start, n_events) = (Instant::now(), events.len());
-    let (effects, report) = engine.cycle(events, now());
-    for warning in report.warnings.iter().filter(|text| !said.contains(text)) {
-        tracing::warn!("{warning}");
+    /// One cycle; `said` holds the warnings of the one before, which are not repeated.
+    fn cycle(
+        &self,
+        engine: &mut Engine,
+        events: Vec<ClusterEvent>,
+        said: &mut Vec<String>,
+    ) -> Vec<Effect> {
+        let (start, n_events) = (Instant::now(), events.len());
+        let (effects, report) = engine.cycle(events, now());
+        let took = start.elapsed();
+        for warning in report.warnings.iter().filter(|text| !said.contains(text)) {
+            tracing::warn!("{warning}");
+        }
+        log(&report, n_events, effects.len(), took);
+        self.observer.cycle(&report, took);
+        *said = report.warnings;
+        effects
     }
-    log(&report, n_events, effects.len(), start);
-    *said = report.warnings;
-    effects
 }
 
-fn log(report: &Report, n_events: usize, n_effects: usize, start: Instant) {
+fn log(report: &Report, n_events: usize, n_effects: usize, took: Duration) {
     // An idle scheduler is silent at the level of the chart.
     tracing::debug!(
         v = if n_effects == 0 { 4 } else { 3 },
@@ -76,7 +88,7 @@ fn log(report: &Report, n_events: usize, n_effects: usize, start: Instant) {
         n_binds = report.n_binds,
         n_evictions = report.n_evictions,
         n_effects,
-        micros = start.elapsed().as_micros(),
+        micros = took.as_micros(),
         "cycle"
     );
 }

@@ -4,14 +4,17 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta};
+use kube::api::{
+    ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, TypeMeta,
+};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use vc_engine::Nomination;
-use vc_model::{ObjectKey, PodGroupCondition, PodGroupStatus};
+use vc_model::{ObjectKey, PodGroupCondition, PodGroupStatus, QUEUE_GATE};
 
 use crate::call::{
-    CallError, call, get, pod_group_resource, pod_groups, pods, queue_resource, queues,
+    CallError, call, get, node_shard_resource, node_shards, pod_group_resource, pod_groups, pods,
+    queue_resource, queues,
 };
 
 /// Now, as the API writes times.
@@ -215,5 +218,43 @@ pub(crate) async fn set_queue(
             Err(error) if error.is_conflict() && !retried => retried = true,
             answer => return answer.map(drop),
         }
+    }
+}
+
+/// PUT of the status of our NodeShard; `lastUpdateTime` belongs to others (core.md 4.10).
+pub(crate) async fn set_node_shard(
+    client: &Client,
+    shard: &str,
+    nodes: [(&str, &[Arc<str>]); 3],
+) -> Result<(), CallError> {
+    let api = node_shards(client);
+    let mut retried = false;
+    loop {
+        let mut object = call(api.get(shard)).await?;
+        typed(&mut object, &node_shard_resource());
+        let fields = object_of(&mut object.data["status"]);
+        for (name, nodes) in nodes {
+            fields.insert(name.into(), nodes.iter().map(|node| json!(&**node)).collect());
+        }
+        match call(api.replace_status(shard, &PostParams::default(), &object)).await {
+            Err(error) if error.is_conflict() && !retried => retried = true,
+            answer => return answer.map(drop),
+        }
+    }
+}
+
+/// PATCH that takes the queue allocation gate away (core.md 7.8). The uid keeps it from a successor
+/// of the same name; a pod that is gone needs nothing.
+pub(crate) async fn remove_gate(
+    client: &Client,
+    pod: &ObjectKey,
+    uid: &str,
+) -> Result<(), CallError> {
+    let api = pods(client, &pod.namespace);
+    let gate = json!({"name": QUEUE_GATE, "$patch": "delete"});
+    let patch = json!({"metadata": {"uid": uid}, "spec": {"schedulingGates": [gate]}});
+    match call(api.patch(&pod.name, &PatchParams::default(), &Patch::Strategic(patch))).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        answer => answer.map(drop),
     }
 }

@@ -11,7 +11,7 @@ use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, Deserializer};
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::{
-    Kind, SlimMetadata, SlimNamespace, SlimNode, SlimPod, SlimPodGroup, SlimPriorityClass,
+    Kind, SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimPod, SlimPodGroup, SlimPriorityClass,
     SlimQueue, Soft, WireError,
 };
 
@@ -22,6 +22,8 @@ pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
     const VERSION: &'static str;
     const NAME: &'static str;
     const PLURAL: &'static str;
+    /// The kind may be unknown to the server (C-06).
+    const OPTIONAL: bool = matches!(Self::KIND, Kind::NodeShard);
 
     fn metadata(&self) -> &Soft<SlimMetadata>;
 
@@ -68,6 +70,10 @@ slim!(SlimQueue, "scheduling.volcano.sh", "v1beta1", Queue, "queues", |queue| {
 });
 slim!(SlimPriorityClass, "scheduling.k8s.io", "v1", PriorityClass, "priorityclasses", |class| {
     (ClusterEvent::PriorityClassApplied(class), Vec::new())
+});
+
+slim!(SlimNodeShard, "shard.volcano.sh", "v1alpha1", NodeShard, "nodeshards", |shard| {
+    (ClusterEvent::NodeShardApplied(Box::new(shard)), Vec::new())
 });
 
 /// An object as the watcher hands it over.

@@ -16,6 +16,7 @@ use crate::correlate::Note;
 use crate::events::Recorder;
 use crate::inbox::Incoming;
 use crate::lanes::{Lanes, Target};
+use crate::observe::Observer;
 use crate::watched::Watched;
 use crate::{bind, evict, status};
 
@@ -32,12 +33,14 @@ pub async fn write(
     component: String,
     inbox: mpsc::Sender<Incoming>,
     mut effects: mpsc::Receiver<Vec<Effect>>,
+    observer: Arc<dyn Observer>,
 ) {
     let (recorder, events) = Recorder::new(clients.events, component);
     let events = tokio::spawn(events);
     let client = (clients.core, clients.volcano);
     let mut pool = Pool {
         writer: Arc::new(Writer { core: client.0, volcano: client.1, recorder, inbox }),
+        observer: observer.clone(),
         lanes: Lanes::default(),
         in_flight: JoinSet::new(),
         resyncs: JoinSet::new(),
@@ -56,6 +59,7 @@ pub async fn write(
     }
     drop(pool);
     if events.await.is_err() {
+        observer.internal_error("event");
         tracing::error!("the writer of events has failed");
     }
 }
@@ -66,6 +70,7 @@ type Joined<T> = Result<T, tokio::task::JoinError>;
 
 struct Pool {
     writer: Arc<Writer>,
+    observer: Arc<dyn Observer>,
     lanes: Lanes,
     in_flight: JoinSet<(Target, Option<Resync>)>,
     /// They wait between attempts, so they do not count.
@@ -105,14 +110,20 @@ impl Pool {
                     target
                 });
             }
-            Err(error) => tracing::error!(%error, "a write has failed inside"),
+            Err(error) => {
+                self.observer.internal_error("write");
+                tracing::error!(%error, "a write has failed inside");
+            }
         }
     }
 
     fn resynced(&mut self, done: Joined<Target>) {
         match done {
             Ok(target) => self.lanes.finish(target),
-            Err(error) => tracing::error!(%error, "a resync has failed inside"),
+            Err(error) => {
+                self.observer.internal_error("resync");
+                tracing::error!(%error, "a resync has failed inside");
+            }
         }
     }
 }
@@ -158,6 +169,26 @@ impl Writer {
                 if let Err(error) = write.await {
                     tracing::warn!(%queue, %error, "queue status not written");
                     self.report(ClusterEvent::QueueFailed { name: queue }).await;
+                }
+                None
+            }
+            Effect::NodeShardStatus { shard, nodes_in_use, nodes_to_remove, nodes_to_add } => {
+                let nodes = [
+                    ("nodesInUse", &*nodes_in_use),
+                    ("nodesToRemove", &*nodes_to_remove),
+                    ("nodesToAdd", &*nodes_to_add),
+                ];
+                let write = status::set_node_shard(&self.volcano, &shard, nodes);
+                if let Err(error) = write.await {
+                    tracing::warn!(%shard, %error, "node shard status not written");
+                    self.report(ClusterEvent::NodeShardFailed { name: shard }).await;
+                }
+                None
+            }
+            Effect::RemoveGate { pod, uid } => {
+                if let Err(error) = status::remove_gate(&self.core, &pod, &uid).await {
+                    tracing::warn!(%pod, %error, "scheduling gate not removed");
+                    self.report(ClusterEvent::PodStatusFailed { uid }).await;
                 }
                 None
             }

@@ -2,12 +2,14 @@
 //! [`Cluster::apply`] this *is* the snapshot; nothing is copied. Specification: core.md 4.5-4.8.
 
 mod apply;
+mod bare;
 mod check;
 mod groups;
 mod nodes;
 mod place;
 mod pod_groups;
 mod pods;
+mod shards;
 mod task_of;
 
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ use rustc_hash::FxHashMap;
 use vc_resource::{Dim, Dims, Fractional, Resource};
 
 use crate::class::{Class, Classes};
+use crate::division::Division;
 use crate::ids::{JobId, NodeId, QueueId, Table, TaskId};
 use crate::job::Job;
 use crate::node::Node;
@@ -25,6 +28,9 @@ use crate::record::{ObjectKey, PriorityClassRecord};
 use crate::request::RequestGates;
 use crate::selector::Labels;
 use crate::task::Task;
+
+pub use shards::{Sharding, ShardingMode};
+use shards::Shards;
 
 /// What decides which objects are ours (core.md 1.1, 4.2, 4.3).
 #[derive(Clone, Debug)]
@@ -37,6 +43,14 @@ pub struct Settings {
     pub node_selector: Vec<(Arc<str>, Arc<str>)>,
     /// Kubernetes features of the server.
     pub gates: RequestGates,
+    /// `--bare-pods=schedule`: a pod of ours without group annotation is a job of its own.
+    pub bare_pods: bool,
+    /// `MULTI_SCHEDULER_ENABLE`: which part of the objects is ours; `None`: all of them.
+    pub division: Option<Division>,
+    /// `--scheduler-sharding-mode`, `--scheduler-sharding-name`.
+    pub sharding: Sharding,
+    /// Feature gate `SchedulingGatesQueueAdmission`: our gate is lifted when the queue has room.
+    pub queue_gate_admission: bool,
 }
 
 impl Default for Settings {
@@ -46,6 +60,10 @@ impl Default for Settings {
             default_queue: "default".into(),
             node_selector: Vec::new(),
             gates: RequestGates::default(),
+            bare_pods: false,
+            division: None,
+            sharding: Sharding::default(),
+            queue_gate_admission: false,
         }
     }
 }
@@ -76,6 +94,7 @@ pub struct Cluster {
     task_by_key: FxHashMap<ObjectKey, TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     namespaces: BTreeMap<Arc<str>, Labels>,
+    shards: Shards,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::record::{
-    NodeRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord, QueueRecord,
+    NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
+    QueueRecord,
 };
 use crate::selector::Labels;
 
@@ -31,7 +32,8 @@ pub enum ClusterEvent {
         /// What the API server said.
         error: String,
     },
-    /// A pod condition or nomination could not be written; it is compared again in the next cycle.
+    /// A pod condition, a nomination or the removal of a gate could not be written; it is compared
+    /// again in the next cycle.
     PodStatusFailed {
         /// Of the pod.
         uid: Arc<str>,
@@ -78,6 +80,18 @@ pub enum ClusterEvent {
     PriorityClassApplied(PriorityClassRecord),
     /// A PriorityClass is gone.
     PriorityClassDeleted {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// A NodeShard was added or changed.
+    NodeShardApplied(Box<NodeShardRecord>),
+    /// A NodeShard is gone.
+    NodeShardDeleted {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// Our NodeShard status was not stored.
+    NodeShardFailed {
         /// `metadata.name`.
         name: Arc<str>,
     },

@@ -16,6 +16,9 @@ pub struct Job {
     pub key: ObjectKey,
     /// `None`: only pods name the group so far, or it was deleted.
     pub pod_group: Option<PodGroup>,
+    /// A single pod without group annotation (`--bare-pods=schedule`). Its key is
+    /// `<namespace>/pod:<pod name>`, its PodGroup is made up from the pod and never written.
+    pub bare: bool,
     /// Of `spec.queue`; empty or without PodGroup: the default queue. May be not present.
     pub queue: QueueId,
     /// Value of the PodGroup's PriorityClass, else of the global default, else 0.

@@ -5,6 +5,7 @@
 
 mod class;
 mod cluster;
+mod division;
 mod duration;
 mod event;
 #[cfg(feature = "fixture")]
@@ -22,7 +23,8 @@ mod sums;
 mod task;
 
 pub use class::{Class, Classes, NonZero};
-pub use cluster::{Cluster, Settings};
+pub use cluster::{Cluster, Settings, Sharding, ShardingMode};
+pub use division::Division;
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
 pub use ids::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
@@ -31,7 +33,7 @@ pub use node::{Node, NodeView};
 pub use queue::Queue;
 pub use reason::{Code, Finding, FitErrors, Reason, joined, single_node_text};
 pub use record::{
-    ContainerRecord, InPlace, NetworkTopology, NodeRecord, ObjectKey, PodCondition,
+    ContainerRecord, InPlace, NetworkTopology, NodeRecord, NodeShardRecord, ObjectKey, PodCondition,
     PodGroupCondition, PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase, PodRecord,
     PriorityClassRecord, QueueRecord, QueueState, ResourceList, SubGroupPolicy,
 };
@@ -41,4 +43,4 @@ pub use selector::{
     Protocol, Requirement, Taint, TaintEffect, Toleration, TolerationOperator,
 };
 pub use status::{Counts, STATUSES, TaskStatus};
-pub use task::{Gates, Task};
+pub use task::{Gates, QUEUE_GATE, Task};

@@ -18,6 +18,8 @@ pub struct Node {
     pub name: Arc<str>,
     /// The Node object is known (and passes `--node-selector`).
     pub present: bool,
+    /// In the set of our NodeShard (core.md 4.10).
+    pub in_shard: bool,
     /// `metadata.labels`.
     pub labels: Labels,
     /// `spec.unschedulable`: cordoned.

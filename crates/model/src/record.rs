@@ -124,6 +124,8 @@ pub struct PodRecord {
     pub labels: Labels,
     /// Those that something reads; the edge may leave out the others.
     pub annotations: Labels,
+    /// Name of the first owner reference, which divides work (core.md 4.4); `None`: no owner.
+    pub owner_name: Option<Arc<str>>,
     /// `spec.schedulerName`.
     pub scheduler_name: Arc<str>,
     /// `spec.nodeName`; `None`: empty, the pod is not placed.
@@ -156,6 +158,8 @@ pub struct PodRecord {
     pub resize_infeasible: bool,
     /// Condition `DisruptionTarget` with reason `PreemptionByScheduler` is present (A46).
     pub evicted_by_scheduler: bool,
+    /// `status.startTime`, microseconds since 1970.
+    pub started_micros: Option<i64>,
     /// Condition `PodScheduled`; `None`: absent.
     pub scheduled_condition: Option<PodCondition>,
     /// `status.nominatedNodeName`; `None`: empty.
@@ -308,6 +312,8 @@ pub struct PodGroupRecord {
     pub labels: Labels,
     /// Those that something reads.
     pub annotations: Labels,
+    /// Name of the first owner reference, which divides work (core.md 4.4); `None`: no owner.
+    pub owner_name: Option<Arc<str>>,
     /// `spec.minMember`.
     pub min_member: i32,
     /// `spec.minTaskMember`: minimum per role.
@@ -392,4 +398,19 @@ pub struct PriorityClassRecord {
     pub value: i32,
     /// Is that of everybody who names none; the smallest counts (C-13).
     pub global_default: bool,
+}
+
+/// A NodeShard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeShardRecord {
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `spec.nodesDesired`.
+    pub nodes_desired: Vec<Arc<str>>,
+    /// `status.nodesInUse`.
+    pub nodes_in_use: Vec<Arc<str>>,
+    /// `status.nodesToRemove`.
+    pub nodes_to_remove: Vec<Arc<str>>,
+    /// `status.nodesToAdd`.
+    pub nodes_to_add: Vec<Arc<str>>,
 }

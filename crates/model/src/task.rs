@@ -6,6 +6,9 @@ use crate::ids::{ClassId, JobId, NodeId};
 use crate::record::{ObjectKey, PodCondition};
 use crate::status::TaskStatus;
 
+/// The gate that queues lift, and the annotation that lets them (core.md 7.8).
+pub const QUEUE_GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
+
 /// The scheduling gates of a pod (core.md 7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gates {
@@ -24,7 +27,8 @@ pub struct Task {
     pub key: ObjectKey,
     /// `metadata.uid`.
     pub uid: Arc<str>,
-    /// `None`: no group annotation; such a pod occupies its node and is never scheduled by us.
+    /// `None`: no group annotation; such a pod occupies its node and is never scheduled by us,
+    /// unless bare pods are jobs of their own ([`crate::Settings::bare_pods`]).
     pub job: Option<JobId>,
     /// Index into the job's sub-jobs; 0 without a job.
     pub sub_job: usize,
@@ -62,8 +66,16 @@ pub struct Task {
     pub condition: Option<PodCondition>,
     /// `status.nominatedNodeName`, likewise; `None`: no nomination.
     pub nominated_node: Option<Arc<str>>,
+    /// `spec.priority`, 0 if unset; what preemption compares besides [`Task::priority`] (actions.md 6.5).
+    pub pod_priority: i32,
+    /// Microseconds since 1970; `None` before the pod starts.
+    pub started_micros: Option<i64>,
+    /// The pod is terminating because a scheduler preempted it (actions.md 6.5).
+    pub preempted: bool,
     /// An eviction was sent and the watch has not shown it yet (core.md 11 (b)).
     pub evicting: bool,
+    /// The removal of its gate was sent and the watch has not shown it yet.
+    pub ungating: bool,
     /// Evicted in this session: out of the node's view, still in its sums.
     pub hidden: bool,
     /// The object is not complete; never placed, this is why (C-20). `None`: it is.

@@ -5,6 +5,10 @@
 
 #[path = "core/bad_input.rs"]
 mod bad_input;
+#[path = "core/bare.rs"]
+mod bare;
+#[path = "core/division.rs"]
+mod division;
 #[path = "core/echo.rs"]
 mod echo;
 #[path = "core/jobs.rs"]
@@ -15,6 +19,8 @@ mod nodes;
 mod overlay;
 #[path = "core/requests.rs"]
 mod requests;
+#[path = "core/shards.rs"]
+mod shards;
 #[path = "core/sub_jobs.rs"]
 mod sub_jobs;
 #[path = "core/support.rs"]

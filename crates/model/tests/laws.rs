@@ -67,6 +67,7 @@ prop_compose! {
             deleting,
             labels,
             annotations,
+            owner_name: None,
             scheduler_name: if ours == 0 { "other" } else { "volcano" }.into(),
             node_name: (0 < node).then(|| format!("n{node}").into()),
             phase: PHASES[phase],
@@ -83,6 +84,7 @@ prop_compose! {
             scheduling_gates: gates.map(Into::into).collect(),
             resize_infeasible: false,
             evicted_by_scheduler: false,
+            started_micros: None,
             scheduled_condition: None,
             nominated_node: None,
             invalid: None,
@@ -123,6 +125,7 @@ prop_compose! {
             created_micros: 0,
             labels: Labels::default(),
             annotations: Labels::default(),
+            owner_name: None,
             min_member,
             min_task_member: [("1".into(), min_member)].into(),
             queue: if queue == 0 { "".into() } else { format!("q{queue}").into() },
@@ -181,7 +184,7 @@ fn steps() -> impl Strategy<Value = Step> {
 
 fn new_cluster() -> Cluster {
     let node_selector = vec![("pool".into(), "yes".into())];
-    Cluster::new(Settings { node_selector, ..Settings::default() })
+    Cluster::new(Settings { node_selector, bare_pods: true, ..Settings::default() })
 }
 
 fn take(cluster: &mut Cluster, step: Step) {

@@ -8,7 +8,9 @@ use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 use vc_conf::Switch;
-use vc_framework::{Ask, GangEviction, Plugin, PluginEntry, Points, Verdict};
+use vc_framework::{
+    Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, Records, Sample, Told, Verdict,
+};
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Fractional, Resource};
 
@@ -46,6 +48,8 @@ struct Drf {
     jobs: FxHashMap<JobId, JobShare>,
     /// With `enableHierarchy`.
     tree: Option<Tree>,
+    /// What was handed out for metrics.
+    told: Told<JobId, f64>,
 }
 
 struct JobShare {
@@ -79,6 +83,17 @@ impl Plugin for Drf {
         }
         if let Some(tree) = &mut self.tree {
             *tree = Tree::of_session(ask);
+        }
+    }
+
+    fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
+        self.told.begin();
+        for &id in &ask.facts.jobs {
+            let (job, share) = (&ask.cluster.jobs[id], self.share(id));
+            // A pod without PodGroup has no series of its own.
+            if !job.bare && self.told.is_news(id, share) {
+                out.samples.push(Sample::JobShare { job: job.key.clone(), share });
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_framework::{
-    Ask, GangEviction, Invalid, Outbox, Plugin, PluginEntry, Points, Records, Verdict, Vote,
-    job_text, rfc3339,
+    Ask, GangEviction, GangState, Invalid, Outbox, Plugin, PluginEntry, Points, Records, Sample,
+    Told, Verdict, Vote, job_text, rfc3339,
 };
 use vc_model::{Counts, Job, JobId, PodGroupCondition, TaskId, TaskStatus};
 
@@ -16,7 +16,7 @@ use crate::rules::session_job;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "gang",
-    build: |_, _| Box::new(Gang),
+    build: |_, _| Box::new(Gang::default()),
 };
 
 const POINTS: Points = Points::JOB_VALID
@@ -36,7 +36,15 @@ const NOT_ENOUGH_TASKS: &str = "NotEnoughTasks";
 const TOO_FEW_OF_A_ROLE: &str = "Not enough valid pods of each task for gang-scheduling";
 const TOO_FEW_SUB_GROUPS: &str = "Not enough valid subGroups of each task for gang-scheduling";
 
-struct Gang;
+/// Condition types and reasons.
+const SCHEDULED: (&str, &str) = ("Scheduled", "tasks in gang are ready to be scheduled");
+const UNSCHEDULABLE: (&str, &str) = ("Unschedulable", "NotEnoughResources");
+
+#[derive(Default)]
+struct Gang {
+    /// What was handed out for metrics.
+    told: Told<JobId, GangState>,
+}
 
 impl Plugin for Gang {
     fn points(&self) -> Points {
@@ -116,17 +124,31 @@ impl Plugin for Gang {
     }
 
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
+        self.told.begin();
+        let mut n_unready_jobs = 0;
         for &id in &ask.facts.jobs {
             let job = &ask.cluster.jobs[id];
-            if job.tasks.is_empty() {
-                continue;
+            let state = state(ask, records, job);
+            match state {
+                GangState::Ready => write(ask, out, id, SCHEDULED, ""),
+                GangState::Unready(n_unready) => {
+                    n_unready_jobs += 1;
+                    let (n_tasks, why) = (job.tasks.len(), job_text(ask, records, id));
+                    let text = format!("{n_unready}/{n_tasks} tasks in gang unschedulable: {why}");
+                    write(ask, out, id, UNSCHEDULABLE, &text);
+                }
+                GangState::Unsaid => {}
             }
-            if is_fully_ready(job) {
-                out.conditions.push((id, scheduled(ask)));
-            } else if !waits_for_releasing(job) {
-                out.conditions.push((id, unschedulable(ask, records, id)));
+            // A pod without PodGroup has no series of its own.
+            if !job.bare && self.told.is_news(id, state) {
+                out.samples.push(Sample::JobGang { job: job.key.clone(), state });
             }
         }
+        out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
+        let left = self.told.left().filter_map(|id| ask.cluster.jobs.get(id));
+        out.samples.extend(left.map(|job| {
+            Sample::JobGang { job: job.key.clone(), state: GangState::Unsaid }
+        }));
     }
 }
 
@@ -172,20 +194,38 @@ fn waits_for_releasing(job: &Job) -> bool {
         && i64::from(job.min_available) <= held.into()
 }
 
-fn scheduled(ask: Ask<'_>) -> PodGroupCondition {
-    let reason = "tasks in gang are ready to be scheduled";
-    condition(ask, "Scheduled", reason, String::new())
+fn state(ask: Ask<'_>, records: &Records, job: &Job) -> GangState {
+    if job.tasks.is_empty() {
+        return GangState::Unsaid;
+    }
+    match (is_fully_ready(job), waits_for_releasing(job)) {
+        (true, _) => GangState::Ready,
+        (false, true) => GangState::Unsaid,
+        (false, false) => GangState::Unready(n_unready(ask, records, job)),
+    }
 }
 
-fn unschedulable(ask: Ask<'_>, records: &Records, id: JobId) -> PodGroupCondition {
-    let job = &ask.cluster.jobs[id];
-    let n_unready = n_unready(ask, records, job);
-    let (n_tasks, why) = (job.tasks.len(), job_text(ask, records, id));
-    let message = format!("{n_unready}/{n_tasks} tasks in gang unschedulable: {why}");
-    condition(ask, "Unschedulable", "NotEnoughResources", message)
+/// Hands out a condition. One that says what the PodGroup says already, which is that of nearly
+/// every job in nearly every cycle, costs no texts.
+fn write(
+    ask: Ask<'_>,
+    out: &mut Outbox,
+    id: JobId,
+    (kind, reason): (&'static str, &str),
+    message: &str,
+) {
+    let group = ask.cluster.jobs[id].pod_group.as_ref();
+    let mut known = group.into_iter().flat_map(|group| &group.status.conditions);
+    let stands = known.find(|known| *known.kind == *kind).is_some_and(|known| {
+        (&*known.status, &*known.reason, &*known.message) == ("True", reason, message)
+    });
+    match stands {
+        true => out.confirmed.push((id, kind)),
+        false => out.conditions.push((id, condition(ask, kind, reason, message))),
+    }
 }
 
-fn condition(ask: Ask<'_>, kind: &str, reason: &str, message: String) -> PodGroupCondition {
+fn condition(ask: Ask<'_>, kind: &str, reason: &str, message: &str) -> PodGroupCondition {
     PodGroupCondition {
         kind: kind.into(),
         status: "True".into(),

@@ -3,13 +3,15 @@
 //! plugins-jobs-queues.md 5, D5, D11-D13.
 
 mod deserved;
+mod gauges;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering as Memory};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records, Verdict,
+    Admission, Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records, Sample,
+    Told, Verdict,
 };
 use vc_model::{Job, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
@@ -40,6 +42,8 @@ struct Proportion {
     queues: BTreeMap<QueueId, Attributes>,
     /// Subtractions that would have gone below zero (D5); of functions that may only look.
     n_clamped: AtomicU32,
+    /// What was handed out for metrics.
+    told: Told<QueueId, gauges::Gauges>,
 }
 
 #[derive(Default)]
@@ -54,9 +58,13 @@ struct Attributes {
     request: Resource,
     /// What admitted jobs hold back.
     inqueue: Resource,
+    /// Likewise, when the session began.
+    inqueue_at_open: Resource,
     /// What jobs have beyond their minimum.
     elastic: Resource,
     share: f64,
+    /// The last answer of Overused: 0 none, 1 no, 2 yes.
+    overused: AtomicU8,
 }
 
 impl Plugin for Proportion {
@@ -77,16 +85,22 @@ impl Plugin for Proportion {
                 queue.count(job);
             }
         }
+        for queue in self.queues.values_mut() {
+            queue.inqueue_at_open.clone_from(&queue.inqueue);
+        }
         self.bound(ask);
         self.divide(ask);
     }
 
-    fn close(&mut self, _ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
+    fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
         let n_clamped = std::mem::take(self.n_clamped.get_mut());
         if 0 < n_clamped {
             let text = "proportion: amounts of a queue below zero were taken as zero";
             out.warnings.push(format!("{text}: {n_clamped}"));
+            let kind = "amount_below_zero";
+            out.samples.push(Sample::InternalErrors { kind, n_errors: n_clamped });
         }
+        gauges::tell(ask, &mut self.queues, &mut self.told, out);
     }
 
     fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
@@ -105,12 +119,7 @@ impl Plugin for Proportion {
     }
 
     fn overused(&self, _ask: Ask<'_>, queue: QueueId) -> bool {
-        let queue = self.queues.get(&queue);
-        queue.is_some_and(|queue| {
-            queue
-                .deserved
-                .less_equal(&queue.allocated.to_fractional(), Absent::Zero)
-        })
+        self.queues.get(&queue).is_some_and(Attributes::is_overused)
     }
 
     fn allocatable(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> bool {
@@ -318,6 +327,13 @@ impl Attributes {
             guarantee: queue.guarantee.to_fractional(),
             ..Claim::default()
         }
+    }
+
+    fn is_overused(&self) -> bool {
+        let held = self.allocated.to_fractional();
+        let overused = self.deserved.less_equal(&held, Absent::Zero);
+        self.overused.store(1 + u8::from(overused), Memory::Relaxed);
+        overused
     }
 
     fn refresh_share(&mut self) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use vc_engine::{Effect, Nomination};
-use vc_model::PodGroupStatus;
+use vc_model::{PodGroupStatus, QUEUE_GATE};
 use vc_wire::{Kind, format_time};
 
 use crate::field::object_mut;
@@ -14,10 +14,14 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
         Effect::Bind { pod, .. }
         | Effect::Evict { pod, .. }
         | Effect::PodCondition { pod, .. }
-        | Effect::ClearNomination { pod, .. } => (Kind::Pod, pod),
+        | Effect::ClearNomination { pod, .. }
+        | Effect::RemoveGate { pod, .. } => (Kind::Pod, pod),
         Effect::PodGroupStatus { pod_group, .. } => (Kind::PodGroup, pod_group),
         Effect::QueueStatus { queue, .. } => {
             return Some((Kind::Queue, String::new(), queue.to_string()));
+        }
+        Effect::NodeShardStatus { shard, .. } => {
+            return Some((Kind::NodeShard, String::new(), shard.to_string()));
         }
         Effect::Event { .. } => return None,
     };
@@ -68,6 +72,23 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
                 .collect();
             if let Some(status) = object_mut(object, &["status"]) {
                 status.insert("allocated".to_owned(), Value::Object(list));
+            }
+        }
+        Effect::NodeShardStatus { nodes_in_use, nodes_to_remove, nodes_to_add, .. } => {
+            if let Some(status) = object_mut(object, &["status"]) {
+                for (name, nodes) in [
+                    ("nodesInUse", nodes_in_use),
+                    ("nodesToRemove", nodes_to_remove),
+                    ("nodesToAdd", nodes_to_add),
+                ] {
+                    status.insert(name.to_owned(), nodes.iter().map(text).collect());
+                }
+            }
+        }
+        Effect::RemoveGate { .. } => {
+            let gates = object.pointer_mut("/spec/schedulingGates").and_then(Value::as_array_mut);
+            if let Some(gates) = gates {
+                gates.retain(|gate| gate["name"] != QUEUE_GATE);
             }
         }
         Effect::Event { .. } => {}

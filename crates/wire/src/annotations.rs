@@ -53,6 +53,7 @@ const VOLCANO: &[&str] = &[
 const OTHERS: &[&str] = &[
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/queue-allocation-gate",
+    "scheduling.volcano.sh/queue-name",
     "sla-waiting-time",
     "nvidia.com/use-gputype",
     "nvidia.com/nouse-gputype",

@@ -9,6 +9,7 @@ pub enum Kind {
     Queue,
     PriorityClass,
     Namespace,
+    NodeShard,
 }
 
 /// The kind of an object, if it is one that is read.
@@ -20,6 +21,7 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
         ("scheduling.volcano.sh/v1beta1", "PodGroup") => Some(Kind::PodGroup),
         ("scheduling.volcano.sh/v1beta1", "Queue") => Some(Kind::Queue),
         ("scheduling.k8s.io/v1", "PriorityClass") => Some(Kind::PriorityClass),
+        ("shard.volcano.sh/v1alpha1", "NodeShard") => Some(Kind::NodeShard),
         _ => None,
     }
 }
@@ -34,6 +36,7 @@ impl Kind {
             Self::Queue => "queue",
             Self::PriorityClass => "priorityclass",
             Self::Namespace => "namespace",
+            Self::NodeShard => "nodeshard",
         }
     }
 

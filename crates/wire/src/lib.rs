@@ -11,6 +11,7 @@ mod kind;
 mod metadata;
 mod namespace;
 mod node;
+mod node_shard;
 mod pod;
 mod pod_group;
 mod priority_class;
@@ -23,9 +24,10 @@ mod time;
 pub use annotations::{Annotations, is_read as is_read_annotation};
 pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};
 pub use kind::{Kind, kind_of};
-pub use metadata::{Metadata, SlimMetadata};
+pub use metadata::{Metadata, SlimMetadata, SlimOwner};
 pub use namespace::SlimNamespace;
 pub use node::{SlimNode, SlimNodeSpec, SlimNodeStatus, node_record};
+pub use node_shard::{SlimNodeShard, SlimNodeShardSpec, SlimNodeShardStatus};
 pub use pod::{SlimNamed, SlimPod, SlimPodCondition, SlimPodSpec, SlimPodStatus, pod_record};
 pub use pod_group::{
     SlimNetworkTopology, SlimPodGroup, SlimPodGroupCondition, SlimPodGroupSpec, SlimPodGroupStatus,
@@ -83,6 +85,10 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
             let record = slim::<SlimPriorityClass>(kind, object)?.to_record()?;
             Event::PriorityClassApplied(record)
         }
+        Kind::NodeShard => {
+            let record = slim::<SlimNodeShard>(kind, object)?.to_record()?;
+            Event::NodeShardApplied(Box::new(record))
+        }
         Kind::Namespace => {
             let metadata = slim::<SlimNamespace>(kind, object)?.to_record()?;
             Event::NamespaceApplied { name: metadata.name, labels: metadata.labels }
@@ -112,6 +118,7 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
         Kind::Queue => ClusterEvent::QueueDeleted { name },
         Kind::PriorityClass => ClusterEvent::PriorityClassDeleted { name },
         Kind::Namespace => ClusterEvent::NamespaceDeleted { name },
+        Kind::NodeShard => ClusterEvent::NodeShardDeleted { name },
     }
 }
 

@@ -7,7 +7,7 @@ use vc_model::{Labels, ObjectKey};
 
 use crate::annotations::Annotations;
 use crate::problems::{Path, Problems};
-use crate::soft::{Entries, Soft, object};
+use crate::soft::{Entries, List, Soft, object};
 use crate::time::Micros;
 use crate::{Kind, WireError};
 
@@ -23,9 +23,17 @@ pub struct SlimMetadata {
     pub deletion_timestamp: Soft<Micros>,
     pub labels: Soft<Entries<Arc<str>>>,
     pub annotations: Soft<Annotations>,
+    pub owner_references: List<SlimOwner>,
 }
 
-object!(SlimMetadata);
+/// An owner, of which only the name is read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimOwner {
+    pub name: Soft<Arc<str>>,
+}
+
+object!(SlimMetadata, SlimOwner);
 
 /// Metadata that is known to be usable.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +51,8 @@ pub struct Metadata {
     pub labels: Labels,
     /// Those of [`crate::is_read_annotation`].
     pub annotations: Labels,
+    /// Of the first owner; `None`: there is none.
+    pub owner_name: Option<Arc<str>>,
 }
 
 impl Metadata {
@@ -98,7 +108,33 @@ pub(crate) fn read(
         deleting,
         labels,
         annotations,
+        owner_name: first_owner(slim.owner_references, &path.field("ownerReferences"), problems),
     })
+}
+
+/// It only divides work (core.md 4.4): what cannot be read is said and does no harm.
+fn first_owner(
+    owners: List<SlimOwner>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> Option<Arc<str>> {
+    let name = match owners {
+        Soft::Absent => return None,
+        Soft::Good(owners) => match owners.into_iter().next()? {
+            Soft::Good(owner) => owner.name,
+            Soft::Absent => Soft::Absent,
+            Soft::Bad(problem) => Soft::Bad(problem),
+        },
+        Soft::Bad(problem) => Soft::Bad(problem),
+    };
+    match name {
+        Soft::Good(name) => Some(name).filter(|name| !name.is_empty()),
+        Soft::Absent => None,
+        Soft::Bad(problem) => {
+            problems.note(path, &problem);
+            None
+        }
+    }
 }
 
 fn annotations(slim: Soft<Annotations>, path: &Path<'_>, problems: &mut Problems) -> Labels {

@@ -12,7 +12,7 @@ use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{Entries, List, Soft, object};
-use crate::{Kind, WireError, named};
+use crate::{Kind, Micros, WireError, named};
 
 /// A pod as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -55,6 +55,7 @@ pub struct SlimNamed {
 pub struct SlimPodStatus {
     pub phase: Soft<Arc<str>>,
     pub nominated_node_name: Soft<Arc<str>>,
+    pub start_time: Soft<Micros>,
     pub conditions: List<SlimPodCondition>,
     pub container_statuses: List<SlimContainerStatus>,
     pub init_container_statuses: List<SlimContainerStatus>,
@@ -120,6 +121,7 @@ fn empty(metadata: Metadata) -> PodRecord {
         deleting: metadata.deleting,
         labels: metadata.labels,
         annotations: metadata.annotations,
+        owner_name: metadata.owner_name,
         scheduler_name: Arc::default(),
         node_name: None,
         phase: PodPhase::Pending,
@@ -136,6 +138,7 @@ fn empty(metadata: Metadata) -> PodRecord {
         scheduling_gates: Vec::new(),
         resize_infeasible: false,
         evicted_by_scheduler: false,
+        started_micros: None,
         scheduled_condition: None,
         nominated_node: None,
         invalid: None,
@@ -184,6 +187,8 @@ fn read_status(
     };
     let nominated = path.field("nominatedNodeName");
     pod.nominated_node = non_empty(problems.read(status.nominated_node_name, &nominated));
+    let started = problems.read(status.start_time, &path.field("startTime"));
+    pod.started_micros = started.map(|micros: Micros| micros.0);
     let regular = path.field("containerStatuses");
     container::in_place(&mut pod.containers, status.container_statuses, &regular, problems);
     let sidecars = path.field("initContainerStatuses");

@@ -132,6 +132,7 @@ fn record(
         created_micros: metadata.created_micros,
         labels: metadata.labels,
         annotations: metadata.annotations,
+        owner_name: metadata.owner_name,
         min_member: problems.or_default(spec.min_member, &path.field("minMember")),
         min_task_member: problems
             .map(spec.min_task_member, &path.field("minTaskMember"))

@@ -107,8 +107,9 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
         note_no_room(statement, task, queue, &dims);
         return Next::Skipped;
     }
-    // The gate is not ours to lift while its feature is off (core.md 7.8).
+    // The queue has room: its gate goes, and the pod is placed once that is seen (steps 2, 3).
     if statement.tasks[task].gates != Gates::None {
+        statement.remove_gate(task);
         return Next::Skipped;
     }
     if let Err(error) = statement.hooks().pre_predicate(statement.ask(), task) {

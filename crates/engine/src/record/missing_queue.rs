@@ -40,9 +40,17 @@ fn tell(session: &mut Session<'_>, told: &BTreeSet<Arc<str>>, job: JobId) {
         };
         super::put_status(session, job, status);
     }
-    if begins {
+    if session.jobs[job].bare {
+        tell_pod(session, job, &text);
+    } else if begins {
         super::event(session, job, true, "Unschedulable", text);
     }
+}
+
+/// A bare pod has no PodGroup to look at; its own condition says it.
+fn tell_pod(session: &mut Session<'_>, job: JobId, text: &str) {
+    session.records.job_fit.insert(job, text.to_owned());
+    super::pods::record(session, job, &super::JobText::new());
 }
 
 fn condition(session: &Session<'_>, message: &Arc<str>) -> PodGroupCondition {

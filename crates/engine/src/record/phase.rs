@@ -1,13 +1,11 @@
 //! The phase of a PodGroup at session close. Specification: core.md 7.5, C-28.
 
-use vc_model::{Job, PodGroupCondition, PodGroupPhase, TaskStatus};
+use vc_model::{Job, PodGroupPhase, TaskStatus};
 
-/// The table of core.md 7.5, first row that applies. `fresh`: the conditions of this session.
-pub(super) fn phase(job: &Job, fresh: &[PodGroupCondition]) -> PodGroupPhase {
+/// The table of core.md 7.5, first row that applies. `unschedulable`: a condition of this session
+/// says so.
+pub(super) fn phase(job: &Job, unschedulable: bool) -> PodGroupPhase {
     let counts = &job.counts;
-    let unschedulable = fresh
-        .iter()
-        .any(|condition| &*condition.kind == "Unschedulable" && &*condition.status == "True");
     if 0 < counts.of(TaskStatus::Running) && unschedulable {
         return PodGroupPhase::Unknown;
     }

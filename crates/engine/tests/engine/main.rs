@@ -13,4 +13,5 @@ mod laws;
 mod log_lines;
 mod queues;
 mod recording;
+mod starvation;
 mod support;

@@ -4,6 +4,7 @@
 use vc_model::{JobId, NodeId, TaskId, TaskStatus};
 
 use crate::effect::{Effect, EvictReason};
+use crate::sample::Sample;
 use crate::session::Session;
 use crate::statement::{Op, Room};
 
@@ -25,6 +26,7 @@ impl Session<'_> {
         }
         self.claims.remember(self.cluster, &ops);
         self.nominate(&ops);
+        self.count_transaction(&ops);
         ops.into_iter().for_each(|op| self.perform(op));
         true
     }
@@ -101,6 +103,17 @@ impl Session<'_> {
         }
     }
 
+    /// Once per statement, whatever the number of its victims; shuffle is not counted (core.md 9.1).
+    fn count_transaction(&mut self, ops: &[Op]) {
+        let reason = ops.iter().find_map(|op| match *op {
+            Op::Evict { reason, .. } => Some(reason),
+            _ => None,
+        });
+        if let Some(reason) = reason.filter(|&reason| reason != EvictReason::Shuffle) {
+            self.out.samples.push(Sample::EvictionTransaction(reason));
+        }
+    }
+
     fn perform(&mut self, op: Op) {
         self.records.last_transaction.remove(&op.task());
         match op {
@@ -119,6 +132,8 @@ impl Session<'_> {
             node: self.cluster.nodes[node].name.clone(),
             annotations: Vec::new(),
         });
+        let waited_micros = self.facts.now_micros - row.created_micros;
+        self.out.samples.push(Sample::Assumed { waited_micros });
     }
 
     fn send_eviction(&mut self, task: TaskId, reason: EvictReason, for_task: Option<TaskId>) {
@@ -127,7 +142,7 @@ impl Session<'_> {
         let row = &self.cluster.tasks[task];
         let job = row.job.map(|job| &self.cluster.jobs[job]);
         let pod_group = job.and_then(|job| {
-            let group = job.pod_group.as_ref()?;
+            let group = job.pod_group.as_ref().filter(|_| !job.bare)?;
             Some((job.key.clone(), group.uid.clone()))
         });
         self.out.effects.push(Effect::Evict {

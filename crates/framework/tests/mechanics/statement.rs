@@ -236,9 +236,12 @@ fn stmt__recover_that_fails_half_way_changes_nothing() {
 fn an_attempt_inside_a_statement_is_its_own() {
     in_session(BED, COUNTER, |session| {
         let mut outer = session.statement();
+        let outside = outer.mark();
         allocate(&mut outer, "j/a", "n2");
         let mut inner = outer.statement();
         assert!(inner.is_empty());
+        inner.roll_back(outside);
+        assert!(inner.plan(outside).is_empty());
         allocate(&mut inner, "j/c", "n2");
         inner.discard();
         assert_eq!(place(&outer, "j/c"), (Pending, None));

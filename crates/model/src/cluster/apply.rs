@@ -33,6 +33,9 @@ impl Cluster {
             ClusterEvent::QueueFailed { name } => self.queue_failed(&name),
             ClusterEvent::PriorityClassApplied(class) => self.priority_class_applied(class),
             ClusterEvent::PriorityClassDeleted { name } => self.priority_class_deleted(&name),
+            ClusterEvent::NodeShardApplied(shard) => self.node_shard_applied(*shard),
+            ClusterEvent::NodeShardDeleted { name } => self.node_shard_deleted(&name),
+            ClusterEvent::NodeShardFailed { name } => self.node_shard_failed(&name),
             ClusterEvent::NamespaceApplied { name, labels } => {
                 self.namespaces.insert(name, labels);
             }

@@ -76,6 +76,8 @@ impl Cluster {
             }
         }
         let name = &node.name;
+        let in_shard = node.present && self.shards.ours.contains(name);
+        same(name, "in shard", &node.in_shard, &in_shard)?;
         same(name, "tasks", &node.tasks, &fresh.tasks)?;
         same(name, "terminated tasks", &node.n_terminated, &fresh.n_terminated)?;
         same(name, "idle", &node.idle, &fresh.idle)?;

@@ -24,7 +24,9 @@ impl Cluster {
     }
 
     pub(super) fn node_applied(&mut self, record: NodeRecord) {
-        if !self.selects_node(&record.labels) {
+        let division = self.settings.division.as_ref();
+        let ours = division.is_none_or(|division| division.owns(&record.name));
+        if !ours || !self.selects_node(&record.labels) {
             // It stops being schedulable; its tasks stay accounted (C-18).
             return self.node_deleted(&record.name);
         }
@@ -36,6 +38,7 @@ impl Cluster {
         capacity.add(&extra);
         self.enter(id);
         let node = &mut self.nodes[id];
+        node.in_shard = self.shards.ours.contains(&node.name);
         node.revocable_zone =
             record.labels.get("volcano.sh/revocable-zone").cloned().unwrap_or_default();
         node.labels = record.labels;

@@ -25,6 +25,7 @@ impl Cluster {
         let mut job = Job {
             key: key.clone(),
             pod_group: None,
+            bare: false,
             queue,
             priority: 0,
             min_available: 0,
@@ -56,6 +57,9 @@ impl Cluster {
     }
 
     pub(super) fn pod_group_applied(&mut self, record: PodGroupRecord) {
+        if !self.in_division(record.owner_name.as_ref(), &record.key) {
+            return self.pod_group_deleted(&record.key);
+        }
         let id = self.job_row(&record.key);
         let known = self.jobs[id].pod_group.as_ref().filter(|group| group.uid == record.uid);
         let version = &record.resource_version;
@@ -181,7 +185,7 @@ fn pod_group(
 ) -> PodGroup {
     PodGroup {
         sla_waiting_micros: sla_waiting_micros(&record.annotations),
-        preemptable: preemptable(&record),
+        preemptable: preemptable(&record.annotations, &record.labels),
         uid: record.uid,
         created_micros: record.created_micros,
         status: overlay.status.unwrap_or_else(|| record.status.clone()),
@@ -197,15 +201,16 @@ fn pod_group(
 }
 
 /// The first of the two annotations that is a duration above 0.
-fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
+pub(super) fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
     ["volcano.sh/sla-waiting-time", "sla-waiting-time"]
         .iter()
         .filter_map(|&key| go_duration_micros(annotations.get(key)?))
         .find(|&micros| 0 < micros)
 }
 
-fn preemptable(record: &PodGroupRecord) -> bool {
+/// Annotation, else label; absent or unparsable: false (core.md 3.3).
+pub(super) fn preemptable(annotations: &Labels, labels: &Labels) -> bool {
     let key = "volcano.sh/preemptable";
-    let text: Option<&Arc<str>> = record.annotations.get(key).or_else(|| record.labels.get(key));
+    let text: Option<&Arc<str>> = annotations.get(key).or_else(|| labels.get(key));
     text.and_then(|text| go_bool(text)).unwrap_or(false)
 }

@@ -1,6 +1,8 @@
 //! Events of pods: which are tracked, and what of our own decisions stays on top until the watch
 //! shows it. Specification: core.md 4.2, 4.5, 11 (a) and (b).
 
+use std::sync::Arc;
+
 use crate::cluster::Cluster;
 use crate::ids::{JobId, TaskId};
 use crate::record::{ObjectKey, PodRecord};
@@ -34,17 +36,35 @@ impl Cluster {
         if let Some(task) = self.task(uid) {
             self.tasks[task].condition = None;
             self.tasks[task].nominated_node = None;
+            self.tasks[task].ungating = false;
         }
     }
 
     fn forget_pod(&mut self, task: TaskId) {
+        let job = self.tasks[task].job;
         self.unlink(task);
         self.tasks.remove(task);
+        self.drop_bare_job(job);
     }
 
-    /// Ours by scheduler name, or placed on a node by anybody (core.md 4.2).
+    /// Ours, or placed on a node of ours by anybody (core.md 4.2).
     fn tracks(&self, pod: &PodRecord) -> bool {
-        pod.node_name.is_some() || self.settings.scheduler_names.contains(&pod.scheduler_name)
+        let division = self.settings.division.as_ref();
+        let counts = |node: &Arc<str>| division.is_none_or(|division| division.owns(node));
+        pod.node_name.as_ref().is_some_and(counts) || self.schedules(pod)
+    }
+
+    /// Ours to schedule: by scheduler name and, with division, by its key.
+    pub(super) fn schedules(&self, pod: &PodRecord) -> bool {
+        self.settings.scheduler_names.contains(&pod.scheduler_name)
+            && self.in_division(pod.owner_name.as_ref(), &pod.key)
+    }
+
+    /// Whether a pod or PodGroup falls to us: by the name of its first owner, else its own (core.md
+    /// 4.4).
+    pub(super) fn in_division(&self, owner: Option<&Arc<str>>, key: &ObjectKey) -> bool {
+        let division = self.settings.division.as_ref();
+        division.is_none_or(|division| division.owns(owner.unwrap_or(&key.name)))
     }
 
     fn put_pod(&mut self, pod: PodRecord, evicting: bool) {
@@ -56,6 +76,7 @@ impl Cluster {
             self.forget_pod(old);
         }
         let known = self.task(&pod.uid);
+        let job_before = known.and_then(|task| self.tasks[task].job);
         if let Some(task) = known {
             self.unlink(task);
         }
@@ -68,6 +89,7 @@ impl Cluster {
             None => self.tasks.insert(row),
         };
         self.link(id);
+        self.drop_bare_job(job_before);
     }
 
     /// Enters a complete task in the indexes, its job and its node.

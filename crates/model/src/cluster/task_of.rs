@@ -11,10 +11,9 @@ use crate::record::{ObjectKey, PodPhase, PodRecord};
 use crate::request::{non_zero_request, pod_request};
 use crate::selector::HostPort;
 use crate::status::TaskStatus;
-use crate::task::{Gates, Task};
+use crate::task::{Gates, QUEUE_GATE, Task};
 
 const GROUP_ANNOTATION: &str = "scheduling.k8s.io/group-name";
-const QUEUE_GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
 
 impl Cluster {
     /// The task of a pod; makes the rows that it names. `evicting`: we have sent its eviction.
@@ -26,9 +25,15 @@ impl Cluster {
         let group = pod.annotations.get(GROUP_ANNOTATION).filter(|name| !name.is_empty());
         let job_key = group
             .map(|name| ObjectKey { namespace: pod.key.namespace.clone(), name: name.clone() });
-        let job = job_key.map(|key| self.job_row(&key));
         let node = pod.node_name.as_ref().map(|name| self.node_row(name));
         let class = self.class_of(&pod);
+        let job = match job_key {
+            Some(key) => Some(self.job_row(&key)),
+            None if self.settings.bare_pods && self.schedules(&pod) => {
+                Some(self.bare_job(&pod, &class.request))
+            }
+            None => None,
+        };
         Task {
             job,
             sub_job: job.map_or(0, |job| self.sub_job_for(job, &class.labels)),
@@ -45,10 +50,14 @@ impl Cluster {
             manages_queue_gate: pod.annotations.get(QUEUE_GATE).is_some_and(|v| &**v == "true"),
             index: pod_index(&pod.key.name),
             evicting: still_evicting,
+            ungating: false,
             hidden: false,
             invalid: pod.invalid.clone().or_else(|| self.uncounted(&pod)),
             priority_class_name: pod.priority_class_name,
             never_preempts: pod.never_preempts,
+            pod_priority: pod.priority.unwrap_or(0),
+            started_micros: pod.started_micros,
+            preempted: pod.deleting && pod.evicted_by_scheduler,
             condition: pod.scheduled_condition,
             nominated_node: pod.nominated_node,
             key: pod.key,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use vc_engine::EngineOptions;
+use vc_model::ShardingMode;
 
 /// The value of a flag: the text after `=`, or a list when it is repeated.
 #[derive(Clone, Debug, Deserialize)]
@@ -63,8 +64,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "ignored-provisioners",
     "resource-sync-timeout",
     "disable-default-scheduler-config",
-    "scheduler-sharding-mode",
-    "scheduler-sharding-name",
     "leader-elect",
     "leader-elect-lease-duration",
     "leader-elect-renew-deadline",
@@ -117,11 +116,31 @@ fn apply(flags: &mut Flags, name: &str, values: &[String]) -> Result<(), String>
                 set_gate(flags, gate)?;
             }
         }
+        "scheduler-sharding-mode" => options.sharding.mode = sharding_mode(last),
+        "scheduler-sharding-name" => options.sharding.name = last.into(),
+        "bare-pods" => options.bare_pods = bare_pods(last)?,
         "priority-class" => flags.priority_classes &= flag(last)?,
         _ if WITHOUT_EFFECT.contains(&name) => {}
         _ => return Err("unknown flag".to_owned()),
     }
     Ok(())
+}
+
+/// Anything else acts as `none` (core.md 1.1).
+fn sharding_mode(text: &str) -> ShardingMode {
+    match text {
+        "hard" => ShardingMode::Hard,
+        "soft" => ShardingMode::Soft,
+        _ => ShardingMode::None,
+    }
+}
+
+fn bare_pods(text: &str) -> Result<bool, String> {
+    match text {
+        "schedule" => Ok(true),
+        "ignore" => Ok(false),
+        _ => Err(format!("must be ignore or schedule: {text:?}")),
+    }
 }
 
 /// `label:value`, trimmed; entries without a value are ignored (core.md 4.3).
@@ -138,6 +157,7 @@ fn set_gate(flags: &mut Flags, gate: &str) -> Result<(), String> {
         "InPlacePodVerticalScaling" => flags.options.gates.in_place_resize = on,
         "PodLevelResources" => flags.options.gates.pod_level_resources = on,
         "PriorityClass" => flags.priority_classes &= on,
+        "SchedulingGatesQueueAdmission" => flags.options.queue_gate_admission = on,
         _ => {}
     }
     Ok(())

@@ -23,6 +23,7 @@ pub(crate) use text::{Object, START_MICROS, key, objects};
 /// Objects and engine. Writes succeed at once; nothing starts or ends by itself.
 pub(crate) struct World {
     pub(crate) engine: Engine,
+    options: EngineOptions,
     nodes: BTreeMap<Arc<str>, NodeRecord>,
     classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     pods: BTreeMap<ObjectKey, PodRecord>,
@@ -55,12 +56,18 @@ impl World {
     }
 
     pub(crate) fn of(config: &Config, objects: Vec<Object>) -> Self {
+        Self::with(EngineOptions::default(), config, objects)
+    }
+
+    /// The same with flags.
+    pub(crate) fn with(options: EngineOptions, config: &Config, objects: Vec<Object>) -> Self {
         log::install();
-        let (mut engine, warnings) = Engine::new(EngineOptions::default(), config);
+        let (mut engine, warnings) = Engine::new(options.clone(), config);
         assert_eq!(warnings, []);
         engine.explain(true);
         let mut world = Self {
             engine,
+            options,
             nodes: BTreeMap::new(),
             classes: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -185,7 +192,11 @@ impl World {
                 queue.status_allocated = allocated.iter().map(entry).collect();
                 self.inbox.push(ClusterEvent::QueueApplied(Box::new(queue.clone())));
             }
-            Effect::Event { .. } => {}
+            Effect::RemoveGate { pod, .. } => {
+                self.change(pod, |pod| pod.scheduling_gates.retain(|gate| **gate != *QUEUE_GATE));
+            }
+            // Tests of shards bring their own.
+            Effect::NodeShardStatus { .. } | Effect::Event { .. } => {}
         }
     }
 
@@ -245,7 +256,8 @@ impl World {
         let pods = self.pods.values().cloned().map(Object::Pod);
         let objects = nodes.chain(classes).chain(queues).chain(groups).chain(pods).collect();
         let now_micros = self.now_micros;
-        *self = Self { now_micros, ..Self::of(config, objects) };
+        let options = self.options.clone();
+        *self = Self { now_micros, ..Self::with(options, config, objects) };
     }
 }
 

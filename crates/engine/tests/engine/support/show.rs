@@ -32,6 +32,12 @@ fn line(effect: &Effect) -> String {
                 allocated.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
             format!("queue {queue} {}", amounts.join(" "))
         }
+        Effect::NodeShardStatus { shard, nodes_in_use, nodes_to_remove, nodes_to_add } => {
+            let [used, remove, add] =
+                [nodes_in_use, nodes_to_remove, nodes_to_add].map(|nodes| nodes.join(","));
+            format!("shard {shard} use={used} remove={remove} add={add}")
+        }
+        Effect::RemoveGate { pod, .. } => format!("ungate {}", short(pod)),
         Effect::Event { about, warning, reason, message } => {
             let (kind, key) = match about {
                 About::Pod { key, .. } => ("Pod", key),

@@ -1,0 +1,109 @@
+//! Options against starvation: broken gangs first, and small jobs that do not overtake a big one. Specification:
+//! actions.md 4.11.
+
+use std::collections::BTreeMap;
+
+use vc_conf::HeadOfLine;
+use vc_framework::{Filter, Session};
+use vc_model::{ClassId, FitErrors, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus};
+use vc_resource::{Dims, Resource};
+
+use super::place::{Outcome, attempt};
+use super::sheet::Sheets;
+use super::{Turns, next};
+
+/// `gangRepairFirst`: gangs that lost members are filled up before fresh jobs get a turn. A job that fails here
+/// is not tried again in this cycle.
+pub(super) fn repair_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
+    let broken = |&job: &JobId| {
+        let row = &session.jobs[job];
+        let placed = i64::from(row.counts.ready() + row.counts.waiting());
+        let holds = [TaskStatus::Bound, TaskStatus::Running].map(|status| row.counts.of(status));
+        0 < holds.iter().sum::<u32>() && placed < i64::from(row.min_available)
+    };
+    let jobs: Vec<JobId> = sheets.jobs().into_iter().filter(broken).collect();
+    let mut turns = Turns::new(session, &jobs);
+    while let Some((_, job)) = next(session, &mut turns) {
+        match attempt(session, job, sheets.of(job)) {
+            Outcome::Ready => sheets.strike_placed(session, job),
+            Outcome::Pipelined | Outcome::Neither => sheets.strike(job),
+        }
+    }
+}
+
+/// `headOfLine: queue`: whether the jobs behind this one, which ended "neither", have to wait for it. Only a
+/// job that could run at all blocks its queue.
+pub(super) fn blocks_queue(session: &Session<'_>, queue: QueueId, job: JobId) -> bool {
+    session.settings.allocate.head_of_line == HeadOfLine::Queue
+        && lacks_room(session, job)
+        && within_capability(session, queue, job)
+        && could_run(session, job)
+}
+
+/// The jobs that were waiting in the queue are told whom they wait for.
+pub(super) fn tell_blocked(
+    session: &mut Session<'_>,
+    sheets: &mut Sheets,
+    head: JobId,
+    jobs: &[JobId],
+) {
+    let text = format!("waiting behind job {} of the same queue", session.jobs[head].key);
+    for &job in jobs {
+        for &task in sheets.of(job).iter() {
+            session.records.fit_errors.insert(task, FitErrors::fixed(text.clone()));
+        }
+    }
+}
+
+/// A task of the job found no room on the nodes, or none in its queue.
+fn lacks_room(session: &Session<'_>, job: JobId) -> bool {
+    session.jobs[job].tasks.iter().any(|task| {
+        session.records.fit_errors.get(task).is_some_and(|errors| {
+            let short = |reason: &Reason| matches!(reason, Reason::Insufficient(_));
+            // A fixed text without nodes is the queue's (A20).
+            errors.n_nodes == 0 || errors.reasons.keys().any(short)
+        })
+    })
+}
+
+fn pending(session: &Session<'_>, job: JobId) -> impl Iterator<Item = TaskId> {
+    let tasks = session.jobs[job].tasks.iter().copied();
+    tasks.filter(|&task| session.tasks[task].status == TaskStatus::Pending)
+}
+
+fn within_capability(session: &Session<'_>, queue: QueueId, job: JobId) -> bool {
+    let capability = &session.queues[queue].capability;
+    let within = |task: TaskId| {
+        let request = session.request(task);
+        request.dims().all(|dim| capability.get(dim) <= 0 || request.get(dim) <= capability.get(dim))
+    };
+    pending(session, job).all(within)
+}
+
+/// The bound of S6 with every node's allocatable in place of its future idle room.
+fn could_run(session: &Session<'_>, job: JobId) -> bool {
+    let mut classes: BTreeMap<ClassId, (TaskId, u64)> = BTreeMap::new();
+    for task in pending(session, job).filter(|&task| !session.tasks[task].best_effort) {
+        classes.entry(session.tasks[task].class).or_insert((task, 0)).1 += 1;
+    }
+    let row = &session.jobs[job];
+    let placed = row.counts.ready() + row.counts.waiting() + row.counts.pending_best_effort;
+    let placeable: u64 =
+        classes.values().map(|&(task, n_tasks)| room_for(session, task).min(n_tasks)).sum();
+    i128::from(row.min_available) <= i128::from(placed) + i128::from(placeable)
+}
+
+/// How many tasks like this one all nodes together could hold if they were empty.
+fn room_for(session: &Session<'_>, task: TaskId) -> u64 {
+    let nodes = session.filter(task, &session.facts().nodes, Filter::Preempt).feasible;
+    let request = session.request(task);
+    let fits = |&node: &NodeId| times(request, &session.nodes[node].allocatable, &session.dims);
+    nodes.iter().map(fits).fold(0, u64::saturating_add)
+}
+
+/// The largest k with k · request ≤ room.
+fn times(request: &Resource, room: &Resource, dims: &Dims) -> u64 {
+    let asked = dims.in_report_order().iter().filter(|&&dim| 0 < request.get(dim));
+    let counts = asked.map(|&dim| (room.get(dim) / request.get(dim)).max(0).unsigned_abs());
+    counts.min().unwrap_or(u64::MAX)
+}

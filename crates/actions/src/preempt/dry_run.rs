@@ -1,0 +1,128 @@
+//! Dry-run (topology-aware) preemption: several nodes are tried and the one that costs least is taken. A trial
+//! is a part of the open statement that is rolled back. Specification: actions.md 6.7, A30-A34.
+
+use std::cmp::Reverse;
+
+use vc_framework::{EvictReason, Room, Statement};
+use vc_model::{NodeId, TaskId};
+
+use super::normal::log_too_few;
+use super::{Phase, fits};
+use crate::victims::{candidates, in_eviction_order};
+
+/// A node where the task fits once the victims are gone.
+#[derive(Clone, Debug)]
+struct Candidate {
+    node: NodeId,
+    /// Most important first.
+    victims: Vec<TaskId>,
+}
+
+/// Places the task on the best candidate. Whether there was one.
+pub(super) fn preempt(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    nodes: &[NodeId],
+    phase: Phase,
+) -> bool {
+    let wanted = n_candidates(statement, nodes.len());
+    let offset = statement.draw(nodes.len());
+    let mut found: Vec<Candidate> = Vec::new();
+    for index in 0..nodes.len() {
+        if wanted <= found.len() {
+            break;
+        }
+        let node = nodes[(offset + index) % nodes.len()];
+        found.extend(try_node(statement, task, node, phase));
+    }
+    let Some(best) = choose(statement, found) else { return false };
+    apply(statement, task, &best)
+}
+
+/// How many candidates are enough (6.7.1).
+fn n_candidates(statement: &Statement<'_, '_>, n_nodes: usize) -> usize {
+    let settings = &statement.settings.preempt;
+    let all = i64::try_from(n_nodes).unwrap_or(i64::MAX);
+    let share = all.saturating_mul(settings.min_candidate_nodes_percentage) / 100;
+    let wanted = share
+        .max(settings.min_candidate_nodes_absolute)
+        .min(settings.max_candidate_nodes_absolute)
+        .min(all);
+    usize::try_from(wanted).unwrap_or(0)
+}
+
+/// Removes victims until the task fits, then spares those that are not needed, most important first (6.7.3).
+fn try_node(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    node: NodeId,
+    phase: Phase,
+) -> Option<Candidate> {
+    let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
+    let mut victims = statement.hooks().preemptable(statement.ask(), task, &found);
+    if !statement.victims_suffice(task, node, &victims) {
+        log_too_few(statement, task, node);
+        return None;
+    }
+    in_eviction_order(statement, task, &mut victims);
+    let mark = statement.mark();
+    let mut removed = Vec::new();
+    let mut left = victims.into_iter();
+    while !fits(statement, task, node) {
+        let Some(victim) = left.next() else {
+            statement.roll_back(mark);
+            return None;
+        };
+        if statement.evict(victim, EvictReason::Preempt, Some(task)).is_ok() {
+            removed.push(victim);
+        }
+    }
+    let mut needed = removed.clone();
+    for index in (0..removed.len()).rev() {
+        let fewer: Vec<TaskId> =
+            needed.iter().copied().filter(|&victim| victim != removed[index]).collect();
+        statement.roll_back(mark);
+        evict_all(statement, task, &fewer);
+        if fits(statement, task, node) {
+            needed = fewer;
+        }
+    }
+    statement.roll_back(mark);
+    needed.reverse();
+    Some(Candidate { node, victims: needed })
+}
+
+fn evict_all(statement: &mut Statement<'_, '_>, task: TaskId, victims: &[TaskId]) -> bool {
+    let mut evict = |&victim: &TaskId| {
+        statement.evict(victim, EvictReason::Preempt, Some(task)).is_ok()
+    };
+    victims.iter().all(&mut evict)
+}
+
+/// The five levels of 6.7.4 as one key: smaller is better.
+fn choose(statement: &Statement<'_, '_>, found: Vec<Candidate>) -> Option<Candidate> {
+    let key = |candidate: &Candidate| {
+        let pods = || candidate.victims.iter().map(|&victim| &statement.tasks[victim]);
+        let highest = pods().map(|pod| pod.pod_priority).max();
+        // The shift makes every term at least 0, so that more pods never look cheaper.
+        let sum: i64 = pods().map(|pod| i64::from(pod.pod_priority) + (1 << 31)).sum();
+        let now = statement.facts().now_micros;
+        let of_highest = pods().filter(|pod| Some(pod.pod_priority) == highest);
+        let earliest = of_highest.map(|pod| pod.started_micros.unwrap_or(now)).min();
+        let name = statement.nodes[candidate.node].name.clone();
+        (highest, sum, candidate.victims.len(), Reverse(earliest), name)
+    };
+    found.into_iter().min_by_key(key)
+}
+
+/// Evicts the victims of the candidate and pipelines the task; on failure nothing is left.
+fn apply(statement: &mut Statement<'_, '_>, task: TaskId, best: &Candidate) -> bool {
+    let mark = statement.mark();
+    let room = if best.victims.is_empty() { Room::Releasing } else { Room::Evicted };
+    let done = evict_all(statement, task, &best.victims)
+        && statement.pipeline(task, best.node, room).is_ok();
+    if !done {
+        statement.roll_back(mark);
+    }
+    done
+}

@@ -1,0 +1,61 @@
+//! Normal preemption: the first node in score order that works. Specification: actions.md 6.6.
+
+use std::cmp::Ordering;
+
+use vc_framework::{EvictReason, Session, Statement, klog};
+use vc_model::{NodeId, TaskId};
+
+use super::{Phase, fits};
+use crate::victims::{Try, candidates, in_eviction_order};
+
+/// Places the task on the best of the nodes where evictions make it fit. Whether.
+pub(super) fn preempt(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    nodes: &[NodeId],
+    phase: Phase,
+) -> bool {
+    by_score(statement, task, nodes).into_iter().any(|node| on_node(statement, task, node, phase))
+}
+
+/// Best first; equal scores by name.
+fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<NodeId> {
+    let scores = session.hooks().scores(session.ask(), task, nodes);
+    let mut scored: Vec<(NodeId, f64)> = nodes.iter().copied().zip(scores).collect();
+    scored.sort_by(|l, r| r.1.partial_cmp(&l.1).unwrap_or(Ordering::Equal));
+    scored.into_iter().map(|(node, _)| node).collect()
+}
+
+fn on_node(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    node: NodeId,
+    phase: Phase,
+) -> bool {
+    let (key, name) = (&statement.tasks[task].key, &statement.nodes[node].name);
+    klog!(3; "Considering Task <{key}> on Node <{name}>.");
+    let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
+    let mut victims = statement.hooks().preemptable(statement.ask(), task, &found);
+    if !statement.victims_suffice(task, node, &victims) {
+        log_too_few(statement, task, node);
+        return false;
+    }
+    in_eviction_order(statement, task, &mut victims);
+    let attempt = Try {
+        task,
+        node,
+        reason: EvictReason::Preempt,
+        fits: &|session| fits(session, task, node),
+        trim: statement.settings.preempt.trim_victims,
+    };
+    attempt.run(statement, &victims)
+}
+
+/// The line that tells operators why a node was passed over (10.5).
+pub(super) fn log_too_few(session: &Session<'_>, task: TaskId, node: NodeId) {
+    let requested = session.request(task).text(&session.dims);
+    let row = &session.nodes[node];
+    let future = row.future_idle().text(&session.dims);
+    klog!(3; "No validated victims on Node <{}>: not enough resources: requested <{requested}>, \
+        but future idle <{future}>", row.name);
+}

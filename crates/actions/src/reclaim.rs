@@ -1,0 +1,164 @@
+//! A starving job takes back what other queues use beyond their share. Specification: actions.md 7.
+
+use vc_framework::{Action, EvictReason, Filter, Session, Statement, klog};
+use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
+
+use crate::preempt::{passes_filters, pending, shard_groups};
+use crate::turns::Turns;
+use crate::victims::{Try, candidates, in_eviction_order, settle};
+
+pub(crate) struct Reclaim;
+
+impl Action for Reclaim {
+    fn name(&self) -> &'static str {
+        "reclaim"
+    }
+
+    fn run(&self, session: &mut Session<'_>) {
+        klog!(5; "Enter Reclaim ...");
+        let (starving, queues) = collect(session);
+        let mut turns = Turns::new(session, &starving);
+        queues.into_iter().for_each(|queue| turns.serve(queue));
+        while let Some(queue) = turns.next_queue(session) {
+            let name = session.queues[queue].name.clone();
+            if session.hooks().overused(session.ask(), queue) {
+                klog!(3; "Queue <{name}> is overused, ignore it.");
+                turns.drop_queue(queue);
+                continue;
+            }
+            match turns.next_job_now(session, queue) {
+                // The queue stays: overuse and order are asked again between two jobs (A35).
+                Some(job) => reclaim_for_job(session, queue, job),
+                None => {
+                    klog!(4; "No preemptors in Queue <{name}>, break.");
+                    turns.drop_queue(queue);
+                }
+            }
+        }
+        klog!(5; "Leaving Reclaim ...");
+    }
+}
+
+/// The starving jobs, and the queues of all jobs that could (7.1).
+fn collect(session: &Session<'_>) -> (Vec<JobId>, Vec<QueueId>) {
+    let (mut starving, mut queues) = (Vec::new(), Vec::new());
+    for &job in &session.facts().jobs {
+        let row = &session.jobs[job];
+        if row.is_pending() {
+            continue;
+        }
+        if let Err(invalid) = session.hooks().job_valid(session.ask(), job) {
+            let queue = &session.queues[row.queue].name;
+            klog!(4; "Job <{}> Queue <{queue}> skip reclaim, reason: {}: {}",
+                row.key, invalid.reason, invalid.message);
+            continue;
+        }
+        queues.push(row.queue);
+        // The domains of a topology come with HyperNodes (A39).
+        let confined = row.pod_group.as_ref().is_some_and(|group| group.network_topology.is_some());
+        if !confined && session.hooks().job_starving(session.ask(), job) {
+            starving.push(job);
+        }
+    }
+    (starving, queues)
+}
+
+/// Either the job becomes pipelined as a whole, or nobody is evicted for it (7.2).
+fn reclaim_for_job(session: &mut Session<'_>, queue: QueueId, job: JobId) {
+    let mut tasks = pending(session, job);
+    let mut statement = session.statement();
+    while statement.hooks().job_starving(statement.ask(), job) {
+        let Some(task) = tasks.pop() else { break };
+        if may_reclaim(&statement, queue, task) {
+            reclaim_for_task(&mut statement, task);
+        }
+    }
+    let pipelined = statement.hooks().job_pipelined(statement.ask(), job);
+    settle(statement, pipelined);
+}
+
+fn may_reclaim(session: &Session<'_>, queue: QueueId, task: TaskId) -> bool {
+    if session.tasks[task].never_preempts {
+        return false;
+    }
+    if !session.hooks().preemptive(session.ask(), queue, &[task]) {
+        let (name, key) = (&session.queues[queue].name, &session.tasks[task].key);
+        klog!(3; "Queue <{name}> cannot reclaim for task <{key}>, skip");
+        return false;
+    }
+    session.hooks().pre_predicate(session.ask(), task).is_ok()
+}
+
+/// Nodes that this statement freed, then free nodes without anybody to evict, then the rest (7.3, A36).
+fn reclaim_for_task(statement: &mut Statement<'_, '_>, task: TaskId) -> bool {
+    let nodes = statement.nodes_worth_evicting(task);
+    let nodes = statement.filter(task, &nodes, Filter::Preempt).feasible;
+    shard_groups(statement, nodes).into_iter().any(|group| {
+        let freed: Vec<NodeId> = statement.evicted_nodes();
+        let is_freed = |node: &NodeId| freed.contains(node);
+        let free = |node: &NodeId| reclaimees(statement, task, *node).is_empty();
+        let first: Vec<NodeId> = group.iter().copied().filter(is_freed).collect();
+        let second: Vec<NodeId> = group.iter().copied().filter(free).collect();
+        let without = first.into_iter().chain(second).find(|&node| has_room(statement, task, node));
+        if let Some(node) = without {
+            return statement.pipeline(task, node, room_of(&freed, node)).is_ok();
+        }
+        group.iter().any(|&node| on_node(statement, task, node))
+    })
+}
+
+/// Room that an earlier task's victims left over is room made by eviction, too.
+fn room_of(freed: &[NodeId], node: NodeId) -> vc_framework::Room {
+    match freed.contains(&node) {
+        true => vc_framework::Room::Evicted,
+        false => vc_framework::Room::Releasing,
+    }
+}
+
+fn has_room(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
+    let queue = session.tasks[task].job.map(|job| session.jobs[job].queue);
+    let allocatable =
+        |queue: QueueId| session.hooks().allocatable(session.ask(), queue, task).is_ok();
+    fits(session, task, node) && queue.is_some_and(allocatable)
+}
+
+/// Room and filters (A37).
+fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
+    session.fits_future_idle(task, node) && passes_filters(session, task, node)
+}
+
+/// Pods of other reclaimable queues that may go, in eviction order (7.3 step 2, 7.4).
+fn reclaimees(session: &Session<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> {
+    let own = session.tasks[task].job.map(|job| session.jobs[job].queue);
+    let with_bound = session.settings.reclaim.reclaim_bound_tasks;
+    candidates(session, task, node, |victim| {
+        let row = &session.tasks[victim];
+        let status = row.status == TaskStatus::Running
+            || (with_bound && row.status == TaskStatus::Bound);
+        let Some(job) = row.job.filter(|&job| session.jobs[job].pod_group.is_some()) else {
+            return false;
+        };
+        let queue = session.jobs[job].queue;
+        status && row.preemptable && Some(queue) != own && session.queues[queue].reclaimable
+    })
+}
+
+fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> bool {
+    let found = reclaimees(statement, task, node);
+    if found.is_empty() {
+        return false;
+    }
+    let mut victims = statement.hooks().reclaimable(statement.ask(), task, &found);
+    if !statement.victims_suffice(task, node, &victims) {
+        return false;
+    }
+    in_eviction_order(statement, task, &mut victims);
+    let attempt = Try {
+        task,
+        node,
+        reason: EvictReason::Reclaim,
+        fits: &|session| fits(session, task, node),
+        trim: statement.settings.reclaim.trim_victims,
+    };
+    attempt.run(statement, &victims)
+}

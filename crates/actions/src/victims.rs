@@ -1,0 +1,130 @@
+//! Victims on a node: who is a candidate in which order, and evicting no more of them than needed. Shared by
+//! preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
+
+use vc_framework::{EvictReason, Mark, Refused, Room, Session, Statement, klog};
+use vc_model::{NodeId, TaskId};
+
+/// Tasks of the node that pass `filter`, the one to be evicted first first.
+pub(crate) fn candidates(
+    session: &Session<'_>,
+    preemptor: TaskId,
+    node: NodeId,
+    filter: impl Fn(TaskId) -> bool,
+) -> Vec<TaskId> {
+    let tasks = session.nodes[node].tasks.iter().copied();
+    let mut found: Vec<TaskId> = tasks.filter(|&task| filter(task)).collect();
+    in_eviction_order(session, preemptor, &mut found);
+    found
+}
+
+/// Sorts victims so that the first one is evicted first.
+pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks: &mut [TaskId]) {
+    let job = session.tasks[preemptor].job;
+    tasks.sort_by(|&l, &r| session.hooks().victim_order(session.ask(), job, l, r));
+}
+
+/// One try to make room for a task on a node.
+pub(crate) struct Try<'f> {
+    pub(crate) task: TaskId,
+    pub(crate) node: NodeId,
+    pub(crate) reason: EvictReason,
+    /// Whether the task can be placed now.
+    pub(crate) fits: &'f dyn Fn(&Session<'_>) -> bool,
+    /// A28, A38.
+    pub(crate) trim: bool,
+}
+
+impl Try<'_> {
+    /// Evicts `victims` in order until the task fits, puts back those that turn out not to be needed, and
+    /// pipelines the task. On failure everything since the call is undone.
+    pub(crate) fn run(&self, statement: &mut Statement<'_, '_>, victims: &[TaskId]) -> bool {
+        let mark = statement.mark();
+        let Some(evicted) = self.evict_until_fits(statement, victims) else {
+            statement.roll_back(mark);
+            return false;
+        };
+        let evicted = match self.trim {
+            true => self.trimmed(statement, mark, evicted),
+            false => evicted,
+        };
+        let makes_room = evicted.iter().any(|&victim| !statement.tasks[victim].best_effort);
+        let room = if makes_room { Room::Evicted } else { Room::Releasing };
+        if let Err(refused) = statement.pipeline(self.task, self.node, room) {
+            self.log_refused(statement, refused);
+            statement.roll_back(mark);
+            return false;
+        }
+        true
+    }
+
+    fn evict_until_fits(
+        &self,
+        statement: &mut Statement<'_, '_>,
+        victims: &[TaskId],
+    ) -> Option<Vec<TaskId>> {
+        let mut evicted = Vec::new();
+        let mut left = victims.iter();
+        while !(self.fits)(statement) {
+            let &victim = left.next()?;
+            self.log_try(statement, victim);
+            if statement.evict(victim, self.reason, Some(self.task)).is_ok() {
+                evicted.push(victim);
+            }
+        }
+        Some(evicted)
+    }
+
+    /// From most to least important: a victim without which the task fits as well is spared.
+    fn trimmed(
+        &self,
+        statement: &mut Statement<'_, '_>,
+        mark: Mark,
+        mut evicted: Vec<TaskId>,
+    ) -> Vec<TaskId> {
+        // The last one evicted was needed by construction; with one victim there is nothing to spare.
+        for index in (0..evicted.len().saturating_sub(1)).rev() {
+            let mut fewer = evicted.clone();
+            fewer.remove(index);
+            self.evict_again(statement, mark, &fewer);
+            if (self.fits)(statement) {
+                evicted = fewer;
+            }
+        }
+        self.evict_again(statement, mark, &evicted);
+        evicted
+    }
+
+    fn evict_again(&self, statement: &mut Statement<'_, '_>, mark: Mark, victims: &[TaskId]) {
+        statement.roll_back(mark);
+        for &victim in victims {
+            let done = statement.evict(victim, self.reason, Some(self.task));
+            debug_assert!(done.is_ok(), "it was evicted before");
+        }
+    }
+
+    fn log_try(&self, session: &Session<'_>, victim: TaskId) {
+        let (victim, task) = (&session.tasks[victim].key, &session.tasks[self.task].key);
+        match self.reason {
+            EvictReason::Reclaim | EvictReason::GangReclaim => {
+                klog!(3; "Try to reclaim Task <{victim}> for Tasks <{task}>");
+            }
+            _ => klog!(3; "Try to preempt Task <{victim}> for Task <{task}>"),
+        }
+    }
+
+    fn log_refused(&self, session: &Session<'_>, refused: Refused) {
+        let (task, node) = (&session.tasks[self.task].key, &session.nodes[self.node].name);
+        vc_framework::tracing::error!("Failed to pipeline Task <{task}> on Node <{node}>: {refused}");
+    }
+}
+
+/// Commits what made the job pipelined, else undoes it. A statement that evicts nobody and that idle nodes can
+/// hold is allocate's business (A29).
+pub(crate) fn settle(statement: Statement<'_, '_>, succeeded: bool) {
+    let needless = !statement.evicts() && statement.fits_idle_nodes();
+    if succeeded && !needless {
+        statement.commit();
+    } else {
+        statement.discard();
+    }
+}

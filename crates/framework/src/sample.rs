@@ -1,0 +1,157 @@
+//! Numbers for metrics as plain data, handed out by plugins, the session and the engine. A value
+//! that stays is handed out once, so that an idle cycle has next to none. Specification: core.md 9,
+//! plugins-jobs-queues.md 2.3, 4.1, 5.4, actions.md 10.4.
+
+use std::sync::Arc;
+
+use vc_model::ObjectKey;
+use vc_resource::{Dim, Dims, Fractional};
+
+use crate::effect::EvictReason;
+
+/// Amounts of a queue in internal units.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Amounts {
+    /// Millicores.
+    pub cpu_milli: f64,
+    /// Bytes.
+    pub memory_bytes: f64,
+    /// The others that exist, by name: `pods` whole, the rest in thousandths.
+    pub scalars: Vec<(String, f64)>,
+}
+
+impl Amounts {
+    /// The amounts of a vector.
+    pub fn of(vector: &Fractional, dims: &Dims) -> Self {
+        let scalar = |dim: Dim| (dims.name(dim).to_owned(), vector.get(dim));
+        Self {
+            cpu_milli: vector.get(Dim::CPU),
+            memory_bytes: vector.get(Dim::MEMORY),
+            scalars: vector.scalars().map(scalar).collect(),
+        }
+    }
+}
+
+/// Which amounts of a queue (core.md 9.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum QueueAmount {
+    /// Of tasks in allocated statuses.
+    Allocated,
+    /// Of those and the Pending ones.
+    Request,
+    /// The share of the cluster.
+    Deserved,
+    /// `spec.capability`.
+    Capability,
+    /// What the cluster leaves of it.
+    RealCapability,
+    /// What admitted jobs hold back.
+    Inqueue,
+}
+
+/// Numbers of one queue. What is absent stays as it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueGauges {
+    /// Name.
+    pub queue: Arc<str>,
+    /// One entry per kind at most.
+    pub amounts: Vec<(QueueAmount, Amounts)>,
+    /// `spec.weight`; `None`: the plugin does not tell.
+    pub weight: Option<i32>,
+    /// Largest allocated / deserved; `None`: likewise.
+    pub share: Option<f64>,
+    /// The last answer of Overused; `None`: nobody asked.
+    pub overused: Option<bool>,
+}
+
+/// How a job stands with its gang at the close of a session (plugins-jobs-queues.md 2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GangState {
+    /// It has what it needs.
+    Ready,
+    /// So many members are missing; each session in this state counts as a retry.
+    Unready(i64),
+    /// Nothing is said about it: it has no tasks, waits for leaving members, or is not in the
+    /// session. Its gauge stays as it was.
+    Unsaid,
+}
+
+/// Tasks of a queue that wait for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingPods {
+    /// Name; empty: the queue does not exist.
+    pub queue: Arc<str>,
+    /// One of a fixed list.
+    pub reason: &'static str,
+    /// How many.
+    pub n_pods: u32,
+}
+
+/// One number, or a few that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sample {
+    /// The numbers of a queue have changed.
+    Queue(Box<QueueGauges>),
+    /// The Queue was deleted.
+    QueueGone(Arc<str>),
+    /// An event about a PodGroup.
+    JobSeen {
+        /// Namespace and name.
+        job: ObjectKey,
+        /// Name of its queue.
+        queue: Arc<str>,
+        /// Microseconds since 1970.
+        created_micros: i64,
+    },
+    /// Allocate or backfill has found places for tasks of the job.
+    JobPlaced {
+        /// Namespace and name.
+        job: ObjectKey,
+        /// Name of its queue.
+        queue: Arc<str>,
+        /// How often in this cycle; attempts that were discarded count.
+        n_tasks: u32,
+        /// Since the PodGroup was created.
+        waited_micros: i64,
+        /// Microseconds since 1970.
+        now_micros: i64,
+    },
+    /// The dominant share of the job has changed.
+    JobShare {
+        /// Namespace and name.
+        job: ObjectKey,
+        /// 1 is all of the cluster.
+        share: f64,
+    },
+    /// The gang of the job stands otherwise than at the close of the last session.
+    JobGang {
+        /// Namespace and name.
+        job: ObjectKey,
+        /// How.
+        state: GangState,
+    },
+    /// Neither the PodGroup nor pods of it are left.
+    JobGone(ObjectKey),
+    /// Jobs that are [`GangState::Unready`] now. Once per session and gang plugin.
+    UnreadyJobs(u64),
+    /// A task was handed to the binder so long after its creation.
+    Assumed {
+        /// Since the pod was created.
+        waited_micros: i64,
+    },
+    /// A statement with at least one eviction was committed.
+    EvictionTransaction(EvictReason),
+    /// Preempt had so many candidate victims on a node.
+    PreemptionVictims(u32),
+    /// Preempt has evicted on a node or chosen a candidate.
+    PreemptionAttempt,
+    /// All of them, whenever one has changed; what is not named is 0.
+    PendingPods(Vec<PendingPods>),
+    /// Assertions that failed and were clamped (C-03).
+    InternalErrors {
+        /// One of a fixed list.
+        kind: &'static str,
+        /// How many.
+        n_errors: u32,
+    },
+}

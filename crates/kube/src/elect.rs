@@ -1,0 +1,280 @@
+//! Leader election on a Lease by client-go's protocol, so that a Go and a Rust candidate can share
+//! it during an upgrade. Specification: core.md 1.4 (C-05), rust-ecosystem.md 5.6.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::call::{CallError, call, get};
+use crate::client::Clients;
+use crate::correlate::{Note, Subject};
+use crate::events::record_one;
+
+/// Which Lease, who asks for it, and the timings of core.md 1.4.
+#[derive(Clone, Debug)]
+pub struct Election {
+    pub namespace: String,
+    pub name: String,
+    /// Of this process, unlike any other: see [`identity`].
+    pub identity: String,
+    /// Source of the event.
+    pub component: String,
+    /// How long others respect the Lease after its last renewal.
+    pub lease: Duration,
+    /// After so long without a renewal a leader gives up.
+    pub renew: Duration,
+    /// Pause between two attempts.
+    pub retry: Duration,
+}
+
+/// `<host>_<random UUID>`.
+pub fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = host.or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
+    // Each `RandomState` has keys of its own, from the randomness of the system.
+    let [high, low] = [(); 2].map(|()| RandomState::new().build_hasher().finish());
+    let (version, variant) = (0x4000 | (high & 0x0fff), 0x8000 | (low >> 48 & 0x3fff));
+    let (first, second, last) = (high >> 32, high >> 16 & 0xffff, low & 0xffff_ffff_ffff);
+    format!("{}_{first:08x}-{second:04x}-{version:04x}-{variant:04x}-{last:012x}", host.trim())
+}
+
+impl Election {
+    /// Waits until this process leads. `connected` is told after every attempt whether the API
+    /// server has answered.
+    pub async fn win(self, clients: &Clients, connected: impl Fn(bool)) -> Leadership {
+        let mut candidate = Candidate {
+            leases: Api::namespaced(clients.elections.clone(), &self.namespace),
+            election: self,
+            observed: None,
+        };
+        let (place, retry) = (candidate.place(), candidate.election.retry);
+        tracing::info!("attempting to acquire leader lease {place}");
+        let (lease, renewed) = loop {
+            let start = Instant::now();
+            let attempt = candidate.bounded_attempt(start + candidate.election.renew).await;
+            connected(attempt.is_ok());
+            match attempt {
+                Ok(Attempt::Leads(lease)) => break (lease, start),
+                Ok(_) => {}
+                Err(error) => tracing::warn!("leader lease {place} not acquired: {error}"),
+            }
+            sleep(retry).await;
+        };
+        tracing::info!("successfully acquired lease {place}");
+        tokio::spawn(became_leader(clients.clone(), &candidate.election, &lease));
+        let (stop, stopped) = oneshot::channel();
+        Leadership { stop, task: tokio::spawn(candidate.keep(renewed, stopped)) }
+    }
+}
+
+/// The Lease is held, and renewed while this exists.
+pub struct Leadership {
+    stop: oneshot::Sender<()>,
+    /// Answers the candidate when it was stopped, nothing when the Lease is lost.
+    task: JoinHandle<Option<Candidate>>,
+}
+
+impl Leadership {
+    /// Returns when the Lease is lost; not to be called again then.
+    pub async fn lost(&mut self) {
+        drop((&mut self.task).await);
+    }
+
+    /// Lets a successor lead at once. A failure is logged: then it waits until the Lease expires.
+    pub async fn release(self) {
+        drop(self.stop);
+        if let Ok(Some(candidate)) = self.task.await {
+            candidate.release().await;
+        }
+    }
+}
+
+/// How an attempt has ended, if the API server has answered.
+enum Attempt {
+    Leads(Lease),
+    /// Somebody else has it.
+    Held,
+    /// Somebody else wrote at the same time.
+    Raced,
+}
+
+struct Candidate {
+    leases: Api<Lease>,
+    election: Election,
+    /// The record as last seen, and when this process first saw it: two clocks are never compared.
+    observed: Option<(LeaseSpec, Instant)>,
+}
+
+impl Candidate {
+    /// For the log.
+    fn place(&self) -> String {
+        format!("{}/{}", self.election.namespace, self.election.name)
+    }
+
+    async fn bounded_attempt(&mut self, end: Instant) -> Result<Attempt, CallError> {
+        timeout_at(end, self.attempt()).await.unwrap_or(Err(CallError::TimedOut))
+    }
+
+    /// Acquires or renews the Lease, or finds out why not.
+    async fn attempt(&mut self) -> Result<Attempt, CallError> {
+        let name = self.election.name.clone();
+        let now = MicroTime(Timestamp::now());
+        let mut wanted = LeaseSpec {
+            holder_identity: Some(self.election.identity.clone()),
+            lease_duration_seconds: Some(seconds(self.election.lease)),
+            acquire_time: Some(now.clone()),
+            renew_time: Some(now),
+            lease_transitions: Some(0),
+            ..LeaseSpec::default()
+        };
+        let Some(mut lease) = get(&self.leases, &name).await? else {
+            let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+            let lease = Lease { metadata, spec: Some(wanted) };
+            return outcome(call(self.leases.create(&PostParams::default(), &lease)).await);
+        };
+        let held = lease.spec.take().unwrap_or_default();
+        self.observe(&held);
+        let holder = held.holder_identity.as_deref().unwrap_or_default();
+        if holder == self.election.identity {
+            wanted.acquire_time = held.acquire_time;
+            wanted.lease_transitions = held.lease_transitions;
+        } else if holder.is_empty() || self.expired(&held) {
+            wanted.lease_transitions = Some(held.lease_transitions.unwrap_or(0) + 1);
+        } else {
+            return Ok(Attempt::Held);
+        }
+        lease.spec = Some(wanted);
+        // The resourceVersion that was read goes along: of two candidates exactly one succeeds.
+        outcome(call(self.leases.replace(&name, &PostParams::default(), &lease)).await)
+    }
+
+    fn observe(&mut self, held: &LeaseSpec) {
+        let before = self.observed.as_ref().map(|(seen, _)| seen);
+        if before == Some(held) {
+            return;
+        }
+        let holder = held.holder_identity.as_deref().unwrap_or_default();
+        if before.and_then(|seen| seen.holder_identity.as_deref()) != Some(holder) {
+            tracing::info!("leader of {}: {holder}", self.place());
+        }
+        self.observed = Some((held.clone(), Instant::now()));
+    }
+
+    fn expired(&self, held: &LeaseSpec) -> bool {
+        let lasts = u64::try_from(held.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
+        let over = |since: Instant| since + Duration::from_secs(lasts) <= Instant::now();
+        self.observed.as_ref().is_none_or(|&(_, since)| over(since))
+    }
+
+    /// Renews until told to stop, and answers `self` then, or until the Lease is lost. An attempt
+    /// is not broken off by the stop: its PUT would race with the release.
+    async fn keep(
+        mut self,
+        mut renewed: Instant,
+        mut stop: oneshot::Receiver<()>,
+    ) -> Option<Self> {
+        let Election { renew, retry, .. } = self.election;
+        loop {
+            tokio::select! {
+                _ = &mut stop => return Some(self),
+                () = sleep(retry) => {}
+            }
+            let (start, deadline) = (Instant::now(), renewed + renew);
+            match self.bounded_attempt(deadline).await {
+                Ok(Attempt::Leads(_)) => renewed = start,
+                Ok(Attempt::Held) => return None,
+                Ok(Attempt::Raced) => {}
+                Err(error) => {
+                    tracing::warn!("leader lease {} not renewed: {error}", self.place());
+                }
+            }
+            if renewed + renew <= Instant::now() {
+                return None;
+            }
+        }
+    }
+
+    /// As client-go: no holder, and a duration of one second.
+    async fn release(mut self) {
+        let renew = self.election.renew;
+        match timeout(renew, self.give_back()).await.unwrap_or(Err(CallError::TimedOut)) {
+            Ok(()) => tracing::info!("leader lease {} released", self.place()),
+            Err(error) => {
+                tracing::warn!("leader lease {} not released: {error}", self.place());
+            }
+        }
+    }
+
+    async fn give_back(&mut self) -> Result<(), CallError> {
+        let name = &self.election.name;
+        let Some(mut lease) = get(&self.leases, name).await? else { return Ok(()) };
+        let held = lease.spec.take().unwrap_or_default();
+        if held.holder_identity.as_ref() != Some(&self.election.identity) {
+            return Ok(());
+        }
+        let now = MicroTime(Timestamp::now());
+        lease.spec = Some(LeaseSpec {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            acquire_time: Some(now.clone()),
+            renew_time: Some(now),
+            lease_transitions: held.lease_transitions,
+            ..LeaseSpec::default()
+        });
+        call(self.leases.replace(name, &PostParams::default(), &lease)).await.map(drop)
+    }
+}
+
+fn seconds(time: Duration) -> i32 {
+    i32::try_from(time.as_secs()).unwrap_or(i32::MAX).max(1)
+}
+
+fn outcome(answer: Result<Lease, CallError>) -> Result<Attempt, CallError> {
+    match answer {
+        Ok(lease) => Ok(Attempt::Leads(lease)),
+        Err(error) if error.is_conflict() => Ok(Attempt::Raced),
+        Err(error) => Err(error),
+    }
+}
+
+fn became_leader(
+    clients: Clients,
+    election: &Election,
+    lease: &Lease,
+) -> impl Future<Output = ()> + use<> {
+    let about = Subject {
+        api_version: "coordination.k8s.io/v1",
+        kind: "Lease",
+        namespace: election.namespace.as_str().into(),
+        name: election.name.as_str().into(),
+        uid: lease.metadata.uid.as_deref().unwrap_or_default().into(),
+    };
+    let message = format!("{} became leader", election.identity).into();
+    let note = Note { about, warning: false, reason: "LeaderElection", message };
+    record_one(clients.events, election.component.clone(), note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_are_a_host_and_a_random_uuid() {
+        let (one, other) = (identity(), identity());
+        assert_ne!(one, other);
+        let (host, uuid) = one.rsplit_once('_').unwrap();
+        assert!(!host.is_empty() && !host.ends_with('\n'), "{one}");
+        let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{one}");
+        assert_eq!(&uuid[14..15], "4");
+    }
+}

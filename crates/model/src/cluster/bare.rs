@@ -1,0 +1,84 @@
+//! Pods without group annotation as jobs of one task (`--bare-pods=schedule`): as the controller of
+//! Volcano would make a PodGroup for each, but none is ever written. Specification: core.md 3.7,
+//! 4.2.
+
+use std::sync::Arc;
+
+use vc_resource::Resource;
+
+use crate::cluster::Cluster;
+use crate::cluster::pod_groups::{preemptable, sla_waiting_micros};
+use crate::ids::JobId;
+use crate::job::PodGroup;
+use crate::record::{ObjectKey, PodGroupPhase, PodGroupStatus, PodRecord};
+
+const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
+
+impl Cluster {
+    /// The job of a bare pod, with what it takes from the pod as it is now. Its phase stays as the
+    /// sessions have set it while the pod is the same.
+    pub(super) fn bare_job(&mut self, pod: &PodRecord, request: &Resource) -> JobId {
+        let id = self.job_row(&bare_key(&pod.key));
+        let queue_name = queue_of(pod).unwrap_or_else(|| self.settings.default_queue.clone());
+        let queue = self.queue_row(&queue_name);
+        let job = &mut self.jobs[id];
+        let known = job.pod_group.take().filter(|group| group.uid == pod.uid);
+        let status = known.map_or_else(|| first_status(pod), |group| group.status);
+        job.bare = true;
+        job.queue = queue;
+        job.min_available = 1;
+        job.sub_jobs[0].min_available = 1;
+        job.pod_group = Some(pod_group(pod, request, status));
+        self.jobs[id].priority = self.job_priority(id);
+        id
+    }
+
+    /// Forgets the job of a bare pod that is gone, or that joined a PodGroup.
+    pub(super) fn drop_bare_job(&mut self, job: Option<JobId>) {
+        let bare = |&id: &JobId| self.jobs.get(id).is_some_and(|job| job.bare);
+        let Some(id) = job.filter(bare) else { return };
+        if self.jobs[id].tasks.is_empty() {
+            self.jobs[id].pod_group = None;
+            self.drop_empty_job(id);
+        }
+    }
+}
+
+/// No object's name has a colon, so the key is that of no PodGroup.
+fn bare_key(pod: &ObjectKey) -> ObjectKey {
+    ObjectKey { namespace: pod.namespace.clone(), name: format!("pod:{}", pod.name).into() }
+}
+
+/// Annotation, else label; `None`: the default queue.
+fn queue_of(pod: &PodRecord) -> Option<Arc<str>> {
+    let places = [&pod.annotations, &pod.labels].into_iter();
+    let mut named = places.filter_map(|place| place.get(QUEUE_NAME));
+    named.find(|name| !name.is_empty()).cloned()
+}
+
+/// A pod that was placed in the life of another process is past its admission.
+fn first_status(pod: &PodRecord) -> PodGroupStatus {
+    let phase = match pod.node_name {
+        Some(_) => PodGroupPhase::Running,
+        None => PodGroupPhase::Pending,
+    };
+    PodGroupStatus { phase, ..PodGroupStatus::default() }
+}
+
+fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> PodGroup {
+    PodGroup {
+        uid: pod.uid.clone(),
+        created_micros: pod.created_micros,
+        observed_status: status.clone(),
+        status,
+        status_in_flight: false,
+        written_version: None,
+        resource_version: Arc::default(),
+        priority_class_name: pod.priority_class_name.clone(),
+        min_resources: Some(request.clone()),
+        network_topology: None,
+        policies: Arc::default(),
+        sla_waiting_micros: sla_waiting_micros(&pod.annotations),
+        preemptable: preemptable(&pod.annotations, &pod.labels),
+    }
+}

@@ -1,0 +1,133 @@
+//! Node shards: which nodes are in ours, and what its status says about it. Specification: core.md
+//! 4.10, 8.4.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::ids::NodeId;
+use crate::record::NodeShardRecord;
+
+/// `--scheduler-sharding-mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShardingMode {
+    /// Shards do not matter.
+    #[default]
+    None,
+    /// Nodes outside the shard are refused.
+    Hard,
+    /// Nodes of the shard come first.
+    Soft,
+}
+
+/// How the nodes are shared out between schedulers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sharding {
+    /// What a shard means.
+    pub mode: ShardingMode,
+    /// `--scheduler-sharding-name`: our NodeShard.
+    pub name: Arc<str>,
+}
+
+impl Default for Sharding {
+    fn default() -> Self {
+        Self { mode: ShardingMode::None, name: "volcano".into() }
+    }
+}
+
+/// The NodeShards as last seen or, of ours, as written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shards {
+    by_name: BTreeMap<Arc<str>, NodeShardRecord>,
+    /// Names of the nodes in our shard; they need not exist.
+    pub(super) ours: BTreeSet<Arc<str>>,
+    /// Our status could not be written.
+    failed: bool,
+}
+
+impl Cluster {
+    pub(super) fn node_shard_applied(&mut self, record: NodeShardRecord) {
+        if record.name == self.settings.sharding.name {
+            self.shards.failed = false;
+        }
+        self.shards.by_name.insert(record.name.clone(), record);
+        self.recompute_shard();
+    }
+
+    pub(super) fn node_shard_deleted(&mut self, name: &str) {
+        self.shards.by_name.remove(name);
+        self.recompute_shard();
+    }
+
+    pub(super) fn node_shard_failed(&mut self, name: &str) {
+        self.shards.failed |= name == &*self.settings.sharding.name;
+    }
+
+    /// Desired by ours and used by no other. Without our NodeShard the last set stays.
+    fn recompute_shard(&mut self) {
+        let Sharding { mode, name } = &self.settings.sharding;
+        let Some(ours) = self.shards.by_name.get(name).filter(|_| *mode != ShardingMode::None)
+        else {
+            return;
+        };
+        let others = self.shards.by_name.values().filter(|shard| shard.name != *name);
+        let taken: BTreeSet<&Arc<str>> = others.flat_map(|shard| &shard.nodes_in_use).collect();
+        let desired = ours.nodes_desired.iter();
+        self.shards.ours = desired.filter(|node| !taken.contains(node)).cloned().collect();
+        for &node in &self.node_order {
+            let row = &mut self.nodes[node];
+            row.in_shard = self.shards.ours.contains(&row.name);
+        }
+    }
+
+    /// Sharding is on, and our NodeShard does not exist.
+    pub fn lacks_node_shard(&self) -> bool {
+        let Sharding { mode, name } = &self.settings.sharding;
+        *mode != ShardingMode::None && !self.shards.by_name.contains_key(name)
+    }
+
+    /// Our NodeShard as its status should be. `None`: it is so already, or does not exist.
+    pub fn node_shard_to_write(&self) -> Option<NodeShardRecord> {
+        let Sharding { mode, name } = &self.settings.sharding;
+        let stored = self.shards.by_name.get(name).filter(|_| *mode != ShardingMode::None)?;
+        let (used, unused): (Vec<Arc<str>>, Vec<Arc<str>>) =
+            stored.nodes_desired.iter().cloned().partition(|node| self.shards.ours.contains(node));
+        let wanted = NodeShardRecord {
+            nodes_in_use: distinct(&used),
+            // Nothing is in use that is not desired.
+            nodes_to_remove: Vec::new(),
+            nodes_to_add: distinct(&unused),
+            ..stored.clone()
+        };
+        let status = |of: &NodeShardRecord| {
+            [&of.nodes_in_use, &of.nodes_to_remove, &of.nodes_to_add].map(|nodes| distinct(nodes))
+        };
+        (self.shards.failed || status(stored) != status(&wanted)).then_some(wanted)
+    }
+
+    /// Takes a status of our NodeShard as written until the watch says otherwise.
+    pub fn node_shard_written(&mut self, record: NodeShardRecord) {
+        self.shards.failed = false;
+        self.shards.by_name.insert(record.name.clone(), record);
+    }
+
+    /// Whether the shard forbids the node: mode hard, and it is outside (actions.md 2.6, item 1).
+    pub fn is_outside_shard(&self, node: NodeId) -> bool {
+        self.settings.sharding.mode == ShardingMode::Hard && !self.nodes[node].in_shard
+    }
+
+    /// The nodes in the groups in which they are to be tried: those of the shard, then the others,
+    /// each in the order given. `None`: all are one group, the mode is not soft.
+    pub fn by_shard(&self, nodes: &[NodeId]) -> Option<[Vec<NodeId>; 2]> {
+        let soft = self.settings.sharding.mode == ShardingMode::Soft;
+        soft.then(|| {
+            let (own, others) = nodes.iter().partition(|&&node| self.nodes[node].in_shard);
+            [own, others]
+        })
+    }
+}
+
+/// By name, each once.
+fn distinct(nodes: &[Arc<str>]) -> Vec<Arc<str>> {
+    nodes.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}

@@ -1,0 +1,86 @@
+//! Numbers of the queues for metrics, as they stand when the session closes.
+//! Specification: plugins-jobs-queues.md 5.4, core.md 9.2.
+
+use std::collections::BTreeMap;
+
+use vc_framework::{Amounts, Ask, Outbox, QueueAmount, QueueGauges, Sample, Told};
+use vc_model::{Queue, QueueId};
+use vc_resource::{Fractional, Resource};
+
+use super::Attributes;
+
+/// What metrics show of a queue.
+#[derive(Clone, PartialEq)]
+pub(super) struct Gauges {
+    allocated: Resource,
+    request: Resource,
+    inqueue: Resource,
+    /// `None`: it has no jobs, and takes no part in the division.
+    part: Option<Part>,
+    overused: Option<bool>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Part {
+    weight: i32,
+    deserved: Fractional,
+    share: f64,
+}
+
+/// Hands out the numbers of the queues that have changed.
+pub(super) fn tell(
+    ask: Ask<'_>,
+    queues: &mut BTreeMap<QueueId, Attributes>,
+    told: &mut Told<QueueId, Gauges>,
+    out: &mut Outbox,
+) {
+    told.begin();
+    for (&id, attributes) in queues {
+        let queue = &ask.cluster.queues[id];
+        let gauges = Gauges::of(attributes, queue);
+        if told.is_news(id, gauges.clone()) {
+            out.samples.push(Sample::Queue(Box::new(gauges.sample(ask, queue))));
+        }
+    }
+}
+
+impl Gauges {
+    fn of(attributes: &mut Attributes, queue: &Queue) -> Self {
+        let part = || Part {
+            weight: queue.weight,
+            deserved: attributes.deserved.clone(),
+            share: attributes.share,
+        };
+        Self {
+            allocated: attributes.allocated.clone(),
+            request: attributes.request.clone(),
+            inqueue: attributes.inqueue_at_open.clone(),
+            part: (0 < attributes.n_jobs).then(part),
+            overused: match *attributes.overused.get_mut() {
+                0 => None,
+                answer => Some(answer == 2),
+            },
+        }
+    }
+
+    fn sample(self, ask: Ask<'_>, queue: &Queue) -> QueueGauges {
+        let of = |amount: &Fractional| Amounts::of(amount, &ask.cluster.dims);
+        let whole = [
+            (QueueAmount::Allocated, &self.allocated),
+            (QueueAmount::Request, &self.request),
+            (QueueAmount::Inqueue, &self.inqueue),
+        ];
+        let mut amounts: Vec<(QueueAmount, Amounts)> =
+            whole.map(|(kind, amount)| (kind, of(&amount.to_fractional()))).into();
+        if let Some(part) = &self.part {
+            amounts.push((QueueAmount::Deserved, of(&part.deserved)));
+        }
+        QueueGauges {
+            queue: queue.name.clone(),
+            amounts,
+            weight: self.part.as_ref().map(|part| part.weight),
+            share: self.part.as_ref().map(|part| part.share),
+            overused: self.overused,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Environment variables of core.md 1.2.
+
+use std::path::PathBuf;
+
+/// A variable for the documentation.
+#[derive(Debug)]
+pub(crate) struct Variable {
+    pub(crate) name: &'static str,
+    pub(crate) default: &'static str,
+    pub(crate) help: &'static str,
+}
+
+const SOCKETS: Variable = Variable {
+    name: "DEBUG_SOCKET_DIR",
+    default: "/tmp/klog-socks",
+    help: "directory of the socket `klog-klog.sock`: `GET /setlevel?level=5&duration=1m`, `/getlevel`",
+};
+const PANIC: Variable = Variable {
+    name: "PANIC_ON_ERROR",
+    default: "",
+    help: "`true`: a failed internal assertion ends the process; else it is logged and counted",
+};
+const DIVISION: Variable = Variable {
+    name: "MULTI_SCHEDULER_ENABLE",
+    default: "",
+    help: "`true`: division of work between several schedulers; no effect yet",
+};
+
+/// All that are read or known, in the order of the documentation.
+pub(crate) const VARIABLES: &[Variable] = &[
+    SOCKETS,
+    PANIC,
+    DIVISION,
+    Variable {
+        name: "SCHEDULER_POD_NAME",
+        default: "",
+        help: "our name among several schedulers; no effect yet",
+    },
+    Variable {
+        name: "SCHEDULER_NUM",
+        default: "1",
+        help: "number of schedulers; no effect yet",
+    },
+    Variable {
+        name: "BATCH_BIND_NUM",
+        default: "1",
+        help: "no effect: binds are sent as they are decided, some tens at a time",
+    },
+    Variable {
+        name: "GOMEMLIMIT, GOMAXPROCS, GOGC",
+        default: "",
+        help: "no effect: they are about Go",
+    },
+];
+
+/// What the environment asks for.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// Where the log level socket is made.
+    pub socket_dir: PathBuf,
+    /// A failed internal assertion ends the process (C-03).
+    pub fatal_assertions: bool,
+    /// `MULTI_SCHEDULER_ENABLE`.
+    divided: bool,
+}
+
+impl Environment {
+    /// Of the process.
+    pub fn of_process() -> Self {
+        Self::read(|name| std::env::var(name).ok())
+    }
+
+    /// From what `value` answers for a name.
+    pub fn read(value: impl Fn(&str) -> Option<String>) -> Self {
+        let is_true = |variable: &Variable| value(variable.name).as_deref() == Some("true");
+        let sockets = value(SOCKETS.name).filter(|text| !text.is_empty());
+        Self {
+            socket_dir: sockets.unwrap_or_else(|| SOCKETS.default.to_owned()).into(),
+            fatal_assertions: is_true(&PANIC),
+            divided: is_true(&DIVISION),
+        }
+    }
+
+    /// What was set in vain.
+    pub fn log(&self) {
+        if self.divided {
+            tracing::warn!("environment variable has no effect yet: {}", DIVISION.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c03_only_an_explicit_true_makes_assertions_fatal() {
+        for (value, fatal) in [(None, false), (Some("false"), false), (Some("true"), true)] {
+            let environment = Environment::read(|name| match name {
+                "PANIC_ON_ERROR" => value.map(str::to_owned),
+                _ => None,
+            });
+            assert_eq!(environment.fatal_assertions, fatal);
+            assert_eq!(environment.socket_dir, PathBuf::from("/tmp/klog-socks"));
+        }
+        let environment = Environment::read(|_| Some("/x".to_owned()));
+        assert_eq!(environment.socket_dir, PathBuf::from("/x"));
+    }
+}

@@ -1,0 +1,54 @@
+//! What ends the process, and its exit codes. Specification: core.md 1.4-1.6, 2.6.
+
+use std::path::PathBuf;
+
+use vc_kube::{CallError, ClientError, QueueError};
+
+use crate::conf::LoadError;
+use crate::serve::TlsError;
+
+/// Why the process cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Fatal {
+    /// `--disable-default-scheduler-config` makes a bad file fatal.
+    #[error("configuration: {0}")]
+    Configuration(#[from] LoadError),
+    #[error(
+        "{}: no such directory\nhint: the directory of --scheduler-conf must exist, it is watched",
+        .0.display()
+    )]
+    NoDirectory(PathBuf),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("version of the API server: {0}\nhint: is the address right, and the server up?")]
+    Version(CallError),
+    #[error(transparent)]
+    Queues(#[from] QueueError),
+    #[error("cannot listen on {address}: {error}\nhint: give another --healthz-address")]
+    Listen { address: String, error: std::io::Error },
+    /// As client-go words it.
+    #[error("leaderelection lost")]
+    LeaseLost,
+    #[error("{0} has died")]
+    Died(&'static str),
+    #[error("cannot start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl Fatal {
+    /// The exit code: 255 where Volcano logs a fatal line, 2 where it panics, else 1.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Configuration(_) | Self::Tls(_) | Self::LeaseLost => 255,
+            Self::NoDirectory(_) => 2,
+            Self::Client(_)
+            | Self::Version(_)
+            | Self::Queues(_)
+            | Self::Listen { .. }
+            | Self::Died(_)
+            | Self::System(_) => 1,
+        }
+    }
+}

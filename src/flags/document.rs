@@ -1,0 +1,74 @@
+//! `docs/flags.md`, made from the tables: a test compares them. Specification: core.md 1.1-1.3.
+
+use std::fmt::Write;
+
+use super::table::{Effect, Row, TABLE};
+use crate::environment::{VARIABLES, Variable};
+
+/// The whole file.
+pub fn document() -> String {
+    let mut text = String::from(HEAD);
+    for (effect, title, words) in SECTIONS {
+        let rows = TABLE.iter().filter(|row| row.effect == effect);
+        let rows: Vec<String> = rows.map(flag).collect();
+        if !rows.is_empty() {
+            let head = "| Flag | Default | What it does |\n|---|---|---|";
+            // Writing into a string cannot fail.
+            let _ = write!(text, "\n## {title}\n\n{words}\n\n{head}\n{}", rows.concat());
+        }
+    }
+    let variables: String = VARIABLES.iter().map(variable).collect();
+    text + ENVIRONMENT + &variables + GATES
+}
+
+const HEAD: &str = "\
+# Flags of vc-scheduler
+
+Generated from `src/flags/table.rs` and `src/environment.rs` by `VC_WRITE_DOCS=1 cargo test -p vc-scheduler --lib`.
+
+Flags are read as Volcano's binary reads them: `--name=value` or `--name value`, `--bool` alone is true, `_` and `-` are
+the same inside a name, the last use of a flag wins, other arguments are ignored. An unknown flag or a bad value ends
+the process with exit code 2. At `-v=2` and above every flag is logged once at start.
+";
+
+const SECTIONS: [(Effect, &str, &str); 3] = [
+    (Effect::Built, "Flags with an effect", "What Volcano's flags of the same name do, and some of our own."),
+    (
+        Effect::Later,
+        "Flags without effect yet",
+        "What they are about is not built. Setting one is logged.",
+    ),
+    (
+        Effect::Never,
+        "Flags without effect",
+        "Accepted, because installations set them: they are about Go, klog or the sampling of nodes.",
+    ),
+];
+
+const ENVIRONMENT: &str = "
+## Environment variables
+
+| Variable | Default | What it does |
+|---|---|---|
+";
+
+const GATES: &str = "
+## Feature gates
+
+`--feature-gates=PriorityClass=false` is the same as `--priority-class=false`. `InPlacePodVerticalScaling` and
+`PodLevelResources` follow the version of the API server (on from 1.33 and 1.34) unless they are given. Every other name
+is accepted and named in the log as without effect.
+";
+
+fn flag(row: &Row) -> String {
+    let short = if row.name == "v" { "`-v`, " } else { "" };
+    let words = row.kind.word().replace('|', "\\|");
+    let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };
+    format!("| {short}`--{}` {words} | {default} | {} |\n", row.name, row.help)
+}
+
+fn variable(variable: &Variable) -> String {
+    let Variable { name, default, help } = variable;
+    let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+    format!("| `{name}` | {default} | {help} |\n")
+}

@@ -1,0 +1,93 @@
+//! What the scheduler asked the API server for, as the server's audit log has it.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::api::text;
+
+/// A request of the scheduler.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) verb: String,
+    pub(crate) group: String,
+    /// With the subresource: `pods/binding`.
+    pub(crate) resource: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// HTTP status of the answer.
+    pub(crate) code: u64,
+    /// What was sent.
+    pub(crate) body: Value,
+}
+
+impl Asked {
+    /// `None`: the server was killed while it wrote the line.
+    fn read(line: &str) -> Option<Self> {
+        let entry: Value = serde_json::from_str(line).ok()?;
+        let object = &entry["objectRef"];
+        let part = |field: &str| text(&object[field]).to_owned();
+        let resource = match text(&object["subresource"]) {
+            "" => part("resource"),
+            sub => format!("{}/{sub}", part("resource")),
+        };
+        Some(Self {
+            verb: text(&entry["verb"]).to_owned(),
+            group: part("apiGroup"),
+            resource,
+            namespace: part("namespace"),
+            name: part("name"),
+            code: entry["responseStatus"]["code"].as_u64().unwrap_or(0),
+            body: entry["requestObject"].clone(),
+        })
+    }
+
+    pub(crate) fn is(&self, verb: &str, resource: &str) -> bool {
+        self.verb == verb && self.resource == resource
+    }
+
+    pub(crate) fn is_write(&self) -> bool {
+        !["get", "list", "watch", ""].contains(&self.verb.as_str())
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+}
+
+/// The log from some moment on.
+#[derive(Clone)]
+pub(crate) struct Audit {
+    path: PathBuf,
+    from: u64,
+}
+
+impl Audit {
+    /// From now on. Answers come before their line, so what was asked just now may be included.
+    pub(crate) fn from_now(path: PathBuf) -> Self {
+        let from = std::fs::metadata(&path).map_or(0, |file| file.len());
+        Self { path, from }
+    }
+
+    /// All requests that have an answer, in the order of the answers.
+    pub(crate) fn all(&self) -> Vec<Asked> {
+        let (mut file, mut log) = (File::open(&self.path).unwrap(), String::new());
+        file.seek(SeekFrom::Start(self.from)).unwrap();
+        file.read_to_string(&mut log).unwrap();
+        // The last line may be half written.
+        let whole = log.rfind('\n').map_or("", |end| &log[..end]);
+        whole.lines().filter_map(Asked::read).collect()
+    }
+
+    pub(crate) fn count(&self, wanted: impl Fn(&Asked) -> bool) -> usize {
+        self.all().iter().filter(|asked| wanted(asked)).count()
+    }
+
+    /// Bindings of this pod that the server accepted.
+    pub(crate) fn binds(&self, pod: &str) -> usize {
+        let bound = |asked: &Asked| asked.is("create", "pods/binding") && asked.is_done();
+        self.count(|asked| bound(asked) && asked.name == pod)
+    }
+}

@@ -1,0 +1,211 @@
+//! The API server refuses what the scheduler asks for, for a while: each time the work is done in
+//! the end, and nothing is done twice.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::api::{Api, until};
+use crate::audit::Asked;
+use crate::cluster::{Cluster, POD_GROUPS, install};
+use crate::objects::{LABEL, refusal};
+use crate::process::Scheduler;
+
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+const ROLE_BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/vc-scheduler";
+
+fn admission(kind: &str, name: &str, fields: Value) -> Value {
+    let mut object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": name}});
+    object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    object
+}
+
+fn bindings() -> Value {
+    json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["pods/binding"]}])
+}
+
+/// A webhook that does not answer: 500 for everything that it should have been asked about.
+pub(crate) fn dead_webhook() -> Value {
+    let hook = json!({"name": "dead.test.io", "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": bindings(), "failurePolicy": "Fail", "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "timeoutSeconds": 1});
+    admission("ValidatingWebhookConfiguration", "dead", json!({"webhooks": [hook]}))
+}
+
+/// A policy that denies: 403, as a webhook's refusal.
+fn policy() -> [Value; 2] {
+    let rule = json!({"expression": "false", "message": "not today", "reason": "Forbidden"});
+    let policy = json!({"spec": {"failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": bindings()}, "validations": [rule]}});
+    let use_it = json!({"spec": {"policyName": "closed", "validationActions": ["Deny"]}});
+    [
+        admission("ValidatingAdmissionPolicy", "closed", policy),
+        admission("ValidatingAdmissionPolicyBinding", "closed", use_it),
+    ]
+}
+
+/// Waits until bindings are refused, with a pod that nobody schedules and nothing that stays.
+pub(crate) async fn refused(cluster: &Cluster) {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": cluster.namespace},
+        "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "x"}]}});
+    drop(cluster.api.create(&pod).await);
+    let path = cluster.path("pods/probe/binding?dryRun=All");
+    let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "probe"},
+        "target": {"kind": "Node", "name": "node-0"}});
+    until("bindings are refused", async || cluster.api.post(&path, &bind).await.err()).await;
+}
+
+/// The pod's condition and events tell it, and it is tried again.
+async fn told(cluster: &Cluster, pod: &str, words: &str) {
+    let found = cluster.pod(pod, |pod| refusal(pod).is_some_and(|(why, _)| why != "")).await;
+    let (reason, message) = refusal(&found).unwrap();
+    assert_eq!(reason, "SchedulerError");
+    assert!(message.starts_with("failed to bind to node node-0: "), "{message}");
+    assert!(message.contains(words), "{message}");
+    cluster.event(pod, ("Warning", "FailedScheduling", message)).await;
+    let tried = |asked: &Asked| asked.is("create", "pods/binding") && asked.name == pod;
+    let again = async || (2 <= cluster.audit.count(tried)).then_some(());
+    until("a second attempt", again).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn core_79_a_refused_binding_is_told_and_tried_again() {
+    let mut cluster = Cluster::take("refused-bindings", 1).await;
+    let _scheduler = Scheduler::start(&mut cluster).await;
+    for object in policy() {
+        cluster.api.create(&object).await.unwrap();
+    }
+    refused(&cluster).await;
+    cluster.submit("policy", 1, "1").await;
+    told(&cluster, "policy-0", "not today").await;
+    let path = format!("{ADMISSION}/validatingadmissionpolicybindings/closed");
+    cluster.api.delete(&path).await.unwrap();
+    cluster.running("policy", 1).await;
+
+    cluster.api.create(&dead_webhook()).await.unwrap();
+    refused(&cluster).await;
+    cluster.submit("webhook", 1, "1").await;
+    told(&cluster, "webhook-0", "failed calling webhook").await;
+    let path = format!("{ADMISSION}/validatingwebhookconfigurations/dead");
+    cluster.api.delete(&path).await.unwrap();
+    cluster.running("webhook", 1).await;
+    for pod in ["policy-0", "webhook-0"] {
+        assert_eq!(cluster.audit.binds(pod), 1);
+    }
+}
+
+/// Somebody who changes objects all the time.
+fn meddle(api: &Api, path: String) -> JoinHandle<()> {
+    let api = api.clone();
+    tokio::spawn(async move {
+        for tick in 0.. {
+            let change = json!({"metadata": {"annotations": {"tick": format!("{tick}")}}});
+            drop(api.merge(&path, &change).await);
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn core_86_conflicts_lose_no_status() {
+    let mut cluster = Cluster::take("conflicts", 1).await;
+    let _scheduler = Scheduler::start(&mut cluster).await;
+    let conflict = |audit: &crate::audit::Audit, resource: &str| {
+        audit.count(|asked| asked.is("update", resource) && asked.code == 409)
+    };
+    let written = ["pods/status", "podgroups", "queues/status"];
+    let mut n_rounds = 0;
+    while written.iter().any(|resource| conflict(&cluster.audit, resource) == 0) {
+        assert!(n_rounds < 60, "no conflict in {n_rounds} rounds");
+        let (small, big) = (format!("small-{n_rounds}"), format!("big-{n_rounds}"));
+        cluster.submit(&small, 1, "100m").await;
+        cluster.submit(&big, 1, "9").await;
+        let paths = [
+            cluster.path(&format!("pods/{big}-0")),
+            cluster.path(&format!("{POD_GROUPS}/{small}")),
+            "/apis/scheduling.volcano.sh/v1beta1/queues/default".to_owned(),
+        ];
+        let meddlers = paths.map(|path| meddle(&cluster.api, path));
+        cluster.running(&small, 1).await;
+        cluster.pod(&format!("{big}-0"), |pod| refusal(pod).is_some()).await;
+        meddlers.iter().for_each(JoinHandle::abort);
+        n_rounds += 1;
+    }
+    cluster.allocated("default", &format!("{}m", 100 * n_rounds)).await;
+    for round in 0..n_rounds {
+        cluster.in_phase(&format!("small-{round}"), "Running").await;
+        cluster.in_phase(&format!("big-{round}"), "Inqueue").await;
+        assert_eq!(cluster.audit.binds(&format!("small-{round}-0")), 1);
+    }
+}
+
+/// Three bindings of ours at a time; the server refuses the fourth with 429.
+fn narrow_lane() -> [Value; 2] {
+    let metadata = json!({"name": "narrow", "labels": {LABEL: ""}});
+    let group = "flowcontrol.apiserver.k8s.io/v1";
+    let account = json!({"name": "vc-scheduler", "namespace": "volcano-system"});
+    let rules = json!([{"subjects": [{"kind": "ServiceAccount", "serviceAccount": account}],
+        "resourceRules": [{"verbs": ["create"], "apiGroups": [""], "namespaces": ["*"],
+            "resources": ["pods/binding"]}]}]);
+    let limited = json!({"nominalConcurrencyShares": 1, "borrowingLimitPercent": 0,
+        "lendablePercent": 0, "limitResponse": {"type": "Reject"}});
+    [
+        json!({"apiVersion": group, "kind": "PriorityLevelConfiguration", "metadata": metadata,
+            "spec": {"type": "Limited", "limited": limited}}),
+        json!({"apiVersion": group, "kind": "FlowSchema", "metadata": metadata, "spec": {
+            "priorityLevelConfiguration": {"name": "narrow"}, "matchingPrecedence": 100,
+            "rules": rules}}),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_many_requests_lose_no_binding() {
+    let mut cluster = Cluster::take("too-many", 2).await;
+    for object in narrow_lane() {
+        cluster.api.create(&object).await.unwrap();
+    }
+    let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/narrow";
+    until("the narrow lane is in force", async || {
+        let schema = cluster.api.get(path).await.ok()?;
+        (schema["status"]["conditions"][0]["status"] == "False").then_some(())
+    })
+    .await;
+    for index in 0..5 {
+        cluster.submit(&format!("gang-{index}"), 16, "100m").await;
+    }
+    let _scheduler = Scheduler::start(&mut cluster).await;
+    for index in 0..5 {
+        let gang = format!("gang-{index}");
+        cluster.running(&gang, 16).await;
+        for pod in 0..16 {
+            assert_eq!(cluster.audit.binds(&format!("{gang}-{pod}")), 1);
+        }
+    }
+    let refused = |asked: &Asked| asked.is("create", "pods/binding") && asked.code == 429;
+    assert!(0 < cluster.audit.count(refused), "nothing was refused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_right_stops_it_only_until_it_is_back() {
+    let mut cluster = Cluster::take("lost-right", 1).await;
+    let _scheduler = Scheduler::start(&mut cluster).await;
+    cluster.submit("before", 1, "1").await;
+    cluster.running("before", 1).await;
+    cluster.api.delete(ROLE_BINDING).await.unwrap();
+    cluster.submit("after", 2, "1").await;
+    until("a binding is forbidden", async || {
+        let forbidden = |asked: &Asked| asked.is("create", "pods/binding") && asked.code == 403;
+        (0 < cluster.audit.count(forbidden)).then_some(())
+    })
+    .await;
+    install(&cluster.api).await;
+    cluster.running("after", 2).await;
+    for pod in ["after-0", "after-1"] {
+        assert_eq!(cluster.audit.binds(pod), 1);
+    }
+}

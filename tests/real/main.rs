@@ -1,0 +1,20 @@
+//! The shipped manifests and the binary on a real kube-apiserver with RBAC: with the rights of the
+//! shipped ServiceAccount, with its configuration and arguments, and with faults in between.
+//! Specification: core.md 1, 4, 7; docs/spec/real-apiserver.md.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+mod api;
+mod audit;
+mod cluster;
+mod harness;
+mod kubelet;
+mod objects;
+mod process;
+
+mod faults;
+mod gangs;
+mod install;
+mod restarts;
+mod rights;

@@ -1,0 +1,82 @@
+//! The scheduler's binary as a child: with the arguments and the configuration that the shipped
+//! manifests give it, and with the rights of its ServiceAccount.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+
+use crate::api::text;
+use crate::cluster::{Cluster, manifests};
+
+/// Only so that a process that stays fails a test instead of hanging it.
+const HANG: Duration = Duration::from_secs(20);
+
+/// A running scheduler; it is killed when this is dropped.
+pub(crate) struct Scheduler(Child);
+
+impl Scheduler {
+    /// The only replica, with a short period so that what failed is soon tried again.
+    pub(crate) async fn start(cluster: &mut Cluster) -> Self {
+        Self::start_with(cluster, &["--leader-elect=false", "--schedule-period=100ms"]).await
+    }
+
+    /// These arguments come after the shipped ones and win.
+    pub(crate) async fn start_with(cluster: &mut Cluster, args: &[&str]) -> Self {
+        let kubeconfig = cluster.scheduler_kubeconfig();
+        let dir = cluster.dir();
+        let conf = dir.join("volcano-scheduler.conf");
+        fs::write(&conf, shipped_conf()).unwrap();
+        let log = dir.join(format!("scheduler-{}.log", cluster.namespace));
+        let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_vc-scheduler"))
+            .args(shipped_args())
+            .arg(flag("kubeconfig", &kubeconfig))
+            .arg(flag("scheduler-conf", &conf))
+            .arg(flag("cache-dump-dir", &dir))
+            .args(["--healthz-address=127.0.0.1:0", "--listen-address=127.0.0.1:0"])
+            .args(args)
+            .env("DEBUG_SOCKET_DIR", &dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    /// As a crash of the node: nothing is finished.
+    pub(crate) async fn kill(mut self) {
+        self.0.kill().await.unwrap();
+    }
+
+    /// SIGTERM, as Kubernetes ends a pod.
+    pub(crate) async fn terminate(mut self) -> ExitStatus {
+        let pid = self.0.id().unwrap().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
+        assert!(sent.success());
+        tokio::time::timeout(HANG, self.0.wait()).await.unwrap().unwrap()
+    }
+}
+
+fn flag(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}
+
+fn shipped(kind: &str) -> Value {
+    let objects = manifests().into_iter();
+    { objects }.find(|object| object["kind"] == kind).unwrap()
+}
+
+fn shipped_args() -> Vec<String> {
+    let deployment = shipped("Deployment");
+    let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    args.as_array().unwrap().iter().map(|arg| text(arg).to_owned()).collect()
+}
+
+fn shipped_conf() -> String {
+    text(&shipped("ConfigMap")["data"]["volcano-scheduler.conf"]).to_owned()
+}

@@ -1,0 +1,89 @@
+//! The API server, or the scheduler, ends in the middle of the work and comes back: everything
+//! runs in the end, nothing was bound twice, no node is over-committed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::api::{Api, code, until};
+use crate::cluster::Cluster;
+use crate::harness::End;
+use crate::objects::{gang, name, node_of};
+use crate::process::Scheduler;
+
+/// Four pods of one CPU each, so that two fit on a node of 8.
+const GANG: u32 = 4;
+
+/// Creates gangs whatever happens to the server.
+async fn load(api: Api, namespace: &'static str, names: Vec<String>) {
+    for name in names {
+        for object in gang(namespace, &name, GANG, "1") {
+            while let Err(error) = api.create(&object).await {
+                if code(&error) == 409 {
+                    break;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+}
+
+/// All gangs run, each pod was bound by at most one binding, and no node has more than it holds.
+async fn all_run(cluster: &Cluster, gangs: &[String]) {
+    let mut used = BTreeMap::<String, u32>::new();
+    for gang in gangs {
+        for pod in cluster.running(gang, GANG as usize).await {
+            *used.entry(node_of(&pod).to_owned()).or_default() += 1;
+            let binds = cluster.audit.binds(name(&pod));
+            assert!(binds <= 1, "{} was bound {binds} times", name(&pod));
+        }
+    }
+    assert!(used.values().all(|cpu| *cpu <= 8), "{used:?}");
+    // The server says so itself: what is bound already is refused.
+    let twice =
+        cluster.audit.count(|asked| asked.is("create", "pods/binding") && asked.code == 409);
+    assert_eq!(twice, 0);
+}
+
+async fn bound(cluster: &Cluster, wanted: usize) {
+    until(&format!("{wanted} bound pods"), async || {
+        let pods = cluster.api.list(&cluster.path("pods")).await;
+        let n_bound = pods.iter().filter(|pod| !node_of(pod).is_empty()).count();
+        (wanted <= n_bound).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_server_restarts_under_load() {
+    let mut cluster = Cluster::take("server-restarts", 10).await;
+    let _scheduler = Scheduler::start(&mut cluster).await;
+    let mut gangs = Vec::new();
+    for (round, end) in [End::Graceful, End::Killed].into_iter().enumerate() {
+        let new: Vec<String> = (0..10).map(|index| format!("gang-{round}-{index}")).collect();
+        let before = gangs.len() * GANG as usize;
+        gangs.extend(new.clone());
+        let load = tokio::spawn(load(cluster.api.clone(), cluster.namespace, new));
+        bound(&cluster, before + GANG as usize).await;
+        cluster.end_server(end);
+        cluster.start_server();
+        load.await.unwrap();
+        all_run(&cluster, &gangs).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_scheduler_is_replaced_in_the_middle() {
+    let mut cluster = Cluster::take("scheduler-killed", 10).await;
+    let gangs: Vec<String> = (0..20).map(|index| format!("gang-{index}")).collect();
+    load(cluster.api.clone(), cluster.namespace, gangs.clone()).await;
+    let slow = ["--leader-elect=false", "--kube-api-qps=40", "--kube-api-burst=20"];
+    let first = Scheduler::start_with(&mut cluster, &slow).await;
+    bound(&cluster, 10).await;
+    first.kill().await;
+    let pods = cluster.api.list(&cluster.path("pods")).await;
+    assert!(pods.iter().any(|pod| node_of(pod).is_empty()), "there is nothing left to do");
+    let _second = Scheduler::start(&mut cluster).await;
+    all_run(&cluster, &gangs).await;
+}

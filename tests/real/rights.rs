@@ -1,0 +1,86 @@
+//! The shipped roles grant what the scheduler asks for, and nothing else. Specification: core.md
+//! 1.9.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::{text, until};
+use crate::audit::Asked;
+use crate::cluster::{Cluster, manifests};
+use crate::faults::{dead_webhook, refused};
+use crate::objects::refusal;
+use crate::process::Scheduler;
+
+/// Granted, and used by what is not built yet. Building it shortens the list.
+const LATER: [&str; 4] = [
+    "delete pods",
+    "create coordination.k8s.io/leases",
+    "get coordination.k8s.io/leases",
+    "update coordination.k8s.io/leases",
+];
+
+fn words(group: &str, resource: &str, verb: &str) -> String {
+    match group {
+        "" => format!("{verb} {resource}"),
+        _ => format!("{verb} {group}/{resource}"),
+    }
+}
+
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().unwrap().iter().map(text)
+}
+
+fn granted() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let is_role = |object: &&Value| ["ClusterRole", "Role"].contains(&text(&object["kind"]));
+    for role in manifests().iter().filter(is_role) {
+        for rule in role["rules"].as_array().unwrap() {
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    all.extend(texts(&rule["verbs"]).map(|verb| words(group, resource, verb)));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// A list comes before a watch where the server has no streaming lists.
+fn needed(asked: &[Asked]) -> BTreeSet<String> {
+    let of = |asked: &Asked, verb: &str| words(&asked.group, &asked.resource, verb);
+    let asked = asked.iter().filter(|asked| !asked.resource.is_empty());
+    asked
+        .flat_map(|asked| match asked.verb.as_str() {
+            "watch" => vec![of(asked, "list"), of(asked, "watch")],
+            verb => vec![of(asked, verb)],
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_right_is_used_and_none_is_missing() {
+    let mut cluster = Cluster::take("rights", 1).await;
+    let scheduler = Scheduler::start(&mut cluster).await;
+    cluster.submit("runs", 1, "1").await;
+    cluster.running("runs", 1).await;
+    cluster.submit("big", 1, "9").await;
+    cluster.pod("big-0", |pod| refusal(pod).is_some()).await;
+    cluster.api.create(&dead_webhook()).await.unwrap();
+    refused(&cluster).await;
+    cluster.submit("refused", 1, "1").await;
+    // The same refusal twice: the event is counted up.
+    until("a repeated event", async || {
+        (0 < cluster.audit.count(|asked| asked.is("patch", "events"))).then_some(())
+    })
+    .await;
+    assert!(scheduler.terminate().await.success());
+    let asked = cluster.audit.all();
+    let forbidden: Vec<&Asked> = asked.iter().filter(|asked| asked.code == 403).collect();
+    assert!(forbidden.is_empty(), "{forbidden:?}");
+    let mut wanted = needed(&asked);
+    for later in LATER {
+        assert!(wanted.insert(later.to_owned()), "used already: {later}");
+    }
+    assert_eq!(wanted, granted());
+}
