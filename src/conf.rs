@@ -30,33 +30,32 @@ pub enum LoadError {
     Invalid(#[from] vc_conf::ConfError),
 }
 
-/// The text of the file.
-///
-/// # Errors
-/// It is not named, or unreadable.
-pub fn read(path: &Path) -> Result<String, LoadError> {
+/// Reads a configuration file as the scheduler does: its text, if it could be read, and what it
+/// means.
+pub fn load(path: &Path) -> (Option<String>, Result<Loaded, LoadError>) {
     if path.as_os_str().is_empty() {
-        return Err(LoadError::Unnamed);
+        return (None, Err(LoadError::Unnamed));
     }
-    let failed = |error| LoadError::Unreadable { path: path.display().to_string(), error };
-    std::fs::read_to_string(path).map_err(failed)
-}
-
-/// What the text means.
-///
-/// # Errors
-/// It is invalid.
-pub fn parse(path: &Path, text: &str) -> Result<Loaded, LoadError> {
-    Ok(vc_conf::parse(&path.display().to_string(), text, &KNOWN)?)
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Err(error) => (None, Err(LoadError::Unreadable { path: name, error })),
+        Ok(text) => {
+            let loaded = vc_conf::parse(&name, &text, &KNOWN).map_err(LoadError::from);
+            (Some(text), loaded)
+        }
+    }
 }
 
 /// What is in force at the start.
 #[derive(Debug)]
 pub struct Start {
     pub config: Config,
+    /// Of reading the file; the engine adds its own.
     pub warnings: Vec<Warning>,
-    /// The file, as far as it could be read: only a change of it matters from now on.
+    /// The file, as far as it could be read.
     text: Option<String>,
+    /// Whether what is in force is the file.
+    good: bool,
 }
 
 /// Reads the file; a bad one means the built-in configuration unless that is forbidden.
@@ -64,24 +63,194 @@ pub struct Start {
 /// # Errors
 /// The file is bad and the default is not wanted.
 pub fn start(flags: &Flags) -> Result<Start, Fatal> {
-    let path = &flags.scheduler_conf;
-    let text = read(path);
-    let loaded = match &text {
-        Ok(text) => parse(path, text).inspect(|_| log_text(text)),
-        Err(_) => Err(LoadError::Unnamed),
-    };
-    let error = match (loaded, text) {
-        (Ok(Loaded { config, warnings }), text) => {
-            return Ok(Start { config, warnings, text: text.ok() });
+    let (text, loaded) = load(&flags.scheduler_conf);
+    let good = loaded.is_ok();
+    let loaded = match loaded {
+        Ok(loaded) => {
+            accepted(text.as_deref().unwrap_or_default());
+            loaded
         }
-        (_, Err(error)) if flags.strict_conf => return Err(error.into()),
-        (Err(error), Ok(_)) if flags.strict_conf => return Err(error.into()),
-        (_, Err(error)) => (error, None),
-        (Err(error), Ok(text)) => (error, Some(text)),
+        Err(error) if flags.strict_conf => return Err(error.into()),
+        Err(error) => {
+            tracing::error!("the built-in configuration is in force: {error}");
+            let parsed = vc_conf::parse("built-in configuration", vc_conf::BUILT_IN, &KNOWN);
+            parsed.map_err(LoadError::from)?
+        }
     };
-    let (error, text) = error;
-    tracing::error!("the built-in configuration is in force: {error}");
-    let built_in = vc_conf::parse("built-in configuration", vc_conf::BUILT_IN, &KNOWN);
-    let Loaded { config, warnings } = built_in.map_err(LoadError::from)?;
-    Ok(Start { config, warnings, text })
+    let Loaded { config, warnings } = loaded;
+    warn(&warnings);
+    Ok(Start { config, warnings, text, good })
+}
+
+/// `--scheduler-conf` names a file of a directory that exists: the directory is what Volcano
+/// watches.
+///
+/// # Errors
+/// There is no such directory.
+pub fn check_directory(flags: &Flags) -> Result<(), Fatal> {
+    let parent = flags.scheduler_conf.parent();
+    let Some(parent) = parent.filter(|parent| !parent.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    match parent.is_dir() {
+        true => Ok(()),
+        false => Err(Fatal::NoDirectory(parent.to_owned())),
+    }
+}
+
+fn accepted(text: &str) {
+    tracing::info!(v = 2, "Successfully loaded Scheduler conf as follows:");
+    text.lines().for_each(|line| tracing::info!(v = 2, "{line}"));
+}
+
+/// Says every warning.
+pub(crate) fn warn(warnings: &[Warning]) {
+    warnings.iter().for_each(|warning| tracing::warn!("configuration: {warning}"));
+}
+
+/// The file as it is followed while the process runs.
+pub(crate) struct Follow {
+    path: PathBuf,
+    /// As last read; `None`: it could not be.
+    seen: Option<String>,
+    /// The last good one; `None`: the built-in configuration is in force.
+    in_force: Option<String>,
+    meter: Arc<Meter>,
+}
+
+impl Follow {
+    pub(crate) fn new(flags: &Flags, start: &Start, meter: Arc<Meter>) -> Self {
+        let seen = start.text.clone();
+        let in_force = seen.clone().filter(|_| start.good);
+        Self { path: flags.scheduler_conf.clone(), seen, in_force, meter }
+    }
+
+    /// Hands every good change to the engine, until nobody listens.
+    pub(crate) async fn run(mut self, inbox: mpsc::Sender<Incoming>) {
+        if self.path.as_os_str().is_empty() {
+            return;
+        }
+        let mut ticks = interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let path = self.path.clone();
+            // A file system that hangs must not hold up anything else.
+            let Ok(read) = tokio::task::spawn_blocking(move || load(&path)).await else { return };
+            if let Some(visit) = self.changed(read)
+                && inbox.send(Incoming::Visit(visit)).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    fn changed(&mut self, read: (Option<String>, Result<Loaded, LoadError>)) -> Option<Visit> {
+        let (text, loaded) = read;
+        if text == self.seen {
+            return None;
+        }
+        self.seen = text;
+        match loaded {
+            Ok(_) if self.seen == self.in_force => {
+                tracing::info!("the configuration is again what is in force");
+                None
+            }
+            Ok(loaded) => {
+                accepted(self.seen.as_deref().unwrap_or_default());
+                warn(&loaded.warnings);
+                self.in_force.clone_from(&self.seen);
+                let meter = self.meter.clone();
+                Some(Visit::change(move |engine| configure(engine, &loaded, &meter)))
+            }
+            Err(error) => {
+                tracing::error!("the last good configuration stays in force: {error}");
+                self.meter.reload_failure();
+                None
+            }
+        }
+    }
+}
+
+fn configure(engine: &mut Engine, loaded: &Loaded, meter: &Meter) {
+    let warnings = engine.configure(&loaded.config);
+    warn(&warnings);
+    meter.config_warnings(loaded.warnings.len() + warnings.len());
+    tracing::info!("the new configuration is in force");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(args: &[&str]) -> Flags {
+        Flags::parse(["vc-scheduler"].iter().chain(args).map(Into::into)).unwrap()
+    }
+
+    #[test]
+    fn core_5_a_bad_file_falls_back_unless_that_is_forbidden() {
+        let config = start(&flags(&[])).unwrap().config;
+        assert_eq!(config.actions, ["enqueue", "allocate", "backfill"]);
+        let names = |tier: usize| -> Vec<&str> {
+            config.tiers[tier].plugins.iter().map(|plugin| plugin.name.as_str()).collect()
+        };
+        assert_eq!(names(0), ["priority", "gang", "conformance"]);
+        assert_eq!(names(1), ["overcommit", "drf", "predicates", "proportion", "nodeorder"]);
+        let unreadable = flags(&["--scheduler-conf=/does/not/exist"]);
+        assert_eq!(start(&unreadable).unwrap().config, config);
+        let error = check_directory(&unreadable).unwrap_err();
+        assert_eq!(error.code(), 2);
+        assert!(error.to_string().starts_with("/does/not: no such directory\nhint: "), "{error}");
+        let strict = flags(&["--disable-default-scheduler-config"]);
+        let error = start(&strict).unwrap_err();
+        assert_eq!(error.code(), 255);
+        let text = error.to_string();
+        assert!(text.starts_with("configuration: no configuration file\nhint: "), "{text}");
+    }
+
+    /// A file in a directory of its own.
+    fn file(name: &str, text: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("vc-conf-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("volcano-scheduler.conf");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
+    const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
+
+    #[test]
+    fn core_11_only_a_good_change_reaches_the_engine() {
+        let path = file("change", ONE);
+        let flags = flags(&["--scheduler-conf", path.to_str().unwrap()]);
+        let first = start(&flags).unwrap();
+        let meter = Arc::new(Meter::default());
+        let mut follow = Follow::new(&flags, &first, meter.clone());
+        let (mut engine, _) = Engine::new(Default::default(), &first.config);
+        // What is written, whether the engine is told, failures so far.
+        let steps = [
+            (ONE, false, 0),
+            ("actions: \"elect\"", false, 1),
+            ("actions: \"elect\"", false, 1),
+            (ONE, false, 1),
+            ("tiers: [", false, 2),
+            (OTHER, true, 2),
+            (OTHER, false, 2),
+        ];
+        for (text, told, failures) in steps {
+            std::fs::write(&path, text).unwrap();
+            let visit = follow.changed(load(&path));
+            assert_eq!(visit.is_some(), told, "{text}");
+            assert_eq!(meter.reload_failures(), failures, "{text}");
+            if let Some(visit) = visit {
+                visit.pay(&mut engine);
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(follow.changed(load(&path)).is_none());
+        assert!(follow.changed(load(&path)).is_none());
+        assert_eq!(meter.reload_failures(), 3);
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
 }

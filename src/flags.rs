@@ -272,8 +272,7 @@ fn time(of: &ArgMatches, name: &str) -> Duration {
 
 fn lease(of: &ArgMatches) -> LeaseFlags {
     let old = text(of, DEPRECATED);
-    let namespace =
-        if old.is_empty() { text(of, "leader-elect-resource-namespace") } else { old };
+    let namespace = if old.is_empty() { text(of, "leader-elect-resource-namespace") } else { old };
     LeaseFlags {
         namespace,
         name: text(of, "leader-elect-resource-name"),

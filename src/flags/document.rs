@@ -32,7 +32,11 @@ the process with exit code 2. At `-v=2` and above every flag is logged once at s
 ";
 
 const SECTIONS: [(Effect, &str, &str); 3] = [
-    (Effect::Built, "Flags with an effect", "What Volcano's flags of the same name do, and some of our own."),
+    (
+        Effect::Built,
+        "Flags with an effect",
+        "What Volcano's flags of the same name do, and some of our own.",
+    ),
     (
         Effect::Later,
         "Flags without effect yet",

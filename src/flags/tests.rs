@@ -158,7 +158,10 @@ fn the_document_is_up_to_date() {
         std::fs::write(path, &text).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == text, "docs/flags.md is old\nhint: VC_WRITE_DOCS=1 cargo test -p vc-scheduler");
+    assert!(
+        written == text,
+        "docs/flags.md is old\nhint: VC_WRITE_DOCS=1 cargo test -p vc-scheduler"
+    );
 }
 
 #[test]

@@ -123,7 +123,7 @@ async fn core_86_conflicts_lose_no_status() {
     while written.iter().any(|resource| conflict(&cluster.audit, resource) == 0) {
         assert!(n_rounds < 60, "no conflict in {n_rounds} rounds");
         let (small, big) = (format!("small-{n_rounds}"), format!("big-{n_rounds}"));
-        cluster.submit(&small, 1, "100m").await;
+        cluster.submit(&small, 1, "1m").await;
         cluster.submit(&big, 1, "9").await;
         let paths = [
             cluster.path(&format!("pods/{big}-0")),
@@ -136,7 +136,7 @@ async fn core_86_conflicts_lose_no_status() {
         meddlers.iter().for_each(JoinHandle::abort);
         n_rounds += 1;
     }
-    cluster.allocated("default", &format!("{}m", 100 * n_rounds)).await;
+    cluster.allocated("default", &format!("{n_rounds}m")).await;
     for round in 0..n_rounds {
         cluster.in_phase(&format!("small-{round}"), "Running").await;
         cluster.in_phase(&format!("big-{round}"), "Inqueue").await;

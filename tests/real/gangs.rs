@@ -90,12 +90,12 @@ async fn core_82_core_87_what_cannot_run_is_told_once() {
     assert_eq!(found["reason"], "NotEnoughResources");
     let message = text(&found["message"]);
     assert!(message.starts_with("2/2 tasks in gang unschedulable: "), "{message}");
-    let settled = writes_about(&cluster, "big");
+    cluster.event("big", ("Warning", "Unschedulable", message)).await;
     // Each small gang that runs proves more cycles.
-    for index in 0..5 {
-        let small = format!("small-{index}");
-        cluster.submit(&small, 1, "100m").await;
-        cluster.running(&small, 1).await;
+    small(&cluster, 0).await;
+    let settled = writes_about(&cluster, "big");
+    for index in 1..6 {
+        small(&cluster, index).await;
     }
     assert_eq!(writes_about(&cluster, "big"), settled);
     for pod in ["big-0", "big-1"] {
@@ -106,6 +106,12 @@ async fn core_82_core_87_what_cannot_run_is_told_once() {
     for event in events.iter().filter(|event| event["type"] == "Warning") {
         assert_eq!(event["count"], 1, "{event}");
     }
+}
+
+async fn small(cluster: &Cluster, index: usize) {
+    let gang = format!("small-{index}");
+    cluster.submit(&gang, 1, "100m").await;
+    cluster.running(&gang, 1).await;
 }
 
 /// Events included: they carry the name of their object.

@@ -15,11 +15,6 @@ pub(crate) fn node(name: &str, cpu: &str) -> Value {
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}})
 }
 
-pub(crate) fn queue(name: &str) -> Value {
-    json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
-        "metadata": {"name": name}, "spec": {"weight": 1}})
-}
-
 /// A PodGroup and as many pods as it needs.
 pub(crate) fn gang(namespace: &str, name: &str, n_pods: u32, cpu: &str) -> Vec<Value> {
     let group = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",

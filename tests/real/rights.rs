@@ -9,7 +9,6 @@ use crate::api::{text, until};
 use crate::audit::Asked;
 use crate::cluster::{Cluster, manifests};
 use crate::faults::{dead_webhook, refused};
-use crate::objects::refusal;
 use crate::process::Scheduler;
 
 /// Granted, and used by what is not built yet. Building it shortens the list.
@@ -58,22 +57,30 @@ fn needed(asked: &[Asked]) -> BTreeSet<String> {
         .collect()
 }
 
+/// Waits until it has been asked for, or something was forbidden: then there is no use in waiting.
+async fn reaches(cluster: &Cluster, verb: &str, resource: &str) {
+    until(&format!("{verb} {resource}"), async || {
+        let wanted = |asked: &Asked| asked.is(verb, resource) || asked.code == 403;
+        (0 < cluster.audit.count(wanted)).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_right_is_used_and_none_is_missing() {
     let mut cluster = Cluster::take("rights", 1).await;
     let scheduler = Scheduler::start(&mut cluster).await;
     cluster.submit("runs", 1, "1").await;
-    cluster.running("runs", 1).await;
+    reaches(&cluster, "create", "pods/binding").await;
+    reaches(&cluster, "update", "podgroups").await;
+    reaches(&cluster, "update", "queues/status").await;
     cluster.submit("big", 1, "9").await;
-    cluster.pod("big-0", |pod| refusal(pod).is_some()).await;
+    reaches(&cluster, "update", "pods/status").await;
     cluster.api.create(&dead_webhook()).await.unwrap();
     refused(&cluster).await;
     cluster.submit("refused", 1, "1").await;
     // The same refusal twice: the event is counted up.
-    until("a repeated event", async || {
-        (0 < cluster.audit.count(|asked| asked.is("patch", "events"))).then_some(())
-    })
-    .await;
+    reaches(&cluster, "patch", "events").await;
     assert!(scheduler.terminate().await.success());
     let asked = cluster.audit.all();
     let forbidden: Vec<&Asked> = asked.iter().filter(|asked| asked.code == 403).collect();
@@ -82,5 +89,9 @@ async fn every_right_is_used_and_none_is_missing() {
     for later in LATER {
         assert!(wanted.insert(later.to_owned()), "used already: {later}");
     }
-    assert_eq!(wanted, granted());
+    let granted = granted();
+    let unused: Vec<&String> = granted.difference(&wanted).collect();
+    assert!(unused.is_empty(), "granted, but not used: {unused:?}");
+    let unnamed: Vec<&String> = wanted.difference(&granted).collect();
+    assert!(unnamed.is_empty(), "used by another role's grant: {unnamed:?}");
 }

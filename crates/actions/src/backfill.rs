@@ -157,6 +157,7 @@ fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
         return;
     }
     statement.keep();
+    session.note_placed(task);
     session.records.fit_errors.remove(&task);
     if session.hooks().job_ready(session.ask(), job) {
         session.dispatch_allocated(job);

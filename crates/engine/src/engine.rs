@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Nomination, Opening, Outbox, Report, Session,
+    Action, Claims, Dispatch, Effect, Nomination, Opening, Outbox, Report, Session, Stopwatch,
+    Timings,
 };
 use vc_model::{
     Cluster, ClusterEvent, Division, PodCondition, RequestGates, Settings, Sharding,
 };
 
+use crate::lap::Lap;
+use crate::numbers::Numbers;
 use crate::record;
 use crate::report;
 use crate::session_id::session_id;
@@ -46,6 +49,8 @@ pub struct EngineOptions {
     pub queue_gate_admission: bool,
     /// Session ids are derived from it.
     pub seed: u64,
+    /// By which reports tell how long things took; `None`: they do not.
+    pub stopwatch: Option<Stopwatch>,
 }
 
 impl Default for EngineOptions {
@@ -61,6 +66,7 @@ impl Default for EngineOptions {
             sharding: settings.sharding,
             queue_gate_admission: settings.queue_gate_admission,
             seed: 0,
+            stopwatch: None,
         }
     }
 }
@@ -89,6 +95,8 @@ pub struct Engine {
     /// `None` until the first cycle finds those of an earlier process.
     claims: Option<Claims>,
     memory: Memory,
+    stopwatch: Option<Stopwatch>,
+    numbers: Numbers,
     /// Effects that follow from events, not from a session.
     pending: Vec<Effect>,
 }
@@ -116,6 +124,8 @@ impl Engine {
             explain: false,
             claims: None,
             memory: Memory::default(),
+            stopwatch: options.stopwatch,
+            numbers: Numbers::default(),
             pending: Vec::new(),
         };
         let warnings = engine.configure(config);
@@ -129,6 +139,7 @@ impl Engine {
         self.settings = ActionSettings::from(config, &mut Vec::new());
         let (dispatch, warnings) = Dispatch::new(config, vc_plugins::ALL);
         self.dispatch = dispatch;
+        self.dispatch.set_stopwatch(self.stopwatch);
         let built =
             |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);
         self.actions = config.actions.iter().filter_map(built).collect();
@@ -151,6 +162,7 @@ impl Engine {
             if let ClusterEvent::BindFailed { uid, node, error } = &event {
                 self.bind_failed(uid, node, error);
             }
+            self.numbers.note(&event);
             self.cluster.apply(event);
         }
     }
@@ -158,8 +170,10 @@ impl Engine {
     /// Applies the events and runs one cycle. The effects are in the order in which they were
     /// decided.
     pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: Now) -> (Vec<Effect>, Report) {
+        let mut lap = Lap::start(self.stopwatch);
         self.cluster.recycle();
         self.apply(events);
+        let apply = lap.split();
         self.n_cycles += 1;
         let mut claims = self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
         claims.expire(&self.cluster);
@@ -171,16 +185,23 @@ impl Engine {
         };
         let mut session =
             Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
+        let open = lap.split();
+        let mut actions = Vec::new();
         for action in &self.actions {
             action.run(&mut session);
+            actions.push((action.name(), lap.split()));
         }
         record::record(&mut session, &mut self.memory);
         let mut report = report::report(&session, self.explain);
+        report.samples = self.numbers.take(&mut session);
         let (outbox, claims) = session.finish();
         self.claims = Some(claims);
         let Outbox { effects, warnings, .. } = outbox;
         report.warnings = warnings;
         report.count(&effects);
+        let (close, times) = (lap.split(), self.dispatch.take_times());
+        let timings = |cycle| Timings { cycle, apply, open, actions, close, ..times };
+        report.timings = lap.total().map(timings);
         let mut all = std::mem::take(&mut self.pending);
         all.extend(effects);
         (all, report)

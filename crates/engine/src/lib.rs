@@ -3,6 +3,8 @@
 
 mod engine;
 mod known;
+mod lap;
+mod numbers;
 mod queue_status;
 mod record;
 mod report;
@@ -13,5 +15,7 @@ mod throttle;
 pub use engine::{Engine, EngineOptions, Now};
 pub use known::KNOWN;
 pub use vc_framework::{
-    About, Effect, EvictReason, Nomination, PipelinedTask, QueueUse, Report, WaitingTask,
+    About, Amounts, Effect, EvictReason, GangState, Nomination, PendingPods, PendingReason,
+    PipelinedTask, PluginStage, PluginTime, QueueAmount, QueueGauges, QueueUse, Report, Sample,
+    Stopwatch, Timings, WaitingTask,
 };

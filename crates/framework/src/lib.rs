@@ -35,7 +35,9 @@ pub use plugin::{
 pub use points::{ALL_POINTS, Points};
 pub use records::{LastTransaction, Records};
 pub use report::{PipelinedTask, PluginStage, PluginTime, QueueUse, Report, Timings, WaitingTask};
-pub use sample::{Amounts, GangState, PendingPods, QueueAmount, QueueGauges, Sample};
+pub use sample::{
+    Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
+};
 pub use scan::{Filter, Scan};
 pub use session::{Opening, Session};
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};

@@ -76,13 +76,64 @@ pub enum GangState {
     Unsaid,
 }
 
+/// What pods wait for: the first thing that keeps them out, in the order in which it would be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PendingReason {
+    /// Scheduling gates.
+    Gated,
+    /// The PodGroup that they name.
+    NoPodGroup,
+    /// The queue of their PodGroup.
+    NoQueue,
+    /// The queue to be open.
+    QueueNotOpen,
+    /// Admission to the queue.
+    NotAdmitted,
+    /// Further pods of the gang.
+    GangIncomplete,
+    /// A place.
+    NoFit,
+    /// Pods to leave the place that they have.
+    WaitsForRoom,
+}
+
+impl PendingReason {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Gated,
+        Self::NoPodGroup,
+        Self::NoQueue,
+        Self::QueueNotOpen,
+        Self::NotAdmitted,
+        Self::GangIncomplete,
+        Self::NoFit,
+        Self::WaitsForRoom,
+    ];
+
+    /// The label value, and what it means.
+    pub fn text(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Gated => ("gated", "the pod has scheduling gates"),
+            Self::NoPodGroup => ("no_pod_group", "the PodGroup that the pod names does not exist"),
+            Self::NoQueue => ("no_queue", "the queue of the PodGroup does not exist"),
+            Self::QueueNotOpen => ("queue_not_open", "the queue is closed or closing"),
+            Self::NotAdmitted => ("not_admitted", "the PodGroup is not admitted to its queue"),
+            Self::GangIncomplete => ("gang_incomplete", "the gang has fewer pods than it needs"),
+            Self::NoFit => ("no_fit", "no place for the pod, or for enough of its gang"),
+            Self::WaitsForRoom => {
+                ("waits_for_room", "the pod has a place as soon as others have left it")
+            }
+        }
+    }
+}
+
 /// Tasks of a queue that wait for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingPods {
     /// Name; empty: the queue does not exist.
     pub queue: Arc<str>,
-    /// One of a fixed list.
-    pub reason: &'static str,
+    /// What they wait for.
+    pub reason: PendingReason,
     /// How many.
     pub n_pods: u32,
 }

@@ -45,7 +45,8 @@ impl Visit {
         Self { act: Box::new(act), changes: true }
     }
 
-    pub(crate) fn pay(self, engine: &mut Engine) {
+    /// Runs it.
+    pub fn pay(self, engine: &mut Engine) {
         (self.act)(engine);
     }
 }

@@ -144,11 +144,12 @@ impl Plugin for Gang {
                 out.samples.push(Sample::JobGang { job: job.key.clone(), state });
             }
         }
-        out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
         let left = self.told.left().filter_map(|id| ask.cluster.jobs.get(id));
-        out.samples.extend(left.map(|job| {
-            Sample::JobGang { job: job.key.clone(), state: GangState::Unsaid }
-        }));
+        let unsaid = |job: &Job| (job.key.clone(), GangState::Unsaid);
+        let unsaid = left.map(unsaid).map(|(job, state)| Sample::JobGang { job, state });
+        out.samples.extend(unsaid);
+        // Closes what is said of this session.
+        out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
     }
 }
 

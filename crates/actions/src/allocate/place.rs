@@ -146,7 +146,10 @@ fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
 fn place(statement: &mut Statement<'_, '_>, task: TaskId, scan: Scan) -> (Next, Option<FitErrors>) {
     let Scan { feasible: mut nodes, mut errors } = scan;
     while let Some(node) = statement.choose_by_group(task, &nodes) {
-        let Err(refused) = put(statement, task, node) else { return (Next::Placed, None) };
+        let Err(refused) = put(statement, task, node) else {
+            statement.note_placed(task);
+            return (Next::Placed, None);
+        };
         let reason = Reason::Owned(refused.to_string().into());
         errors.add(node, &[Finding { code: Code::Error, reason }]);
         nodes.retain(|&other| other != node);

@@ -5,13 +5,16 @@
 mod allocate;
 mod backfill;
 mod bad_input;
+mod bare_pods;
 mod claims;
 mod core;
 mod determinism;
 mod enqueue;
+mod gates;
 mod laws;
 mod log_lines;
 mod queues;
 mod recording;
+mod shards;
 mod starvation;
 mod support;

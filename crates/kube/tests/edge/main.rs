@@ -7,5 +7,6 @@
 mod connect;
 mod fake;
 mod feeds;
+mod shards;
 mod start;
 mod writes;

@@ -18,7 +18,11 @@ impl Stage {
     /// The objects of the text, before any cycle. `extra` plugins can be named beside those that
     /// are built.
     pub(crate) fn new(config: &Config, extra: Vec<PluginEntry>, text: &str) -> Self {
-        let mut world = World::new(config, text);
+        Self::of(World::new(config, text), config, extra)
+    }
+
+    /// The objects of a world before any cycle.
+    pub(crate) fn of(mut world: World, config: &Config, extra: Vec<PluginEntry>) -> Self {
         world.deliver();
         let built = vc_plugins::ALL.iter();
         let built = built.map(|entry| PluginEntry { name: entry.name, build: entry.build });

@@ -1,0 +1,144 @@
+//! Numbers for metrics that follow from events and from the state at the end of a cycle: objects
+//! that came and went, jobs that found places, how many pods wait for what. Specification: core.md
+//! 4.6, 9.1, actions.md 4.10.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_framework::{PendingPods, PendingReason, Sample, Session};
+use vc_model::{Cluster, ClusterEvent, Job, ObjectKey, QueueId, TaskStatus};
+use vc_resource::Dim;
+
+/// What pods wait for, by queue; `None`: a queue that does not exist. Names of such queues are
+/// what users made up, so they are no labels.
+type Pending = BTreeMap<(Option<QueueId>, PendingReason), u32>;
+
+/// What is to be told about objects that came and went, and what was told of waiting pods.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    /// PodGroups with an event since the last cycle.
+    seen: Vec<ObjectKey>,
+    deleted_queues: Vec<Arc<str>>,
+    /// PodGroups that were deleted; their jobs stay while there are pods.
+    leaving: BTreeSet<ObjectKey>,
+    pending: Pending,
+}
+
+impl Numbers {
+    /// Before the event is applied.
+    pub(crate) fn note(&mut self, event: &ClusterEvent) {
+        match event {
+            ClusterEvent::PodGroupApplied(group) => self.seen.push(group.key.clone()),
+            ClusterEvent::PodGroupDeleted { key } => {
+                self.leaving.insert(key.clone());
+            }
+            ClusterEvent::QueueDeleted { name } => self.deleted_queues.push(name.clone()),
+            _ => {}
+        }
+    }
+
+    /// The numbers of this cycle; operations of the session are still in place.
+    pub(crate) fn take(&mut self, session: &mut Session<'_>) -> Vec<Sample> {
+        let mut samples = std::mem::take(&mut session.out.samples);
+        let seen = std::mem::take(&mut self.seen);
+        samples.extend(seen.iter().filter_map(|key| job_seen(session, key)));
+        let placed = std::mem::take(&mut session.out.placed);
+        let mut job_placed = |(job, n_tasks)| job_placed(session, &session.jobs[job], n_tasks);
+        samples.extend(placed.into_iter().filter_map(&mut job_placed));
+        self.note_gone(session, &mut samples);
+        self.note_pending(session, &mut samples);
+        samples
+    }
+
+    /// A job is gone with its last pod, unless its PodGroup was made again.
+    fn note_gone(&mut self, cluster: &Cluster, samples: &mut Vec<Sample>) {
+        let known = |name: &Arc<str>| {
+            cluster.queue(name).is_some_and(|queue| cluster.queues[queue].present)
+        };
+        let queues = std::mem::take(&mut self.deleted_queues);
+        samples.extend(queues.into_iter().filter(|name| !known(name)).map(Sample::QueueGone));
+        self.leaving.retain(|key| match cluster.job(key) {
+            Some(job) => cluster.jobs[job].pod_group.is_none(),
+            None => {
+                samples.push(Sample::JobGone(key.clone()));
+                false
+            }
+        });
+    }
+
+    fn note_pending(&mut self, session: &Session<'_>, samples: &mut Vec<Sample>) {
+        let pending = pending(session);
+        if pending == self.pending {
+            return;
+        }
+        self.pending = pending;
+        let entry = |(&(queue, reason), &n_pods): (&(Option<QueueId>, _), &u32)| {
+            let queue = queue.map(|queue| session.queues[queue].name.clone()).unwrap_or_default();
+            PendingPods { queue, reason, n_pods }
+        };
+        samples.push(Sample::PendingPods(self.pending.iter().map(entry).collect()));
+    }
+}
+
+fn job_seen(session: &Session<'_>, key: &ObjectKey) -> Option<Sample> {
+    let row = &session.jobs[session.job(key)?];
+    Some(Sample::JobSeen {
+        job: row.key.clone(),
+        queue: session.queues[row.queue].name.clone(),
+        created_micros: row.pod_group.as_ref()?.created_micros,
+    })
+}
+
+/// A pod without PodGroup has no series of its own.
+fn job_placed(session: &Session<'_>, row: &Job, n_tasks: u32) -> Option<Sample> {
+    let group = row.pod_group.as_ref().filter(|_| !row.bare)?;
+    let now_micros = session.facts().now_micros;
+    Some(Sample::JobPlaced {
+        job: row.key.clone(),
+        queue: session.queues[row.queue].name.clone(),
+        n_tasks,
+        waited_micros: now_micros - group.created_micros,
+        now_micros,
+    })
+}
+
+fn pending(session: &Session<'_>) -> Pending {
+    let mut pending = Pending::new();
+    for (_, row) in session.jobs.iter() {
+        let counts = &row.counts;
+        let n_waiting = counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Allocated);
+        if n_waiting + counts.waiting() == 0 {
+            continue;
+        }
+        let queue = Some(row.queue).filter(|&queue| session.queues[queue].present);
+        let n_gated = u32::try_from(row.gated.get(Dim::PODS)).unwrap_or(0).min(n_waiting);
+        let mut add = |reason, n_pods| {
+            if 0 < n_pods {
+                *pending.entry((queue, reason)).or_default() += n_pods;
+            }
+        };
+        add(PendingReason::Gated, n_gated);
+        add(PendingReason::WaitsForRoom, counts.waiting());
+        add(reason(session, row), n_waiting - n_gated);
+    }
+    pending
+}
+
+/// What keeps the tasks of a job out.
+fn reason(session: &Session<'_>, row: &Job) -> PendingReason {
+    let queue = &session.queues[row.queue];
+    let n_valid = i64::from(row.counts.valid());
+    if row.pod_group.is_none() {
+        PendingReason::NoPodGroup
+    } else if !queue.present {
+        PendingReason::NoQueue
+    } else if !queue.is_open() {
+        PendingReason::QueueNotOpen
+    } else if row.is_pending() && session.facts().enqueue_configured {
+        PendingReason::NotAdmitted
+    } else if n_valid < i64::from(row.min_available) || !row.roles_valid() {
+        PendingReason::GangIncomplete
+    } else {
+        PendingReason::NoFit
+    }
+}

@@ -1,0 +1,76 @@
+//! Scheduling gates for queue admission (core.md 7.8, actions.md 4.6).
+
+use vc_engine::EngineOptions;
+use vc_model::{ClusterEvent, QUEUE_GATE};
+
+use crate::support::*;
+
+fn world(queue_gate_admission: bool, text: &str) -> World {
+    let options = EngineOptions { queue_gate_admission, ..EngineOptions::default() };
+    let config = conf("enqueue, allocate, backfill", "gang predicates proportion");
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let mut world = World::with(options, &config, all);
+    for name in ["j-a", "j-both"] {
+        world.edit(name, |pod| {
+            pod.annotations.insert(QUEUE_GATE.into(), "true".into());
+        });
+    }
+    world
+}
+
+fn text(queue: &str) -> String {
+    format!(
+        "node n1 cpu=4
+         queue q {queue}
+         job j queue=q min=1
+           task a cpu=1 gate={QUEUE_GATE}
+           task both cpu=1 gate={QUEUE_GATE} gate=other
+           task unmanaged cpu=1 gate={QUEUE_GATE}"
+    )
+}
+
+#[test]
+fn core_90_only_a_pod_whose_single_gate_is_ours_is_ungated() {
+    let mut world = world(true, &text(""));
+    let cycle = world.cycle();
+    assert_eq!(cycle.only(&["ungate", "bind", "pod"]), "ungate j-a");
+    let hint = format!("hint: annotate it with {QUEUE_GATE}: \"true\"");
+    let warning = format!("pod default/j-unmanaged: gate is not ours to lift: {QUEUE_GATE}\n{hint}");
+    assert_eq!(cycle.report.warnings, [warning]);
+    assert_eq!(world.cycle().only(&["ungate", "bind", "pod"]), "bind j-a n1");
+    assert_eq!(world.cycle().only(&["ungate", "bind", "pod"]), "");
+}
+
+#[test]
+fn core_90_without_the_feature_gates_stay() {
+    let cycle = world(false, &text("")).cycle();
+    assert_eq!(cycle.only(&["ungate", "bind", "pod"]), "");
+    assert!(cycle.report.warnings.is_empty(), "{:?}", cycle.report.warnings);
+}
+
+#[test]
+fn core_90_a_queue_without_room_lifts_no_gate() {
+    let mut world = world(true, &text("cap.cpu=1"));
+    world.add(
+        "job r queue=q running
+           task a cpu=1 @n1 running",
+    );
+    assert_eq!(world.cycle().only(&["ungate"]), "");
+    world.delete_pod("r-a");
+    assert_eq!(world.cycle().only(&["ungate"]), "ungate j-a");
+}
+
+#[test]
+fn a22_a_removal_is_asked_for_once_until_the_pod_changes_or_it_fails() {
+    let mut world = world(true, &text(""));
+    let mut ungated = |event: Option<ClusterEvent>| {
+        event.into_iter().for_each(|event| world.send(event));
+        world.cycle_unanswered().only(&["ungate"])
+    };
+    assert_eq!(ungated(None), "ungate j-a");
+    assert_eq!(ungated(None), "");
+    let uid = "uid-default-j-a".into();
+    assert_eq!(ungated(Some(ClusterEvent::PodStatusFailed { uid })), "ungate j-a");
+    assert_eq!(ungated(None), "");
+}

@@ -1,0 +1,79 @@
+//! `/debug/pprof`: CPU profiles as `go tool pprof` reads them. Heap profiles need an allocator that
+//! samples, which ours does not. Specification: core.md 1.8.
+
+mod proto;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::RawQuery;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use pprof::{ProfilerGuard, ProfilerGuardBuilder};
+use tokio::time::sleep;
+
+/// Samples per second of CPU time, as Go takes them.
+const HERTZ: i32 = 100;
+/// Length of a profile if the request does not say.
+const SECONDS: u64 = 30;
+/// A profile must be shorter: so long does Volcano's server write at most.
+const LIMIT: u64 = 60;
+/// Unwinding out of these may wait for a lock that the interrupted thread holds.
+const NOT_IN: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
+
+const INDEX: &str = "profile?seconds=N: CPU profile in pprof format\n\
+    cmdline: the command line\n\
+    heap: not available\n";
+const NO_HEAP: &str = "no heap profile: the allocator mimalloc does not sample allocations\n\
+    hint: process_resident_memory_bytes of /metrics tells the size\n";
+
+/// Routes of the profiles.
+pub(super) fn routes() -> Router {
+    Router::new()
+        .route("/debug/pprof/", get(async || INDEX))
+        .route("/debug/pprof/cmdline", get(async || command_line()))
+        .route("/debug/pprof/heap", get(async || (StatusCode::NOT_IMPLEMENTED, NO_HEAP)))
+        .route("/debug/pprof/profile", get(profile))
+}
+
+fn command_line() -> String {
+    std::env::args().collect::<Vec<_>>().join("\0")
+}
+
+async fn profile(RawQuery(query): RawQuery) -> Response {
+    let seconds = match seconds(&query.unwrap_or_default()) {
+        Some(seconds) if seconds < LIMIT => Duration::from_secs(seconds),
+        Some(_) => return refuse(StatusCode::BAD_REQUEST, "a profile must be shorter than 60 s"),
+        None => return refuse(StatusCode::BAD_REQUEST, "seconds: not a positive integer"),
+    };
+    match cpu(seconds).await {
+        Ok(bytes) => ([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response(),
+        Err(problem) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
+    }
+}
+
+fn refuse(code: StatusCode, problem: &str) -> Response {
+    (code, format!("Could not enable CPU profiling: {problem}\n")).into_response()
+}
+
+fn seconds(query: &str) -> Option<u64> {
+    let value = query.split('&').find_map(|pair| pair.strip_prefix("seconds="));
+    value.map_or(Some(SECONDS), |text| text.parse().ok()).filter(|seconds| 0 < *seconds)
+}
+
+
+async fn cpu(time: Duration) -> Result<Vec<u8>, String> {
+    let failed = |error: pprof::Error| error.to_string();
+    let builder = ProfilerGuardBuilder::default().frequency(HERTZ).blocklist(&NOT_IN);
+    let guard = builder.build().map_err(failed)?;
+    sleep(time).await;
+    let encoded = tokio::task::spawn_blocking(move || encode(&guard)).await;
+    encoded.map_err(|error| error.to_string())?.map_err(failed)
+}
+
+fn encode(guard: &ProfilerGuard<'_>) -> pprof::Result<Vec<u8>> {
+    // Names are found from addresses here, which takes a while.
+    Ok(proto::encode(&guard.report().build()?))
+}

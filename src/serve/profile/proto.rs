@@ -1,0 +1,186 @@
+//! A CPU profile as `perftools.profiles.Profile` of github.com/google/pprof (profile.proto), by
+//! hand: a dozen fields do not need a code generator.
+
+use std::collections::HashMap;
+use std::time::UNIX_EPOCH;
+
+use pprof::{Report, Symbol};
+
+/// The profile, not compressed; `go tool pprof` takes both.
+pub(super) fn encode(report: &Report) -> Vec<u8> {
+    let timing = &report.timing;
+    let period = 1_000_000_000 / i64::from(timing.frequency.max(1));
+    let start = timing.start_time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut profile = Profile::default();
+    profile.kinds();
+    for (frames, &count) in &report.data {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let symbols = frames.frames.iter().flatten();
+        let locations = symbols.map(|symbol| profile.location(symbol)).collect();
+        profile.sample(locations, count, count.saturating_mul(period));
+    }
+    profile.out.signed(9, i64::try_from(start.as_nanos()).unwrap_or(0));
+    profile.out.signed(10, i64::try_from(timing.duration.as_nanos()).unwrap_or(0));
+    let kind = profile.value_type("cpu", "nanoseconds");
+    profile.out.bytes(11, &kind.0);
+    profile.out.signed(12, period);
+    profile.finish()
+}
+
+/// A message under construction.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while 0x80 <= value {
+            self.0.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    fn signed(&mut self, field: u64, value: i64) {
+        self.number(field, value.cast_unsigned());
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
+        let mut list = Self::default();
+        values.into_iter().for_each(|value| list.varint(value));
+        self.bytes(field, &list.0);
+    }
+}
+
+/// The tables that samples point into.
+#[derive(Default)]
+struct Profile {
+    out: Message,
+    strings: HashMap<String, u64>,
+    /// In the order of their numbers.
+    texts: Vec<String>,
+    functions: HashMap<(u64, u64), u64>,
+    locations: HashMap<(u64, u64), u64>,
+}
+
+impl Profile {
+    /// What the two values of a sample are.
+    fn kinds(&mut self) {
+        // The first string must be empty.
+        self.string("");
+        for (kind, unit) in [("samples", "count"), ("cpu", "nanoseconds")] {
+            let kind = self.value_type(kind, unit);
+            self.out.bytes(1, &kind.0);
+        }
+    }
+
+    fn value_type(&mut self, kind: &str, unit: &str) -> Message {
+        let mut message = Message::default();
+        message.number(1, self.string(kind));
+        message.number(2, self.string(unit));
+        message
+    }
+
+    fn string(&mut self, text: &str) -> u64 {
+        if let Some(&number) = self.strings.get(text) {
+            return number;
+        }
+        let number = self.texts.len() as u64;
+        self.strings.insert(text.to_owned(), number);
+        self.texts.push(text.to_owned());
+        number
+    }
+
+    fn sample(&mut self, locations: Vec<u64>, count: i64, nanos: i64) {
+        let mut sample = Message::default();
+        sample.packed(1, locations);
+        sample.packed(2, [count.cast_unsigned(), nanos.cast_unsigned()]);
+        self.out.bytes(2, &sample.0);
+    }
+
+    /// A line of a function; numbers begin at 1.
+    fn location(&mut self, symbol: &Symbol) -> u64 {
+        let function = self.function(symbol);
+        let line = u64::from(symbol.lineno.unwrap_or(0));
+        let next = self.locations.len() as u64 + 1;
+        let number = *self.locations.entry((function, line)).or_insert(next);
+        if number == next {
+            let mut place = Message::default();
+            place.number(1, function);
+            place.number(2, line);
+            let mut location = Message::default();
+            location.number(1, number);
+            location.bytes(4, &place.0);
+            self.out.bytes(4, &location.0);
+        }
+        number
+    }
+
+    fn function(&mut self, symbol: &Symbol) -> u64 {
+        let (name, file) = (self.string(&symbol.name()), self.string(&symbol.filename()));
+        let next = self.functions.len() as u64 + 1;
+        let number = *self.functions.entry((name, file)).or_insert(next);
+        if number == next {
+            let mut function = Message::default();
+            function.number(1, number);
+            function.number(2, name);
+            function.number(3, name);
+            function.number(4, file);
+            self.out.bytes(5, &function.0);
+        }
+        number
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        for text in &self.texts {
+            self.out.bytes(6, text.as_bytes());
+        }
+        self.out.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_protobuf() {
+        let mut message = Message::default();
+        message.number(1, 300);
+        message.bytes(2, b"ab");
+        message.packed(3, [1, 128]);
+        let wanted = [0x08, 0xac, 0x02, 0x12, 2, b'a', b'b', 0x1a, 3, 1, 0x80, 0x01];
+        assert_eq!(message.0, wanted);
+    }
+
+    #[test]
+    fn equal_lines_are_one_location() {
+        let symbol = |name: &str, line| Symbol {
+            name: Some(name.as_bytes().to_vec()),
+            addr: None,
+            lineno: Some(line),
+            filename: Some("a.rs".into()),
+        };
+        let mut profile = Profile::default();
+        profile.kinds();
+        let lines = [("f", 1), ("f", 2), ("g", 1), ("f", 1)];
+        let numbers = lines.map(|(name, line)| profile.location(&symbol(name, line)));
+        assert_eq!(numbers, [1, 2, 3, 1]);
+        assert_eq!(profile.functions.len(), 2);
+        assert_eq!(profile.texts[0], "");
+        let texts = ["samples", "count", "cpu", "nanoseconds", "f", "a.rs", "g"];
+        assert_eq!(profile.texts[1..], texts);
+        // The table of strings ends the message.
+        assert!(profile.finish().ends_with(&[0x32, 1, b'g']));
+    }
+}
