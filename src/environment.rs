@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use vc_model::Division;
+
 /// A variable for the documentation.
 #[derive(Debug)]
 pub(crate) struct Variable {
@@ -23,24 +25,23 @@ const PANIC: Variable = Variable {
 const DIVISION: Variable = Variable {
     name: "MULTI_SCHEDULER_ENABLE",
     default: "",
-    help: "`true`: division of work between several schedulers; no effect yet",
+    help: "`true`: several schedulers divide pods, pod groups and nodes by their names",
 };
+const OUR_NAME: Variable = Variable {
+    name: "SCHEDULER_POD_NAME",
+    default: "",
+    help: "our name among several schedulers, `<base>-<ordinal>`",
+};
+const NUMBER: Variable =
+    Variable { name: "SCHEDULER_NUM", default: "1", help: "number of schedulers" };
 
 /// All that are read or known, in the order of the documentation.
 pub(crate) const VARIABLES: &[Variable] = &[
     SOCKETS,
     PANIC,
     DIVISION,
-    Variable {
-        name: "SCHEDULER_POD_NAME",
-        default: "",
-        help: "our name among several schedulers; no effect yet",
-    },
-    Variable {
-        name: "SCHEDULER_NUM",
-        default: "1",
-        help: "number of schedulers; no effect yet",
-    },
+    OUR_NAME,
+    NUMBER,
     Variable {
         name: "BATCH_BIND_NUM",
         default: "1",
@@ -60,8 +61,8 @@ pub struct Environment {
     pub socket_dir: PathBuf,
     /// A failed internal assertion ends the process (C-03).
     pub fatal_assertions: bool,
-    /// `MULTI_SCHEDULER_ENABLE`.
-    divided: bool,
+    /// `MULTI_SCHEDULER_ENABLE` (core.md 4.4); `None`: all work is ours.
+    pub division: Option<Division>,
 }
 
 impl Environment {
@@ -77,14 +78,10 @@ impl Environment {
         Self {
             socket_dir: sockets.unwrap_or_else(|| SOCKETS.default.to_owned()).into(),
             fatal_assertions: is_true(&PANIC),
-            divided: is_true(&DIVISION),
-        }
-    }
-
-    /// What was set in vain.
-    pub fn log(&self) {
-        if self.divided {
-            tracing::warn!("environment variable has no effect yet: {}", DIVISION.name);
+            division: is_true(&DIVISION).then(|| {
+                let number = value(NUMBER.name).and_then(|text| text.parse().ok());
+                Division::new(&value(OUR_NAME.name).unwrap_or_default(), number.unwrap_or(1))
+            }),
         }
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{ArgAction, ArgMatches, Command};
 use vc_kube::{Access, Pace, Trigger};
+use vc_model::{Sharding, ShardingMode};
 
 use crate::log::Format;
 use table::{Effect, Kind, Row, TABLE};
@@ -40,6 +41,8 @@ pub struct Flags {
     pub feature_gates: Vec<(String, bool)>,
     /// A pod of ours without a PodGroup is a job of one task.
     pub bare_pods: bool,
+    /// `--scheduler-sharding-mode`, `--scheduler-sharding-name`.
+    pub sharding: Sharding,
     pub plugins_dir: PathBuf,
     /// `None`: this process schedules without asking anybody.
     pub lease: Option<LeaseFlags>,
@@ -126,6 +129,14 @@ impl Flags {
             priority_class: of.get_flag("priority-class"),
             feature_gates: list(of, "feature-gates").iter().map(|pair| value::gate(pair)).collect(),
             bare_pods: text(of, "bare-pods") == "schedule",
+            sharding: Sharding {
+                mode: match text(of, "scheduler-sharding-mode").as_str() {
+                    "hard" => ShardingMode::Hard,
+                    "soft" => ShardingMode::Soft,
+                    _ => ShardingMode::None,
+                },
+                name: text(of, "scheduler-sharding-name").into(),
+            },
             plugins_dir: text(of, "plugins-dir").into(),
             lease: of.get_flag("leader-elect").then(|| lease(of)),
             health: of.get_flag("enable-healthz").then(|| health(of)),
@@ -185,6 +196,14 @@ impl Flags {
     }
 }
 
+impl Flags {
+    /// The last word about a feature gate, if there is one.
+    pub(crate) fn gate(&self, name: &str) -> Option<bool> {
+        let of_name = |(gate, on): &(String, bool)| (gate == name).then_some(*on);
+        self.feature_gates.iter().rev().find_map(of_name)
+    }
+}
+
 impl LeaseFlags {
     fn check(&self) -> Result<(), String> {
         let Self { lease, renew, retry, .. } = self;
@@ -208,7 +227,12 @@ impl LeaseFlags {
 const DEPRECATED: &str = "lock-object-namespace";
 
 /// Feature gates that change something here.
-const GATES: [&str; 3] = ["PriorityClass", "InPlacePodVerticalScaling", "PodLevelResources"];
+const GATES: [&str; 4] = [
+    "PriorityClass",
+    "InPlacePodVerticalScaling",
+    "PodLevelResources",
+    "SchedulingGatesQueueAdmission",
+];
 
 /// The source of our events (core.md 7.9).
 pub fn component(scheduler_names: &[String]) -> String {

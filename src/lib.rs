@@ -1,7 +1,13 @@
-//! The process `vc-scheduler`: flags, configuration, logs, and the wiring of engine and API server.
-//! Specification: core.md 1. It is a library too, so that tests run the whole of it.
+//! The process `vc-scheduler`: flags, configuration, logs, servers, and the wiring of engine and
+//! API server. Specification: core.md 1. It is a library too, so that tests run the whole of it.
 
 pub mod check;
+pub mod conf;
+pub mod dump;
+pub mod environment;
+pub mod fatal;
 pub mod flags;
 pub mod log;
+pub mod meter;
 pub mod run;
+pub mod serve;

@@ -3,10 +3,15 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use vc_kube::Clients;
+use vc_kube::{Clients, Observer};
+use vc_scheduler::environment::Environment;
+use vc_scheduler::fatal::Fatal;
 use vc_scheduler::flags::Flags;
-use vc_scheduler::{check, log, run};
+use vc_scheduler::meter::Meter;
+use vc_scheduler::run::{self, Process};
+use vc_scheduler::{check, conf, log};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -23,31 +28,41 @@ fn main() -> ExitCode {
         return check::check(&flags.scheduler_conf, &mut std::io::stdout().lock());
     }
     if flags.version {
-        return code(std::io::stdout().write_all(version().as_bytes()).map_err(Into::into));
+        let printed = std::io::stdout().write_all(version().as_bytes());
+        return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Err(problem) = flags.check() {
         eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
-    log::start(flags.verbosity);
+    let environment = Environment::of_process();
+    let level = log::start(flags.verbosity, flags.log_format);
     flags.log();
-    code(scheduler(&flags))
-}
-
-#[tokio::main]
-async fn scheduler(flags: &Flags) -> anyhow::Result<()> {
-    let config = run::configuration(flags)?;
-    let clients = Clients::connect(&flags.access).await?;
-    run::run(flags, &config, clients, run::signals()?).await
-}
-
-fn code(result: anyhow::Result<()>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
-    tracing::error!("{error}");
-    match error.is::<run::BadConfiguration>() {
-        true => ExitCode::from(255),
-        false => ExitCode::FAILURE,
+    let meter = Arc::new(Meter::new(environment.fatal_assertions));
+    match schedule(&Process { flags, environment, level, meter }) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::from(error.code())
+        }
     }
+}
+
+fn schedule(process: &Process) -> Result<(), Fatal> {
+    if process.flags.strict_conf {
+        // A leader reads the file; whoever insists on a good one learns it before that.
+        conf::start(&process.flags)?;
+    }
+    let runtime = tokio::runtime::Runtime::new()?;
+    let ended = runtime.block_on(async {
+        let stop = run::signals()?;
+        let observer: Arc<dyn Observer> = process.meter.clone();
+        let clients = Clients::connect(&process.flags.access, &observer).await?;
+        run::run(process, clients, stop).await
+    });
+    // A lost leader must not wait for anything that still runs.
+    runtime.shutdown_background();
+    ended
 }
 
 /// Four lines as Volcano's, then the toolchain and the target (core.md 1.8).

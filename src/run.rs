@@ -1,52 +1,39 @@
-//! Start and end of the process: version, queues, engine on its own thread, watches and writer
-//! around it. Specification: core.md 1.3, 1.5, 1.6, 2.6.
+//! Start and end of the process: version, queues, servers, election, and as leader the engine on
+//! its own thread with watches and writer around it. Specification: core.md 1.3-1.6.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::anyhow;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
-use vc_conf::Config;
-use vc_engine::{Engine, EngineOptions, KNOWN};
-use vc_kube::{Clients, Incoming, Pump, ServerVersion};
+use vc_engine::{Engine, EngineOptions};
+use vc_kube::{
+    Clients, Election, Feeds, Incoming, Leadership, Observer, Pump, ServerVersion, identity,
+};
 use vc_model::RequestGates;
 
-use crate::check::{LoadError, load};
+use crate::conf::{self, Follow};
+use crate::dump::Dumper;
+use crate::environment::Environment;
+use crate::fatal::Fatal;
 use crate::flags::{Flags, component};
+use crate::log::Level;
+use crate::meter::{Meter, State};
+use crate::serve::{self, Tls};
 
 /// How long writes in flight may take at the end (C-05).
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Batches of effects between engine and writer.
 const BATCHES: usize = 16;
 
-/// `--disable-default-scheduler-config` makes a bad file fatal; the exit code is 255.
-#[derive(Debug, thiserror::Error)]
-#[error("configuration: {0}")]
-pub struct BadConfiguration(LoadError);
-
-/// The configuration in force from the first cycle on (core.md 2.6).
-///
-/// # Errors
-/// The file is bad and the default is not wanted.
-pub fn configuration(flags: &Flags) -> Result<Config, BadConfiguration> {
-    let loaded = match load(&flags.scheduler_conf) {
-        Ok((loaded, text)) => {
-            tracing::info!(v = 2, "Successfully loaded Scheduler conf as follows:");
-            text.lines().for_each(|line| tracing::info!(v = 2, "{line}"));
-            loaded
-        }
-        Err(error) if flags.strict_conf => return Err(BadConfiguration(error)),
-        Err(error) => {
-            tracing::error!("the built-in configuration is in force: {error}");
-            let parsed = vc_conf::parse("built-in configuration", vc_conf::BUILT_IN, &KNOWN);
-            parsed.map_err(|error| BadConfiguration(error.into()))?
-        }
-    };
-    for warning in &loaded.warnings {
-        tracing::warn!("configuration: {warning}");
-    }
-    Ok(loaded.config)
+/// What the process was told, and where it tells.
+pub struct Process {
+    pub flags: Flags,
+    pub environment: Environment,
+    pub level: Level,
+    pub meter: Arc<Meter>,
 }
 
 /// Ends at the first SIGTERM or SIGINT; the second one ends the process (core.md 1.6).
@@ -70,59 +57,146 @@ pub fn signals() -> std::io::Result<impl Future<Output = ()>> {
     Ok(async { drop(stopped.await) })
 }
 
-/// Schedules until `stop`, then lets writes in flight end.
+/// Schedules while this process leads, until `stop`.
 ///
 /// # Errors
-/// The API server does not answer, the queues cannot be made, or the engine's thread has died.
+/// Whatever ends the process; see [`Fatal`].
 pub async fn run(
-    flags: &Flags,
-    config: &Config,
+    process: &Process,
     clients: Clients,
     stop: impl Future<Output = ()>,
-) -> anyhow::Result<()> {
+) -> Result<(), Fatal> {
     let mut stop = std::pin::pin!(stop);
-    let version = tokio::select! {
+    let mut dumper = Dumper::install()?;
+    let start = async {
+        let tls = process.flags.health.as_ref().and_then(|health| health.tls.as_ref());
+        let tls = tls.map(Tls::read).transpose()?;
+        let version = prepare(&process.flags, &clients).await?;
+        let servers = serve::start(&process.flags, tls, &process.meter).await?;
+        Ok::<_, Fatal>((version, servers, elect(process, &clients).await))
+    };
+    let (version, _servers, leadership) = tokio::select! {
         () = &mut stop => return Ok(()),
-        version = prepare(flags, &clients) => version?,
+        () = dumper.idle() => unreachable!("it never returns"),
+        started = start => started?,
     };
-    let (engine, warnings) = Engine::new(options(flags, version), config);
-    for warning in &warnings {
-        tracing::warn!("configuration: {warning}");
-    }
-    let (sender, inbox) = vc_kube::inbox();
-    let (effects, batches) = mpsc::channel(BATCHES);
-    let with_classes = flags.priority_class && gate(flags, "PriorityClass").unwrap_or(true);
-    let mut feeds = vc_kube::follow(&clients, with_classes, &sender);
-    let writer =
-        vc_kube::write(clients, component(&flags.scheduler_names), sender.clone(), batches);
-    let writer = tokio::spawn(writer);
-    let pump = Pump { inbox, effects, pace: flags.pace, n_kinds: feeds.len() };
-    let mut ended = spawn(pump, engine)?;
+    lead(process, clients, version, leadership, dumper, stop).await
+}
+
+async fn prepare(flags: &Flags, clients: &Clients) -> Result<ServerVersion, Fatal> {
+    let version = vc_kube::server_version(&clients.core).await.map_err(Fatal::Version)?;
+    tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
+    conf::check_directory(flags)?;
+    vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
+    Ok(version)
+}
+
+/// Waits for the Lease. `None`: nobody is asked.
+async fn elect(process: &Process, clients: &Clients) -> Option<Leadership> {
+    let flags = process.flags.lease.clone()?;
+    let election = Election {
+        namespace: flags.namespace,
+        name: flags.name,
+        identity: identity(),
+        component: component(&process.flags.scheduler_names),
+        lease: flags.lease,
+        renew: flags.renew,
+        retry: flags.retry,
+    };
+    let tell = |connected| drop(process.meter.state.send_replace(State::Standby { connected }));
+    Some(election.win(clients, tell).await)
+}
+
+/// What runs while this process leads.
+struct Work {
+    inbox: mpsc::Sender<Incoming>,
+    feeds: Feeds,
+    engine: oneshot::Receiver<()>,
+    writer: JoinHandle<()>,
+    /// Reload, dumps, log level; they end with this value.
+    _aside: JoinSet<()>,
+}
+
+async fn lead(
+    process: &Process,
+    clients: Clients,
+    version: ServerVersion,
+    mut leadership: Option<Leadership>,
+    dumper: Dumper,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Fatal> {
+    process.meter.state.send_replace(State::Leading { synced: false });
+    let mut work = Work::start(process, clients, version, dumper)?;
     tokio::select! {
-        () = &mut stop => {}
-        _ = &mut ended => return Err(anyhow!("the engine's thread has died")),
-        () = feeds.ended() => return Err(anyhow!("a watch has died")),
+        () = stop => {}
+        () = lost(&mut leadership) => return Err(Fatal::LeaseLost),
+        _ = &mut work.engine => return Err(Fatal::Died("the engine's thread")),
+        () = work.feeds.ended() => return Err(Fatal::Died("a watch")),
+        _ = &mut work.writer => return Err(Fatal::Died("the writer")),
     }
-    drop(feeds);
-    let finish = async {
-        // Either may be gone already; the writer ends when the engine's side of the channel is
-        // closed.
-        drop(sender.send(Incoming::Stop).await);
-        drop(ended.await);
-        drop(writer.await);
-    };
-    if timeout(LAST_WRITES, finish).await.is_err() {
-        tracing::warn!("writes in flight were given up after {LAST_WRITES:?}");
+    tokio::select! {
+        () = work.finish() => {}
+        () = lost(&mut leadership) => return Err(Fatal::LeaseLost),
+    }
+    // Only now may somebody else decide: everything of ours is written.
+    if let Some(leadership) = leadership {
+        leadership.release().await;
     }
     Ok(())
 }
 
-async fn prepare(flags: &Flags, clients: &Clients) -> anyhow::Result<ServerVersion> {
-    let version = vc_kube::server_version(&clients.core).await;
-    let version = version.map_err(|error| anyhow!("version of the API server: {error}"))?;
-    tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
-    vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
-    Ok(version)
+async fn lost(leadership: &mut Option<Leadership>) {
+    match leadership {
+        Some(leadership) => leadership.lost().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Work {
+    fn start(
+        process: &Process,
+        clients: Clients,
+        version: ServerVersion,
+        dumper: Dumper,
+    ) -> Result<Self, Fatal> {
+        let Process { flags, meter, .. } = process;
+        let start = conf::start(flags)?;
+        let (engine, warnings) = Engine::new(options(process, version), &start.config);
+        conf::warn(&warnings);
+        meter.config_warnings(start.warnings.len() + warnings.len());
+        let (inbox, receiver) = vc_kube::inbox();
+        let (effects, batches) = mpsc::channel(BATCHES);
+        let observer: Arc<dyn Observer> = meter.clone();
+        let feeds = vc_kube::follow(&clients, with_priority_classes(flags), &inbox, &observer);
+        let component = component(&flags.scheduler_names);
+        let writer =
+            vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
+        let n_kinds = feeds.len();
+        let pump = Pump { inbox: receiver, effects, pace: flags.pace, n_kinds, observer };
+        let mut aside = JoinSet::new();
+        aside.spawn(Follow::new(flags, &start, meter.clone()).run(inbox.clone()));
+        aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
+        let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
+        aside.spawn(async move { serve::socket(&sockets, level).await });
+        let (writer, engine) = (tokio::spawn(writer), spawn(pump, engine)?);
+        Ok(Self { inbox, feeds, engine, writer, _aside: aside })
+    }
+
+    /// No new decisions; those that were made are written, if that does not take too long.
+    async fn finish(self) {
+        let Self { inbox, feeds, engine, writer, _aside } = self;
+        drop(feeds);
+        let finish = async {
+            // Either may be gone already; the writer ends when the engine's side of the channel is
+            // closed.
+            drop(inbox.send(Incoming::Stop).await);
+            drop(engine.await);
+            drop(writer.await);
+        };
+        if timeout(LAST_WRITES, finish).await.is_err() {
+            tracing::warn!("writes in flight were given up after {LAST_WRITES:?}");
+        }
+    }
 }
 
 /// The engine on a thread of its own; the receiver tells its end, however that comes.
@@ -136,9 +210,14 @@ fn spawn(pump: Pump, engine: Engine) -> std::io::Result<oneshot::Receiver<()>> {
     Ok(ended)
 }
 
-fn options(flags: &Flags, version: ServerVersion) -> EngineOptions {
+fn with_priority_classes(flags: &Flags) -> bool {
+    flags.priority_class && flags.gate("PriorityClass").unwrap_or(true)
+}
+
+fn options(process: &Process, version: ServerVersion) -> EngineOptions {
+    let flags = &process.flags;
     let since = |minor| ServerVersion { major: 1, minor } <= version;
-    let default = |name, minor| gate(flags, name).unwrap_or_else(|| since(minor));
+    let default = |name, minor| flags.gate(name).unwrap_or_else(|| since(minor));
     let pairs = flags.node_selector.iter();
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     EngineOptions {
@@ -151,29 +230,33 @@ fn options(flags: &Flags, version: ServerVersion) -> EngineOptions {
             in_place_resize: default("InPlacePodVerticalScaling", 33),
             pod_level_resources: default("PodLevelResources", 34),
         },
+        bare_pods: flags.bare_pods,
+        division: process.environment.division.clone(),
+        sharding: flags.sharding.clone(),
+        queue_gate_admission: flags.gate("SchedulingGatesQueueAdmission").unwrap_or(false),
         seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),
     }
-}
-
-/// The last word about a feature gate, if there is one.
-fn gate(flags: &Flags, name: &str) -> Option<bool> {
-    let of_name = |(gate, on): &(String, bool)| (gate == name).then_some(*on);
-    flags.feature_gates.iter().rev().find_map(of_name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Format;
 
-    fn flags(args: &[&str]) -> Flags {
+    fn process(args: &[&str]) -> Process {
         let args = ["vc-scheduler"].iter().chain(args).map(Into::into);
-        Flags::parse(args).unwrap()
+        Process {
+            flags: Flags::parse(args).unwrap(),
+            environment: Environment::read(|_| None),
+            level: crate::log::start(0, Format::Text),
+            meter: Arc::default(),
+        }
     }
 
     #[test]
     fn core_34_gates_follow_the_server_unless_a_flag_says_otherwise() {
         let of = |minor, args: &[&str]| {
-            let gates = options(&flags(args), ServerVersion { major: 1, minor }).gates;
+            let gates = options(&process(args), ServerVersion { major: 1, minor }).gates;
             (gates.in_place_resize, gates.pod_level_resources)
         };
         assert_eq!(of(32, &[]), (false, false));
@@ -187,18 +270,20 @@ mod tests {
     }
 
     #[test]
-    fn core_5_a_bad_file_falls_back_unless_that_is_forbidden() {
-        let config = configuration(&flags(&[])).unwrap();
-        assert_eq!(config.actions, ["enqueue", "allocate", "backfill"]);
-        let names = |tier: usize| -> Vec<&str> {
-            config.tiers[tier].plugins.iter().map(|plugin| plugin.name.as_str()).collect()
-        };
-        assert_eq!(names(0), ["priority", "gang", "conformance"]);
-        assert_eq!(names(1), ["overcommit", "drf", "predicates", "proportion", "nodeorder"]);
-        let unreadable = flags(&["--scheduler-conf=/does/not/exist"]);
-        assert_eq!(configuration(&unreadable).unwrap(), config);
-        let strict = flags(&["--disable-default-scheduler-config"]);
-        let error = configuration(&strict).unwrap_err().to_string();
-        assert!(error.starts_with("configuration: no configuration file\nhint: "), "{error}");
+    fn flags_reach_the_engine() {
+        let version = ServerVersion { major: 1, minor: 36 };
+        let options = |args: &[&str]| super::options(&process(args), version);
+        assert!(!options(&[]).bare_pods && options(&["--bare-pods=schedule"]).bare_pods);
+        let gate = "--feature-gates=SchedulingGatesQueueAdmission=true";
+        assert!(!options(&[]).queue_gate_admission && options(&[gate]).queue_gate_admission);
+        let sharding = options(&["--scheduler-sharding-mode=hard"]).sharding;
+        assert_eq!((sharding.mode, &*sharding.name), (vc_model::ShardingMode::Hard, "volcano"));
+        let sharding = options(&["--scheduler-sharding-mode=x", "--scheduler-sharding-name=s"]);
+        let sharding = sharding.sharding;
+        assert_eq!((sharding.mode, &*sharding.name), (vc_model::ShardingMode::None, "s"));
+        assert!(with_priority_classes(&process(&[]).flags));
+        assert!(!with_priority_classes(&process(&["--priority-class=false"]).flags));
+        let gate = "--feature-gates=PriorityClass=false";
+        assert!(!with_priority_classes(&process(&[gate]).flags));
     }
 }

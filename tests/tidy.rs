@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["actions", "plugins", "framework", "model", "resource", "conf"]),
     ("wire", &["model", "resource"]),
     ("kube", &["wire", "model", "engine"]),
+    ("telemetry", &["engine"]),
     ("sim", &["wire", "engine", "plugins", "actions", "conf", "model", "resource"]),
 ];
 

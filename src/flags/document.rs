@@ -60,8 +60,9 @@ const GATES: &str = "
 ## Feature gates
 
 `--feature-gates=PriorityClass=false` is the same as `--priority-class=false`. `InPlacePodVerticalScaling` and
-`PodLevelResources` follow the version of the API server (on from 1.33 and 1.34) unless they are given. Every other name
-is accepted and named in the log as without effect.
+`PodLevelResources` follow the version of the API server (on from 1.33 and 1.34) unless they are given.
+`SchedulingGatesQueueAdmission` (off) lets the scheduler remove the gate `scheduling.volcano.sh/queue-allocation-gate`
+from pods whose queue has room. Every other name is accepted and named in the log as without effect.
 ";
 
 fn flag(row: &Row) -> String {

@@ -18,9 +18,13 @@ static HARNESS: Mutex<Option<Harness>> = Mutex::const_new(None);
 
 pub(crate) const POD_GROUPS: &str = "podgroups";
 const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
+/// Of the namespace of the scheduler.
+pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
 /// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 7] = [
+const TEMPORARY: [&str; 9] = [
     "/api/v1/nodes?",
+    "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases?",
+    "/apis/scheduling.k8s.io/v1/priorityclasses?labelSelector=",
     "/apis/scheduling.volcano.sh/v1beta1/queues?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?",
@@ -73,6 +77,11 @@ impl Cluster {
     /// Where logs and files of the test are.
     pub(crate) fn dir(&self) -> PathBuf {
         self.harness.as_ref().unwrap().dir.clone()
+    }
+
+    /// Of all schedulers of the test.
+    pub(crate) fn scheduler_log(&self) -> PathBuf {
+        self.dir().join(format!("scheduler-{}.log", self.namespace))
     }
 
     pub(crate) fn scheduler_kubeconfig(&mut self) -> PathBuf {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::{text, until};
 use crate::cluster::{Cluster, POD_GROUPS};
-use crate::objects::{condition, name, node_of, refusal};
+use crate::objects::{condition, gang, name, node_of, phase, refusal};
 use crate::process::Scheduler;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,6 +71,20 @@ async fn finish(cluster: &Cluster, pods: &[Value]) {
         let path = cluster.path(&format!("pods/{}/status", name(pod)));
         cluster.api.merge(&path, &json!({"status": {"phase": "Succeeded"}})).await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_without_a_group_runs_as_the_chart_says() {
+    let mut cluster = Cluster::take("bare-pods", 1).await;
+    let _scheduler = Scheduler::start(&mut cluster).await;
+    let mut pod = gang(cluster.namespace, "bare", 1, "1").remove(1);
+    pod["metadata"]["annotations"].take();
+    cluster.api.create(&pod).await.unwrap();
+    let pod = cluster.pod("bare-0", |pod| phase(pod) == "Running").await;
+    was_bound_once(&cluster, &pod);
+    cluster.allocated("default", "1").await;
+    let groups = cluster.api.list(&cluster.path(POD_GROUPS)).await;
+    assert!(groups.is_empty(), "nobody makes a group for it: {groups:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,8 +13,11 @@ mod kubelet;
 mod objects;
 mod process;
 
+mod evictions;
 mod faults;
 mod gangs;
 mod install;
+mod leaders;
+mod reload;
 mod restarts;
 mod rights;

@@ -30,7 +30,7 @@ impl Scheduler {
         let dir = cluster.dir();
         let conf = dir.join("volcano-scheduler.conf");
         fs::write(&conf, shipped_conf()).unwrap();
-        let log = dir.join(format!("scheduler-{}.log", cluster.namespace));
+        let log = cluster.scheduler_log();
         let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_vc-scheduler"))
             .args(shipped_args())
@@ -77,6 +77,6 @@ fn shipped_args() -> Vec<String> {
     args.as_array().unwrap().iter().map(|arg| text(arg).to_owned()).collect()
 }
 
-fn shipped_conf() -> String {
+pub(crate) fn shipped_conf() -> String {
     text(&shipped("ConfigMap")["data"]["volcano-scheduler.conf"]).to_owned()
 }

@@ -16,7 +16,7 @@ use crate::process::Scheduler;
 const GANG: u32 = 4;
 
 /// Creates gangs whatever happens to the server.
-async fn load(api: Api, namespace: &'static str, names: Vec<String>) {
+pub(crate) async fn load(api: Api, namespace: &'static str, names: Vec<String>) {
     for name in names {
         for object in gang(namespace, &name, GANG, "1") {
             while let Err(error) = api.create(&object).await {
@@ -30,7 +30,7 @@ async fn load(api: Api, namespace: &'static str, names: Vec<String>) {
 }
 
 /// All gangs run, each pod was bound by at most one binding, and no node has more than it holds.
-async fn all_run(cluster: &Cluster, gangs: &[String]) {
+pub(crate) async fn all_run(cluster: &Cluster, gangs: &[String]) {
     let mut used = BTreeMap::<String, u32>::new();
     for gang in gangs {
         for pod in cluster.running(gang, GANG as usize).await {
@@ -46,13 +46,19 @@ async fn all_run(cluster: &Cluster, gangs: &[String]) {
     assert_eq!(twice, 0);
 }
 
-async fn bound(cluster: &Cluster, wanted: usize) {
+pub(crate) async fn bound(cluster: &Cluster, wanted: usize) {
     until(&format!("{wanted} bound pods"), async || {
         let pods = cluster.api.list(&cluster.path("pods")).await;
         let n_bound = pods.iter().filter(|pod| !node_of(pod).is_empty()).count();
         (wanted <= n_bound).then_some(())
     })
     .await;
+}
+
+/// Whoever comes next has something to do.
+pub(crate) async fn something_waits(cluster: &Cluster) {
+    let pods = cluster.api.list(&cluster.path("pods")).await;
+    assert!(pods.iter().any(|pod| node_of(pod).is_empty()), "all pods are bound already");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,8 +88,7 @@ async fn a_killed_scheduler_is_replaced_in_the_middle() {
     let first = Scheduler::start_with(&mut cluster, &slow).await;
     bound(&cluster, 10).await;
     first.kill().await;
-    let pods = cluster.api.list(&cluster.path("pods")).await;
-    assert!(pods.iter().any(|pod| node_of(pod).is_empty()), "there is nothing left to do");
+    something_waits(&cluster).await;
     let _second = Scheduler::start(&mut cluster).await;
     all_run(&cluster, &gangs).await;
 }

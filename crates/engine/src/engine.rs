@@ -9,9 +9,7 @@ use vc_framework::{
     Action, Claims, Dispatch, Effect, Nomination, Opening, Outbox, Report, Session, Stopwatch,
     Timings,
 };
-use vc_model::{
-    Cluster, ClusterEvent, Division, PodCondition, RequestGates, Settings, Sharding,
-};
+use vc_model::{Cluster, ClusterEvent, Division, PodCondition, RequestGates, Settings, Sharding};
 
 use crate::lap::Lap;
 use crate::numbers::Numbers;

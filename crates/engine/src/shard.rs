@@ -9,7 +9,9 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     let missing = session.lacks_node_shard();
     if missing && !memory.without_shard {
         let name = &session.ask().cluster.settings.sharding.name;
-        tracing::error!("node shard {name} does not exist, the nodes of the shard stay as they are");
+        tracing::error!(
+            "node shard {name} does not exist, the nodes of the shard stay as they are"
+        );
     }
     memory.without_shard = missing;
     let Some(shard) = session.node_shard_to_write() else { return };

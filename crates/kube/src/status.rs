@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{
-    ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, TypeMeta,
-};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, TypeMeta};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use vc_engine::Nomination;

@@ -11,8 +11,8 @@ use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, Deserializer};
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::{
-    Kind, SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimPod, SlimPodGroup, SlimPriorityClass,
-    SlimQueue, Soft, WireError,
+    Kind, SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimPod, SlimPodGroup,
+    SlimPriorityClass, SlimQueue, Soft, WireError,
 };
 
 /// A slim type and where the API server keeps its objects.

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use vc_model::{ClusterEvent, NodeRecord, PodGroupRecord, PodPhase, PodRecord, QueueRecord};
+use vc_model::{
+    ClusterEvent, NodeRecord, NodeShardRecord, PodGroupRecord, PodPhase, PodRecord, QueueRecord,
+};
 use vc_model::{Operator, QueueState, TaintEffect, TolerationOperator};
 use vc_wire::{Kind, WireError, decode, decode_deleted, kind_of};
 
@@ -241,6 +243,51 @@ fn a_queue_has_the_defaults_of_its_crd() {
     }));
     assert_eq!((full.weight, full.reclaimable, full.state), (4, false, QueueState::Closing));
     assert!(full.fifo && full.guarantee[0].1.value() == 2 && full.annotations.len() == 1);
+}
+
+#[test]
+fn a_node_shard_and_its_status() {
+    let object = json!({
+        "metadata": {"name": "s"}, "spec": {"nodesDesired": ["n1", "n2"]},
+        "status": {"nodesInUse": ["n1"], "nodesToAdd": ["n2"], "lastUpdateTime": "x"},
+    });
+    let kind = kind_of("shard.volcano.sh/v1alpha1", "NodeShard").unwrap();
+    let ClusterEvent::NodeShardApplied(shard) = decode(kind, &object).unwrap().event else {
+        panic!("not a node shard")
+    };
+    let wanted = NodeShardRecord {
+        name: "s".into(),
+        nodes_desired: vec!["n1".into(), "n2".into()],
+        nodes_in_use: vec!["n1".into()],
+        nodes_to_remove: vec![],
+        nodes_to_add: vec!["n2".into()],
+    };
+    assert_eq!(*shard, wanted);
+    let event = decode_deleted(kind, &object).unwrap();
+    assert!(matches!(event, ClusterEvent::NodeShardDeleted { name } if &*name == "s"));
+    let wrong = json!({"metadata": {"name": "s"}, "spec": {"nodesDesired": [1]}});
+    let error = decode(kind, &wrong).unwrap_err().to_string();
+    assert_eq!(error, "nodeshard s: spec.nodesDesired[0]: must be a string: 1");
+}
+
+#[test]
+fn the_first_owner_divides_work_and_does_no_other_harm() {
+    let of = |owners: Value| {
+        let mut object = bare_pod(json!({}));
+        object["metadata"]["ownerReferences"] = owners;
+        let (pod, problems) = pod(&object);
+        assert_eq!(pod.invalid, None);
+        (pod.owner_name.unwrap_or_default().to_string(), problems)
+    };
+    let owner = |name: Value| json!({"kind": "Job", "name": name, "uid": "u"});
+    assert_eq!(of(json!([owner(json!("a")), owner(json!("b"))])), ("a".into(), vec![]));
+    assert_eq!(of(json!([])), ("".into(), vec![]));
+    let (name, problems) = of(json!([owner(json!(5))]));
+    assert_eq!(name, "");
+    assert_eq!(problems, ["pod c1/p1: metadata.ownerReferences: must be a string: 5"]);
+    let group = json!({"metadata": {"name": "g", "namespace": "c", "uid": "u",
+        "ownerReferences": [{"name": "a"}]}});
+    assert_eq!(pod_group(&group).unwrap().owner_name.as_deref(), Some("a"));
 }
 
 #[test]

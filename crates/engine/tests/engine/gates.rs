@@ -36,7 +36,8 @@ fn core_90_only_a_pod_whose_single_gate_is_ours_is_ungated() {
     let cycle = world.cycle();
     assert_eq!(cycle.only(&["ungate", "bind", "pod"]), "ungate j-a");
     let hint = format!("hint: annotate it with {QUEUE_GATE}: \"true\"");
-    let warning = format!("pod default/j-unmanaged: gate is not ours to lift: {QUEUE_GATE}\n{hint}");
+    let warning =
+        format!("pod default/j-unmanaged: gate is not ours to lift: {QUEUE_GATE}\n{hint}");
     assert_eq!(cycle.report.warnings, [warning]);
     assert_eq!(world.cycle().only(&["ungate", "bind", "pod"]), "bind j-a n1");
     assert_eq!(world.cycle().only(&["ungate", "bind", "pod"]), "");

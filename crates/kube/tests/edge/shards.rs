@@ -84,10 +84,7 @@ async fn c06_an_unknown_kind_counts_as_empty_and_is_looked_for_again() {
 
 #[tokio::test(start_paused = true)]
 async fn node_shards_are_streamed_like_every_kind() {
-    let told = followed(2, |_| {
-        watch(vec![fake::added(&shard(&["n1"])), end_of_list("8")])
-    })
-    .await;
+    let told = followed(2, |_| watch(vec![fake::added(&shard(&["n1"])), end_of_list("8")])).await;
     assert_eq!(told, [("s n1".to_owned(), 0), ("synced".to_owned(), 0)]);
 }
 

@@ -27,7 +27,10 @@ fn core_63_each_pod_pod_group_and_node_is_tracked_by_exactly_one() {
         let name = format!("x-{index}");
         for cluster in &mut clusters {
             let owner_name = owner_name.clone();
-            apply_pod(cluster, PodRecord { owner_name: owner_name.clone(), ..member(&name, &name) });
+            apply_pod(
+                cluster,
+                PodRecord { owner_name: owner_name.clone(), ..member(&name, &name) },
+            );
             apply_group(cluster, PodGroupRecord { owner_name, ..group(&name, 1) });
             apply_node(cluster, node(&name, "cpu=1"));
         }

@@ -1,0 +1,111 @@
+//! The metrics that the registry keeps, made from the rows of the table. Specification: core.md 9.
+
+use prometheus::core::Collector;
+use prometheus::{
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry,
+};
+
+use crate::table::row;
+
+/// All of them. Fields are named after the metrics.
+pub(crate) struct Families {
+    pub(crate) cycle: Histogram,
+    pub(crate) open: Histogram,
+    pub(crate) job: Histogram,
+    pub(crate) plugins: HistogramVec,
+    pub(crate) actions: HistogramVec,
+    pub(crate) task_stages: HistogramVec,
+    pub(crate) stages: HistogramVec,
+    pub(crate) preemption_victims: Gauge,
+    pub(crate) preemption_attempts: IntCounter,
+    pub(crate) eviction_transactions: IntCounterVec,
+    pub(crate) unready_jobs: IntGauge,
+    pub(crate) phases: HistogramVec,
+    pub(crate) api_writes: IntCounterVec,
+    pub(crate) watch_restarts: IntCounterVec,
+    pub(crate) objects: IntGaugeVec,
+    pub(crate) internal_errors: IntCounterVec,
+    pub(crate) config_warnings: IntGauge,
+    pub(crate) reload_failures: IntCounter,
+    pub(crate) requests: IntCounterVec,
+    pub(crate) request_durations: HistogramVec,
+    pub(crate) scrapes: IntCounterVec,
+    pub(crate) scrapes_in_flight: IntGauge,
+}
+
+/// Why the expectations below hold.
+const VALID: &str = "names, labels and buckets of the table are valid and each is used once";
+
+impl Families {
+    pub(crate) fn register(registry: &Registry) -> Self {
+        let families = Maker(registry);
+        Self {
+            cycle: families.histogram("volcano_e2e_scheduling_latency_milliseconds"),
+            open: families.histogram("volcano_open_session_duration_milliseconds"),
+            job: families.histogram("volcano_e2e_job_scheduling_latency_milliseconds"),
+            plugins: families.histograms("volcano_plugin_scheduling_latency_milliseconds"),
+            actions: families.histograms("volcano_action_scheduling_latency_milliseconds"),
+            task_stages: families.histograms("volcano_task_scheduling_latency_milliseconds"),
+            stages: families.histograms("volcano_scheduling_stage_duration_milliseconds"),
+            preemption_victims: families
+                .add(Gauge::with_opts(opts("volcano_pod_preemption_victims"))),
+            preemption_attempts: families.counter("volcano_total_preemption_attempts"),
+            eviction_transactions: families.counters("volcano_eviction_transactions_total"),
+            unready_jobs: families.gauge("volcano_unschedule_job_count"),
+            phases: families.histograms("volcano_cycle_phase_seconds"),
+            api_writes: families.counters("volcano_api_writes_total"),
+            watch_restarts: families.counters("volcano_watch_restarts_total"),
+            objects: families.gauges("volcano_objects"),
+            internal_errors: families.counters("volcano_internal_errors_total"),
+            config_warnings: families.gauge("volcano_config_warnings"),
+            reload_failures: families.counter("volcano_config_reload_failures_total"),
+            requests: families.counters("rest_client_requests_total"),
+            request_durations: families.histograms("rest_client_request_duration_seconds"),
+            scrapes: families.counters("promhttp_metric_handler_requests_total"),
+            scrapes_in_flight: families.gauge("promhttp_metric_handler_requests_in_flight"),
+        }
+    }
+}
+
+struct Maker<'a>(&'a Registry);
+
+fn opts(name: &str) -> Opts {
+    Opts::new(name, row(name).help)
+}
+
+fn histogram_opts(name: &str) -> HistogramOpts {
+    HistogramOpts::new(name, row(name).help).buckets(row(name).buckets.to_vec())
+}
+
+impl Maker<'_> {
+    fn add<C: Collector + Clone + 'static>(&self, made: prometheus::Result<C>) -> C {
+        let collector = made.expect(VALID);
+        self.0.register(Box::new(collector.clone())).expect(VALID);
+        collector
+    }
+
+    fn histogram(&self, name: &str) -> Histogram {
+        self.add(Histogram::with_opts(histogram_opts(name)))
+    }
+
+    fn histograms(&self, name: &str) -> HistogramVec {
+        self.add(HistogramVec::new(histogram_opts(name), row(name).labels))
+    }
+
+    fn counter(&self, name: &str) -> IntCounter {
+        self.add(IntCounter::with_opts(opts(name)))
+    }
+
+    fn counters(&self, name: &str) -> IntCounterVec {
+        self.add(IntCounterVec::new(opts(name), row(name).labels))
+    }
+
+    fn gauge(&self, name: &str) -> IntGauge {
+        self.add(IntGauge::with_opts(opts(name)))
+    }
+
+    fn gauges(&self, name: &str) -> IntGaugeVec {
+        self.add(IntGaugeVec::new(opts(name), row(name).labels))
+    }
+}

@@ -1,0 +1,144 @@
+//! Series per job: they come with its PodGroup and vanish with the job. Specification: core.md 9.1,
+//! 9.2, C-32.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_engine::{GangState, Sample};
+
+use crate::text;
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROS_PER_MILLI: f64 = 1_000.0;
+
+/// The jobs by name and namespace: those that share a series (C-32) stand together.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    by_name: BTreeMap<(Arc<str>, Arc<str>), Job>,
+    /// Sessions whose gangs were counted.
+    n_sessions: u64,
+}
+
+#[derive(Debug, Default)]
+struct Job {
+    queue: Arc<str>,
+    start_seconds: Option<i64>,
+    /// Milliseconds to the last place found, and when that was in seconds since 1970.
+    placed: Option<(f64, i64)>,
+    share: Option<f64>,
+    n_unready: Option<i64>,
+    /// Of the times that are over.
+    n_retries: u64,
+    /// The session count when it became unready; `None`: it is not.
+    unready_since: Option<u64>,
+}
+
+impl Jobs {
+    pub(crate) fn take(&mut self, sample: &Sample) {
+        match sample {
+            Sample::JobSeen { job, queue, created_micros } => {
+                let row = self.row(&job.name, &job.namespace);
+                row.queue = queue.clone();
+                row.start_seconds = Some(created_micros.div_euclid(MICROS_PER_SECOND));
+            }
+            Sample::JobPlaced { job, queue, waited_micros, now_micros, .. } => {
+                let row = self.row(&job.name, &job.namespace);
+                row.queue = queue.clone();
+                let millis = *waited_micros as f64 / MICROS_PER_MILLI;
+                row.placed = Some((millis, now_micros.div_euclid(MICROS_PER_SECOND)));
+            }
+            Sample::JobShare { job, share } => {
+                self.row(&job.name, &job.namespace).share = Some(*share);
+            }
+            Sample::JobGang { job, state } => {
+                let n_sessions = self.n_sessions;
+                self.row(&job.name, &job.namespace).gang(*state, n_sessions);
+            }
+            Sample::UnreadyJobs(_) => self.n_sessions += 1,
+            Sample::JobGone(job) => {
+                self.by_name.remove(&(job.name.clone(), job.namespace.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    fn row(&mut self, name: &Arc<str>, namespace: &Arc<str>) -> &mut Job {
+        self.by_name.entry((name.clone(), namespace.clone())).or_default()
+    }
+
+    pub(crate) fn write(&self, out: &mut String) {
+        let seconds = |of: fn(&Job) -> Option<i64>| move |job: &Job| Some(of(job)? as f64);
+        let placed = |job: &Job| job.placed.map(|(millis, _)| millis);
+        self.write_one(out, "volcano_e2e_job_scheduling_duration", placed, labels);
+        let last = seconds(|job| job.placed.map(|(_, last)| last));
+        self.write_one(out, "volcano_e2e_job_scheduling_last_time", last, labels);
+        let start = seconds(|job| job.start_seconds);
+        self.write_one(out, "volcano_e2e_job_scheduling_start_time", start, labels);
+        self.write_one(out, "volcano_job_share", |job| job.share, |name, namespace, _| {
+            vec![("job_id", name), ("job_ns", namespace)]
+        });
+        self.write_sums(out, "volcano_unschedule_task_count", |job| Some(job.n_unready? as f64));
+        let n_sessions = self.n_sessions;
+        self.write_sums(out, "volcano_job_retry_counts", |job| job.n_retries(n_sessions));
+    }
+
+    fn write_one<'a>(
+        &'a self,
+        out: &mut String,
+        metric: &str,
+        value: impl Fn(&Job) -> Option<f64>,
+        labels: impl Fn(&'a str, &'a str, &'a Job) -> Vec<(&'static str, &'a str)>,
+    ) {
+        let mut begun = false;
+        for ((name, namespace), job) in &self.by_name {
+            let Some(value) = value(job) else { continue };
+            if !std::mem::replace(&mut begun, true) {
+                text::begin(out, metric);
+            }
+            text::series(out, metric, &labels(name, namespace, job), value);
+        }
+    }
+
+    /// One series per name, the sum over the namespaces (C-32).
+    fn write_sums(&self, out: &mut String, metric: &str, value: impl Fn(&Job) -> Option<f64>) {
+        let with_value = |((name, _), job): (&'_ (Arc<str>, _), &Job)| Some((name.clone(), value(job)?));
+        let mut series = self.by_name.iter().filter_map(with_value).peekable();
+        if series.peek().is_some() {
+            text::begin(out, metric);
+        }
+        while let Some((name, mut sum)) = series.next() {
+            while let Some((_, value)) = series.next_if(|(other, _)| *other == name) {
+                sum += value;
+            }
+            text::series(out, metric, &[("job_id", &name)], sum);
+        }
+    }
+}
+
+fn labels<'a>(name: &'a str, namespace: &'a str, job: &'a Job) -> Vec<(&'static str, &'a str)> {
+    vec![("job_name", name), ("job_namespace", namespace), ("queue", &job.queue)]
+}
+
+impl Job {
+    /// Told only when it changes; the sessions in between are counted when somebody looks.
+    fn gang(&mut self, state: GangState, n_sessions: u64) {
+        match state {
+            GangState::Unready(n_unready) => {
+                self.n_unready = Some(n_unready);
+                self.unready_since.get_or_insert(n_sessions);
+                return;
+            }
+            GangState::Ready => self.n_unready = Some(0),
+            GangState::Unsaid => {}
+        }
+        let since = self.unready_since.take();
+        self.n_retries += since.map_or(0, |since| n_sessions - since);
+    }
+
+    /// `None`: it was never unready.
+    fn n_retries(&self, n_sessions: u64) -> Option<f64> {
+        let now = self.unready_since.map_or(0, |since| n_sessions - since);
+        let n_retries = self.n_retries + now;
+        (0 < n_retries).then_some(n_retries as f64)
+    }
+}

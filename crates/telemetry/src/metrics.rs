@@ -1,0 +1,224 @@
+//! What the process counts, and how a scrape is answered. Any thread may call any method; none waits
+//! for a scrape. Specification: core.md 9.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use prometheus::{Registry, TextEncoder};
+use vc_engine::{PluginStage, Report, Sample, Timings};
+
+use crate::families::Families;
+use crate::jobs::Jobs;
+use crate::queues::Queues;
+
+const NANOS_PER_MILLI: f64 = 1e6;
+const NANOS_PER_SECOND: f64 = 1e9;
+const MICROS_PER_MILLI: f64 = 1e3;
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: Registry,
+    families: Families,
+    series: Mutex<Series>,
+    /// What came in while a scrape was holding `series`.
+    late: Mutex<Vec<Sample>>,
+}
+
+#[derive(Default)]
+struct Series {
+    jobs: Jobs,
+    queues: Queues,
+}
+
+impl Metrics {
+    /// Everything at 0, `process_*` included.
+    pub fn new() -> Arc<Self> {
+        let registry = Registry::new();
+        let families = Families::register(&registry);
+        for code in ["200", "500", "503"] {
+            families.scrapes.with_label_values(&[code]);
+        }
+        #[cfg(target_os = "linux")]
+        registry
+            .register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
+            .expect("its names are its own");
+        let (series, late) = Default::default();
+        Arc::new(Self { registry, families, series, late })
+    }
+
+    /// A cycle has ended.
+    pub fn observe_cycle(&self, report: &Report) {
+        if let Some(timings) = &report.timings {
+            self.observe_timings(timings);
+        }
+        report.samples.iter().for_each(|sample| self.count(sample));
+        self.take(&report.samples);
+    }
+
+    fn observe_timings(&self, timings: &Timings) {
+        let families = &self.families;
+        families.cycle.observe(millis(timings.cycle));
+        families.open.observe(millis(timings.open));
+        for &(action, nanos) in &timings.actions {
+            families.actions.with_label_values(&[action]).observe(millis(nanos));
+        }
+        for time in &timings.plugins {
+            let stage = match time.stage {
+                PluginStage::Open => "OnSessionOpen",
+                PluginStage::Close => "OnSessionClose",
+            };
+            families.plugins.with_label_values(&[time.plugin, stage]).observe(millis(time.nanos));
+        }
+        for (stage, times) in
+            [("Predicate", &timings.predicates), ("Scoring", &timings.scorings)]
+        {
+            // Without an observation the series does not exist.
+            if !times.is_empty() {
+                let stage = families.stages.with_label_values(&[stage]);
+                times.iter().for_each(|&nanos| stage.observe(millis(nanos)));
+            }
+        }
+        let actions = timings.actions.iter().map(|(_, nanos)| nanos).sum();
+        let phases = [
+            ("apply", timings.apply),
+            ("open", timings.open),
+            ("actions", actions),
+            ("close", timings.close),
+        ];
+        for (phase, nanos) in phases {
+            let seconds = nanos as f64 / NANOS_PER_SECOND;
+            families.phases.with_label_values(&[phase]).observe(seconds);
+        }
+    }
+
+    /// The numbers that have no series per object.
+    fn count(&self, sample: &Sample) {
+        let families = &self.families;
+        match *sample {
+            Sample::JobPlaced { n_tasks, waited_micros, .. } => {
+                let waited = waited_micros as f64 / MICROS_PER_MILLI;
+                (0..n_tasks).for_each(|_| families.job.observe(waited));
+            }
+            Sample::Assumed { waited_micros } => {
+                self.task_stage("Assumed", waited_micros as f64 / MICROS_PER_MILLI);
+            }
+            Sample::EvictionTransaction(reason) => {
+                families.eviction_transactions.with_label_values(&[reason.as_str()]).inc();
+            }
+            Sample::PreemptionVictims(n_victims) => {
+                families.preemption_victims.set(f64::from(n_victims));
+            }
+            Sample::PreemptionAttempt => families.preemption_attempts.inc(),
+            Sample::UnreadyJobs(n_jobs) => {
+                families.unready_jobs.set(i64::try_from(n_jobs).unwrap_or(i64::MAX));
+            }
+            Sample::InternalErrors { kind, n_errors } => {
+                let errors = families.internal_errors.with_label_values(&[kind]);
+                errors.inc_by(u64::from(n_errors));
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings the series of objects up to date. A scrape that is writing them is not waited for.
+    fn take(&self, samples: &[Sample]) {
+        let series = match self.series.try_lock() {
+            Ok(series) => series,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                lock(&self.late).extend(samples.iter().cloned());
+                return;
+            }
+        };
+        self.catch_up(series).take(samples);
+    }
+
+    fn catch_up<'a>(&self, mut series: MutexGuard<'a, Series>) -> MutexGuard<'a, Series> {
+        let late = std::mem::take(&mut *lock(&self.late));
+        series.take(&late);
+        series
+    }
+
+    /// The answer to a scrape, in the text format.
+    pub fn encode(&self) -> String {
+        let families = &self.families;
+        families.scrapes_in_flight.inc();
+        let mut text = String::new();
+        let encoded = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text);
+        let series = self.catch_up(lock(&self.series));
+        series.jobs.write(&mut text);
+        series.queues.write(&mut text);
+        drop(series);
+        families.scrapes_in_flight.dec();
+        let code = if encoded.is_ok() { "200" } else { "500" };
+        families.scrapes.with_label_values(&[code]).inc();
+        text
+    }
+
+    /// A request that changes something was answered; code 0: it was not.
+    pub fn api_write(&self, verb: &str, resource: &str, code: u16) {
+        let labels = [verb, resource, &code.to_string()];
+        self.families.api_writes.with_label_values(&labels).inc();
+    }
+
+    /// A watch was interrupted and begun again.
+    pub fn watch_restart(&self, kind: &str) {
+        self.families.watch_restarts.with_label_values(&[kind]).inc();
+    }
+
+    /// So many objects of the kind are known.
+    pub fn objects(&self, kind: &str, n: i64) {
+        self.families.objects.with_label_values(&[kind]).set(n);
+    }
+
+    /// A pod has reached the stage so many milliseconds after its creation: `Watched`, `PreBound`,
+    /// `Bound`; the engine tells `Assumed`.
+    pub fn task_stage(&self, stage: &str, millis: f64) {
+        self.families.task_stages.with_label_values(&[stage]).observe(millis);
+    }
+
+    /// A stage took so many milliseconds: `PreBind`, `Bind`; the engine tells the others.
+    pub fn stage_duration(&self, stage: &str, millis: f64) {
+        self.families.stages.with_label_values(&[stage]).observe(millis);
+    }
+
+    /// The configuration in force has so many warnings.
+    pub fn config_warnings(&self, n: i64) {
+        self.families.config_warnings.set(n);
+    }
+
+    /// A configuration could not be used.
+    pub fn reload_failure(&self) {
+        self.families.reload_failures.inc();
+    }
+
+    /// Something that cannot happen has happened.
+    pub fn internal_error(&self, kind: &str) {
+        self.families.internal_errors.with_label_values(&[kind]).inc();
+    }
+
+    /// The API server has answered a request. `method` as in HTTP, `code` as text, `<error>` if
+    /// there was no answer.
+    pub fn client_request(&self, method: &str, host: &str, code: &str, seconds: f64) {
+        let families = &self.families;
+        families.requests.with_label_values(&[code, method, host]).inc();
+        families.request_durations.with_label_values(&[method, host]).observe(seconds);
+    }
+}
+
+impl Series {
+    fn take(&mut self, samples: &[Sample]) {
+        for sample in samples {
+            self.jobs.take(sample);
+            self.queues.take(sample);
+        }
+    }
+}
+
+/// What a thread that has panicked left is still what was counted.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn millis(nanos: u64) -> f64 {
+    nanos as f64 / NANOS_PER_MILLI
+}

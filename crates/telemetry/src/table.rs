@@ -1,0 +1,218 @@
+//! Every metric: name, type, labels, buckets, when it changes. Registration, exposition and
+//! `docs/metrics.md` are made from this table. Specification: core.md 9, actions.md 10.4.
+
+use crate::buckets;
+
+/// Type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Goes up and down.
+    Gauge,
+    /// Only goes up.
+    Counter,
+    /// Counts by size.
+    Histogram,
+}
+
+impl Kind {
+    /// As in a `# TYPE` line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// Whose name it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Volcano has it, with this name and these labels.
+    Volcano,
+    /// Other schedulers and clients of Kubernetes have it.
+    Common,
+    /// It is ours.
+    Ours,
+}
+
+/// A metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// With its prefix.
+    pub name: &'static str,
+    /// Type.
+    pub kind: Kind,
+    /// Label names, as the specification lists them.
+    pub labels: &'static [&'static str],
+    /// Upper bounds without `+Inf`; empty unless it is a histogram.
+    pub buckets: &'static [f64],
+    /// Whose name it is.
+    pub origin: Origin,
+    /// Text of the `# HELP` line.
+    pub help: &'static str,
+    /// When it changes.
+    pub updated: &'static str,
+}
+
+const fn gauge(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+    updated: &'static str,
+) -> Row {
+    Row { name, kind: Kind::Gauge, labels, buckets: &[], origin: Origin::Volcano, help, updated }
+}
+
+const fn counter(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+    updated: &'static str,
+) -> Row {
+    Row { kind: Kind::Counter, ..gauge(name, labels, help, updated) }
+}
+
+const fn histogram(
+    name: &'static str,
+    labels: &'static [&'static str],
+    buckets: &'static [f64],
+    help: &'static str,
+    updated: &'static str,
+) -> Row {
+    Row { kind: Kind::Histogram, buckets, ..gauge(name, labels, help, updated) }
+}
+
+const fn ours(row: Row) -> Row {
+    Row { origin: Origin::Ours, ..row }
+}
+
+const fn common(row: Row) -> Row {
+    Row { origin: Origin::Common, ..row }
+}
+
+const JOB: &[&str] = &["job_name", "queue", "job_namespace"];
+const JOB_ID: &[&str] = &["job_id"];
+const QUEUE: &[&str] = &["queue_name"];
+const QUEUE_RESOURCE: &[&str] = &["queue_name", "resource"];
+const NAMESPACE: &[&str] = &["namespace_name"];
+
+const AT_CLOSE: &str = "end of a cycle, if it has changed";
+const NEVER: &str = "never; the name is kept, nothing is exported";
+
+/// All metrics but `process_*`.
+#[rustfmt::skip]
+pub const TABLE: &[Row] = &[
+    histogram("volcano_e2e_scheduling_latency_milliseconds", &[], buckets::CYCLE,
+        "Duration of a cycle in milliseconds", "end of each cycle"),
+    histogram("volcano_open_session_duration_milliseconds", &[], buckets::CYCLE,
+        "Duration of opening a session in milliseconds", "each cycle"),
+    histogram("volcano_e2e_job_scheduling_latency_milliseconds", &[], buckets::JOB,
+        "Time from the creation of a PodGroup to a place for one of its tasks in milliseconds",
+        "each task that allocate or backfill finds a place for"),
+    gauge("volcano_e2e_job_scheduling_duration", JOB,
+        "Time from the creation of a PodGroup to the last place found for one of its tasks in milliseconds",
+        "likewise"),
+    gauge("volcano_e2e_job_scheduling_start_time", JOB,
+        "Creation of a PodGroup in seconds since 1970", "each event of the PodGroup"),
+    gauge("volcano_e2e_job_scheduling_last_time", JOB,
+        "When a place was last found for a task of the PodGroup, in seconds since 1970",
+        "with `volcano_e2e_job_scheduling_duration`"),
+    histogram("volcano_plugin_scheduling_latency_milliseconds", &["plugin", "OnSession"], buckets::PLUGIN,
+        "Duration of opening and closing a plugin in milliseconds",
+        "each cycle; `OnSession` is `OnSessionOpen` or `OnSessionClose`"),
+    histogram("volcano_action_scheduling_latency_milliseconds", &["action"], buckets::ACTION,
+        "Duration of an action in milliseconds", "after each action"),
+    histogram("volcano_task_scheduling_latency_milliseconds", &["stage"], buckets::TASK,
+        "Time from the creation of a pod to a stage of its scheduling in milliseconds",
+        "`Watched`: seen without a node; `Assumed`: handed to the binder; `Bound`: the bind was answered"),
+    histogram("volcano_scheduling_stage_duration_milliseconds", &["stage"], buckets::STAGE,
+        "Duration of a stage of the scheduling of a task in milliseconds",
+        "`Predicate`: each filtering of nodes; `Scoring`: each scoring; `Bind`: each successful bind"),
+    counter("volcano_schedule_attempts_total", &["result"],
+        "Attempts to schedule pods by result", NEVER),
+    gauge("volcano_pod_preemption_victims", &[],
+        "Candidate victims on the node that preempt looked at last", "each node that preempt looks at"),
+    counter("volcano_total_preemption_attempts", &[],
+        "Nodes on which preempt has evicted, and candidates that it has chosen", "each of them"),
+    counter("volcano_eviction_transactions_total", &["action"],
+        "Committed statements with at least one eviction",
+        "each of them; `action` is `preempt`, `reclaim`, `gangpreempt` or `gangreclaim`"),
+    gauge("volcano_unschedule_task_count", JOB_ID,
+        "Members that the gangs of this name lack, in all namespaces together", AT_CLOSE),
+    gauge("volcano_unschedule_job_count", &[],
+        "Gangs that are not ready", "end of each cycle"),
+    counter("volcano_job_retry_counts", JOB_ID,
+        "Cycles at whose end the gangs of this name were not ready, in all namespaces together",
+        "end of each cycle"),
+    gauge("volcano_job_share", &["job_ns", "job_id"],
+        "Dominant share of a job", AT_CLOSE),
+    gauge("volcano_namespace_share", NAMESPACE, "Share of a namespace", NEVER),
+    gauge("volcano_namespace_weight", NAMESPACE, "Weight of a namespace", NEVER),
+    gauge("volcano_namespace_weighted_share", NAMESPACE, "Weighted share of a namespace", NEVER),
+
+    gauge("volcano_queue_allocated_milli_cpu", QUEUE, "CPU allocated to a queue in millicores", AT_CLOSE),
+    gauge("volcano_queue_allocated_memory_bytes", QUEUE, "Memory allocated to a queue in bytes", AT_CLOSE),
+    gauge("volcano_queue_allocated_scalar_resources", QUEUE_RESOURCE,
+        "Other resources allocated to a queue in thousandths, pods whole", AT_CLOSE),
+    gauge("volcano_queue_request_milli_cpu", QUEUE, "CPU requested in a queue in millicores", AT_CLOSE),
+    gauge("volcano_queue_request_memory_bytes", QUEUE, "Memory requested in a queue in bytes", AT_CLOSE),
+    gauge("volcano_queue_request_scalar_resources", QUEUE_RESOURCE,
+        "Other resources requested in a queue in thousandths, pods whole", AT_CLOSE),
+    gauge("volcano_queue_deserved_milli_cpu", QUEUE, "CPU that a queue deserves in millicores", AT_CLOSE),
+    gauge("volcano_queue_deserved_memory_bytes", QUEUE, "Memory that a queue deserves in bytes", AT_CLOSE),
+    gauge("volcano_queue_deserved_scalar_resources", QUEUE_RESOURCE,
+        "Other resources that a queue deserves in thousandths, pods whole", AT_CLOSE),
+    gauge("volcano_queue_capacity_milli_cpu", QUEUE, "CPU capability of a queue in millicores", AT_CLOSE),
+    gauge("volcano_queue_capacity_memory_bytes", QUEUE, "Memory capability of a queue in bytes", AT_CLOSE),
+    gauge("volcano_queue_capacity_scalar_resources", QUEUE_RESOURCE,
+        "Other capabilities of a queue in thousandths, pods whole", AT_CLOSE),
+    gauge("volcano_queue_real_capacity_milli_cpu", QUEUE,
+        "CPU that a queue could have at most in millicores", AT_CLOSE),
+    gauge("volcano_queue_real_capacity_memory_bytes", QUEUE,
+        "Memory that a queue could have at most in bytes", AT_CLOSE),
+    gauge("volcano_queue_real_capacity_scalar_resources", QUEUE_RESOURCE,
+        "Other resources that a queue could have at most in thousandths, pods whole", AT_CLOSE),
+    gauge("volcano_queue_inqueue_milli_cpu", QUEUE,
+        "CPU held back for admitted jobs of a queue in millicores", AT_CLOSE),
+    gauge("volcano_queue_inqueue_memory_bytes", QUEUE,
+        "Memory held back for admitted jobs of a queue in bytes", AT_CLOSE),
+    gauge("volcano_queue_inqueue_scalar_resources", QUEUE_RESOURCE,
+        "Other resources held back for admitted jobs of a queue in thousandths, pods whole", AT_CLOSE),
+    gauge("volcano_queue_share", QUEUE, "Largest ratio of allocated to deserved of a queue", AT_CLOSE),
+    gauge("volcano_queue_weight", QUEUE, "Weight of a queue", AT_CLOSE),
+    gauge("volcano_queue_overused", QUEUE, "Whether a queue has all that it deserves",
+        "end of a cycle in which the question was asked, if the answer has changed"),
+
+    ours(histogram("volcano_cycle_phase_seconds", &["phase"], buckets::PHASE,
+        "Duration of the parts of a cycle in seconds",
+        "each cycle; `phase` is `apply`, `open`, `actions` or `close`")),
+    ours(counter("volcano_api_writes_total", &["verb", "resource", "code"],
+        "Requests to the API server that change something",
+        "each answer; `code` 0: there was none")),
+    ours(counter("volcano_watch_restarts_total", &["kind"],
+        "Watches that were interrupted and begun again", "each of them")),
+    ours(gauge("volcano_objects", &["kind"], "Objects that are known", "as they come and go")),
+    ours(gauge("volcano_pending_pods", &["queue", "reason"],
+        "Pods that wait, by what keeps them out first", AT_CLOSE)),
+    ours(counter("volcano_internal_errors_total", &["kind"],
+        "Things that cannot happen and have happened; the scheduler went on", "each of them")),
+    ours(gauge("volcano_config_warnings", &[],
+        "Warnings about the configuration that is in force", "when a configuration is loaded")),
+    ours(counter("volcano_config_reload_failures_total", &[],
+        "Configurations that could not be used; the last good one stays", "each of them")),
+
+    common(counter("rest_client_requests_total", &["code", "method", "host"],
+        "Requests to the API server by status, method and host", "each answer")),
+    common(histogram("rest_client_request_duration_seconds", &["verb", "host"], buckets::REQUEST,
+        "Duration of requests to the API server in seconds", "each answer")),
+    common(counter("promhttp_metric_handler_requests_total", &["code"],
+        "Answered scrapes by status", "each scrape")),
+    common(gauge("promhttp_metric_handler_requests_in_flight", &[],
+        "Scrapes that are being answered", "each scrape")),
+];
+
+/// The row of this name.
+pub(crate) fn row(name: &str) -> &'static Row {
+    TABLE.iter().find(|row| row.name == name).expect("names in this crate are in the table")
+}

@@ -1,0 +1,177 @@
+//! The cache dumper: SIGUSR1 writes the snapshot as JSON into a file, SIGUSR2 as text into the log.
+//! The engine is held up only while its tables are copied. Specification: core.md 1.6, 1.7.
+
+mod rows;
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use vc_kube::{Incoming, Visit};
+use vc_model::{Cluster, JobId, NodeId};
+
+use crate::meter::Meter;
+
+/// The two user signals. They are caught from the start on, or they would end the process.
+pub struct Dumper {
+    file: Signal,
+    log: Signal,
+}
+
+impl Dumper {
+    /// Catches the signals.
+    ///
+    /// # Errors
+    /// The handlers cannot be installed.
+    pub fn install() -> io::Result<Self> {
+        let (file, log) = (SignalKind::user_defined1(), SignalKind::user_defined2());
+        Ok(Self { file: signal(file)?, log: signal(log)? })
+    }
+
+    /// While nothing is known, a signal is answered by a word in the log. Never returns.
+    pub(crate) async fn idle(&mut self) {
+        loop {
+            tokio::select! {
+                Some(()) = self.file.recv() => {}
+                Some(()) = self.log.recv() => {}
+                else => std::future::pending().await,
+            }
+            tracing::info!("nothing to dump: this process does not schedule");
+        }
+    }
+
+    /// Dumps what the engine knows whenever it is asked for. `None`: `--cache-dumper=false`, the
+    /// signals are ignored.
+    pub(crate) async fn run(
+        mut self,
+        folder: Option<PathBuf>,
+        inbox: mpsc::Sender<Incoming>,
+        meter: Arc<Meter>,
+    ) {
+        loop {
+            let to_file = tokio::select! {
+                Some(()) = self.file.recv() => true,
+                Some(()) = self.log.recv() => false,
+                else => return,
+            };
+            let Some(folder) = &folder else { continue };
+            let Some(cluster) = copy(&inbox).await else { return };
+            let file = to_file.then(|| folder.join(name()));
+            let meter = meter.clone();
+            let dump = tokio::task::spawn_blocking(move || dump(&cluster, file.as_deref(), &meter));
+            if dump.await.is_err() {
+                tracing::error!("the dump has failed inside");
+            }
+        }
+    }
+}
+
+/// The tables as they are between two cycles; `None`: the engine is gone.
+async fn copy(inbox: &mpsc::Sender<Incoming>) -> Option<Cluster> {
+    let (sender, receiver) = oneshot::channel();
+    let visit = Visit::look(move |engine| drop(sender.send(engine.cluster().clone())));
+    inbox.send(Incoming::Visit(visit)).await.ok()?;
+    receiver.await.ok()
+}
+
+fn name() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("snapshot-{}.json", now.as_secs())
+}
+
+/// Also a good moment to check that every sum is what it should be.
+fn dump(cluster: &Cluster, file: Option<&Path>, meter: &Meter) {
+    if let Err(problem) = cluster.check() {
+        tracing::error!("the sums of the cache do not match: {problem}");
+        vc_kube::Observer::internal_error(meter, "cluster");
+    }
+    let Some(file) = file else { return to_log(cluster) };
+    match to_file(cluster, file) {
+        Ok(()) => tracing::info!("the cache is in {}", file.display()),
+        Err(error) => {
+            tracing::error!("no dump: {}: {error}", file.display());
+            vc_kube::Observer::internal_error(meter, "dump");
+        }
+    }
+}
+
+/// Whoever waits for the file never sees a part of it.
+fn to_file(cluster: &Cluster, file: &Path) -> io::Result<()> {
+    let part = file.with_extension("part");
+    let written = write(cluster, &part).and_then(|()| fs::rename(&part, file));
+    if written.is_err() {
+        // What could not be written takes no room.
+        drop(fs::remove_file(&part));
+    }
+    written
+}
+
+fn write(cluster: &Cluster, path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o644).open(path)?;
+    let mut out = BufWriter::new(file);
+    documents(cluster, &mut out)?;
+    out.flush()
+}
+
+/// Six JSON documents, one a line. HyperNodes are not built yet: their four are empty.
+fn documents(cluster: &Cluster, out: &mut impl Write) -> io::Result<()> {
+    let nodes = nodes(cluster).map(|id| rows::node(cluster, id));
+    object(out, nodes)?;
+    for _ in 0..4 {
+        object(out, [].into_iter())?;
+    }
+    object(out, jobs(cluster).map(|id| rows::job(cluster, id)))
+}
+
+/// One row at a time, so that the whole is never in memory.
+fn object(out: &mut impl Write, rows: impl Iterator<Item = (String, Value)>) -> io::Result<()> {
+    let mut before = "{";
+    for (key, row) in rows {
+        out.write_all(before.as_bytes())?;
+        before = ",";
+        serde_json::to_writer(&mut *out, &key)?;
+        out.write_all(b":")?;
+        serde_json::to_writer(&mut *out, &row)?;
+    }
+    let end: &[u8] = if before == "{" { b"{}\n" } else { b"}\n" };
+    out.write_all(end)
+}
+
+/// Those of a snapshot (core.md 4.8).
+fn nodes(cluster: &Cluster) -> impl Iterator<Item = NodeId> {
+    cluster.nodes_by_name().iter().copied().filter(|&node| cluster.nodes[node].present)
+}
+
+fn jobs(cluster: &Cluster) -> impl Iterator<Item = JobId> {
+    cluster.jobs_by_key().filter(|&job| {
+        let row = &cluster.jobs[job];
+        row.pod_group.is_some() && cluster.queues[row.queue].present
+    })
+}
+
+fn to_log(cluster: &Cluster) {
+    tracing::info!("Dump of nodes info in scheduler cache");
+    nodes(cluster).for_each(|node| line(rows::node(cluster, node)));
+    tracing::info!("Dump of jobs info in scheduler cache");
+    jobs(cluster).for_each(|job| line(rows::job(cluster, job)));
+    let memory = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in memory.lines().filter(|line| line.starts_with("Vm") || line.starts_with("Rss")) {
+        tracing::info!("{}", line.replace('\t', " "));
+    }
+}
+
+fn line((key, row): (String, Value)) {
+    tracing::info!("{key}: {row}");
+}
+
+/// A set as Go writes it: an object whose keys count.
+fn set<'a>(names: impl Iterator<Item = &'a str>) -> Value {
+    names.map(|name| (name.to_owned(), json!({}))).collect::<Map<_, _>>().into()
+}

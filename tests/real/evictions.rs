@@ -1,0 +1,63 @@
+//! A gang of higher priority takes the room of another. Specification: core.md 7.2 (C-24).
+
+use serde_json::{Value, json};
+
+use crate::api::{text, until};
+use crate::audit::Asked;
+use crate::cluster::Cluster;
+use crate::objects::{LABEL, condition, gang, name};
+use crate::process::{Scheduler, shipped_conf};
+
+/// The admission of pods learns of a class a little later.
+async fn make_class(cluster: &Cluster, name: &str) {
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": name, "labels": {LABEL: ""}}, "value": 1000});
+    cluster.api.create(&class).await.unwrap();
+}
+
+fn important(mut objects: Vec<Value>, class: &str) -> Vec<Value> {
+    for object in &mut objects {
+        object["spec"]["priorityClassName"] = json!(class);
+    }
+    objects
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn core_81_a_victim_is_marked_deleted_and_told() {
+    let mut cluster = Cluster::take("evictions", 1).await;
+    let conf = cluster.dir().join("preempt.conf");
+    let text_of_conf = shipped_conf().replace("allocate, backfill", "allocate, preempt, backfill");
+    assert!(text_of_conf.contains("preempt"));
+    std::fs::write(&conf, text_of_conf).unwrap();
+    let conf = format!("--scheduler-conf={}", conf.display());
+    let args = ["--leader-elect=false", "--schedule-period=100ms", conf.as_str()];
+    let _scheduler = Scheduler::start_with(&mut cluster, &args).await;
+    let mut low = gang(cluster.namespace, "low", 2, "4");
+    low[0]["spec"]["minMember"] = json!(1);
+    for object in &low {
+        cluster.api.create(object).await.unwrap();
+    }
+    let pods = cluster.running("low", 2).await;
+    make_class(&cluster, "important").await;
+    for object in important(gang(cluster.namespace, "high", 1, "4"), "important") {
+        until("the priority class", async || cluster.api.create(&object).await.ok()).await;
+    }
+    cluster.running("high", 1).await;
+
+    let deleted = |asked: &Asked| asked.is("delete", "pods") && asked.is_done();
+    let all = cluster.audit.all();
+    let [delete] = &all.iter().filter(|asked| deleted(asked)).collect::<Vec<_>>()[..] else {
+        panic!("exactly one pod makes room")
+    };
+    let victim = pods.iter().find(|pod| name(pod) == delete.name).unwrap();
+    assert_eq!(delete.body["preconditions"]["uid"], victim["metadata"]["uid"]);
+    let marked = |asked: &&Asked| asked.is("update", "pods/status") && asked.name == delete.name;
+    let mark = &all.iter().find(marked).unwrap().body;
+    assert_eq!(condition(mark, "Ready").unwrap()["reason"], "Evict");
+    let target = condition(mark, "DisruptionTarget").unwrap();
+    assert_eq!(target["reason"], "PreemptionByScheduler");
+    assert!(text(&target["message"]).starts_with("volcano: preempting"), "{target}");
+    let told = "Pod is evicted, because of preempt";
+    cluster.event(&delete.name, ("Warning", "Evict", told)).await;
+    cluster.event("low", ("Normal", "Evict", "preempt")).await;
+}
