@@ -165,7 +165,7 @@ impl Follow {
             }
             Err(error) => {
                 tracing::error!("the last good configuration stays in force: {error}");
-                self.meter.reload_failure();
+                self.meter.metrics.reload_failure();
                 None
             }
         }
@@ -220,6 +220,14 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
+    fn failures(meter: &Meter) -> u64 {
+        let text = meter.metrics.encode();
+        let mut lines = text.lines();
+        let value =
+            lines.find_map(|line| line.strip_prefix("volcano_config_reload_failures_total "));
+        value.unwrap().parse().unwrap()
+    }
+
     #[test]
     fn core_11_only_a_good_change_reaches_the_engine() {
         let path = file("change", ONE);
@@ -242,7 +250,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let visit = follow.changed(load(&path));
             assert_eq!(visit.is_some(), told, "{text}");
-            assert_eq!(meter.reload_failures(), failures, "{text}");
+            assert_eq!(failures(&meter), failures, "{text}");
             if let Some(visit) = visit {
                 visit.pay(&mut engine);
             }
@@ -250,7 +258,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(follow.changed(load(&path)).is_none());
         assert!(follow.changed(load(&path)).is_none());
-        assert_eq!(meter.reload_failures(), 3);
+        assert_eq!(failures(&meter), 3);
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 }

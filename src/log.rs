@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
@@ -119,8 +119,8 @@ where
     ) -> fmt::Result {
         let metadata = event.metadata();
         let letter = match *metadata.level() {
-            Level::ERROR => 'E',
-            Level::WARN => 'W',
+            tracing::Level::ERROR => 'E',
+            tracing::Level::WARN => 'W',
             _ => 'I',
         };
         let mut line = Line::default();

@@ -2,12 +2,13 @@
 //! core.md 1.2 (C-03), 1.8, 9.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use vc_engine::Report;
 use vc_kube::Observer;
+use vc_telemetry::Metrics;
 
 /// Exit code of a failed assertion that is to end the process: that of a Go panic.
 const PANIC: i32 = 2;
@@ -49,48 +50,68 @@ impl fmt::Display for State {
 }
 
 /// The facts.
-#[derive(Default)]
 pub struct Meter {
     /// How far the process is; may be waited for.
     pub state: watch::Sender<State>,
+    pub metrics: Arc<Metrics>,
     fatal_assertions: bool,
-    reload_failures: AtomicU64,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self::new(false)
+    }
 }
 
 impl Meter {
     /// With `PANIC_ON_ERROR=true` the first internal error ends the process.
     pub fn new(fatal_assertions: bool) -> Self {
-        Self { fatal_assertions, ..Self::default() }
+        Self { state: watch::Sender::default(), metrics: Metrics::new(), fatal_assertions }
     }
 
-    /// The text of `/metrics`.
-    pub fn text(&self) -> String {
-        String::new()
+    pub(crate) fn config_warnings(&self, n_warnings: usize) {
+        self.metrics.config_warnings(i64::try_from(n_warnings).unwrap_or(i64::MAX));
     }
-
-    pub(crate) fn reload_failure(&self) {
-        self.reload_failures.fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn reload_failures(&self) -> u64 {
-        self.reload_failures.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn config_warnings(&self, _n_warnings: usize) {}
 }
 
 impl Observer for Meter {
-    fn cycle(&self, _report: &Report, _took: Duration) {}
+    fn cycle(&self, report: &Report) {
+        self.metrics.observe_cycle(report);
+    }
 
     fn synced(&self) {
         self.state.send_replace(State::Leading { synced: true });
     }
 
+    fn api_write(&self, verb: &str, resource: &str, code: u16) {
+        self.metrics.api_write(verb, resource, code);
+    }
+
+    fn request(&self, method: &str, host: &str, code: u16, took: Duration) {
+        let code = if code == 0 { "<error>".to_owned() } else { code.to_string() };
+        self.metrics.client_request(method, host, &code, took.as_secs_f64());
+    }
+
+    fn watch_restart(&self, kind: &'static str) {
+        self.metrics.watch_restart(kind);
+    }
+
+    fn objects(&self, kind: &'static str, n_objects: usize) {
+        self.metrics.objects(kind, i64::try_from(n_objects).unwrap_or(i64::MAX));
+    }
+
+    fn task_stage(&self, stage: &'static str, since_creation: Duration) {
+        self.metrics.task_stage(stage, since_creation.as_secs_f64() * 1e3);
+    }
+
+    fn stage(&self, stage: &'static str, took: Duration) {
+        self.metrics.stage_duration(stage, took.as_secs_f64() * 1e3);
+    }
+
     fn internal_error(&self, kind: &'static str) {
-        tracing::error!(kind, "internal error");
+        self.metrics.internal_error(kind);
         if self.fatal_assertions {
-            tracing::error!("PANIC_ON_ERROR=true: the process ends");
+            tracing::error!(kind, "internal error: the process ends (PANIC_ON_ERROR=true)");
             std::process::exit(PANIC);
         }
     }

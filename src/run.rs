@@ -1,8 +1,8 @@
 //! Start and end of the process: version, queues, servers, election, and as leader the engine on
 //! its own thread with watches and writer around it. Specification: core.md 1.3-1.6.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -103,7 +103,9 @@ async fn elect(process: &Process, clients: &Clients) -> Option<Leadership> {
         renew: flags.renew,
         retry: flags.retry,
     };
-    let tell = |connected| drop(process.meter.state.send_replace(State::Standby { connected }));
+    let tell = |connected| {
+        process.meter.state.send_replace(State::Standby { connected });
+    };
     Some(election.win(clients, tell).await)
 }
 
@@ -160,6 +162,11 @@ impl Work {
         dumper: Dumper,
     ) -> Result<Self, Fatal> {
         let Process { flags, meter, .. } = process;
+        let division = process.environment.division.as_ref();
+        if division.is_some_and(|division| !division.is_member()) {
+            let hint = "hint: SCHEDULER_POD_NAME must be <base>-0 to <base>-<SCHEDULER_NUM - 1>";
+            tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
+        }
         let start = conf::start(flags)?;
         let (engine, warnings) = Engine::new(options(process, version), &start.config);
         conf::warn(&warnings);
@@ -167,7 +174,10 @@ impl Work {
         let (inbox, receiver) = vc_kube::inbox();
         let (effects, batches) = mpsc::channel(BATCHES);
         let observer: Arc<dyn Observer> = meter.clone();
-        let feeds = vc_kube::follow(&clients, with_priority_classes(flags), &inbox, &observer);
+        let mut feeds = vc_kube::follow(&clients, with_priority_classes(flags), &inbox, &observer);
+        if flags.sharding.mode != vc_model::ShardingMode::None {
+            feeds.follow_node_shards(&clients, &inbox, &observer);
+        }
         let component = component(&flags.scheduler_names);
         let writer =
             vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
@@ -234,8 +244,15 @@ fn options(process: &Process, version: ServerVersion) -> EngineOptions {
         division: process.environment.division.clone(),
         sharding: flags.sharding.clone(),
         queue_gate_admission: flags.gate("SchedulingGatesQueueAdmission").unwrap_or(false),
+        stopwatch: flags.metrics.then_some(stopwatch),
         seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),
     }
+}
+
+/// Nanoseconds since the first call.
+fn stopwatch() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(super) fn routes(flags: &Flags, meter: Arc<Meter>) -> Router {
 }
 
 async fn metrics(State(meter): State<Arc<Meter>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, FORMAT)], meter.text())
+    ([(CONTENT_TYPE, FORMAT)], meter.metrics.encode())
 }
 
 #[cfg(test)]

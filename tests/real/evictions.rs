@@ -1,6 +1,6 @@
 //! A gang of higher priority takes the room of another. Specification: core.md 7.2 (C-24).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::api::{text, until};
 use crate::audit::Asked;
@@ -8,28 +8,31 @@ use crate::cluster::Cluster;
 use crate::objects::{LABEL, condition, gang, name};
 use crate::process::{Scheduler, shipped_conf};
 
-/// The admission of pods learns of a class a little later.
-async fn make_class(cluster: &Cluster, name: &str) {
-    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-        "metadata": {"name": name, "labels": {LABEL: ""}}, "value": 1000});
-    cluster.api.create(&class).await.unwrap();
+/// The shipped configuration and the action preempt, as an argument.
+pub(crate) fn preempting(cluster: &Cluster) -> String {
+    let conf = cluster.dir().join(format!("{}.conf", cluster.namespace));
+    let text = shipped_conf().replace("allocate, backfill", "allocate, preempt, backfill");
+    assert!(text.contains("preempt"));
+    std::fs::write(&conf, text).unwrap();
+    format!("--scheduler-conf={}", conf.display())
 }
 
-fn important(mut objects: Vec<Value>, class: &str) -> Vec<Value> {
-    for object in &mut objects {
-        object["spec"]["priorityClassName"] = json!(class);
+/// A gang of one pod that goes before those of [`Cluster::submit`].
+pub(crate) async fn submit_important(cluster: &Cluster, name: &str, cpu: &str) {
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "important", "labels": {LABEL: ""}}, "value": 1000});
+    cluster.api.create(&class).await.unwrap();
+    for mut object in gang(cluster.namespace, name, 1, cpu) {
+        object["spec"]["priorityClassName"] = json!("important");
+        // The admission of pods learns of a class a little later.
+        until("the priority class", async || cluster.api.create(&object).await.ok()).await;
     }
-    objects
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_81_a_victim_is_marked_deleted_and_told() {
     let mut cluster = Cluster::take("evictions", 1).await;
-    let conf = cluster.dir().join("preempt.conf");
-    let text_of_conf = shipped_conf().replace("allocate, backfill", "allocate, preempt, backfill");
-    assert!(text_of_conf.contains("preempt"));
-    std::fs::write(&conf, text_of_conf).unwrap();
-    let conf = format!("--scheduler-conf={}", conf.display());
+    let conf = preempting(&cluster);
     let args = ["--leader-elect=false", "--schedule-period=100ms", conf.as_str()];
     let _scheduler = Scheduler::start_with(&mut cluster, &args).await;
     let mut low = gang(cluster.namespace, "low", 2, "4");
@@ -38,10 +41,7 @@ async fn core_81_a_victim_is_marked_deleted_and_told() {
         cluster.api.create(object).await.unwrap();
     }
     let pods = cluster.running("low", 2).await;
-    make_class(&cluster, "important").await;
-    for object in important(gang(cluster.namespace, "high", 1, "4"), "important") {
-        until("the priority class", async || cluster.api.create(&object).await.ok()).await;
-    }
+    submit_important(&cluster, "high", "4").await;
     cluster.running("high", 1).await;
 
     let deleted = |asked: &Asked| asked.is("delete", "pods") && asked.is_done();

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::api::{text, until};
 use crate::audit::Asked;
 use crate::cluster::{Cluster, manifests};
+use crate::evictions::{preempting, submit_important};
 use crate::faults::{dead_webhook, refused};
 use crate::process::Scheduler;
 
@@ -61,13 +62,17 @@ async fn reaches(cluster: &Cluster, verb: &str, resource: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_right_is_used_and_none_is_missing() {
     let mut cluster = Cluster::take("rights", 1).await;
-    let scheduler = Scheduler::start(&mut cluster).await;
-    cluster.submit("runs", 1, "1").await;
+    let conf = preempting(&cluster);
+    let args = ["--schedule-period=100ms", "--leader-elect-retry-period=100ms", conf.as_str()];
+    let scheduler = Scheduler::start_with(&mut cluster, &args).await;
+    cluster.submit("low", 1, "7").await;
     reaches(&cluster, "create", "pods/binding").await;
     reaches(&cluster, "update", "podgroups").await;
     reaches(&cluster, "update", "queues/status").await;
-    cluster.submit("big", 1, "9").await;
+    submit_important(&cluster, "high", "7").await;
     reaches(&cluster, "update", "pods/status").await;
+    reaches(&cluster, "delete", "pods").await;
+    reaches(&cluster, "update", "leases").await;
     cluster.api.create(&dead_webhook()).await.unwrap();
     refused(&cluster).await;
     cluster.submit("refused", 1, "1").await;

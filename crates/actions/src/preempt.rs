@@ -5,7 +5,9 @@ mod dry_run;
 mod eligible;
 mod normal;
 
-use vc_framework::{Action, Filter, Session, Statement, klog};
+use std::borrow::Cow;
+
+use vc_framework::{Action, Filter, Room, Session, Statement, klog};
 use vc_model::{Gates, JobId, NodeId, QueueId, TaskId, TaskStatus};
 
 use crate::turns::Turns;
@@ -59,7 +61,7 @@ fn collect(session: &Session<'_>) -> Vec<JobId> {
                 networkTopology do not support preemption", row.key);
             return false;
         }
-        true
+        !is_confined(session, job)
     };
     session.facts().jobs.iter().copied().filter(takes_part).collect()
 }
@@ -69,6 +71,12 @@ fn has_topology(session: &Session<'_>, job: JobId) -> bool {
         let of_policy = group.policies.iter().any(|policy| policy.network_topology.is_some());
         of_policy || group.network_topology.is_some()
     })
+}
+
+/// Whether allocate needs domains or sub-groups for the job, which are not built yet: evictions for it would
+/// be for nothing.
+pub(crate) fn is_confined(session: &Session<'_>, job: JobId) -> bool {
+    has_topology(session, job) || !session.jobs[job].policies().is_empty()
 }
 
 /// Pending tasks without gates, first in task order last.
@@ -115,12 +123,12 @@ impl Phase {
 /// Phase 1: either the job as a whole becomes pipelined, or none of its evictions happens (6.2).
 fn between_jobs(session: &mut Session<'_>, job: JobId) {
     let mut tasks = pending(session, job);
-    if tasks.is_empty() {
-        klog!(3; "No preemptor task in job <{}>.", session.jobs[job].key);
-    }
     let mut statement = session.statement();
     while statement.hooks().job_starving(statement.ask(), job) {
-        let Some(task) = tasks.pop() else { break };
+        let Some(task) = tasks.pop() else {
+            klog!(3; "No preemptor task in job <{}>.", statement.jobs[job].key);
+            break;
+        };
         preempt(&mut statement, task, Phase::BetweenJobs);
     }
     let pipelined = statement.hooks().job_pipelined(statement.ask(), job);
@@ -142,27 +150,37 @@ fn inside_job(session: &mut Session<'_>, job: JobId) {
 
 /// One task (6.4). Whether it was assigned a node.
 fn preempt(statement: &mut Statement<'_, '_>, task: TaskId, phase: Phase) -> bool {
+    place(statement, task, phase).unwrap_or_else(|error| {
+        let key = &statement.tasks[task].key;
+        klog!(3; "Preemptor <{key}> failed to preempt Task , err: {error}");
+        false
+    })
+}
+
+/// The error says why no node was looked at.
+fn place(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    phase: Phase,
+) -> Result<bool, Cow<'static, str>> {
     match eligible::eligibility(statement, task) {
-        Eligibility::No(why) => {
-            let key = &statement.tasks[task].key;
-            klog!(3; "Preemptor <{key}> failed to preempt Task , err: not eligible: {why}");
-            return false;
-        }
+        Eligibility::No(why) => return Err(format!("not eligible: {why}").into()),
         Eligibility::PlaceAt(node) => {
-            return statement.pipeline(task, node, vc_framework::Room::Releasing).is_ok();
+            return Ok(statement.pipeline(task, node, Room::Releasing).is_ok());
         }
         Eligibility::Yes => {}
     }
-    if statement.hooks().pre_predicate(statement.ask(), task).is_err() {
-        return false;
-    }
+    statement.hooks().pre_predicate(statement.ask(), task)?;
     let nodes = statement.nodes_worth_evicting(task);
     let nodes = statement.filter(task, &nodes, Filter::Preempt).feasible;
     let dry_run = statement.settings.preempt.topology_aware;
-    shard_groups(statement, nodes).iter().any(|group| match dry_run {
+    if nodes.is_empty() {
+        return Err("no candidates that fit the pod".into());
+    }
+    Ok(shard_groups(statement, nodes).iter().any(|group| match dry_run {
         true => dry_run::preempt(statement, task, group, phase),
         false => normal::preempt(statement, task, group, phase),
-    })
+    }))
 }
 
 /// The nodes in the groups in which they are tried: with soft sharding those of the own shard first.

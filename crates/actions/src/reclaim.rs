@@ -3,9 +3,9 @@
 use vc_framework::{Action, EvictReason, Filter, Session, Statement, klog};
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
-use crate::preempt::{passes_filters, pending, shard_groups};
+use crate::preempt::{is_confined, passes_filters, pending, shard_groups};
 use crate::turns::Turns;
-use crate::victims::{Try, candidates, in_eviction_order, settle};
+use crate::victims::{Try, candidates, in_eviction_order, log_too_few, settle};
 
 pub(crate) struct Reclaim;
 
@@ -54,9 +54,9 @@ fn collect(session: &Session<'_>) -> (Vec<JobId>, Vec<QueueId>) {
             continue;
         }
         queues.push(row.queue);
-        // The domains of a topology come with HyperNodes (A39).
-        let confined = row.pod_group.as_ref().is_some_and(|group| group.network_topology.is_some());
-        if !confined && session.hooks().job_starving(session.ask(), job) {
+        // The domains of a topology come with HyperNodes (A39); until allocate places such a job,
+        // nobody is evicted for it.
+        if !is_confined(session, job) && session.hooks().job_starving(session.ask(), job) {
             starving.push(job);
         }
     }
@@ -139,7 +139,9 @@ fn reclaimees(session: &Session<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> 
             return false;
         };
         let queue = session.jobs[job].queue;
-        status && row.preemptable && Some(queue) != own && session.queues[queue].reclaimable
+        let row_of_queue = &session.queues[queue];
+        let may_give = row_of_queue.present && row_of_queue.reclaimable;
+        status && row.preemptable && Some(queue) != own && may_give
     })
 }
 
@@ -150,6 +152,7 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> boo
     }
     let mut victims = statement.hooks().reclaimable(statement.ask(), task, &found);
     if !statement.victims_suffice(task, node, &victims) {
+        log_too_few(statement, task, node);
         return false;
     }
     in_eviction_order(statement, task, &mut victims);

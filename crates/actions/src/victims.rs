@@ -3,6 +3,7 @@
 
 use vc_framework::{EvictReason, Mark, Refused, Room, Session, Statement, klog};
 use vc_model::{NodeId, TaskId};
+use vc_resource::Resource;
 
 /// Tasks of the node that pass `filter`, the one to be evicted first first.
 pub(crate) fn candidates(
@@ -47,6 +48,7 @@ impl Try<'_> {
             true => self.trimmed(statement, mark, evicted),
             false => evicted,
         };
+        log_made_room(statement, self.task, self.node, &evicted, self.reason);
         let makes_room = evicted.iter().any(|&victim| !statement.tasks[victim].best_effort);
         let room = if makes_room { Room::Evicted } else { Room::Releasing };
         if let Err(refused) = statement.pipeline(self.task, self.node, room) {
@@ -66,7 +68,7 @@ impl Try<'_> {
         let mut left = victims.iter();
         while !(self.fits)(statement) {
             let &victim = left.next()?;
-            self.log_try(statement, victim);
+            log_try(statement, victim, self.task, self.reason);
             if statement.evict(victim, self.reason, Some(self.task)).is_ok() {
                 evicted.push(victim);
             }
@@ -102,20 +104,58 @@ impl Try<'_> {
         }
     }
 
-    fn log_try(&self, session: &Session<'_>, victim: TaskId) {
-        let (victim, task) = (&session.tasks[victim].key, &session.tasks[self.task].key);
-        match self.reason {
-            EvictReason::Reclaim | EvictReason::GangReclaim => {
-                klog!(3; "Try to reclaim Task <{victim}> for Tasks <{task}>");
-            }
-            _ => klog!(3; "Try to preempt Task <{victim}> for Task <{task}>"),
-        }
-    }
-
     fn log_refused(&self, session: &Session<'_>, refused: Refused) {
         let (task, node) = (&session.tasks[self.task].key, &session.nodes[self.node].name);
         vc_framework::tracing::error!("Failed to pipeline Task <{task}> on Node <{node}>: {refused}");
     }
+}
+
+/// Before a victim is tried out (10.5).
+pub(crate) fn log_try(session: &Session<'_>, victim: TaskId, task: TaskId, reason: EvictReason) {
+    let (victim, task) = (&session.tasks[victim].key, &session.tasks[task].key);
+    match reason {
+        EvictReason::Reclaim | EvictReason::GangReclaim => {
+            klog!(3; "Try to reclaim Task <{victim}> for Tasks <{task}>");
+        }
+        _ => klog!(3; "Try to preempt Task <{victim}> for Task <{task}>"),
+    }
+}
+
+/// What the victims give (10.5). The texts are made only where somebody reads them.
+pub(crate) fn log_made_room(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    victims: &[TaskId],
+    reason: EvictReason,
+) {
+    if victims.is_empty() {
+        return;
+    }
+    let given = || {
+        let mut sum = Resource::default();
+        victims.iter().for_each(|&victim| sum.add(session.request(victim)));
+        sum.text(&session.dims)
+    };
+    let (key, wanted) = (&session.tasks[task].key, session.request(task));
+    let row = &session.nodes[node];
+    match reason {
+        EvictReason::Reclaim | EvictReason::GangReclaim => {
+            klog!(3; "Reclaimed <{}> for task <{key}> requested <{}>, and Node <{}> \
+                availableResources <{}>.", given(), wanted.text(&session.dims), row.name,
+                row.future_idle().text(&session.dims));
+        }
+        _ => klog!(3; "Preempted <{}> for Task <{key}> requested <{}>.", given(),
+            wanted.text(&session.dims)),
+    }
+}
+
+/// The line that tells operators why a node was passed over (10.5).
+pub(crate) fn log_too_few(session: &Session<'_>, task: TaskId, node: NodeId) {
+    let row = &session.nodes[node];
+    klog!(3; "No validated victims on Node <{}>: not enough resources: requested <{}>, \
+        but future idle <{}>", row.name, session.request(task).text(&session.dims),
+        row.future_idle().text(&session.dims));
 }
 
 /// Commits what made the job pipelined, else undoes it. A statement that evicts nobody and that idle nodes can

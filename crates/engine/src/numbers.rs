@@ -40,11 +40,16 @@ impl Numbers {
     /// The numbers of this cycle; operations of the session are still in place.
     pub(crate) fn take(&mut self, session: &mut Session<'_>) -> Vec<Sample> {
         let mut samples = std::mem::take(&mut session.out.samples);
-        let seen = std::mem::take(&mut self.seen);
+        let mut seen = std::mem::take(&mut self.seen);
+        // By name, so that a report does not depend on the order of arrival.
+        seen.sort_unstable();
+        seen.dedup();
         samples.extend(seen.iter().filter_map(|key| job_seen(session, key)));
         let placed = std::mem::take(&mut session.out.placed);
-        let mut job_placed = |(job, n_tasks)| job_placed(session, &session.jobs[job], n_tasks);
-        samples.extend(placed.into_iter().filter_map(&mut job_placed));
+        let mut placed: Vec<(&Job, u32)> =
+            placed.into_iter().map(|(job, n_tasks)| (&session.jobs[job], n_tasks)).collect();
+        placed.sort_unstable_by_key(|(job, _)| &job.key);
+        samples.extend(placed.into_iter().filter_map(|(job, n)| job_placed(session, job, n)));
         self.note_gone(session, &mut samples);
         self.note_pending(session, &mut samples);
         samples
@@ -55,7 +60,8 @@ impl Numbers {
         let known = |name: &Arc<str>| {
             cluster.queue(name).is_some_and(|queue| cluster.queues[queue].present)
         };
-        let queues = std::mem::take(&mut self.deleted_queues);
+        let mut queues = std::mem::take(&mut self.deleted_queues);
+        queues.sort_unstable();
         samples.extend(queues.into_iter().filter(|name| !known(name)).map(Sample::QueueGone));
         self.leaving.retain(|key| match cluster.job(key) {
             Some(job) => cluster.jobs[job].pod_group.is_none(),
@@ -76,7 +82,9 @@ impl Numbers {
             let queue = queue.map(|queue| session.queues[queue].name.clone()).unwrap_or_default();
             PendingPods { queue, reason, n_pods }
         };
-        samples.push(Sample::PendingPods(self.pending.iter().map(entry).collect()));
+        let mut pods: Vec<PendingPods> = self.pending.iter().map(entry).collect();
+        pods.sort_unstable_by(|l, r| (&l.queue, l.reason).cmp(&(&r.queue, r.reason)));
+        samples.push(Sample::PendingPods(pods));
     }
 }
 

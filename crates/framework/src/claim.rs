@@ -15,6 +15,9 @@ pub struct Claim {
     pub planned: BTreeMap<Arc<str>, Arc<str>>,
     /// Uids of the pods that were evicted for it; unknown after a restart.
     pub victims: BTreeSet<Arc<str>>,
+    /// The job was ready before: room was made for members beyond its minimum, so that being ready
+    /// does not end the claim.
+    pub beyond_minimum: bool,
 }
 
 /// The claims of all jobs. Kept from cycle to cycle, in memory only.
@@ -60,11 +63,12 @@ impl Claims {
             let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
             claim.planned.insert(planned.0, planned.1);
             claim.victims.extend(victims.iter().cloned());
+            claim.beyond_minimum |= job.is_ready();
         }
     }
 
-    /// Drops the claims whose job is ready, gone, or has no waiting task with a planned node that
-    /// exists.
+    /// Drops the claims whose job is gone, has what room was made for, or has no waiting task with a
+    /// planned node that exists.
     pub fn expire(&mut self, cluster: &Cluster) {
         self.by_job.retain(|key, claim| {
             let Some(job) = cluster.job(key).map(|job| &cluster.jobs[job]) else { return false };
@@ -73,7 +77,7 @@ impl Claims {
                 let known = cluster.node(node).is_some_and(|node| cluster.nodes[node].present);
                 pending && known
             });
-            !job.is_ready() && !claim.planned.is_empty()
+            (claim.beyond_minimum || !job.is_ready()) && !claim.planned.is_empty()
         });
     }
 

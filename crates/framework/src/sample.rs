@@ -24,10 +24,12 @@ impl Amounts {
     /// The amounts of a vector.
     pub fn of(vector: &Fractional, dims: &Dims) -> Self {
         let scalar = |dim: Dim| (dims.name(dim).to_owned(), vector.get(dim));
+        let is_scalar = |&dim: &Dim| dim != Dim::CPU && dim != Dim::MEMORY && vector.has(dim);
+        let in_order = dims.in_report_order().iter().copied().filter(is_scalar);
         Self {
             cpu_milli: vector.get(Dim::CPU),
             memory_bytes: vector.get(Dim::MEMORY),
-            scalars: vector.scalars().map(scalar).collect(),
+            scalars: in_order.map(scalar).collect(),
         }
     }
 }
@@ -76,7 +78,8 @@ pub enum GangState {
     Unsaid,
 }
 
-/// What pods wait for: the first thing that keeps them out, in the order in which it would be asked.
+/// What pods wait for: the first thing that keeps them out, in the order in which it would be
+/// asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PendingReason {
     /// Scheduling gates.

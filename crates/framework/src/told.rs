@@ -1,5 +1,5 @@
-//! What was handed out last per row, so that only news is handed out again. Specification: core.md 9;
-//! the idle cycle of the architecture's figures.
+//! What was handed out last per row, so that only news is handed out again and a cycle without any
+//! costs next to nothing. Specification: core.md 9.
 
 use std::marker::PhantomData;
 

@@ -106,7 +106,9 @@ fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
 }
 
 fn build(config: Config, access: &Access, observer: &Arc<dyn Observer>) -> Result<Client, ClientError> {
-    let builder = ClientBuilder::try_from(config)?.with_layer(&CountLayer(observer.clone()));
+    let host = config.cluster_url.authority().map_or("", |host| host.as_str()).into();
+    let count = CountLayer { observer: observer.clone(), host };
+    let builder = ClientBuilder::try_from(config)?.with_layer(&count);
     match QpsLayer::from_flags(access.qps, access.burst) {
         Some(limit) => Ok(builder.with_layer(&limit).build()),
         None => Ok(builder.build()),

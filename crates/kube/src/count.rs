@@ -1,9 +1,11 @@
-//! Counts every request that changes something, by verb, resource and status of the answer; a
-//! request that was given up counts as 0. Issue "Metrics": `volcano_api_writes_total`.
+//! Counts the requests of a client and how long their answers take; those that change something
+//! also by verb and resource. A request that was given up has the code 0. Specification: core.md 9
+//! (`rest_client_*`), issue "Metrics": `volcano_api_writes_total`.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use http::{Method, Request, Response};
 use tower::{Layer, Service};
@@ -12,21 +14,25 @@ use crate::observe::Observer;
 
 /// Puts [`Counted`] around a client.
 #[derive(Clone)]
-pub(crate) struct CountLayer(pub(crate) Arc<dyn Observer>);
+pub(crate) struct CountLayer {
+    pub(crate) observer: Arc<dyn Observer>,
+    /// Of the API server: a request does not name it yet.
+    pub(crate) host: Arc<str>,
+}
 
 impl<S> Layer<S> for CountLayer {
     type Service = Counted<S>;
 
     fn layer(&self, inner: S) -> Counted<S> {
-        Counted { inner, observer: self.0.clone() }
+        Counted { inner, layer: self.clone() }
     }
 }
 
-/// A service whose writes are counted.
+/// A service whose requests are counted.
 #[derive(Clone)]
 pub(crate) struct Counted<S> {
     inner: S,
-    observer: Arc<dyn Observer>,
+    layer: CountLayer,
 }
 
 impl<S, B, R> Service<Request<B>> for Counted<S>
@@ -43,43 +49,61 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut write = Write::of(&request, &self.observer);
+        let mut counted = InFlight::of(&request, &self.layer);
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            if let (Some(write), Ok(answer)) = (&mut write, &answer) {
-                write.code = answer.status().as_u16();
+            if let Ok(answer) = &answer {
+                counted.answered(answer.status().as_u16());
             }
             answer
         })
     }
 }
 
-/// A write in flight; it is told when it ends, in whatever way.
-struct Write {
-    observer: Arc<dyn Observer>,
-    verb: &'static str,
-    resource: String,
+/// A request; it is told when it ends, in whatever way.
+struct InFlight {
+    layer: CountLayer,
+    method: Method,
+    /// Verb and resource of a write.
+    write: Option<(&'static str, String)>,
+    start: Instant,
     code: u16,
 }
 
-impl Write {
-    fn of<B>(request: &Request<B>, observer: &Arc<dyn Observer>) -> Option<Self> {
+impl InFlight {
+    fn of<B>(request: &Request<B>, layer: &CountLayer) -> Self {
         let verb = match *request.method() {
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE => "delete",
-            _ => return None,
+            Method::POST => Some("create"),
+            Method::PUT => Some("update"),
+            Method::PATCH => Some("patch"),
+            Method::DELETE => Some("delete"),
+            _ => None,
         };
-        let resource = resource(request.uri().path());
-        Some(Self { observer: observer.clone(), verb, resource, code: 0 })
+        Self {
+            layer: layer.clone(),
+            method: request.method().clone(),
+            write: verb.map(|verb| (verb, resource(request.uri().path()))),
+            start: Instant::now(),
+            code: 0,
+        }
     }
 }
 
-impl Drop for Write {
+impl InFlight {
+    /// A method, so that the whole of it moves into the future that waits for the answer.
+    fn answered(&mut self, code: u16) {
+        self.code = code;
+    }
+}
+
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.observer.api_write(self.verb, &self.resource, self.code);
+        let CountLayer { observer, host } = &self.layer;
+        observer.request(self.method.as_str(), host, self.code, self.start.elapsed());
+        if let Some((verb, resource)) = &self.write {
+            observer.api_write(verb, resource, self.code);
+        }
     }
 }
 
@@ -100,6 +124,10 @@ fn resource(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -116,5 +144,37 @@ mod tests {
         for (path, wanted) in cases {
             assert_eq!(resource(path), wanted, "{path}");
         }
+    }
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Observer for Told {
+        fn api_write(&self, verb: &str, resource: &str, code: u16) {
+            self.0.lock().unwrap().push(format!("{verb} {resource} {code}"));
+        }
+
+        fn request(&self, method: &str, host: &str, code: u16, _: Duration) {
+            self.0.lock().unwrap().push(format!("{method} {host} {code}"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_counted_and_so_is_none() {
+        let told = Arc::new(Told::default());
+        let layer = CountLayer { observer: told.clone(), host: "h".into() };
+        let inner = |request: Request<()>| async move {
+            if request.uri().path() == "/api/v1/nodes" {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Infallible>(Response::builder().status(409).body(()).unwrap())
+        };
+        let mut client = layer.layer(tower::service_fn(inner));
+        let post = Request::post("/api/v1/namespaces/a/pods/b/binding").body(()).unwrap();
+        client.call(post).await.unwrap();
+        let get = client.call(Request::get("/api/v1/nodes").body(()).unwrap());
+        assert!(tokio::time::timeout(Duration::from_secs(1), get).await.is_err());
+        let wanted = ["POST h 409", "create pods/binding 409", "GET h 0"];
+        assert_eq!(*told.0.lock().unwrap(), wanted);
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::runtime::WatchStreamExt;
@@ -16,7 +16,7 @@ use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Metadata;
 
 use crate::inbox::Incoming;
-use crate::observe::Observer;
+use crate::observe::{Observer, since};
 use crate::watched::{Slim, Watched};
 
 /// Pause before a list that replaces an expired watch.
@@ -163,12 +163,6 @@ impl Rows {
         }
         messages
     }
-}
-
-/// How long ago that was, by our clock.
-fn since(micros: i64) -> Duration {
-    let then = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    SystemTime::now().duration_since(then).unwrap_or_default()
 }
 
 fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> Incoming {

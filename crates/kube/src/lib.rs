@@ -28,7 +28,7 @@ pub use elect::{Election, Leadership, identity};
 pub use feeds::{Feeds, follow};
 pub use inbox::{Incoming, Pace, Trigger, Visit, inbox};
 pub use observe::{Observer, Unobserved};
-pub use pump::Pump;
+pub use pump::{Decisions, Pump};
 pub use queues::{QueueError, ensure_queues};
 pub use version::{ServerVersion, server_version};
 pub use writer::write;

@@ -1,20 +1,23 @@
 //! What the edge tells the metrics: one method per fact, each of which may be left out.
 //! Specification: core.md 9; this crate does not know how they are counted.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use vc_engine::Report;
 
 /// Somebody who counts. Called from any thread; must not block.
 pub trait Observer: Send + Sync {
     /// A cycle has ended.
-    fn cycle(&self, _report: &Report, _took: Duration) {}
+    fn cycle(&self, _report: &Report) {}
 
     /// Everything is listed, cycles start.
     fn synced(&self) {}
 
     /// A request that changes something was answered; code 0: it was not.
-    fn api_write(&self, _verb: &'static str, _resource: &str, _code: u16) {}
+    fn api_write(&self, _verb: &str, _resource: &str, _code: u16) {}
+
+    /// Any request was answered; code 0: it was not.
+    fn request(&self, _method: &str, _host: &str, _code: u16, _took: Duration) {}
 
     /// A watch was interrupted.
     fn watch_restart(&self, _kind: &'static str) {}
@@ -25,8 +28,17 @@ pub trait Observer: Send + Sync {
     /// A pod has reached this stage so long after it was created.
     fn task_stage(&self, _stage: &'static str, _since_creation: Duration) {}
 
+    /// A stage of the scheduling of a pod took so long.
+    fn stage(&self, _stage: &'static str, _took: Duration) {}
+
     /// Something that cannot happen has happened.
     fn internal_error(&self, _kind: &'static str) {}
+}
+
+/// How long ago that was, by our clock; microseconds since 1970.
+pub(crate) fn since(micros: i64) -> Duration {
+    let then = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    SystemTime::now().duration_since(then).unwrap_or_default()
 }
 
 /// Nobody counts.

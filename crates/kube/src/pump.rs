@@ -1,6 +1,7 @@
 //! The engine's thread: everything listed once, then cycles as the pace says, effects to the
 //! writer. Specification: core.md 1.5 (7), 5.1; the thread never waits for the network.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,11 +17,37 @@ use crate::observe::Observer;
 pub struct Pump {
     pub inbox: mpsc::Receiver<Incoming>,
     /// Closed when the thread ends: the writer finishes what it has.
-    pub effects: mpsc::Sender<Vec<Effect>>,
+    pub effects: mpsc::Sender<Decisions>,
     pub pace: Pace,
     /// Kinds that are followed; the first cycle waits for all of them.
     pub n_kinds: usize,
     pub observer: Arc<dyn Observer>,
+}
+
+/// What a cycle wants done.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    pub effects: Vec<Effect>,
+    /// Creation of the pods that are bound, in microseconds since 1970, by uid.
+    pub created_micros: HashMap<Arc<str>, i64>,
+}
+
+impl From<Vec<Effect>> for Decisions {
+    fn from(effects: Vec<Effect>) -> Self {
+        Self { effects, created_micros: HashMap::new() }
+    }
+}
+
+impl Decisions {
+    fn stamped(effects: Vec<Effect>, engine: &Engine) -> Self {
+        let created = |effect: &Effect| {
+            let Effect::Bind { uid, .. } = effect else { return None };
+            let task = engine.cluster().task(uid)?;
+            Some((uid.clone(), engine.cluster().tasks[task].created_micros))
+        };
+        let created_micros = effects.iter().filter_map(created).collect();
+        Self { effects, created_micros }
+    }
 }
 
 impl Pump {
@@ -34,8 +61,11 @@ impl Pump {
         let (mut events, mut said) = (Some(Vec::new()), Vec::new());
         while let Some(batch) = events {
             let effects = self.cycle(&mut engine, batch, &mut said);
-            if !effects.is_empty() && self.effects.blocking_send(effects).is_err() {
-                return;
+            if !effects.is_empty() {
+                let decisions = Decisions::stamped(effects, &engine);
+                if self.effects.blocking_send(decisions).is_err() {
+                    return;
+                }
             }
             events = runtime.block_on(self.pace.next(&mut self.inbox, |visit| visit.pay(&mut engine)));
         }
@@ -72,7 +102,7 @@ impl Pump {
             tracing::warn!("{warning}");
         }
         log(&report, n_events, effects.len(), took);
-        self.observer.cycle(&report, took);
+        self.observer.cycle(&report);
         *said = report.warnings;
         effects
     }

@@ -1,8 +1,9 @@
 //! Performs the effects of cycles, at most 64 calls at a time; what fails comes back as an event of
 //! a later cycle. Specification: core.md 7, 4.5 (resync), 11; rust-ecosystem.md 3 (K-03).
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::{Api, Client};
 use tokio::sync::mpsc;
@@ -16,7 +17,8 @@ use crate::correlate::Note;
 use crate::events::Recorder;
 use crate::inbox::Incoming;
 use crate::lanes::{Lanes, Target};
-use crate::observe::Observer;
+use crate::observe::{Observer, since};
+use crate::pump::Decisions;
 use crate::watched::Watched;
 use crate::{bind, evict, status};
 
@@ -32,15 +34,16 @@ pub async fn write(
     clients: Clients,
     component: String,
     inbox: mpsc::Sender<Incoming>,
-    mut effects: mpsc::Receiver<Vec<Effect>>,
+    mut decisions: mpsc::Receiver<Decisions>,
     observer: Arc<dyn Observer>,
 ) {
     let (recorder, events) = Recorder::new(clients.events, component);
     let events = tokio::spawn(events);
-    let client = (clients.core, clients.volcano);
+    let Clients { core, volcano, .. } = clients;
+    let writer = Writer { core, volcano, recorder, inbox, observer: observer.clone() };
     let mut pool = Pool {
-        writer: Arc::new(Writer { core: client.0, volcano: client.1, recorder, inbox }),
-        observer: observer.clone(),
+        writer: Arc::new(writer),
+        created_micros: HashMap::new(),
         lanes: Lanes::default(),
         in_flight: JoinSet::new(),
         resyncs: JoinSet::new(),
@@ -48,7 +51,7 @@ pub async fn write(
     let mut open = true;
     while open || !pool.in_flight.is_empty() {
         tokio::select! {
-            batch = effects.recv(), if open => match batch {
+            batch = decisions.recv(), if open => match batch {
                 Some(batch) => pool.accept(batch),
                 None => open = false,
             },
@@ -70,7 +73,8 @@ type Joined<T> = Result<T, tokio::task::JoinError>;
 
 struct Pool {
     writer: Arc<Writer>,
-    observer: Arc<dyn Observer>,
+    /// Of the pods whose bind waits.
+    created_micros: HashMap<Arc<str>, i64>,
     lanes: Lanes,
     in_flight: JoinSet<(Target, Option<Resync>)>,
     /// They wait between attempts, so they do not count.
@@ -78,8 +82,9 @@ struct Pool {
 }
 
 impl Pool {
-    fn accept(&mut self, batch: Vec<Effect>) {
-        for effect in batch {
+    fn accept(&mut self, decisions: Decisions) {
+        self.created_micros.extend(decisions.created_micros);
+        for effect in decisions.effects {
             match (Target::of(&effect), effect) {
                 (Some(target), effect) => self.lanes.push(target, effect),
                 (None, Effect::Event { about, warning, reason, message }) => {
@@ -95,7 +100,11 @@ impl Pool {
             && let Some((target, effect)) = self.lanes.next()
         {
             let writer = self.writer.clone();
-            self.in_flight.spawn(async move { (target, writer.perform(effect).await) });
+            let created = match &effect {
+                Effect::Bind { uid, .. } => self.created_micros.remove(uid),
+                _ => None,
+            };
+            self.in_flight.spawn(async move { (target, writer.perform(effect, created).await) });
         }
     }
 
@@ -111,7 +120,7 @@ impl Pool {
                 });
             }
             Err(error) => {
-                self.observer.internal_error("write");
+                self.writer.observer.internal_error("write");
                 tracing::error!(%error, "a write has failed inside");
             }
         }
@@ -121,7 +130,7 @@ impl Pool {
         match done {
             Ok(target) => self.lanes.finish(target),
             Err(error) => {
-                self.observer.internal_error("resync");
+                self.writer.observer.internal_error("resync");
                 tracing::error!(%error, "a resync has failed inside");
             }
         }
@@ -133,14 +142,21 @@ struct Writer {
     volcano: Client,
     recorder: Recorder,
     inbox: mpsc::Sender<Incoming>,
+    observer: Arc<dyn Observer>,
 }
 
 impl Writer {
-    /// One write; answers the pod that has to be looked at again.
-    async fn perform(&self, effect: Effect) -> Option<Resync> {
+    /// One write; answers the pod that has to be looked at again. `created`: when a pod that is
+    /// bound was created, in microseconds since 1970, if that is known.
+    async fn perform(&self, effect: Effect, created: Option<i64>) -> Option<Resync> {
         match effect {
             Effect::Bind { pod, uid, node, annotations } => {
+                let start = Instant::now();
                 let answer = bind::bind(&self.core, &pod, &uid, &node, &annotations).await;
+                if answer.is_ok() {
+                    self.observer.stage("Bind", start.elapsed());
+                    created.inspect(|&at| self.observer.task_stage("Bound", since(at)));
+                }
                 self.bound(pod, uid, node, answer).await
             }
             Effect::Evict { pod, uid, pod_group, reason, .. } => {

@@ -10,7 +10,7 @@ use vc_framework::{
     Ask, GangEviction, GangState, Invalid, Outbox, Plugin, PluginEntry, Points, Records, Sample,
     Told, Verdict, Vote, job_text, rfc3339,
 };
-use vc_model::{Counts, Job, JobId, PodGroupCondition, TaskId, TaskStatus};
+use vc_model::{Counts, Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 
 use crate::rules::session_job;
 
@@ -145,9 +145,12 @@ impl Plugin for Gang {
             }
         }
         let left = self.told.left().filter_map(|id| ask.cluster.jobs.get(id));
-        let unsaid = |job: &Job| (job.key.clone(), GangState::Unsaid);
-        let unsaid = left.map(unsaid).map(|(job, state)| Sample::JobGang { job, state });
-        out.samples.extend(unsaid);
+        let mut left: Vec<&ObjectKey> = left.map(|job| &job.key).collect();
+        left.sort_unstable();
+        out.samples.extend(left.into_iter().map(|job| Sample::JobGang {
+            job: job.clone(),
+            state: GangState::Unsaid,
+        }));
         // Closes what is said of this session.
         out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
     }

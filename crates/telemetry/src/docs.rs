@@ -10,20 +10,20 @@ use crate::table::{Kind, Origin, Row, TABLE};
 const HEAD: &str = "\
 # Metrics
 
-Served as text on `--listen-address`, path `/metrics`, with `--enable-metrics`. This page is made from
-the table in `crates/telemetry/src/table.rs`: `UPDATE_DOCS=1 cargo test -p vc-telemetry`.
+Served as text on `--listen-address`, path `/metrics`, with `--enable-metrics`. This page is made
+from the table in `crates/telemetry/src/table.rs`: `UPDATE_DOCS=1 cargo test -p vc-telemetry`.
 
-A metric with labels is exported once it has a value. Numbers of jobs and queues are those at the end
-of the last cycle. The series of a Queue vanish when it is deleted, those of a job when neither its
-PodGroup nor pods of it are left.
+A metric with labels is exported once it has a value. Numbers of jobs and queues are those at the
+end of the last cycle. The series of a Queue vanish when it is deleted, those of a job when neither
+its PodGroup nor pods of it are left.
 ";
 
 const VOLCANO: &str = "
 ## Volcano's metrics
 
-Names, labels and buckets are those of Volcano, so its dashboards and alerts keep working. Amounts are
-in internal units: millicores, bytes, whole pods, thousandths of everything else (1 GPU = 1000). A
-scalar resource that was shown once for a queue and is missing later is shown as 0.
+Names, labels and buckets are those of Volcano, so its dashboards and alerts keep working. Amounts
+are in internal units: millicores, bytes, whole pods, thousandths of everything else (1 GPU = 1000).
+A scalar resource that was shown once for a queue and is missing later is shown as 0.
 
 Two series have only the name of the PodGroup as label; groups of the same name in different
 namespaces share one, which is the sum over them (in Volcano the last writer wins).
@@ -47,7 +47,8 @@ const COMMON: &str = "
 
 const TAIL: &str = "
 `process_*` (CPU seconds, resident and virtual memory, open and largest number of file descriptors,
-start time, threads) come from the operating system, on Linux. There is no counterpart of Go's `go_*`.
+start time, threads) come from the operating system, on Linux. There is no counterpart of Go's
+`go_*`.
 ";
 
 /// The page.

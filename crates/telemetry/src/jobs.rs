@@ -74,9 +74,12 @@ impl Jobs {
         self.write_one(out, "volcano_e2e_job_scheduling_last_time", last, labels);
         let start = seconds(|job| job.start_seconds);
         self.write_one(out, "volcano_e2e_job_scheduling_start_time", start, labels);
-        self.write_one(out, "volcano_job_share", |job| job.share, |name, namespace, _| {
-            vec![("job_id", name), ("job_ns", namespace)]
-        });
+        self.write_one(
+            out,
+            "volcano_job_share",
+            |job| job.share,
+            |name, namespace, _| vec![("job_id", name), ("job_ns", namespace)],
+        );
         self.write_sums(out, "volcano_unschedule_task_count", |job| Some(job.n_unready? as f64));
         let n_sessions = self.n_sessions;
         self.write_sums(out, "volcano_job_retry_counts", |job| job.n_retries(n_sessions));
@@ -100,17 +103,23 @@ impl Jobs {
     }
 
     /// One series per name, the sum over the namespaces (C-32).
-    fn write_sums(&self, out: &mut String, metric: &str, value: impl Fn(&Job) -> Option<f64>) {
-        let with_value = |((name, _), job): (&'_ (Arc<str>, _), &Job)| Some((name.clone(), value(job)?));
-        let mut series = self.by_name.iter().filter_map(with_value).peekable();
+    fn write_sums<'a>(
+        &'a self,
+        out: &mut String,
+        metric: &str,
+        value: impl Fn(&Job) -> Option<f64>,
+    ) {
+        let named =
+            |((name, _), job): (&'a (Arc<str>, Arc<str>), &'a Job)| Some((&**name, value(job)?));
+        let mut series = self.by_name.iter().filter_map(named).peekable();
         if series.peek().is_some() {
             text::begin(out, metric);
         }
         while let Some((name, mut sum)) = series.next() {
-            while let Some((_, value)) = series.next_if(|(other, _)| *other == name) {
+            while let Some((_, value)) = series.next_if(|&(other, _)| other == name) {
                 sum += value;
             }
-            text::series(out, metric, &[("job_id", &name)], sum);
+            text::series(out, metric, &[("job_id", name)], sum);
         }
     }
 }

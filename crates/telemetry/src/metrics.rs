@@ -1,5 +1,5 @@
-//! What the process counts, and how a scrape is answered. Any thread may call any method; none waits
-//! for a scrape. Specification: core.md 9.
+//! What the process counts, and how a scrape is answered. Any thread may call any method; none
+//! waits for a scrape. Specification: core.md 9.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -68,9 +68,7 @@ impl Metrics {
             };
             families.plugins.with_label_values(&[time.plugin, stage]).observe(millis(time.nanos));
         }
-        for (stage, times) in
-            [("Predicate", &timings.predicates), ("Scoring", &timings.scorings)]
-        {
+        for (stage, times) in [("Predicate", &timings.predicates), ("Scoring", &timings.scorings)] {
             // Without an observation the series does not exist.
             if !times.is_empty() {
                 let stage = families.stages.with_label_values(&[stage]);

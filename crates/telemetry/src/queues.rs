@@ -84,14 +84,13 @@ impl Queues {
     }
 
     fn write_one(&self, out: &mut String, metric: &str, value: impl Fn(&Queue) -> Option<f64>) {
-        let mut series = self.by_name.iter().filter_map(|(name, queue)| Some((name, value(queue)?)));
-        let mut next = series.next();
-        if next.is_some() {
-            text::begin(out, metric);
-        }
-        while let Some((name, value)) = next {
+        let mut begun = false;
+        for (name, queue) in &self.by_name {
+            let Some(value) = value(queue) else { continue };
+            if !std::mem::replace(&mut begun, true) {
+                text::begin(out, metric);
+            }
             text::series(out, metric, &[("queue_name", name)], value);
-            next = series.next();
         }
     }
 

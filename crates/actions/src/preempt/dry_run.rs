@@ -3,12 +3,12 @@
 
 use std::cmp::Reverse;
 
-use vc_framework::{EvictReason, Room, Statement};
+use vc_framework::{EvictReason, Room, Sample, Statement};
 use vc_model::{NodeId, TaskId};
 
-use super::normal::log_too_few;
+use super::normal::note_victims;
 use super::{Phase, fits};
-use crate::victims::{candidates, in_eviction_order};
+use crate::victims::{candidates, in_eviction_order, log_made_room, log_too_few, log_try};
 
 /// A node where the task fits once the victims are gone.
 #[derive(Clone, Debug)]
@@ -60,6 +60,7 @@ fn try_node(
 ) -> Option<Candidate> {
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
     let mut victims = statement.hooks().preemptable(statement.ask(), task, &found);
+    note_victims(statement, &victims);
     if !statement.victims_suffice(task, node, &victims) {
         log_too_few(statement, task, node);
         return None;
@@ -118,6 +119,9 @@ fn choose(statement: &Statement<'_, '_>, found: Vec<Candidate>) -> Option<Candid
 /// Evicts the victims of the candidate and pipelines the task; on failure nothing is left.
 fn apply(statement: &mut Statement<'_, '_>, task: TaskId, best: &Candidate) -> bool {
     let mark = statement.mark();
+    statement.out.samples.push(Sample::PreemptionAttempt);
+    best.victims.iter().for_each(|&victim| log_try(statement, victim, task, EvictReason::Preempt));
+    log_made_room(statement, task, best.node, &best.victims, EvictReason::Preempt);
     let room = if best.victims.is_empty() { Room::Releasing } else { Room::Evicted };
     let done = evict_all(statement, task, &best.victims)
         && statement.pipeline(task, best.node, room).is_ok();

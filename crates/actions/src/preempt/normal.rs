@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{EvictReason, Session, Statement, klog};
+use vc_framework::{EvictReason, Sample, Session, Statement, klog};
 use vc_model::{NodeId, TaskId};
 
 use super::{Phase, fits};
-use crate::victims::{Try, candidates, in_eviction_order};
+use crate::victims::{Try, candidates, in_eviction_order, log_too_few};
 
 /// Places the task on the best of the nodes where evictions make it fit. Whether.
 pub(super) fn preempt(
@@ -36,10 +36,12 @@ fn on_node(
     klog!(3; "Considering Task <{key}> on Node <{name}>.");
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
     let mut victims = statement.hooks().preemptable(statement.ask(), task, &found);
+    note_victims(statement, &victims);
     if !statement.victims_suffice(task, node, &victims) {
         log_too_few(statement, task, node);
         return false;
     }
+    statement.out.samples.push(Sample::PreemptionAttempt);
     in_eviction_order(statement, task, &mut victims);
     let attempt = Try {
         task,
@@ -51,11 +53,8 @@ fn on_node(
     attempt.run(statement, &victims)
 }
 
-/// The line that tells operators why a node was passed over (10.5).
-pub(super) fn log_too_few(session: &Session<'_>, task: TaskId, node: NodeId) {
-    let requested = session.request(task).text(&session.dims);
-    let row = &session.nodes[node];
-    let future = row.future_idle().text(&session.dims);
-    klog!(3; "No validated victims on Node <{}>: not enough resources: requested <{requested}>, \
-        but future idle <{future}>", row.name);
+/// The gauge of 10.4.
+pub(super) fn note_victims(session: &mut Session<'_>, victims: &[TaskId]) {
+    let n_victims = u32::try_from(victims.len()).unwrap_or(u32::MAX);
+    session.out.samples.push(Sample::PreemptionVictims(n_victims));
 }

@@ -7,6 +7,8 @@ use vc_engine::Effect;
 use vc_kube::{Access, Clients, Incoming, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 
+use crate::fake::unobserved;
+
 /// Answers 429 to everything, and tells each request's head.
 async fn refuses_all() -> (String, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -30,13 +32,13 @@ async fn refuses_all() -> (String, mpsc::UnboundedReceiver<String>) {
 async fn eco_10_too_many_requests_reaches_the_caller_at_once() {
     let (address, mut heads) = refuses_all().await;
     let access = Access { master: address, kubeconfig: String::new(), qps: 100.0, burst: 100 };
-    let clients = Clients::connect(&access).await.unwrap();
+    let clients = Clients::connect(&access, &unobserved()).await.unwrap();
     let (sender, mut receiver) = inbox();
     let (effects, batches) = mpsc::channel(1);
-    let writer = tokio::spawn(write(clients, "volcano".into(), sender, batches));
+    let writer = tokio::spawn(write(clients, "volcano".into(), sender, batches, unobserved()));
     let (pod, uid) = (ObjectKey::new("ns", "p"), "u".into());
     let bind = Effect::Bind { pod, uid, node: "n".into(), annotations: Vec::new() };
-    effects.send(vec![bind]).await.unwrap();
+    effects.send(vec![bind].into()).await.unwrap();
     let Some(Incoming::Event(ClusterEvent::BindFailed { error, .. })) = receiver.recv().await
     else {
         panic!("no failure of the bind")

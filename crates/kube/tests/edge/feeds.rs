@@ -17,7 +17,7 @@ async fn messages(
     let (client, log) =
         fake::client(move |seen| handle(seen).unwrap_or_else(|| watch(vec![end_of_list("1")])));
     let (sender, mut receiver) = inbox();
-    let _feeds: Feeds = follow(&Clients::shared(client), true, &sender);
+    let _feeds: Feeds = follow(&Clients::shared(client), true, &sender, &fake::unobserved());
     let mut texts = Vec::new();
     while texts.len() < wanted {
         let message = receiver.recv().await.unwrap();

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod connect;
+mod elect;
 mod fake;
 mod feeds;
 mod shards;

@@ -1,22 +1,16 @@
 //! NodeShards and scheduling gates: an optional kind, and two writes (core.md 4.10, 7.8, C-06).
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vc_engine::Effect;
-use vc_kube::{Clients, Feeds, Incoming, Observer, Unobserved, inbox, write};
+use vc_kube::{Clients, Feeds, Incoming, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Kind;
 
-use crate::fake::{self, Answer, Log, Seen, end_of_list, json_answer, list, refusal, watch};
+use crate::fake::{self, Answer, Log, Seen, end_of_list, json_answer, list, refusal, unobserved, watch};
 
 const SHARDS: &str = "/apis/shard.volcano.sh/v1alpha1/nodeshards";
-
-fn unobserved() -> Arc<dyn Observer> {
-    Arc::new(Unobserved)
-}
 
 fn shard(nodes: &[&str]) -> Value {
     json!({"apiVersion": "shard.volcano.sh/v1alpha1", "kind": "NodeShard",
@@ -32,7 +26,7 @@ async fn perform(
 ) -> (Log, Vec<ClusterEvent>) {
     let (client, log) = fake::client(handle);
     let ((sender, mut outcomes), (effects, batches)) = (inbox(), mpsc::channel(1));
-    effects.send(vec![effect]).await.unwrap();
+    effects.send(vec![effect].into()).await.unwrap();
     drop(effects);
     write(Clients::shared(client), "volcano".into(), sender, batches, unobserved()).await;
     let mut events = Vec::new();

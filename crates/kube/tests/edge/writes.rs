@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use vc_engine::{About, Effect, EvictReason, Nomination};
-use vc_kube::{Clients, Incoming, inbox, write};
+use vc_kube::{Clients, Decisions, Incoming, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey, PodGroupCondition, PodGroupPhase, PodGroupStatus};
 
 use crate::fake::{self, Answer, Log, Seen, json_answer, list, not_found, pod, refusal};
@@ -18,7 +18,7 @@ const EVENTS: &str = "POST /api/v1/namespaces/ns/events";
 /// The writer against a server.
 struct Edge {
     log: Log,
-    effects: mpsc::Sender<Vec<Effect>>,
+    effects: mpsc::Sender<Decisions>,
     outcomes: mpsc::Receiver<Incoming>,
     writer: JoinHandle<()>,
 }
@@ -31,14 +31,14 @@ fn edge(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> Edg
     });
     let (sender, outcomes) = inbox();
     let (effects, batches) = mpsc::channel(4);
-    let writer = write(Clients::shared(client), "volcano".into(), sender, batches);
+    let writer = write(Clients::shared(client), "volcano".into(), sender, batches, fake::unobserved());
     Edge { log, effects, outcomes, writer: tokio::spawn(writer) }
 }
 
 impl Edge {
     /// Performs everything and ends; the outcomes in the order in which they came.
     async fn run(mut self, effects: Vec<Effect>) -> (Log, Vec<ClusterEvent>) {
-        self.effects.send(effects).await.unwrap();
+        self.effects.send(effects.into()).await.unwrap();
         drop(self.effects);
         self.writer.await.unwrap();
         let mut events = Vec::new();
@@ -50,7 +50,7 @@ impl Edge {
     }
 
     async fn send(&self, effect: Effect) {
-        self.effects.send(vec![effect]).await.unwrap();
+        self.effects.send(vec![effect].into()).await.unwrap();
     }
 
     async fn outcome(&mut self) -> ClusterEvent {
@@ -426,14 +426,14 @@ async fn eco_16_a_flood_of_events_delays_no_bind() {
     });
     let (sender, _outcomes) = inbox();
     let (effects, batches) = mpsc::channel(4);
-    let writer = write(Clients::shared(client), "volcano".into(), sender, batches);
+    let writer = write(Clients::shared(client), "volcano".into(), sender, batches, fake::unobserved());
     let writer = tokio::spawn(writer);
     let flood = (0..10_000).map(|index| {
         let about = About::Pod { key: key(), uid: uid() };
         let message = format!("m{index}").into();
         Effect::Event { about, warning: false, reason: "Test", message }
     });
-    effects.send(flood.chain([bind()]).collect()).await.unwrap();
+    effects.send(flood.chain([bind()]).collect::<Vec<_>>().into()).await.unwrap();
     while log.of(&format!("POST {POD}/binding")).is_empty() {
         tokio::task::yield_now().await;
     }

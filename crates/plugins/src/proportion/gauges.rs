@@ -35,7 +35,8 @@ pub(super) fn tell(
     out: &mut Outbox,
 ) {
     told.begin();
-    for (&id, attributes) in queues {
+    for &id in &ask.facts.queues {
+        let Some(attributes) = queues.get_mut(&id) else { continue };
         let queue = &ask.cluster.queues[id];
         let gauges = Gauges::of(attributes, queue);
         if told.is_news(id, gauges.clone()) {

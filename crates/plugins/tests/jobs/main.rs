@@ -4,6 +4,7 @@ mod admission;
 mod conformance;
 mod drf;
 mod gang;
+mod gauges;
 mod points;
 mod priority;
 mod proportion;

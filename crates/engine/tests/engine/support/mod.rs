@@ -247,6 +247,21 @@ impl World {
         }
     }
 
+    /// Kubelets, and controllers that replace every pod that was deleted.
+    pub(crate) fn kubelets_and_controllers(&mut self) {
+        let leaving: Vec<PodRecord> =
+            self.pods.values().filter(|pod| pod.deleting).cloned().collect();
+        self.kubelets();
+        for mut pod in leaving {
+            pod.key = ObjectKey::new(&pod.key.namespace, &format!("{}r", pod.key.name));
+            pod.uid = format!("{}r", pod.uid).into();
+            (pod.deleting, pod.evicted_by_scheduler) = (false, false);
+            (pod.node_name, pod.nominated_node, pod.scheduled_condition) = (None, None, None);
+            pod.phase = PodPhase::Pending;
+            self.put(Object::Pod(pod));
+        }
+    }
+
     /// Another process reads the same objects.
     pub(crate) fn restart(&mut self, config: &Config) {
         let nodes = self.nodes.values().cloned().map(Object::Node);

@@ -1,0 +1,231 @@
+//! Leader election by client-go's protocol (core.md 1.4, C-05; rust-ecosystem.md case 12), under a
+//! clock of the tests.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+use vc_kube::{Clients, Election, Leadership};
+
+use crate::fake::{self, Answer, Log, Seen, json_answer, not_found, refusal};
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
+const EVENTS: &str = "POST /api/v1/namespaces/volcano-system/events";
+
+/// The Lease as an API server stores it.
+#[derive(Clone, Default)]
+struct Stored(Arc<Mutex<(Option<Value>, u64)>>);
+
+impl Stored {
+    fn lease(&self) -> Value {
+        self.0.lock().unwrap().0.clone().unwrap()
+    }
+
+    fn spec(&self, field: &str) -> Value {
+        self.lease()["spec"][field].clone()
+    }
+
+    /// Somebody else has, or renews, the Lease.
+    fn hold(&self, holder: &str, transitions: u32) {
+        let (lease, version) = &mut *self.0.lock().unwrap();
+        *version += 1;
+        let metadata = json!({"name": "volcano", "namespace": "volcano-system",
+            "uid": "uid-lease", "resourceVersion": version.to_string(),
+            "labels": {"keep": "this"}});
+        // A clock that has nothing to do with ours.
+        let renewed = format!("2001-01-01T00:00:{:02}.000000Z", *version % 60);
+        *lease = Some(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": metadata, "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15,
+                "acquireTime": "2001-01-01T00:00:00.000000Z", "renewTime": renewed,
+                "leaseTransitions": transitions}}));
+    }
+
+    fn answer(&self, seen: &Seen) -> Option<Answer> {
+        let (lease, version) = &mut *self.0.lock().unwrap();
+        let mut store = |mut object: Value| {
+            *version += 1;
+            object["metadata"]["resourceVersion"] = json!(version.to_string());
+            object["metadata"]["uid"] = json!("uid-lease");
+            *lease = Some(object.clone());
+            json_answer(200, object)
+        };
+        let verb = seen.line.split(' ').next().unwrap();
+        match verb {
+            "GET" => lease.clone().map_or_else(not_found, |lease| json_answer(200, lease)),
+            "POST" if seen.line.ends_with("/events") => json_answer(201, seen.body.clone()),
+            "POST" if lease.is_none() => store(seen.body.clone()),
+            "PUT" => {
+                let read = &seen.body["metadata"]["resourceVersion"];
+                match lease.as_ref().is_some_and(|l| &l["metadata"]["resourceVersion"] == read) {
+                    true => store(seen.body.clone()),
+                    false => refusal(409, "Conflict", "the object has been modified"),
+                }
+            }
+            _ => refusal(409, "AlreadyExists", "exists"),
+        }
+    }
+}
+
+fn election(identity: &str) -> Election {
+    Election {
+        namespace: "volcano-system".into(),
+        name: "volcano".into(),
+        identity: identity.into(),
+        component: "volcano".into(),
+        lease: Duration::from_secs(15),
+        renew: Duration::from_secs(10),
+        retry: Duration::from_secs(2),
+    }
+}
+
+fn client(stored: &Stored) -> (Clients, Log) {
+    let stored = stored.clone();
+    let (client, log) = fake::client(move |seen| stored.answer(seen));
+    (Clients::shared(client), log)
+}
+
+async fn win(clients: &Clients, identity: &str) -> Leadership {
+    election(identity).win(clients, |_| {}).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_lease_is_created_and_the_event_told() {
+    let stored = Stored::default();
+    let (clients, log) = client(&stored);
+    let _leadership = win(&clients, "a").await;
+    assert_eq!(stored.spec("holderIdentity"), "a");
+    assert_eq!(stored.spec("leaseDurationSeconds"), 15);
+    assert_eq!(stored.spec("leaseTransitions"), 0);
+    assert_eq!(stored.spec("acquireTime"), stored.spec("renewTime"));
+    sleep(Duration::from_secs(1)).await;
+    let events = log.of(EVENTS);
+    let event = &events[0].body;
+    assert_eq!(event["reason"], "LeaderElection");
+    assert_eq!((&event["type"], &event["message"]), (&json!("Normal"), &json!("a became leader")));
+    assert_eq!(event["source"]["component"], "volcano");
+    let about = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "namespace": "volcano-system", "name": "volcano", "uid": "uid-lease"});
+    assert_eq!(event["involvedObject"], about);
+    assert_eq!(events.len(), 1);
+    assert_eq!(log.of(&format!("POST {LEASES}")).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn eco_12_a_lease_changes_hands_only_when_it_is_not_renewed() {
+    let stored = Stored::default();
+    stored.hold("go", 3);
+    let (clients, log) = client(&stored);
+    let mut standby = std::pin::pin!(win(&clients, "b"));
+    for _ in 0..5 {
+        assert!(timeout(Duration::from_secs(10), &mut standby).await.is_err());
+        stored.hold("go", 3);
+    }
+    assert!(log.of("PUT").is_empty());
+    // From the last renewal that is seen it lasts 15 s; the Lease is read every two.
+    let since = Instant::now();
+    let _leader = standby.await;
+    let waited = since.elapsed().as_secs();
+    assert!((15..=18).contains(&waited), "{waited}");
+    assert_eq!(stored.spec("holderIdentity"), "b");
+    assert_eq!(stored.spec("leaseTransitions"), 4);
+    assert_eq!(stored.spec("acquireTime"), stored.spec("renewTime"));
+    // What others have in the object stays.
+    assert_eq!(stored.lease()["metadata"]["labels"]["keep"], "this");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_renews_and_keeps_when_it_began() {
+    let stored = Stored::default();
+    let (clients, log) = client(&stored);
+    let mut leader = win(&clients, "a").await;
+    let acquired = stored.spec("acquireTime");
+    assert!(timeout(Duration::from_secs(60), leader.lost()).await.is_err());
+    let renewals = log.of(&format!("PUT {LEASE}")).len();
+    assert!((28..=30).contains(&renewals), "{renewals}");
+    assert_eq!(stored.spec("acquireTime"), acquired);
+    assert_eq!(stored.spec("leaseTransitions"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn eco_12_of_two_that_read_the_same_version_one_leads() {
+    let stored = Stored::default();
+    stored.hold("", 7);
+    let (clients, _) = client(&stored);
+    let (a, b) = (win(&clients, "a"), win(&clients, "b"));
+    let second = Duration::from_secs(1);
+    let (a, b) = tokio::join!(timeout(second, a), timeout(second, b));
+    assert_eq!([a.is_ok(), b.is_ok()].iter().filter(|won| **won).count(), 1);
+    assert_eq!(stored.spec("leaseTransitions"), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_was_taken_stops_at_the_next_attempt() {
+    let stored = Stored::default();
+    let (clients, _) = client(&stored);
+    let mut leader = win(&clients, "a").await;
+    stored.hold("go", 1);
+    let since = Instant::now();
+    leader.lost().await;
+    assert!(since.elapsed() <= Duration::from_secs(3), "{:?}", since.elapsed());
+    // Whoever has it is left alone.
+    leader.release().await;
+    assert_eq!(stored.spec("holderIdentity"), "go");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_stops_at_the_deadline() {
+    // A refusal, and no answer at all.
+    for code in [Some(500), None] {
+        let (stored, broken) = (Stored::default(), Arc::new(AtomicBool::new(false)));
+        let (server, fails) = (stored.clone(), broken.clone());
+        let (client, _) = fake::client(move |seen| match fails.load(Ordering::Relaxed) {
+            true => code.and_then(|code| refusal(code, "InternalError", "broken")),
+            false => server.answer(seen),
+        });
+        let clients = Clients::shared(client);
+        let mut leader = win(&clients, "a").await;
+        broken.store(true, Ordering::Relaxed);
+        let since = Instant::now();
+        leader.lost().await;
+        let waited = since.elapsed().as_secs();
+        assert!((9..=11).contains(&waited), "{waited}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn core_14_a_released_lease_is_taken_at_once() {
+    let stored = Stored::default();
+    let (clients, _) = client(&stored);
+    let leader = win(&clients, "a").await;
+    let mut standby = std::pin::pin!(win(&clients, "b"));
+    assert!(timeout(Duration::from_secs(20), &mut standby).await.is_err());
+    leader.release().await;
+    assert_eq!(stored.spec("holderIdentity"), "");
+    assert_eq!(stored.spec("leaseDurationSeconds"), 1);
+    assert_eq!(stored.spec("leaseTransitions"), 0);
+    let since = Instant::now();
+    let _leader = standby.await;
+    assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
+    assert_eq!(stored.spec("holderIdentity"), "b");
+    assert_eq!(stored.spec("leaseTransitions"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_knows_whether_it_is_connected() {
+    let stored = Stored::default();
+    stored.hold("go", 0);
+    let server = stored.clone();
+    let (client, _) = fake::client(move |seen| match seen.before {
+        1 => refusal(403, "Forbidden", "leases is forbidden"),
+        _ => server.answer(seen),
+    });
+    let told = RefCell::new(Vec::new());
+    let clients = Clients::shared(client);
+    let standby = election("b").win(&clients, |connected| told.borrow_mut().push(connected));
+    assert!(timeout(Duration::from_secs(5), standby).await.is_err());
+    assert_eq!(*told.borrow(), [true, false, true]);
+}
