@@ -95,6 +95,7 @@ impl Gang {
         let n_pods = i32::try_from(self.n_pods).expect("a gang is small");
         let n_running = if self.phase == PodGroupPhase::Running { n_pods } else { 0 };
         PodGroupRecord {
+            owner_name: None,
             key: ObjectKey::new(NAMESPACE, &self.name()),
             uid: uid(1, self.number),
             resource_version: "1".into(),
@@ -125,6 +126,7 @@ impl Gang {
             ..ContainerRecord::default()
         };
         PodRecord {
+            owner_name: None,
             key: ObjectKey::new(NAMESPACE, &format!("{job}-worker-{index}")),
             uid: uid(2, self.number << 20 | index),
             created_micros: self.created_micros,

@@ -1,5 +1,6 @@
 //! What the scheduler asked the API server for, as the server's audit log has it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -85,9 +86,21 @@ impl Audit {
         self.all().iter().filter(|asked| wanted(asked)).count()
     }
 
-    /// Bindings of this pod that the server accepted.
-    pub(crate) fn binds(&self, pod: &str) -> usize {
+    /// How many bindings of each pod the server accepted.
+    pub(crate) fn binds(&self) -> BTreeMap<String, usize> {
+        let mut binds = BTreeMap::new();
         let bound = |asked: &Asked| asked.is("create", "pods/binding") && asked.is_done();
-        self.count(|asked| bound(asked) && asked.name == pod)
+        for asked in self.all().into_iter().filter(bound) {
+            *binds.entry(asked.name).or_default() += 1;
+        }
+        binds
+    }
+
+    /// Each of these pods was bound, and only once.
+    pub(crate) fn bound_once<'a>(&self, pods: impl IntoIterator<Item = &'a str>) {
+        let binds = self.binds();
+        for pod in pods {
+            assert_eq!(binds.get(pod), Some(&1), "{pod}");
+        }
     }
 }

@@ -46,7 +46,7 @@ async fn core_11_a_changed_config_map_is_in_force_and_a_bad_one_is_not() {
     let _scheduler = Scheduler::start_with(&mut cluster, &args).await;
     cluster.submit("first", 1, "1").await;
     cluster.in_phase("first", "Inqueue").await;
-    assert_eq!(cluster.audit.binds("first-0"), 0);
+    assert!(cluster.audit.binds().is_empty());
     mount.swap(&shipped_conf());
     cluster.running("first", 1).await;
 

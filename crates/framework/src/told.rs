@@ -82,10 +82,13 @@ mod tests {
         (news, told.left().map(Id::index).collect())
     }
 
+    /// What is told, what of it is news, who has left.
+    type Case = (&'static [(u32, i32)], &'static [u32], &'static [usize]);
+
     #[test]
     fn a_value_is_news_once_and_again_after_an_absence() {
         let mut told = Told::default();
-        let cases: [(&[(u32, i32)], &[u32], &[usize]); 6] = [
+        let cases: [Case; 6] = [
             (&[(0, 5), (3, 7)], &[0, 3], &[]),
             (&[(0, 5), (3, 7)], &[], &[]),
             (&[(0, 6), (3, 7)], &[0], &[]),

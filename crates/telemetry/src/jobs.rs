@@ -55,15 +55,23 @@ impl Jobs {
                 self.row(&job.name, &job.namespace).gang(*state, n_sessions);
             }
             Sample::UnreadyJobs(_) => self.n_sessions += 1,
-            Sample::JobGone(job) => {
-                self.by_name.remove(&(job.name.clone(), job.namespace.clone()));
-            }
+            Sample::JobGone(job) => self.remove(&job.name, &job.namespace),
             _ => {}
         }
     }
 
     fn row(&mut self, name: &Arc<str>, namespace: &Arc<str>) -> &mut Job {
         self.by_name.entry((name.clone(), namespace.clone())).or_default()
+    }
+
+    /// A counter that others share does not go down.
+    fn remove(&mut self, name: &Arc<str>, namespace: &Arc<str>) {
+        let Some(gone) = self.by_name.remove(&(name.clone(), namespace.clone())) else { return };
+        let first = (name.clone(), Arc::from(""));
+        let next = self.by_name.range_mut(first..).next();
+        if let Some((_, heir)) = next.filter(|((other, _), _)| other == name) {
+            heir.n_retries += gone.n_retries(self.n_sessions);
+        }
     }
 
     pub(crate) fn write(&self, out: &mut String) {
@@ -82,7 +90,11 @@ impl Jobs {
         );
         self.write_sums(out, "volcano_unschedule_task_count", |job| Some(job.n_unready? as f64));
         let n_sessions = self.n_sessions;
-        self.write_sums(out, "volcano_job_retry_counts", |job| job.n_retries(n_sessions));
+        let n_retries = |job: &Job| {
+            let n_retries = job.n_retries(n_sessions);
+            (0 < n_retries).then_some(n_retries as f64)
+        };
+        self.write_sums(out, "volcano_job_retry_counts", n_retries);
     }
 
     fn write_one<'a>(
@@ -144,10 +156,7 @@ impl Job {
         self.n_retries += since.map_or(0, |since| n_sessions - since);
     }
 
-    /// `None`: it was never unready.
-    fn n_retries(&self, n_sessions: u64) -> Option<f64> {
-        let now = self.unready_since.map_or(0, |since| n_sessions - since);
-        let n_retries = self.n_retries + now;
-        (0 < n_retries).then_some(n_retries as f64)
+    fn n_retries(&self, n_sessions: u64) -> u64 {
+        self.n_retries + self.unready_since.map_or(0, |since| n_sessions - since)
     }
 }

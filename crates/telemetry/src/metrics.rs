@@ -220,3 +220,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn millis(nanos: u64) -> f64 {
     nanos as f64 / NANOS_PER_MILLI
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_in_during_a_scrape_is_shown_by_the_next_one() {
+        let metrics = Metrics::new();
+        let gone = |queue: &str| Sample::QueueGone(queue.into());
+        let scrape = lock(&metrics.series);
+        metrics.take(&[gone("a"), gone("b")]);
+        metrics.take(&[gone("c")]);
+        assert_eq!(lock(&metrics.late).len(), 3);
+        drop(scrape);
+        metrics.encode();
+        assert_eq!(lock(&metrics.late).len(), 0);
+    }
+}

@@ -48,9 +48,12 @@ fn escape(out: &mut String, value: &str) {
 mod tests {
     use super::*;
 
+    /// Labels, value, line.
+    type Case = (&'static [(&'static str, &'static str)], f64, &'static str);
+
     #[test]
     fn lines_of_the_text_format() {
-        let cases: [(&[(&str, &str)], f64, &str); 5] = [
+        let cases: [Case; 5] = [
             (&[], 3.0, "m 3\n"),
             (&[("a", "x")], 0.5, "m{a=\"x\"} 0.5\n"),
             (&[("a", "x"), ("b", "")], -1.0, "m{a=\"x\",b=\"\"} -1\n"),

@@ -3,6 +3,7 @@
 //! (actions.md 2.11, 11.2, A16; invariants 1, 3 and 4 of the issue).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use vc_conf::Config;
@@ -12,7 +13,12 @@ use vc_model::{Cluster, JobId};
 use crate::support::*;
 
 /// Each with one tier, in which gang votes.
-fn configs() -> [Config; 6] {
+fn configs() -> &'static [Config; 6] {
+    static CONFIGS: OnceLock<[Config; 6]> = OnceLock::new();
+    CONFIGS.get_or_init(make_configs)
+}
+
+fn make_configs() -> [Config; 6] {
     let tp = "gang{preemptable jobPipelined jobStarving jobReady jobOrder} \
         priority{taskOrder jobOrder preemptable jobPipelined jobStarving} conformance \
         proportion{overused allocatable queueOrder} predicates nodeorder";
@@ -24,8 +30,8 @@ fn configs() -> [Config; 6] {
         proportion{reclaimable queueOrder preemptive allocatable} predicates binpack";
     let both = "priority gang conformance drf{jobOrder} predicates proportion{*} binpack";
     let all = "enqueue, allocate, preempt, reclaim, backfill";
-    let mut dry = conf("allocate, preempt, backfill", tp);
-    dry.configurations = dry_run();
+    let dry = conf("allocate, preempt, backfill", tp);
+    let dry = with_arguments(dry, "preempt", "{enableTopologyAwarePreemption: true}");
     [
         conf("allocate, preempt, backfill", tp),
         dry,
@@ -34,19 +40,6 @@ fn configs() -> [Config; 6] {
         conf(all, elastic),
         conf("allocate, backfill, reclaim, preempt", elastic),
     ]
-}
-
-fn dry_run() -> Vec<vc_conf::ActionConfig> {
-    let text = "actions: preempt
-tiers:
-- plugins:
-  - name: gang
-configurations:
-- name: preempt
-  arguments: {enableTopologyAwarePreemption: true}
-";
-    let loaded = vc_conf::parse("test.conf", text, &vc_engine::KNOWN).expect("it is valid");
-    loaded.config.configurations
 }
 
 /// Nodes on which what runs fits; the jobs that wait may have more priority.
@@ -179,6 +172,7 @@ const N_CYCLES: u32 = 18;
 /// Kubelets obey after every `lag`-th cycle.
 fn live(config: &Config, text: &str, lag: u32) -> Result<(), String> {
     let mut world = World::new(config, text);
+    let mut n_quiet = 0;
     let mut story = String::new();
     // Preemptor pod and the cycle of its evictions, until it is bound.
     let mut owed: BTreeMap<String, u32> = BTreeMap::new();
@@ -210,6 +204,10 @@ fn live(config: &Config, text: &str, lag: u32) -> Result<(), String> {
         }
         if N_CYCLES - 4 < number && !evicted.is_empty() {
             return fail(&story, "no end of evictions".to_owned());
+        }
+        n_quiet = if bound(&cycle).is_empty() && evicted.is_empty() { n_quiet + 1 } else { 0 };
+        if lag < n_quiet {
+            break;
         }
         if (number + 1) % lag == 0 {
             world.kubelets_and_controllers();

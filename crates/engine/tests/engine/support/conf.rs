@@ -32,6 +32,17 @@ pub(crate) fn conf(actions: &str, tiers: &str) -> Config {
     loaded.config
 }
 
+/// The same with arguments of an action, as in `{trimVictims: false}`.
+pub(crate) fn with_arguments(config: Config, action: &str, arguments: &str) -> Config {
+    let text = format!(
+        "actions: {action}\ntiers:\n- plugins:\n  - name: gang\n\
+         configurations:\n- name: {action}\n  arguments: {arguments}\n"
+    );
+    let loaded = parse("test.conf", &text, &KNOWN).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(loaded.warnings, [], "{text}");
+    Config { configurations: loaded.config.configurations, ..config }
+}
+
 /// Bare names, and at most one name with switches at the end.
 fn entries(text: &str) -> Vec<&str> {
     let start = text.find('{').map_or(text.len(), |open| {

@@ -14,7 +14,7 @@ use vc_conf::Config;
 use vc_engine::{Effect, Engine, EngineOptions, Nomination, Now, Report};
 use vc_model::*;
 
-pub(crate) use conf::{TA, conf, ta};
+pub(crate) use conf::{TA, conf, ta, with_arguments};
 pub(crate) use log::log_of;
 pub(crate) use session::{Stage, node, run, task};
 pub(crate) use show::lines;

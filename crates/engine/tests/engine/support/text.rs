@@ -128,6 +128,7 @@ fn queue(name: &str, words: &[(&str, &str)]) -> QueueRecord {
             ("priority", _) => queue.priority = number(value),
             ("parent", _) => queue.parent = value.into(),
             ("fifo", _) => queue.fifo = true,
+            ("reclaimable", _) => queue.reclaimable = value == "true",
             ("state", _) if value == "Closed" => queue.state = QueueState::Closed,
             _ => panic!("unknown word of a queue: {name}={value}"),
         }
@@ -178,6 +179,13 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
                 });
             }
             ("pending", _) => group.status.phase = PodGroupPhase::Pending,
+            ("topology", _) => {
+                let (soft, tier) = (value == "soft", Some(1));
+                let highest_tier_name = "".into();
+                let highest_tier_allowed = tier;
+                group.network_topology =
+                    Some(NetworkTopology { soft, highest_tier_allowed, highest_tier_name });
+            }
             ("running", _) => group.status.phase = PodGroupPhase::Running,
             ("unknown", _) => group.status.phase = PodGroupPhase::Unknown,
             _ => panic!("unknown word of a job: {name}={value}"),
@@ -234,6 +242,13 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
             ("failed", _) => pod.phase = PodPhase::Failed,
             ("bound", _) => pod.phase = PodPhase::Pending,
             ("deleting", _) => pod.deleting = true,
+            ("evicted", _) => pod.evicted_by_scheduler = true,
+            ("pre", _) => {
+                pod.annotations.insert("volcano.sh/preemptable".into(), value.into());
+            }
+            ("never", _) => pod.never_preempts = true,
+            ("class", _) => pod.priority_class_name = value.into(),
+            ("started", _) => pod.started_micros = Some(micros(value)),
             _ => panic!("unknown word of a pod: {name}={value}"),
         }
     }

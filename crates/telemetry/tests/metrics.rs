@@ -1,0 +1,382 @@
+//! What a scrape shows: core.md 9 with its cases 96 to 98, C-32; rust-ecosystem.md case 15.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vc_engine::{
+    Amounts, Engine, EngineOptions, EvictReason, GangState, KNOWN, Now, PendingPods, PendingReason,
+    PluginStage, PluginTime, QueueAmount, QueueGauges, Report, Sample, Timings,
+};
+use vc_model::{ClusterEvent, ObjectKey, QueueRecord};
+use vc_telemetry::{Kind, Metrics, TABLE};
+
+fn report(samples: Vec<Sample>) -> Report {
+    Report { samples, ..Report::default() }
+}
+
+fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::new(namespace, name)
+}
+
+/// Series of the families whose name begins so, without comments.
+fn series(metrics: &Metrics, prefix: &str) -> Vec<String> {
+    let text = metrics.encode();
+    text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
+}
+
+fn queue(kind: QueueAmount, scalars: &[(&str, f64)]) -> Sample {
+    let scalars = scalars.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    let amounts = Amounts { cpu_milli: 1500.0, memory_bytes: 1024.0, scalars };
+    Sample::Queue(Box::new(QueueGauges {
+        queue: "q1".into(),
+        amounts: vec![(kind, amounts)],
+        weight: None,
+        share: None,
+        overused: None,
+    }))
+}
+
+#[test]
+fn core_96_scalars_of_a_queue_become_zero_and_go_with_it() {
+    let metrics = Metrics::new();
+    let scalars = |scalars: &[(&str, f64)]| -> Vec<String> {
+        metrics.observe_cycle(&report(vec![queue(QueueAmount::Allocated, scalars)]));
+        series(&metrics, "volcano_queue_allocated_scalar_resources")
+    };
+    let line = |resource: &str, value: i32| {
+        let name = "volcano_queue_allocated_scalar_resources";
+        format!("{name}{{queue_name=\"q1\",resource=\"{resource}\"}} {value}")
+    };
+    let first = scalars(&[("amd.com/gpu", 10.0), ("nvidia.com/gpu", 5.0)]);
+    assert_eq!(first, [line("amd.com/gpu", 10), line("nvidia.com/gpu", 5)]);
+    let second = scalars(&[("nvidia.com/gpu", 3.0)]);
+    assert_eq!(second, [line("amd.com/gpu", 0), line("nvidia.com/gpu", 3)]);
+    assert_eq!(scalars(&[]), [line("amd.com/gpu", 0), line("nvidia.com/gpu", 0)]);
+    // Known by one of the amounts, known by all.
+    metrics.observe_cycle(&report(vec![queue(QueueAmount::Request, &[])]));
+    let request = series(&metrics, "volcano_queue_request_scalar_resources");
+    assert_eq!(request.len(), 2, "{request:?}");
+    metrics.observe_cycle(&report(vec![Sample::QueueGone("q1".into())]));
+    assert_eq!(series(&metrics, "volcano_queue_"), [""; 0]);
+}
+
+#[test]
+fn core_97_one_per_transaction() {
+    let metrics = Metrics::new();
+    let reasons = [EvictReason::Preempt, EvictReason::Preempt, EvictReason::GangReclaim];
+    metrics.observe_cycle(&report(reasons.map(Sample::EvictionTransaction).into()));
+    assert_eq!(
+        series(&metrics, "volcano_eviction"),
+        [
+            "volcano_eviction_transactions_total{action=\"gangreclaim\"} 1",
+            "volcano_eviction_transactions_total{action=\"preempt\"} 2",
+        ]
+    );
+}
+
+#[test]
+fn core_98_bounds_as_text() {
+    let metrics = Metrics::new();
+    let timings = Some(Timings { cycle: 2_000_000, ..Timings::default() });
+    metrics.observe_cycle(&Report { timings, ..Report::default() });
+    let lines = series(&metrics, "volcano_e2e_scheduling_latency_milliseconds");
+    let name = "volcano_e2e_scheduling_latency_milliseconds";
+    for (le, count) in [("1.5656065579430964", 0), ("2.45112389427443", 1), ("+Inf", 1)] {
+        assert!(lines.contains(&format!("{name}_bucket{{le=\"{le}\"}} {count}")), "{lines:#?}");
+    }
+    assert!(lines.contains(&format!("{name}_sum 2")) && lines.contains(&format!("{name}_count 1")));
+}
+
+#[test]
+fn rust_15_counters_keep_their_names() {
+    let metrics = Metrics::new();
+    let samples = vec![Sample::PreemptionVictims(7), Sample::PreemptionAttempt];
+    metrics.observe_cycle(&report(samples));
+    let lines = series(&metrics, "volcano_total_preemption_attempts");
+    assert_eq!(lines, ["volcano_total_preemption_attempts 1"]);
+    let lines = series(&metrics, "volcano_pod_preemption_victims");
+    assert_eq!(lines, ["volcano_pod_preemption_victims 7"]);
+}
+
+fn gang(namespace: &str, state: GangState) -> Sample {
+    Sample::JobGang { job: key(namespace, "j"), state }
+}
+
+#[test]
+fn groups_of_one_name_share_a_series_that_is_their_sum() {
+    let metrics = Metrics::new();
+    let cycle = |mut samples: Vec<Sample>, n_unready| -> Vec<String> {
+        samples.push(Sample::UnreadyJobs(n_unready));
+        metrics.observe_cycle(&report(samples));
+        let text = metrics.encode();
+        let wanted = ["volcano_unschedule_", "volcano_job_retry"];
+        let wanted = |line: &&str| wanted.iter().any(|prefix| line.starts_with(prefix));
+        text.lines().filter(wanted).map(str::to_owned).collect()
+    };
+    let lines = |n_jobs: u32, n_tasks: u32, n_retries: u32| {
+        let retries = format!("volcano_job_retry_counts{{job_id=\"j\"}} {n_retries}");
+        let mut lines = vec![
+            format!("volcano_unschedule_job_count {n_jobs}"),
+            format!("volcano_unschedule_task_count{{job_id=\"j\"}} {n_tasks}"),
+        ];
+        lines.extend(Some(retries).filter(|_| 0 < n_retries));
+        lines
+    };
+    assert_eq!(cycle(vec![gang("a", GangState::Ready)], 0), lines(0, 0, 0));
+    assert_eq!(cycle(vec![gang("a", GangState::Unready(2))], 1), lines(1, 2, 1));
+    assert_eq!(cycle(vec![gang("b", GangState::Unready(3))], 2), lines(2, 5, 3));
+    assert_eq!(cycle(vec![], 2), lines(2, 5, 5));
+    assert_eq!(cycle(vec![gang("a", GangState::Unsaid)], 1), lines(1, 5, 6));
+    assert_eq!(cycle(vec![gang("b", GangState::Ready)], 0), lines(0, 2, 6));
+    assert_eq!(cycle(vec![], 0), lines(0, 2, 6));
+    // What is shared does not go down.
+    assert_eq!(cycle(vec![Sample::JobGone(key("b", "j"))], 0), lines(0, 2, 6));
+    let gone = cycle(vec![Sample::JobGone(key("a", "j"))], 0);
+    assert_eq!(gone, ["volcano_unschedule_job_count 0"]);
+}
+
+#[test]
+fn series_of_a_job_come_with_its_numbers_and_vanish_with_it() {
+    let metrics = Metrics::new();
+    let all = || -> Vec<String> {
+        let mut lines = series(&metrics, "volcano_e2e_job_scheduling_");
+        lines.retain(|line| !line.contains("latency"));
+        lines.extend(series(&metrics, "volcano_job_share"));
+        lines
+    };
+    let job = || key("n", "j");
+    let seen = |queue: &str| Sample::JobSeen {
+        job: job(),
+        queue: queue.into(),
+        created_micros: 1_500_000,
+    };
+    metrics.observe_cycle(&report(vec![seen("q1")]));
+    let labels = |queue| format!("{{job_name=\"j\",job_namespace=\"n\",queue=\"{queue}\"}}");
+    let start = |queue| format!("volcano_e2e_job_scheduling_start_time{} 1", labels(queue));
+    assert_eq!(all(), [start("q1")]);
+    let placed = Sample::JobPlaced {
+        job: job(),
+        queue: "q2".into(),
+        n_tasks: 3,
+        waited_micros: 2_500_500,
+        now_micros: 4_000_500,
+    };
+    let share = Sample::JobShare { job: job(), share: 0.25 };
+    metrics.observe_cycle(&report(vec![seen("q2"), placed, share]));
+    assert_eq!(
+        all(),
+        [
+            format!("volcano_e2e_job_scheduling_duration{} 2500.5", labels("q2")),
+            format!("volcano_e2e_job_scheduling_last_time{} 4", labels("q2")),
+            start("q2"),
+            "volcano_job_share{job_id=\"j\",job_ns=\"n\"} 0.25".to_owned(),
+        ]
+    );
+    metrics.observe_cycle(&report(vec![Sample::JobGone(job())]));
+    assert_eq!(all(), [""; 0]);
+    let count = series(&metrics, "volcano_e2e_job_scheduling_latency_milliseconds_count");
+    assert_eq!(count, ["volcano_e2e_job_scheduling_latency_milliseconds_count 3"], "per task");
+}
+
+#[test]
+fn reasons_to_wait_become_zero_and_go_with_the_queue() {
+    let metrics = Metrics::new();
+    let waiting = |queue: &str, reason, n_pods| PendingPods { queue: queue.into(), reason, n_pods };
+    let pods = vec![
+        waiting("", PendingReason::NoQueue, 2),
+        waiting("q1", PendingReason::NoFit, 3),
+        waiting("q1", PendingReason::Gated, 1),
+    ];
+    metrics.observe_cycle(&report(vec![Sample::PendingPods(pods)]));
+    let line = |queue, reason, n_pods| {
+        format!("volcano_pending_pods{{queue=\"{queue}\",reason=\"{reason}\"}} {n_pods}")
+    };
+    let all = || series(&metrics, "volcano_pending_pods");
+    let first = [line("", "no_queue", 2), line("q1", "gated", 1), line("q1", "no_fit", 3)];
+    assert_eq!(all(), first);
+    let pods = vec![waiting("q1", PendingReason::NoFit, 4)];
+    metrics.observe_cycle(&report(vec![Sample::PendingPods(pods)]));
+    let second = [line("", "no_queue", 0), line("q1", "gated", 0), line("q1", "no_fit", 4)];
+    assert_eq!(all(), second);
+    metrics.observe_cycle(&report(vec![Sample::QueueGone("q1".into())]));
+    assert_eq!(all(), [line("", "no_queue", 0)]);
+}
+
+/// Everything that can have a value has one.
+fn full() -> std::sync::Arc<Metrics> {
+    let metrics = Metrics::new();
+    let time = PluginTime { plugin: "gang", stage: PluginStage::Open, nanos: 1 };
+    let timings = Timings {
+        actions: vec![("allocate", 1)],
+        plugins: vec![time, PluginTime { stage: PluginStage::Close, ..time }],
+        predicates: vec![1],
+        scorings: vec![1],
+        ..Timings::default()
+    };
+    let kinds = [
+        QueueAmount::Allocated,
+        QueueAmount::Request,
+        QueueAmount::Deserved,
+        QueueAmount::Capability,
+        QueueAmount::RealCapability,
+        QueueAmount::Inqueue,
+    ];
+    let mut samples: Vec<Sample> = kinds.map(|kind| queue(kind, &[("pods", 1.0)])).into();
+    let (share, weight, overused) = (Some(0.5), Some(1), Some(true));
+    let queue = "q1".into();
+    let gauges = QueueGauges { queue, amounts: Vec::new(), weight, share, overused };
+    let placed = Sample::JobPlaced {
+        job: key("n", "j"),
+        queue: "q1".into(),
+        n_tasks: 1,
+        waited_micros: 1,
+        now_micros: 1,
+    };
+    let (job, created_micros) = (key("n", "j"), 1);
+    let waiting = PendingPods { queue: "q1".into(), reason: PendingReason::NoFit, n_pods: 1 };
+    samples.extend([
+        Sample::Queue(Box::new(gauges)),
+        Sample::JobSeen { job, queue: "q1".into(), created_micros },
+        placed,
+        Sample::JobShare { job: key("n", "j"), share: 1.0 },
+        gang("n", GangState::Unready(1)),
+        Sample::UnreadyJobs(1),
+        Sample::Assumed { waited_micros: 1 },
+        Sample::EvictionTransaction(EvictReason::Reclaim),
+        Sample::PendingPods(vec![waiting]),
+        Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 },
+    ]);
+    metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
+    metrics.api_write("create", "pods/binding", 201);
+    metrics.watch_restart("pods");
+    metrics.objects("pods", 5);
+    metrics.config_warnings(2);
+    metrics.reload_failure();
+    metrics.internal_error("check");
+    metrics.task_stage("Bound", 12.0);
+    metrics.stage_duration("Bind", 1.0);
+    metrics.client_request("POST", "api:6443", "201", 0.1);
+    metrics
+}
+
+/// Name, label names and value of each line; `le` texts of each histogram.
+type Families<'t> = BTreeMap<&'t str, (&'t str, BTreeSet<&'t str>, Vec<&'t str>)>;
+
+fn families(text: &str) -> Families<'_> {
+    let mut families: Families<'_> = BTreeMap::new();
+    let mut current = "";
+    let mut lines = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(declared) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = declared.split_once(' ').expect("name and type");
+            let before = families.insert(name, (kind, BTreeSet::new(), Vec::new()));
+            assert!(before.is_none(), "{name} stands together");
+            current = name;
+        } else if !line.starts_with('#') {
+            let (series, _) = line.rsplit_once(' ').expect("series and value");
+            assert!(lines.insert(series), "once: {series}");
+            let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+            assert!(name.starts_with(current), "{name} in {current}");
+            let family = families.get_mut(current).expect("declared");
+            for label in labels.trim_end_matches('}').split(',').filter(|label| !label.is_empty()) {
+                let (label, value) = label.split_once("=\"").expect("a label");
+                match label {
+                    "le" => family.2.push(value.trim_end_matches('"')),
+                    label => drop(family.1.insert(label)),
+                }
+            }
+        }
+    }
+    families
+}
+
+#[test]
+fn every_metric_has_the_type_the_labels_and_the_bounds_of_the_table() {
+    let metrics = full();
+    metrics.encode();
+    let text = metrics.encode();
+    let families = families(&text);
+    let mut absent = Vec::new();
+    for row in TABLE {
+        let Some((kind, labels, bounds)) = families.get(row.name) else {
+            absent.push(row.name);
+            continue;
+        };
+        assert_eq!(*kind, row.kind.as_str(), "{}", row.name);
+        assert_eq!(*labels, row.labels.iter().copied().collect(), "{}", row.name);
+        let mut expected: Vec<String> = row.buckets.iter().map(f64::to_string).collect();
+        expected.extend(Some("+Inf".to_owned()).filter(|_| row.kind == Kind::Histogram));
+        for bounds in bounds.chunks(expected.len().max(1)) {
+            assert_eq!(bounds, expected, "{}", row.name);
+        }
+        assert_eq!(bounds.is_empty(), row.kind != Kind::Histogram, "{}", row.name);
+    }
+    assert_eq!(
+        absent,
+        [
+            "volcano_schedule_attempts_total",
+            "volcano_namespace_share",
+            "volcano_namespace_weight",
+            "volcano_namespace_weighted_share",
+        ]
+    );
+    let known = |name: &&str| TABLE.iter().any(|row| row.name == *name);
+    let others: Vec<&str> = families.into_keys().filter(|name| !known(name)).collect();
+    assert!(others.iter().all(|name| name.starts_with("process_")), "{others:?}");
+    assert_eq!(others.is_empty(), !cfg!(target_os = "linux"));
+}
+
+#[test]
+fn what_the_edge_counts() {
+    let metrics = full();
+    metrics.api_write("create", "pods/binding", 201);
+    metrics.api_write("update", "podgroups", 0);
+    let text = metrics.encode();
+    for line in [
+        "volcano_api_writes_total{code=\"201\",resource=\"pods/binding\",verb=\"create\"} 2",
+        "volcano_api_writes_total{code=\"0\",resource=\"podgroups\",verb=\"update\"} 1",
+        "volcano_watch_restarts_total{kind=\"pods\"} 1",
+        "volcano_objects{kind=\"pods\"} 5",
+        "volcano_config_warnings 2",
+        "volcano_config_reload_failures_total 1",
+        "volcano_internal_errors_total{kind=\"amount_below_zero\"} 2",
+        "volcano_internal_errors_total{kind=\"check\"} 1",
+        "rest_client_requests_total{code=\"201\",host=\"api:6443\",method=\"POST\"} 1",
+        "promhttp_metric_handler_requests_in_flight 1",
+        "promhttp_metric_handler_requests_total{code=\"200\"} 0",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
+    let again = metrics.encode();
+    assert!(again.contains("promhttp_metric_handler_requests_total{code=\"200\"} 1"));
+}
+
+#[test]
+fn cycles_of_an_engine() {
+    let conf =
+        "actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: proportion";
+    let config = vc_conf::parse("test.conf", conf, &KNOWN).expect("it is valid").config;
+    let options = EngineOptions { stopwatch: Some(|| 0), ..EngineOptions::default() };
+    let (mut engine, _) = Engine::new(options, &config);
+    let metrics = Metrics::new();
+    let mut cycle = |event| {
+        let (_, report) = engine.cycle(Vec::from_iter(event), Now { unix_micros: 0 });
+        metrics.observe_cycle(&report);
+        metrics.encode()
+    };
+    let queue = QueueRecord { name: "q1".into(), ..QueueRecord::default() };
+    let text = cycle(Some(ClusterEvent::QueueApplied(Box::new(queue))));
+    for line in [
+        "volcano_action_scheduling_latency_milliseconds_count{action=\"allocate\"} 1",
+        "volcano_plugin_scheduling_latency_milliseconds_count\
+            {OnSession=\"OnSessionOpen\",plugin=\"gang\"} 1",
+        "volcano_cycle_phase_seconds_count{phase=\"apply\"} 1",
+        "volcano_queue_allocated_milli_cpu{queue_name=\"q1\"} 0",
+        "volcano_unschedule_job_count 0",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
+    assert!(!text.contains("volcano_scheduling_stage_duration"), "nothing was filtered");
+    assert_eq!(cycle(None).matches("queue_name=\"q1\"").count(), 6, "it stays without news");
+    let gone = cycle(Some(ClusterEvent::QueueDeleted { name: "q1".into() }));
+    assert_eq!(gone.matches("queue_name=").count(), 0);
+}
