@@ -246,11 +246,11 @@ mod tests {
             (OTHER, true, 2),
             (OTHER, false, 2),
         ];
-        for (text, told, failures) in steps {
+        for (text, told, n_failures) in steps {
             std::fs::write(&path, text).unwrap();
             let visit = follow.changed(load(&path));
             assert_eq!(visit.is_some(), told, "{text}");
-            assert_eq!(failures(&meter), failures, "{text}");
+            assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
                 visit.pay(&mut engine);
             }

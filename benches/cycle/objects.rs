@@ -162,6 +162,7 @@ impl Gang {
             resize_infeasible: false,
             evicted_by_scheduler: false,
             started_micros: None,
+            unjudged: None,
             scheduled_condition: node.map(|_| scheduled()),
             nominated_node: None,
             invalid: None,

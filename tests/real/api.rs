@@ -8,6 +8,8 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
+use crate::harness::dir;
+
 /// Only so that what never comes fails a test instead of hanging it.
 const HANG: Duration = Duration::from_secs(60);
 /// Between two looks.
@@ -20,7 +22,8 @@ pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
         if let Some(found) = look().await {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited in vain for: {what}");
+        let in_time = Instant::now() < deadline;
+        assert!(in_time, "waited in vain: {what}\nhint: logs are in {}", dir().display());
         sleep(POLL).await;
     }
 }

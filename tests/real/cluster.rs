@@ -37,6 +37,8 @@ pub(crate) struct Cluster {
     harness: MutexGuard<'static, Option<Harness>>,
     pub(crate) api: Api,
     pub(crate) namespace: &'static str,
+    /// With the rights of the shipped ServiceAccount.
+    pub(crate) scheduler_kubeconfig: PathBuf,
     /// What the scheduler asks for from the start of the test on.
     pub(crate) audit: Audit,
     kubelet: JoinHandle<()>,
@@ -55,10 +57,11 @@ impl Cluster {
         if harness.as_mut().is_none_or(|harness| !harness.is_running()) {
             *harness = Some(block_in_place(Harness::start));
         }
-        let running = harness.as_ref().unwrap();
+        let running = harness.as_mut().unwrap();
         let (audit, kubeconfig) = (Audit::from_now(running.audit_log()), running.kubeconfig());
         let api = Api::connect(kubeconfig).await;
         install(&api).await;
+        let scheduler_kubeconfig = block_in_place(|| running.scheduler_kubeconfig());
         empty(&api).await;
         let own = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": namespace, "labels": {LABEL: ""}}});
@@ -67,7 +70,7 @@ impl Cluster {
             api.create(&node(&format!("node-{index}"), "8")).await.unwrap();
         }
         let kubelet = tokio::spawn(kubelet::run(api.clone()));
-        Self { harness, api, namespace, audit, kubelet }
+        Self { harness, api, namespace, scheduler_kubeconfig, audit, kubelet }
     }
 
     fn harness(&mut self) -> &mut Harness {
@@ -82,10 +85,6 @@ impl Cluster {
     /// Of all schedulers of the test.
     pub(crate) fn scheduler_log(&self) -> PathBuf {
         self.dir().join(format!("scheduler-{}.log", self.namespace))
-    }
-
-    pub(crate) fn scheduler_kubeconfig(&mut self) -> PathBuf {
-        block_in_place(|| self.harness().scheduler_kubeconfig())
     }
 
     /// Ends the API server; meanwhile nobody answers.

@@ -31,10 +31,10 @@ pub(crate) async fn submit_important(cluster: &Cluster, name: &str, cpu: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_81_a_victim_is_marked_deleted_and_told() {
-    let mut cluster = Cluster::take("evictions", 1).await;
+    let cluster = Cluster::take("evictions", 1).await;
     let conf = preempting(&cluster);
     let args = ["--leader-elect=false", "--schedule-period=100ms", conf.as_str()];
-    let _scheduler = Scheduler::start_with(&mut cluster, &args).await;
+    let _scheduler = Scheduler::start_with(&cluster, &args).await;
     let mut low = gang(cluster.namespace, "low", 2, "4");
     low[0]["spec"]["minMember"] = json!(1);
     for object in &low {

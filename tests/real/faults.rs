@@ -75,8 +75,8 @@ async fn told(cluster: &Cluster, pod: &str, words: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_79_a_refused_binding_is_told_and_tried_again() {
-    let mut cluster = Cluster::take("refused-bindings", 1).await;
-    let _scheduler = Scheduler::start(&mut cluster).await;
+    let cluster = Cluster::take("refused-bindings", 1).await;
+    let _scheduler = Scheduler::start(&cluster).await;
     for object in policy() {
         cluster.api.create(&object).await.unwrap();
     }
@@ -111,8 +111,8 @@ fn meddle(api: &Api, path: String) -> JoinHandle<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_86_conflicts_lose_no_status() {
-    let mut cluster = Cluster::take("conflicts", 1).await;
-    let _scheduler = Scheduler::start(&mut cluster).await;
+    let cluster = Cluster::take("conflicts", 1).await;
+    let _scheduler = Scheduler::start(&cluster).await;
     let conflict = |audit: &crate::audit::Audit, resource: &str| {
         audit.count(|asked| asked.is("update", resource) && asked.code == 409)
     };
@@ -163,7 +163,7 @@ fn narrow_lane() -> [Value; 2] {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_many_requests_lose_no_binding() {
-    let mut cluster = Cluster::take("too-many", 2).await;
+    let cluster = Cluster::take("too-many", 2).await;
     for object in narrow_lane() {
         cluster.api.create(&object).await.unwrap();
     }
@@ -176,7 +176,7 @@ async fn too_many_requests_lose_no_binding() {
     for index in 0..5 {
         cluster.submit(&format!("gang-{index}"), 8, "100m").await;
     }
-    let _scheduler = Scheduler::start(&mut cluster).await;
+    let _scheduler = Scheduler::start(&cluster).await;
     for index in 0..5 {
         let gang = format!("gang-{index}");
         let pods = cluster.running(&gang, 8).await;
@@ -188,8 +188,8 @@ async fn too_many_requests_lose_no_binding() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_right_stops_it_only_until_it_is_back() {
-    let mut cluster = Cluster::take("lost-right", 1).await;
-    let _scheduler = Scheduler::start(&mut cluster).await;
+    let cluster = Cluster::take("lost-right", 1).await;
+    let _scheduler = Scheduler::start(&cluster).await;
     cluster.submit("before", 1, "1").await;
     cluster.running("before", 1).await;
     cluster.api.delete(ROLE_BINDING).await.unwrap();

@@ -10,8 +10,8 @@ use crate::process::Scheduler;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_18_core_62_core_78_a_gang_runs_ends_and_all_is_told() {
-    let mut cluster = Cluster::take("gangs", 2).await;
-    let scheduler = Scheduler::start(&mut cluster).await;
+    let cluster = Cluster::take("gangs", 2).await;
+    let scheduler = Scheduler::start(&cluster).await;
     for (queue, reclaimable) in [("root", false), ("default", true)] {
         let path = format!("/apis/scheduling.volcano.sh/v1beta1/queues/{queue}");
         let made = until("the queues", async || cluster.api.get(&path).await.ok()).await;
@@ -75,8 +75,8 @@ async fn finish(cluster: &Cluster, pods: &[Value]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_without_a_group_runs_as_the_chart_says() {
-    let mut cluster = Cluster::take("bare-pods", 1).await;
-    let _scheduler = Scheduler::start(&mut cluster).await;
+    let cluster = Cluster::take("bare-pods", 1).await;
+    let _scheduler = Scheduler::start(&cluster).await;
     let mut pod = gang(cluster.namespace, "bare", 1, "1").remove(1);
     pod["metadata"]["annotations"].take();
     cluster.api.create(&pod).await.unwrap();
@@ -89,9 +89,9 @@ async fn a_pod_without_a_group_runs_as_the_chart_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_82_core_87_what_cannot_run_is_told_once() {
-    let mut cluster = Cluster::take("refusals", 2).await;
+    let cluster = Cluster::take("refusals", 2).await;
     cluster.submit("big", 2, "9").await;
-    let _scheduler = Scheduler::start(&mut cluster).await;
+    let _scheduler = Scheduler::start(&cluster).await;
     for pod in ["big-0", "big-1"] {
         let refused = cluster.pod(pod, |pod| refusal(pod).is_some()).await;
         let (reason, message) = refusal(&refused).unwrap();

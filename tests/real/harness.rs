@@ -91,7 +91,12 @@ fn program() -> PathBuf {
     path
 }
 
-/// Named after this process; those of processes that are gone are removed.
+/// Where everything of this process is: its API server's store and all logs.
+pub(crate) fn dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("real-{}", std::process::id()))
+}
+
+/// Those of processes that are gone are removed.
 fn fresh_dir() -> PathBuf {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in fs::read_dir(parent).unwrap() {
@@ -103,9 +108,8 @@ fn fresh_dir() -> PathBuf {
             fs::remove_dir_all(&path).unwrap();
         }
     }
-    let dir = parent.join(format!("real-{}", std::process::id()));
-    fs::create_dir_all(&dir).unwrap();
-    dir
+    fs::create_dir_all(dir()).unwrap();
+    dir()
 }
 
 /// Returns when the server is ready.

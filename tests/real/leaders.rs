@@ -41,8 +41,8 @@ async fn leader_after(cluster: &Cluster, before: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_14_sigterm_hands_the_lease_over() {
-    let mut cluster = Cluster::take("lease-released", 1).await;
-    let first = Scheduler::start_with(&mut cluster, &LONG).await;
+    let cluster = Cluster::take("lease-released", 1).await;
+    let first = Scheduler::start_with(&cluster, &LONG).await;
     let leader = leader_after(&cluster, "").await;
     assert!(lease(&cluster).await["spec"]["leaseDurationSeconds"] == 600);
     cluster.submit("one", 1, "1").await;
@@ -52,10 +52,10 @@ async fn core_14_sigterm_hands_the_lease_over() {
     assert_eq!(text(&released["holderIdentity"]), "");
     assert_eq!(released["leaseDurationSeconds"], 1);
 
-    let second = Scheduler::start_with(&mut cluster, &LONG).await;
+    let second = Scheduler::start_with(&cluster, &LONG).await;
     let next = leader_after(&cluster, &leader).await;
     // The standby has made no decision while another leads.
-    let _third = Scheduler::start_with(&mut cluster, &LONG).await;
+    let _third = Scheduler::start_with(&cluster, &LONG).await;
     cluster.submit("two", 1, "1").await;
     cluster.running("two", 1).await;
     assert_eq!(second.terminate().await.code(), Some(0));
@@ -76,13 +76,13 @@ async fn core_14_sigterm_hands_the_lease_over() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_leader_is_replaced_in_the_middle() {
-    let mut cluster = Cluster::take("leader-killed", 10).await;
+    let cluster = Cluster::take("leader-killed", 10).await;
     let gangs: Vec<String> = (0..20).map(|index| format!("gang-{index}")).collect();
     load(cluster.api.clone(), cluster.namespace, gangs.clone()).await;
     let slow = [&SHORT[..], &["--kube-api-qps=40", "--kube-api-burst=20"]].concat();
-    let first = Scheduler::start_with(&mut cluster, &slow).await;
+    let first = Scheduler::start_with(&cluster, &slow).await;
     let leader = leader_after(&cluster, "").await;
-    let _second = Scheduler::start_with(&mut cluster, &SHORT).await;
+    let _second = Scheduler::start_with(&cluster, &SHORT).await;
     bound(&cluster, 10).await;
     first.kill().await;
     something_waits(&cluster).await;

@@ -20,13 +20,12 @@ pub(crate) struct Scheduler(Child);
 
 impl Scheduler {
     /// The only replica, with a short period so that what failed is soon tried again.
-    pub(crate) async fn start(cluster: &mut Cluster) -> Self {
+    pub(crate) async fn start(cluster: &Cluster) -> Self {
         Self::start_with(cluster, &["--leader-elect=false", "--schedule-period=100ms"]).await
     }
 
     /// These arguments come after the shipped ones and win.
-    pub(crate) async fn start_with(cluster: &mut Cluster, args: &[&str]) -> Self {
-        let kubeconfig = cluster.scheduler_kubeconfig();
+    pub(crate) async fn start_with(cluster: &Cluster, args: &[&str]) -> Self {
         let dir = cluster.dir();
         let conf = dir.join("volcano-scheduler.conf");
         fs::write(&conf, shipped_conf()).unwrap();
@@ -34,7 +33,7 @@ impl Scheduler {
         let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_vc-scheduler"))
             .args(shipped_args())
-            .arg(flag("kubeconfig", &kubeconfig))
+            .arg(flag("kubeconfig", &cluster.scheduler_kubeconfig))
             .arg(flag("scheduler-conf", &conf))
             .arg(flag("cache-dump-dir", &dir))
             .args(["--healthz-address=127.0.0.1:0", "--listen-address=127.0.0.1:0"])

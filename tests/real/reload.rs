@@ -38,12 +38,12 @@ impl Mount {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn core_11_a_changed_config_map_is_in_force_and_a_bad_one_is_not() {
-    let mut cluster = Cluster::take("reload", 1).await;
+    let cluster = Cluster::take("reload", 1).await;
     let without = shipped_conf().replace("enqueue, allocate, backfill", "enqueue");
     let mut mount = Mount::new(cluster.dir().join("conf-reload"), &without);
     let conf = format!("--scheduler-conf={}", mount.dir.join(FILE).display());
     let args = ["--leader-elect=false", "--schedule-period=100ms", conf.as_str()];
-    let _scheduler = Scheduler::start_with(&mut cluster, &args).await;
+    let _scheduler = Scheduler::start_with(&cluster, &args).await;
     cluster.submit("first", 1, "1").await;
     cluster.in_phase("first", "Inqueue").await;
     assert!(cluster.audit.binds().is_empty());

@@ -64,7 +64,7 @@ pub(crate) async fn something_waits(cluster: &Cluster) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_restarts_under_load() {
     let mut cluster = Cluster::take("server-restarts", 10).await;
-    let _scheduler = Scheduler::start(&mut cluster).await;
+    let _scheduler = Scheduler::start(&cluster).await;
     let mut gangs = Vec::new();
     for (round, end) in [End::Graceful, End::Killed].into_iter().enumerate() {
         let new: Vec<String> = (0..10).map(|index| format!("gang-{round}-{index}")).collect();
@@ -81,14 +81,24 @@ async fn the_api_server_restarts_under_load() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_scheduler_is_replaced_in_the_middle() {
-    let mut cluster = Cluster::take("scheduler-killed", 10).await;
+    let cluster = Cluster::take("scheduler-killed", 10).await;
     let gangs: Vec<String> = (0..20).map(|index| format!("gang-{index}")).collect();
     load(cluster.api.clone(), cluster.namespace, gangs.clone()).await;
     let slow = ["--leader-elect=false", "--kube-api-qps=40", "--kube-api-burst=20"];
-    let first = Scheduler::start_with(&mut cluster, &slow).await;
+    let first = Scheduler::start_with(&cluster, &slow).await;
     bound(&cluster, 10).await;
     first.kill().await;
     something_waits(&cluster).await;
-    let _second = Scheduler::start(&mut cluster).await;
+    let _second = Scheduler::start(&cluster).await;
     all_run(&cluster, &gangs).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scheduler_that_is_there_first_waits_for_the_server() {
+    let mut cluster = Cluster::take("server-late", 1).await;
+    cluster.submit("early", GANG, "1").await;
+    cluster.end_server(End::Graceful);
+    let _scheduler = Scheduler::start(&cluster).await;
+    cluster.start_server();
+    all_run(&cluster, &["early".to_owned()]).await;
 }

@@ -61,10 +61,10 @@ async fn reaches(cluster: &Cluster, verb: &str, resource: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_right_is_used_and_none_is_missing() {
-    let mut cluster = Cluster::take("rights", 1).await;
+    let cluster = Cluster::take("rights", 1).await;
     let conf = preempting(&cluster);
     let args = ["--schedule-period=100ms", "--leader-elect-retry-period=100ms", conf.as_str()];
-    let scheduler = Scheduler::start_with(&mut cluster, &args).await;
+    let scheduler = Scheduler::start_with(&cluster, &args).await;
     cluster.submit("low", 1, "7").await;
     reaches(&cluster, "create", "pods/binding").await;
     reaches(&cluster, "update", "podgroups").await;

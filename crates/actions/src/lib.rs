@@ -11,8 +11,13 @@ mod victims;
 use vc_framework::Action;
 
 /// Every action that is built; the only place where they are named.
-pub const ALL: &[&dyn Action] = &[&enqueue::Enqueue, &allocate::Allocate, &backfill::Backfill,
-    &preempt::Preempt, &reclaim::Reclaim];
+pub const ALL: &[&dyn Action] = &[
+    &enqueue::Enqueue,
+    &allocate::Allocate,
+    &backfill::Backfill,
+    &preempt::Preempt,
+    &reclaim::Reclaim,
+];
 
 /// The names of [`ALL`], for reading a configuration before any action runs.
 pub const NAMES: &[&str] = &["enqueue", "allocate", "backfill", "preempt", "reclaim"];

@@ -190,7 +190,8 @@ pub(crate) fn shard_groups(session: &Session<'_>, nodes: Vec<NodeId>) -> Vec<Vec
 
 /// The queue and the node have room and no filter objects (6.6 step 5).
 fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
-    let allocatable = |queue: QueueId| session.hooks().allocatable(session.ask(), queue, task).is_ok();
+    let allocatable =
+        |queue: QueueId| session.hooks().allocatable(session.ask(), queue, task).is_ok();
     session.tasks[task].job.is_some_and(|job| allocatable(session.jobs[job].queue))
         && session.fits_future_idle(task, node)
         && passes_filters(session, task, node)

@@ -1,11 +1,11 @@
 //! A starving job takes back what other queues use beyond their share. Specification: actions.md 7.
 
-use vc_framework::{Action, EvictReason, Filter, Session, Statement, klog};
+use vc_framework::{Action, EvictReason, Filter, Room, Session, Statement, klog};
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
 use crate::preempt::{is_confined, passes_filters, pending, shard_groups};
 use crate::turns::Turns;
-use crate::victims::{Try, candidates, in_eviction_order, log_too_few, settle};
+use crate::victims::{Try, awaits_victims, planned_node, candidates, in_eviction_order, log_too_few, settle};
 
 pub(crate) struct Reclaim;
 
@@ -78,7 +78,9 @@ fn reclaim_for_job(session: &mut Session<'_>, queue: QueueId, job: JobId) {
 }
 
 fn may_reclaim(session: &Session<'_>, queue: QueueId, task: TaskId) -> bool {
-    if session.tasks[task].never_preempts {
+    let row = &session.tasks[task];
+    // Nobody can tell whether an eviction helps a pod that asks for what no filter judges.
+    if row.never_preempts || row.unjudged.is_some() {
         return false;
     }
     if !session.hooks().preemptive(session.ask(), queue, &[task]) {
@@ -91,6 +93,14 @@ fn may_reclaim(session: &Session<'_>, queue: QueueId, task: TaskId) -> bool {
 
 /// Nodes that this statement freed, then free nodes without anybody to evict, then the rest (7.3, A36).
 fn reclaim_for_task(statement: &mut Statement<'_, '_>, task: TaskId) -> bool {
+    // What was made for the task before comes first (11.2).
+    let planned = planned_node(statement, task);
+    if let Some(node) = planned.filter(|&node| has_room(statement, task, node)) {
+        return statement.pipeline(task, node, Room::Releasing).is_ok();
+    }
+    if awaits_victims(statement, task) {
+        return false;
+    }
     let nodes = statement.nodes_worth_evicting(task);
     let nodes = statement.filter(task, &nodes, Filter::Preempt).feasible;
     shard_groups(statement, nodes).into_iter().any(|group| {
@@ -108,10 +118,10 @@ fn reclaim_for_task(statement: &mut Statement<'_, '_>, task: TaskId) -> bool {
 }
 
 /// Room that an earlier task's victims left over is room made by eviction, too.
-fn room_of(freed: &[NodeId], node: NodeId) -> vc_framework::Room {
+fn room_of(freed: &[NodeId], node: NodeId) -> Room {
     match freed.contains(&node) {
-        true => vc_framework::Room::Evicted,
-        false => vc_framework::Room::Releasing,
+        true => Room::Evicted,
+        false => Room::Releasing,
     }
 }
 
@@ -133,8 +143,8 @@ fn reclaimees(session: &Session<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> 
     let with_bound = session.settings.reclaim.reclaim_bound_tasks;
     candidates(session, task, node, |victim| {
         let row = &session.tasks[victim];
-        let status = row.status == TaskStatus::Running
-            || (with_bound && row.status == TaskStatus::Bound);
+        let status =
+            row.status == TaskStatus::Running || (with_bound && row.status == TaskStatus::Bound);
         let Some(job) = row.job.filter(|&job| session.jobs[job].pod_group.is_some()) else {
             return false;
         };

@@ -43,15 +43,10 @@ impl Turns {
     }
 
     /// Takes the job that is first now: evictions change the order of jobs that wait (A9).
-    pub(crate) fn next_job_now(
-        &mut self,
-        session: &Session<'_>,
-        queue: QueueId,
-    ) -> Option<JobId> {
+    pub(crate) fn next_job_now(&mut self, session: &Session<'_>, queue: QueueId) -> Option<JobId> {
         let line = self.lines.get_mut(&queue)?;
-        let order = |&l: &usize, &r: &usize| {
-            session.hooks().job_order(session.ask(), line[l], line[r])
-        };
+        let order =
+            |&l: &usize, &r: &usize| session.hooks().job_order(session.ask(), line[l], line[r]);
         let first = (0..line.len()).min_by(order)?;
         Some(line.remove(first))
     }

@@ -2,7 +2,7 @@
 //! preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
 use vc_framework::{EvictReason, Mark, Refused, Room, Session, Statement, klog};
-use vc_model::{NodeId, TaskId};
+use vc_model::{NodeId, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 /// Tasks of the node that pass `filter`, the one to be evicted first first.
@@ -106,8 +106,32 @@ impl Try<'_> {
 
     fn log_refused(&self, session: &Session<'_>, refused: Refused) {
         let (task, node) = (&session.tasks[self.task].key, &session.nodes[self.node].name);
-        vc_framework::tracing::error!("Failed to pipeline Task <{task}> on Node <{node}>: {refused}");
+        vc_framework::tracing::error!(
+            "Failed to pipeline Task <{task}> on Node <{node}>: {refused}"
+        );
     }
+}
+
+/// The node that the claim of the task's job plans for it.
+pub(crate) fn planned_node(session: &Session<'_>, task: TaskId) -> Option<NodeId> {
+    let row = &session.tasks[task];
+    let node = session.node(session.claims.of(session, row.job?)?.planned.get(&row.uid)?)?;
+    session.nodes[node].present.then_some(node)
+}
+
+/// Pods that were evicted for the job have yet to leave the planned node of one of its Pending tasks. As long as
+/// they do, filters that see them may refuse the task, which is no reason to evict more for this job (11.2).
+pub(crate) fn awaits_victims(session: &Session<'_>, task: TaskId) -> bool {
+    let Some(job) = session.tasks[task].job else { return false };
+    let Some(claim) = session.claims.of(session, job) else { return false };
+    let is_victim = |&other: &TaskId| {
+        let row = &session.tasks[other];
+        row.status == TaskStatus::Releasing && claim.victims.contains(&row.uid)
+    };
+    let pending = |member: &TaskId| session.tasks[*member].status == TaskStatus::Pending;
+    let members = session.jobs[job].tasks.iter().copied().filter(pending);
+    let mut planned = members.filter_map(|member| planned_node(session, member));
+    planned.any(|node| session.nodes[node].tasks.iter().any(is_victim))
 }
 
 /// Before a victim is tried out (10.5).

@@ -63,6 +63,7 @@ mod tests {
             resize_infeasible: false,
             evicted_by_scheduler: false,
             started_micros: None,
+            unjudged: None,
             scheduled_condition: None,
             nominated_node: None,
             invalid: None,

@@ -77,7 +77,9 @@ impl Claims {
                 let known = cluster.node(node).is_some_and(|node| cluster.nodes[node].present);
                 pending && known
             });
-            (claim.beyond_minimum || !job.is_ready()) && !claim.planned.is_empty()
+            // A pending best-effort member makes a gang ready, but it may be the one that waits here.
+            let complete = i64::from(job.min_available) <= i64::from(job.counts.ready());
+            (claim.beyond_minimum || !complete) && !claim.planned.is_empty()
         });
     }
 

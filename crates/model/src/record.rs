@@ -160,6 +160,8 @@ pub struct PodRecord {
     pub evicted_by_scheduler: bool,
     /// `status.startTime`, microseconds since 1970.
     pub started_micros: Option<i64>,
+    /// A hard constraint that no filter built so far reads; such a pod never evicts others.
+    pub unjudged: Option<&'static str>,
     /// Condition `PodScheduled`; `None`: absent.
     pub scheduled_condition: Option<PodCondition>,
     /// `status.nominatedNodeName`; `None`: empty.

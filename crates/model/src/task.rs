@@ -70,6 +70,8 @@ pub struct Task {
     pub pod_priority: i32,
     /// Microseconds since 1970; `None` before the pod starts.
     pub started_micros: Option<i64>,
+    /// A hard constraint that no filter built so far reads; such a task never evicts others.
+    pub unjudged: Option<&'static str>,
     /// The pod is terminating because a scheduler preempted it (actions.md 6.5).
     pub preempted: bool,
     /// An eviction was sent and the watch has not shown it yet (core.md 11 (b)).

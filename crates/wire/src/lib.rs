@@ -20,6 +20,7 @@ mod queue;
 mod selector;
 mod soft;
 mod time;
+mod unjudged;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
 pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};

@@ -12,6 +12,7 @@ use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{Entries, List, Soft, object};
+use crate::unjudged::{Constraints, Present, SlimSpread, SlimVolume};
 use crate::{Kind, Micros, WireError, named};
 
 /// A pod as it is decoded.
@@ -40,6 +41,9 @@ pub struct SlimPodSpec {
     pub affinity: Soft<SlimAffinity>,
     pub tolerations: List<SlimToleration>,
     pub scheduling_gates: List<SlimNamed>,
+    pub topology_spread_constraints: List<SlimSpread>,
+    pub volumes: List<SlimVolume>,
+    pub resource_claims: Soft<Present>,
 }
 
 /// An object of which only the name is read.
@@ -139,13 +143,30 @@ fn empty(metadata: Metadata) -> PodRecord {
         resize_infeasible: false,
         evicted_by_scheduler: false,
         started_micros: None,
+        unjudged: None,
         scheduled_condition: None,
         nominated_node: None,
         invalid: None,
     }
 }
 
+fn unjudged(spec: &SlimPodSpec) -> Option<&'static str> {
+    let none = SlimAffinity::default();
+    let affinity = match &spec.affinity {
+        Soft::Good(affinity) => affinity,
+        Soft::Absent | Soft::Bad(_) => &none,
+    };
+    let constraints = Constraints {
+        affinity: [&affinity.pod_affinity, &affinity.pod_anti_affinity],
+        spread: &spec.topology_spread_constraints,
+        volumes: &spec.volumes,
+        claims: &spec.resource_claims,
+    };
+    constraints.unjudged()
+}
+
 fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: &mut Problems) {
+    pod.unjudged = unjudged(&spec);
     pod.scheduler_name = problems.text(spec.scheduler_name, &path.field("schedulerName"));
     pod.node_name = non_empty(problems.read(spec.node_name, &path.field("nodeName")));
     pod.priority = problems.read(spec.priority, &path.field("priority"));

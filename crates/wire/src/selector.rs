@@ -11,6 +11,7 @@ use vc_model::{
 
 use crate::problems::{Path, Problems};
 use crate::soft::{Entries, List, Soft, object};
+use crate::unjudged::SlimPodTerms;
 
 /// A requirement of a label or node selector.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -42,6 +43,8 @@ pub struct SlimTerm {
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimAffinity {
     pub node_affinity: Soft<SlimNodeAffinity>,
+    pub pod_affinity: Soft<SlimPodTerms>,
+    pub pod_anti_affinity: Soft<SlimPodTerms>,
 }
 
 /// `spec.affinity.nodeAffinity`.

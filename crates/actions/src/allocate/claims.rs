@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_framework::{Claim, Session, klog};
-use vc_model::{JobId, NodeId, TaskId, TaskStatus};
+use vc_model::{Gates, JobId, NodeId, TaskId, TaskStatus};
 
 use super::place::{self, Outcome};
 use super::sheet::Sheets;
@@ -14,8 +14,7 @@ use crate::turns::Turns;
 /// Tries every job that holds a claim; those that are not served here take part in the regular
 /// pass.
 pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
-    let holds = |job: &JobId| session.claims.of(session, *job).is_some();
-    let mut unserved: BTreeSet<JobId> = sheets.jobs().into_iter().filter(holds).collect();
+    let mut unserved = holders(session, sheets);
     let holders: Vec<JobId> = unserved.iter().copied().collect();
     let mut turns = Turns::new(session, &holders);
     while let Some((_, job)) = super::next(session, &mut turns) {
@@ -39,14 +38,42 @@ pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     session.claims = claims;
 }
 
-/// The tasks of the worksheet that have a planned node, in task order.
-fn plan(session: &Session<'_>, job: JobId, sheets: &mut Sheets) -> Vec<(TaskId, NodeId)> {
+/// Jobs with a claim that take part, also those whose waiting tasks are all best-effort: without a turn here
+/// the slots that were made for them would go to others.
+fn holders(session: &Session<'_>, sheets: &Sheets) -> BTreeSet<JobId> {
+    let listed: BTreeSet<JobId> = sheets.jobs().into_iter().collect();
+    let takes_part = |job: &JobId| {
+        listed.contains(job)
+            || (!session.jobs[*job].is_pending()
+                && !best_effort(session, *job).is_empty()
+                && session.hooks().job_valid(session.ask(), *job).is_ok())
+    };
+    let holds = |job: &JobId| session.claims.of(session, *job).is_some();
+    let jobs = session.facts().jobs.iter().copied();
+    jobs.filter(|job| holds(job) && takes_part(job)).collect()
+}
+
+/// Tasks that the worksheet leaves to backfill.
+fn best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
+    let wanted = |&task: &TaskId| {
+        let row = &session.tasks[task];
+        let free = row.gates == Gates::None && row.invalid.is_none();
+        row.status == TaskStatus::Pending && row.best_effort && free
+    };
+    session.jobs[job].tasks.iter().copied().filter(wanted).collect()
+}
+
+/// The waiting tasks that have a planned node, in task order.
+fn plan(session: &Session<'_>, job: JobId, sheets: &Sheets) -> Vec<(TaskId, NodeId)> {
     let Some(claim) = session.claims.of(session, job) else { return Vec::new() };
     let node_of = |task: TaskId| {
         let node = session.node(claim.planned.get(&session.tasks[task].uid)?)?;
         session.nodes[node].present.then_some((task, node))
     };
-    sheets.of(job).iter().filter_map(|&task| node_of(task)).collect()
+    let mut tasks: Vec<TaskId> = sheets.get(job).collect();
+    tasks.extend(best_effort(session, job));
+    tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
+    tasks.into_iter().filter_map(node_of).collect()
 }
 
 /// A45: how many pods have yet to go, and where.

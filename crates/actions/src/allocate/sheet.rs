@@ -33,6 +33,11 @@ impl Sheets {
         self.0.keys().copied().collect()
     }
 
+    /// What is left of a job, to look at.
+    pub(super) fn get(&self, job: JobId) -> impl Iterator<Item = TaskId> + '_ {
+        self.0.get(&job).into_iter().flatten().copied()
+    }
+
     /// What is left of a job.
     pub(super) fn of(&mut self, job: JobId) -> &mut VecDeque<TaskId> {
         self.0.entry(job).or_default()

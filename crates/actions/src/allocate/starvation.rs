@@ -75,7 +75,9 @@ fn within_capability(session: &Session<'_>, queue: QueueId, job: JobId) -> bool 
     let capability = &session.queues[queue].capability;
     let within = |task: TaskId| {
         let request = session.request(task);
-        request.dims().all(|dim| capability.get(dim) <= 0 || request.get(dim) <= capability.get(dim))
+        request
+            .dims()
+            .all(|dim| capability.get(dim) <= 0 || request.get(dim) <= capability.get(dim))
     };
     pending(session, job).all(within)
 }

@@ -94,9 +94,8 @@ fn try_node(
 }
 
 fn evict_all(statement: &mut Statement<'_, '_>, task: TaskId, victims: &[TaskId]) -> bool {
-    let mut evict = |&victim: &TaskId| {
-        statement.evict(victim, EvictReason::Preempt, Some(task)).is_ok()
-    };
+    let mut evict =
+        |&victim: &TaskId| statement.evict(victim, EvictReason::Preempt, Some(task)).is_ok();
     victims.iter().all(&mut evict)
 }
 

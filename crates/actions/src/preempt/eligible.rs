@@ -4,7 +4,8 @@
 use vc_framework::Session;
 use vc_model::{Code, NodeId, TaskId, TaskStatus};
 
-use super::{fits, passes_filters};
+use super::fits;
+use crate::victims::{awaits_victims, planned_node};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Eligibility {
@@ -14,29 +15,43 @@ pub(super) enum Eligibility {
     No(&'static str),
 }
 
-/// The table of 6.5.
+/// The table of 6.5, and the guarantee of 11.2.
 pub(super) fn eligibility(session: &Session<'_>, task: TaskId) -> Eligibility {
-    let row = &session.tasks[task];
-    if row.never_preempts {
+    if session.tasks[task].never_preempts {
         return Eligibility::No("preemptionPolicy is Never");
     }
-    let Some(name) = &row.nominated_node else { return Eligibility::Yes };
-    let Some(node) = session.node(name).filter(|&node| session.nodes[node].present) else {
-        return Eligibility::No("the nominated node is not known");
+    match by_node(session, task) {
+        Eligibility::Yes if awaits_victims(session, task) => {
+            Eligibility::No("victims are terminating on a planned node of the job")
+        }
+        eligibility => eligibility,
+    }
+}
+
+/// Rows 2 to 8. A node that is planned without a nomination, because only pods without requests were evicted
+/// there or none, counts as a nominated one (11.2).
+fn by_node(session: &Session<'_>, task: TaskId) -> Eligibility {
+    let nominated = session.tasks[task].nominated_node.as_ref();
+    let node = match nominated {
+        Some(name) => session.node(name).filter(|&node| session.nodes[node].present),
+        None => planned_node(session, task),
     };
-    if passes_filters(session, task, node) {
-        return match (fits(session, task, node), victim_leaves(session, task, node)) {
-            (true, _) => Eligibility::PlaceAt(node),
-            (false, true) => Eligibility::No("victims are terminating on the nominated node"),
-            (false, false) => Eligibility::Yes,
+    let Some(node) = node else {
+        return match nominated {
+            Some(_) => Eligibility::No("the nominated node is not known"),
+            None => Eligibility::Yes,
         };
+    };
+    if fits(session, task, node) {
+        return Eligibility::PlaceAt(node);
     }
     let mut findings = Vec::new();
     session.hooks().predicate(session.ask(), task, node, &mut findings);
-    if findings.iter().any(|finding| finding.code == Code::Unresolvable) {
+    let found = |code: Code| findings.iter().any(|finding| finding.code == code);
+    if found(Code::Unresolvable) {
         return Eligibility::Yes;
     }
-    if findings.iter().any(|finding| finding.code == Code::Error) {
+    if found(Code::Error) {
         return Eligibility::No("the nominated node cannot be judged");
     }
     match victim_leaves(session, task, node) {

@@ -26,12 +26,7 @@ fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<NodeId
     scored.into_iter().map(|(node, _)| node).collect()
 }
 
-fn on_node(
-    statement: &mut Statement<'_, '_>,
-    task: TaskId,
-    node: NodeId,
-    phase: Phase,
-) -> bool {
+fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase: Phase) -> bool {
     let (key, name) = (&statement.tasks[task].key, &statement.nodes[node].name);
     klog!(3; "Considering Task <{key}> on Node <{name}>.");
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));

@@ -48,9 +48,9 @@ fn clusters() -> impl Strategy<Value = String> {
         format!("weight={weight} {}", cap.map_or(String::new(), |cpu| format!("cap.cpu={cpu}")))
     });
     // Job, cpu.
-    let slot = prop::option::weighted(0.8, (0_usize..5, 1_u32..4));
-    let node = (2_u32..7, 20_u32..26, prop::collection::vec(slot, 0..5));
-    let job = (0_u32..2, 0_u32..4, 0_u32..3, prop::collection::vec((1_u32..5, 0_u32..3), 0..4));
+    let slot = prop::option::weighted(0.8, (0_usize..5, 0_u32..4));
+    let node = (2_u32..7, 2_u32..6, prop::collection::vec(slot, 0..5));
+    let job = (0_u32..2, 0_u32..4, 0_u32..3, prop::collection::vec((0_u32..5, 0_u32..3), 0..4));
     let parts = (
         prop::collection::vec(node, 1..4),
         prop::collection::vec(queue, 2),
@@ -190,7 +190,8 @@ fn live(config: &Config, text: &str, lag: u32) -> Result<(), String> {
             owed.remove(&pod);
         }
         let evicted = evictions(&cycle);
-        let now: BTreeSet<String> = evicted.iter().map(|(_, preemptor)| preemptor.clone()).collect();
+        let now: BTreeSet<String> =
+            evicted.iter().map(|(_, preemptor)| preemptor.clone()).collect();
         for preemptor in now {
             if !served.insert(preemptor.clone()) {
                 return fail(&story, format!("{preemptor} has more evicted than was enough"));

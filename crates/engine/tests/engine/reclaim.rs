@@ -2,6 +2,8 @@
 //! capacity plugin come with those.
 
 use vc_conf::Config;
+use vc_engine::EngineOptions;
+use vc_model::{ClusterEvent, HostPort, NodeShardRecord, Protocol, Sharding, ShardingMode};
 
 use crate::support::*;
 
@@ -189,4 +191,243 @@ fn reclaim__gang_rollback() {
         job j2 queue=q2 min=3
           task p cpu=1 x3";
     assert_eq!(evicted(&tr(TR_GANG), text), "");
+}
+
+/// Who loses what is not asked by shares, so that a case can be about something else.
+const ANYONE: &str = "conformance{reclaimable} gang{reclaimable jobStarving jobPipelined}";
+
+#[test]
+fn reclaim__idle_counts() {
+    let text = "node n1 cpu=10 memory=2Gi
+        queue q1 priority=1
+        queue q2 priority=2
+        queue q3 priority=3 weight=4
+        job j1 queue=q1 min=0
+          task v cpu=1 memory=1Gi @n1 running
+        job j2 queue=q2 min=0
+          task v cpu=1 memory=1Gi @n1 running
+        job j3 queue=q3
+          task p cpu=2 memory=1Gi";
+    assert_eq!(evicted(&tr(TR), text), "j1-v");
+}
+
+#[test]
+fn reclaim__bound() {
+    let text = "node n1 cpu=2
+        queue q1
+        queue q2
+        job j1 queue=q1 min=0
+          task v cpu=1 x2 @n1 bound
+        job j2 queue=q2
+          task p cpu=1";
+    assert_eq!(evicted(&tr(TR), text), "");
+    let with_bound = with_arguments(tr(TR), "reclaim", "{reclaimBoundTasks: true}");
+    assert_eq!(evicted(&with_bound, text), "j1-v-1");
+}
+
+#[test]
+fn reclaim__overused() {
+    let text = "node n1 cpu=4 pods=4
+        queue q1
+        queue q2
+        job j1 queue=q1 min=0
+          task v cpu=1 x2 @n1 running
+        job r queue=q2 min=0
+          task v cpu=1 x2 @n1 running
+        job j2 queue=q2
+          task p cpu=1";
+    let tiers = format!("{ANYONE} proportion{{queueOrder overused}}");
+    assert_eq!(evicted(&tr(&tiers), text), "");
+    assert_eq!(evicted(&tr(&tiers.replace(" overused", "")), text), "j1-v-1");
+}
+
+#[test]
+fn reclaim__one_job_per_pop() {
+    let text = "node n1 cpu=4 pods=4
+        queue q1
+        queue q2
+        job j1 queue=q1 min=0
+          task v cpu=1 x4 @n1 running
+        job first queue=q2 min=2 created=0
+          task p cpu=1 x2
+        job second queue=q2 created=1
+          task p cpu=1";
+    let tiers = format!("{ANYONE} proportion{{queueOrder overused}}");
+    assert_eq!(evicted(&tr(&tiers), text), "j1-v-2 j1-v-3");
+    assert_eq!(evicted(&tr(&tiers.replace(" overused", "")), text), "j1-v-1 j1-v-2 j1-v-3");
+}
+
+#[test]
+fn reclaim__second_member() {
+    let text = "node n1 cpu=2
+        queue q1
+        queue q2
+        job j1 queue=q1 min=0
+          task v cpu=2 @n1 running
+        job j2 queue=q2 min=2
+          task p cpu=1 x2";
+    let decided = "evict j1-v reclaim\npipeline j2-p-0 n1\npipeline j2-p-1 n1";
+    assert_eq!(decide(&tr(ANYONE), text), decided);
+    let free_node = "node n1 cpu=1
+        node n2 cpu=1
+        queue q1
+        queue q2
+        job j1 queue=q1 min=0
+          task v cpu=1 @n1 running
+        job j2 queue=q2 min=2
+          task p cpu=1 x2";
+    let decided = "evict j1-v reclaim\npipeline j2-p-0 n2\npipeline j2-p-1 n1";
+    assert_eq!(decide(&tr(ANYONE), free_node), decided);
+}
+
+#[test]
+fn reclaim__filter_again() {
+    // v2 goes first, v1 holds the port that is needed.
+    let text = |v1: u32| {
+        format!(
+            "node n1 cpu={}
+            queue q1
+            queue q2
+            job j1 queue=q1 min=0
+              task v-1 cpu={v1} @n1 running
+              task v-2 cpu=2 @n1 running
+            job j2 queue=q2
+              task p cpu=2",
+            v1 + 2
+        )
+    };
+    let reclaim = |v1: u32, trim: bool| {
+        let config = tr(&format!("{ANYONE} predicates"));
+        let config = with_arguments(config, "reclaim", &format!("{{trimVictims: {trim}}}"));
+        let mut world = World::new(&config, &text(v1));
+        for pod in ["j1-v-1", "j2-p"] {
+            world.edit(pod, |pod| pod.containers[0].host_ports.push(host_port()));
+        }
+        victims(&world.cycle())
+    };
+    assert_eq!(reclaim(1, true), "j1-v-1 j1-v-2");
+    assert_eq!(reclaim(2, false), "j1-v-1 j1-v-2");
+    assert_eq!(reclaim(2, true), "j1-v-1");
+}
+
+fn host_port() -> HostPort {
+    HostPort { ip: "0.0.0.0".into(), protocol: Protocol::Tcp, port: 8080 }
+}
+
+#[test]
+fn reclaim__shard() {
+    let text = "node n1 cpu=1
+        node n2 cpu=1
+        queue q1
+        queue q2
+        job j1 queue=q1 min=0
+          task a cpu=1 @n1 running
+          task b cpu=1 @n2 running
+        job j2 queue=q2
+          task p cpu=1";
+    for mode in [ShardingMode::Hard, ShardingMode::Soft] {
+        for (shard, victim) in [("n1", "j1-a"), ("n2", "j1-b")] {
+            let sharding = Sharding { mode, name: "s".into() };
+            let options = EngineOptions { sharding, ..EngineOptions::default() };
+            let mut all = objects("queue default");
+            all.extend(objects(text));
+            let mut world = World::with(options, &tr(ANYONE), all);
+            world.send(ClusterEvent::NodeShardApplied(Box::new(NodeShardRecord {
+                name: "s".into(),
+                nodes_desired: vec![shard.into()],
+                nodes_in_use: vec![shard.into()],
+                ..NodeShardRecord::default()
+            })));
+            assert_eq!(victims(&world.cycle()), victim, "{mode:?}");
+        }
+    }
+}
+
+/// Numbers of issue 4947: q1 deserves 3 and uses 4, q2 deserves 5, uses 1 and waits with 4.
+const ISSUE_4947: &str = "node n1 cpu=8
+    queue q1 weight=3
+    queue q2 weight=5
+    job a queue=q1
+      task p cpu=4 @n1 running
+    job b queue=q2
+      task p cpu=1 @n1 running
+    job c queue=q2
+      task p cpu=4";
+
+/// Evictions and binds of twelve cycles with kubelets and controllers that do their part.
+fn live(config: &Config, text: &str) -> Vec<String> {
+    let mut world = World::new(config, text);
+    let mut all = Vec::new();
+    for _ in 0..12 {
+        let decided = world.cycle().only(&["evict", "bind"]);
+        all.extend(decided.lines().map(str::to_owned));
+        world.kubelets_and_controllers();
+        world.tick(1);
+    }
+    all
+}
+
+#[test]
+fn cycle__claim() {
+    let tiers = "gang{jobReady jobPipelined jobStarving} conformance{reclaimable} \
+        priority{jobOrder} proportion{reclaimable queueOrder preemptive} predicates";
+    let config = conf("allocate, reclaim", tiers);
+    let story = live(&config, ISSUE_4947);
+    assert_eq!(story, ["evict a-p reclaim", "bind c-p n1"]);
+    let off = with_arguments(config, "allocate", "{claimFirst: false}");
+    let story = live(&off, ISSUE_4947);
+    let n_evictions = story.iter().filter(|line| line.starts_with("evict")).count();
+    assert!(1 < n_evictions, "{story:?}");
+}
+
+#[test]
+fn cycle__same_queue_first() {
+    let text = "node n1 cpu=2
+        queue q1
+        queue q2
+        job mine queue=q2 priority=10 min=0
+          task v cpu=1 @n1 running
+        job theirs queue=q1 priority=10 min=0
+          task v cpu=1 @n1 running
+        job j queue=q2 priority=100
+          task p cpu=1";
+    let tiers = "conformance gang priority{jobOrder taskOrder preemptable jobStarving}";
+    assert_eq!(evicted(&conf("preempt, reclaim", tiers), text), "mine-v");
+    assert_eq!(evicted(&conf("reclaim, preempt", tiers), text), "theirs-v");
+}
+
+#[test]
+fn log__reclaim() {
+    let text = "node n1 cpu=2
+        queue q1
+        queue q2
+        job j1 queue=q1 min=0
+          task v cpu=1 x2 @n1 running
+        job huge queue=q2 created=0
+          task p cpu=9
+        job j2 queue=q2 created=1
+          task p cpu=1";
+    let logged = |tiers: &str| {
+        let mut world = World::new(&tr(tiers), text);
+        log_of(|| {
+            world.cycle();
+        })
+    };
+    let log = logged(&format!("{ANYONE} proportion{{queueOrder}}"));
+    let expected = [
+        "5 Enter Reclaim ...",
+        "3 No validated victims on Node <n1>: not enough resources: requested <",
+        "3 Try to reclaim Task <default/j1-v-1> for Tasks <default/j2-p>",
+        "3 Reclaimed <",
+        "3 Committing operations ...",
+        "4 No preemptors in Queue <q2>, break.",
+        "5 Leaving Reclaim ...",
+    ];
+    let mut lines = log.iter();
+    for start in expected {
+        assert!(lines.any(|line| line.starts_with(start)), "{start}\n{log:#?}");
+    }
+    let refused = "3 Queue <q2> cannot reclaim for task <default/huge-p>, skip".to_owned();
+    let log = logged(&format!("{ANYONE} proportion{{queueOrder preemptive}}"));
+    assert!(log.contains(&refused), "{log:#?}");
 }

@@ -41,7 +41,10 @@ const BIG_HEAD: &str = "node n1 cpu=8
 
 #[test]
 fn cycle__head_of_line() {
-    assert_eq!(decide(&config("headOfLine: off"), BIG_HEAD), "bind small-a-0 n1\nbind small-a-1 n1");
+    assert_eq!(
+        decide(&config("headOfLine: off"), BIG_HEAD),
+        "bind small-a-0 n1\nbind small-a-1 n1"
+    );
     let cycle = World::new(&config("headOfLine: queue"), BIG_HEAD).cycle();
     assert_eq!(cycle.decisions(), "");
     let told = "waiting behind job default/big of the same queue";

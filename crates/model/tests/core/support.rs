@@ -53,6 +53,7 @@ pub(crate) fn pod(name: &str) -> PodRecord {
         resize_infeasible: false,
         evicted_by_scheduler: false,
         started_micros: None,
+        unjudged: None,
         scheduled_condition: None,
         nominated_node: None,
         invalid: None,

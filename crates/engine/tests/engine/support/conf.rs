@@ -38,7 +38,8 @@ pub(crate) fn with_arguments(config: Config, action: &str, arguments: &str) -> C
         "actions: {action}\ntiers:\n- plugins:\n  - name: gang\n\
          configurations:\n- name: {action}\n  arguments: {arguments}\n"
     );
-    let loaded = parse("test.conf", &text, &KNOWN).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let loaded =
+        parse("test.conf", &text, &KNOWN).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(loaded.warnings, [], "{text}");
     Config { configurations: loaded.config.configurations, ..config }
 }

@@ -29,7 +29,7 @@ impl Stage {
         let entries: Vec<PluginEntry> = built.chain(extra).collect();
         let (dispatch, warnings) = Dispatch::new(config, &entries);
         assert_eq!(warnings, []);
-        let settings = ActionSettings::default();
+        let settings = ActionSettings::from(config, &mut Vec::new());
         let cluster = world.engine.cluster().clone();
         Self { cluster, claims: Claims::default(), dispatch, settings }
     }

@@ -289,6 +289,7 @@ fn new_pod(key: ObjectKey) -> PodRecord {
         resize_infeasible: false,
         evicted_by_scheduler: false,
         started_micros: None,
+        unjudged: None,
         scheduled_condition: None,
         nominated_node: None,
         invalid: None,
