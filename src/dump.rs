@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use vc_kube::{Incoming, Visit};
+use vc_kube::{Incoming, Observer, Visit};
 use vc_model::{Cluster, JobId, NodeId};
 
 use crate::meter::Meter;
@@ -89,14 +89,14 @@ fn name() -> String {
 fn dump(cluster: &Cluster, file: Option<&Path>, meter: &Meter) {
     if let Err(problem) = cluster.check() {
         tracing::error!("the sums of the cache do not match: {problem}");
-        vc_kube::Observer::internal_error(meter, "cluster");
+        meter.internal_error("cluster");
     }
     let Some(file) = file else { return to_log(cluster) };
     match to_file(cluster, file) {
         Ok(()) => tracing::info!("the cache is in {}", file.display()),
         Err(error) => {
             tracing::error!("no dump: {}: {error}", file.display());
-            vc_kube::Observer::internal_error(meter, "dump");
+            meter.internal_error("dump");
         }
     }
 }
@@ -174,4 +174,44 @@ fn line((key, row): (String, Value)) {
 /// A set as Go writes it: an object whose keys count.
 fn set<'a>(names: impl Iterator<Item = &'a str>) -> Value {
     names.map(|name| (name.to_owned(), json!({}))).collect::<Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_15_an_empty_cluster_is_six_empty_objects() {
+        let mut text = Vec::new();
+        documents(&Cluster::default(), &mut text).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), "{}\n".repeat(6));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_counted() {
+        let error = write(&Cluster::default(), Path::new("/dev/full")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let meter = Meter::default();
+        dump(&Cluster::default(), Some(Path::new("/does/not/exist/a.json")), &meter);
+        let text = meter.metrics.encode();
+        assert!(text.contains("volcano_internal_errors_total{kind=\"dump\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn a_dump_is_whole_or_not_there() {
+        let folder = std::env::temp_dir().join(format!("vc-dump-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("snapshot-1.json");
+        to_file(&Cluster::default(), &file).unwrap();
+        to_file(&Cluster::default(), &file).unwrap();
+        let names: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["snapshot-1.json"]);
+        // The name is taken by a folder: nothing stays behind.
+        fs::remove_file(&file).unwrap();
+        fs::create_dir_all(file.join("x")).unwrap();
+        assert!(to_file(&Cluster::default(), &file).is_err());
+        assert!(!folder.join("snapshot-1.part").exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, Registry, fmt as text, reload};
+use tracing_subscriber::{Layer, fmt as text};
 
 /// `--log-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,11 @@ pub fn start(verbosity: i64, format: Format) -> Level {
             text::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
         }
     };
-    let (filter, handle) = reload::Layer::new(Verbosity(verbosity));
+    let level = Level::new(verbosity);
+    let filter = Verbosity(level.now.clone());
     // A test that starts two schedulers keeps the first log.
     drop(tracing_subscriber::registry().with(layer.with_filter(filter)).try_init());
-    Level { start: verbosity, now: Arc::new(AtomicI64::new(verbosity)), handle }
+    level
 }
 
 /// The verbosity, which can be changed while the process runs.
@@ -46,10 +47,13 @@ pub struct Level {
     /// `-v`.
     pub start: i64,
     now: Arc<AtomicI64>,
-    handle: reload::Handle<Verbosity, Registry>,
 }
 
 impl Level {
+    fn new(verbosity: i64) -> Self {
+        Self { start: verbosity, now: Arc::new(AtomicI64::new(verbosity)) }
+    }
+
     /// The verbosity in force.
     pub fn get(&self) -> i64 {
         self.now.load(Ordering::Relaxed)
@@ -58,17 +62,21 @@ impl Level {
     /// Takes another verbosity.
     pub fn set(&self, verbosity: i64) {
         self.now.store(verbosity, Ordering::Relaxed);
-        // The filter is gone if this was not the first log of the process.
-        drop(self.handle.reload(Verbosity(verbosity)));
+        // Places in the code remember whether they are silent.
+        tracing_core::callsite::rebuild_interest_cache();
     }
 }
 
 /// The filter of `-v`.
-struct Verbosity(i64);
+struct Verbosity(Arc<AtomicI64>);
 
 impl Verbosity {
+    fn number(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     fn level(&self) -> LevelFilter {
-        match self.0 {
+        match self.number() {
             ..=2 => LevelFilter::INFO,
             3..=4 => LevelFilter::DEBUG,
             5.. => LevelFilter::TRACE,
@@ -95,7 +103,7 @@ impl<S> Filter<S> for Verbosity {
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
         let mut line = Line::default();
         event.record(&mut line);
-        line.v <= self.0
+        line.v <= self.number()
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -204,7 +212,8 @@ mod tests {
         let memory = Memory::default();
         let writer = memory.clone();
         let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());
-        let registry = tracing_subscriber::registry().with(layer.with_filter(Verbosity(verbosity)));
+        let filter = Verbosity(Level::new(verbosity).now);
+        let registry = tracing_subscriber::registry().with(layer.with_filter(filter));
         tracing::subscriber::with_default(registry, act);
         let bytes = memory.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
@@ -241,10 +250,13 @@ mod tests {
         let memory = Memory::default();
         let writer = memory.clone();
         let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());
-        let (filter, handle) = reload::Layer::new(Verbosity(0));
-        let level = Level { start: 0, now: Arc::default(), handle };
+        let level = Level::new(0);
+        let filter = Verbosity(level.now.clone());
         let registry = tracing_subscriber::registry().with(layer.with_filter(filter));
-        let say = || tracing::debug!("said");
+        let say = || {
+            tracing::debug!("said");
+            tracing::info!(v = 2, "said");
+        };
         tracing::subscriber::with_default(registry, || {
             say();
             level.set(4);
@@ -254,7 +266,7 @@ mod tests {
         });
         assert_eq!(level.get(), 0);
         let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(text.matches("said").count(), 1, "{text}");
+        assert_eq!(text.matches("said").count(), 2, "{text}");
     }
 
     #[test]

@@ -179,8 +179,7 @@ impl Work {
             feeds.follow_node_shards(&clients, &inbox, &observer);
         }
         let component = component(&flags.scheduler_names);
-        let writer =
-            vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
+        let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
         let pump = Pump { inbox: receiver, effects, pace: flags.pace, n_kinds, observer };
         let mut aside = JoinSet::new();

@@ -32,7 +32,7 @@ pub struct Servers(JoinSet<()>);
 pub async fn start(flags: &Flags, tls: Option<Tls>, meter: &Arc<Meter>) -> Result<Servers, Fatal> {
     let mut servers = Servers::default();
     if flags.metrics || flags.profiles {
-        match listen(&flags.listen_address).await {
+        match listen(&flags.listen_address, "metrics").await {
             Ok(listener) => {
                 let routes = metrics::routes(flags, meter.clone());
                 servers.0.spawn(http::serve(listener, None, routes));
@@ -46,14 +46,20 @@ pub async fn start(flags: &Flags, tls: Option<Tls>, meter: &Arc<Meter>) -> Resul
     if let Some(health) = &flags.health {
         let address = health.address.clone();
         let listener =
-            listen(&address).await.map_err(|error| Fatal::Listen { address, error })?;
+            listen(&address, "health").await.map_err(|error| Fatal::Listen { address, error })?;
         servers.0.spawn(http::serve(listener, tls, health::routes(meter.clone())));
     }
     Ok(servers)
 }
 
+async fn listen(address: &str, purpose: &str) -> io::Result<TcpListener> {
+    let listener = bind(address).await?;
+    tracing::info!("serving {purpose} on {}", listener.local_addr()?);
+    Ok(listener)
+}
+
 /// As Go, `:8080` means every address of the machine.
-async fn listen(address: &str) -> io::Result<TcpListener> {
+async fn bind(address: &str) -> io::Result<TcpListener> {
     let Some(port) = address.strip_prefix(':') else {
         return TcpListener::bind(address).await;
     };

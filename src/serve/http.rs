@@ -75,3 +75,25 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
     // What the client does wrong is its own affair.
     drop(timeout(CONNECTION, connection).await);
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpStream;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, None, Router::new()));
+        let start = Instant::now();
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        let mut answer = Vec::new();
+        let read = timeout(CONNECTION, silent.read_to_end(&mut answer)).await;
+        assert!(read.is_ok() && start.elapsed() <= HEAD * 2, "{:?}", start.elapsed());
+        server.abort();
+    }
+}

@@ -59,7 +59,10 @@ async fn tell(State(control): State<Arc<Control>>) -> String {
     format!("Current klog log level: {}\n", control.level.get())
 }
 
-async fn set(State(control): State<Arc<Control>>, RawQuery(query): RawQuery) -> (StatusCode, String) {
+async fn set(
+    State(control): State<Arc<Control>>,
+    RawQuery(query): RawQuery,
+) -> (StatusCode, String) {
     let Some((level, time)) = read(&query.unwrap_or_default()) else {
         return (StatusCode::BAD_REQUEST, USAGE.to_owned());
     };

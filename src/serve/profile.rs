@@ -63,7 +63,6 @@ fn seconds(query: &str) -> Option<u64> {
     value.map_or(Some(SECONDS), |text| text.parse().ok()).filter(|seconds| 0 < *seconds)
 }
 
-
 async fn cpu(time: Duration) -> Result<Vec<u8>, String> {
     let failed = |error: pprof::Error| error.to_string();
     let builder = ProfilerGuardBuilder::default().frequency(HERTZ).blocklist(&NOT_IN);

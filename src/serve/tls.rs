@@ -67,3 +67,84 @@ fn unreadable(path: &Path) -> impl Fn(pem::Error) -> TlsError {
     let path = path.to_owned();
     move |error| TlsError::Unreadable { path: path.clone(), error }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::ClientConfig;
+    use tokio_rustls::rustls::pki_types::ServerName;
+
+    use super::*;
+    use crate::fatal::Fatal;
+    use crate::serve::{health, http};
+
+    fn file(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)
+    }
+
+    fn client(identity: Option<&str>) -> TlsConnector {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificates(&file("ca.pem")).unwrap().remove(0)).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match identity {
+            None => config.with_no_client_auth(),
+            Some(name) => {
+                let chain = certificates(&file(&format!("{name}.pem"))).unwrap();
+                let key = PrivateKeyDer::from_pem_file(file(&format!("{name}.key"))).unwrap();
+                config.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        TlsConnector::from(Arc::new(config))
+    }
+
+    async fn livez(
+        connector: TlsConnector,
+        address: std::net::SocketAddr,
+    ) -> std::io::Result<String> {
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut stream = connector.connect(name, stream).await?;
+        let request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    #[tokio::test]
+    async fn a_client_certificate_is_verified_if_there_is_one() {
+        let files = ["ca.pem", "server.pem", "server.key"].map(file);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let routes = health::routes(Arc::default());
+        let tls = Tls::read(&files).unwrap();
+        let server = tokio::spawn(http::serve(listener, Some(tls), routes));
+        for identity in [None, Some("client")] {
+            let answer = livez(client(identity), address).await.unwrap();
+            assert!(
+                answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok"),
+                "{answer}"
+            );
+        }
+        assert!(livez(client(Some("stranger")), address).await.is_err());
+        server.abort();
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_fatal() {
+        let error = |names: [&str; 3]| Tls::read(&names.map(file)).err().unwrap();
+        let missing = error(["ca.pem", "nothing.pem", "server.key"]);
+        let text = missing.to_string();
+        assert!(text.contains("tests/tls/nothing.pem: ") && text.contains("hint: "), "{text}");
+        assert_eq!(Fatal::from(missing).code(), 255);
+        let swapped = error(["ca.pem", "server.pem", "client.key"]).to_string();
+        assert!(swapped.starts_with("TLS of the health port: "), "{swapped}");
+    }
+}

@@ -20,12 +20,19 @@ pub(crate) const POD_GROUPS: &str = "podgroups";
 const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
 /// Of the namespace of the scheduler.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
+/// What is served some time after its definition was made.
+const CUSTOM: [&str; 3] = [
+    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+    "/apis/scheduling.volcano.sh/v1beta1/queues",
+    "/apis/shard.volcano.sh/v1alpha1/nodeshards",
+];
 /// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 9] = [
+const TEMPORARY: [&str; 10] = [
     "/api/v1/nodes?",
     "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases?",
     "/apis/scheduling.k8s.io/v1/priorityclasses?labelSelector=",
     "/apis/scheduling.volcano.sh/v1beta1/queues?",
+    "/apis/shard.volcano.sh/v1alpha1/nodeshards?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?",
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?",
@@ -182,9 +189,8 @@ pub(crate) async fn install(api: &Api) -> Vec<Value> {
         let answer = api.apply(&object).await;
         stored.push(answer.unwrap_or_else(|error| panic!("{}: {error}", name(&object))));
     }
-    for kind in ["podgroups", "queues"] {
-        let path = format!("{VOLCANO}/{kind}");
-        until("the custom resources", async || api.get(&path).await.ok()).await;
+    for path in CUSTOM {
+        until("the custom resources", async || api.get(path).await.ok()).await;
     }
     stored
 }

@@ -105,7 +105,8 @@ fn fresh_dir() -> PathBuf {
         if let Some(pid) = name.strip_prefix("real-")
             && !Path::new("/proc").join(pid).exists()
         {
-            fs::remove_dir_all(&path).unwrap();
+            // Another run may do the same.
+            drop(fs::remove_dir_all(&path));
         }
     }
     fs::create_dir_all(dir()).unwrap();

@@ -18,6 +18,7 @@ mod faults;
 mod gangs;
 mod install;
 mod leaders;
+mod options;
 mod reload;
 mod restarts;
 mod rights;

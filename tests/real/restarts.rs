@@ -13,7 +13,7 @@ use crate::harness::End;
 use crate::objects::{gang, node_of};
 use crate::process::Scheduler;
 
-/// Four pods of one CPU each, so that two fit on a node of 8.
+/// Pods of a gang, of one CPU each: 20 gangs fill 10 nodes of 8 to the last CPU.
 const GANG: u32 = 4;
 
 /// Creates gangs whatever happens to the server.

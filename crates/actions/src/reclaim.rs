@@ -5,7 +5,9 @@ use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
 use crate::preempt::{is_confined, passes_filters, pending, shard_groups};
 use crate::turns::Turns;
-use crate::victims::{Try, awaits_victims, planned_node, candidates, in_eviction_order, log_too_few, settle};
+use crate::victims::{
+    Try, awaits_victims, candidates, in_eviction_order, log_too_few, planned_node, settle,
+};
 
 pub(crate) struct Reclaim;
 

@@ -204,6 +204,19 @@ impl Dispatch {
         }
     }
 
+    /// Everyone is told to choose the nodes to hold. No action tells (core.md 5.3).
+    pub fn reserved_nodes(&mut self, ask: Ask<'_>) {
+        let tiers = self.calls.get(Points::RESERVED_NODES.index());
+        for &plugin in tiers.into_iter().flatten().flatten() {
+            self.plugins[plugin].reserved_nodes(ask);
+        }
+    }
+
+    /// The first registered plugin decides. No action asks (core.md 5.3).
+    pub fn target_job(&self, ask: Ask<'_>, jobs: &[JobId]) -> Option<JobId> {
+        self.all(Points::TARGET_JOB).next()?.target_job(ask, jobs)
+    }
+
     /// One is enough.
     pub fn overused(&self, ask: Ask<'_>, queue: QueueId) -> bool {
         self.all(Points::OVERUSED).any(|plugin| plugin.overused(ask, queue))

@@ -256,6 +256,30 @@ pub trait Plugin: Send + Sync {
     ) -> Result<(), String> {
         Ok(())
     }
+    /// NodeMap: this plugin's own score of a node, before it is reduced over all of them.
+    ///
+    /// # Errors
+    /// The node keeps its other parts only.
+    fn node_map(&self, _ask: Ask<'_>, _task: TaskId, _node: NodeId) -> Result<f64, String> {
+        Ok(0.0)
+    }
+    /// NodeReduce: normalises the mapped scores, rounded down, over all candidate nodes.
+    ///
+    /// # Errors
+    /// This plugin's scores are left out.
+    fn node_reduce(&self, _: Ask<'_>, _task: TaskId, _scores: &mut [i64]) -> Result<(), String> {
+        Ok(())
+    }
+    /// ClusterOrder: which of two clusters, by name, goes first. No action asks.
+    fn cluster_order(&self, _ask: Ask<'_>, _l: &str, _r: &str) -> Ordering {
+        Ordering::Equal
+    }
+    /// TargetJob: the job to hold resources for. No action asks.
+    fn target_job(&self, _ask: Ask<'_>, _jobs: &[JobId]) -> Option<JobId> {
+        None
+    }
+    /// ReservedNodes: told to choose the nodes to hold. No action tells.
+    fn reserved_nodes(&mut self, _ask: Ask<'_>) {}
     /// BestNode: the node this plugin insists on, of those with their scores.
     fn best_node(&self, _ask: Ask<'_>, _task: TaskId, _scored: &[(NodeId, f64)]) -> Option<NodeId> {
         None

@@ -45,6 +45,11 @@ points! {
     JOB_VALID = 23, "JobValid", None;
     VICTIM_TASKS = 24, "VictimTasks", Some(Switch::Victim);
     EVENT_HANDLERS = 25, "event handlers", None;
+    NODE_MAP = 26, "NodeMap", Some(Switch::NodeOrder);
+    NODE_REDUCE = 27, "NodeReduce", Some(Switch::NodeOrder);
+    CLUSTER_ORDER = 28, "ClusterOrder", Some(Switch::ClusterOrder);
+    TARGET_JOB = 29, "TargetJob", Some(Switch::TargetJob);
+    RESERVED_NODES = 30, "ReservedNodes", Some(Switch::ReservedNodes);
 }
 
 impl Points {

@@ -55,7 +55,10 @@ impl Clients {
     ///
     /// # Errors
     /// No configuration is found, it is unreadable, or its certificates are.
-    pub async fn connect(access: &Access, observer: &Arc<dyn Observer>) -> Result<Self, ClientError> {
+    pub async fn connect(
+        access: &Access,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Self, ClientError> {
         let config = config(access).await?;
         let client = || build(config.clone(), access, observer);
         let (core, volcano) = (client()?, client()?);
@@ -105,7 +108,11 @@ fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
     url.parse().map_err(|_| ClientError::Master(master.to_owned()))
 }
 
-fn build(config: Config, access: &Access, observer: &Arc<dyn Observer>) -> Result<Client, ClientError> {
+fn build(
+    config: Config,
+    access: &Access,
+    observer: &Arc<dyn Observer>,
+) -> Result<Client, ClientError> {
     let host = config.cluster_url.authority().map_or("", |host| host.as_str()).into();
     let count = CountLayer { observer: observer.clone(), host };
     let builder = ClientBuilder::try_from(config)?.with_layer(&count);

@@ -65,7 +65,11 @@ impl Election {
             match attempt {
                 Ok(Attempt::Leads(lease)) => break (lease, start),
                 Ok(_) => {}
-                Err(error) => tracing::warn!("leader lease {place} not acquired: {error}"),
+                Err(error) => tracing::warn!(
+                    "leader lease {place} not acquired: {error}\n\
+                     hint: the namespace must exist, and the scheduler may get, create and update \
+                     leases; alone it needs --leader-elect=false"
+                ),
             }
             sleep(retry).await;
         };
@@ -163,7 +167,8 @@ impl Candidate {
             return;
         }
         let holder = held.holder_identity.as_deref().unwrap_or_default();
-        if before.and_then(|seen| seen.holder_identity.as_deref()) != Some(holder) {
+        let same = before.is_some_and(|seen| seen.holder_identity == held.holder_identity);
+        if !same && !holder.is_empty() {
             tracing::info!("leader of {}: {holder}", self.place());
         }
         self.observed = Some((held.clone(), Instant::now()));
@@ -177,11 +182,7 @@ impl Candidate {
 
     /// Renews until told to stop, and answers `self` then, or until the Lease is lost. An attempt
     /// is not broken off by the stop: its PUT would race with the release.
-    async fn keep(
-        mut self,
-        mut renewed: Instant,
-        mut stop: oneshot::Receiver<()>,
-    ) -> Option<Self> {
+    async fn keep(mut self, mut renewed: Instant, mut stop: oneshot::Receiver<()>) -> Option<Self> {
         let Election { renew, retry, .. } = self.election;
         loop {
             tokio::select! {

@@ -67,7 +67,8 @@ impl Pump {
                     return;
                 }
             }
-            events = runtime.block_on(self.pace.next(&mut self.inbox, |visit| visit.pay(&mut engine)));
+            events =
+                runtime.block_on(self.pace.next(&mut self.inbox, |visit| visit.pay(&mut engine)));
         }
     }
 

@@ -20,6 +20,9 @@ pub(super) fn eligibility(session: &Session<'_>, task: TaskId) -> Eligibility {
     if session.tasks[task].never_preempts {
         return Eligibility::No("preemptionPolicy is Never");
     }
+    if session.tasks[task].unjudged.is_some() {
+        return Eligibility::No("no filter judges what the pod asks for");
+    }
     match by_node(session, task) {
         Eligibility::Yes if awaits_victims(session, task) => {
             Eligibility::No("victims are terminating on a planned node of the job")

@@ -82,6 +82,12 @@ impl Dispatch {
         self.first(Points::VICTIM_QUEUE_ORDER, compare).then_with(|| self.queue_order(ask, r, l))
     }
 
+    /// Clusters: plugins, then name. No action asks (core.md 5.3).
+    pub fn cluster_order(&self, ask: Ask<'_>, l: &str, r: &str) -> Ordering {
+        let compare = |plugin: &dyn Plugin| plugin.cluster_order(ask, l, r);
+        self.first(Points::CLUSTER_ORDER, compare).then_with(|| l.cmp(r))
+    }
+
     /// Victims: the one evicted first comes first (actions.md 2.9). `preemptor` is the job that
     /// gets the room.
     pub fn victim_order(

@@ -10,7 +10,7 @@ use crate::plugin::Ask;
 use crate::points::Points;
 
 impl Dispatch {
-    /// Σ NodeOrder + Σ BatchNodeOrder per node, in the order of `nodes`.
+    /// Σ NodeOrder + Σ BatchNodeOrder + Σ reduced NodeMap per node, in the order of `nodes`.
     pub fn scores(&self, ask: Ask<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<f64> {
         let mut total: Vec<f64> =
             nodes.iter().map(|&node| self.node_score(ask, task, node)).collect();
@@ -22,7 +22,31 @@ impl Dispatch {
                 Err(error) => self.note_failure(&error),
             }
         }
+        self.add_reduced(ask, task, nodes, &mut total);
         total
+    }
+
+    /// Σ reduced NodeMap scores: each plugin's own are rounded down, then normalised by it (8.3). A plugin
+    /// that maps and does not reduce counts as it is.
+    fn add_reduced(&self, ask: Ask<'_>, task: TaskId, nodes: &[NodeId], total: &mut [f64]) {
+        for plugin in self.all(Points::NODE_MAP) {
+            let mut mapped = Vec::with_capacity(nodes.len());
+            for &node in nodes {
+                let score = plugin.node_map(ask, task, node).unwrap_or_else(|error| {
+                    self.note_failure(&error);
+                    0.0
+                });
+                mapped.push(score.floor() as i64);
+            }
+            let reduced = match plugin.points().has(Points::NODE_REDUCE) {
+                true => plugin.node_reduce(ask, task, &mut mapped),
+                false => Ok(()),
+            };
+            match reduced {
+                Ok(()) => total.iter_mut().zip(&mapped).for_each(|(sum, &score)| *sum += score as f64),
+                Err(error) => self.note_failure(&error),
+            }
+        }
     }
 
     /// Σ NodeOrder; an error leaves the node with its other parts only (8.3).

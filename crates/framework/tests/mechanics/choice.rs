@@ -134,6 +134,33 @@ fn core_94_the_best_node() {
 }
 
 #[test]
+fn mapped_scores_are_rounded_down_and_reduced_by_their_plugin() {
+    let name = |tiers| chosen(tiers).unwrap();
+    assert_eq!(name("a node_map=n1:1.2,n2:2.1,n3:2.9"), "n2", "both are 2, by name");
+    assert_eq!(name("a node_map=n1:1,n2:2,n3:3 node_reduce=yes"), "n1", "reversed");
+    let with_other = "a node_map=n1:1,n2:2,n3:3 node_reduce=error; b node_order=n2:1";
+    assert_eq!(name(with_other), "n2", "a reduction that fails leaves the other scorers");
+    assert_eq!(name("a -enableNodeOrder node_map=n3:5; b node_order=n2:1"), "n2");
+}
+
+#[test]
+fn points_without_a_user_combine_as_specified() {
+    in_session("job j1\n task x\n job j2\n task y", "a target_job=j2; b target_job=j1", |session| {
+        let jobs = session.facts().jobs.clone();
+        let target = session.hooks().target_job(session.ask(), &jobs);
+        assert_eq!(target, Some(jobs[1]), "the first registered plugin decides");
+    });
+    in_session("job j1\n task x", "a +enabledClusterOrder cluster_order=yes", |session| {
+        assert!(session.hooks().cluster_order(session.ask(), "a", "b").is_gt());
+    });
+    in_session("job j1\n task x", "a cluster_order=yes", |session| {
+        let order = session.hooks().cluster_order(session.ask(), "a", "b");
+        assert!(order.is_lt(), "off unless it is switched on, then by name");
+        assert_eq!(session.hooks().target_job(session.ask(), &[]), None);
+    });
+}
+
+#[test]
 fn scores_are_added_over_plugins_and_a_node_may_be_insisted_on() {
     let tiers = "a node_order=n1:3,n2:1 / b node_order=n2:1 batch_node_order=n2:2,n3:3";
     assert_eq!(chosen(tiers).unwrap(), "n2");

@@ -105,6 +105,11 @@ const POINTS: &[(&str, Points)] = &[
     ("node_order", Points::NODE_ORDER),
     ("batch_node_order", Points::BATCH_NODE_ORDER),
     ("best_node", Points::BEST_NODE),
+    ("node_map", Points::NODE_MAP),
+    ("node_reduce", Points::NODE_REDUCE),
+    ("cluster_order", Points::CLUSTER_ORDER),
+    ("target_job", Points::TARGET_JOB),
+    ("reserved_nodes", Points::RESERVED_NODES),
     ("counter", Points::EVENT_HANDLERS),
     ("protects", Points::PREEMPTABLE),
 ];
@@ -260,6 +265,34 @@ impl Plugin for Fake {
             *sum += self.score("batch_node_order", ask, node)?;
         }
         Ok(())
+    }
+
+    fn node_map(&self, ask: Ask<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
+        self.score("node_map", ask, node)
+    }
+
+    /// Reverses the scores: the largest less each.
+    fn node_reduce(&self, _: Ask<'_>, _: TaskId, scores: &mut [i64]) -> Result<(), String> {
+        if self.answer("node_reduce") == "error" {
+            return Err("out of order".to_owned());
+        }
+        let most = scores.iter().copied().max().unwrap_or(0);
+        scores.iter_mut().for_each(|score| *score = most - *score);
+        Ok(())
+    }
+
+    /// The reverse of the names.
+    fn cluster_order(&self, _: Ask<'_>, l: &str, r: &str) -> Ordering {
+        r.cmp(l)
+    }
+
+    fn target_job(&self, ask: Ask<'_>, jobs: &[JobId]) -> Option<JobId> {
+        let named = |job: &&JobId| &*ask.cluster.jobs[**job].key.name == self.answer("target_job");
+        jobs.iter().find(named).copied()
+    }
+
+    fn reserved_nodes(&mut self, ask: Ask<'_>) {
+        self.n_placed += ask.facts.nodes.len() as i64;
     }
 
     fn best_node(&self, ask: Ask<'_>, _: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {

@@ -9,7 +9,7 @@ use vc_resource::Dim;
 use super::fake;
 
 /// Tiers are divided by `/`, plugins by `;`; behind the name stand the answers as `point=answer`
-/// (`_` is a blank) and switches that are off as `-enableX`.
+/// (`_` is a blank) and switches that are off as `-enableX`, on as `+enabledX`.
 pub(crate) fn config(tiers: &str) -> Config {
     let plugins = |tier: &str| tier.split(';').filter_map(plugin_option).collect();
     let tiers = tiers.split('/').map(|tier| Tier { plugins: plugins(tier) }).collect();
@@ -25,9 +25,10 @@ fn plugin_option(text: &str) -> Option<PluginOption> {
         if let Some((key, value)) = word.split_once('=') {
             arguments.push((key.to_owned(), Value::String(value.replace('_', " "))));
         } else {
-            let key = word.strip_prefix('-').expect("a switch");
+            let on = word.starts_with('+');
+            let key = word.strip_prefix(['+', '-']).expect("a switch");
             let row = SWITCHES.iter().find(|(name, ..)| *name == key).expect("a switch");
-            switches = switches.with(row.1, false);
+            switches = switches.with(row.1, on);
         }
     }
     Some(PluginOption { name, switches, arguments: arguments.into_iter().collect::<Arguments>() })

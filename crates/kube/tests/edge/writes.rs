@@ -31,7 +31,8 @@ fn edge(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> Edg
     });
     let (sender, outcomes) = inbox();
     let (effects, batches) = mpsc::channel(4);
-    let writer = write(Clients::shared(client), "volcano".into(), sender, batches, fake::unobserved());
+    let writer =
+        write(Clients::shared(client), "volcano".into(), sender, batches, fake::unobserved());
     Edge { log, effects, outcomes, writer: tokio::spawn(writer) }
 }
 
@@ -426,7 +427,8 @@ async fn eco_16_a_flood_of_events_delays_no_bind() {
     });
     let (sender, _outcomes) = inbox();
     let (effects, batches) = mpsc::channel(4);
-    let writer = write(Clients::shared(client), "volcano".into(), sender, batches, fake::unobserved());
+    let writer =
+        write(Clients::shared(client), "volcano".into(), sender, batches, fake::unobserved());
     let writer = tokio::spawn(writer);
     let flood = (0..10_000).map(|index| {
         let about = About::Pod { key: key(), uid: uid() };

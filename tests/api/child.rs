@@ -1,0 +1,83 @@
+//! The binary as a child process, whose log is read line by line: what a test waits for is a line.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+
+use tokio::io::{
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines,
+};
+use tokio::net::TcpStream;
+use tokio::process::{Child as Process, ChildStderr, Command};
+use tokio::time::timeout;
+
+use crate::cluster::HANG;
+
+pub(crate) struct Child {
+    process: Process,
+    log: Lines<BufReader<ChildStderr>>,
+}
+
+impl Child {
+    /// `sockets` is where the log level socket goes.
+    pub(crate) fn start(args: &[&str], sockets: &Path) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_vc-scheduler"))
+            .args(args)
+            .env("DEBUG_SOCKET_DIR", sockets)
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let log = BufReader::new(process.stderr.take().unwrap()).lines();
+        Self { process, log }
+    }
+
+    /// What follows `text` in the first line that has it.
+    pub(crate) async fn says(&mut self, text: &str) -> String {
+        let search = async {
+            while let Some(line) = self.log.next_line().await.unwrap() {
+                if let Some((_, rest)) = line.split_once(text) {
+                    return rest.to_owned();
+                }
+            }
+            panic!("it has ended without a word of {text:?}");
+        };
+        timeout(HANG, search).await.unwrap_or_else(|_| panic!("it never says {text:?}"))
+    }
+
+    /// Where it serves that.
+    pub(crate) async fn address(&mut self, purpose: &str) -> SocketAddr {
+        self.says(&format!("serving {purpose} on ")).await.parse().unwrap()
+    }
+
+    pub(crate) async fn signal(&self, name: &str) {
+        let pid = self.process.id().unwrap().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().await.unwrap();
+        assert!(sent.success());
+    }
+
+    pub(crate) async fn ended(mut self) -> ExitStatus {
+        timeout(HANG, self.process.wait()).await.unwrap().unwrap()
+    }
+}
+
+/// Status and body of a GET over HTTP.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, Vec<u8>) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    ask(stream, path).await.unwrap()
+}
+
+/// Likewise over any connection.
+pub(crate) async fn ask(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    path: &str,
+) -> io::Result<(u16, Vec<u8>)> {
+    let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    let mut answer = Vec::new();
+    timeout(HANG, stream.read_to_end(&mut answer)).await.expect("an answer ends")?;
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let code = std::str::from_utf8(&answer[9..12]).unwrap().parse().unwrap();
+    Ok((code, answer.split_off(end + 4)))
+}
