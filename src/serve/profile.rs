@@ -20,8 +20,8 @@ const HERTZ: i32 = 100;
 const SECONDS: u64 = 30;
 /// A profile must be shorter: so long does Volcano's server write at most.
 const LIMIT: u64 = 60;
-/// Unwinding out of these may wait for a lock that the interrupted thread holds.
-const NOT_IN: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
+/// It cannot be unwound.
+const NOT_IN: [&str; 1] = ["vdso"];
 
 const INDEX: &str = "profile?seconds=N: CPU profile in pprof format\n\
     cmdline: the command line\n\

@@ -16,7 +16,7 @@ const OUR_SHARD: &str = "/apis/shard.volcano.sh/v1alpha1/nodeshards/volcano";
 
 /// A gang of one pod that waits for the scheduler to take its gate away.
 pub(crate) async fn submit_gated(cluster: &Cluster, name: &str, more: &[&str]) {
-    let mut objects = gang(cluster.namespace, name, 1, "1");
+    let mut objects = gang(cluster.namespace, name, 1, "100m");
     let gates = [&[GATE], more].concat().into_iter().map(|gate| json!({"name": gate}));
     objects[1]["spec"]["schedulingGates"] = gates.collect();
     objects[1]["metadata"]["annotations"][GATE] = json!("true");

@@ -81,7 +81,7 @@ async fn every_right_is_used_and_none_is_missing() {
     reaches(&cluster, "patch", "pods").await;
     cluster.api.create(&dead_webhook()).await.unwrap();
     refused(&cluster).await;
-    cluster.submit("refused", 1, "1").await;
+    cluster.submit("refused", 1, "500m").await;
     // The same refusal twice: the event is counted up.
     reaches(&cluster, "patch", "events").await;
     assert!(scheduler.terminate().await.success());

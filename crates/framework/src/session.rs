@@ -108,7 +108,8 @@ impl<'c> Session<'c> {
     pub fn draw(&mut self, limit: usize) -> usize {
         self.n_draws += 1;
         let text = format!("{} {}", self.facts.session_id, self.n_draws);
-        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let fold =
+            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
         usize::try_from((hash >> 16) % limit.max(1) as u64).unwrap_or(0)
     }

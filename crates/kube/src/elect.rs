@@ -104,7 +104,7 @@ impl Leadership {
 
 /// How an attempt has ended, if the API server has answered.
 enum Attempt {
-    Leads(Lease),
+    Leads(Box<Lease>),
     /// Somebody else has it.
     Held,
     /// Somebody else wrote at the same time.
@@ -241,7 +241,7 @@ fn seconds(time: Duration) -> i32 {
 
 fn outcome(answer: Result<Lease, CallError>) -> Result<Attempt, CallError> {
     match answer {
-        Ok(lease) => Ok(Attempt::Leads(lease)),
+        Ok(lease) => Ok(Attempt::Leads(Box::new(lease))),
         Err(error) if error.is_conflict() => Ok(Attempt::Raced),
         Err(error) => Err(error),
     }

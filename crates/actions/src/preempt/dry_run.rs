@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use vc_conf::PreemptSettings;
 use vc_framework::{EvictReason, Room, Sample, Statement};
 use vc_model::{NodeId, TaskId};
 
@@ -25,7 +26,7 @@ pub(super) fn preempt(
     nodes: &[NodeId],
     phase: Phase,
 ) -> bool {
-    let wanted = n_candidates(statement, nodes.len());
+    let wanted = n_candidates(&statement.settings.preempt, nodes.len());
     let offset = statement.draw(nodes.len());
     let mut found: Vec<Candidate> = Vec::new();
     for index in 0..nodes.len() {
@@ -40,8 +41,7 @@ pub(super) fn preempt(
 }
 
 /// How many candidates are enough (6.7.1).
-fn n_candidates(statement: &Statement<'_, '_>, n_nodes: usize) -> usize {
-    let settings = &statement.settings.preempt;
+fn n_candidates(settings: &PreemptSettings, n_nodes: usize) -> usize {
     let all = i64::try_from(n_nodes).unwrap_or(i64::MAX);
     let share = all.saturating_mul(settings.min_candidate_nodes_percentage) / 100;
     let wanted = share
@@ -128,4 +128,28 @@ fn apply(statement: &mut Statement<'_, '_>, task: TaskId, best: &Candidate) -> b
         statement.roll_back(mark);
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(non_snake_case)]
+
+    use super::*;
+
+    #[test]
+    fn dry__candidates() {
+        let of = |percentage, absolute, n_nodes| {
+            let settings = PreemptSettings {
+                min_candidate_nodes_percentage: percentage,
+                min_candidate_nodes_absolute: absolute,
+                ..PreemptSettings::default()
+            };
+            n_candidates(&settings, n_nodes)
+        };
+        for (n_nodes, wanted) in [(0, 0), (5, 1), (200, 20), (5000, 100)] {
+            assert_eq!(n_candidates(&PreemptSettings::default(), n_nodes), wanted, "{n_nodes}");
+        }
+        assert_eq!(of(10, 50, 200), 50);
+        assert_eq!(of(10, 50, 3), 3);
+    }
 }

@@ -233,12 +233,13 @@ proptest! {
 
     /// Slots are scarce. Only preempt: proportion counts slots for the victims' queues but not for the
     /// reclaimer's (plugins-jobs-queues.md 5.3), so that queues may take them from each other for ever.
+    /// Victims go at once: while they terminate, the filter for slots refuses the claim, and others may come
+    /// first.
     #[test]
     fn evictions_of_slots_are_useful_and_end(
         text in clusters(2..6),
         which in 0_usize..2,
-        lag in 1_u32..4,
-    ) {
-        check(&text, which, lag)?;
+        )  {
+        check(&text, which, 1)?;
     }
 }

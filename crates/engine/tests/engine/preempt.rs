@@ -4,7 +4,10 @@
 use vc_conf::Config;
 use vc_engine::EngineOptions;
 use vc_framework::{Sample, Session};
-use vc_model::{ClusterEvent, HostPort, NodeId, NodeShardRecord, Protocol, Sharding, ShardingMode};
+use vc_model::{
+    ClusterEvent, HostPort, NodeId, NodeShardRecord, Protocol, Sharding, ShardingMode,
+    SubGroupPolicy,
+};
 use vc_resource::Resource;
 
 use crate::support::*;
@@ -827,4 +830,67 @@ fn log__preempt() {
         log.contains("3 Try to preempt Task <default/low-v-1> for Task <default/high-p>"),
         "{log}"
     );
+}
+
+#[test]
+fn cycle__no_second_eviction_where_filters_see_the_victim() {
+    // The slot of the victim is taken until it is gone, so that the claim cannot be served before.
+    let text = "node n1 cpu=9 pods=1
+        node n2 cpu=9 pods=1
+        queue q1
+        queue q2
+        job low queue=q1 priority=10 min=0
+          task a cpu=1 @n1 running
+          task b cpu=1 @n2 running
+        job high queue=q1 priority=100
+          task p cpu=1";
+    for (text, reason) in
+        [(text.to_owned(), "preempt"), (text.replace("high queue=q1", "high queue=q2"), "reclaim")]
+    {
+        let mut world = World::new(&whole(), &text);
+        let first = world.cycle().only(&["evict"]);
+        assert!(first.ends_with(reason) && first.lines().count() == 1, "{first}");
+        for _ in 0..5 {
+            world.tick(1);
+            assert_eq!(world.cycle().only(&["evict"]), "");
+        }
+        world.kubelets();
+        let bound = world.cycle().decisions();
+        assert!(bound.starts_with("bind high-p n"), "{bound}");
+    }
+}
+
+#[test]
+fn cycle__claim_of_a_best_effort_pod() {
+    // The slot goes to the pod that it was made for, not to the one that lost it.
+    let text = "node n1 cpu=9 pods=1
+        job low priority=10 min=0
+          task v @n1 running
+        job high priority=100
+          task p";
+    let mut world = World::new(&whole(), text);
+    assert_eq!(world.cycle().decisions(), "evict low-v preempt\npipeline high-p n1");
+    world.kubelets_and_controllers();
+    assert_eq!(world.cycle().decisions(), "bind high-p n1");
+}
+
+#[test]
+fn preempt__sub_groups_wait_for_their_scheduler() {
+    // Allocate does not place such a job yet, so nobody makes room for it.
+    let text = "node n1 cpu=1
+        job low priority=10 min=0
+          task v cpu=1 @n1 running
+        job high priority=100
+          task p cpu=1";
+    let mut all = objects("queue default");
+    all.extend(objects(text).into_iter().map(|object| match object {
+        Object::Group(mut group) if group.key == key("high") => {
+            group
+                .sub_group_policies
+                .push(SubGroupPolicy { name: "ps".into(), ..SubGroupPolicy::default() });
+            Object::Group(group)
+        }
+        other => other,
+    }));
+    assert_eq!(victims(&World::of(&tp(), all).cycle()), "");
 }

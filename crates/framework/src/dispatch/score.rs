@@ -43,7 +43,9 @@ impl Dispatch {
                 false => Ok(()),
             };
             match reduced {
-                Ok(()) => total.iter_mut().zip(&mapped).for_each(|(sum, &score)| *sum += score as f64),
+                Ok(()) => {
+                    total.iter_mut().zip(&mapped).for_each(|(sum, &score)| *sum += score as f64)
+                }
                 Err(error) => self.note_failure(&error),
             }
         }

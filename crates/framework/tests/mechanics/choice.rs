@@ -145,11 +145,15 @@ fn mapped_scores_are_rounded_down_and_reduced_by_their_plugin() {
 
 #[test]
 fn points_without_a_user_combine_as_specified() {
-    in_session("job j1\n task x\n job j2\n task y", "a target_job=j2; b target_job=j1", |session| {
-        let jobs = session.facts().jobs.clone();
-        let target = session.hooks().target_job(session.ask(), &jobs);
-        assert_eq!(target, Some(jobs[1]), "the first registered plugin decides");
-    });
+    in_session(
+        "job j1\n task x\n job j2\n task y",
+        "a target_job=j2; b target_job=j1",
+        |session| {
+            let jobs = session.facts().jobs.clone();
+            let target = session.hooks().target_job(session.ask(), &jobs);
+            assert_eq!(target, Some(jobs[1]), "the first registered plugin decides");
+        },
+    );
     in_session("job j1\n task x", "a +enabledClusterOrder cluster_order=yes", |session| {
         assert!(session.hooks().cluster_order(session.ask(), "a", "b").is_gt());
     });
