@@ -73,7 +73,7 @@ fn version() -> String {
         env!("CARGO_PKG_VERSION"),
         option_env!("VC_GIT_SHA").unwrap_or("unknown"),
         option_env!("VC_BUILT_AT").unwrap_or("unknown"),
-        env!("CARGO_PKG_RUST_VERSION"),
+        env!("VC_RUSTC"),
         std::env::consts::OS,
         std::env::consts::ARCH,
     )

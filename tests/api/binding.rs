@@ -1,9 +1,10 @@
 //! Decisions become writes, and failed writes are tried again. Specification: core.md 7.
 
 use serde_json::Value;
+use vc_scheduler::meter::State;
 use vc_sim::serve::{EVENTS, POD_GROUPS, PODS, QUEUES};
 
-use crate::cluster::{Cluster, Fault, LOST, condition, count, gang, is, no_fault, waits};
+use crate::cluster::{Cluster, Fault, LOST, Replica, condition, count, gang, is, no_fault, waits};
 
 #[tokio::test]
 async fn a_gang_is_bound_over_http() {
@@ -76,5 +77,32 @@ async fn a_bind_whose_answer_is_lost_is_not_repeated() {
     let running = |value: &Value| is(value, "train") && value["status"]["phase"] == "Running";
     cluster.until(&POD_GROUPS, running).await;
     assert_eq!(count(&cluster.replica.log, BIND), 1);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_bare_pod_is_scheduled_if_that_is_wanted() {
+    let mut bare = gang("alone", 1, "1").remove(1);
+    bare["metadata"].as_object_mut().unwrap().remove("annotations");
+    let cluster = Cluster::start(vec![bare], &["--bare-pods=schedule"], no_fault).await;
+    cluster.bound("alone-0").await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn two_replicas_without_election_bind_no_pod_twice() {
+    let cluster = Cluster::start(gang("train", 4, "1"), &[], no_fault).await;
+    let args = ["--leader-elect=false", "--schedule-period=50ms"];
+    let other = Replica::start(&cluster.server, &args, no_fault);
+    other.reaches(State::Leading { synced: true }).await;
+    cluster.create(gang("next", 4, "1")).await;
+    for index in 0..4 {
+        cluster.bound(&format!("train-{index}")).await;
+        cluster.bound(&format!("next-{index}")).await;
+    }
+    // A second bind of a pod is refused, so the node of a pod never changes.
+    let running = |value: &Value| is(value, "next") && value["status"]["phase"] == "Running";
+    cluster.until(&POD_GROUPS, running).await;
+    other.stop().await;
     cluster.stop().await;
 }

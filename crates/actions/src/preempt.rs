@@ -1,5 +1,5 @@
-//! Inside one queue a starving job may have less important pods evicted: between jobs, then inside a job.
-//! Specification: actions.md 6.
+//! Inside one queue a starving job may have less important pods evicted: between jobs, then inside
+//! a job. Specification: actions.md 6.
 
 mod dry_run;
 mod eligible;
@@ -73,8 +73,8 @@ fn has_topology(session: &Session<'_>, job: JobId) -> bool {
     })
 }
 
-/// Whether allocate needs domains or sub-groups for the job, which are not built yet: evictions for it would
-/// be for nothing.
+/// Whether allocate needs domains or sub-groups for the job, which are not built yet: evictions for
+/// it would be for nothing.
 pub(crate) fn is_confined(session: &Session<'_>, job: JobId) -> bool {
     has_topology(session, job) || !session.jobs[job].policies().is_empty()
 }
@@ -135,7 +135,8 @@ fn between_jobs(session: &mut Session<'_>, job: JobId) {
     settle(statement, pipelined);
 }
 
-/// Phase 2: a more important member replaces a less important one, whether or not the gang is complete (6.3).
+/// Phase 2: a more important member replaces a less important one, whether or not the gang is
+/// complete (6.3).
 fn inside_job(session: &mut Session<'_>, job: JobId) {
     let mut tasks = pending(session, job);
     while let Some(task) = tasks.pop() {
@@ -183,7 +184,8 @@ fn place(
     }))
 }
 
-/// The nodes in the groups in which they are tried: with soft sharding those of the own shard first.
+/// The nodes in the groups in which they are tried: with soft sharding those of the own shard
+/// first.
 pub(crate) fn shard_groups(session: &Session<'_>, nodes: Vec<NodeId>) -> Vec<Vec<NodeId>> {
     session.by_shard(&nodes).map_or_else(|| vec![nodes], Vec::from)
 }

@@ -93,7 +93,8 @@ fn may_reclaim(session: &Session<'_>, queue: QueueId, task: TaskId) -> bool {
     session.hooks().pre_predicate(session.ask(), task).is_ok()
 }
 
-/// Nodes that this statement freed, then free nodes without anybody to evict, then the rest (7.3, A36).
+/// Nodes that this statement freed, then free nodes without anybody to evict, then the rest (7.3,
+/// A36).
 fn reclaim_for_task(statement: &mut Statement<'_, '_>, task: TaskId) -> bool {
     // What was made for the task before comes first (11.2).
     let planned = planned_node(statement, task);

@@ -1,5 +1,5 @@
-//! Victims on a node: who is a candidate in which order, and evicting no more of them than needed. Shared by
-//! preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
+//! Victims on a node: who is a candidate in which order, and evicting no more of them than needed.
+//! Shared by preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
 use vc_framework::{EvictReason, Mark, Refused, Room, Session, Statement, klog};
 use vc_model::{NodeId, TaskId, TaskStatus};
@@ -36,8 +36,8 @@ pub(crate) struct Try<'f> {
 }
 
 impl Try<'_> {
-    /// Evicts `victims` in order until the task fits, puts back those that turn out not to be needed, and
-    /// pipelines the task. On failure everything since the call is undone.
+    /// Evicts `victims` in order until the task fits, puts back those that turn out not to be
+    /// needed, and pipelines the task. On failure everything since the call is undone.
     pub(crate) fn run(&self, statement: &mut Statement<'_, '_>, victims: &[TaskId]) -> bool {
         let mark = statement.mark();
         let Some(evicted) = self.evict_until_fits(statement, victims) else {
@@ -83,7 +83,8 @@ impl Try<'_> {
         mark: Mark,
         mut evicted: Vec<TaskId>,
     ) -> Vec<TaskId> {
-        // The last one evicted was needed by construction; with one victim there is nothing to spare.
+        // The last one evicted was needed by construction; with one victim there is nothing to
+        // spare.
         for index in (0..evicted.len().saturating_sub(1)).rev() {
             let mut fewer = evicted.clone();
             fewer.remove(index);
@@ -119,8 +120,9 @@ pub(crate) fn planned_node(session: &Session<'_>, task: TaskId) -> Option<NodeId
     session.nodes[node].present.then_some(node)
 }
 
-/// Pods that were evicted for the job have yet to leave the planned node of one of its Pending tasks. As long as
-/// they do, filters that see them may refuse the task, which is no reason to evict more for this job (11.2).
+/// Pods that were evicted for the job have yet to leave the planned node of one of its Pending
+/// tasks. As long as they do, filters that see them may refuse the task, which is no reason to
+/// evict more for this job (11.2).
 pub(crate) fn awaits_victims(session: &Session<'_>, task: TaskId) -> bool {
     let Some(job) = session.tasks[task].job else { return false };
     let Some(claim) = session.claims.of(session, job) else { return false };
@@ -182,8 +184,8 @@ pub(crate) fn log_too_few(session: &Session<'_>, task: TaskId, node: NodeId) {
         row.future_idle().text(&session.dims));
 }
 
-/// Commits what made the job pipelined, else undoes it. A statement that evicts nobody and that idle nodes can
-/// hold is allocate's business (A29).
+/// Commits what made the job pipelined, else undoes it. A statement that evicts nobody and that
+/// idle nodes can hold is allocate's business (A29).
 pub(crate) fn settle(statement: Statement<'_, '_>, succeeded: bool) {
     let needless = !statement.evicts() && statement.fits_idle_nodes();
     if succeeded && !needless {

@@ -67,8 +67,8 @@ impl Claims {
         }
     }
 
-    /// Drops the claims whose job is gone, has what room was made for, or has no waiting task with a
-    /// planned node that exists.
+    /// Drops the claims whose job is gone, has what room was made for, or has no waiting task with
+    /// a planned node that exists.
     pub fn expire(&mut self, cluster: &Cluster) {
         self.by_job.retain(|key, claim| {
             let Some(job) = cluster.job(key).map(|job| &cluster.jobs[job]) else { return false };
@@ -77,7 +77,8 @@ impl Claims {
                 let known = cluster.node(node).is_some_and(|node| cluster.nodes[node].present);
                 pending && known
             });
-            // A pending best-effort member makes a gang ready, but it may be the one that waits here.
+            // A pending best-effort member makes a gang ready, but it may be the one that waits
+            // here.
             let complete = i64::from(job.min_available) <= i64::from(job.counts.ready());
             (claim.beyond_minimum || !complete) && !claim.planned.is_empty()
         });

@@ -38,8 +38,8 @@ pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     session.claims = claims;
 }
 
-/// Jobs with a claim that take part, also those whose waiting tasks are all best-effort: without a turn here
-/// the slots that were made for them would go to others.
+/// Jobs with a claim that take part, also those whose waiting tasks are all best-effort: without a
+/// turn here the slots that were made for them would go to others.
 fn holders(session: &Session<'_>, sheets: &Sheets) -> BTreeSet<JobId> {
     let listed: BTreeSet<JobId> = sheets.jobs().into_iter().collect();
     let takes_part = |job: &JobId| {

@@ -1,5 +1,6 @@
-//! Dry-run (topology-aware) preemption: several nodes are tried and the one that costs least is taken. A trial
-//! is a part of the open statement that is rolled back. Specification: actions.md 6.7, A30-A34.
+//! Dry-run (topology-aware) preemption: several nodes are tried and the one that costs least is
+//! taken. A trial is a part of the open statement that is rolled back. Specification: actions.md
+//! 6.7, A30-A34.
 
 use std::cmp::Reverse;
 
@@ -51,7 +52,8 @@ fn n_candidates(settings: &PreemptSettings, n_nodes: usize) -> usize {
     usize::try_from(wanted).unwrap_or(0)
 }
 
-/// Removes victims until the task fits, then spares those that are not needed, most important first (6.7.3).
+/// Removes victims until the task fits, then spares those that are not needed, most important first
+/// (6.7.3).
 fn try_node(
     statement: &mut Statement<'_, '_>,
     task: TaskId,

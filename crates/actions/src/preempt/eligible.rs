@@ -1,5 +1,5 @@
-//! May a task have others evicted: policy, and the room that was made for it before. Specification: actions.md
-//! 6.5, A27.
+//! May a task have others evicted: policy, and the room that was made for it before. Specification:
+//! actions.md 6.5, A27.
 
 use vc_framework::Session;
 use vc_model::{Code, NodeId, TaskId, TaskStatus};
@@ -31,8 +31,8 @@ pub(super) fn eligibility(session: &Session<'_>, task: TaskId) -> Eligibility {
     }
 }
 
-/// Rows 2 to 8. A node that is planned without a nomination, because only pods without requests were evicted
-/// there or none, counts as a nominated one (11.2).
+/// Rows 2 to 8. A node that is planned without a nomination, because only pods without requests
+/// were evicted there or none, counts as a nominated one (11.2).
 fn by_node(session: &Session<'_>, task: TaskId) -> Eligibility {
     let nominated = session.tasks[task].nominated_node.as_ref();
     let node = match nominated {

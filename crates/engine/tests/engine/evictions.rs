@@ -1,6 +1,6 @@
-//! Laws of evictions over random small clusters and several cycles with kubelets that obey and controllers that
-//! replace what is evicted: never useless, never endless, the freed place goes to the job it was freed for
-//! (actions.md 2.11, 11.2, A16; invariants 1, 3 and 4 of the issue).
+//! Laws of evictions over random small clusters and several cycles with kubelets that obey and
+//! controllers that replace what is evicted: never useless, never endless, the freed place goes to
+//! the job it was freed for (actions.md 2.11, 11.2, A16; invariants 1, 3 and 4 of the issue).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -43,7 +43,8 @@ fn make_configs() -> [Config; 6] {
     ]
 }
 
-/// Nodes on which what runs fits, without best-effort pods: backfill gives these what is free, whoever waits; the jobs that wait may have more priority.
+/// Nodes on which what runs fits, without best-effort pods: backfill gives these what is free,
+/// whoever waits; the jobs that wait may have more priority.
 fn clusters(slots: Range<u32>) -> impl Strategy<Value = String> {
     let queue = (1_u32..4, prop::option::of(2_u32..8)).prop_map(|(weight, cap)| {
         format!("weight={weight} {}", cap.map_or(String::new(), |cpu| format!("cap.cpu={cpu}")))
@@ -231,10 +232,10 @@ proptest! {
         check(&text, which, lag)?;
     }
 
-    /// Slots are scarce. Only preempt: proportion counts slots for the victims' queues but not for the
-    /// reclaimer's (plugins-jobs-queues.md 5.3), so that queues may take them from each other for ever.
-    /// Victims go at once: while they terminate, the filter for slots refuses the claim, and others may come
-    /// first.
+    /// Slots are scarce. Only preempt: proportion counts slots for the victims' queues but not for
+    /// the reclaimer's (plugins-jobs-queues.md 5.3), so that queues may take them from each other
+    /// for ever. Victims go at once: while they terminate, the filter for slots refuses the claim,
+    /// and others may come first.
     #[test]
     fn evictions_of_slots_are_useful_and_end(
         text in clusters(2..6),

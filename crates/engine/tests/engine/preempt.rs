@@ -1,5 +1,6 @@
-//! actions.md "preempt, normal (TP)", "preempt, dry-run (TT)" and what of "Recording" and "Across cycles" needs
-//! preempt. The cases that need HyperNodes, a capacity plugin or pod affinity come with those.
+//! actions.md "preempt, normal (TP)", "preempt, dry-run (TT)" and what of "Recording" and "Across
+//! cycles" needs preempt. The cases that need HyperNodes, a capacity plugin or pod affinity come
+//! with those.
 
 use vc_conf::Config;
 use vc_engine::EngineOptions;

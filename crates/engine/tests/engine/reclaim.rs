@@ -1,5 +1,5 @@
-//! actions.md "reclaim (TR)" and what of "Across cycles" needs reclaim. The cases that need HyperNodes or a
-//! capacity plugin come with those.
+//! actions.md "reclaim (TR)" and what of "Across cycles" needs reclaim. The cases that need
+//! HyperNodes or a capacity plugin come with those.
 
 use vc_conf::Config;
 use vc_engine::EngineOptions;

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Builds both binaries, static, and puts them into the given folder: what the Dockerfile does, and
+# what can be done where there is no container engine (docs/spec/rust-ecosystem.md 16).
+#
+#   deploy/build.sh OUT [CARGO_PROFILE]
+set -eu
+cd "$(dirname "$0")/.."
+out=${1:?usage: deploy/build.sh OUT [CARGO_PROFILE]}
+profile=${2:-release}
+machine=$(uname -m)
+target=$machine-unknown-linux-musl
+# The plain compiler builds ring and mimalloc for musl too.
+export "CC_${machine}_unknown_linux_musl=gcc"
+rustup target add "$target"
+cargo build --locked --profile "$profile" --target "$target" -p vc-scheduler -p vc-sim \
+    --bin vc-scheduler --bin vcsim
+# The folder of the profile `dev` has another name.
+case $profile in
+dev) folder=debug ;;
+*) folder=$profile ;;
+esac
+mkdir -p "$out"
+for binary in vc-scheduler vcsim; do
+    cp "${CARGO_TARGET_DIR:-target}/$target/$folder/$binary" "$out/"
+    strip "$out/$binary"
+done
+# It must run without any library.
+"$out/vc-scheduler" --version
