@@ -40,6 +40,8 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 
 docs:
+	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --lib document
+	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-telemetry
 	$(CARGO) doc --workspace --no-deps --locked
 
 image:

@@ -15,7 +15,8 @@ pub(crate) struct Variable {
 const SOCKETS: Variable = Variable {
     name: "DEBUG_SOCKET_DIR",
     default: "/tmp/klog-socks",
-    help: "directory of the socket `klog-klog.sock`: `GET /setlevel?level=5&duration=1m`, `/getlevel`",
+    help: "directory of the socket `klog-klog.sock`, which answers \
+        `GET /setlevel?level=5&duration=1m` and `GET /getlevel`",
 };
 const PANIC: Variable = Variable {
     name: "PANIC_ON_ERROR",

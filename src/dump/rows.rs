@@ -81,8 +81,8 @@ pub(super) fn job(cluster: &Cluster, id: JobId) -> (String, Value) {
         "WaitingTime": group.and_then(|group| group.sla_waiting_micros).map(|micros| micros * 1000),
         "JobFitErrors": "",
         "Tasks": tasks.collect::<Map<_, _>>(),
-        "TaskMinAvailable": job.task_min_available.iter().map(|(role, min)| (role.to_string(), json!(min)))
-            .collect::<Map<_, _>>(),
+        "TaskMinAvailable": job.task_min_available.iter().map(|(role, &min)| (&**role, min))
+            .collect::<BTreeMap<_, _>>(),
         "TaskMinAvailableTotal": job.task_min_available_total,
         "Allocated": amounts(&job.allocated),
         "TotalRequest": amounts(&job.total_request),

@@ -24,7 +24,7 @@ pub fn document() -> String {
 const HEAD: &str = "\
 # Flags of vc-scheduler
 
-Generated from `src/flags/table.rs` and `src/environment.rs` by `VC_WRITE_DOCS=1 cargo test -p vc-scheduler --lib`.
+Generated from `src/flags/table.rs` and `src/environment.rs` by `UPDATE_DOCS=1 cargo test -p vc-scheduler --lib`.
 
 Flags are read as Volcano's binary reads them: `--name=value` or `--name value`, `--bool` alone is true, `_` and `-` are
 the same inside a name, the last use of a flag wins, other arguments are ignored. An unknown flag or a bad value ends

@@ -154,13 +154,13 @@ fn durations_are_printed_as_go_does() {
 fn the_document_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flags.md");
     let text = document();
-    if std::env::var_os("VC_WRITE_DOCS").is_some() {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &text).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         written == text,
-        "docs/flags.md is old\nhint: VC_WRITE_DOCS=1 cargo test -p vc-scheduler"
+        "docs/flags.md is old\nhint: UPDATE_DOCS=1 cargo test -p vc-scheduler"
     );
 }
 

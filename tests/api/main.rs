@@ -1,5 +1,6 @@
 //! The whole of the process against an API server: over HTTP to the embedded one, with faults in
-//! between; and the binary itself, its exit codes, signals and servers. Specification: core.md 1, 7.
+//! between; and the binary itself, its exit codes, signals and servers. Specification: core.md 1,
+//! 7.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]

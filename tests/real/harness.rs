@@ -87,7 +87,11 @@ impl Harness {
 
 fn program() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/apiserver/harness");
-    assert!(path.exists(), "{} is missing\nhint: `make test-apiserver` builds it first", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing\nhint: `make test-apiserver` builds it first",
+        path.display()
+    );
     path
 }
 

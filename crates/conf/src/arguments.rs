@@ -25,10 +25,7 @@ struct Entry {
 impl Arguments {
     /// No arguments, read from the map at this path of the file.
     pub(crate) fn at(field: String) -> Arguments {
-        Arguments {
-            field,
-            entries: BTreeMap::new(),
-        }
+        Arguments { field, entries: BTreeMap::new() }
     }
 
     pub(crate) fn insert(&mut self, key: String, value: Value, line: Option<usize>) {
@@ -47,9 +44,7 @@ impl Arguments {
 
     /// Names and values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.entries
-            .iter()
-            .map(|(key, entry)| (key.as_str(), &entry.value))
+        self.entries.iter().map(|(key, entry)| (key.as_str(), &entry.value))
     }
 
     /// A YAML integer; neither `"10"` nor `10.0`.
@@ -72,25 +67,17 @@ impl Arguments {
 
     /// A YAML boolean, or one of the strings `1 t T TRUE true True 0 f F FALSE false False`.
     pub fn bool(&self, key: &str, default: bool, warnings: &mut Vec<Warning>) -> bool {
-        self.read(
-            key,
-            default,
-            "true or false",
-            warnings,
-            |value| match value {
-                Value::Bool(value) => Some(*value),
-                Value::String(text) => bool_of(text),
-                _ => None,
-            },
-        )
+        self.read(key, default, "true or false", warnings, |value| match value {
+            Value::Bool(value) => Some(*value),
+            Value::String(text) => bool_of(text),
+            _ => None,
+        })
     }
 
     /// A YAML string, not a number.
     pub fn string(&self, key: &str, default: &str, warnings: &mut Vec<Warning>) -> String {
         let default = default.to_owned();
-        self.read(key, default, "a string", warnings, |value| {
-            value.as_str().map(str::to_owned)
-        })
+        self.read(key, default, "a string", warnings, |value| value.as_str().map(str::to_owned))
     }
 
     /// A warning about the value of a key, with its place in the file; for a reader that checks
@@ -127,11 +114,7 @@ impl Arguments {
             return converted;
         }
         let kept = default.to_string();
-        let kept = if kept.is_empty() {
-            "\"\""
-        } else {
-            kept.as_str()
-        };
+        let kept = if kept.is_empty() { "\"\"" } else { kept.as_str() };
         let message = format!("expected {expected}, found {}", shown(value));
         let remedy = format!("write {expected}; until then the default {kept} is in force");
         warnings.push(self.warning(key, &message, &remedy));
@@ -247,14 +230,8 @@ mod tests {
 
     #[test]
     fn core_10_strings_take_no_numbers() {
-        assert_eq!(
-            read(json!(0), |a, w| a.string("k", "d", w)),
-            ("d".to_owned(), 1)
-        );
-        assert_eq!(
-            read(json!("v"), |a, w| a.string("k", "d", w)),
-            ("v".to_owned(), 0)
-        );
+        assert_eq!(read(json!(0), |a, w| a.string("k", "d", w)), ("d".to_owned(), 1));
+        assert_eq!(read(json!("v"), |a, w| a.string("k", "d", w)), ("v".to_owned(), 0));
     }
 
     #[test]
@@ -270,10 +247,7 @@ mod tests {
         let mut warnings = Vec::new();
         arguments.int("weight", 1, &mut warnings);
         let text = warnings[0].to_string();
-        assert!(
-            text.starts_with("weight: expected an integer, found \"xxx"),
-            "{text}"
-        );
+        assert!(text.starts_with("weight: expected an integer, found \"xxx"), "{text}");
         assert!(text.contains("...\nhint: write an integer; until then the default 1 is in force"));
         assert!(text.len() < 250, "{text}");
     }

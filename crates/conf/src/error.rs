@@ -92,10 +92,7 @@ mod tests {
         };
         let text = "x.conf:3: actions: failed to find Action foo\nhint: remove it";
         assert_eq!(error.to_string(), text);
-        let unplaced = ConfError {
-            line: None,
-            ..error
-        };
+        let unplaced = ConfError { line: None, ..error };
         assert!(unplaced.to_string().starts_with("x.conf: actions: "));
     }
 

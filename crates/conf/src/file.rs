@@ -59,9 +59,7 @@ impl Config {
     pub fn action_arguments(&self, action: &str) -> Arguments {
         let mut entries = self.configurations.iter();
         let first = entries.find(|entry| entry.name.eq_ignore_ascii_case(action));
-        first
-            .map(|entry| entry.arguments.clone())
-            .unwrap_or_default()
+        first.map(|entry| entry.arguments.clone()).unwrap_or_default()
     }
 }
 

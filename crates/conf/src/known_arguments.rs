@@ -129,15 +129,7 @@ const KEYS: &[(&str, &[&str])] = &[
         ],
     ),
     ("rescheduling", &["interval", "metricsPeriod", "strategies"]),
-    (
-        "resource-strategy-fit",
-        &[
-            "resourceStrategyFitWeight",
-            "resources",
-            "sra",
-            "proportional",
-        ],
-    ),
+    ("resource-strategy-fit", &["resourceStrategyFitWeight", "resources", "sra", "proportional"]),
     ("sla", &["sla-waiting-time"]),
     ("task-topology", &["task-topology.weight"]),
     ("tdm", &["tdm.evict.period", "*tdm.revocable-zone.*"]),
@@ -161,9 +153,7 @@ const KEYS: &[(&str, &[&str])] = &[
 
 /// The keys that a registered plugin reads.
 pub(crate) fn keys_of(plugin: &str) -> &'static [&'static str] {
-    KEYS.iter()
-        .find(|(name, _)| *name == plugin)
-        .map_or(&[], |(_, keys)| keys)
+    KEYS.iter().find(|(name, _)| *name == plugin).map_or(&[], |(_, keys)| keys)
 }
 
 /// One warning for every argument that nobody of this name reads.
@@ -202,10 +192,7 @@ mod tests {
     fn every_listed_plugin_is_registered_and_listed_once() {
         for (position, (plugin, _)) in KEYS.iter().enumerate() {
             assert!(PLUGINS.contains(plugin), "{plugin}");
-            assert!(
-                KEYS[..position].iter().all(|(other, _)| other != plugin),
-                "{plugin}"
-            );
+            assert!(KEYS[..position].iter().all(|(other, _)| other != plugin), "{plugin}");
         }
     }
 
@@ -249,21 +236,13 @@ mod tests {
         let schema: Value =
             serde_json::from_str(&file("config/volcano-scheduler.schema.json")).unwrap();
         let document = file("docs/configuration.md");
-        let plugins = PLUGINS
-            .iter()
-            .map(|name| ("pluginArguments", *name, keys_of(name)));
-        let actions = ACTIONS
-            .iter()
-            .map(|name| ("actionArguments", *name, action_keys_of(name)));
+        let plugins = PLUGINS.iter().map(|name| ("pluginArguments", *name, keys_of(name)));
+        let actions = ACTIONS.iter().map(|name| ("actionArguments", *name, action_keys_of(name)));
         for (group, owner, keys) in plugins.chain(actions) {
             let arguments = &schema["$defs"][group][owner];
             let (patterns, plain): (Vec<&str>, Vec<&str>) =
                 keys.iter().copied().partition(|key| key.contains('*'));
-            assert_eq!(
-                in_schema(arguments),
-                (plain.len(), patterns.len()),
-                "{owner}"
-            );
+            assert_eq!(in_schema(arguments), (plain.len(), patterns.len()), "{owner}");
             for key in plain {
                 assert!(!arguments["properties"][key].is_null(), "{owner}: {key}");
                 assert!(document.contains(&format!("`{key}`")), "{owner}: {key}");

@@ -32,13 +32,7 @@ pub(crate) struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(file: &'a str, source: &'a str, known: &'a Known<'a>) -> Self {
-        Loader {
-            file,
-            source,
-            known,
-            warnings: Vec::new(),
-            plugins_seen: BTreeMap::new(),
-        }
+        Loader { file, source, known, warnings: Vec::new(), plugins_seen: BTreeMap::new() }
     }
 
     pub(crate) fn into_warnings(self) -> Vec<Warning> {
@@ -95,28 +89,19 @@ impl<'a> Loader<'a> {
     /// The canonical name, `None` for an action that this process lacks.
     fn action(&mut self, name: &str, line: Option<usize>) -> Result<Option<String>, ConfError> {
         let registered = self.known.all_actions();
-        if !registered
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(name))
-        {
+        if !registered.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             let problem = format!("failed to find Action {name}");
             let hint = did_you_mean(name, &registered);
             return Err(self.error(line, "actions", &problem, &hint));
         }
         let canonical = name.to_ascii_lowercase();
-        if self
-            .known
-            .actions
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(name))
-        {
+        if self.known.actions.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             return Ok(Some(canonical));
         }
         let message =
             format!("action {canonical} is not built into this version yet, it is skipped");
         let remedy = format!("remove it, or expect nothing of what {canonical} does");
-        self.warnings
-            .push(Warning::new(line, "actions", message, remedy));
+        self.warnings.push(Warning::new(line, "actions", message, remedy));
         Ok(None)
     }
 
@@ -216,8 +201,7 @@ impl<'a> Loader<'a> {
     fn check_name(&mut self, name: &str, field: &str, line: Option<usize>) {
         if !self.known.plugins.contains(&name) {
             let (message, remedy) = self.why_not(name);
-            self.warnings
-                .push(Warning::new(line, field, message, remedy));
+            self.warnings.push(Warning::new(line, field, message, remedy));
         }
         if name.is_empty() {
             return;
@@ -232,8 +216,7 @@ impl<'a> Loader<'a> {
         };
         let message = format!("plugin {name} is listed before, at {first}");
         let remedy = "keep one of them: at both places the later one's rules are called";
-        self.warnings
-            .push(Warning::new(line, field, message, remedy));
+        self.warnings.push(Warning::new(line, field, message, remedy));
     }
 
     /// Message and remedy for a plugin that this process lacks.
@@ -244,10 +227,7 @@ impl<'a> Loader<'a> {
         }
         if PLUGINS.contains(&name) {
             let message = format!("plugin {name} is not built into this version yet");
-            return (
-                message,
-                "remove it, or expect none of its rules: it is skipped".to_owned(),
-            );
+            return (message, "remove it, or expect none of its rules: it is skipped".to_owned());
         }
         let message = format!("unknown plugin {name}, it is skipped");
         (message, did_you_mean(name, &self.known.all_plugins()))
@@ -255,9 +235,7 @@ impl<'a> Loader<'a> {
 
     /// Keys that nobody reads, and structured arguments of the wrong shape (C-09).
     fn check_arguments(&mut self, plugin: &PluginOption) -> Result<(), ConfError> {
-        let PluginOption {
-            name, arguments, ..
-        } = plugin;
+        let PluginOption { name, arguments, .. } = plugin;
         if PLUGINS.contains(&name.as_str()) {
             let keys = known_arguments::keys_of(name);
             warn_unknown(name, keys, arguments, &mut self.warnings);
@@ -310,23 +288,15 @@ impl<'a> Loader<'a> {
     ) {
         let name = &config.name;
         let registered = self.known.all_actions();
-        if !registered
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(name))
-        {
+        if !registered.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             let message = format!("unknown action {name}, the entry is ignored");
             let remedy = did_you_mean(name, &registered);
-            self.warnings
-                .push(Warning::new(line, field, message, remedy));
+            self.warnings.push(Warning::new(line, field, message, remedy));
         } else if repeated {
             let message = format!("second entry for action {name}, it is ignored");
             let remedy = "the first one counts: merge the two";
-            self.warnings
-                .push(Warning::new(line, field, message, remedy));
-        } else if let Some(action) = ACTIONS
-            .iter()
-            .find(|known| known.eq_ignore_ascii_case(name))
-        {
+            self.warnings.push(Warning::new(line, field, message, remedy));
+        } else if let Some(action) = ACTIONS.iter().find(|known| known.eq_ignore_ascii_case(name)) {
             let keys = settings::keys_of(action);
             warn_unknown(action, keys, &config.arguments, &mut self.warnings);
         }
@@ -358,7 +328,6 @@ impl<'a> Loader<'a> {
             None => "known are name, arguments and the switches of docs/configuration.md".into(),
         };
         let message = format!("unknown key {key}, it is ignored");
-        self.warnings
-            .push(Warning::new(entry.key_line, &entry.field, message, remedy));
+        self.warnings.push(Warning::new(entry.key_line, &entry.field, message, remedy));
     }
 }

@@ -16,11 +16,8 @@ pub(crate) const KEYS: &[&str] = &[
     "elasticsearch.password",
 ];
 /// Sources, and whether they need an address.
-const SOURCES: &[(&str, bool)] = &[
-    ("prometheus", true),
-    ("prometheus_adaptor", false),
-    ("elasticsearch", true),
-];
+const SOURCES: &[(&str, bool)] =
+    &[("prometheus", true), ("prometheus_adaptor", false), ("elasticsearch", true)];
 
 /// Warns of a section that collects nothing. An empty type means that nothing shall be collected.
 pub(crate) fn check(

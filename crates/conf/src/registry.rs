@@ -64,9 +64,6 @@ impl<'a> Known<'a> {
 }
 
 fn union<'a>(registered: &'static [&'static str], given: &'a [&'a str]) -> Vec<&'a str> {
-    let extra = given
-        .iter()
-        .copied()
-        .filter(|name| !registered.contains(name));
+    let extra = given.iter().copied().filter(|name| !registered.contains(name));
     registered.iter().copied().chain(extra).collect()
 }

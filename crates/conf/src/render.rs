@@ -103,14 +103,7 @@ fn metrics(out: &mut String, config: &Config) {
     line(out, 0, "metrics:");
     for (key, value) in &config.metrics {
         let hidden = key.ends_with("password") && !value.is_empty();
-        line(
-            out,
-            2,
-            &format!(
-                "{key}: {}",
-                if hidden { "(hidden)" } else { value.as_str() }
-            ),
-        );
+        line(out, 2, &format!("{key}: {}", if hidden { "(hidden)" } else { value.as_str() }));
     }
 }
 
@@ -148,10 +141,7 @@ fn number(key: &'static str, value: i64) -> Row {
 }
 
 fn word<T: PartialEq>(key: &'static str, value: T, words: &[(&str, T)]) -> Row {
-    let text = words
-        .iter()
-        .find(|(_, known)| *known == value)
-        .map_or("", |(text, _)| text);
+    let text = words.iter().find(|(_, known)| *known == value).map_or("", |(text, _)| text);
     (key, text.to_owned())
 }
 
@@ -169,18 +159,9 @@ fn preempt_rows(settings: &PreemptSettings) -> Vec<Row> {
         flag(CACHE, settings.predicate_error_cache_enable),
         flag("enableTopologyAwarePreemption", settings.topology_aware),
         number("topologyAwarePreemptWorkerNum", settings.worker_num),
-        number(
-            "minCandidateNodesPercentage",
-            settings.min_candidate_nodes_percentage,
-        ),
-        number(
-            "minCandidateNodesAbsolute",
-            settings.min_candidate_nodes_absolute,
-        ),
-        number(
-            "maxCandidateNodesAbsolute",
-            settings.max_candidate_nodes_absolute,
-        ),
+        number("minCandidateNodesPercentage", settings.min_candidate_nodes_percentage),
+        number("minCandidateNodesAbsolute", settings.min_candidate_nodes_absolute),
+        number("maxCandidateNodesAbsolute", settings.max_candidate_nodes_absolute),
         flag("trimVictims", settings.trim_victims),
         flag("explain", settings.explain),
     ]
@@ -202,10 +183,6 @@ fn gang_rows(settings: &GangSettings) -> Vec<Row> {
         flag("allowWholeBundle", settings.allow_whole_bundle),
         flag("explain", settings.explain),
         flag("trimBoundaryBundle", settings.trim_boundary_bundle),
-        word(
-            "victimOrderPolicy",
-            settings.victim_order_policy,
-            VICTIM_ORDER,
-        ),
+        word("victimOrderPolicy", settings.victim_order_policy, VICTIM_ORDER),
     ]
 }

@@ -112,9 +112,7 @@ impl Default for AllocateSettings {
 
 impl Default for BackfillSettings {
     fn default() -> Self {
-        BackfillSettings {
-            predicate_error_cache_enable: true,
-        }
+        BackfillSettings { predicate_error_cache_enable: true }
     }
 }
 
@@ -169,16 +167,7 @@ pub(crate) const VICTIM_ORDER: &[(&str, VictimOrderPolicy)] = &[
 
 /// The argument keys of each registered action; one that is not listed takes none.
 const KEYS: &[(&str, &[&str])] = &[
-    (
-        "allocate",
-        &[
-            CACHE,
-            CACHE_ALIAS,
-            "claimFirst",
-            "gangRepairFirst",
-            "headOfLine",
-        ],
-    ),
+    ("allocate", &[CACHE, CACHE_ALIAS, "claimFirst", "gangRepairFirst", "headOfLine"]),
     ("backfill", &[CACHE, CACHE_ALIAS]),
     (
         "preempt",
@@ -194,32 +183,16 @@ const KEYS: &[(&str, &[&str])] = &[
             "explain",
         ],
     ),
-    (
-        "reclaim",
-        &[
-            CACHE,
-            CACHE_ALIAS,
-            "trimVictims",
-            "explain",
-            "reclaimBoundTasks",
-        ],
-    ),
+    ("reclaim", &[CACHE, CACHE_ALIAS, "trimVictims", "explain", "reclaimBoundTasks"]),
     ("gangpreempt", GANG_KEYS),
     ("gangreclaim", GANG_KEYS),
 ];
-const GANG_KEYS: &[&str] = &[
-    "maxDomains",
-    "allowWholeBundle",
-    "explain",
-    "trimBoundaryBundle",
-    "victimOrderPolicy",
-];
+const GANG_KEYS: &[&str] =
+    &["maxDomains", "allowWholeBundle", "explain", "trimBoundaryBundle", "victimOrderPolicy"];
 
 /// The argument keys of a registered action.
 pub(crate) fn keys_of(action: &str) -> &'static [&'static str] {
-    KEYS.iter()
-        .find(|(name, _)| *name == action)
-        .map_or(&[], |(_, keys)| keys)
+    KEYS.iter().find(|(name, _)| *name == action).map_or(&[], |(_, keys)| keys)
 }
 
 impl ActionSettings {
@@ -247,10 +220,7 @@ struct Reader<'w> {
 
 impl<'w> Reader<'w> {
     fn new(config: &Config, action: &str, warnings: &'w mut Vec<Warning>) -> Self {
-        Reader {
-            arguments: config.action_arguments(action),
-            warnings,
-        }
+        Reader { arguments: config.action_arguments(action), warnings }
     }
 
     fn bool(&mut self, key: &str, default: bool) -> bool {
@@ -270,8 +240,7 @@ impl<'w> Reader<'w> {
         }
         let message = format!("{value} is less than {least}");
         let remedy = format!("write {least} or more; until then the default {default} is in force");
-        self.warnings
-            .push(self.arguments.warning(key, &message, &remedy));
+        self.warnings.push(self.arguments.warning(key, &message, &remedy));
         default
     }
 
@@ -293,12 +262,8 @@ impl<'w> Reader<'w> {
         }
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let message = format!("unknown value {text}");
-        let remedy = format!(
-            "write one of {}; until then {default} is in force",
-            known.join(", ")
-        );
-        self.warnings
-            .push(self.arguments.warning(key, &message, &remedy));
+        let remedy = format!("write one of {}; until then {default} is in force", known.join(", "));
+        self.warnings.push(self.arguments.warning(key, &message, &remedy));
         first
     }
 }
@@ -314,9 +279,7 @@ fn read_allocate(reader: &mut Reader<'_>) -> AllocateSettings {
 }
 
 fn read_backfill(reader: &mut Reader<'_>) -> BackfillSettings {
-    BackfillSettings {
-        predicate_error_cache_enable: reader.cache(),
-    }
+    BackfillSettings { predicate_error_cache_enable: reader.cache() }
 }
 
 fn read_preempt(reader: &mut Reader<'_>) -> PreemptSettings {
@@ -375,14 +338,8 @@ mod tests {
 
     fn settings(action: &str, arguments: Value) -> (ActionSettings, Vec<Warning>) {
         let map = arguments.as_object().cloned().unwrap_or_default();
-        let entry = ActionConfig {
-            name: action.into(),
-            arguments: map.into_iter().collect(),
-        };
-        let config = Config {
-            configurations: vec![entry],
-            ..Config::default()
-        };
+        let entry = ActionConfig { name: action.into(), arguments: map.into_iter().collect() };
+        let config = Config { configurations: vec![entry], ..Config::default() };
         let mut warnings = Vec::new();
         (ActionSettings::from(&config, &mut warnings), warnings)
     }
@@ -419,10 +376,7 @@ mod tests {
             assert_eq!(warnings.len(), expected, "{key}: {warnings:?}");
         }
         let (zero, warnings) = settings("preempt", json!({"minCandidateNodesPercentage": 0}));
-        assert_eq!(
-            (zero.preempt.min_candidate_nodes_percentage, warnings.len()),
-            (0, 0)
-        );
+        assert_eq!((zero.preempt.min_candidate_nodes_percentage, warnings.len()), (0, 0));
     }
 
     #[test]
@@ -444,11 +398,7 @@ mod tests {
                     ("reclaim", all.reclaim.predicate_error_cache_enable),
                 ];
                 for (name, cache) in caches {
-                    assert_eq!(
-                        cache,
-                        name != action || expected,
-                        "{action} {name} {arguments}"
-                    );
+                    assert_eq!(cache, name != action || expected, "{action} {name} {arguments}");
                 }
             }
         }
@@ -498,19 +448,13 @@ hint: write 1 or more"
         ];
         for (value, expected, warned) in cases {
             let (settings, warnings) = settings("allocate", json!({"headOfLine": value}));
-            assert_eq!(
-                (settings.allocate.head_of_line, warnings.len()),
-                (expected, warned)
-            );
+            assert_eq!((settings.allocate.head_of_line, warnings.len()), (expected, warned));
         }
     }
 
     #[test]
     fn every_other_argument_is_read() {
-        let (all, _) = settings(
-            "allocate",
-            json!({"claimFirst": false, "gangRepairFirst": true}),
-        );
+        let (all, _) = settings("allocate", json!({"claimFirst": false, "gangRepairFirst": true}));
         assert!(!all.allocate.claim_first && all.allocate.gang_repair_first);
         let victims = json!({"trimVictims": false, "explain": false, "reclaimBoundTasks": true});
         let (all, _) = settings("reclaim", victims.clone());
@@ -529,10 +473,7 @@ hint: write 1 or more"
             trim_boundary_bundle: false,
             victim_order_policy: VictimOrderPolicy::PriorityFirst,
         };
-        assert_eq!(
-            (all.gang_preempt, all.gang_reclaim),
-            (expected, GangSettings::default())
-        );
+        assert_eq!((all.gang_preempt, all.gang_reclaim), (expected, GangSettings::default()));
         assert!(warnings.is_empty());
     }
 }

@@ -67,14 +67,7 @@ mod tests {
 
     #[test]
     fn nearest_spelling() {
-        let known = [
-            "enableJobOrder",
-            "enabledVictim",
-            "enabledOverused",
-            "drf",
-            "gang",
-            "name",
-        ];
+        let known = ["enableJobOrder", "enabledVictim", "enabledOverused", "drf", "gang", "name"];
         let cases = [
             ("enabledJobOrder", Some("enableJobOrder")),
             ("enableVictim", Some("enabledVictim")),

@@ -28,26 +28,10 @@ const STRUCTURED: &[(&str, &str, Shape)] = &[
     ("extender", "extender.managedResources", Shape::Names),
     ("predicates", "volumebinding.bindTimeoutSeconds", Shape::Int),
     ("predicates", "volumebinding.weight", Shape::Int),
-    (
-        "predicates",
-        "volumebinding.shape",
-        Shape::List(&SHAPE_POINT),
-    ),
-    (
-        "predicates",
-        "dynamicresources.filterTimeoutSeconds",
-        Shape::Int,
-    ),
-    (
-        "resource-strategy-fit",
-        "resourceStrategyFitWeight",
-        Shape::Int,
-    ),
-    (
-        "resource-strategy-fit",
-        "resources",
-        Shape::MapOf(&STRATEGY),
-    ),
+    ("predicates", "volumebinding.shape", Shape::List(&SHAPE_POINT)),
+    ("predicates", "dynamicresources.filterTimeoutSeconds", Shape::Int),
+    ("resource-strategy-fit", "resourceStrategyFitWeight", Shape::Int),
+    ("resource-strategy-fit", "resources", Shape::MapOf(&STRATEGY)),
     ("resource-strategy-fit", "sra", SRA),
     ("resource-strategy-fit", "proportional", PROPORTIONAL),
 ];
@@ -83,10 +67,7 @@ pub(crate) fn check(
         let Some(value) = arguments.get(key) else {
             continue;
         };
-        let mut walk = Walk {
-            line: arguments.line(key),
-            warnings: &mut *warnings,
-        };
+        let mut walk = Walk { line: arguments.line(key), warnings: &mut *warnings };
         walk.check(shape, value, &arguments.field_of(key))?;
     }
     Ok(())
@@ -110,9 +91,9 @@ impl Walk<'_> {
             (Shape::MapOf(of), Value::Object(map)) => map
                 .iter()
                 .try_for_each(|(key, value)| self.check(of, value, &format!("{field}.{key}"))),
-            (Shape::Record(keys), Value::Object(map)) => map
-                .iter()
-                .try_for_each(|(key, value)| self.entry(keys, key, value, field)),
+            (Shape::Record(keys), Value::Object(map)) => {
+                map.iter().try_for_each(|(key, value)| self.entry(keys, key, value, field))
+            }
             _ => Err(self.wrong(shape, value, field)),
         }
     }
@@ -135,12 +116,7 @@ impl Walk<'_> {
         }
         let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
         let message = format!("unknown key {key}, it is ignored");
-        self.warnings.push(Warning::new(
-            self.line,
-            field,
-            message,
-            did_you_mean(key, &names),
-        ));
+        self.warnings.push(Warning::new(self.line, field, message, did_you_mean(key, &names)));
         Ok(())
     }
 
@@ -185,21 +161,9 @@ mod tests {
             ("extender", "extender.managedResources", json!(["a", "b"])),
             ("extender", "extender.managedResources", json!("a, b")),
             ("predicates", "volumebinding.weight", json!(2.5)),
-            (
-                "predicates",
-                "volumebinding.shape",
-                json!([{"utilization": 0, "Score": 10}]),
-            ),
-            (
-                "predicates",
-                "dynamicresources.filterTimeoutSeconds",
-                json!(-5),
-            ),
-            (
-                "resource-strategy-fit",
-                "resources",
-                json!({"cpu": {"type": "x", "weight": 1}}),
-            ),
+            ("predicates", "volumebinding.shape", json!([{"utilization": 0, "Score": 10}])),
+            ("predicates", "dynamicresources.filterTimeoutSeconds", json!(-5)),
+            ("resource-strategy-fit", "resources", json!({"cpu": {"type": "x", "weight": 1}})),
             ("resource-strategy-fit", "sra", sra),
             ("resource-strategy-fit", "resources", json!(null)),
             ("gang", "resources", json!(5)),
@@ -236,12 +200,7 @@ mod tests {
                 json!({"utilization": 0}),
                 "volumebinding.shape: expected a list, found {\"utilization\":0}",
             ),
-            (
-                fit,
-                "resources",
-                json!(["cpu"]),
-                "resources: expected a map, found [\"cpu\"]",
-            ),
+            (fit, "resources", json!(["cpu"]), "resources: expected a map, found [\"cpu\"]"),
             (
                 fit,
                 "resources",
@@ -267,10 +226,7 @@ mod tests {
 
     #[test]
     fn an_unknown_inner_key_is_a_warning() {
-        assert_eq!(
-            problem("resource-strategy-fit", "sra", json!({"enabel": true})),
-            Ok(1)
-        );
+        assert_eq!(problem("resource-strategy-fit", "sra", json!({"enabel": true})), Ok(1));
     }
 
     #[test]

@@ -91,25 +91,15 @@ impl Switches {
     /// The same switches with one of them set as if by the file.
     #[must_use]
     pub fn with(self, switch: Switch, on: bool) -> Switches {
-        let bits = if on {
-            self.on | bit(switch)
-        } else {
-            self.on & !bit(switch)
-        };
-        Switches {
-            on: bits,
-            written: self.written | bit(switch),
-        }
+        let bits = if on { self.on | bit(switch) } else { self.on & !bit(switch) };
+        Switches { on: bits, written: self.written | bit(switch) }
     }
 }
 
 impl Default for Switches {
     fn default() -> Self {
         let on = SWITCHES.iter().filter(|(_, _, default)| *default);
-        Switches {
-            on: on.fold(0, |bits, (_, switch, _)| bits | bit(*switch)),
-            written: 0,
-        }
+        Switches { on: on.fold(0, |bits, (_, switch, _)| bits | bit(*switch)), written: 0 }
     }
 }
 
@@ -123,10 +113,7 @@ impl Eq for Switches {}
 
 /// The switch of an exact key.
 pub(crate) fn switch_of(key: &str) -> Option<Switch> {
-    SWITCHES
-        .iter()
-        .find(|(name, _, _)| *name == key)
-        .map(|(_, switch, _)| *switch)
+    SWITCHES.iter().find(|(name, _, _)| *name == key).map(|(_, switch, _)| *switch)
 }
 
 fn bit(switch: Switch) -> u32 {

@@ -46,11 +46,7 @@ pub(crate) fn load(text: &str) -> Result<Node, serde_yaml::Error> {
     };
     let mut bytes = text.as_bytes();
     let mut documents = serde_yaml::read_with_options(&mut bytes, options);
-    documents.next().unwrap_or(Ok(Node {
-        line: 0,
-        tree: Tree::Null,
-        span: (0, 0),
-    }))
+    documents.next().unwrap_or(Ok(Node { line: 0, tree: Tree::Null, span: (0, 0) }))
 }
 
 impl Node {

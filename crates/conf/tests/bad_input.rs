@@ -2,10 +2,7 @@
 
 use vc_conf::{Known, parse};
 
-const ALL: Known<'_> = Known {
-    plugins: vc_conf::PLUGINS,
-    actions: vc_conf::ACTIONS,
-};
+const ALL: Known<'_> = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
 
 fn refuse(text: &str) -> String {
     match parse("test.conf", text, &ALL) {
@@ -17,22 +14,10 @@ fn refuse(text: &str) -> String {
 #[test]
 fn each_error_names_place_field_problem_and_remedy() {
     let cases = [
-        (
-            "",
-            "test.conf: actions: failed to find Action : the file is empty\nhint: name at",
-        ),
-        (
-            "# nothing\n",
-            "test.conf: actions: failed to find Action : the file is empty\nhint: ",
-        ),
-        (
-            "- a\n- b\n",
-            "test.conf:1: the file: expected a map, found a list\nhint: write key",
-        ),
-        (
-            "enqueue\n",
-            "test.conf:1: the file: expected a map, found a string\nhint: ",
-        ),
+        ("", "test.conf: actions: failed to find Action : the file is empty\nhint: name at"),
+        ("# nothing\n", "test.conf: actions: failed to find Action : the file is empty\nhint: "),
+        ("- a\n- b\n", "test.conf:1: the file: expected a map, found a list\nhint: write key"),
+        ("enqueue\n", "test.conf:1: the file: expected a map, found a string\nhint: "),
         (
             "actions: [enqueue, allocate]\n",
             "test.conf:1: actions: expected a string, found a list\nhint: write one string with",
@@ -76,38 +61,19 @@ fn each_error_names_place_field_problem_and_remedy() {
     ];
     for (text, expected) in cases {
         let error = refuse(text);
-        assert!(
-            error.starts_with(expected),
-            "{text:?}:\n{error}\nnot\n{expected}"
-        );
+        assert!(error.starts_with(expected), "{text:?}:\n{error}\nnot\n{expected}");
     }
 }
 
 #[test]
 fn yaml_that_cannot_be_read() {
     let cases = [
-        (
-            "actions: allocate\ntiers:\n\t- plugins:\n",
-            "test.conf:3: YAML syntax: ",
-            "spaces",
-        ),
-        (
-            "actions: allocate\ntiers: [{plugins: [",
-            "test.conf:2: YAML syntax: ",
-            "cut off",
-        ),
+        ("actions: allocate\ntiers:\n\t- plugins:\n", "test.conf:3: YAML syntax: ", "spaces"),
+        ("actions: allocate\ntiers: [{plugins: [", "test.conf:2: YAML syntax: ", "cut off"),
         ("actions: \"allocate\ntiers:\n", "YAML syntax: ", "cut off"),
-        (
-            "actions: allocate: x\n",
-            "test.conf:1: YAML syntax: ",
-            "quotes",
-        ),
+        ("actions: allocate: x\n", "test.conf:1: YAML syntax: ", "quotes"),
         ("actions: *a\n", "test.conf:1: YAML syntax: ", "anchor"),
-        (
-            "actions: a\ntiers: &t [*t]\n",
-            "test.conf:2: YAML syntax: ",
-            "itself",
-        ),
+        ("actions: a\ntiers: &t [*t]\n", "test.conf:2: YAML syntax: ", "itself"),
         ("actions: a\n<<: 5\n", "test.conf:2: YAML syntax: ", "map"),
         ("actions: a\n  tiers: b\n", "YAML syntax: ", "quotes"),
         ("actions: a\u{0}b\n", "test.conf:1: YAML syntax: ", "check"),
@@ -134,18 +100,11 @@ fn every_truncation_of_a_file_is_refused_or_read() {
 #[test]
 fn huge_nesting() {
     let brackets = format!("actions: allocate\ntiers: {}", "[".repeat(100_000));
-    let indents: String = (0..500)
-        .map(|depth| format!("{}a:\n", " ".repeat(depth)))
-        .collect();
-    let anchors: String = (1..40)
-        .map(|at| format!("a{at}: &a{at} [*a{}]\n", at - 1))
-        .collect();
+    let indents: String = (0..500).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    let anchors: String = (1..40).map(|at| format!("a{at}: &a{at} [*a{}]\n", at - 1)).collect();
     for text in [brackets, indents, format!("a0: &a0 [x]\n{anchors}")] {
         let error = refuse(&text);
-        assert!(
-            error.contains("YAML syntax: nested too deeply or too large"),
-            "{error}"
-        );
+        assert!(error.contains("YAML syntax: nested too deeply or too large"), "{error}");
     }
 }
 
@@ -189,9 +148,7 @@ fn structured_arguments_of_the_wrong_shape() {
 fn names_of_253_characters() {
     let name = "n".repeat(253);
     let error = refuse(&format!("actions: {name}\n"));
-    assert!(error.starts_with(&format!(
-        "test.conf:1: actions: failed to find Action {name}\n"
-    )));
+    assert!(error.starts_with(&format!("test.conf:1: actions: failed to find Action {name}\n")));
     let text = format!("actions: allocate\ntiers:\n- plugins:\n  - name: {name}\n    {name}: 1\n");
     let loaded = parse("test.conf", &text, &ALL).unwrap();
     let messages: Vec<&str> = loaded.warnings.iter().map(|w| w.message.as_str()).collect();
@@ -202,23 +159,15 @@ fn names_of_253_characters() {
 
 #[test]
 fn ten_thousand_arguments() {
-    let lines: String = (0..10_000)
-        .map(|at| format!("      key-{at}: {at}\n"))
-        .collect();
+    let lines: String = (0..10_000).map(|at| format!("      key-{at}: {at}\n")).collect();
     let head = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    arguments:\n";
     let loaded = parse("test.conf", &format!("{head}{lines}"), &ALL).unwrap();
     assert_eq!(loaded.warnings.len(), 10_000);
-    assert_eq!(
-        loaded.config.tiers[0].plugins[0].arguments.iter().count(),
-        10_000
-    );
+    assert_eq!(loaded.config.tiers[0].plugins[0].arguments.iter().count(), 10_000);
 }
 
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let error = refuse("actions: \"\\e[2J\"\n");
-    assert!(
-        error.contains("failed to find Action \\u{1b}[2J\n"),
-        "{error}"
-    );
+    assert!(error.contains("failed to find Action \\u{1b}[2J\n"), "{error}");
 }

@@ -6,10 +6,7 @@
 use serde_json::json;
 use vc_conf::{ActionSettings, Config, Known, Loaded, Switch, parse};
 
-const ALL: Known<'_> = Known {
-    plugins: vc_conf::PLUGINS,
-    actions: vc_conf::ACTIONS,
-};
+const ALL: Known<'_> = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
 
 fn load(text: &str) -> Loaded {
     parse("test.conf", text, &ALL).unwrap_or_else(|error| panic!("{error}"))
@@ -36,14 +33,7 @@ fn one_plugin(name: &str, lines: &str) -> String {
 
 fn names(config: &Config) -> Vec<Vec<&str>> {
     let tiers = config.tiers.iter();
-    tiers
-        .map(|tier| {
-            tier.plugins
-                .iter()
-                .map(|plugin| plugin.name.as_str())
-                .collect()
-        })
-        .collect()
+    tiers.map(|tier| tier.plugins.iter().map(|plugin| plugin.name.as_str()).collect()).collect()
 }
 
 #[test]
@@ -51,27 +41,14 @@ fn core_5_the_built_in_default() {
     let config = clean(vc_conf::BUILT_IN);
     assert_eq!(config.actions, ["enqueue", "allocate", "backfill"]);
     let second = vec!["overcommit", "drf", "predicates", "proportion", "nodeorder"];
-    assert_eq!(
-        names(&config),
-        [vec!["priority", "gang", "conformance"], second]
-    );
+    assert_eq!(names(&config), [vec!["priority", "gang", "conformance"], second]);
 }
 
 #[test]
 fn the_default_of_the_chart() {
     let config = clean(vc_conf::CHART);
-    let second = vec![
-        "overcommit",
-        "drf",
-        "predicates",
-        "proportion",
-        "nodeorder",
-        "binpack",
-    ];
-    assert_eq!(
-        names(&config),
-        [vec!["priority", "gang", "conformance"], second]
-    );
+    let second = vec!["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"];
+    assert_eq!(names(&config), [vec!["priority", "gang", "conformance"], second]);
     let plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
     let off = plugins.filter(|plugin| !plugin.switches.on(Switch::Preemptable));
     let off: Vec<&str> = off.map(|plugin| plugin.name.as_str()).collect();
@@ -81,22 +58,13 @@ fn the_default_of_the_chart() {
 #[test]
 fn core_6_an_unknown_or_empty_action_refuses_the_file() {
     let cases = [
-        (
-            "actions: \"enqueue, allocate,\"",
-            "failed to find Action : name 3 is empty",
-        ),
+        ("actions: \"enqueue, allocate,\"", "failed to find Action : name 3 is empty"),
         ("actions: \"elect\"", "failed to find Action elect"),
-        (
-            "actions: \"allocate, reserve\"",
-            "failed to find Action reserve",
-        ),
+        ("actions: \"allocate, reserve\"", "failed to find Action reserve"),
         ("actions: \"\"", "failed to find Action : the list is empty"),
         ("actions:", "failed to find Action : the list is empty"),
         ("actions: 5", "failed to find Action 5"),
-        (
-            "tiers: []",
-            "failed to find Action : the file names no actions",
-        ),
+        ("tiers: []", "failed to find Action : the file names no actions"),
     ];
     for (text, problem) in cases {
         let error = refuse(text);
@@ -122,21 +90,14 @@ fn core_7_hierarchical_drf_and_proportion_in_one_tier() {
     let expected = "test.conf:3: tiers[0].plugins: proportion and drf with hierarchy enabled \
         conflicts\nhint: remove one of the two, or enableHierarchy";
     assert_eq!(error, expected);
-    clean(&format!(
-        "{head}{hierarchical}- plugins:\n  - name: proportion\n"
-    ));
-    clean(&format!(
-        "{head}  - name: drf\n  - name: proportion\n    enableHierarchy: true\n"
-    ));
+    clean(&format!("{head}{hierarchical}- plugins:\n  - name: proportion\n"));
+    clean(&format!("{head}  - name: drf\n  - name: proportion\n    enableHierarchy: true\n"));
 }
 
 #[test]
 fn core_8_an_entry_without_switches() {
     let config = clean(&one_plugin("gang", ""));
-    assert_eq!(
-        config.tiers[0].plugins[0].switches,
-        vc_conf::Switches::default()
-    );
+    assert_eq!(config.tiers[0].plugins[0].switches, vc_conf::Switches::default());
 }
 
 #[test]
@@ -152,10 +113,7 @@ fn core_9_an_unknown_plugin_is_skipped() {
 fn core_9_a_quoted_switch_refuses_the_file() {
     let expected = "test.conf:5: tiers[0].plugins[0].enableJobOrder: expected true or false, \
         found a string\nhint: write enableJobOrder: true or enableJobOrder: false without quotes";
-    assert_eq!(
-        refuse(&one_plugin("gang", "enableJobOrder: \"true\"")),
-        expected
-    );
+    assert_eq!(refuse(&one_plugin("gang", "enableJobOrder: \"true\"")), expected);
     for value in ["1", "[true]", "{a: b}", "truth"] {
         let error = refuse(&one_plugin("gang", &format!("enableJobOrder: {value}")));
         assert!(error.contains("expected true or false"), "{value}: {error}");
@@ -183,10 +141,7 @@ fn core_10_argument_values_have_their_yaml_type() {
         g: yes\n  h: \"yes\"\n  i: 1e3\n  j: .inf\n  k: ~\n  l: text\n  m: [1, {x: 2}]\n";
     let config = load(&one_plugin("gang", lines)).config;
     let arguments = &config.tiers[0].plugins[0].arguments;
-    let values: Vec<_> = arguments
-        .iter()
-        .map(|(key, value)| (key, value.clone()))
-        .collect();
+    let values: Vec<_> = arguments.iter().map(|(key, value)| (key, value.clone())).collect();
     let expected = vec![
         ("a", json!(15)),
         ("b", json!("15")),
@@ -217,11 +172,8 @@ fn core_12_action_arguments_of_an_earlier_file_do_not_stay() {
     let entry = "- name: preempt\n  arguments:\n    enableTopologyAwarePreemption: true\n";
     let with = clean(&format!("actions: preempt\nconfigurations:\n{entry}"));
     let without = clean("actions: preempt\n");
-    let topology_aware = |config: &Config| {
-        ActionSettings::from(config, &mut Vec::new())
-            .preempt
-            .topology_aware
-    };
+    let topology_aware =
+        |config: &Config| ActionSettings::from(config, &mut Vec::new()).preempt.topology_aware;
     assert!(topology_aware(&with) && !topology_aware(&without));
 }
 
@@ -236,29 +188,19 @@ fn core_13_the_first_entry_of_an_action_counts() {
     assert!(loaded.config.action_arguments("backfill").is_empty());
     assert_eq!(loaded.warnings.len(), 1);
     let message = "second entry for action allocate, it is ignored";
-    assert_eq!(
-        (loaded.warnings[0].line, loaded.warnings[0].message.as_str()),
-        (Some(5), message)
-    );
+    assert_eq!((loaded.warnings[0].line, loaded.warnings[0].message.as_str()), (Some(5), message));
 }
 
 #[test]
 fn the_last_of_duplicate_keys_wins() {
     let text = one_plugin("gang", "enableJobOrder: true\nenableJobOrder: false");
     let loaded = load(&text);
-    assert!(
-        !loaded.config.tiers[0].plugins[0]
-            .switches
-            .on(Switch::JobOrder)
-    );
+    assert!(!loaded.config.tiers[0].plugins[0].switches.on(Switch::JobOrder));
     let expected = "line 6: tiers[0].plugins[0].enableJobOrder: duplicate key enableJobOrder, \
         also on line 5\nhint: remove one of them: the last one wins";
     assert_eq!(loaded.warnings[0].to_string(), expected);
     let actions = load("actions: allocate\nactions: backfill\n");
-    assert_eq!(
-        (actions.config.actions, actions.warnings.len()),
-        (vec!["backfill".into()], 1)
-    );
+    assert_eq!((actions.config.actions, actions.warnings.len()), (vec!["backfill".into()], 1));
 }
 
 #[test]
@@ -275,21 +217,14 @@ fn anchors_aliases_and_merge_keys() {
 #[test]
 fn only_the_first_document_is_read() {
     assert_eq!(clean("actions: allocate\n---\n: : [").actions, ["allocate"]);
-    assert_eq!(
-        clean("\u{feff}---\nactions: allocate\n...\n").actions,
-        ["allocate"]
-    );
+    assert_eq!(clean("\u{feff}---\nactions: allocate\n...\n").actions, ["allocate"]);
 }
 
 #[test]
 fn metrics_values_keep_their_source_text() {
     let text = "actions: allocate\nmetrics:\n  type: prometheus\n  address: \"http://p:9090\"\n  \
         interval: 1_0\n  tls.insecureSkipVerify: yes\n  elasticsearch.index: ~\n";
-    for text in [
-        text.to_owned(),
-        text.replace('\n', "\r\n"),
-        format!("# é\n\u{20}\n{text}"),
-    ] {
+    for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("# é\n\u{20}\n{text}")] {
         let metrics = clean(&text).metrics;
         assert_eq!(metrics["interval"], "1_0", "{text:?}");
         assert_eq!(metrics["tls.insecureSkipVerify"], "yes");
@@ -300,18 +235,9 @@ fn metrics_values_keep_their_source_text() {
 #[test]
 fn metrics_that_collect_nothing_warn() {
     let cases = [
-        (
-            "type: influx",
-            "metrics.type: unknown source influx, no node load is collected",
-        ),
-        (
-            "type: prometheus",
-            "metrics.address: prometheus has no address",
-        ),
-        (
-            "adress: x",
-            "metrics.adress: unknown key adress, it is ignored\nhint: did you mean a",
-        ),
+        ("type: influx", "metrics.type: unknown source influx, no node load is collected"),
+        ("type: prometheus", "metrics.address: prometheus has no address"),
+        ("adress: x", "metrics.adress: unknown key adress, it is ignored\nhint: did you mean a"),
     ];
     for (line, expected) in cases {
         let loaded = load(&format!("actions: allocate\nmetrics:\n  {line}\n"));
@@ -335,11 +261,7 @@ fn both_spellings_of_a_switch() {
     ] {
         assert_eq!(switches.on(switch), on, "{switch:?}");
     }
-    let warnings: Vec<_> = loaded
-        .warnings
-        .iter()
-        .map(|w| (w.line, w.remedy.as_str()))
-        .collect();
+    let warnings: Vec<_> = loaded.warnings.iter().map(|w| (w.line, w.remedy.as_str())).collect();
     let expected = [
         (Some(5), "did you mean enabledVictim?"),
         (Some(6), "did you mean enableJobOrder?"),
@@ -351,12 +273,7 @@ fn both_spellings_of_a_switch() {
 #[test]
 fn unknown_keys_at_every_level() {
     let cases = [
-        (
-            "actions: allocate\ntier: []\n",
-            2,
-            "tier",
-            "did you mean tiers?",
-        ),
+        ("actions: allocate\ntier: []\n", 2, "tier", "did you mean tiers?"),
         (
             "actions: allocate\ntiers:\n- plugin: []\n",
             3,
@@ -403,11 +320,7 @@ fn unknown_keys_at_every_level() {
     for (text, line, field, remedy) in cases {
         let warnings = load(text).warnings;
         assert_eq!(warnings.len(), 1, "{text}: {warnings:?}");
-        let found = (
-            warnings[0].line,
-            warnings[0].field.as_str(),
-            warnings[0].remedy.as_str(),
-        );
+        let found = (warnings[0].line, warnings[0].field.as_str(), warnings[0].remedy.as_str());
         assert_eq!(found, (Some(line), field, remedy));
     }
 }
@@ -434,10 +347,7 @@ fn plugins_without_a_name() {
 
 #[test]
 fn what_is_not_built_yet_is_skipped_with_a_warning() {
-    let known = Known {
-        plugins: &["gang", "mine"],
-        actions: &["allocate", "sweep"],
-    };
+    let known = Known { plugins: &["gang", "mine"], actions: &["allocate", "sweep"] };
     let text = "actions: allocate, Preempt, Sweep\ntiers:\n- plugins:\n  - name: tdm\n  \
         - name: gang\n  - name: mine\n    arguments: {anything: 1}\n";
     let loaded = parse("test.conf", text, &known).unwrap();
@@ -456,17 +366,11 @@ fn warnings_of_action_arguments_have_their_line() {
     let text = "actions: preempt\nconfigurations:\n- name: preempt\n  arguments:\n    \
         explain: \"yes\"\n    maxCandidateNodesAbsolute: 0\n";
     let warnings = load(text).warnings;
-    let places: Vec<_> = warnings
-        .iter()
-        .map(|w| (w.line, w.field.as_str()))
-        .collect();
+    let places: Vec<_> = warnings.iter().map(|w| (w.line, w.field.as_str())).collect();
     let arguments = "configurations[0].arguments";
     let explain = format!("{arguments}.explain");
     let most = format!("{arguments}.maxCandidateNodesAbsolute");
-    assert_eq!(
-        places,
-        [(Some(5), explain.as_str()), (Some(6), most.as_str())]
-    );
+    assert_eq!(places, [(Some(5), explain.as_str()), (Some(6), most.as_str())]);
 }
 
 #[test]
@@ -474,9 +378,7 @@ fn plugin_arguments_remember_their_line() {
     let text = one_plugin("sla", "arguments:\n  sla-waiting-time: 5");
     let config = clean(&text);
     let mut warnings = Vec::new();
-    config.tiers[0].plugins[0]
-        .arguments
-        .string("sla-waiting-time", "", &mut warnings);
+    config.tiers[0].plugins[0].arguments.string("sla-waiting-time", "", &mut warnings);
     let expected = "line 6: tiers[0].plugins[0].arguments.sla-waiting-time: expected a string, \
         found 5\nhint: write a string; until then the default \"\" is in force";
     assert_eq!(warnings[0].to_string(), expected);

@@ -16,20 +16,11 @@ fn schema() -> Value {
 }
 
 fn keys(object: &Value) -> BTreeSet<&str> {
-    object
-        .as_object()
-        .expect("an object")
-        .keys()
-        .map(String::as_str)
-        .collect()
+    object.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
 fn words(list: &Value) -> BTreeSet<&str> {
-    list.as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect()
+    list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
 #[test]
@@ -50,10 +41,7 @@ fn the_shipped_files_parse_without_warnings() {
         ],
         actions: &["enqueue", "allocate", "backfill"],
     };
-    for path in [
-        "config/volcano-scheduler.conf",
-        "config/volcano-scheduler-ci.conf",
-    ] {
+    for path in ["config/volcano-scheduler.conf", "config/volcano-scheduler-ci.conf"] {
         let loaded = parse(path, &read(path), &known).unwrap();
         assert_eq!(loaded.warnings, [], "{path}");
         assert_eq!(loaded.config.tiers.len(), 2, "{path}");
@@ -62,10 +50,7 @@ fn the_shipped_files_parse_without_warnings() {
 
 #[test]
 fn the_chart_constant_is_the_shipped_file() {
-    let known = Known {
-        plugins: vc_conf::PLUGINS,
-        actions: vc_conf::ACTIONS,
-    };
+    let known = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
     let shipped = parse("shipped", &read("config/volcano-scheduler.conf"), &known).unwrap();
     let constant = parse("constant", vc_conf::CHART, &known).unwrap();
     assert_eq!(shipped, constant);
@@ -85,25 +70,16 @@ fn the_schema_knows_every_plugin_switch_and_action() {
     assert_eq!(words(&plugin["name"]["enum"]), plugins);
     assert_eq!(keys(&schema["$defs"]["pluginArguments"]), plugins);
     let actions: BTreeSet<&str> = vc_conf::ACTIONS.iter().copied().collect();
-    assert_eq!(
-        words(&schema["$defs"]["action"]["properties"]["name"]["enum"]),
-        actions
-    );
+    assert_eq!(words(&schema["$defs"]["action"]["properties"]["name"]["enum"]), actions);
     assert_eq!(keys(&schema["$defs"]["actionArguments"]), actions);
 }
 
 #[test]
 fn the_schema_allows_what_the_shipped_files_use() {
     let schema = schema();
-    for path in [
-        "config/volcano-scheduler.conf",
-        "config/volcano-scheduler-ci.conf",
-    ] {
+    for path in ["config/volcano-scheduler.conf", "config/volcano-scheduler-ci.conf"] {
         let file: Value = serde_yaml::from_str(&read(path)).unwrap();
-        assert!(
-            keys(&file).is_subset(&keys(&schema["properties"])),
-            "{path}"
-        );
+        assert!(keys(&file).is_subset(&keys(&schema["properties"])), "{path}");
         for tier in file["tiers"].as_array().unwrap() {
             for plugin in tier["plugins"].as_array().unwrap() {
                 let allowed = keys(&schema["$defs"]["plugin"]["properties"]);
@@ -129,14 +105,8 @@ fn the_document_names_every_switch_plugin_and_action() {
 #[test]
 fn the_example_of_the_document_is_a_valid_file() {
     let document = read("docs/configuration.md");
-    let example = document
-        .split("```yaml\n")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next());
-    let known = Known {
-        plugins: vc_conf::PLUGINS,
-        actions: vc_conf::ACTIONS,
-    };
+    let example = document.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let known = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
     let loaded = parse("example", example.unwrap(), &known).unwrap();
     assert_eq!(loaded.warnings, []);
 }

@@ -112,10 +112,7 @@ mod tests {
     fn a_pod_that_restores_the_balance_scores_above_75() {
         let mut node = sized(4000, 4 * GI);
         node.view.requested = amounts(2000, 0, None);
-        assert_eq!(
-            scores(&asking(0, 2 * GI), &node),
-            (50 + (50 + 100 - 75) / 2, 100)
-        );
+        assert_eq!(scores(&asking(0, 2 * GI), &node), (50 + (50 + 100 - 75) / 2, 100));
     }
 
     #[test]
@@ -125,31 +122,17 @@ mod tests {
         let mut node = sized(4000, 4 * GI);
         node.allocatable = amounts(4000, 4 * GI, pair(4000));
         let mut pod = asking(1000, GI);
-        assert_eq!(
-            score(&pod, &node, gpu, Mode::Absolute),
-            100,
-            "not asked for"
-        );
+        assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 100, "not asked for");
         pod.request = amounts(1000, GI, pair(4000));
         // 0.25, 0.25, 1: the deviation is 0.3535...
         assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 64);
-        assert_eq!(
-            score(&pod, &node, gpu, Mode::Delta),
-            50 + (50 + 64 - 100) / 2
-        );
-        assert_eq!(
-            score(&pod, &sized(4000, 4 * GI), gpu, Mode::Absolute),
-            100,
-            "not there"
-        );
+        assert_eq!(score(&pod, &node, gpu, Mode::Delta), 50 + (50 + 64 - 100) / 2);
+        assert_eq!(score(&pod, &sized(4000, 4 * GI), gpu, Mode::Absolute), 100, "not there");
     }
 
     #[test]
     fn more_than_there_is_counts_as_full() {
-        assert_eq!(
-            scores(&asking(9000, 4 * GI), &sized(4000, 4 * GI)),
-            (75, 100)
-        );
+        assert_eq!(scores(&asking(9000, 4 * GI), &sized(4000, 4 * GI)), (75, 100));
     }
 
     #[test]
@@ -157,10 +140,8 @@ mod tests {
         let gpu = Dims::new().intern(GPU);
         assert!(skips_score(&asking(0, 0), gpu));
         assert!(!skips_score(&asking(0, 1), None));
-        let only_gpu = Class {
-            request: amounts(0, 0, gpu.map(|dim| (dim, 1000))),
-            ..Class::default()
-        };
+        let only_gpu =
+            Class { request: amounts(0, 0, gpu.map(|dim| (dim, 1000))), ..Class::default() };
         assert!(!skips_score(&only_gpu, gpu));
         assert!(skips_score(&only_gpu, None));
     }

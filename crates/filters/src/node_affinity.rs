@@ -86,9 +86,7 @@ mod tests {
 
     fn preferring(terms: Vec<(i32, NodeSelectorTerm)>) -> Class {
         let mut class = Class::default();
-        let terms = terms
-            .into_iter()
-            .map(|(weight, term)| PreferredTerm { weight, term });
+        let terms = terms.into_iter().map(|(weight, term)| PreferredTerm { weight, term });
         class.node_affinity.preferred = terms.collect();
         class
     }
@@ -99,10 +97,7 @@ mod tests {
 
     #[test]
     fn nodes_31_names_of_two_terms_are_united() {
-        let class = requiring(vec![
-            fields(vec![named(&["n1"])]),
-            fields(vec![named(&["n2"])]),
-        ]);
+        let class = requiring(vec![fields(vec![named(&["n1"])]), fields(vec![named(&["n2"])])]);
         assert_eq!(pre_filter(&class), Ok(()));
         let fits = |name| filter(&class, &node(name, &[])).is_none();
         assert_eq!(["n1", "n2", "n3"].map(fits), [true, true, false]);
@@ -110,20 +105,14 @@ mod tests {
 
     #[test]
     fn nodes_31_names_of_one_term_must_agree() {
-        let conflict = Err(Finding::new(
-            Code::Unresolvable,
-            "pod affinity terms conflict",
-        ));
+        let conflict = Err(Finding::new(Code::Unresolvable, "pod affinity terms conflict"));
         let contradiction = || fields(vec![named(&["n1"]), named(&["n2"])]);
         for (terms, expected) in [
             (vec![contradiction()], conflict.clone()),
             (vec![contradiction(), contradiction()], conflict),
             (vec![contradiction(), fields(vec![named(&["n3"])])], Ok(())),
             (vec![contradiction(), zone("a")], Ok(())),
-            (
-                vec![fields(vec![rule(NAME_FIELD, Operator::NotIn, &["n1"])])],
-                Ok(()),
-            ),
+            (vec![fields(vec![rule(NAME_FIELD, Operator::NotIn, &["n1"])])], Ok(())),
             (vec![], Ok(())),
         ] {
             assert_eq!(pre_filter(&requiring(terms)), expected);
@@ -134,10 +123,7 @@ mod tests {
     #[test]
     fn nodes_29_an_empty_selector_is_not_skipped() {
         assert!(skips_filter(&Class::default()));
-        assert!(!skips_filter(&Class {
-            node_selector: Some([].into()),
-            ..Class::default()
-        }));
+        assert!(!skips_filter(&Class { node_selector: Some([].into()), ..Class::default() }));
         assert!(!skips_filter(&requiring(vec![])));
     }
 
@@ -151,12 +137,7 @@ mod tests {
     #[test]
     fn nodes_90_weights_of_matching_terms_are_added() {
         let empty = NodeSelectorTerm::default();
-        let class = preferring(vec![
-            (5, zone("a")),
-            (7, zone("b")),
-            (3, zone("a")),
-            (9, empty),
-        ]);
+        let class = preferring(vec![(5, zone("a")), (7, zone("b")), (3, zone("a")), (9, empty)]);
         assert_eq!(pre_score(&class), Ok(()));
         let score_in = |value| score(&class, &node("n", &[("zone", value)]));
         assert_eq!(["a", "b", "c"].map(score_in), [8, 7, 0]);

@@ -12,10 +12,7 @@ pub fn skips_filter(class: &Class) -> bool {
 
 /// Why the pod may not run on the node, if so; eviction may help.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
-    let is_taken = class
-        .host_ports
-        .iter()
-        .any(|port| node.view.holds_port(port));
+    let is_taken = class.host_ports.iter().any(|port| node.view.holds_port(port));
     is_taken.then(|| Finding::new(Code::Unschedulable, REASON))
 }
 
@@ -29,11 +26,7 @@ mod tests {
     use super::*;
 
     fn port(ip: &str, port: u16, protocol: Protocol) -> HostPort {
-        HostPort {
-            ip: ip.into(),
-            port,
-            protocol,
-        }
+        HostPort { ip: ip.into(), port, protocol }
     }
 
     /// A pod on node `n`.
@@ -71,10 +64,7 @@ mod tests {
     }
 
     fn container(host_ports: Vec<HostPort>) -> ContainerRecord {
-        ContainerRecord {
-            host_ports,
-            ..ContainerRecord::default()
-        }
+        ContainerRecord { host_ports, ..ContainerRecord::default() }
     }
 
     /// Whether a pod that wants `wanted` is refused beside `pod`.
@@ -82,10 +72,7 @@ mod tests {
         let mut cluster = Cluster::new(Settings::default());
         cluster.apply(ClusterEvent::PodApplied(Box::new(pod)));
         let node = cluster.node("n").expect("the pod names it");
-        let class = Class {
-            host_ports: vec![wanted],
-            ..Class::default()
-        };
+        let class = Class { host_ports: vec![wanted], ..Class::default() };
         let found = filter(&class, &cluster.nodes[node]);
         let finding = || Finding::new(Code::Unschedulable, REASON);
         assert!(found.is_none() || found == Some(finding()));
@@ -100,11 +87,7 @@ mod tests {
             (port("0.0.0.0", 80, Tcp), port("127.0.0.1", 80, Tcp), true),
             (port("127.0.0.1", 80, Tcp), port("0.0.0.0", 80, Tcp), true),
             (port("127.0.0.1", 80, Tcp), port("127.0.0.1", 80, Tcp), true),
-            (
-                port("127.0.0.1", 80, Tcp),
-                port("127.0.0.2", 80, Tcp),
-                false,
-            ),
+            (port("127.0.0.1", 80, Tcp), port("127.0.0.2", 80, Tcp), false),
             (port("0.0.0.0", 80, Tcp), port("0.0.0.0", 80, Udp), false),
             (port("0.0.0.0", 80, Tcp), port("0.0.0.0", 81, Tcp), false),
             (port("::", 80, Tcp), port("127.0.0.1", 80, Tcp), false),
@@ -118,24 +101,16 @@ mod tests {
     fn nodes_32_of_init_containers_only_the_restartable_hold_ports() {
         let http = || port("0.0.0.0", 80, Protocol::Tcp);
         for restartable in [true, false] {
-            let init = ContainerRecord {
-                restartable,
-                ..container(vec![http()])
-            };
-            assert_eq!(
-                conflicts(http(), running(container(vec![]), vec![init])),
-                restartable
-            );
+            let init = ContainerRecord { restartable, ..container(vec![http()]) };
+            assert_eq!(conflicts(http(), running(container(vec![]), vec![init])), restartable);
         }
     }
 
     #[test]
     fn a_pod_without_host_ports_is_skipped() {
         assert!(skips_filter(&Class::default()));
-        let class = Class {
-            host_ports: vec![port("0.0.0.0", 80, Protocol::Tcp)],
-            ..Class::default()
-        };
+        let class =
+            Class { host_ports: vec![port("0.0.0.0", 80, Protocol::Tcp)], ..Class::default() };
         assert!(!skips_filter(&class));
     }
 }

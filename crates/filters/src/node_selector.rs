@@ -37,9 +37,7 @@ pub(crate) fn malformed(term: &NodeSelectorTerm) -> Option<&Requirement> {
     let expressions = term.match_expressions.iter();
     let fields = term.match_fields.iter();
     let bad_expression = expressions.filter(|rule| !is_expression(rule));
-    bad_expression
-        .chain(fields.filter(|rule| !is_field(rule)))
-        .next()
+    bad_expression.chain(fields.filter(|rule| !is_field(rule))).next()
 }
 
 fn is_expression(rule: &Requirement) -> bool {
@@ -76,9 +74,7 @@ fn compares(
     holds: impl Fn(i64, i64) -> bool,
 ) -> bool {
     let value = label.and_then(|text| text.parse().ok());
-    value
-        .zip(bound(rule))
-        .is_some_and(|(value, bound)| holds(value, bound))
+    value.zip(bound(rule)).is_some_and(|(value, bound)| holds(value, bound))
 }
 
 /// The integer that `Gt` or `Lt` compares with.
@@ -105,10 +101,7 @@ mod tests {
             Some(value) => node("n", &[("k", value)]),
             None => node("n", &[]),
         };
-        found
-            .iter()
-            .map(|value| term_matches(&term, &node_of(value)))
-            .collect()
+        found.iter().map(|value| term_matches(&term, &node_of(value))).collect()
     }
 
     #[test]
@@ -128,11 +121,7 @@ mod tests {
             ("empty selector", selecting(&[]), true),
             ("selector", selecting(&[("zone", "a")]), true),
             ("selector, other value", selecting(&[("zone", "b")]), false),
-            (
-                "selector, no label",
-                selecting(&[("zone", "a"), ("disk", "ssd")]),
-                false,
-            ),
+            ("selector, no label", selecting(&[("zone", "a"), ("disk", "ssd")]), false),
             ("no terms", requiring(vec![]), false),
             ("empty term", requiring(vec![labels(vec![])]), false),
             ("empty term beside a match", empty_beside, true),
@@ -140,41 +129,21 @@ mod tests {
             ("neither", requiring(vec![zone("b"), zone("c")]), false),
             ("selector and terms", both, false),
         ] {
-            assert_eq!(
-                required_matches(&class, &node("n", &[("zone", "a")])),
-                expected,
-                "{what}"
-            );
+            assert_eq!(required_matches(&class, &node("n", &[("zone", "a")])), expected, "{what}");
         }
     }
 
     #[test]
     fn nodes_30_comparisons() {
-        let found = [
-            Some("6"),
-            Some("5"),
-            Some("abc"),
-            None,
-            Some("-7"),
-            Some("6.0"),
-        ];
+        let found = [Some("6"), Some("5"), Some("abc"), None, Some("-7"), Some("6.0")];
         let greater = [true, false, false, false, false, false];
         assert_eq!(matches_of(Operator::Gt, &["5"], &found), greater);
         let less = [false, false, false, false, true, false];
         assert_eq!(matches_of(Operator::Lt, &["5"], &found), less);
         let not_in = [false, true, true];
-        assert_eq!(
-            matches_of(Operator::NotIn, &["a"], &[Some("a"), Some("b"), None]),
-            not_in
-        );
-        assert_eq!(
-            matches_of(Operator::Exists, &[], &[Some("a"), None]),
-            [true, false]
-        );
-        assert_eq!(
-            matches_of(Operator::DoesNotExist, &[], &[Some("a"), None]),
-            [false, true]
-        );
+        assert_eq!(matches_of(Operator::NotIn, &["a"], &[Some("a"), Some("b"), None]), not_in);
+        assert_eq!(matches_of(Operator::Exists, &[], &[Some("a"), None]), [true, false]);
+        assert_eq!(matches_of(Operator::DoesNotExist, &[], &[Some("a"), None]), [false, true]);
     }
 
     #[test]
@@ -190,25 +159,11 @@ mod tests {
             (Operator::Gt, &["9223372036854775808"]),
             (Operator::Unknown, &["5"]),
         ] {
-            assert_eq!(
-                matches_of(operator, values, &found),
-                [false, false],
-                "{operator:?}"
-            );
-            let term = labels(vec![
-                rule("ok", Operator::Exists, &[]),
-                rule("k", operator, values),
-            ]);
-            assert_eq!(
-                malformed(&term).map(|rule| &*rule.key),
-                Some("k"),
-                "{operator:?}"
-            );
+            assert_eq!(matches_of(operator, values, &found), [false, false], "{operator:?}");
+            let term = labels(vec![rule("ok", Operator::Exists, &[]), rule("k", operator, values)]);
+            assert_eq!(malformed(&term).map(|rule| &*rule.key), Some("k"), "{operator:?}");
         }
-        assert_eq!(
-            malformed(&labels(vec![rule("k", Operator::Gt, &["-5"])])),
-            None
-        );
+        assert_eq!(malformed(&labels(vec![rule("k", Operator::Gt, &["-5"])])), None);
     }
 
     #[test]
@@ -225,11 +180,7 @@ mod tests {
             ("metadata.namespace", Operator::NotIn, &["x"], false),
         ] {
             let term = fields(vec![rule(key, operator, values)]);
-            assert_eq!(
-                term_matches(&term, &here),
-                expected,
-                "{key} {operator:?} {values:?}"
-            );
+            assert_eq!(term_matches(&term, &here), expected, "{key} {operator:?} {values:?}");
         }
     }
 

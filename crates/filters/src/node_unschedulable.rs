@@ -7,11 +7,8 @@ use crate::toleration::any_tolerates;
 
 const REASON: &str = "node(s) were unschedulable";
 /// The taint that stands for `spec.unschedulable`.
-const CORDON: (&str, &str, TaintEffect) = (
-    "node.kubernetes.io/unschedulable",
-    "",
-    TaintEffect::NoSchedule,
-);
+const CORDON: (&str, &str, TaintEffect) =
+    ("node.kubernetes.io/unschedulable", "", TaintEffect::NoSchedule);
 
 /// Why the pod may not run on the node, if so.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
@@ -30,25 +27,14 @@ mod tests {
 
     #[test]
     fn nodes_25_only_who_tolerates_the_cordon_gets_in() {
-        let cordoned = Node {
-            unschedulable: true,
-            ..node("n", &[])
-        };
-        let refused = Some(Finding::new(
-            Code::Unresolvable,
-            "node(s) were unschedulable",
-        ));
+        let cordoned = Node { unschedulable: true, ..node("n", &[]) };
+        let refused = Some(Finding::new(Code::Unresolvable, "node(s) were unschedulable"));
         for (class, expected) in [
             (tolerating(&[]), refused.clone()),
             (tolerating(&[toleration("", Exists, "", None)]), None),
             (tolerating(&[toleration(CORDON.0, Equal, "", None)]), None),
             (
-                tolerating(&[toleration(
-                    CORDON.0,
-                    Exists,
-                    "",
-                    Some(TaintEffect::NoExecute),
-                )]),
+                tolerating(&[toleration(CORDON.0, Exists, "", Some(TaintEffect::NoExecute))]),
                 refused,
             ),
         ] {

@@ -8,19 +8,15 @@ use crate::normalize::MAX_SCORE;
 
 /// The emptier the better, 0..100.
 pub fn least_allocated(class: &Class, node: &Node) -> i64 {
-    mean(class, node, |requested, allocatable| {
-        match allocatable < requested {
-            true => 0,
-            false => percent(allocatable.saturating_sub(requested), allocatable),
-        }
+    mean(class, node, |requested, allocatable| match allocatable < requested {
+        true => 0,
+        false => percent(allocatable.saturating_sub(requested), allocatable),
     })
 }
 
 /// The fuller the better, 0..100.
 pub fn most_allocated(class: &Class, node: &Node) -> i64 {
-    mean(class, node, |requested, allocatable| {
-        percent(requested.min(allocatable), allocatable)
-    })
+    mean(class, node, |requested, allocatable| percent(requested.min(allocatable), allocatable))
 }
 
 /// Of the resources that the node has; requests with the scoring defaults.
@@ -28,10 +24,7 @@ fn mean(class: &Class, node: &Node, score: impl Fn(i64, i64) -> i64) -> i64 {
     let (held, wanted) = (&node.view.non_zero, &class.non_zero);
     let resources = [
         (Dim::CPU, held.cpu_milli.saturating_add(wanted.cpu_milli)),
-        (
-            Dim::MEMORY,
-            held.memory_bytes.saturating_add(wanted.memory_bytes),
-        ),
+        (Dim::MEMORY, held.memory_bytes.saturating_add(wanted.memory_bytes)),
     ];
     let (mut sum, mut n_resources) = (0, 0);
     for (dim, requested) in resources {
@@ -41,11 +34,7 @@ fn mean(class: &Class, node: &Node, score: impl Fn(i64, i64) -> i64) -> i64 {
             n_resources += 1;
         }
     }
-    if n_resources == 0 {
-        0
-    } else {
-        sum / n_resources
-    }
+    if n_resources == 0 { 0 } else { sum / n_resources }
 }
 
 /// `part * 100 / whole`, exact also for amounts beyond 2^63 / 100.
@@ -82,10 +71,7 @@ mod tests {
     #[test]
     fn nodes_87_defaults_count_for_a_pod_without_requests() {
         let pod = vc_model::Class {
-            non_zero: NonZero {
-                cpu_milli: 100,
-                memory_bytes: 200 << 20,
-            },
+            non_zero: NonZero { cpu_milli: 100, memory_bytes: 200 << 20 },
             ..asking(0, 0)
         };
         assert_eq!(least_allocated(&pod, &sized(4000, 8 * GI)), 97);
@@ -94,10 +80,7 @@ mod tests {
     #[test]
     fn what_is_on_the_node_counts_and_more_than_there_is_scores_nothing() {
         let mut node = sized(4000, 8 * GI);
-        node.view.non_zero = NonZero {
-            cpu_milli: 3500,
-            memory_bytes: 4 * GI,
-        };
+        node.view.non_zero = NonZero { cpu_milli: 3500, memory_bytes: 4 * GI };
         // Cpu: 4500 of 4000; memory: 6 of 8 GiB.
         let pod = asking(1000, 2 * GI);
         assert_eq!(least_allocated(&pod, &node), 25 / 2);
@@ -115,10 +98,7 @@ mod tests {
     #[test]
     fn amounts_near_the_limit_do_not_overflow() {
         let huge = sized(4000, i64::MAX);
-        assert_eq!(
-            least_allocated(&asking(1000, i64::MAX / 2), &huge),
-            (75 + 50) / 2
-        );
+        assert_eq!(least_allocated(&asking(1000, i64::MAX / 2), &huge), (75 + 50) / 2);
         assert_eq!(most_allocated(&asking(4000, i64::MAX), &huge), 100);
     }
 }

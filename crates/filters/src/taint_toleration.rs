@@ -10,10 +10,8 @@ const REASON: &str = "node(s) had untolerated taint(s)";
 /// Why the pod may not run on the node, if so.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
     let refuses = |taint: &Taint| {
-        matches!(
-            taint.effect,
-            TaintEffect::NoSchedule | TaintEffect::NoExecute
-        ) && !is_tolerated(class, taint)
+        matches!(taint.effect, TaintEffect::NoSchedule | TaintEffect::NoExecute)
+            && !is_tolerated(class, taint)
     };
     let is_refused = node.taints.iter().any(refuses);
     is_refused.then(|| Finding::new(Code::Unresolvable, REASON))
@@ -42,18 +40,12 @@ mod tests {
 
     fn tainted(effects: &[TaintEffect]) -> Node {
         let taints = effects.iter().map(|&effect| taint("k", "v", effect));
-        Node {
-            taints: taints.collect(),
-            ..node("n", &[])
-        }
+        Node { taints: taints.collect(), ..node("n", &[]) }
     }
 
     #[test]
     fn nodes_28_only_hard_taints_refuse() {
-        let refused = Some(Finding::new(
-            Code::Unresolvable,
-            "node(s) had untolerated taint(s)",
-        ));
+        let refused = Some(Finding::new(Code::Unresolvable, "node(s) had untolerated taint(s)"));
         for (effects, expected) in [
             (&[][..], None),
             (&[PreferNoSchedule], None),
@@ -61,11 +53,7 @@ mod tests {
             (&[PreferNoSchedule, NoSchedule], refused.clone()),
             (&[NoExecute], refused.clone()),
         ] {
-            assert_eq!(
-                filter(&tolerating(&[]), &tainted(effects)),
-                expected,
-                "{effects:?}"
-            );
+            assert_eq!(filter(&tolerating(&[]), &tainted(effects)), expected, "{effects:?}");
         }
         let partly = tolerating(&[toleration("k", Exists, "", Some(NoSchedule))]);
         assert_eq!(filter(&partly, &tainted(&[NoSchedule])), None);

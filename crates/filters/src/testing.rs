@@ -10,15 +10,8 @@ use vc_resource::{Dim, Resource};
 
 /// A node of this name with these labels.
 pub(crate) fn node(name: &str, labels: &[(&str, &str)]) -> Node {
-    let labels = labels
-        .iter()
-        .map(|(key, value)| ((*key).into(), (*value).into()));
-    Node {
-        name: name.into(),
-        present: true,
-        labels: labels.collect(),
-        ..Node::default()
-    }
+    let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+    Node { name: name.into(), present: true, labels: labels.collect(), ..Node::default() }
 }
 
 /// Millicores, bytes and milli-units of one further dimension.
@@ -34,48 +27,28 @@ pub(crate) fn amounts(cpu: i64, memory: i64, scalar: Option<(Dim, i64)>) -> Reso
 
 /// A node with this allocatable and nothing on it.
 pub(crate) fn sized(cpu: i64, memory: i64) -> Node {
-    Node {
-        allocatable: amounts(cpu, memory, None),
-        ..node("n", &[])
-    }
+    Node { allocatable: amounts(cpu, memory, None), ..node("n", &[]) }
 }
 
 /// A pod that requests this.
 pub(crate) fn asking(cpu: i64, memory: i64) -> Class {
-    let non_zero = NonZero {
-        cpu_milli: cpu,
-        memory_bytes: memory,
-    };
-    Class {
-        request: amounts(cpu, memory, None),
-        non_zero,
-        ..Class::default()
-    }
+    let non_zero = NonZero { cpu_milli: cpu, memory_bytes: memory };
+    Class { request: amounts(cpu, memory, None), non_zero, ..Class::default() }
 }
 
 pub(crate) fn rule(key: &str, operator: Operator, values: &[&str]) -> Requirement {
     let values = values.iter().map(|value| Arc::from(*value)).collect();
-    Requirement {
-        key: key.into(),
-        operator,
-        values,
-    }
+    Requirement { key: key.into(), operator, values }
 }
 
 /// A term of label requirements.
 pub(crate) fn labels(rules: Vec<Requirement>) -> NodeSelectorTerm {
-    NodeSelectorTerm {
-        match_expressions: rules,
-        match_fields: Vec::new(),
-    }
+    NodeSelectorTerm { match_expressions: rules, match_fields: Vec::new() }
 }
 
 /// A term of field requirements.
 pub(crate) fn fields(rules: Vec<Requirement>) -> NodeSelectorTerm {
-    NodeSelectorTerm {
-        match_expressions: Vec::new(),
-        match_fields: rules,
-    }
+    NodeSelectorTerm { match_expressions: Vec::new(), match_fields: rules }
 }
 
 /// A pod with these required terms.
@@ -86,11 +59,7 @@ pub(crate) fn requiring(terms: Vec<NodeSelectorTerm>) -> Class {
 }
 
 pub(crate) fn taint(key: &str, value: &str, effect: TaintEffect) -> Taint {
-    Taint {
-        key: key.into(),
-        value: value.into(),
-        effect,
-    }
+    Taint { key: key.into(), value: value.into(), effect }
 }
 
 pub(crate) fn toleration(
@@ -99,18 +68,10 @@ pub(crate) fn toleration(
     value: &str,
     effect: Option<TaintEffect>,
 ) -> Toleration {
-    Toleration {
-        key: key.into(),
-        operator,
-        value: value.into(),
-        effect,
-    }
+    Toleration { key: key.into(), operator, value: value.into(), effect }
 }
 
 /// A pod with these tolerations.
 pub(crate) fn tolerating(tolerations: &[Toleration]) -> Class {
-    Class {
-        tolerations: tolerations.to_vec(),
-        ..Class::default()
-    }
+    Class { tolerations: tolerations.to_vec(), ..Class::default() }
 }

@@ -45,8 +45,7 @@ mod tests {
     /// Which of [`TAINTS`] the toleration tolerates.
     fn tolerated(toleration: Toleration) -> Vec<usize> {
         let all = 0..TAINTS.len();
-        all.filter(|&at| any_tolerates(std::slice::from_ref(&toleration), TAINTS[at]))
-            .collect()
+        all.filter(|&at| any_tolerates(std::slice::from_ref(&toleration), TAINTS[at])).collect()
     }
 
     #[test]
@@ -66,14 +65,8 @@ mod tests {
 
     #[test]
     fn key_value_and_effect_must_agree() {
-        assert_eq!(
-            tolerated(toleration("k", Exists, "", Some(NoSchedule))),
-            [0, 3]
-        );
-        assert_eq!(
-            tolerated(toleration("k", Equal, "w", Some(NoSchedule))),
-            [3]
-        );
+        assert_eq!(tolerated(toleration("k", Exists, "", Some(NoSchedule))), [0, 3]);
+        assert_eq!(tolerated(toleration("k", Equal, "w", Some(NoSchedule))), [3]);
         assert_eq!(tolerated(toleration("", Exists, "", Some(NoExecute))), [1]);
         assert!(tolerated(toleration("k", Equal, "", None)).is_empty());
         assert!(tolerated(toleration("k", Exists, "", Some(TaintEffect::Unknown))).is_empty());

@@ -29,8 +29,8 @@ use crate::request::RequestGates;
 use crate::selector::Labels;
 use crate::task::Task;
 
-pub use shards::{Sharding, ShardingMode};
 use shards::Shards;
+pub use shards::{Sharding, ShardingMode};
 
 /// What decides which objects are ours (core.md 1.1, 4.2, 4.3).
 #[derive(Clone, Debug)]

@@ -49,20 +49,13 @@ pub fn apply(cluster: &mut Cluster, text: &str) {
     let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).collect();
     let mut at = 0;
     while let Some(head) = lines.get(at) {
-        let n_members = lines[at + 1..]
-            .iter()
-            .take_while(|line| line.indented)
-            .count();
+        let n_members = lines[at + 1..].iter().take_while(|line| line.indented).count();
         let members = &lines[at + 1..=at + n_members];
-        events(head, members)
-            .into_iter()
-            .for_each(|event| cluster.apply(event));
+        events(head, members).into_iter().for_each(|event| cluster.apply(event));
         at += 1 + n_members;
     }
     let uses_default = |id| cluster.jobs[id].queue == queue(cluster, NAMESPACE);
-    if cluster
-        .queue(NAMESPACE)
-        .is_some_and(|id| !cluster.queues[id].present)
+    if cluster.queue(NAMESPACE).is_some_and(|id| !cluster.queues[id].present)
         && cluster.jobs_by_key().any(uses_default)
     {
         cluster.apply(ClusterEvent::QueueApplied(Box::new(new_queue(NAMESPACE))));
@@ -71,23 +64,17 @@ pub fn apply(cluster: &mut Cluster, text: &str) {
 
 /// The node of this name.
 pub fn node(cluster: &Cluster, name: &str) -> NodeId {
-    cluster
-        .node(name)
-        .unwrap_or_else(|| panic!("no node: {name}"))
+    cluster.node(name).unwrap_or_else(|| panic!("no node: {name}"))
 }
 
 /// The queue of this name.
 pub fn queue(cluster: &Cluster, name: &str) -> QueueId {
-    cluster
-        .queue(name)
-        .unwrap_or_else(|| panic!("no queue: {name}"))
+    cluster.queue(name).unwrap_or_else(|| panic!("no queue: {name}"))
 }
 
 /// The job `j1`, or `namespace/j1`.
 pub fn job(cluster: &Cluster, name: &str) -> JobId {
-    cluster
-        .job(&key(name))
-        .unwrap_or_else(|| panic!("no job: {name}"))
+    cluster.job(&key(name)).unwrap_or_else(|| panic!("no job: {name}"))
 }
 
 /// The task `a` of job `j1` as `j1/a`, or `namespace/j1/a`; a pod without a job as `pod`, or
@@ -101,9 +88,7 @@ pub fn task(cluster: &Cluster, path: &str) -> TaskId {
         [namespace, job, task] => ObjectKey::new(namespace, &format!("{job}-{task}")),
         _ => panic!("not a task: {path}"),
     };
-    cluster
-        .task_named(&key)
-        .unwrap_or_else(|| panic!("no task: {path}"))
+    cluster.task_named(&key).unwrap_or_else(|| panic!("no task: {path}"))
 }
 
 struct Line<'t> {
@@ -123,13 +108,7 @@ impl<'t> Line<'t> {
         let name = words.next().unwrap_or_else(|| panic!("no name: {text}"));
         // The text of a test is indented as a whole; members stand deeper than their job.
         let indented = matches!(kind, "task" | "policy");
-        Some(Line {
-            text,
-            indented,
-            kind,
-            name,
-            words: words.collect(),
-        })
+        Some(Line { text, indented, kind, name, words: words.collect() })
     }
 
     fn unknown(&self, word: &str) -> ! {
@@ -137,8 +116,7 @@ impl<'t> Line<'t> {
     }
 
     fn number<T: std::str::FromStr>(&self, text: &str) -> T {
-        text.parse()
-            .unwrap_or_else(|_| panic!("not a number {text:?}: {}", self.text))
+        text.parse().unwrap_or_else(|_| panic!("not a number {text:?}: {}", self.text))
     }
 
     fn micros(&self, seconds: &str) -> i64 {
@@ -169,17 +147,12 @@ fn split(word: &str) -> (&str, &str) {
 
 /// Enters an amount; false if the key is none of a resource.
 fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
-    let name = if name == "gpu" {
-        "nvidia.com/gpu"
-    } else {
-        name
-    };
+    let name = if name == "gpu" { "nvidia.com/gpu" } else { name };
     let is_resource =
         matches!(name, "cpu" | "memory" | "pods" | "ephemeral-storage") || name.contains('/');
     if is_resource {
-        let quantity: Quantity = value
-            .parse()
-            .unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+        let quantity: Quantity =
+            value.parse().unwrap_or_else(|error| panic!("{name}={value}: {error}"));
         list.push((name.into(), quantity));
     }
     is_resource
@@ -228,11 +201,7 @@ fn taint(line: &Line<'_>, text: &str) -> Taint {
         "NoExecute" => TaintEffect::NoExecute,
         _ => line.unknown(text),
     };
-    Taint {
-        key: key.into(),
-        value: value.into(),
-        effect,
-    }
+    Taint { key: key.into(), value: value.into(), effect }
 }
 
 fn new_queue(name: &str) -> QueueRecord {
@@ -275,11 +244,7 @@ fn queue_field(line: &Line<'_>, queue: &mut QueueRecord, name: &str, value: &str
         "fifo" => queue.fifo = true,
         "reclaimable" => queue.reclaimable = value != "false",
         "hierarchy" => insert(&mut queue.annotations, "volcano.sh/hierarchy", value),
-        "weights" => insert(
-            &mut queue.annotations,
-            "volcano.sh/hierarchy-weights",
-            value,
-        ),
+        "weights" => insert(&mut queue.annotations, "volcano.sh/hierarchy-weights", value),
         "state" => {
             queue.state = match value {
                 "Open" => QueueState::Open,
@@ -294,11 +259,7 @@ fn queue_field(line: &Line<'_>, queue: &mut QueueRecord, name: &str, value: &str
 }
 
 fn priority_class(line: &Line<'_>) -> PriorityClassRecord {
-    let mut class = PriorityClassRecord {
-        name: line.name.into(),
-        value: 0,
-        global_default: false,
-    };
+    let mut class = PriorityClassRecord { name: line.name.into(), value: 0, global_default: false };
     for word in &line.words {
         match split(word) {
             ("value", value) => class.value = line.number(value),
@@ -319,10 +280,8 @@ fn job_events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         value,
         global_default: false,
     });
-    let mut events: Vec<ClusterEvent> = class
-        .into_iter()
-        .map(ClusterEvent::PriorityClassApplied)
-        .collect();
+    let mut events: Vec<ClusterEvent> =
+        class.into_iter().map(ClusterEvent::PriorityClassApplied).collect();
     events.push(ClusterEvent::PodGroupApplied(Box::new(group)));
     for line in members.iter().filter(|line| line.kind == "task") {
         events.extend(pods(line, Some(&job)));
@@ -344,9 +303,7 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
                 }
             }
             (Some(("role", role)), _) => {
-                group
-                    .min_task_member
-                    .insert(role.into(), line.number(value));
+                group.min_task_member.insert(role.into(), line.number(value));
             }
             (Some(("annotation", name)), _) => insert(&mut group.annotations, name, value),
             (_, "queue") => group.queue = value.into(),
@@ -390,17 +347,12 @@ fn new_pod_group(key: ObjectKey) -> PodGroupRecord {
 }
 
 fn policy(line: &Line<'_>) -> SubGroupPolicy {
-    let mut policy = SubGroupPolicy {
-        name: line.name.into(),
-        ..SubGroupPolicy::default()
-    };
+    let mut policy = SubGroupPolicy { name: line.name.into(), ..SubGroupPolicy::default() };
     for word in &line.words {
         let (name, value) = split(word);
         match (name.split_once('.'), name) {
             (Some(("match", label)), _) => {
-                let selector = policy
-                    .label_selector
-                    .get_or_insert_with(LabelSelector::default);
+                let selector = policy.label_selector.get_or_insert_with(LabelSelector::default);
                 insert(&mut selector.match_labels, label, value);
             }
             (_, "keys") => policy.match_label_keys = value.split(',').map(Arc::from).collect(),
@@ -415,11 +367,7 @@ fn policy(line: &Line<'_>) -> SubGroupPolicy {
 /// One pod, or with `xN` the pods `-0` to `-(N-1)`.
 fn pods(line: &Line<'_>, job: Option<&ObjectKey>) -> Vec<ClusterEvent> {
     let is_count = |word: &&&str| word.starts_with('x') && word[1..].parse::<u32>().is_ok();
-    let n_pods: Option<u32> = line
-        .words
-        .iter()
-        .find(is_count)
-        .map(|word| line.number(&word[1..]));
+    let n_pods: Option<u32> = line.words.iter().find(is_count).map(|word| line.number(&word[1..]));
     let base = match job {
         Some(job) => ObjectKey::new(&job.namespace, &format!("{}-{}", job.name, line.name)),
         None => key(line.name),
@@ -436,8 +384,7 @@ fn pods(line: &Line<'_>, job: Option<&ObjectKey>) -> Vec<ClusterEvent> {
 fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
     let mut pod = new_pod(key);
     if let Some(job) = job {
-        pod.annotations
-            .insert("scheduling.k8s.io/group-name".into(), job.name.clone());
+        pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
     let mut requests = ResourceList::new();
     for word in &line.words {
@@ -453,11 +400,7 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
             _ => {}
         }
     }
-    pod.containers.push(ContainerRecord {
-        name: "main".into(),
-        requests,
-        ..Default::default()
-    });
+    pod.containers.push(ContainerRecord { name: "main".into(), requests, ..Default::default() });
     pod
 }
 
@@ -468,8 +411,7 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "class" => pod.priority_class_name = value.into(),
         "created" => pod.created_micros = line.micros(value),
         "gate" if value == "queue" => {
-            pod.scheduling_gates
-                .push("scheduling.volcano.sh/queue-allocation-gate".into());
+            pod.scheduling_gates.push("scheduling.volcano.sh/queue-allocation-gate".into());
         }
         "gate" => pod.scheduling_gates.push(value.into()),
         "pending" | "bound" => pod.phase = PodPhase::Pending,
@@ -541,22 +483,13 @@ mod tests {
         assert_eq!(cluster.check(), Ok(()));
         let n1 = &cluster.nodes[node(&cluster, "n1")];
         assert_eq!(&*n1.labels["zone"], "a");
-        assert_eq!(
-            n1.used.text(&cluster.dims),
-            "cpu 3000.00, memory 0.00, pods 2.00"
-        );
+        assert_eq!(n1.used.text(&cluster.dims), "cpu 3000.00, memory 0.00, pods 2.00");
         let j1 = &cluster.jobs[job(&cluster, "j1")];
-        assert_eq!(
-            (j1.priority, j1.min_available, j1.counts.total()),
-            (10, 2, 4)
-        );
+        assert_eq!((j1.priority, j1.min_available, j1.counts.total()), (10, 2, 4));
         assert_eq!(j1.phase(), PodGroupPhase::Inqueue);
         assert_eq!(&*j1.sub_jobs[1].id, "default/j1/p-0");
         let a = &cluster.tasks[task(&cluster, "j1/a")];
-        assert_eq!(
-            (a.status, a.priority, &*a.role),
-            (TaskStatus::Running, 7, "ps")
-        );
+        assert_eq!((a.status, a.priority, &*a.role), (TaskStatus::Running, 7, "ps"));
         assert!(cluster.tasks[task(&cluster, "j2/a")].best_effort);
         assert_eq!(cluster.tasks[task(&cluster, "kube-system//dns")].job, None);
         assert!(cluster.queues[queue(&cluster, "default")].present);

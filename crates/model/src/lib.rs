@@ -33,9 +33,9 @@ pub use node::{Node, NodeView};
 pub use queue::Queue;
 pub use reason::{Code, Finding, FitErrors, Reason, joined, single_node_text};
 pub use record::{
-    ContainerRecord, InPlace, NetworkTopology, NodeRecord, NodeShardRecord, ObjectKey, PodCondition,
-    PodGroupCondition, PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase, PodRecord,
-    PriorityClassRecord, QueueRecord, QueueState, ResourceList, SubGroupPolicy,
+    ContainerRecord, InPlace, NetworkTopology, NodeRecord, NodeShardRecord, ObjectKey,
+    PodCondition, PodGroupCondition, PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase,
+    PodRecord, PriorityClassRecord, QueueRecord, QueueState, ResourceList, SubGroupPolicy,
 };
 pub use request::{RequestGates, non_zero_request, pod_request, to_resource};
 pub use selector::{

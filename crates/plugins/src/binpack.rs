@@ -8,10 +8,7 @@ use vc_framework::{Ask, Plugin, PluginEntry, Points};
 use vc_model::{NodeId, TaskId};
 use vc_resource::Dim;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "binpack",
-    build,
-};
+pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "binpack", build };
 
 const BEST: f64 = 100.0;
 
@@ -28,11 +25,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     let arguments = &option.arguments;
     let mut resources = BTreeMap::new();
     let list = arguments.string("binpack.resources", "", warnings);
-    for name in list
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-    {
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         let weight = resource_weight(arguments, &format!("binpack.resources.{name}"), warnings);
         resources.insert(name.to_owned(), weight);
     }
@@ -42,11 +35,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
         resources.insert(name.to_owned(), weight);
     }
     let weight = arguments.int("binpack.weight", 1, warnings);
-    Box::new(Binpack {
-        weight,
-        resources,
-        weights: Vec::new(),
-    })
+    Box::new(Binpack { weight, resources, weights: Vec::new() })
 }
 
 /// Weight of a resource; a negative one counts as 1.
@@ -63,11 +52,7 @@ fn resource_weight(arguments: &Arguments, key: &str, warnings: &mut Vec<Warning>
 
 impl Plugin for Binpack {
     fn points(&self) -> Points {
-        if self.weight == 0 {
-            Points::NONE
-        } else {
-            Points::NODE_ORDER
-        }
+        if self.weight == 0 { Points::NONE } else { Points::NODE_ORDER }
     }
 
     fn open(&mut self, ask: Ask<'_>) {
@@ -79,11 +64,7 @@ impl Plugin for Binpack {
         let request = ask.cluster.request(task);
         let node = &ask.cluster.nodes[node];
         let (mut sum, mut weights) = (0.0, 0.0);
-        for &(dim, weight) in self
-            .weights
-            .iter()
-            .filter(|(dim, _)| !request.is_zero(*dim))
-        {
+        for &(dim, weight) in self.weights.iter().filter(|(dim, _)| !request.is_zero(*dim)) {
             weights += weight as f64;
             let capacity = node.allocatable.get(dim);
             if capacity == 0 || weight == 0 {
@@ -95,10 +76,6 @@ impl Plugin for Binpack {
             }
             sum += weight as f64 * used as f64 / capacity as f64;
         }
-        Ok(if weights == 0.0 {
-            0.0
-        } else {
-            sum / weights * BEST * self.weight as f64
-        })
+        Ok(if weights == 0.0 { 0.0 } else { sum / weights * BEST * self.weight as f64 })
     }
 }

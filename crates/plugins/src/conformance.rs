@@ -4,10 +4,8 @@
 use vc_framework::{Ask, Plugin, PluginEntry, Points};
 use vc_model::TaskId;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "conformance",
-    build: |_, _| Box::new(Conformance),
-};
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry { name: "conformance", build: |_, _| Box::new(Conformance) };
 
 const CRITICAL_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 const SYSTEM_NAMESPACE: &str = "kube-system";
@@ -16,9 +14,7 @@ struct Conformance;
 
 impl Plugin for Conformance {
     fn points(&self) -> Points {
-        Points::PREEMPTABLE
-            .and(Points::RECLAIMABLE)
-            .and(Points::UNIFIED_EVICTABLE)
+        Points::PREEMPTABLE.and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE)
     }
 
     fn is_victim_filter(&self) -> bool {

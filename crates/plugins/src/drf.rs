@@ -21,21 +21,14 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "drf",
     build: |option, _| {
         let hierarchy = option.switches.on(Switch::Hierarchy);
-        Box::new(Drf {
-            tree: hierarchy.then(Tree::default),
-            ..Drf::default()
-        })
+        Box::new(Drf { tree: hierarchy.then(Tree::default), ..Drf::default() })
     },
 };
 
-const FLAT: Points = Points::JOB_ORDER
-    .and(Points::PREEMPTABLE)
-    .and(Points::EVENT_HANDLERS);
+const FLAT: Points = Points::JOB_ORDER.and(Points::PREEMPTABLE).and(Points::EVENT_HANDLERS);
 /// UnifiedEvictable is D3.
-const HIERARCHICAL: Points = FLAT
-    .and(Points::QUEUE_ORDER)
-    .and(Points::RECLAIMABLE)
-    .and(Points::UNIFIED_EVICTABLE);
+const HIERARCHICAL: Points =
+    FLAT.and(Points::QUEUE_ORDER).and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE);
 
 /// Shares that differ by no more are equal for preemption.
 const SHARE_DELTA: f64 = 1e-6;
@@ -66,11 +59,7 @@ enum Change {
 
 impl Plugin for Drf {
     fn points(&self) -> Points {
-        if self.tree.is_some() {
-            HIERARCHICAL
-        } else {
-            FLAT
-        }
+        if self.tree.is_some() { HIERARCHICAL } else { FLAT }
     }
 
     fn open(&mut self, ask: Ask<'_>) {
@@ -131,19 +120,11 @@ impl Plugin for Drf {
             let share = dominant_share(left, &self.total);
             own_share < share || (own_share - share).abs() <= SHARE_DELTA
         };
-        Verdict::Victims(
-            candidates
-                .iter()
-                .copied()
-                .filter(|task| may_go(task))
-                .collect(),
-        )
+        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
     }
 
     fn queue_order(&self, _ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
-        self.tree
-            .as_ref()
-            .map_or(Ordering::Equal, |tree| tree.compare(l, r))
+        self.tree.as_ref().map_or(Ordering::Equal, |tree| tree.compare(l, r))
     }
 
     fn reclaimable(&self, ask: Ask<'_>, reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {

@@ -14,10 +14,8 @@ use vc_model::{Counts, Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskSta
 
 use crate::rules::session_job;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "gang",
-    build: |_, _| Box::new(Gang::default()),
-};
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry { name: "gang", build: |_, _| Box::new(Gang::default()) };
 
 const POINTS: Points = Points::JOB_VALID
     .and(Points::PREEMPTABLE)
@@ -63,10 +61,7 @@ impl Plugin for Gang {
         let (valid, min) = (job.counts.valid(), job.min_available);
         if i64::from(valid) < i64::from(min) {
             let start = "Not enough valid tasks for gang-scheduling";
-            return invalid(
-                NOT_ENOUGH_TASKS,
-                format!("{start}, valid: {valid}, min: {min}"),
-            );
+            return invalid(NOT_ENOUGH_TASKS, format!("{start}, valid: {valid}, min: {min}"));
         }
         Ok(())
     }
@@ -96,8 +91,7 @@ impl Plugin for Gang {
     }
 
     fn sub_job_order(&self, ask: Ask<'_>, job: JobId, l: usize, r: usize) -> Ordering {
-        self.sub_job_ready(ask, job, l)
-            .cmp(&self.sub_job_ready(ask, job, r))
+        self.sub_job_ready(ask, job, l).cmp(&self.sub_job_ready(ask, job, r))
     }
 
     fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
@@ -147,10 +141,10 @@ impl Plugin for Gang {
         let left = self.told.left().filter_map(|id| ask.cluster.jobs.get(id));
         let mut left: Vec<&ObjectKey> = left.map(|job| &job.key).collect();
         left.sort_unstable();
-        out.samples.extend(left.into_iter().map(|job| Sample::JobGang {
-            job: job.clone(),
-            state: GangState::Unsaid,
-        }));
+        out.samples.extend(
+            left.into_iter()
+                .map(|job| Sample::JobGang { job: job.clone(), state: GangState::Unsaid }),
+        );
         // Closes what is said of this session.
         out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
     }
@@ -178,13 +172,7 @@ fn surplus_members(ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
         *ready -= i64::from(is_surplus);
         is_surplus
     };
-    Verdict::Victims(
-        candidates
-            .iter()
-            .copied()
-            .filter(|task| may_go(task))
-            .collect(),
-    )
+    Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
 }
 
 /// Leaving members make up the difference and nothing else waits: not worth a condition (2.3, step

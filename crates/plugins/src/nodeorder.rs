@@ -12,18 +12,12 @@ use vc_filters::{node_affinity, taint_toleration};
 use vc_framework::{Ask, Outbox, Plugin, PluginEntry, Points, Records};
 use vc_model::{Class, Cluster, Node, NodeId, TaskId};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "nodeorder",
-    build,
-};
+pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "nodeorder", build };
 
 /// Weights of scorers that have nothing to say about a pod without pod affinity, spread and images:
 /// they contribute 0. A value of the wrong type is still reported.
-const WITHOUT_EFFECT: &[(&str, i64)] = &[
-    ("podaffinity.weight", 2),
-    ("podtopologyspread.weight", 2),
-    ("imagelocality.weight", 1),
-];
+const WITHOUT_EFFECT: &[(&str, i64)] =
+    &[("podaffinity.weight", 2), ("podtopologyspread.weight", 2), ("imagelocality.weight", 1)];
 
 const MODE: &str = "balancedresource.mode";
 
@@ -125,10 +119,7 @@ impl Plugin for NodeOrder {
     }
 
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        let failures = self
-            .failures
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let failures = self.failures.get_mut().unwrap_or_else(PoisonError::into_inner);
         out.warnings.extend(std::mem::take(failures).into_values());
     }
 
@@ -140,12 +131,7 @@ impl Plugin for NodeOrder {
         out: &mut [f64],
     ) -> Result<(), String> {
         let cluster = ask.cluster;
-        let of = Candidates {
-            cluster,
-            class: cluster.class(task),
-            nodes,
-            mode: self.mode,
-        };
+        let of = Candidates { cluster, class: cluster.class(task), nodes, mode: self.mode };
         let mut scores = vec![0; nodes.len()];
         for (scorer, weight) in &self.scorers {
             match of.run(scorer, &mut scores) {
@@ -163,10 +149,7 @@ impl NodeOrder {
     /// section 8).
     fn drop_scorer(&self, ask: Ask<'_>, task: TaskId, scorer: &Scorer, error: &str) {
         let pod = &ask.cluster.tasks[task].key;
-        let text = format!(
-            "nodeorder: {} does not score pod {pod}: {error}",
-            scorer.name
-        );
+        let text = format!("nodeorder: {} does not score pod {pod}: {error}", scorer.name);
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = failures.entry(scorer.name).or_insert_with(|| text.clone());
         if text < *kept {
@@ -195,10 +178,7 @@ impl Candidates<'_> {
         match invalid(scores) {
             Some((at, score)) if matches!(answer, Answer::Scores) => {
                 let node = &self.cluster.nodes[self.nodes[at]].name;
-                Err(format!(
-                    "{} returns an invalid score {score} for node {node}",
-                    scorer.name
-                ))
+                Err(format!("{} returns an invalid score {score} for node {node}", scorer.name))
             }
             _ => Ok(answer),
         }
@@ -216,9 +196,7 @@ impl Candidates<'_> {
         if balanced_allocation::skips_score(self.class, gpu) {
             return Ok(Answer::Skip);
         }
-        self.each(scores, |node| {
-            balanced_allocation::score(self.class, node, gpu, self.mode)
-        })
+        self.each(scores, |node| balanced_allocation::score(self.class, node, gpu, self.mode))
     }
 
     fn node_affinity(&self, scores: &mut [i64]) -> Result<Answer, String> {
@@ -241,9 +219,7 @@ mod tests {
     fn weights(pairs: &[(&'static str, Value)]) -> (Vec<(&'static str, i64)>, usize) {
         let mut warnings = Vec::new();
         let scorers = scorers(&pairs.iter().cloned().collect(), &mut warnings);
-        let named = scorers
-            .iter()
-            .map(|(scorer, weight)| (scorer.name, *weight));
+        let named = scorers.iter().map(|(scorer, weight)| (scorer.name, *weight));
         (named.collect(), warnings.len())
     }
 
@@ -264,10 +240,7 @@ mod tests {
         let all: Vec<_> = built.map(|key| (key, json!(0))).collect();
         assert_eq!(weights(&all), (vec![], 0));
         let arguments = all.into_iter().collect();
-        let option = PluginOption {
-            arguments,
-            ..PluginOption::default()
-        };
+        let option = PluginOption { arguments, ..PluginOption::default() };
         assert_eq!(build(&option, &mut Vec::new()).points(), Points::NONE);
     }
 

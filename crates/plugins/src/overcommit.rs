@@ -11,10 +11,7 @@ use crate::rules::{min_resources, reserved};
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "overcommit",
     build: |option, warnings| {
-        Box::new(Overcommit {
-            factor: factor(option, warnings),
-            ..Overcommit::default()
-        })
+        Box::new(Overcommit { factor: factor(option, warnings), ..Overcommit::default() })
     },
 };
 

@@ -9,10 +9,7 @@ use vc_framework::{Ask, Plugin, PluginEntry, Points};
 use vc_model::{Class, Code, Finding, Node, NodeId, TaskId};
 use vc_resource::Dim;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "predicates",
-    build,
-};
+pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "predicates", build };
 
 const POINTS: Points = Points::PRE_PREDICATE.and(Points::PREDICATE);
 
@@ -91,9 +88,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     for switch in WITHOUT_EFFECT {
         option.arguments.bool(switch, true, warnings);
     }
-    Box::new(Predicates {
-        filters: filters(&option.arguments, warnings),
-    })
+    Box::new(Predicates { filters: filters(&option.arguments, warnings) })
 }
 
 fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static Wrapped> {
@@ -101,10 +96,8 @@ fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static W
         Some(switch) => arguments.bool(switch, true, warnings),
         None => true,
     };
-    let (mut stable, others): (Vec<_>, Vec<_>) = WRAPPED
-        .iter()
-        .filter(|wrapped| is_on(wrapped))
-        .partition(|wrapped| wrapped.stable);
+    let (mut stable, others): (Vec<_>, Vec<_>) =
+        WRAPPED.iter().filter(|wrapped| is_on(wrapped)).partition(|wrapped| wrapped.stable);
     stable.extend(others);
     stable
 }
@@ -116,17 +109,10 @@ impl Plugin for Predicates {
 
     fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {
         let class = ask.cluster.class(task);
-        for wrapped in self
-            .filters
-            .iter()
-            .filter(|wrapped| !(wrapped.skips)(class))
-        {
+        for wrapped in self.filters.iter().filter(|wrapped| !(wrapped.skips)(class)) {
             if let Err(finding) = (wrapped.pre_filter)(class) {
                 let message = finding.reason.text(&ask.cluster.dims);
-                return Err(format!(
-                    "plugin {} pre-predicates failed {message}",
-                    wrapped.name
-                ));
+                return Err(format!("plugin {} pre-predicates failed {message}", wrapped.name));
             }
         }
         Ok(())
@@ -142,10 +128,7 @@ impl Plugin for Predicates {
             findings.push(Finding::new(Code::Unschedulable, TOO_MANY_PODS));
         }
         let class = ask.cluster.class(task);
-        let _ = self
-            .filters
-            .iter()
-            .try_for_each(|wrapped| wrapped.run(class, node, findings));
+        let _ = self.filters.iter().try_for_each(|wrapped| wrapped.run(class, node, findings));
     }
 }
 
@@ -161,11 +144,7 @@ impl Wrapped {
         };
         let ends = finding.code != Code::Unschedulable;
         findings.push(finding);
-        if ends {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -176,32 +155,16 @@ mod tests {
     use super::*;
 
     fn names(arguments: Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static str> {
-        filters(&arguments, warnings)
-            .iter()
-            .map(|wrapped| wrapped.name)
-            .collect()
+        filters(&arguments, warnings).iter().map(|wrapped| wrapped.name).collect()
     }
 
     #[test]
     fn nodes_12_stable_filters_run_first_each_phase_in_table_order() {
         let table = WRAPPED.iter().map(|wrapped| wrapped.name);
-        let expected = [
-            "NodeUnschedulable",
-            "NodeAffinity",
-            "NodePorts",
-            "TaintToleration",
-        ];
+        let expected = ["NodeUnschedulable", "NodeAffinity", "NodePorts", "TaintToleration"];
         assert!(table.eq(expected));
         let running = names(Arguments::default(), &mut Vec::new());
-        assert_eq!(
-            running,
-            [
-                "NodeUnschedulable",
-                "NodeAffinity",
-                "TaintToleration",
-                "NodePorts"
-            ]
-        );
+        assert_eq!(running, ["NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts"]);
         let stable = WRAPPED.iter().filter(|wrapped| wrapped.stable).count();
         assert_eq!(stable, 3);
     }
@@ -245,13 +208,7 @@ mod tests {
         ];
         let arguments = keys.chain(structured).collect();
         let mut warnings = Vec::new();
-        build(
-            &PluginOption {
-                arguments,
-                ..PluginOption::default()
-            },
-            &mut warnings,
-        );
+        build(&PluginOption { arguments, ..PluginOption::default() }, &mut warnings);
         assert_eq!(warnings, []);
     }
 }

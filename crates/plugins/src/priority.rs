@@ -8,10 +8,8 @@ use vc_model::{Cluster, JobId, TaskId};
 
 use crate::rules::session_job;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "priority",
-    build: |_, _| Box::new(Priority),
-};
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry { name: "priority", build: |_, _| Box::new(Priority) };
 
 const POINTS: Points = Points::TASK_ORDER
     .and(Points::JOB_ORDER)
@@ -72,10 +70,7 @@ impl Plugin for Priority {
 /// Inside a job tasks compare by their own priority, between jobs by the jobs'. Without a job on
 /// either side nothing is outranked (1.6).
 fn outranks(cluster: &Cluster, preemptor: TaskId, candidate: TaskId) -> bool {
-    let jobs = (
-        session_job(cluster, preemptor),
-        session_job(cluster, candidate),
-    );
+    let jobs = (session_job(cluster, preemptor), session_job(cluster, candidate));
     let (Some((mine, own)), Some((theirs, other))) = jobs else {
         return false;
     };

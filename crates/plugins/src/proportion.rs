@@ -19,10 +19,8 @@ use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
 use crate::rules::{dominant_share, min_resources, reserved, session_job};
 use deserved::{Claim, divide};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "proportion",
-    build: |_, _| Box::new(Proportion::default()),
-};
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry { name: "proportion", build: |_, _| Box::new(Proportion::default()) };
 
 /// UnifiedEvictable is D3. Volcano's PrePredicate copies the state for trials, which the journal
 /// makes unneeded.
@@ -73,12 +71,7 @@ impl Plugin for Proportion {
     }
 
     fn open(&mut self, ask: Ask<'_>) {
-        self.queues = ask
-            .facts
-            .queues
-            .iter()
-            .map(|&id| (id, Attributes::default()))
-            .collect();
+        self.queues = ask.facts.queues.iter().map(|&id| (id, Attributes::default())).collect();
         for &id in &ask.facts.jobs {
             let job = &ask.cluster.jobs[id];
             if let Some(queue) = self.queues.get_mut(&job.queue) {
@@ -186,10 +179,7 @@ impl Plugin for Proportion {
 
     fn queue_share(&self, _ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
         let queue = self.queues.get(&queue)?;
-        Some(QueueShare {
-            deserved: queue.deserved.clone(),
-            share: queue.share,
-        })
+        Some(QueueShare { deserved: queue.deserved.clone(), share: queue.share })
     }
 }
 
@@ -251,9 +241,7 @@ impl Proportion {
             return Vec::new();
         };
         let mut request = Resource::default();
-        tasks
-            .iter()
-            .for_each(|&task| request.add(ask.cluster.request(task)));
+        tasks.iter().for_each(|&task| request.add(ask.cluster.request(task)));
         let mut after = queue.allocated.clone();
         after.add(&request);
         let (after, request) = (after.to_fractional(), request.to_fractional());
@@ -273,25 +261,14 @@ impl Proportion {
             let Some(queue) = self.queues.get(&job.queue) else {
                 return false;
             };
-            let left = left
-                .entry(job.queue)
-                .or_insert_with(|| queue.allocated.clone());
-            if left
-                .to_fractional()
-                .less_equal(&queue.deserved, Absent::Zero)
-            {
+            let left = left.entry(job.queue).or_insert_with(|| queue.allocated.clone());
+            if left.to_fractional().less_equal(&queue.deserved, Absent::Zero) {
                 return false;
             }
             left.sub(ask.cluster.request(task));
             true
         };
-        Verdict::Victims(
-            candidates
-                .iter()
-                .copied()
-                .filter(|task| may_go(task))
-                .collect(),
-        )
+        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
     }
 
     /// Elastic amounts are those of the start of the session: evictions since then may have made

@@ -13,9 +13,7 @@ pub(crate) fn session_job(cluster: &Cluster, task: TaskId) -> Option<(JobId, &Jo
 
 /// Largest part of `of` that is allocated, over the names of `of`; 0 if it has none (4.1, 5.2).
 pub(crate) fn dominant_share<T: Amount>(allocated: &Vector<T>, of: &Fractional) -> f64 {
-    let shares = of
-        .names()
-        .map(|dim| share(allocated.get(dim).to_f64(), of.get(dim)));
+    let shares = of.names().map(|dim| share(allocated.get(dim).to_f64(), of.get(dim)));
     shares.fold(0.0, f64::max)
 }
 
@@ -68,31 +66,20 @@ mod tests {
     fn jobs_30_what_is_allocated_is_not_reserved_again() {
         let all = "job j inqueue minres.cpu=4 minres.memory=4Ki minres.gpu=8\n task a ";
         for (asks, allocated, expected) in [
-            (
-                all,
-                "",
-                "cpu 4000.00, memory 4096.00, nvidia.com/gpu 8000.00",
-            ),
+            (all, "", "cpu 4000.00, memory 4096.00, nvidia.com/gpu 8000.00"),
             (
                 all,
                 "cpu=1 memory=1Ki gpu=4 @n running",
                 "cpu 3000.00, memory 3072.00, nvidia.com/gpu 4000.00",
             ),
-            (
-                "job j inqueue minres.gpu=2\n task a ",
-                "gpu=2 @n running",
-                "cpu 0.00, memory 0.00",
-            ),
+            ("job j inqueue minres.gpu=2\n task a ", "gpu=2 @n running", "cpu 0.00, memory 0.00"),
             (
                 "job j inqueue minres.pods=10\n task a x4 ",
                 "@n running",
                 "cpu 0.00, memory 0.00, pods 6.00",
             ),
         ] {
-            assert_eq!(
-                reserved_text(&format!("{asks}{allocated}")).unwrap(),
-                expected
-            );
+            assert_eq!(reserved_text(&format!("{asks}{allocated}")).unwrap(), expected);
         }
         assert_eq!(reserved_text("job j inqueue\n task a"), None);
     }
@@ -102,9 +89,7 @@ mod tests {
         let elastic = |tasks: &str| {
             let mins = "minres.cpu=1 minres.memory=1G minres.gpu=1 minres.pods=1";
             let cluster = fixture::cluster(&format!("node n cpu=9\n job j {mins}\n{tasks}"));
-            cluster.jobs[fixture::job(&cluster, "j")]
-                .elastic()
-                .text(&cluster.dims)
+            cluster.jobs[fixture::job(&cluster, "j")].elastic().text(&cluster.dims)
         };
         assert_eq!(
             elastic("task a x2 cpu=1 memory=1G gpu=1 @n running"),

@@ -10,15 +10,11 @@ use vc_model::{JobId, go_duration_micros};
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "sla",
     build: |option, warnings| {
-        Box::new(Sla {
-            global_waiting_micros: global_waiting(option, warnings),
-        })
+        Box::new(Sla { global_waiting_micros: global_waiting(option, warnings) })
     },
 };
 
-const POINTS: Points = Points::JOB_ORDER
-    .and(Points::JOB_ENQUEUEABLE)
-    .and(Points::JOB_PIPELINED);
+const POINTS: Points = Points::JOB_ORDER.and(Points::JOB_ENQUEUEABLE).and(Points::JOB_PIPELINED);
 
 /// A duration such as `1h30m`; absent: only jobs with an annotation have a waiting time.
 const WAITING_TIME: &str = "sla-waiting-time";
@@ -31,9 +27,7 @@ struct Sla {
 fn global_waiting(option: &PluginOption, warnings: &mut Vec<Warning>) -> Option<i64> {
     let arguments = &option.arguments;
     let text = arguments.get(WAITING_TIME)?.as_str();
-    let micros = text
-        .and_then(go_duration_micros)
-        .filter(|&micros| 0 < micros);
+    let micros = text.and_then(go_duration_micros).filter(|&micros| 0 < micros);
     if micros.is_none() {
         let remedy = "write a duration in quotes, such as \"1h30m\"; until then only jobs with \
                       an annotation of their own have a waiting time";
@@ -79,7 +73,6 @@ impl Sla {
     }
 
     fn is_overdue(&self, ask: Ask<'_>, job: JobId) -> bool {
-        self.due_micros(ask, job)
-            .is_some_and(|due| due <= ask.facts.now_micros)
+        self.due_micros(ask, job).is_some_and(|due| due <= ask.facts.now_micros)
     }
 }

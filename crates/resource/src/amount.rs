@@ -150,13 +150,7 @@ mod tests {
 
     #[test]
     fn largest_values_have_names() {
-        assert_eq!(
-            (f64::MAX.text(), i64::MAX.text()),
-            ("maxFloat".into(), "maxInt".into())
-        );
-        assert_eq!(
-            (9223372036854775808.0.text(), 0.5.text()),
-            ("maxInt".into(), "0.50".into())
-        );
+        assert_eq!((f64::MAX.text(), i64::MAX.text()), ("maxFloat".into(), "maxInt".into()));
+        assert_eq!((9223372036854775808.0.text(), 0.5.text()), ("maxInt".into(), "0.50".into()));
     }
 }

@@ -23,8 +23,7 @@ impl<T: Amount> Vector<T> {
     }
 
     fn all(&self, right: &Self, absent: Absent, holds: impl Fn(T, T) -> bool) -> bool {
-        self.dims()
-            .all(|dim| right.unlimited(dim, absent) || holds(self.get(dim), right.get(dim)))
+        self.dims().all(|dim| right.unlimited(dim, absent) || holds(self.get(dim), right.get(dim)))
     }
 
     /// Whether a scalar is missing here and that means "unlimited".
@@ -116,9 +115,7 @@ impl<T: Amount> Vector<T> {
     /// The requested dimensions (not `pods`) that are less or equal within ε. Empty: the
     /// comparison is false.
     pub fn less_equal_partly_dim(&self, right: &Self, req: &Self, dims: &Dims) -> Vec<Dim> {
-        in_order(dims, |dim| {
-            req.requests(dim) && self.get(dim).less_equal(right.get(dim))
-        })
+        in_order(dims, |dim| req.requests(dim) && self.get(dim).less_equal(right.get(dim)))
     }
 
     /// `any_le_req`: as `less_equal_partly_dim` without the dimensions where both sides are
@@ -139,17 +136,13 @@ impl<T: Amount> Vector<T> {
 
     /// The dimensions that make `less_equal_names` fail. Empty: the comparison is false.
     pub fn greater_partly(&self, right: &Self, absent: Absent, dims: &Dims) -> Vec<Dim> {
-        self.less_equal_names(right, absent, dims)
-            .err()
-            .unwrap_or_default()
+        self.less_equal_names(right, absent, dims).err().unwrap_or_default()
     }
 
     /// The requested dimensions (not `pods`) that are larger, without ε. Empty: the comparison
     /// is false.
     pub fn greater_partly_dim(&self, right: &Self, req: &Self, dims: &Dims) -> Vec<Dim> {
-        in_order(dims, |dim| {
-            req.requests(dim) && self.get(dim) > right.get(dim)
-        })
+        in_order(dims, |dim| req.requests(dim) && self.get(dim) > right.get(dim))
     }
 
     /// `any_gt_rel`: as `greater_partly_dim` for the dimensions that the right side limits: cpu
@@ -159,9 +152,7 @@ impl<T: Amount> Vector<T> {
             true => !right.is_zero(dim),
             false => right.has(dim),
         };
-        in_order(dims, |dim| {
-            req.requests(dim) && limits(dim) && self.get(dim) > right.get(dim)
-        })
+        in_order(dims, |dim| req.requests(dim) && limits(dim) && self.get(dim) > right.get(dim))
     }
 
     /// Whether this request fits what is idle, `pods` included. A dimension that is not requested
@@ -169,10 +160,7 @@ impl<T: Amount> Vector<T> {
     pub fn fits(&self, idle: &Self) -> bool {
         let missing = std::iter::repeat(T::ZERO);
         let available = idle.amounts().iter().copied().chain(missing);
-        self.amounts()
-            .iter()
-            .zip(available)
-            .all(|(&requested, idle)| !lacks(requested, idle))
+        self.amounts().iter().zip(available).all(|(&requested, idle)| !lacks(requested, idle))
     }
 
     /// The first dimension in report order that makes `fits` fail.
@@ -191,17 +179,9 @@ fn is_native(dim: Dim) -> bool {
 }
 
 fn in_order(dims: &Dims, wanted: impl Fn(Dim) -> bool) -> Vec<Dim> {
-    dims.in_report_order()
-        .iter()
-        .copied()
-        .filter(|&dim| wanted(dim))
-        .collect()
+    dims.in_report_order().iter().copied().filter(|&dim| wanted(dim)).collect()
 }
 
 fn ok_if_none(failing: Vec<Dim>) -> Result<(), Vec<Dim>> {
-    if failing.is_empty() {
-        Ok(())
-    } else {
-        Err(failing)
-    }
+    if failing.is_empty() { Ok(()) } else { Err(failing) }
 }

@@ -127,10 +127,7 @@ mod tests {
         assert_eq!(dims.get("pods"), Some(Dim::PODS));
         assert_eq!(dims.get("a"), None);
         assert_eq!((dims.name(gpu), dims.len()), ("nvidia.com/gpu", 5));
-        assert_eq!(
-            dims.in_report_order(),
-            [Dim::CPU, Dim::MEMORY, disk, gpu, Dim::PODS]
-        );
+        assert_eq!(dims.in_report_order(), [Dim::CPU, Dim::MEMORY, disk, gpu, Dim::PODS]);
     }
 
     #[test]

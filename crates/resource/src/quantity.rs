@@ -33,9 +33,7 @@ pub enum QuantityError {
 impl Quantity {
     /// A whole number of units.
     pub fn from_value(value: i64) -> Self {
-        Quantity {
-            nano: i128::from(value) * NANO_PER_UNIT,
-        }
+        Quantity { nano: i128::from(value) * NANO_PER_UNIT }
     }
 
     /// Units, rounded up away from zero.
@@ -55,9 +53,7 @@ impl Quantity {
     }
 
     fn saturated(nano: i128) -> Self {
-        Quantity {
-            nano: nano.clamp(-LARGEST, LARGEST),
-        }
+        Quantity { nano: nano.clamp(-LARGEST, LARGEST) }
     }
 }
 
@@ -97,17 +93,12 @@ impl FromStr for Quantity {
         let scale =
             Scale::parse(suffix).ok_or_else(|| QuantityError::UnknownSuffix(text.to_owned()))?;
         let magnitude = nano_of(whole, fraction, scale);
-        Ok(Quantity {
-            nano: if negative { -magnitude } else { magnitude },
-        })
+        Ok(Quantity { nano: if negative { -magnitude } else { magnitude } })
     }
 }
 
 fn split_digits(text: &str) -> (&str, &str) {
-    let end = text
-        .bytes()
-        .position(|c| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.bytes().position(|c| !c.is_ascii_digit()).unwrap_or(text.len());
     text.split_at(end)
 }
 
@@ -152,11 +143,7 @@ fn parse_exponent(suffix: &str) -> Option<i64> {
 
 /// `whole.fraction * scale` in billionths, rounded up, at most `LARGEST`.
 fn nano_of(whole: &str, fraction: &str, scale: Scale) -> i128 {
-    let digits: Vec<u8> = whole
-        .bytes()
-        .chain(fraction.bytes())
-        .map(|c| c - b'0')
-        .collect();
+    let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|c| c - b'0').collect();
     let n_leading = digits.iter().take_while(|&&digit| digit == 0).count();
     let digits = &digits[n_leading..];
     if digits.is_empty() {
@@ -175,12 +162,7 @@ fn nano_of(whole: &str, fraction: &str, scale: Scale) -> i128 {
 
 /// `0.digits * 10^point * 2^two`, rounded up, at most `LARGEST`.
 fn split_nano_of(digits: &[u8], point: i64, two: u32) -> i128 {
-    let at = |position: i64| {
-        usize::try_from(position)
-            .ok()
-            .and_then(|p| digits.get(p))
-            .copied()
-    };
+    let at = |position: i64| usize::try_from(position).ok().and_then(|p| digits.get(p)).copied();
     let mut whole: i128 = 0;
     for position in 0..point {
         let digit = i128::from(at(position).unwrap_or(0));
@@ -195,10 +177,7 @@ fn split_nano_of(digits: &[u8], point: i64, two: u32) -> i128 {
         inexact |= sum % 10 != 0;
         part = sum / 10;
     }
-    whole
-        .saturating_mul(1 << two)
-        .saturating_add(part + i128::from(inexact))
-        .min(LARGEST)
+    whole.saturating_mul(1 << two).saturating_add(part + i128::from(inexact)).min(LARGEST)
 }
 
 /// The canonical decimal text of thousandths: `1500m`, `2`, `3k`.
@@ -238,9 +217,7 @@ mod tests {
     use super::*;
 
     fn nano(text: &str) -> i128 {
-        text.parse::<Quantity>()
-            .unwrap_or_else(|error| panic!("{error}"))
-            .nano
+        text.parse::<Quantity>().unwrap_or_else(|error| panic!("{error}")).nano
     }
 
     #[test]
@@ -284,10 +261,7 @@ mod tests {
             ("1.0000000001", NANO_PER_UNIT + 1),
             ("1e-2000000000", 1),
             ("0.000000000000Ki", 0),
-            (
-                "0.00000000000000000000000000000000000000000000000000001Ei",
-                1,
-            ),
+            ("0.00000000000000000000000000000000000000000000000000001Ei", 1),
             // 2^60 / 10^18 = 1.152921504606846976: the product, not the factor, is rounded.
             ("0.000000000000000001Ei", 1_152_921_505),
             ("0.0000000000000000010Ei", 1_152_921_505),
@@ -299,19 +273,9 @@ mod tests {
 
     #[test]
     fn out_of_range_saturates() {
-        for text in [
-            "8Ei",
-            "10E",
-            "1e30",
-            "1e2000000000",
-            "99999999999999999999999999999999999",
-        ] {
+        for text in ["8Ei", "10E", "1e30", "1e2000000000", "99999999999999999999999999999999999"] {
             let quantity: Quantity = text.parse().unwrap();
-            assert_eq!(
-                (quantity.value(), quantity.milli()),
-                (i64::MAX, i64::MAX),
-                "{text}"
-            );
+            assert_eq!((quantity.value(), quantity.milli()), (i64::MAX, i64::MAX), "{text}");
         }
         let lowest: Quantity = "-9Ei".parse().unwrap();
         assert_eq!((lowest.value(), lowest.milli()), (-i64::MAX, i64::MIN));
@@ -320,19 +284,10 @@ mod tests {
 
     #[test]
     fn value_and_milli_round_up_away_from_zero() {
-        let cases = [
-            ("1", 1, 1000),
-            ("1500m", 2, 1500),
-            ("-1500m", -2, -1500),
-            ("1n", 1, 1),
-        ];
+        let cases = [("1", 1, 1000), ("1500m", 2, 1500), ("-1500m", -2, -1500), ("1n", 1, 1)];
         for (text, value, milli) in cases {
             let quantity: Quantity = text.parse().unwrap();
-            assert_eq!(
-                (quantity.value(), quantity.milli()),
-                (value, milli),
-                "{text}"
-            );
+            assert_eq!((quantity.value(), quantity.milli()), (value, milli), "{text}");
         }
     }
 
@@ -342,18 +297,8 @@ mod tests {
             let want = QuantityError::NoNumber(text.to_owned());
             assert_eq!(text.parse::<Quantity>(), Err(want));
         }
-        for text in [
-            "1 ",
-            "1x",
-            "1ki",
-            "1K",
-            "1i",
-            "1e",
-            "1e1.5",
-            "1e3m",
-            "1.1.1",
-            "1e9999999999",
-        ] {
+        for text in ["1 ", "1x", "1ki", "1K", "1i", "1e", "1e1.5", "1e3m", "1.1.1", "1e9999999999"]
+        {
             let want = QuantityError::UnknownSuffix(text.to_owned());
             assert_eq!(text.parse::<Quantity>(), Err(want));
         }
@@ -361,13 +306,7 @@ mod tests {
 
     #[test]
     fn canonical_texts() {
-        let milli = [
-            (0, "0"),
-            (1500, "1500m"),
-            (2000, "2"),
-            (3_000_000, "3k"),
-            (-1, "-1m"),
-        ];
+        let milli = [(0, "0"), (1500, "1500m"), (2000, "2"), (3_000_000, "3k"), (-1, "-1m")];
         for (number, want) in milli {
             assert_eq!(format_milli(number), want);
         }

@@ -38,11 +38,7 @@ pub fn name_kind(name: &str) -> NameKind {
 /// The unit in which vectors hold `name`: as `name_kind`, except that attachable volumes, which
 /// do not come from resource lists, are plain counts (core.md 3.5.1, 3.8).
 pub fn stored_kind(name: &str) -> NameKind {
-    if name.starts_with(ATTACHABLE_VOLUMES) {
-        NameKind::Count
-    } else {
-        name_kind(name)
-    }
+    if name.starts_with(ATTACHABLE_VOLUMES) { NameKind::Count } else { name_kind(name) }
 }
 
 /// The amount of a resource list entry in the scheduler's unit, rounded up; `None` if the name is
@@ -75,9 +71,7 @@ fn is_qualified(name: &str) -> bool {
     };
     let lower_case = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     prefix.len() <= 253
-        && prefix
-            .split('.')
-            .all(|label| is_word(label, lower_case, b"-"))
+        && prefix.split('.').all(|label| is_word(label, lower_case, b"-"))
         && local.len() <= 63
         && is_word(local, |c| c.is_ascii_alphanumeric(), b"-_.")
 }

@@ -20,12 +20,7 @@ mod tests {
 
     #[test]
     fn share_of_nothing_is_zero_or_one() {
-        for (a, b, want) in [
-            (1.0, 4.0, 0.25),
-            (0.0, 0.0, 0.0),
-            (3.0, 0.0, 1.0),
-            (0.0, 3.0, 0.0),
-        ] {
+        for (a, b, want) in [(1.0, 4.0, 0.25), (0.0, 0.0, 0.0), (3.0, 0.0, 1.0), (0.0, 3.0, 0.0)] {
             assert_eq!(share(a, b), want, "share({a}, {b})");
         }
     }

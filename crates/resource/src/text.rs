@@ -10,22 +10,14 @@ impl<T: Amount> Vector<T> {
     /// `cpu 2000.00, memory 4096.00, nvidia.com/gpu 1000.00`: units as stored, scalars by name.
     pub fn text(&self, dims: &Dims) -> String {
         let part = |dim| format!("{} {}", dims.name(dim), self.get(dim).text());
-        self.in_report_order(dims)
-            .map(part)
-            .collect::<Vec<_>>()
-            .join(", ")
+        self.in_report_order(dims).map(part).collect::<Vec<_>>().join(", ")
     }
 
     /// Names and Kubernetes quantities in report order; fractions are truncated toward zero.
     /// Attachable volumes are plain counts (C-12).
     pub fn to_quantities(&self, dims: &Dims) -> Vec<(String, String)> {
         self.in_report_order(dims)
-            .map(|dim| {
-                (
-                    dims.name(dim).to_owned(),
-                    self.quantity(dims.name(dim), dim),
-                )
-            })
+            .map(|dim| (dims.name(dim).to_owned(), self.quantity(dims.name(dim), dim)))
             .collect()
     }
 
@@ -39,9 +31,6 @@ impl<T: Amount> Vector<T> {
     }
 
     fn in_report_order<'a>(&'a self, dims: &'a Dims) -> impl Iterator<Item = Dim> + 'a {
-        dims.in_report_order()
-            .iter()
-            .copied()
-            .filter(|&dim| self.has(dim))
+        dims.in_report_order().iter().copied().filter(|&dim| self.has(dim))
     }
 }

@@ -149,11 +149,7 @@ impl<T: Amount> Vector<T> {
     #[must_use]
     pub fn multi(&self, factor: f64) -> Fractional {
         Vector {
-            amounts: self
-                .amounts
-                .iter()
-                .map(|amount| amount.to_f64() * factor)
-                .collect(),
+            amounts: self.amounts.iter().map(|amount| amount.to_f64() * factor).collect(),
             present: self.present,
         }
     }

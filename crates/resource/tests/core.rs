@@ -17,20 +17,12 @@ struct Names {
 fn names() -> Names {
     let mut dims = Dims::new();
     let [gpu, huge, scalar] = SCALARS.map(|name| dims.intern(name).expect("few names fit"));
-    Names {
-        dims,
-        gpu,
-        huge,
-        scalar,
-    }
+    Names { dims, gpu, huge, scalar }
 }
 
 fn vector<T: Amount>(cpu: T, memory: T, scalars: &[(Dim, T)]) -> Vector<T> {
     let mut made = Vector::new();
-    for &(dim, amount) in [(Dim::CPU, cpu), (Dim::MEMORY, memory)]
-        .iter()
-        .chain(scalars)
-    {
+    for &(dim, amount) in [(Dim::CPU, cpu), (Dim::MEMORY, memory)].iter().chain(scalars) {
         made.set(dim, amount);
     }
     made
@@ -73,11 +65,7 @@ fn core_20_set_max() {
     assert_eq!(left, vector(4000, 4000, &[(n.scalar, 4), (n.huge, 5)]));
     let mut without = Resource::new();
     without.set_max(&vector(1, 2, &[(n.gpu, -3)]));
-    assert_eq!(
-        without,
-        vector(1, 2, &[(n.gpu, -3)]),
-        "scalars only on the right are taken"
-    );
+    assert_eq!(without, vector(1, 2, &[(n.gpu, -3)]), "scalars only on the right are taken");
 }
 
 #[test]
@@ -103,10 +91,7 @@ fn core_22_less_equal() {
     assert!(!full.less_equal(&nothing, Zero));
     let failing = full.less_equal_names(&nothing, Zero, &n.dims);
     assert_eq!(failing, Err(vec![Dim::CPU, Dim::MEMORY, n.huge, n.scalar]));
-    assert_eq!(
-        full.greater_partly(&nothing, Infinity, &n.dims),
-        [Dim::CPU, Dim::MEMORY]
-    );
+    assert_eq!(full.greater_partly(&nothing, Infinity, &n.dims), [Dim::CPU, Dim::MEMORY]);
     let right = vector(4000, 2000, &[(n.scalar, 1)]);
     assert!(!nothing.less_equal(&right, Infinity));
     assert_eq!(nothing.less_equal_names(&right, Infinity, &n.dims), Ok(()));
@@ -121,35 +106,19 @@ fn core_23_less_equal_dim() {
     let cpu = vector(1000, 0, &[]);
     let memory = vector(0, 1, &[]);
     let nothing = Resource::new();
-    assert_eq!(
-        check(&vector(5000, 0, &[]), &right, &cpu),
-        Err(vec![Dim::CPU])
-    );
-    assert_eq!(
-        check(&vector(3000, 3000, &[]), &right, &memory),
-        Err(vec![Dim::MEMORY])
-    );
+    assert_eq!(check(&vector(5000, 0, &[]), &right, &cpu), Err(vec![Dim::CPU]));
+    assert_eq!(check(&vector(3000, 3000, &[]), &right, &memory), Err(vec![Dim::MEMORY]));
     assert_eq!(check(&vector(5000, 3000, &[]), &right, &nothing), Ok(()));
     assert_eq!(check(&nothing, &right, &cpu), Ok(()));
-    assert_eq!(
-        check(&cpu, &nothing, &vector(1, 1, &[])),
-        Err(vec![Dim::CPU])
-    );
+    assert_eq!(check(&cpu, &nothing, &vector(1, 1, &[])), Err(vec![Dim::CPU]));
     let left = vector(1000, 0, &[(n.gpu, 1)]);
-    assert_eq!(
-        check(&left, &right, &vector(1, 0, &[(n.gpu, 1)])),
-        Err(vec![n.gpu])
-    );
+    assert_eq!(check(&left, &right, &vector(1, 0, &[(n.gpu, 1)])), Err(vec![n.gpu]));
     assert_eq!(check(&left, &right, &vector(1, 0, &[(n.gpu, 0)])), Ok(()));
     let pods = vector(0, 0, &[(Dim::PODS, 1)]);
     assert_eq!(check(&pods, &nothing, &pods), Ok(()), "pods is skipped");
     let lost = vector(0, 0, &[(n.gpu, -1000)]);
     let gpu = vector(0, 0, &[(n.gpu, 1)]);
-    assert_eq!(
-        check(&nothing, &lost, &gpu),
-        Ok(()),
-        "no scalars on the left: not looked at"
-    );
+    assert_eq!(check(&nothing, &lost, &gpu), Ok(()), "no scalars on the left: not looked at");
     assert_eq!(check(&pods, &lost, &gpu), Err(vec![n.gpu]));
 }
 
@@ -157,19 +126,10 @@ fn core_23_less_equal_dim() {
 fn less_equal_dim_is_strict_but_for_the_given_tolerance() {
     let n = names();
     let (left, right) = (vector(10.05, 0.0, &[]), vector(10.0, 0.0, &[]));
-    assert_eq!(
-        left.less_equal_dim(&right, &left, &n.dims),
-        Err(vec![Dim::CPU])
-    );
-    assert_eq!(
-        left.less_equal_dim_within(&right, &left, 0.1, &n.dims),
-        Ok(())
-    );
+    assert_eq!(left.less_equal_dim(&right, &left, &n.dims), Err(vec![Dim::CPU]));
+    assert_eq!(left.less_equal_dim_within(&right, &left, 0.1, &n.dims), Ok(()));
     let far = vector(10.2, 0.0, &[]);
-    assert_eq!(
-        far.less_equal_dim_within(&right, &left, 0.1, &n.dims),
-        Err(vec![Dim::CPU])
-    );
+    assert_eq!(far.less_equal_dim_within(&right, &left, 0.1, &n.dims), Err(vec![Dim::CPU]));
 }
 
 #[test]
@@ -191,18 +151,9 @@ fn less_equal_partly_dim_looks_at_requested_dimensions() {
     let left = vector(5000, 1000, &[(n.gpu, 0), (Dim::PODS, 1)]);
     let right = vector(4000, 2000, &[(Dim::PODS, 9)]);
     let req = vector(1, 1, &[(n.gpu, 1), (Dim::PODS, 1)]);
-    assert_eq!(
-        left.less_equal_partly_dim(&right, &req, &n.dims),
-        [Dim::MEMORY, n.gpu]
-    );
-    assert_eq!(
-        left.less_equal_partly_dim_nonzero(&right, &req, &n.dims),
-        [Dim::MEMORY]
-    );
-    assert_eq!(
-        left.less_equal_partly_dim(&right, &Resource::new(), &n.dims),
-        []
-    );
+    assert_eq!(left.less_equal_partly_dim(&right, &req, &n.dims), [Dim::MEMORY, n.gpu]);
+    assert_eq!(left.less_equal_partly_dim_nonzero(&right, &req, &n.dims), [Dim::MEMORY]);
+    assert_eq!(left.less_equal_partly_dim(&right, &Resource::new(), &n.dims), []);
 }
 
 #[test]
@@ -231,10 +182,7 @@ fn core_26_diff() {
     let (increased, decreased) = left.diff(&right, Infinity);
     assert_eq!(increased, vector(0, 1000, &[]));
     assert_eq!(decreased, vector(1000, 0, &[(n.scalar, -1)]));
-    assert_eq!(
-        right.diff(&left, Infinity).0,
-        vector(1000, 0, &[(n.scalar, -1)])
-    );
+    assert_eq!(right.diff(&left, Infinity).0, vector(1000, 0, &[(n.scalar, -1)]));
 }
 
 #[test]
@@ -274,10 +222,7 @@ fn max_dim_drops_negative_scalars() {
     let n = names();
     let left = vector(-4, 2, &[(n.gpu, -3), (n.huge, -1), (n.scalar, 0)]);
     let right = vector(-5, 9, &[(n.huge, 7)]);
-    assert_eq!(
-        left.max_dim(&right),
-        vector(-4, 9, &[(n.huge, 7), (n.scalar, 0)])
-    );
+    assert_eq!(left.max_dim(&right), vector(-4, 9, &[(n.huge, 7), (n.scalar, 0)]));
 }
 
 #[test]
@@ -293,19 +238,13 @@ fn core_28_equal() {
 #[test]
 fn core_29_text() {
     let n = names();
-    assert_eq!(
-        vector(2000, 4096, &[]).text(&n.dims),
-        "cpu 2000.00, memory 4096.00"
-    );
+    assert_eq!(vector(2000, 4096, &[]).text(&n.dims), "cpu 2000.00, memory 4096.00");
     let scalars = vector(2000.5, 4096.0, &[(n.scalar, 1.0), (n.gpu, 1000.0)]);
     assert_eq!(
         scalars.text(&n.dims),
         "cpu 2000.50, memory 4096.00, nvidia.com/gpu 1000.00, scalar.test/scalar1 1.00"
     );
-    assert_eq!(
-        Fractional::infinite().text(&n.dims),
-        "cpu maxFloat, memory maxFloat"
-    );
+    assert_eq!(Fractional::infinite().text(&n.dims), "cpu maxFloat, memory maxFloat");
 }
 
 #[test]
@@ -314,14 +253,8 @@ fn core_30_intersection() {
     let fpga = n.dims.intern("example.com/fpga").unwrap();
     let left = vector(0.2, 0.0, &[(fpga, 0.0), (n.gpu, 1.0), (Dim::PODS, 1.0)]);
     let right = vector(1.0, 0.0, &[(fpga, 2.0), (n.gpu, 2.0), (Dim::PODS, 5.0)]);
-    assert_eq!(
-        collect(left.intersection(&right)),
-        [Dim::CPU, Dim::PODS, n.gpu]
-    );
-    assert_eq!(
-        collect(left.intersection_without_pods(&right)),
-        [Dim::CPU, n.gpu]
-    );
+    assert_eq!(collect(left.intersection(&right)), [Dim::CPU, Dim::PODS, n.gpu]);
+    assert_eq!(collect(left.intersection_without_pods(&right)), [Dim::CPU, n.gpu]);
 }
 
 #[test]
@@ -331,23 +264,13 @@ fn presence_is_not_an_amount() {
     assert!(!some.has_scalars() && some.is_empty() && some.is_zero(n.gpu));
     assert_eq!(collect(some.dims()), [Dim::CPU, Dim::MEMORY]);
     some.set(Dim::PODS, 3);
-    assert!(
-        some.has(Dim::PODS) && some.has_scalars() && some.is_empty(),
-        "pods do not count"
-    );
+    assert!(some.has(Dim::PODS) && some.has_scalars() && some.is_empty(), "pods do not count");
     some.set(n.gpu, 0);
-    assert_eq!(
-        collect(some.dims()),
-        [Dim::CPU, Dim::MEMORY, Dim::PODS, n.gpu]
-    );
+    assert_eq!(collect(some.dims()), [Dim::CPU, Dim::MEMORY, Dim::PODS, n.gpu]);
     assert_eq!(collect(some.names()), [Dim::PODS]);
     some.remove(n.gpu);
     some.remove(Dim::PODS);
-    assert_eq!(
-        some,
-        Resource::new(),
-        "room behind the last dimension does not count"
-    );
+    assert_eq!(some, Resource::new(), "room behind the last dimension does not count");
     some.set(n.gpu, 1);
     assert!(!some.is_empty());
 }
@@ -364,10 +287,7 @@ fn clamped_subtraction_tells_what_was_short() {
     assert!(!plain.sub_clamped(&vector(1, 1, &[(n.gpu, 0)])));
     assert_eq!(plain, vector(4, 4, &[]), "no scalars are made");
     let mut fractional = vector(1.0, 0.0, &[]);
-    assert!(
-        !fractional.sub_clamped(&vector(1.05, 0.0, &[])),
-        "within ε is enough"
-    );
+    assert!(!fractional.sub_clamped(&vector(1.05, 0.0, &[])), "within ε is enough");
 }
 
 #[test]
@@ -376,23 +296,13 @@ fn fits_ignores_dimensions_that_are_not_requested() {
     let idle = vector(-1000, 4096, &[(Dim::PODS, 7), (n.gpu, -1000)]);
     let memory = vector(0, 4096, &[(Dim::PODS, 1), (n.gpu, 0)]);
     assert!(memory.fits(&idle) && memory.first_lacking(&idle, &n.dims).is_none());
-    assert!(
-        !memory.less_equal(&idle, Zero),
-        "the general comparison does look"
-    );
+    assert!(!memory.less_equal(&idle, Zero), "the general comparison does look");
     let both = vector(1, 1, &[(n.huge, 1), (Dim::PODS, 8), (n.gpu, 1)]);
     assert!(!both.fits(&idle));
     assert_eq!(both.first_lacking(&idle, &n.dims), Some(Dim::CPU));
     let scalars = vector(0, 1, &[(Dim::PODS, 8), (n.gpu, 1), (n.huge, 1)]);
-    assert_eq!(
-        scalars.first_lacking(&idle, &n.dims),
-        Some(n.huge),
-        "report order is by name"
-    );
-    assert!(
-        !scalars.fits(&Resource::new()),
-        "a scalar the node lacks is 0"
-    );
+    assert_eq!(scalars.first_lacking(&idle, &n.dims), Some(n.huge), "report order is by name");
+    assert!(!scalars.fits(&Resource::new()), "a scalar the node lacks is 0");
     assert!(vector(1.05, 0.0, &[]).fits(&vector(1.0, -5.0, &[])));
 }
 
@@ -400,12 +310,7 @@ fn fits_ignores_dimensions_that_are_not_requested() {
 fn back_to_kubernetes() {
     let mut n = names();
     let volumes = n.dims.intern("attachable-volumes-csi-x").unwrap();
-    let scalars = [
-        (Dim::PODS, 3.9),
-        (n.gpu, 2500.0),
-        (n.huge, 2000.0),
-        (volumes, 1.0),
-    ];
+    let scalars = [(Dim::PODS, 3.9), (n.gpu, 2500.0), (n.huge, 2000.0), (volumes, 1.0)];
     let used = vector(1500.9, 4294967296.7, &scalars);
     let want = [
         ("cpu", "1500m"),

@@ -11,8 +11,7 @@ const N_DIMS: usize = 10;
 fn dims() -> Dims {
     let mut dims = Dims::new();
     for n in 3..N_DIMS {
-        dims.intern(&format!("example.com/r{n}"))
-            .expect("ten names fit");
+        dims.intern(&format!("example.com/r{n}")).expect("ten names fit");
     }
     dims
 }

@@ -71,9 +71,10 @@ impl Constraints<'_> {
         if self.affinity.iter().any(|side| terms(side)) {
             return Some("required pod affinity");
         }
-        if any(self.spread, |one| !matches!(&one.when_unsatisfiable,
-            Soft::Good(action) if &**action == "ScheduleAnyway"))
-        {
+        if any(self.spread, |one| {
+            !matches!(&one.when_unsatisfiable,
+            Soft::Good(action) if &**action == "ScheduleAnyway")
+        }) {
             return Some("topology spread");
         }
         if any(self.volumes, |one| asks(&one.persistent_volume_claim) || asks(&one.ephemeral)) {
@@ -129,7 +130,8 @@ mod tests {
         };
         assert_eq!(unjudged(&spread("DoNotSchedule")), Some("topology spread"));
         assert_eq!(unjudged(&spread("ScheduleAnyway")), None);
-        let volume = |source: &str| format!(r#"{{"volumes": [{{"name": "v", "{source}": {{}}}}]}}"#);
+        let volume =
+            |source: &str| format!(r#"{{"volumes": [{{"name": "v", "{source}": {{}}}}]}}"#);
         assert_eq!(unjudged(&volume("persistentVolumeClaim")), Some("persistent volume claims"));
         assert_eq!(unjudged(&volume("ephemeral")), Some("persistent volume claims"));
         assert_eq!(unjudged(&volume("emptyDir")), None);

@@ -115,12 +115,7 @@ impl Loader<'_> {
             true => key.clone(),
             false => format!("{field}.{key}"),
         };
-        Ok(Entry {
-            key,
-            key_line: key_node.line(),
-            field,
-            node,
-        })
+        Ok(Entry { key, key_line: key_node.line(), field, node })
     }
 
     fn duplicate_key(&mut self, entry: &Entry<'_>, before: &Entry<'_>) {
@@ -129,15 +124,13 @@ impl Loader<'_> {
             None => format!("duplicate key {}", entry.key),
         };
         let remedy = "remove one of them: the last one wins";
-        self.warnings
-            .push(Warning::new(entry.key_line, &entry.field, message, remedy));
+        self.warnings.push(Warning::new(entry.key_line, &entry.field, message, remedy));
     }
 
     pub(super) fn unknown_key(&mut self, entry: &Entry<'_>, known: &[&str]) {
         let message = format!("unknown key {}, it is ignored", entry.key);
         let remedy = did_you_mean(&entry.key, known);
-        self.warnings
-            .push(Warning::new(entry.key_line, &entry.field, message, remedy));
+        self.warnings.push(Warning::new(entry.key_line, &entry.field, message, remedy));
     }
 
     pub(super) fn error(

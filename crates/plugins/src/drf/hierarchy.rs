@@ -59,10 +59,8 @@ impl Tree {
         };
         for &id in &ask.facts.jobs {
             let job = &ask.cluster.jobs[id];
-            let demand = Demand {
-                allocated: job.allocated.clone(),
-                request: job.total_request.clone(),
-            };
+            let demand =
+                Demand { allocated: job.allocated.clone(), request: job.total_request.clone() };
             tree.total_allocated.add(&demand.allocated);
             let parent = tree.grow(&ask.cluster.queues[job.queue]);
             let leaf = tree.insert(parent, Node::new("".into(), 1.0, Some(demand)));
@@ -134,12 +132,8 @@ impl Tree {
                     self.settle(id, allocated, saturated);
                 }
                 None => {
-                    let children = || {
-                        self.nodes[id]
-                            .children
-                            .iter()
-                            .map(|&child| &self.nodes[child])
-                    };
+                    let children =
+                        || self.nodes[id].children.iter().map(|&child| &self.nodes[child]);
                     let allocated = rescaled_sum(children);
                     let saturated = children().all(|child| child.saturated);
                     self.settle(id, allocated, saturated);
@@ -179,17 +173,13 @@ impl Tree {
             let (l, r) = (self.standing(l), self.standing(r));
             l.0.cmp(&r.0).then(l.1.total_cmp(&r.1))
         });
-        levels
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
+        levels.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
     /// Saturation and share by weight; a missing node is unsaturated and has nothing (D9).
     fn standing(&self, node: Option<usize>) -> (bool, f64) {
         let node = node.map(|id| &self.nodes[id]);
-        node.map_or((false, 0.0), |node| {
-            (node.saturated, node.share / node.weight)
-        })
+        node.map_or((false, 0.0), |node| (node.saturated, node.share / node.weight))
     }
 
     /// The candidates without which their queue still stands behind the job's queue with this
@@ -215,26 +205,14 @@ impl Tree {
             trial.change(id, request, Change::Add);
             order.is_lt()
         };
-        candidates
-            .iter()
-            .copied()
-            .filter(|task| may_go(task))
-            .collect()
+        candidates.iter().copied().filter(|task| may_go(task)).collect()
     }
 }
 
 impl Node {
     fn new(name: Arc<str>, weight: f64, job: Option<Demand>) -> Self {
         let allocated = Fractional::default();
-        Node {
-            name,
-            weight,
-            children: Vec::new(),
-            job,
-            allocated,
-            share: 0.0,
-            saturated: false,
-        }
+        Node { name, weight, children: Vec::new(), job, allocated, share: 0.0, saturated: false }
     }
 }
 
@@ -245,12 +223,7 @@ fn components(queue: &Queue) -> impl Iterator<Item = (&str, f64)> {
     let mut weights = annotation(WEIGHTS).split('/').skip(1);
     annotation(PATH).split('/').skip(1).map(move |name| {
         let weight: Option<f64> = weights.next().and_then(|text| text.parse().ok());
-        (
-            name,
-            weight
-                .filter(|weight| weight.is_finite() && 1.0 <= *weight)
-                .unwrap_or(1.0),
-        )
+        (name, weight.filter(|weight| weight.is_finite() && 1.0 <= *weight).unwrap_or(1.0))
     })
 }
 

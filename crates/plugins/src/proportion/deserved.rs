@@ -30,11 +30,7 @@ pub(super) fn divide(total: &Fractional, claims: &mut [Claim]) {
 fn fill(total: &Fractional, claims: &mut [Claim]) {
     let mut remaining = total.clone();
     loop {
-        let weights: f64 = claims
-            .iter()
-            .filter(|claim| !claim.met)
-            .map(|claim| claim.weight)
-            .sum();
+        let weights: f64 = claims.iter().filter(|claim| !claim.met).map(|claim| claim.weight).sum();
         if weights == 0.0 {
             return;
         }
@@ -70,10 +66,7 @@ impl Claim {
 /// Guarantees above the weighted amounts can hand out more than there is; then the part above the
 /// guarantees shrinks (D12).
 fn shrink_to_total(total: &Fractional, claims: &mut [Claim]) {
-    let dims: BTreeSet<Dim> = claims
-        .iter()
-        .flat_map(|claim| claim.deserved.dims())
-        .collect();
+    let dims: BTreeSet<Dim> = claims.iter().flat_map(|claim| claim.deserved.dims()).collect();
     for dim in dims {
         let sum = |of: fn(&Claim) -> &Fractional| -> f64 {
             claims.iter().map(|claim| of(claim).get(dim)).sum()
@@ -105,20 +98,11 @@ mod tests {
 
     fn claim(weight: f64, request: Fractional, guarantee: Fractional) -> Claim {
         let bound = amount(f64::MAX, f64::MAX);
-        Claim {
-            weight,
-            bound,
-            request,
-            guarantee,
-            ..Claim::default()
-        }
+        Claim { weight, bound, request, guarantee, ..Claim::default() }
     }
 
     fn cpus(claims: &[Claim]) -> Vec<f64> {
-        claims
-            .iter()
-            .map(|claim| claim.deserved.get(Dim::CPU))
-            .collect()
+        claims.iter().map(|claim| claim.deserved.get(Dim::CPU)).collect()
     }
 
     #[test]
@@ -126,10 +110,8 @@ mod tests {
         let all = || amount(12.0, 12.0);
         let claims = || {
             let mut claims = vec![claim(1.0, all(), amount(6.0, 6.0))];
-            claims.extend([
-                claim(1.0, all(), amount(0.0, 0.0)),
-                claim(1.0, all(), amount(0.0, 0.0)),
-            ]);
+            claims
+                .extend([claim(1.0, all(), amount(0.0, 0.0)), claim(1.0, all(), amount(0.0, 0.0))]);
             claims
         };
         let mut volcano = claims();
@@ -157,10 +139,7 @@ mod tests {
         ];
         divide(&amount(1e6, 1e12), &mut claims);
         for (found, expected) in cpus(&claims).iter().zip([9e5, 1e5, 0.0]) {
-            assert!(
-                (found - expected).abs() < EPS,
-                "{found} instead of {expected}"
-            );
+            assert!((found - expected).abs() < EPS, "{found} instead of {expected}");
         }
     }
 }

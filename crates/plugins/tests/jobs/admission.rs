@@ -9,9 +9,7 @@ use crate::support::{bind, in_session, in_session_of, job, plugin, warnings};
 
 /// The answer of JobEnqueueable over all tiers.
 fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
-    session
-        .hooks()
-        .job_enqueueable(session.ask(), job(session, name))
+    session.hooks().job_enqueueable(session.ask(), job(session, name))
 }
 
 const NODES: &str = "node n1 cpu=2 memory=4Gi\n node n2 cpu=4 memory=16Gi\n";
@@ -37,10 +35,7 @@ fn jobs_81_example_18_5() {
     in_session(&empty, "overcommit", |session| {
         let overused = |names| Err(Some(format!("resource in cluster is overused: {names}")));
         assert_eq!(enqueueable(session, "big"), overused("overused cpu"));
-        assert_eq!(
-            enqueueable(session, "bigger"),
-            overused("overused cpu, overused memory")
-        );
+        assert_eq!(enqueueable(session, "bigger"), overused("overused cpu, overused memory"));
     });
 }
 
@@ -50,23 +45,15 @@ fn jobs_81_factors() {
         let text = format!("node n cpu=10\n job j minres.cpu={cpu}");
         in_session(&text, tiers, |session| enqueueable(session, "j").is_ok())
     };
-    for default in [
-        "overcommit",
-        "overcommit overcommit-factor=0.8",
-        r#"overcommit overcommit-factor="1.5""#,
-    ] {
-        assert!(
-            admits(default, "12") && !admits(default, "12001m"),
-            "{default}"
-        );
+    for default in
+        ["overcommit", "overcommit overcommit-factor=0.8", r#"overcommit overcommit-factor="1.5""#]
+    {
+        assert!(admits(default, "12") && !admits(default, "12001m"), "{default}");
     }
     let one = "overcommit overcommit-factor=1";
     assert!(admits(one, "10") && !admits(one, "10001m"));
     let text = &warnings("overcommit overcommit-factor=0.8")[0];
-    assert!(
-        text.starts_with("overcommit-factor: 0.8 is less than 1\nhint: "),
-        "{text}"
-    );
+    assert!(text.starts_with("overcommit-factor: 0.8 is less than 1\nhint: "), "{text}");
     assert_eq!(warnings(one), [""; 0]);
 }
 
@@ -110,23 +97,11 @@ fn jobs_83_the_end_of_the_waiting_time_orders_jobs() {
             session.hooks().job_order_plugins(session.ask(), l, r)
         })
     };
-    assert_eq!(
-        order("sla sla-waiting-time=3m", "plain", "hour"),
-        Ordering::Less
-    );
-    assert_eq!(
-        order("sla sla-waiting-time=3m", "plain", "late"),
-        Ordering::Less
-    );
-    assert_eq!(
-        order("sla sla-waiting-time=4m", "plain", "late"),
-        Ordering::Equal
-    );
+    assert_eq!(order("sla sla-waiting-time=3m", "plain", "hour"), Ordering::Less);
+    assert_eq!(order("sla sla-waiting-time=3m", "plain", "late"), Ordering::Less);
+    assert_eq!(order("sla sla-waiting-time=4m", "plain", "late"), Ordering::Equal);
     // Of the wrong type: no global time.
-    assert_eq!(
-        order("sla sla-waiting-time=3", "plain", "hour"),
-        Ordering::Greater
-    );
+    assert_eq!(order("sla sla-waiting-time=3", "plain", "hour"), Ordering::Greater);
     assert_eq!(order("sla", "plain", "plain"), Ordering::Equal);
 }
 
@@ -175,9 +150,7 @@ fn jobs_85_the_tier_decides_whether_sla_overrides_quotas() {
     let text = "node n cpu=1\n job j sla=1m minres.cpu=9";
     let answer = |tiers: &str, seconds: i64| {
         let cluster = fixture::cluster(text);
-        in_session_of(cluster, tiers, seconds, |session| {
-            enqueueable(session, "j").is_ok()
-        })
+        in_session_of(cluster, tiers, seconds, |session| enqueueable(session, "j").is_ok())
     };
     assert!(answer("sla / overcommit", 60));
     assert!(!answer("sla / overcommit", 59));
@@ -189,9 +162,7 @@ fn sla_before_gang_holds_resources_and_beside_it_does_not() {
     let text = "node n cpu=9\n job j min=2 sla=1m\n task t x2 cpu=1";
     let pipelined = |tiers: &str| {
         in_session_of(fixture::cluster(text), tiers, 60, |session| {
-            session
-                .hooks()
-                .job_pipelined(session.ask(), job(session, "j"))
+            session.hooks().job_pipelined(session.ask(), job(session, "j"))
         })
     };
     assert!(pipelined("sla / gang") && !pipelined("sla, gang") && !pipelined("gang"));

@@ -37,9 +37,7 @@ fn jobs_87_a_filter_does_not_settle_its_tier() {
                 job o queue=other\n task a cpu=1 @n running\n task w x9 cpu=1";
     let victims = in_session(text, "conformance / proportion", |session| {
         let candidates = tasks(session, &["u/a"]);
-        session
-            .hooks()
-            .reclaimable(session.ask(), task(session, "o/w-0"), &candidates)
+        session.hooks().reclaimable(session.ask(), task(session, "o/w-0"), &candidates)
     });
     assert_eq!(victims, []);
 }
@@ -55,10 +53,7 @@ fn jobs_87_a_filter_is_not_bypassed_when_its_tier_ends_with_nothing() {
         in_session(text, "gang, conformance / proportion", |session| {
             let candidates = tasks(session, paths);
             let own = task(session, "own/w-0");
-            names(
-                session,
-                &session.hooks().reclaimable(session.ask(), own, &candidates),
-            )
+            names(session, &session.hooks().reclaimable(session.ask(), own, &candidates))
         })
     };
     // Of a gang of one, which gang refuses; the queue is above its deserved amount.

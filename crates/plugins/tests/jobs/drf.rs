@@ -30,9 +30,7 @@ fn jobs_16_example_18_3() {
 }
 
 fn order(session: &Session<'_>, l: &str, r: &str) -> Ordering {
-    session
-        .hooks()
-        .job_order_plugins(session.ask(), job(session, l), job(session, r))
+    session.hooks().job_order_plugins(session.ask(), job(session, l), job(session, r))
 }
 
 #[test]
@@ -65,10 +63,7 @@ fn jobs_16_a_preemptor_without_job_gets_nothing() {
     in_session(&text, "drf", |session| {
         let candidates = series(session, "j2/t", 8);
         let own = task(session, "own");
-        assert_eq!(
-            session.hooks().preemptable(session.ask(), own, &candidates),
-            []
-        );
+        assert_eq!(session.hooks().preemptable(session.ask(), own, &candidates), []);
     });
 }
 
@@ -99,10 +94,7 @@ fn next_that_fits(session: &Session<'_>, queue: QueueId) -> Option<TaskId> {
     let mut tasks = session.jobs[job].tasks.iter().copied();
     let next = tasks.find(|&task| session.tasks[task].status == TaskStatus::Pending)?;
     let node = session.node("n")?;
-    session
-        .request(next)
-        .fits(&session.nodes[node].idle)
-        .then_some(next)
+    session.request(next).fits(&session.nodes[node].idle).then_some(next)
 }
 
 fn allocated(session: &Session<'_>, name: &str) -> Resource {
@@ -147,11 +139,8 @@ fn jobs_17_rescaling() {
             let placed = task(session, path);
             allocate(session, placed, "n");
         }
-        let order = |l, r| {
-            session
-                .hooks()
-                .queue_order(session.ask(), queue(session, l), queue(session, r))
-        };
+        let order =
+            |l, r| session.hooks().queue_order(session.ask(), queue(session, l), queue(session, r));
         assert_eq!(order("dev", "sci"), Ordering::Less);
         assert_eq!(order("prod", "dev"), Ordering::Less);
     });
@@ -189,15 +178,9 @@ fn reclaim_example(a_runs: usize) -> Vec<String> {
         for &placed in own[..a_runs].iter().chain(&candidates) {
             allocate(session, placed, "n");
         }
-        let victims = session
-            .hooks()
-            .reclaimable(session.ask(), own[a_runs], &candidates);
+        let victims = session.hooks().reclaimable(session.ask(), own[a_runs], &candidates);
         let (ask, initiator) = (session.ask(), job(session, "a"));
-        let gang = |kind| {
-            session
-                .hooks()
-                .unified_evictable(ask, initiator, kind, &candidates)
-        };
+        let gang = |kind| session.hooks().unified_evictable(ask, initiator, kind, &candidates);
         assert_eq!(gang(GangEviction::Preempt), candidates);
         if a_runs == 1 {
             // Its pending sum is the one task that is left (D3).
@@ -257,14 +240,9 @@ fn jobs_19_malformed_weights_count_one() {
 /// Loads tiers of plugins given as lines of YAML.
 fn load(tiers: &str) -> Result<(), String> {
     let names: Vec<&str> = vc_plugins::ALL.iter().map(|entry| entry.name).collect();
-    let known = Known {
-        plugins: &names,
-        actions: &["allocate"],
-    };
+    let known = Known { plugins: &names, actions: &["allocate"] };
     let text = format!("actions: allocate\ntiers:\n{tiers}");
-    parse("conf", &text, &known)
-        .map(|_| ())
-        .map_err(|error| error.to_string())
+    parse("conf", &text, &known).map(|_| ()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -272,20 +250,14 @@ fn jobs_20_proportion_and_hierarchical_drf_in_one_tier_conflict() {
     let drf = "  - {name: drf, enableHierarchy: true}\n";
     let one = format!("- plugins:\n{drf}  - {{name: proportion}}\n");
     let error = load(&one).expect_err("both order queues");
-    assert!(
-        error.contains("proportion and drf with hierarchy enabled conflicts"),
-        "{error}"
-    );
+    assert!(error.contains("proportion and drf with hierarchy enabled conflicts"), "{error}");
     let two = format!("- plugins:\n{drf}- plugins:\n  - {{name: proportion}}\n");
     assert_eq!(load(&two), Ok(()));
 }
 
 #[test]
 fn jobs_21_namespace_order_is_gone() {
-    assert_eq!(
-        load("- plugins:\n  - {name: drf, enableNamespaceOrder: true}\n"),
-        Ok(())
-    );
+    assert_eq!(load("- plugins:\n  - {name: drf, enableNamespaceOrder: true}\n"), Ok(()));
 }
 
 #[test]
@@ -298,10 +270,7 @@ fn orphans_are_left_alone() {
         let lost = tasks(session, &["lost/t-0", "lost/t-1"]);
         let (own, orphan) = (task(session, "own/w"), task(session, "lost/w"));
         assert_eq!(session.hooks().reclaimable(session.ask(), own, &lost), []);
-        assert_eq!(
-            session.hooks().reclaimable(session.ask(), orphan, &[own]),
-            []
-        );
+        assert_eq!(session.hooks().reclaimable(session.ask(), orphan, &[own]), []);
         allocate(session, orphan, "n");
         assert_eq!(order(session, "lost", "own"), Ordering::Equal);
     });

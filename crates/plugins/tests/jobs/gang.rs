@@ -14,12 +14,7 @@ const NODE: &str = "node n cpu=100 memory=100Gi\n";
 /// Conditions of the one job after close.
 fn conditions(session: &mut Session<'_>) -> Vec<PodGroupCondition> {
     session.close_plugins();
-    session
-        .out
-        .conditions
-        .iter()
-        .map(|(_, condition)| condition.clone())
-        .collect()
+    session.out.conditions.iter().map(|(_, condition)| condition.clone()).collect()
 }
 
 fn closed(text: &str) -> Vec<PodGroupCondition> {
@@ -47,10 +42,7 @@ fn jobs_01_leaving_members_that_make_up_the_difference_write_nothing() {
         conditions(session)
     });
     assert_eq!(&*pipelined[0].kind, "Unschedulable");
-    assert_eq!(
-        &*closed("job j min=1\n task a releasing")[0].kind,
-        "Unschedulable"
-    );
+    assert_eq!(&*closed("job j min=1\n task a releasing")[0].kind, "Unschedulable");
     let three = pair.replace("min=2", "min=3");
     assert_eq!(&*closed(&three)[0].kind, "Unschedulable");
 }
@@ -65,10 +57,7 @@ fn jobs_02_only_members_above_the_minimum_may_go_in_the_order_given() {
             candidates.reverse();
             let (ask, preemptor) = (session.ask(), task(session, "p/a"));
             let victims = session.hooks().preemptable(ask, preemptor, &candidates);
-            assert_eq!(
-                victims,
-                session.hooks().reclaimable(ask, preemptor, &candidates)
-            );
+            assert_eq!(victims, session.hooks().reclaimable(ask, preemptor, &candidates));
             names(session, &victims)
         })
     };
@@ -93,9 +82,7 @@ fn jobs_02_evictions_of_the_session_count() {
 fn invalid(text: &str) -> Option<(&'static str, String)> {
     in_session(&format!("{NODE}{text}"), "gang", |session| {
         let result = session.hooks().job_valid(session.ask(), job(session, "j"));
-        result
-            .err()
-            .map(|invalid| (invalid.reason, invalid.message))
+        result.err().map(|invalid| (invalid.reason, invalid.message))
     })
 }
 
@@ -166,9 +153,7 @@ fn jobs_06_jobs_that_are_not_ready_go_first_then_the_next_plugin_decides() {
     );
     in_session(&text, "gang, priority", |session| {
         let order = |l, r| {
-            session
-                .hooks()
-                .job_order_plugins(session.ask(), job(session, l), job(session, r))
+            session.hooks().job_order_plugins(session.ask(), job(session, l), job(session, r))
         };
         assert_eq!(order("wants", "ready"), Ordering::Less);
         assert_eq!(order("wants", "done"), Ordering::Less);
@@ -176,10 +161,7 @@ fn jobs_06_jobs_that_are_not_ready_go_first_then_the_next_plugin_decides() {
     });
     in_session(&text, "gang", |session| {
         let (l, r) = (job(session, "done"), job(session, "ready"));
-        assert_eq!(
-            session.hooks().job_order_plugins(session.ask(), l, r),
-            Ordering::Equal
-        );
+        assert_eq!(session.hooks().job_order_plugins(session.ask(), l, r), Ordering::Equal);
     });
 }
 
@@ -201,14 +183,8 @@ fn jobs_08_a_missing_role_is_unschedulable_although_the_total_is_reached() {
         (&*conditions[0].kind, &*conditions[0].reason),
         ("Unschedulable", "NotEnoughResources")
     );
-    assert!(
-        conditions[0]
-            .message
-            .starts_with("1/2 tasks in gang unschedulable: ")
-    );
-    let roles = text
-        .replace("min=2 role.ps=1", "min=4 role.ps=3")
-        .replace("x2", "x4");
+    assert!(conditions[0].message.starts_with("1/2 tasks in gang unschedulable: "));
+    let roles = text.replace("min=2 role.ps=1", "min=4 role.ps=3").replace("x2", "x4");
     assert!(message_of(&roles).starts_with("3/4 tasks in gang unschedulable: "));
 }
 
@@ -255,10 +231,7 @@ fn jobs_11_names_of_sub_groups() {
         cluster.jobs[job].sub_jobs[task.sub_job].id.to_string()
     };
     assert_eq!(id("job1/a"), "default/job1/policy1-value1-value2");
-    assert_eq!(
-        [id("job1/b"), id("job1/c")],
-        ["default/job1", "default/job1"]
-    );
+    assert_eq!([id("job1/b"), id("job1/c")], ["default/job1", "default/job1"]);
 }
 
 #[test]
@@ -268,9 +241,7 @@ fn what_a_discarded_statement_had_placed_is_not_unready() {
         let placed = task(session, "j/t-0");
         let node = fixture::node(session, "n");
         let mut statement = session.statement();
-        statement
-            .allocate(placed, node)
-            .expect("the task is pending");
+        statement.allocate(placed, node).expect("the task is pending");
         statement.discard();
         conditions(session)
     });
@@ -287,11 +258,7 @@ fn a_group_without_pods_and_a_pod_without_group_get_no_condition() {
     let cluster = fixture::cluster(&text);
     let jobs = in_session_of(cluster, "gang", 0, |session| {
         session.close_plugins();
-        let keys = session
-            .out
-            .conditions
-            .iter()
-            .map(|(id, _)| session.jobs[*id].key.to_string());
+        let keys = session.out.conditions.iter().map(|(id, _)| session.jobs[*id].key.to_string());
         keys.collect::<Vec<_>>()
     });
     assert_eq!(jobs, ["default/k"]);
@@ -302,9 +269,7 @@ fn orphans_are_no_victims() {
     let text = format!("{NODE} job j min=0 queue=gone\n task a cpu=1 @n running\n job p\n task a");
     let victims = in_session(&text, "gang", |session| {
         let candidates = [task(session, "j/a")];
-        session
-            .hooks()
-            .reclaimable(session.ask(), task(session, "p/a"), &candidates)
+        session.hooks().reclaimable(session.ask(), task(session, "p/a"), &candidates)
     });
     assert_eq!(victims, []);
 }

@@ -18,53 +18,23 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         true,
         "D3: with hierarchy its reclaim rule also guards gangreclaim",
     ),
-    (
-        "nodeorder",
-        "NodeOrder",
-        false,
-        "all of its scorers answer for all nodes at once",
-    ),
-    (
-        "predicates",
-        "BatchNodeOrder",
-        false,
-        "what scores in predicates is not built yet",
-    ),
-    (
-        "predicates",
-        "event handlers",
-        false,
-        "the model keeps what the filters see of a node",
-    ),
-    (
-        "proportion",
-        "UnifiedEvictable",
-        true,
-        "D3: its reclaim rule also guards gangreclaim",
-    ),
-    (
-        "proportion",
-        "PrePredicate",
-        false,
-        "trials use the journal instead of a copied state",
-    ),
+    ("nodeorder", "NodeOrder", false, "all of its scorers answer for all nodes at once"),
+    ("predicates", "BatchNodeOrder", false, "what scores in predicates is not built yet"),
+    ("predicates", "event handlers", false, "the model keeps what the filters see of a node"),
+    ("proportion", "UnifiedEvictable", true, "D3: its reclaim rule also guards gangreclaim"),
+    ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
 ];
 
 /// Point to plugins, from the text of the specification.
 fn listed() -> BTreeMap<String, BTreeSet<String>> {
-    let from = CORE
-        .find("Who registers what")
-        .expect("the list is in core.md 5.3");
+    let from = CORE.find("Who registers what").expect("the list is in core.md 5.3");
     let list = &CORE[from..];
     let list = &list[list.find("documents): ").expect("the list begins") + "documents): ".len()..];
     let list = &list[..list.find("BestNode, NodeMap").expect("the list ends")];
     let mut listed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for item in list.trim_end().trim_end_matches('.').split(';') {
         let words: Vec<&str> = item.split_whitespace().collect();
-        let n_points = words
-            .iter()
-            .take_while(|word| !PLUGINS.contains(word))
-            .count();
+        let n_points = words.iter().take_while(|word| !PLUGINS.contains(word)).count();
         let (points, plugins) = words.split_at(n_points);
         for point in expand(&points.join(" ")) {
             let plugins = plugins.iter().map(ToString::to_string);
@@ -83,9 +53,7 @@ fn expand(points: &str) -> Vec<String> {
 }
 
 fn exception(name: &str, point: &str) -> Option<bool> {
-    let found = EXCEPTIONS
-        .iter()
-        .find(|row| (row.0, row.1) == (name, point));
+    let found = EXCEPTIONS.iter().find(|row| (row.0, row.1) == (name, point));
     found.map(|row| row.2)
 }
 
@@ -96,16 +64,10 @@ fn plugins_register_what_the_specification_lists() {
     for entry in vc_plugins::ALL {
         let points = plugin(&format!("{} +enableHierarchy", entry.name)).points();
         for &(point, name, _) in ALL_POINTS {
-            let is_listed = listed
-                .get(name)
-                .is_some_and(|plugins| plugins.contains(entry.name));
+            let is_listed = listed.get(name).is_some_and(|plugins| plugins.contains(entry.name));
             let expected = match exception(entry.name, name) {
                 Some(ours) => {
-                    assert_ne!(
-                        ours, is_listed,
-                        "{} {name}: no exception any more",
-                        entry.name
-                    );
+                    assert_ne!(ours, is_listed, "{} {name}: no exception any more", entry.name);
                     ours
                 }
                 None => is_listed,

@@ -19,9 +19,7 @@ fn jobs_12_gang_preempt_asks_for_priority_and_gang_reclaim_does_not() {
         let candidates = tasks(session, &["low/a", "high/a"]);
         let victims = |kind| {
             let (ask, own) = (session.ask(), job(session, "own"));
-            let victims = session
-                .hooks()
-                .unified_evictable(ask, own, kind, &candidates);
+            let victims = session.hooks().unified_evictable(ask, own, kind, &candidates);
             names(session, &victims)
         };
         assert_eq!(victims(GangEviction::Reclaim), ["low-a", "high-a"]);
@@ -64,10 +62,7 @@ fn jobs_14_inside_a_job_tasks_compare_by_their_own_priority() {
     let victims = in_session(&text, "priority", |session| {
         let candidates = tasks(session, &["j/equal", "j/lower", "equal/a", "lower/a"]);
         let own = task(session, "j/own");
-        names(
-            session,
-            &session.hooks().preemptable(session.ask(), own, &candidates),
-        )
+        names(session, &session.hooks().preemptable(session.ask(), own, &candidates))
     });
     assert_eq!(victims, ["j-lower", "lower-a"]);
 }
@@ -77,9 +72,7 @@ fn jobs_14_without_a_job_nothing_is_outranked() {
     let text = format!("{NODE} pod own cpu=1\n job j priority=-5\n task a cpu=1 @n running");
     let victims = in_session(&text, "priority", |session| {
         let candidates = tasks(session, &["j/a"]);
-        session
-            .hooks()
-            .preemptable(session.ask(), task(session, "own"), &candidates)
+        session.hooks().preemptable(session.ask(), task(session, "own"), &candidates)
     });
     assert_eq!(victims, []);
 }
@@ -89,9 +82,7 @@ fn jobs_15_gang_and_priority_in_one_tier_must_both_call_a_job_starving() {
     let text = format!("{NODE} job j min=2\n task t x2 cpu=1 @n running\n task w cpu=1");
     let starving = |tiers| {
         in_session(&text, tiers, |session| {
-            session
-                .hooks()
-                .job_starving(session.ask(), job(session, "j"))
+            session.hooks().job_starving(session.ask(), job(session, "j"))
         })
     };
     assert!(starving("priority") && !starving("gang"));

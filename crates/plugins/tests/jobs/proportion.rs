@@ -14,10 +14,7 @@ use crate::support::{
 fn assert_close(session: &Session<'_>, name: &str, cpu: f64, memory: f64) {
     let ([has_cpu, has_memory, _], _) = deserved(session, name);
     let close = (has_cpu - cpu).abs() < 1e-3 && (has_memory - memory).abs() < 1e-3;
-    assert!(
-        close,
-        "{name}: {has_cpu}/{has_memory} instead of {cpu}/{memory}"
-    );
+    assert!(close, "{name}: {has_cpu}/{has_memory} instead of {cpu}/{memory}");
 }
 
 fn check(text: &str, expected: &[(&str, f64, f64)]) {
@@ -37,31 +34,18 @@ const A: &str = "node n cpu=12 memory=24Gi
 #[test]
 fn jobs_22_a_weights() {
     let (third, two_thirds) = (10.0 / 3.0, 20.0 / 3.0);
-    check(
-        A,
-        &[
-            ("a", third, two_thirds),
-            ("b", two_thirds, 40.0 / 3.0),
-            ("c", 2.0, 4.0),
-        ],
-    );
+    check(A, &[("a", third, two_thirds), ("b", two_thirds, 40.0 / 3.0), ("c", 2.0, 4.0)]);
     let share = in_session(A, "proportion", |session| {
         // Only cpu counts here: its one pod of two would be a half.
         let share = deserved(session, "a").1;
-        (
-            share,
-            session.hooks().overused(session.ask(), queue(session, "a")),
-        )
+        (share, session.hooks().overused(session.ask(), queue(session, "a")))
     });
     assert_eq!(share, (0.5, false));
 }
 
 #[test]
 fn jobs_22_a_share_of_the_weighted_part() {
-    let text = A.replace(
-        "task w cpu=11 memory=24Gi",
-        "task w x40 cpu=275m memory=600Mi",
-    );
+    let text = A.replace("task w cpu=11 memory=24Gi", "task w x40 cpu=275m memory=600Mi");
     let share = in_session(&text, "proportion", |session| deserved(session, "a").1);
     assert!((share - 0.3).abs() < 1e-4, "{share}");
 }
@@ -113,9 +97,7 @@ const F: &str = "node n cpu=10 memory=10Gi
 fn jobs_22_f_complementary() {
     in_session(F, "proportion", |session| {
         let found = |name, dim| {
-            let share = session
-                .hooks()
-                .queue_share(session.ask(), queue(session, name));
+            let share = session.hooks().queue_share(session.ask(), queue(session, name));
             share.map(|share| share.deserved.get(dim))
         };
         assert_eq!(found("a", Dim::CPU), Some(8999.999999941792));
@@ -134,15 +116,8 @@ fn jobs_22_g_test_fixture() {
         let gi = 1e9 / f64::from(1 << 30);
         assert_close(session, "q1", 2.0, 2.0 * gi);
         assert_close(session, "q2", 2.0, gi);
-        assert_eq!(
-            (deserved(session, "q1").1, deserved(session, "q2").1),
-            (1.0, 1.0)
-        );
-        let overused = |name| {
-            session
-                .hooks()
-                .overused(session.ask(), queue(session, name))
-        };
+        assert_eq!((deserved(session, "q1").1, deserved(session, "q2").1), (1.0, 1.0));
+        let overused = |name| session.hooks().overused(session.ask(), queue(session, name));
         assert!(!overused("q1") && overused("q2"));
     });
 }
@@ -165,11 +140,9 @@ const I: &str = "node n cpu=40 memory=100Gi pods=220
 #[test]
 fn jobs_22_i_all_together() {
     in_session(I, "proportion", |session| {
-        for (name, cpu, memory, pods) in [
-            ("gold", 27.0, 10.0, 40.0),
-            ("silver", 9.0, 45.0, 30.0),
-            ("bronze", 4.0, 45.0, 8.0),
-        ] {
+        for (name, cpu, memory, pods) in
+            [("gold", 27.0, 10.0, 40.0), ("silver", 9.0, 45.0, 30.0), ("bronze", 4.0, 45.0, 8.0)]
+        {
             assert_close(session, name, cpu, memory);
             let ([_, _, has_pods], _) = deserved(session, name);
             assert!((has_pods - pods).abs() < 0.1, "{name}: {has_pods}");
@@ -180,15 +153,8 @@ fn jobs_22_i_all_together() {
 /// Places tasks of one series until the queue refuses the next; how many were placed.
 fn place_while_allocatable(session: &mut Session<'_>, name: &str, n: usize) -> usize {
     let queue = queue(session, name);
-    for (n_placed, task) in series(session, &format!("{name}/t"), n)
-        .into_iter()
-        .enumerate()
-    {
-        if session
-            .hooks()
-            .allocatable(session.ask(), queue, task)
-            .is_err()
-        {
+    for (n_placed, task) in series(session, &format!("{name}/t"), n).into_iter().enumerate() {
+        if session.hooks().allocatable(session.ask(), queue, task).is_err() {
             return n_placed;
         }
         allocate(session, task, "n");
@@ -205,19 +171,13 @@ fn jobs_22_i_checks() {
         // Memory is left, so it is served on, but nothing that asks for cpu passes.
         assert!(!session.hooks().overused(session.ask(), silver));
         let next = task(session, "silver/t-9");
-        assert_eq!(
-            session.hooks().allocatable(session.ask(), silver, next),
-            Err(vec![Dim::CPU])
-        );
+        assert_eq!(session.hooks().allocatable(session.ask(), silver, next), Err(vec![Dim::CPU]));
     });
     let text = format!("{I}\n job memory queue=silver\n task t memory=1Gi");
     in_session(&text, "proportion", |session| {
         place_while_allocatable(session, "silver", 30);
         let (silver, memory) = (queue(session, "silver"), task(session, "memory/t"));
-        assert_eq!(
-            session.hooks().allocatable(session.ask(), silver, memory),
-            Ok(())
-        );
+        assert_eq!(session.hooks().allocatable(session.ask(), silver, memory), Ok(()));
     });
 }
 
@@ -230,22 +190,14 @@ fn jobs_22_i_reclaim_stops_at_the_deserved_amount() {
         }
         let reclaimer = task(session, "bronze/t-0");
         let victims = session.hooks().reclaimable(session.ask(), reclaimer, &gold);
-        assert_eq!(
-            names(session, &victims),
-            ["gold-t-0", "gold-t-1", "gold-t-2"]
-        );
+        assert_eq!(names(session, &victims), ["gold-t-0", "gold-t-1", "gold-t-2"]);
         let (ask, bronze) = (session.ask(), job(session, "bronze"));
         let gang = |kind| session.hooks().unified_evictable(ask, bronze, kind, &gold);
         assert_eq!(gang(GangEviction::Reclaim), victims);
         assert_eq!(gang(GangEviction::Preempt), gold);
         evict(session, &gold[..3]);
         let reclaimer = task(session, "bronze/t-0");
-        assert_eq!(
-            session
-                .hooks()
-                .reclaimable(session.ask(), reclaimer, &gold[3..]),
-            []
-        );
+        assert_eq!(session.hooks().reclaimable(session.ask(), reclaimer, &gold[3..]), []);
     });
 }
 
@@ -254,10 +206,7 @@ fn jobs_23_the_pod_that_fills_the_share_passes_and_the_next_does_not() {
     in_session(F, "proportion", |session| {
         assert_eq!(place_while_allocatable(session, "a", 9), 9);
         let (a, last) = (queue(session, "a"), task(session, "a/last"));
-        assert_eq!(
-            session.hooks().allocatable(session.ask(), a, last),
-            Err(vec![Dim::CPU])
-        );
+        assert_eq!(session.hooks().allocatable(session.ask(), a, last), Err(vec![Dim::CPU]));
         assert!(!session.hooks().preemptive(session.ask(), a, &[last]));
     });
 }
@@ -273,21 +222,14 @@ const CASE_24: &str = "node n cpu=4 memory=4G
 #[test]
 fn jobs_24_only_asked_dimensions_are_compared() {
     in_session(CASE_24, "proportion", |session| {
-        let enqueueable = |name| {
-            session
-                .hooks()
-                .job_enqueueable(session.ask(), job(session, name))
-        };
+        let enqueueable = |name| session.hooks().job_enqueueable(session.ask(), job(session, name));
         let allocatable = |name: &str| {
             let task = task(session, &format!("{name}/w"));
             let queue = session.job_of(task).expect("it has a job").queue;
             session.hooks().allocatable(session.ask(), queue, task)
         };
         assert_eq!((enqueueable("cpu"), allocatable("cpu")), (Ok(()), Ok(())));
-        assert_eq!(
-            (enqueueable("memory"), allocatable("memory")),
-            (Ok(()), Ok(()))
-        );
+        assert_eq!((enqueueable("memory"), allocatable("memory")), (Ok(()), Ok(())));
         let message = "queue resource quota insufficient: insufficient memory".to_owned();
         assert_eq!(enqueueable("both"), Err(Some(message)));
         assert_eq!(allocatable("both"), Err(vec![Dim::MEMORY]));
@@ -342,11 +284,7 @@ fn jobs_26_tasks_being_bound_are_not_counted_twice() {
         bind(&mut cluster, path, "n");
     }
     in_session_of(cluster, "proportion", 0, |session| {
-        let enqueueable = |name| {
-            session
-                .hooks()
-                .job_enqueueable(session.ask(), job(session, name))
-        };
+        let enqueueable = |name| session.hooks().job_enqueueable(session.ask(), job(session, name));
         assert_eq!(enqueueable("b"), Ok(()));
         let message = "queue resource quota insufficient: insufficient cpu".to_owned();
         assert_eq!(enqueueable("c"), Err(Some(message)));
@@ -361,10 +299,7 @@ fn jobs_27_only_an_enqueued_job_takes_of_the_quota() {
         job b queue=q minres.cpu=1\n task t cpu=1";
     in_session(text, "proportion", |session| {
         let enqueueable = |session: &Session<'_>, name| {
-            session
-                .hooks()
-                .job_enqueueable(session.ask(), job(session, name))
-                .is_ok()
+            session.hooks().job_enqueueable(session.ask(), job(session, name)).is_ok()
         };
         assert!(enqueueable(session, "a") && enqueueable(session, "b"));
         let second = job(session, "b");
@@ -380,11 +315,8 @@ fn jobs_28_a_queue_without_jobs_answers_by_the_normal_rules() {
         job j queue=busy minres.cpu=1\n task t cpu=4";
     in_session(text, "proportion", |session| {
         let (ask, hooks) = (session.ask(), session.hooks());
-        let (idle, busy, t) = (
-            queue(session, "idle"),
-            queue(session, "busy"),
-            task(session, "j/t"),
-        );
+        let (idle, busy, t) =
+            (queue(session, "idle"), queue(session, "busy"), task(session, "j/t"));
         assert!(hooks.overused(ask, idle));
         assert_eq!(hooks.allocatable(ask, idle, t), Err(vec![Dim::CPU]));
         assert!(!hooks.preemptive(ask, idle, &[t]));
@@ -402,12 +334,8 @@ fn jobs_29_gated_tasks_hold_nothing_back() {
         job fits queue=q minres.cpu=3\n task t cpu=3
         job over queue=q minres.cpu=3001m\n task t cpu=3001m";
     in_session(text, "proportion", |session| {
-        let enqueueable = |name| {
-            session
-                .hooks()
-                .job_enqueueable(session.ask(), job(session, name))
-                .is_ok()
-        };
+        let enqueueable =
+            |name| session.hooks().job_enqueueable(session.ask(), job(session, name)).is_ok();
         assert!(enqueueable("fits") && !enqueueable("over"));
     });
 }
@@ -420,12 +348,8 @@ fn jobs_31_elastic_amounts_make_room_for_others() {
         job fits queue=q minres.cpu=3\n task t cpu=3
         job over queue=q minres.cpu=4\n task t cpu=4";
     in_session(text, "proportion", |session| {
-        let enqueueable = |name| {
-            session
-                .hooks()
-                .job_enqueueable(session.ask(), job(session, name))
-                .is_ok()
-        };
+        let enqueueable =
+            |name| session.hooks().job_enqueueable(session.ask(), job(session, name)).is_ok();
         assert!(enqueueable("fits") && !enqueueable("over"));
     });
 }
@@ -440,12 +364,7 @@ fn amounts_below_zero_count_as_zero_and_are_reported() {
     in_session(text, "proportion", |session| {
         let old = series(session, "old/t", 4);
         evict(session, &old);
-        assert_eq!(
-            session
-                .hooks()
-                .job_enqueueable(session.ask(), job(session, "new")),
-            Ok(())
-        );
+        assert_eq!(session.hooks().job_enqueueable(session.ask(), job(session, "new")), Ok(()));
         session.close_plugins();
         let warning = "proportion: amounts of a queue below zero were taken as zero: 1";
         assert_eq!(session.out.warnings, [warning]);
@@ -459,11 +378,7 @@ fn a_capability_of_zero_is_none() {
         job z queue=zero minres.cpu=10\n task t cpu=10
         job g queue=gpu minres.cpu=10 minres.gpu=1\n task t cpu=10";
     in_session(text, "proportion", |session| {
-        let enqueueable = |name| {
-            session
-                .hooks()
-                .job_enqueueable(session.ask(), job(session, name))
-        };
+        let enqueueable = |name| session.hooks().job_enqueueable(session.ask(), job(session, name));
         assert_eq!(enqueueable("z"), Ok(()));
         let message = "queue resource quota insufficient: insufficient nvidia.com/gpu".to_owned();
         assert_eq!(enqueueable("g"), Err(Some(message)));

@@ -11,13 +11,8 @@ use vc_resource::Dim;
 /// value in JSON or a text.
 pub(crate) fn config(tiers: &str) -> Config {
     let plugins = |tier: &str| tier.split(',').map(plugin_option).collect();
-    let tier = |tier: &str| Tier {
-        plugins: plugins(tier),
-    };
-    Config {
-        tiers: tiers.split('/').map(tier).collect(),
-        ..Config::default()
-    }
+    let tier = |tier: &str| Tier { plugins: plugins(tier) };
+    Config { tiers: tiers.split('/').map(tier).collect(), ..Config::default() }
 }
 
 pub(crate) fn plugin_option(text: &str) -> PluginOption {
@@ -37,11 +32,7 @@ pub(crate) fn plugin_option(text: &str) -> PluginOption {
             _ => panic!("neither switch nor argument: {word}"),
         }
     }
-    PluginOption {
-        name,
-        switches,
-        arguments: arguments.into_iter().collect::<Arguments>(),
-    }
+    PluginOption { name, switches, arguments: arguments.into_iter().collect::<Arguments>() }
 }
 
 fn switch(key: &str) -> vc_conf::Switch {
@@ -52,9 +43,7 @@ fn switch(key: &str) -> vc_conf::Switch {
 /// One plugin alone, not opened.
 pub(crate) fn plugin(text: &str) -> Box<dyn Plugin> {
     let option = plugin_option(text);
-    let entry = vc_plugins::ALL
-        .iter()
-        .find(|entry| entry.name == option.name);
+    let entry = vc_plugins::ALL.iter().find(|entry| entry.name == option.name);
     let entry = entry.unwrap_or_else(|| panic!("no plugin: {}", option.name));
     (entry.build)(&option, &mut Vec::new())
 }
@@ -106,9 +95,7 @@ pub(crate) fn tasks(session: &Session<'_>, paths: &[&str]) -> Vec<TaskId> {
 
 /// `j1/b-0` to `j1/b-(n-1)`.
 pub(crate) fn series(session: &Session<'_>, path: &str, n: usize) -> Vec<TaskId> {
-    (0..n)
-        .map(|index| task(session, &format!("{path}-{index}")))
-        .collect()
+    (0..n).map(|index| task(session, &format!("{path}-{index}"))).collect()
 }
 
 pub(crate) fn job(session: &Session<'_>, name: &str) -> JobId {
@@ -131,9 +118,7 @@ pub(crate) fn allocate(session: &mut Session<'_>, task: TaskId, node: &str) {
 pub(crate) fn pipeline(session: &mut Session<'_>, task: TaskId, node: &str) {
     let node = fixture::node(session, node);
     let mut statement = session.statement();
-    statement
-        .pipeline(task, node, Room::Releasing)
-        .expect("the task is pending");
+    statement.pipeline(task, node, Room::Releasing).expect("the task is pending");
     statement.keep();
 }
 
@@ -141,9 +126,7 @@ pub(crate) fn pipeline(session: &mut Session<'_>, task: TaskId, node: &str) {
 pub(crate) fn evict(session: &mut Session<'_>, tasks: &[TaskId]) {
     let mut statement = session.statement();
     for &task in tasks {
-        statement
-            .evict(task, EvictReason::Preempt, None)
-            .expect("the task runs");
+        statement.evict(task, EvictReason::Preempt, None).expect("the task runs");
     }
     statement.keep();
 }
@@ -156,17 +139,12 @@ pub(crate) fn bind(cluster: &mut Cluster, path: &str, node: &str) {
 
 /// Pod names.
 pub(crate) fn names(session: &Session<'_>, tasks: &[TaskId]) -> Vec<String> {
-    tasks
-        .iter()
-        .map(|&task| session.tasks[task].key.name.to_string())
-        .collect()
+    tasks.iter().map(|&task| session.tasks[task].key.name.to_string()).collect()
 }
 
 /// Deserved cpu in cores, memory in Gi and pods of a queue, and its share.
 pub(crate) fn deserved(session: &Session<'_>, name: &str) -> ([f64; 3], f64) {
-    let found = session
-        .hooks()
-        .queue_share(session.ask(), queue(session, name));
+    let found = session.hooks().queue_share(session.ask(), queue(session, name));
     let share = found.expect("a plugin divides the cluster");
     let gi = f64::from(1 << 30);
     let amounts = [

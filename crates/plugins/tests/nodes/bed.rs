@@ -24,18 +24,12 @@ impl Bed {
         for pod in pods {
             cluster.apply(ClusterEvent::PodApplied(Box::new(pod)));
         }
-        let facts = Facts {
-            nodes: cluster.nodes_by_name().to_vec(),
-            ..Facts::default()
-        };
+        let facts = Facts { nodes: cluster.nodes_by_name().to_vec(), ..Facts::default() };
         Self { cluster, facts }
     }
 
     pub(crate) fn ask(&self) -> Ask<'_> {
-        Ask {
-            cluster: &self.cluster,
-            facts: &self.facts,
-        }
+        Ask { cluster: &self.cluster, facts: &self.facts }
     }
 
     pub(crate) fn task(&self, name: &str) -> TaskId {
@@ -56,10 +50,7 @@ impl Bed {
     /// The texts of [`Bed::findings`].
     pub(crate) fn reasons(&self, plugin: &dyn Plugin, pod: &str, node: &str) -> Vec<String> {
         let findings = self.findings(plugin, pod, node);
-        findings
-            .iter()
-            .map(|finding| finding.reason.text(&self.cluster.dims))
-            .collect()
+        findings.iter().map(|finding| finding.reason.text(&self.cluster.dims)).collect()
     }
 
     /// Scores of all nodes by name, and the warnings of the session.
@@ -74,9 +65,7 @@ impl Bed {
         }
         if points.has(Points::NODE_ORDER) {
             for (score, &node) in scores.iter_mut().zip(nodes) {
-                *score += plugin
-                    .node_order(self.ask(), self.task(pod), node)
-                    .expect("a score");
+                *score += plugin.node_order(self.ask(), self.task(pod), node).expect("a score");
             }
         }
         let mut out = Outbox::default();
@@ -87,19 +76,9 @@ impl Bed {
 
 /// The plugin of this name with these arguments, and what it complains about.
 pub(crate) fn built(name: &str, arguments: &[(&str, Value)]) -> (Box<dyn Plugin>, Vec<Warning>) {
-    let entry = vc_plugins::ALL
-        .iter()
-        .find(|entry| entry.name == name)
-        .expect("a plugin");
-    let arguments = arguments
-        .iter()
-        .map(|(key, value)| (*key, value.clone()))
-        .collect();
-    let option = PluginOption {
-        name: name.to_owned(),
-        arguments,
-        ..PluginOption::default()
-    };
+    let entry = vc_plugins::ALL.iter().find(|entry| entry.name == name).expect("a plugin");
+    let arguments = arguments.iter().map(|(key, value)| (*key, value.clone())).collect();
+    let option = PluginOption { name: name.to_owned(), arguments, ..PluginOption::default() };
     let mut warnings = Vec::new();
     ((entry.build)(&option, &mut warnings), warnings)
 }
@@ -112,9 +91,7 @@ pub(crate) fn plugin(name: &str, arguments: &[(&str, Value)]) -> Box<dyn Plugin>
 }
 
 fn amounts(list: &[(&str, &str)]) -> ResourceList {
-    list.iter()
-        .map(|(name, text)| ((*name).into(), text.parse().expect("a quantity")))
-        .collect()
+    list.iter().map(|(name, text)| ((*name).into(), text.parse().expect("a quantity"))).collect()
 }
 
 /// A node with this allocatable and 110 pods unless the list names them.
@@ -136,31 +113,18 @@ pub(crate) fn node(name: &str, allocatable: &[(&str, &str)]) -> NodeRecord {
 
 /// A node with this taint.
 pub(crate) fn tainted(node: NodeRecord, effect: TaintEffect) -> NodeRecord {
-    let taint = Taint {
-        key: "k".into(),
-        value: "v".into(),
-        effect,
-    };
-    NodeRecord {
-        taints: vec![taint],
-        ..node
-    }
+    let taint = Taint { key: "k".into(), value: "v".into(), effect };
+    NodeRecord { taints: vec![taint], ..node }
 }
 
 /// A cordoned node.
 pub(crate) fn cordoned(node: NodeRecord) -> NodeRecord {
-    NodeRecord {
-        unschedulable: true,
-        ..node
-    }
+    NodeRecord { unschedulable: true, ..node }
 }
 
 /// A pending pod of one container.
 pub(crate) fn pod(name: &str, requests: &[(&str, &str)]) -> PodRecord {
-    let container = ContainerRecord {
-        requests: amounts(requests),
-        ..ContainerRecord::default()
-    };
+    let container = ContainerRecord { requests: amounts(requests), ..ContainerRecord::default() };
     PodRecord {
         key: ObjectKey::new("ns", name),
         uid: name.into(),
@@ -195,44 +159,26 @@ pub(crate) fn pod(name: &str, requests: &[(&str, &str)]) -> PodRecord {
 
 /// The pod, running on a node.
 pub(crate) fn running(pod: PodRecord, node: &str) -> PodRecord {
-    PodRecord {
-        node_name: Some(node.into()),
-        phase: PodPhase::Running,
-        ..pod
-    }
+    PodRecord { node_name: Some(node.into()), phase: PodPhase::Running, ..pod }
 }
 
 /// A pending pod that wants this host port.
 pub(crate) fn with_port(name: &str, port: u16) -> PodRecord {
     let mut pod = pod(name, &[]);
     let ip = "0.0.0.0".into();
-    pod.containers[0].host_ports = vec![HostPort {
-        port,
-        protocol: Protocol::Tcp,
-        ip,
-    }];
+    pod.containers[0].host_ports = vec![HostPort { port, protocol: Protocol::Tcp, ip }];
     pod
 }
 
 /// A pending pod whose node selector asks for the node of this name.
 pub(crate) fn selecting(name: &str, node: &str) -> PodRecord {
-    PodRecord {
-        node_selector: Some([("name".into(), node.into())].into()),
-        ..pod(name, &[])
-    }
+    PodRecord { node_selector: Some([("name".into(), node.into())].into()), ..pod(name, &[]) }
 }
 
 /// A pending pod that prefers the node of this name.
 pub(crate) fn preferring(name: &str, weight: i32, operator: Operator, node: &str) -> PodRecord {
-    let rule = Requirement {
-        key: "name".into(),
-        operator,
-        values: vec![node.into()],
-    };
-    let term = NodeSelectorTerm {
-        match_expressions: vec![rule],
-        match_fields: Vec::new(),
-    };
+    let rule = Requirement { key: "name".into(), operator, values: vec![node.into()] };
+    let term = NodeSelectorTerm { match_expressions: vec![rule], match_fields: Vec::new() };
     let mut pod = pod(name, &[]);
     pod.node_affinity.preferred = vec![PreferredTerm { weight, term }];
     pod

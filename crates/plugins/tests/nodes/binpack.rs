@@ -13,42 +13,25 @@ const WEIGHTED: &[(&str, i64)] = &[
     ("binpack.resources.nvidia.com/gpu", 7),
     ("binpack.resources.example.com/foo", 8),
 ];
-const PLAIN: &[(&str, i64)] = &[
-    ("binpack.weight", 1),
-    ("binpack.resources.nvidia.com/gpu", 23),
-];
+const PLAIN: &[(&str, i64)] = &[("binpack.weight", 1), ("binpack.resources.nvidia.com/gpu", 23)];
 
 fn arguments(weights: &'static [(&str, i64)], list: &str) -> Vec<(&'static str, Value)> {
     let weights = weights.iter().map(|&(key, weight)| (key, json!(weight)));
-    weights
-        .chain([("binpack.resources", json!(list))])
-        .collect()
+    weights.chain([("binpack.resources", json!(list))]).collect()
 }
 
 /// The cluster of section 9.
 fn bed() -> Bed {
     let nodes = vec![
         node("n1", &[("cpu", "2"), ("memory", "4Gi")]),
-        node(
-            "n2",
-            &[("cpu", "4"), ("memory", "16Gi"), ("nvidia.com/gpu", "4")],
-        ),
-        node(
-            "n3",
-            &[("cpu", "2"), ("memory", "4Gi"), ("example.com/foo", "16")],
-        ),
+        node("n2", &[("cpu", "4"), ("memory", "16Gi"), ("nvidia.com/gpu", "4")]),
+        node("n3", &[("cpu", "2"), ("memory", "4Gi"), ("example.com/foo", "16")]),
     ];
     let pods = vec![
         running(pod("p1", &[("cpu", "1"), ("memory", "1Gi")]), "n1"),
         running(pod("p2", &[("cpu", "1500m")]), "n3"),
-        pod(
-            "p3",
-            &[("cpu", "2"), ("memory", "10Gi"), ("nvidia.com/gpu", "2")],
-        ),
-        pod(
-            "p4",
-            &[("cpu", "3"), ("memory", "4Gi"), ("example.com/foo", "3")],
-        ),
+        pod("p3", &[("cpu", "2"), ("memory", "10Gi"), ("nvidia.com/gpu", "2")]),
+        pod("p4", &[("cpu", "3"), ("memory", "4Gi"), ("example.com/foo", "3")]),
     ];
     Bed::new(nodes, pods)
 }
@@ -56,10 +39,7 @@ fn bed() -> Bed {
 fn check(arguments: &[(&str, Value)], expected: [(&str, [f64; 3]); 4]) {
     for (pod, expected) in expected {
         let (scores, _) = bed().scores(&mut *plugin("binpack", arguments), pod);
-        let is_near = scores
-            .iter()
-            .zip(expected)
-            .all(|(l, r)| (l - r).abs() < 0.001);
+        let is_near = scores.iter().zip(expected).all(|(l, r)| (l - r).abs() < 0.001);
         assert!(is_near, "{pod}: {scores:?}, expected {expected:?}");
     }
 }
@@ -107,21 +87,12 @@ fn pipelined_tasks_do_not_count_but_releasing_ones_do() {
 
 #[test]
 fn weights_that_say_nothing() {
-    assert_eq!(
-        plugin("binpack", &[("binpack.weight", json!(0))]).points(),
-        Points::NONE
-    );
+    assert_eq!(plugin("binpack", &[("binpack.weight", json!(0))]).points(), Points::NONE);
     let none = [("binpack.cpu", json!(0)), ("binpack.memory", json!(0))];
-    assert_eq!(
-        bed().scores(&mut *plugin("binpack", &none), "p1").0,
-        [0.0, 0.0, 0.0]
-    );
+    assert_eq!(bed().scores(&mut *plugin("binpack", &none), "p1").0, [0.0, 0.0, 0.0]);
     // Weight 0 of one resource leaves the other alone.
     let cpu_only = [("binpack.memory", json!(0))];
-    assert_eq!(
-        bed().scores(&mut *plugin("binpack", &cpu_only), "p1").0,
-        [100.0, 25.0, 0.0]
-    );
+    assert_eq!(bed().scores(&mut *plugin("binpack", &cpu_only), "p1").0, [100.0, 25.0, 0.0]);
 }
 
 #[test]
@@ -137,9 +108,6 @@ fn negative_weights_count_as_1_and_are_reported() {
     assert_eq!(warnings.len(), 3);
     let mut defaults = plugin("binpack", &[list]);
     for pod in ["p1", "p2", "p3", "p4"] {
-        assert_eq!(
-            bed().scores(&mut *corrected, pod),
-            bed().scores(&mut *defaults, pod)
-        );
+        assert_eq!(bed().scores(&mut *corrected, pod), bed().scores(&mut *defaults, pod));
     }
 }

@@ -18,8 +18,7 @@ fn only(key: &str, weight: i64) -> Vec<(&str, Value)> {
         "imagelocality.weight",
     ];
     assert!(keys.contains(&key));
-    keys.map(|other| (other, json!(if other == key { weight } else { 0 })))
-        .to_vec()
+    keys.map(|other| (other, json!(if other == key { weight } else { 0 }))).to_vec()
 }
 
 /// Scores of pod `p` on all nodes by name.
@@ -41,14 +40,8 @@ fn small() -> PodRecord {
 #[test]
 fn nodes_84_least_and_most() {
     let nodes = [sized("n1", "2", "4Gi"), sized("n2", "4", "8Gi")];
-    assert_eq!(
-        scores(&only("leastrequested.weight", 1), &nodes, &[small()]),
-        [62.0, 81.0]
-    );
-    assert_eq!(
-        scores(&only("mostrequested.weight", 1), &nodes, &[small()]),
-        [37.0, 18.0]
-    );
+    assert_eq!(scores(&only("leastrequested.weight", 1), &nodes, &[small()]), [62.0, 81.0]);
+    assert_eq!(scores(&only("mostrequested.weight", 1), &nodes, &[small()]), [37.0, 18.0]);
 }
 
 #[test]
@@ -58,11 +51,7 @@ fn nodes_85_balance() {
     assert_eq!(scores(&arguments, &nodes, &[small()]), [75.0, 68.0]);
     arguments.push(("balancedresource.mode", json!("absolute")));
     assert_eq!(scores(&arguments, &nodes, &[small()]), [100.0, 87.0]);
-    assert_eq!(
-        scores(&arguments, &nodes, &[pod("p", &[])]),
-        [0.0, 0.0],
-        "nothing requested"
-    );
+    assert_eq!(scores(&arguments, &nodes, &[pod("p", &[])]), [0.0, 0.0], "nothing requested");
 }
 
 #[test]
@@ -70,10 +59,7 @@ fn nodes_86_balance_of_one_resource() {
     let nodes = [sized("n1", "4", "4Gi")];
     let mut arguments = only("balancedresource.weight", 1);
     let cpu_only = pod("p", &[("cpu", "2")]);
-    assert_eq!(
-        scores(&arguments, &nodes, std::slice::from_ref(&cpu_only)),
-        [62.0]
-    );
+    assert_eq!(scores(&arguments, &nodes, std::slice::from_ref(&cpu_only)), [62.0]);
     arguments.push(("balancedresource.mode", json!("absolute")));
     assert_eq!(scores(&arguments, &nodes, &[cpu_only]), [75.0]);
 }
@@ -81,10 +67,7 @@ fn nodes_86_balance_of_one_resource() {
 #[test]
 fn nodes_87_a_pod_without_requests_counts_defaults() {
     let nodes = [sized("n1", "4", "8Gi")];
-    assert_eq!(
-        scores(&only("leastrequested.weight", 1), &nodes, &[pod("p", &[])]),
-        [97.0]
-    );
+    assert_eq!(scores(&only("leastrequested.weight", 1), &nodes, &[pod("p", &[])]), [97.0]);
     // Explicit zeros stay zero; what runs on the node counts with its own defaults.
     let zero = pod("p", &[("cpu", "0"), ("memory", "0")]);
     let pods = [zero, running(pod("r", &[("cpu", "2")]), "n1")];
@@ -98,18 +81,9 @@ fn nodes_87_a_pod_without_requests_counts_defaults() {
 fn nodes_88_preferred_affinity_and_soft_taints() {
     let nodes = [sized("n1", "4", "8Gi"), sized("n2", "4", "8Gi")];
     let picky = preferring("p", 10, Operator::In, "n1");
-    assert_eq!(
-        scores(&only("nodeaffinity.weight", 10), &nodes, &[picky]),
-        [1000.0, 0.0]
-    );
-    let soft = [
-        nodes[0].clone(),
-        tainted(nodes[1].clone(), TaintEffect::PreferNoSchedule),
-    ];
-    assert_eq!(
-        scores(&only("tainttoleration.weight", 10), &soft, &[small()]),
-        [1000.0, 0.0]
-    );
+    assert_eq!(scores(&only("nodeaffinity.weight", 10), &nodes, &[picky]), [1000.0, 0.0]);
+    let soft = [nodes[0].clone(), tainted(nodes[1].clone(), TaintEffect::PreferNoSchedule)];
+    assert_eq!(scores(&only("tainttoleration.weight", 10), &soft, &[small()]), [1000.0, 0.0]);
 }
 
 #[test]
@@ -125,23 +99,14 @@ fn nodes_89_defaults_of_a_plain_pod() {
 fn nodes_90_nobody_matches() {
     let nodes = [sized("n1", "4", "8Gi"), sized("n2", "4", "8Gi")];
     let picky = preferring("p", 10, Operator::In, "n3");
-    assert_eq!(
-        scores(&only("nodeaffinity.weight", 1), &nodes, &[picky]),
-        [0.0, 0.0]
-    );
-    assert_eq!(
-        scores(&only("tainttoleration.weight", 1), &nodes, &[small()]),
-        [100.0, 100.0]
-    );
+    assert_eq!(scores(&only("nodeaffinity.weight", 1), &nodes, &[picky]), [0.0, 0.0]);
+    assert_eq!(scores(&only("tainttoleration.weight", 1), &nodes, &[small()]), [100.0, 100.0]);
 }
 
 #[test]
 fn a_negative_weight_turns_the_order_around() {
     let nodes = [sized("n1", "2", "4Gi"), sized("n2", "4", "8Gi")];
-    assert_eq!(
-        scores(&only("leastrequested.weight", -2), &nodes, &[small()]),
-        [-124.0, -162.0]
-    );
+    assert_eq!(scores(&only("leastrequested.weight", -2), &nodes, &[small()]), [-124.0, -162.0]);
 }
 
 #[test]
@@ -155,11 +120,7 @@ fn a_scorer_that_fails_counts_nothing_and_the_others_stay() {
             "malformed requirement in a preferred node affinity term: key name, operator Gt, \
              values [\"n1\"]",
         ),
-        (
-            -5,
-            Operator::In,
-            "NodeAffinity returns an invalid score -5 for node n1",
-        ),
+        (-5, Operator::In, "NodeAffinity returns an invalid score -5 for node n1"),
     ] {
         let picky = preferring("p", weight, operator, "n1");
         let bed = Bed::new(nodes.to_vec(), vec![picky]);

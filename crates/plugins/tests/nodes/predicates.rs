@@ -23,15 +23,11 @@ fn nodes_02_the_pods_of_a_node_are_counted() {
     let predicates = predicates();
     for (name, status) in [("a", TaskStatus::Allocated), ("b", TaskStatus::Pipelined)] {
         assert!(bed.findings(&*predicates, name, "n").is_empty());
-        bed.cluster
-            .set_task(bed.task(name), status, Some(bed.node("n")));
+        bed.cluster.set_task(bed.task(name), status, Some(bed.node("n")));
     }
     assert_eq!(bed.reasons(&*predicates, "c", "n"), [FULL]);
     bed.cluster.evict_task(bed.task("a"));
-    assert!(
-        bed.findings(&*predicates, "c", "n").is_empty(),
-        "an evicted pod frees its slot"
-    );
+    assert!(bed.findings(&*predicates, "c", "n").is_empty(), "an evicted pod frees its slot");
 }
 
 #[test]
@@ -54,17 +50,11 @@ fn nodes_05_a_full_cordoned_node_shows_both() {
 #[test]
 fn nodes_06_findings_that_eviction_may_cure_add_up() {
     let full = node("n", &[("pods", "1")]);
-    let bed = Bed::new(
-        vec![full],
-        vec![running(with_port("r", 80), "n"), with_port("p", 80)],
-    );
+    let bed = Bed::new(vec![full], vec![running(with_port("r", 80), "n"), with_port("p", 80)]);
     assert_eq!(bed.reasons(&*predicates(), "p", "n"), [FULL, NO_PORT]);
     let mut errors = FitErrors::default();
     errors.add(bed.node("n"), &bed.findings(&*predicates(), "p", "n"));
-    assert!(
-        !errors.is_unresolvable(bed.node("n")),
-        "the node stays a candidate for eviction"
-    );
+    assert!(!errors.is_unresolvable(bed.node("n")), "the node stays a candidate for eviction");
 }
 
 #[test]
@@ -75,11 +65,7 @@ fn nodes_07_a_taint_leaves_no_node_to_evict_from() {
     for name in ["n1", "n2"] {
         errors.add(bed.node(name), &bed.findings(&*predicates(), "p", name));
     }
-    assert!(
-        ["n1", "n2"]
-            .iter()
-            .all(|name| errors.is_unresolvable(bed.node(name)))
-    );
+    assert!(["n1", "n2"].iter().all(|name| errors.is_unresolvable(bed.node(name))));
     let text = format!("0/2 nodes are unavailable: 2 {TAINTED}.");
     assert_eq!(errors.text(&bed.cluster.dims), text);
 }
@@ -91,10 +77,7 @@ fn nodes_08_taints_can_be_switched_off_but_not_the_cordon() {
         cordoned(node("cordoned", &[])),
     ];
     let bed = Bed::new(nodes, vec![pod("p", &[])]);
-    let off = plugin(
-        "predicates",
-        &[("predicate.TaintTolerationEnable", json!(false))],
-    );
+    let off = plugin("predicates", &[("predicate.TaintTolerationEnable", json!(false))]);
     assert!(bed.findings(&*off, "p", "tainted").is_empty());
     assert_eq!(bed.reasons(&*off, "p", "cordoned"), [CORDONED]);
     assert_eq!(bed.reasons(&*predicates(), "p", "tainted"), [TAINTED]);
@@ -104,24 +87,15 @@ fn nodes_08_taints_can_be_switched_off_but_not_the_cordon() {
 fn nodes_09_ports_can_be_switched_off() {
     let pods = vec![running(with_port("r", 80), "n"), with_port("p", 80)];
     let bed = Bed::new(vec![node("n", &[])], pods);
-    let off = plugin(
-        "predicates",
-        &[("predicate.NodePortsEnable", json!("false"))],
-    );
+    let off = plugin("predicates", &[("predicate.NodePortsEnable", json!("false"))]);
     assert!(bed.findings(&*off, "p", "n").is_empty());
     assert_eq!(bed.reasons(&*predicates(), "p", "n"), [NO_PORT]);
 }
 
 #[test]
 fn node_affinity_can_be_switched_off() {
-    let bed = Bed::new(
-        vec![node("n", &[])],
-        vec![contradicting("c"), selecting("p", "m")],
-    );
-    let off = plugin(
-        "predicates",
-        &[("predicate.NodeAffinityEnable", json!(false))],
-    );
+    let bed = Bed::new(vec![node("n", &[])], vec![contradicting("c"), selecting("p", "m")]);
+    let off = plugin("predicates", &[("predicate.NodeAffinityEnable", json!(false))]);
     assert!(bed.findings(&*off, "p", "n").is_empty());
     assert_eq!(off.pre_predicate(bed.ask(), bed.task("c")), Ok(()));
 }
@@ -130,14 +104,10 @@ fn node_affinity_can_be_switched_off() {
 fn nodes_14_equal_templates_in_two_namespaces_are_two_pods() {
     let mut pods = [selecting("a", "n1"), selecting("b", "n2")];
     for pod in &mut pods {
-        pod.annotations
-            .insert("volcano.sh/template-uid".into(), "job-worker".into());
+        pod.annotations.insert("volcano.sh/template-uid".into(), "job-worker".into());
     }
     pods[1].key.namespace = "other".into();
-    let bed = Bed::new(
-        ["n1", "n2"].map(|name| node(name, &[])).to_vec(),
-        pods.to_vec(),
-    );
+    let bed = Bed::new(["n1", "n2"].map(|name| node(name, &[])).to_vec(), pods.to_vec());
     let cached = plugin("predicates", &[("predicate.CacheEnable", json!(true))]);
     for (pod, fits, refuses) in [("a", "n1", "n2"), ("b", "n2", "n1")] {
         assert!(bed.findings(&*cached, pod, fits).is_empty());
@@ -172,10 +142,7 @@ fn nodes_18_a_port_that_was_given_away_in_this_cycle_is_taken() {
         bed.cluster.set_task(first, status, Some(bed.node("n")));
         assert_eq!(bed.reasons(&*predicates, "second", "n"), [NO_PORT]);
         bed.cluster.set_task(first, TaskStatus::Pending, None);
-        assert!(
-            bed.findings(&*predicates, "second", "n").is_empty(),
-            "discarded"
-        );
+        assert!(bed.findings(&*predicates, "second", "n").is_empty(), "discarded");
     }
 }
 
@@ -198,10 +165,7 @@ fn contradicting(name: &str) -> vc_model::PodRecord {
         values: vec![node.into()],
     };
     let match_fields = vec![named("n1"), named("n2")];
-    let term = NodeSelectorTerm {
-        match_expressions: Vec::new(),
-        match_fields,
-    };
+    let term = NodeSelectorTerm { match_expressions: Vec::new(), match_fields };
     let mut pod = pod(name, &[]);
     pod.node_affinity.required = Some(vec![term]);
     pod
@@ -209,15 +173,9 @@ fn contradicting(name: &str) -> vc_model::PodRecord {
 
 #[test]
 fn nodes_31_terms_that_leave_no_node_fail_before_any_node() {
-    let bed = Bed::new(
-        vec![node("n1", &[])],
-        vec![contradicting("c"), pod("p", &[])],
-    );
+    let bed = Bed::new(vec![node("n1", &[])], vec![contradicting("c"), pod("p", &[])]);
     let text = "plugin NodeAffinity pre-predicates failed pod affinity terms conflict";
-    assert_eq!(
-        predicates().pre_predicate(bed.ask(), bed.task("c")),
-        Err(text.to_owned())
-    );
+    assert_eq!(predicates().pre_predicate(bed.ask(), bed.task("c")), Err(text.to_owned()));
     assert_eq!(predicates().pre_predicate(bed.ask(), bed.task("p")), Ok(()));
 }
 
@@ -225,8 +183,5 @@ fn nodes_31_terms_that_leave_no_node_fail_before_any_node() {
 fn a_node_that_only_pods_name_is_an_error() {
     let bed = Bed::new(vec![], vec![running(pod("r", &[]), "gone"), pod("p", &[])]);
     let findings = bed.findings(&*predicates(), "p", "gone");
-    assert_eq!(
-        findings,
-        [vc_model::Finding::new(Code::Error, "node info not found")]
-    );
+    assert_eq!(findings, [vc_model::Finding::new(Code::Error, "node info not found")]);
 }

@@ -80,7 +80,8 @@ pub(super) fn initial_objects() -> Vec<Value> {
             "metadata": { "name": name }, "value": value,
         })
     };
-    let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"].map(namespace);
+    let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease", "volcano-system"]
+        .map(namespace);
     let classes = [
         class("system-cluster-critical", 2_000_000_000),
         class("system-node-critical", 2_000_001_000),
