@@ -341,3 +341,18 @@ fn check(schema: &Value, value: &Value, place: &str) {
         check(&schema["items"], item, &format!("{place}[{index}]"));
     }
 }
+
+#[test]
+fn until_settled_takes_instant_kubelets_only() {
+    let run = |kubelet: &str| {
+        vcsim_with_input(&["run", "--until-settled", "--kubelet", kubelet, "-o", "json", "-"], NODE)
+    };
+    assert_eq!(run("instant").code, 0);
+    let refused = run("none");
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.stderr.contains("--until-settled needs instant kubelets"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -19,11 +19,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 1)]
     cycles: u32,
     /// Run, with instant kubelets, until a cycle decides nothing.
-    #[arg(long, conflicts_with_all = ["cycles", "kubelet"])]
+    #[arg(long, conflicts_with = "cycles")]
     until_settled: bool,
-    /// What happens to pods between cycles.
-    #[arg(long, value_enum, default_value_t = KubeletArg::None)]
-    kubelet: KubeletArg,
+    /// What happens to pods between cycles; none unless given.
+    #[arg(long, value_enum)]
+    kubelet: Option<KubeletArg>,
     /// Form of the result.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -53,9 +53,14 @@ enum Output {
 impl Run {
     pub(crate) fn execute(self) -> ExitCode {
         let (until, kubelet) = match (self.until_settled, self.kubelet) {
+            (true, Some(KubeletArg::None)) => {
+                eprintln!("error: --until-settled needs instant kubelets");
+                eprintln!("hint: leave out --kubelet none, or give --cycles");
+                return ExitCode::from(2);
+            }
             (true, _) => (Until::Settled, Kubelet::Instant),
-            (false, KubeletArg::None) => (Until::Cycles(self.cycles), Kubelet::None),
-            (false, KubeletArg::Instant) => (Until::Cycles(self.cycles), Kubelet::Instant),
+            (false, Some(KubeletArg::Instant)) => (Until::Cycles(self.cycles), Kubelet::Instant),
+            (false, _) => (Until::Cycles(self.cycles), Kubelet::None),
         };
         let options =
             RunOptions { scheduler_conf: self.scheduler_conf, until, kubelet, paths: self.paths };
