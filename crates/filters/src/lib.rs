@@ -8,7 +8,10 @@ mod node_selector;
 pub mod node_unschedulable;
 pub mod normalize;
 pub mod resource_allocation;
+mod rule;
 pub mod taint_toleration;
 #[cfg(test)]
 mod testing;
 mod toleration;
+
+pub use rule::{Input, NodeFilter, Pod, PreFilter};

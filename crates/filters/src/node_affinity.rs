@@ -4,25 +4,31 @@
 use vc_model::{Class, Code, Finding, Node, NodeSelectorTerm, Operator, PreferredTerm};
 
 use crate::node_selector::{NAME_FIELD, is_empty, malformed, required_matches, term_matches};
+use crate::rule::{Pod, PreFilter};
 
 const REASON: &str = "node(s) didn't match Pod's node affinity/selector";
 const CONFLICT: &str = "pod affinity terms conflict";
 
-/// Whether there is nothing to filter by. An empty node selector is not absent.
-pub fn skips_filter(class: &Class) -> bool {
+/// Skips pods without required part; an empty node selector is not absent. Refuses a pod whose
+/// terms name nodes by `metadata.name` and leave none.
+pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
+    if skips_filter(pod.class) {
+        return PreFilter::Skip;
+    }
+    match conflict(pod.class) {
+        Some(finding) => PreFilter::Refuse(finding),
+        None => PreFilter::by_class(pod, filter),
+    }
+}
+
+fn skips_filter(class: &Class) -> bool {
     class.node_affinity.required.is_none() && class.node_selector.is_none()
 }
 
-/// Refuses a pod whose terms name nodes by `metadata.name` and leave none.
-///
-/// # Errors
-/// The finding that holds for every node.
-pub fn pre_filter(class: &Class) -> Result<(), Finding> {
+fn conflict(class: &Class) -> Option<Finding> {
     let terms = class.node_affinity.required.as_deref().unwrap_or_default();
-    match !terms.is_empty() && terms.iter().all(names_no_node) {
-        true => Err(Finding::new(Code::Unresolvable, CONFLICT)),
-        false => Ok(()),
-    }
+    let is_empty = !terms.is_empty() && terms.iter().all(names_no_node);
+    is_empty.then(|| Finding::new(Code::Unresolvable, CONFLICT))
 }
 
 /// Whether the term names nodes, and its requirements have no name in common.
@@ -98,26 +104,26 @@ mod tests {
     #[test]
     fn nodes_31_names_of_two_terms_are_united() {
         let class = requiring(vec![fields(vec![named(&["n1"])]), fields(vec![named(&["n2"])])]);
-        assert_eq!(pre_filter(&class), Ok(()));
+        assert_eq!(conflict(&class), None);
         let fits = |name| filter(&class, &node(name, &[])).is_none();
         assert_eq!(["n1", "n2", "n3"].map(fits), [true, true, false]);
     }
 
     #[test]
     fn nodes_31_names_of_one_term_must_agree() {
-        let conflict = Err(Finding::new(Code::Unresolvable, "pod affinity terms conflict"));
+        let found = Some(Finding::new(Code::Unresolvable, "pod affinity terms conflict"));
         let contradiction = || fields(vec![named(&["n1"]), named(&["n2"])]);
         for (terms, expected) in [
-            (vec![contradiction()], conflict.clone()),
-            (vec![contradiction(), contradiction()], conflict),
-            (vec![contradiction(), fields(vec![named(&["n3"])])], Ok(())),
-            (vec![contradiction(), zone("a")], Ok(())),
-            (vec![fields(vec![rule(NAME_FIELD, Operator::NotIn, &["n1"])])], Ok(())),
-            (vec![], Ok(())),
+            (vec![contradiction()], found.clone()),
+            (vec![contradiction(), contradiction()], found),
+            (vec![contradiction(), fields(vec![named(&["n3"])])], None),
+            (vec![contradiction(), zone("a")], None),
+            (vec![fields(vec![rule(NAME_FIELD, Operator::NotIn, &["n1"])])], None),
+            (vec![], None),
         ] {
-            assert_eq!(pre_filter(&requiring(terms)), expected);
+            assert_eq!(conflict(&requiring(terms)), expected);
         }
-        assert_eq!(pre_filter(&Class::default()), Ok(()));
+        assert_eq!(conflict(&Class::default()), None);
     }
 
     #[test]

@@ -3,11 +3,16 @@
 
 use vc_model::{Class, Code, Finding, Node};
 
+use crate::rule::{Pod, PreFilter};
+
 const REASON: &str = "node(s) didn't have free ports for the requested pod ports";
 
-/// Whether the pod wants no host port.
-pub fn skips_filter(class: &Class) -> bool {
-    class.host_ports.is_empty()
+/// Skips pods that want no host port.
+pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
+    match pod.class.host_ports.is_empty() {
+        true => PreFilter::Skip,
+        false => PreFilter::by_class(pod, filter),
+    }
 }
 
 /// Why the pod may not run on the node, if so; eviction may help.
@@ -108,9 +113,14 @@ mod tests {
 
     #[test]
     fn a_pod_without_host_ports_is_skipped() {
-        assert!(skips_filter(&Class::default()));
-        let class =
-            Class { host_ports: vec![port("0.0.0.0", 80, Protocol::Tcp)], ..Class::default() };
-        assert!(!skips_filter(&class));
+        let asks = |host_ports| {
+            let mut cluster = Cluster::new(Settings::default());
+            let pod = running(container(host_ports), vec![]);
+            cluster.apply(ClusterEvent::PodApplied(Box::new(pod)));
+            let task = cluster.task("p").expect("it was applied");
+            matches!(pre_filter(Pod::new(&cluster, task)), PreFilter::Ask(_))
+        };
+        assert!(!asks(vec![]));
+        assert!(asks(vec![port("0.0.0.0", 80, Protocol::Tcp)]));
     }
 }

@@ -13,7 +13,7 @@ use vc_resource::Dim;
 
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
-use crate::plugin::{Admission, Ask, Invalid, Plugin, PluginEntry, QueueShare, Vote};
+use crate::plugin::{Admission, Ask, Invalid, NodeRule, Plugin, PluginEntry, QueueShare, Vote};
 use crate::points::{ALL_POINTS, Points};
 use crate::records::Records;
 use crate::report::{PluginStage, PluginTime, Timings};
@@ -249,12 +249,17 @@ impl Dispatch {
 
     /// Findings of the first plugin that has any.
     pub fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
-        for plugin in self.all(Points::PREDICATE) {
-            plugin.predicate(ask, task, node, findings);
-            if !findings.is_empty() {
-                return;
-            }
-        }
+        self.node_rules(ask, task).find(node, findings);
+    }
+
+    /// Predicate for many nodes: what holds for all of them is worked out here, once.
+    pub fn node_rules<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> NodeRules<'a> {
+        let rule = |plugin: &'a dyn Plugin| -> NodeRule<'a> {
+            let each: NodeRule<'a> =
+                Box::new(move |node, findings| plugin.predicate(ask, task, node, findings));
+            plugin.node_rule(ask, task).unwrap_or(each)
+        };
+        NodeRules(self.all(Points::PREDICATE).map(rule).collect())
     }
 
     /// The first plugin that names a node.
@@ -270,6 +275,21 @@ impl Dispatch {
     /// Share of a queue by the first plugin that divides the cluster.
     pub fn queue_share(&self, ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
         self.plugins.iter().find_map(|plugin| plugin.queue_share(ask, queue))
+    }
+}
+
+/// Predicate of all plugins for one task.
+pub struct NodeRules<'a>(Vec<NodeRule<'a>>);
+
+impl NodeRules<'_> {
+    /// Findings of the first plugin that has any.
+    pub fn find(&self, node: NodeId, findings: &mut Vec<Finding>) {
+        for rule in &self.0 {
+            rule(node, findings);
+            if !findings.is_empty() {
+                return;
+            }
+        }
     }
 }
 

@@ -24,13 +24,14 @@ mod told;
 
 pub use action::Action;
 pub use claim::{Claim, Claims};
-pub use dispatch::Dispatch;
+pub use dispatch::{Dispatch, NodeRules};
 pub use effect::{About, Effect, EvictReason, Nomination};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
 pub use plugin::{
-    Admission, Ask, Facts, GangEviction, Invalid, Plugin, PluginEntry, QueueShare, Verdict, Vote,
+    Admission, Ask, Facts, GangEviction, Invalid, NodeRule, Plugin, PluginEntry, QueueShare,
+    Verdict, Vote,
 };
 pub use points::{ALL_POINTS, Points};
 pub use records::{LastTransaction, Records};

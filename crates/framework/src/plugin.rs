@@ -97,6 +97,10 @@ pub struct QueueShare {
     pub share: f64,
 }
 
+/// Predicate for the nodes of one task: findings are appended, none: the task may run there. It
+/// borrows the state that it was prepared from, so that no operation can outdate it.
+pub type NodeRule<'a> = Box<dyn Fn(NodeId, &mut Vec<Finding>) + Send + Sync + 'a>;
+
 /// A scheduling policy. Every rule has a neutral default; a plugin overrides the rules it states
 /// and names them in `points`: a rule that is not named there is never asked. Orders answer Less if
 /// `l` goes first.
@@ -235,6 +239,12 @@ pub trait Plugin: Send + Sync {
     }
     /// Predicate: whether the task may run on the node; findings are appended, none: it may.
     fn predicate(&self, _: Ask<'_>, _task: TaskId, _node: NodeId, _findings: &mut Vec<Finding>) {}
+    /// Predicate with what holds for all nodes worked out once; asked in place of
+    /// [`Plugin::predicate`], before the nodes of a task are filtered. `None`: there is nothing to
+    /// work out, each node is asked by itself.
+    fn node_rule<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<NodeRule<'a>> {
+        None
+    }
     /// NodeOrder: score of one node.
     ///
     /// # Errors

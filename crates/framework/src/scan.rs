@@ -37,9 +37,13 @@ impl Session<'_> {
         let start = self.hooks().meter.now();
         let mut scan = Scan::default();
         let mut findings = Vec::new();
+        let rules = self.hooks().node_rules(self.ask(), task);
         for &node in nodes {
             findings.clear();
-            self.find(task, node, filter, &mut findings);
+            match self.unusable(task, node, filter) {
+                Some(finding) => findings.push(finding),
+                None => rules.find(node, &mut findings),
+            }
             let rejected = match filter {
                 Filter::Preempt => findings.iter().any(|found| found.code != Code::Unschedulable),
                 Filter::Allocate | Filter::BestEffort => !findings.is_empty(),
@@ -53,18 +57,16 @@ impl Session<'_> {
         scan
     }
 
-    fn find(&self, task: TaskId, node: NodeId, filter: Filter, findings: &mut Vec<Finding>) {
+    /// Why no plugin need be asked about the node.
+    fn unusable(&self, task: TaskId, node: NodeId, filter: Filter) -> Option<Finding> {
         if self.is_outside_shard(node) {
-            return findings.push(Finding::new(Code::Error, OUTSIDE_SHARD));
+            return Some(Finding::new(Code::Error, OUTSIDE_SHARD));
         }
-        if filter == Filter::Allocate
-            && let Some(dim) = self.lacking(task, node)
-        {
-            let reason = Reason::Insufficient(dim);
-            findings.push(Finding { code: Code::Unschedulable, reason });
-            return;
+        if filter != Filter::Allocate {
+            return None;
         }
-        self.hooks().predicate(self.ask(), task, node, findings);
+        let reason = Reason::Insufficient(self.lacking(task, node)?);
+        Some(Finding { code: Code::Unschedulable, reason })
     }
 
     /// The first dimension in which the task does not fit FutureIdle (A4, C-15).

@@ -10,6 +10,7 @@ mod predicates;
 mod priority;
 mod proportion;
 mod rules;
+mod scorers;
 mod sla;
 
 use vc_framework::PluginEntry;

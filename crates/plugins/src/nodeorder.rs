@@ -1,16 +1,15 @@
 //! `nodeorder`: the Kubernetes scorers with their weights, over the candidate nodes of a task.
 //! Specification: plugins-nodes.md 7.1-7.6, 8.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-
 use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::balanced_allocation::{self, Mode};
-use vc_filters::normalize::{Best, invalid, normalize};
+use vc_filters::normalize::{Best, normalize};
 use vc_filters::resource_allocation::{least_allocated, most_allocated};
 use vc_filters::{node_affinity, taint_toleration};
 use vc_framework::{Ask, Outbox, Plugin, PluginEntry, Points, Records};
-use vc_model::{Class, Cluster, Node, NodeId, TaskId};
+use vc_model::{NodeId, TaskId};
+
+use crate::scorers::{Answer, Candidates, Scorer, Scorers};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "nodeorder", build };
 
@@ -21,76 +20,58 @@ const WITHOUT_EFFECT: &[(&str, i64)] =
 
 const MODE: &str = "balancedresource.mode";
 
-/// A Kubernetes scorer as this plugin runs it.
-struct Scorer {
-    name: &'static str,
-    weight: (&'static str, i64),
-    score: fn(&Candidates<'_>, &mut [i64]) -> Result<Answer, String>,
+const LEAST: Scorer = Scorer {
+    name: "LeastAllocated",
+    weight: ("leastrequested.weight", 1),
+    score: |of, scores| of.each(scores, |node| least_allocated(of.pod.class, node)),
+};
+const MOST: Scorer = Scorer {
+    name: "MostAllocated",
+    weight: ("mostrequested.weight", 0),
+    score: |of, scores| of.each(scores, |node| most_allocated(of.pod.class, node)),
+};
+/// In the mode `delta`.
+const BALANCED: Scorer = Scorer {
+    name: "BalancedAllocation",
+    weight: ("balancedresource.weight", 1),
+    score: |of, scores| balanced(of, scores, Mode::Delta),
+};
+/// In the mode `absolute`.
+const BALANCED_ABSOLUTE: Scorer =
+    Scorer { score: |of, scores| balanced(of, scores, Mode::Absolute), ..BALANCED };
+const NODE_AFFINITY: Scorer =
+    Scorer { name: "NodeAffinity", weight: ("nodeaffinity.weight", 2), score: preferred_nodes };
+const TAINT_TOLERATION: Scorer = Scorer {
+    name: "TaintToleration",
+    weight: ("tainttoleration.weight", 3),
+    score: |of, scores| {
+        of.each(scores, |node| taint_toleration::score(of.pod.class, node))?;
+        normalize(scores, Best::Lowest);
+        Ok(Answer::Scores)
+    },
+};
+
+/// All of them, for the mode of balance.
+fn all(mode: Mode) -> [&'static Scorer; 5] {
+    let balanced = match mode {
+        Mode::Delta => &BALANCED,
+        Mode::Absolute => &BALANCED_ABSOLUTE,
+    };
+    [&LEAST, &MOST, balanced, &NODE_AFFINITY, &TAINT_TOLERATION]
 }
 
-/// What a scorer did with the scores it was given to fill.
-enum Answer {
-    Skip,
-    Scores,
-}
-
-const SCORERS: &[Scorer] = &[
-    Scorer {
-        name: "LeastAllocated",
-        weight: ("leastrequested.weight", 1),
-        score: |of, scores| of.each(scores, |node| least_allocated(of.class, node)),
-    },
-    Scorer {
-        name: "MostAllocated",
-        weight: ("mostrequested.weight", 0),
-        score: |of, scores| of.each(scores, |node| most_allocated(of.class, node)),
-    },
-    Scorer {
-        name: "BalancedAllocation",
-        weight: ("balancedresource.weight", 1),
-        score: |of, scores| of.balanced(scores),
-    },
-    Scorer {
-        name: "NodeAffinity",
-        weight: ("nodeaffinity.weight", 2),
-        score: |of, scores| of.node_affinity(scores),
-    },
-    Scorer {
-        name: "TaintToleration",
-        weight: ("tainttoleration.weight", 3),
-        score: |of, scores| {
-            of.each(scores, |node| taint_toleration::score(of.class, node))?;
-            normalize(scores, Best::Lowest);
-            Ok(Answer::Scores)
-        },
-    },
-];
-
-struct NodeOrder {
-    /// Those with a weight, which may be negative.
-    scorers: Vec<(&'static Scorer, i64)>,
-    mode: Mode,
-    /// Per scorer that failed in this session the first message by text, for the report.
-    failures: Mutex<BTreeMap<&'static str, String>>,
-}
+struct NodeOrder(Scorers);
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
     for (key, default) in WITHOUT_EFFECT {
         option.arguments.int(key, *default, warnings);
     }
-    Box::new(NodeOrder {
-        scorers: scorers(&option.arguments, warnings),
-        mode: mode(&option.arguments, warnings),
-        failures: Mutex::default(),
-    })
+    Box::new(NodeOrder(scorers(&option.arguments, warnings)))
 }
 
-fn scorers(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<(&'static Scorer, i64)> {
-    let weighted = SCORERS.iter().map(|scorer| {
-        let (key, default) = scorer.weight;
-        (scorer, arguments.int(key, default, warnings))
-    });
-    weighted.filter(|(_, weight)| *weight != 0).collect()
+fn scorers(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Scorers {
+    let mode = mode(arguments, warnings);
+    Scorers::new(ENTRY.name, all(mode).into_iter(), arguments, warnings)
 }
 
 fn mode(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Mode {
@@ -108,19 +89,18 @@ fn mode(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Mode {
 
 impl Plugin for NodeOrder {
     fn points(&self) -> Points {
-        match self.scorers.is_empty() {
+        match self.0.weighted.is_empty() {
             true => Points::NONE,
             false => Points::BATCH_NODE_ORDER,
         }
     }
 
     fn open(&mut self, _ask: Ask<'_>) {
-        self.failures = Mutex::default();
+        self.0.open();
     }
 
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        let failures = self.failures.get_mut().unwrap_or_else(PoisonError::into_inner);
-        out.warnings.extend(std::mem::take(failures).into_values());
+        self.0.close(out);
     }
 
     fn batch_node_order(
@@ -130,84 +110,28 @@ impl Plugin for NodeOrder {
         nodes: &[NodeId],
         out: &mut [f64],
     ) -> Result<(), String> {
-        let cluster = ask.cluster;
-        let of = Candidates { cluster, class: cluster.class(task), nodes, mode: self.mode };
-        let mut scores = vec![0; nodes.len()];
-        for (scorer, weight) in &self.scorers {
-            match of.run(scorer, &mut scores) {
-                Ok(Answer::Skip) => {}
-                Ok(Answer::Scores) => add(out, &scores, *weight),
-                Err(error) => self.drop_scorer(ask, task, scorer, &error),
-            }
-        }
+        self.0.add(ask, task, nodes, out);
         Ok(())
     }
 }
 
-impl NodeOrder {
-    /// A scorer that fails counts nothing for this task; Volcano drops all of them (deviation of
-    /// section 8).
-    fn drop_scorer(&self, ask: Ask<'_>, task: TaskId, scorer: &Scorer, error: &str) {
-        let pod = &ask.cluster.tasks[task].key;
-        let text = format!("nodeorder: {} does not score pod {pod}: {error}", scorer.name);
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = failures.entry(scorer.name).or_insert_with(|| text.clone());
-        if text < *kept {
-            *kept = text;
-        }
+fn balanced(of: &Candidates<'_>, scores: &mut [i64], mode: Mode) -> Result<Answer, String> {
+    let gpu = of.cluster().dims.get(balanced_allocation::GPU);
+    if balanced_allocation::skips_score(of.pod.class, gpu) {
+        return Ok(Answer::Skip);
     }
+    of.each(scores, |node| balanced_allocation::score(of.pod.class, node, gpu, mode))
 }
 
-fn add(out: &mut [f64], scores: &[i64], weight: i64) {
-    for (sum, &score) in out.iter_mut().zip(scores) {
-        *sum += weight as f64 * score as f64;
+fn preferred_nodes(of: &Candidates<'_>, scores: &mut [i64]) -> Result<Answer, String> {
+    let class = of.pod.class;
+    if node_affinity::skips_score(class) {
+        return Ok(Answer::Skip);
     }
-}
-
-/// The nodes that a task may use.
-struct Candidates<'a> {
-    cluster: &'a Cluster,
-    class: &'a Class,
-    nodes: &'a [NodeId],
-    mode: Mode,
-}
-
-impl Candidates<'_> {
-    fn run(&self, scorer: &Scorer, scores: &mut [i64]) -> Result<Answer, String> {
-        let answer = (scorer.score)(self, scores)?;
-        match invalid(scores) {
-            Some((at, score)) if matches!(answer, Answer::Scores) => {
-                let node = &self.cluster.nodes[self.nodes[at]].name;
-                Err(format!("{} returns an invalid score {score} for node {node}", scorer.name))
-            }
-            _ => Ok(answer),
-        }
-    }
-
-    fn each(&self, scores: &mut [i64], score: impl Fn(&Node) -> i64) -> Result<Answer, String> {
-        for (filled, &node) in scores.iter_mut().zip(self.nodes) {
-            *filled = score(&self.cluster.nodes[node]);
-        }
-        Ok(Answer::Scores)
-    }
-
-    fn balanced(&self, scores: &mut [i64]) -> Result<Answer, String> {
-        let gpu = self.cluster.dims.get(balanced_allocation::GPU);
-        if balanced_allocation::skips_score(self.class, gpu) {
-            return Ok(Answer::Skip);
-        }
-        self.each(scores, |node| balanced_allocation::score(self.class, node, gpu, self.mode))
-    }
-
-    fn node_affinity(&self, scores: &mut [i64]) -> Result<Answer, String> {
-        if node_affinity::skips_score(self.class) {
-            return Ok(Answer::Skip);
-        }
-        node_affinity::pre_score(self.class)?;
-        self.each(scores, |node| node_affinity::score(self.class, node))?;
-        normalize(scores, Best::Highest);
-        Ok(Answer::Scores)
-    }
+    node_affinity::pre_score(class)?;
+    of.each(scores, |node| node_affinity::score(class, node))?;
+    normalize(scores, Best::Highest);
+    Ok(Answer::Scores)
 }
 
 #[cfg(test)]
@@ -219,7 +143,7 @@ mod tests {
     fn weights(pairs: &[(&'static str, Value)]) -> (Vec<(&'static str, i64)>, usize) {
         let mut warnings = Vec::new();
         let scorers = scorers(&pairs.iter().cloned().collect(), &mut warnings);
-        let named = scorers.iter().map(|(scorer, weight)| (scorer.name, *weight));
+        let named = scorers.weighted.iter().map(|(scorer, weight)| (scorer.name, *weight));
         (named.collect(), warnings.len())
     }
 
@@ -236,7 +160,7 @@ mod tests {
 
     #[test]
     fn nodes_89_without_weights_there_is_no_scorer() {
-        let built = SCORERS.iter().map(|scorer| scorer.weight.0);
+        let built = all(Mode::Delta).map(|scorer| scorer.weight.0).into_iter();
         let all: Vec<_> = built.map(|key| (key, json!(0))).collect();
         assert_eq!(weights(&all), (vec![], 0));
         let arguments = all.into_iter().collect();

@@ -1,12 +1,13 @@
 //! `predicates`: the number of pods of a node and the Kubernetes filters, as PrePredicate and
 //! Predicate. Specification: plugins-nodes.md 2.1-2.5, 4.10.
 
-use std::ops::ControlFlow;
-
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_filters::{node_affinity, node_ports, node_unschedulable, taint_toleration};
-use vc_framework::{Ask, Plugin, PluginEntry, Points};
-use vc_model::{Class, Code, Finding, Node, NodeId, TaskId};
+use vc_filters::{
+    Input, NodeFilter, Pod, PreFilter, node_affinity, node_ports, node_unschedulable,
+    taint_toleration,
+};
+use vc_framework::{Ask, NodeRule, Plugin, PluginEntry, Points};
+use vc_model::{Cluster, Code, Finding, NodeId, TaskId};
 use vc_resource::Dim;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "predicates", build };
@@ -21,13 +22,17 @@ struct Wrapped {
     name: &'static str,
     /// The argument that switches it off; `None`: nothing does.
     switch: Option<&'static str>,
-    /// Reads pod and node object only and so runs before the others.
-    stable: bool,
-    /// Whether the pod gives it nothing to check; it is then not asked for any node. What 2.3 keeps
-    /// as the skip set follows from the class at any time and cannot go stale.
-    skips: fn(&Class) -> bool,
-    pre_filter: fn(&Class) -> Result<(), Finding>,
-    filter: fn(&Class, &Node) -> Option<Finding>,
+    reads: &'static [Input],
+    /// Runs once per task. What 2.3 keeps as the skip set is its answer at any time and so cannot
+    /// go stale (deviation of 2.3).
+    pre_filter: for<'a> fn(Pod<'a>) -> PreFilter<'a>,
+}
+
+impl Wrapped {
+    /// Reads pod and node object only, and so runs before the others (2.2).
+    fn is_stable(&self) -> bool {
+        self.reads.iter().all(|input| matches!(input, Input::Spec | Input::Node))
+    }
 }
 
 /// In the order in which they run inside their phase.
@@ -35,34 +40,26 @@ const WRAPPED: &[Wrapped] = &[
     Wrapped {
         name: "NodeUnschedulable",
         switch: None,
-        stable: true,
-        skips: |_| false,
-        pre_filter: |_| Ok(()),
-        filter: node_unschedulable::filter,
+        reads: &[Input::Spec, Input::Node],
+        pre_filter: |pod| PreFilter::by_class(pod, node_unschedulable::filter),
     },
     Wrapped {
         name: "NodeAffinity",
         switch: Some("predicate.NodeAffinityEnable"),
-        stable: true,
-        skips: node_affinity::skips_filter,
+        reads: &[Input::Spec, Input::Node],
         pre_filter: node_affinity::pre_filter,
-        filter: node_affinity::filter,
     },
     Wrapped {
         name: "NodePorts",
         switch: Some("predicate.NodePortsEnable"),
-        stable: false,
-        skips: node_ports::skips_filter,
-        pre_filter: |_| Ok(()),
-        filter: node_ports::filter,
+        reads: &[Input::Spec, Input::Pods],
+        pre_filter: node_ports::pre_filter,
     },
     Wrapped {
         name: "TaintToleration",
         switch: Some("predicate.TaintTolerationEnable"),
-        stable: true,
-        skips: |_| false,
-        pre_filter: |_| Ok(()),
-        filter: taint_toleration::filter,
+        reads: &[Input::Spec, Input::Node],
+        pre_filter: |pod| PreFilter::by_class(pod, taint_toleration::filter),
     },
 ];
 
@@ -97,7 +94,7 @@ fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static W
         None => true,
     };
     let (mut stable, others): (Vec<_>, Vec<_>) =
-        WRAPPED.iter().filter(|wrapped| is_on(wrapped)).partition(|wrapped| wrapped.stable);
+        WRAPPED.iter().filter(|wrapped| is_on(wrapped)).partition(|wrapped| wrapped.is_stable());
     stable.extend(others);
     stable
 }
@@ -108,9 +105,9 @@ impl Plugin for Predicates {
     }
 
     fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {
-        let class = ask.cluster.class(task);
-        for wrapped in self.filters.iter().filter(|wrapped| !(wrapped.skips)(class)) {
-            if let Err(finding) = (wrapped.pre_filter)(class) {
+        let pod = Pod::new(ask.cluster, task);
+        for wrapped in &self.filters {
+            if let PreFilter::Refuse(finding) = (wrapped.pre_filter)(pod) {
                 let message = finding.reason.text(&ask.cluster.dims);
                 return Err(format!("plugin {} pre-predicates failed {message}", wrapped.name));
             }
@@ -119,7 +116,42 @@ impl Plugin for Predicates {
     }
 
     fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
-        let node = &ask.cluster.nodes[node];
+        self.prepare(ask, task).find(node, findings);
+    }
+
+    fn node_rule<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<NodeRule<'a>> {
+        let prepared = self.prepare(ask, task);
+        Some(Box::new(move |node, findings| prepared.find(node, findings)))
+    }
+}
+
+impl Predicates {
+    fn prepare<'a>(&self, ask: Ask<'a>, task: TaskId) -> Prepared<'a> {
+        let pod = Pod::new(ask.cluster, task);
+        let answers = self.filters.iter().map(|wrapped| (wrapped.pre_filter)(pod));
+        Prepared { cluster: ask.cluster, filters: answers.filter_map(asked).collect() }
+    }
+}
+
+/// The filters that have something to check for a task, after their pre-filters.
+struct Prepared<'a> {
+    cluster: &'a Cluster,
+    filters: Vec<NodeFilter<'a>>,
+}
+
+/// `None`: no node is asked. A pod that its pre-filter refuses fits on none.
+fn asked(answer: PreFilter<'_>) -> Option<NodeFilter<'_>> {
+    match answer {
+        PreFilter::Skip => None,
+        PreFilter::Refuse(finding) => Some(Box::new(move |_| Some(finding.clone()))),
+        PreFilter::Ask(filter) => Some(filter),
+    }
+}
+
+impl Prepared<'_> {
+    /// Findings that eviction may cure add up; any other ends the list of the node (2.4).
+    fn find(&self, id: NodeId, findings: &mut Vec<Finding>) {
+        let node = &self.cluster.nodes[id];
         if !node.present {
             findings.push(Finding::new(Code::Error, NO_NODE));
             return;
@@ -127,24 +159,13 @@ impl Plugin for Predicates {
         if node.allocatable.get(Dim::PODS) <= i64::from(node.view.n_pods) {
             findings.push(Finding::new(Code::Unschedulable, TOO_MANY_PODS));
         }
-        let class = ask.cluster.class(task);
-        let _ = self.filters.iter().try_for_each(|wrapped| wrapped.run(class, node, findings));
-    }
-}
-
-impl Wrapped {
-    /// Appends what the filter finds. Findings that eviction may cure add up; any other ends the
-    /// list of the node.
-    fn run(&self, class: &Class, node: &Node, findings: &mut Vec<Finding>) -> ControlFlow<()> {
-        if (self.skips)(class) {
-            return ControlFlow::Continue(());
+        for finding in self.filters.iter().filter_map(|filter| filter(id)) {
+            let ends = finding.code != Code::Unschedulable;
+            findings.push(finding);
+            if ends {
+                return;
+            }
         }
-        let Some(finding) = (self.filter)(class, node) else {
-            return ControlFlow::Continue(());
-        };
-        let ends = finding.code != Code::Unschedulable;
-        findings.push(finding);
-        if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -165,28 +186,24 @@ mod tests {
         assert!(table.eq(expected));
         let running = names(Arguments::default(), &mut Vec::new());
         assert_eq!(running, ["NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts"]);
-        let stable = WRAPPED.iter().filter(|wrapped| wrapped.stable).count();
+        let stable = WRAPPED.iter().filter(|wrapped| wrapped.is_stable()).count();
         assert_eq!(stable, 3);
     }
 
     #[test]
     fn nodes_10_a_skipped_filter_is_not_asked() {
-        let refusing = |skips| Wrapped {
-            name: "Refusing",
-            switch: None,
-            stable: false,
-            skips,
-            pre_filter: |_| Ok(()),
-            filter: |_, _| Some(Finding::new(Code::Unschedulable, "no")),
-        };
-        let run = |skips| {
+        let refusing = || PreFilter::Ask(Box::new(|_| Some(Finding::new(Code::Error, "no"))));
+        assert!(asked(PreFilter::Skip).is_none());
+        let cluster = vc_model::fixture::cluster("node n");
+        let found = |answers: Vec<PreFilter<'_>>| {
+            let filters = answers.into_iter().filter_map(asked).collect();
             let mut findings = Vec::new();
-            let flow = refusing(skips).run(&Class::default(), &Node::default(), &mut findings);
-            assert!(flow.is_continue(), "eviction may help");
+            let n = vc_model::fixture::node(&cluster, "n");
+            Prepared { cluster: &cluster, filters }.find(n, &mut findings);
             findings.len()
         };
-        assert_eq!(run(|_| true), 0);
-        assert_eq!(run(|_| false), 1);
+        assert_eq!(found(vec![PreFilter::Skip, PreFilter::Skip]), 0);
+        assert_eq!(found(vec![PreFilter::Skip, refusing(), refusing()]), 1);
     }
 
     #[test]
