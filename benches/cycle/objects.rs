@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_model::{
-    ContainerRecord, Labels, NodeAffinity, NodeRecord, ObjectKey, PodCondition, PodGroupPhase,
-    PodGroupRecord, PodGroupStatus, PodPhase, PodRecord, QueueRecord, ResourceList, TaintEffect,
-    Toleration, TolerationOperator,
+    ContainerRecord, Labels, NodeRecord, ObjectKey, PodCondition, PodGroupPhase, PodGroupRecord,
+    PodGroupStatus, PodPhase, PodRecord, QueueRecord, ResourceList, TaintEffect, Toleration,
+    TolerationOperator,
 };
 use vc_resource::Quantity;
 
@@ -64,10 +64,9 @@ pub(crate) fn node(number: u64) -> NodeRecord {
         ]),
         name: name.into(),
         annotations: Labels::new(),
-        unschedulable: false,
-        taints: Vec::new(),
         allocatable: amounts.clone(),
         capacity: amounts,
+        ..NodeRecord::default()
     }
 }
 
@@ -126,11 +125,9 @@ impl Gang {
             ..ContainerRecord::default()
         };
         PodRecord {
-            owner_name: None,
             key: ObjectKey::new(NAMESPACE, &format!("{job}-worker-{index}")),
             uid: uid(2, self.number << 20 | index),
             created_micros: self.created_micros,
-            deleting: false,
             labels: labels(&[
                 ("volcano.sh/job-name", &job),
                 ("volcano.sh/job-namespace", NAMESPACE),
@@ -149,23 +146,10 @@ impl Gang {
             node_name: node.map(|number| format!("node-{number:05}").into()),
             phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
             priority: Some(0),
-            priority_class_name: "".into(),
-            never_preempts: false,
             containers: vec![container],
-            init_containers: Vec::new(),
-            overhead: Vec::new(),
-            pod_requests: Vec::new(),
-            node_selector: None,
-            node_affinity: NodeAffinity::default(),
             tolerations: default_tolerations(),
-            scheduling_gates: Vec::new(),
-            resize_infeasible: false,
-            evicted_by_scheduler: false,
-            started_micros: None,
-            unjudged: None,
             scheduled_condition: node.map(|_| scheduled()),
-            nominated_node: None,
-            invalid: None,
+            ..PodRecord::default()
         }
     }
 }

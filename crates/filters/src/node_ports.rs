@@ -24,8 +24,8 @@ pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use vc_model::{
-        Cluster, ClusterEvent, ContainerRecord, HostPort, NodeAffinity, ObjectKey, PodPhase,
-        PodRecord, Protocol, Settings,
+        Cluster, ClusterEvent, ContainerRecord, HostPort, ObjectKey, PodPhase, PodRecord, Protocol,
+        Settings,
     };
 
     use super::*;
@@ -39,32 +39,12 @@ mod tests {
         PodRecord {
             key: ObjectKey::new("ns", "p"),
             uid: "p".into(),
-            created_micros: 0,
-            deleting: false,
-            labels: Default::default(),
-            annotations: Default::default(),
-            owner_name: None,
             scheduler_name: "volcano".into(),
             node_name: Some("n".into()),
             phase: PodPhase::Running,
-            priority: None,
-            priority_class_name: "".into(),
-            never_preempts: false,
             containers: vec![container],
             init_containers: init,
-            overhead: vec![],
-            pod_requests: vec![],
-            node_selector: None,
-            node_affinity: NodeAffinity::default(),
-            tolerations: vec![],
-            scheduling_gates: vec![],
-            resize_infeasible: false,
-            evicted_by_scheduler: false,
-            started_micros: None,
-            unjudged: None,
-            scheduled_condition: None,
-            nominated_node: None,
-            invalid: None,
+            ..PodRecord::default()
         }
     }
 

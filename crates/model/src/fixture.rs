@@ -29,7 +29,7 @@ use crate::record::{
     PodPhase, PodRecord, PriorityClassRecord, QueueRecord, QueueState, ResourceList,
     SubGroupPolicy,
 };
-use crate::selector::{LabelSelector, Labels, NodeAffinity, Taint, TaintEffect};
+use crate::selector::{LabelSelector, Labels, Taint, TaintEffect};
 
 /// 2026-01-01T00:00:00Z in microseconds since 1970, when everything was created unless said
 /// otherwise.
@@ -159,15 +159,7 @@ fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
 }
 
 fn node_record(line: &Line<'_>) -> NodeRecord {
-    let mut node = NodeRecord {
-        name: line.name.into(),
-        labels: Labels::default(),
-        annotations: Labels::default(),
-        unschedulable: false,
-        taints: Vec::new(),
-        allocatable: Vec::new(),
-        capacity: Vec::new(),
-    };
+    let mut node = NodeRecord { name: line.name.into(), ..NodeRecord::default() };
     for word in &line.words {
         let (name, value) = split(word);
         match (name.split_once('.'), name) {
@@ -434,31 +426,9 @@ fn new_pod(key: ObjectKey) -> PodRecord {
         uid: format!("{}-{}", key.namespace, key.name).into(),
         key,
         created_micros: START_MICROS,
-        deleting: false,
-        labels: Labels::default(),
-        annotations: Labels::default(),
-        owner_name: None,
         scheduler_name: "volcano".into(),
-        node_name: None,
         phase: PodPhase::Pending,
-        priority: None,
-        priority_class_name: "".into(),
-        never_preempts: false,
-        containers: Vec::new(),
-        init_containers: Vec::new(),
-        overhead: Vec::new(),
-        pod_requests: Vec::new(),
-        node_selector: None,
-        node_affinity: NodeAffinity::default(),
-        tolerations: Vec::new(),
-        scheduling_gates: Vec::new(),
-        resize_infeasible: false,
-        evicted_by_scheduler: false,
-        started_micros: None,
-        unjudged: None,
-        scheduled_condition: None,
-        nominated_node: None,
-        invalid: None,
+        ..PodRecord::default()
     }
 }
 

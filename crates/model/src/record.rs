@@ -12,7 +12,7 @@ use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Tole
 
 /// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md
 /// A10).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ObjectKey {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
@@ -110,7 +110,7 @@ pub struct PodCondition {
 }
 
 /// A pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PodRecord {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -173,7 +173,7 @@ pub struct PodRecord {
 }
 
 /// A node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NodeRecord {
     /// `metadata.name`.
     pub name: Arc<str>,

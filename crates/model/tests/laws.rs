@@ -4,9 +4,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vc_model::{
-    Cluster, ClusterEvent, ContainerRecord, Labels, NodeAffinity, NodeRecord, ObjectKey,
-    PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase, PodRecord, PriorityClassRecord,
-    QueueRecord, ResourceList, Settings, SubGroupPolicy, TaskStatus,
+    Cluster, ClusterEvent, ContainerRecord, Labels, NodeRecord, ObjectKey, PodGroupPhase,
+    PodGroupRecord, PodGroupStatus, PodPhase, PodRecord, PriorityClassRecord, QueueRecord,
+    ResourceList, Settings, SubGroupPolicy, TaskStatus,
 };
 
 const PHASES: [PodPhase; 5] = [
@@ -63,32 +63,17 @@ prop_compose! {
         PodRecord {
             key: ObjectKey::new("ns", &format!("p-{name}")),
             uid: format!("{name}/{uid}").into(),
-            created_micros: 0,
             deleting,
             labels,
             annotations,
-            owner_name: None,
             scheduler_name: if ours == 0 { "other" } else { "volcano" }.into(),
             node_name: (0 < node).then(|| format!("n{node}").into()),
             phase: PHASES[phase],
             priority: Some(i32::from(name)),
-            priority_class_name: "".into(),
-            never_preempts: false,
             containers: vec![container(requests)],
             init_containers: vec![container(init)],
-            overhead: Vec::new(),
-            pod_requests: Vec::new(),
-            node_selector: None,
-            node_affinity: NodeAffinity::default(),
-            tolerations: Vec::new(),
             scheduling_gates: gates.map(Into::into).collect(),
-            resize_infeasible: false,
-            evicted_by_scheduler: false,
-            started_micros: None,
-            unjudged: None,
-            scheduled_condition: None,
-            nominated_node: None,
-            invalid: None,
+            ..PodRecord::default()
         }
     }
 }
@@ -99,11 +84,9 @@ prop_compose! {
         NodeRecord {
             name: format!("n{name}").into(),
             labels: Labels::from([("pool".into(), selected.into())]),
-            annotations: Labels::default(),
-            unschedulable: false,
-            taints: Vec::new(),
             capacity: allocatable.clone(),
             allocatable,
+            ..NodeRecord::default()
         }
     }
 }

@@ -126,27 +126,7 @@ fn empty(metadata: Metadata) -> PodRecord {
         labels: metadata.labels,
         annotations: metadata.annotations,
         owner_name: metadata.owner_name,
-        scheduler_name: Arc::default(),
-        node_name: None,
-        phase: PodPhase::Pending,
-        priority: None,
-        priority_class_name: Arc::default(),
-        never_preempts: false,
-        containers: Vec::new(),
-        init_containers: Vec::new(),
-        overhead: Vec::new(),
-        pod_requests: Vec::new(),
-        node_selector: None,
-        node_affinity: Default::default(),
-        tolerations: Vec::new(),
-        scheduling_gates: Vec::new(),
-        resize_infeasible: false,
-        evicted_by_scheduler: false,
-        started_micros: None,
-        unjudged: None,
-        scheduled_condition: None,
-        nominated_node: None,
-        invalid: None,
+        ..PodRecord::default()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Records with everything absent, and short ways to apply them.
 
 use vc_model::{
-    Cluster, ClusterEvent, ContainerRecord, Labels, NodeAffinity, NodeRecord, ObjectKey,
-    PodGroupRecord, PodGroupStatus, PodPhase, PodRecord, ResourceList, Task, TaskId,
+    Cluster, ClusterEvent, ContainerRecord, Labels, NodeRecord, ObjectKey, PodGroupRecord,
+    PodGroupStatus, PodPhase, PodRecord, ResourceList, Task, TaskId,
 };
 
 /// `cpu=1 memory=1G` as a resource list.
@@ -31,32 +31,9 @@ pub(crate) fn pod(name: &str) -> PodRecord {
     PodRecord {
         key: ObjectKey::new("ns", name),
         uid: name.into(),
-        created_micros: 0,
-        deleting: false,
-        labels: Labels::default(),
-        annotations: Labels::default(),
-        owner_name: None,
         scheduler_name: "volcano".into(),
-        node_name: None,
         phase: PodPhase::Pending,
-        priority: None,
-        priority_class_name: "".into(),
-        never_preempts: false,
-        containers: Vec::new(),
-        init_containers: Vec::new(),
-        overhead: Vec::new(),
-        pod_requests: Vec::new(),
-        node_selector: None,
-        node_affinity: NodeAffinity::default(),
-        tolerations: Vec::new(),
-        scheduling_gates: Vec::new(),
-        resize_infeasible: false,
-        evicted_by_scheduler: false,
-        started_micros: None,
-        unjudged: None,
-        scheduled_condition: None,
-        nominated_node: None,
-        invalid: None,
+        ..PodRecord::default()
     }
 }
 
@@ -78,12 +55,9 @@ pub(crate) fn requesting(record: PodRecord, requests: &str) -> PodRecord {
 pub(crate) fn node(name: &str, allocatable: &str) -> NodeRecord {
     NodeRecord {
         name: name.into(),
-        labels: Labels::default(),
-        annotations: Labels::default(),
-        unschedulable: false,
-        taints: Vec::new(),
         allocatable: list(allocatable),
         capacity: list(allocatable),
+        ..NodeRecord::default()
     }
 }
 

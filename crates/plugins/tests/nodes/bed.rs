@@ -103,11 +103,9 @@ pub(crate) fn node(name: &str, allocatable: &[(&str, &str)]) -> NodeRecord {
     NodeRecord {
         name: name.into(),
         labels: [("name".into(), name.into())].into(),
-        annotations: Default::default(),
-        unschedulable: false,
-        taints: Vec::new(),
         capacity: allocatable.clone(),
         allocatable,
+        ..NodeRecord::default()
     }
 }
 
@@ -128,32 +126,11 @@ pub(crate) fn pod(name: &str, requests: &[(&str, &str)]) -> PodRecord {
     PodRecord {
         key: ObjectKey::new("ns", name),
         uid: name.into(),
-        created_micros: 0,
-        deleting: false,
-        labels: Default::default(),
         annotations: [("scheduling.k8s.io/group-name".into(), "pg".into())].into(),
-        owner_name: None,
         scheduler_name: "volcano".into(),
-        node_name: None,
         phase: PodPhase::Pending,
-        priority: None,
-        priority_class_name: "".into(),
-        never_preempts: false,
         containers: vec![container],
-        init_containers: Vec::new(),
-        overhead: Vec::new(),
-        pod_requests: Vec::new(),
-        node_selector: None,
-        node_affinity: NodeAffinity::default(),
-        tolerations: Vec::new(),
-        scheduling_gates: Vec::new(),
-        resize_infeasible: false,
-        evicted_by_scheduler: false,
-        started_micros: None,
-        unjudged: None,
-        scheduled_condition: None,
-        nominated_node: None,
-        invalid: None,
+        ..PodRecord::default()
     }
 }
 

@@ -82,15 +82,7 @@ fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
 }
 
 fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
-    let mut node = NodeRecord {
-        name: name.into(),
-        labels: Labels::default(),
-        annotations: Labels::default(),
-        unschedulable: false,
-        taints: Vec::new(),
-        allocatable: Vec::new(),
-        capacity: Vec::new(),
-    };
+    let mut node = NodeRecord { name: name.into(), ..NodeRecord::default() };
     for &(name, value) in words {
         match name {
             "unschedulable" => node.unschedulable = true,
@@ -268,30 +260,8 @@ fn new_pod(key: ObjectKey) -> PodRecord {
         uid: format!("uid-{}-{}", key.namespace, key.name).into(),
         key,
         created_micros: START_MICROS,
-        deleting: false,
-        labels: Labels::default(),
-        annotations: Labels::default(),
-        owner_name: None,
         scheduler_name: "volcano".into(),
-        node_name: None,
         phase: PodPhase::Pending,
-        priority: None,
-        priority_class_name: "".into(),
-        never_preempts: false,
-        containers: Vec::new(),
-        init_containers: Vec::new(),
-        overhead: Vec::new(),
-        pod_requests: Vec::new(),
-        node_selector: None,
-        node_affinity: NodeAffinity::default(),
-        tolerations: Vec::new(),
-        scheduling_gates: Vec::new(),
-        resize_infeasible: false,
-        evicted_by_scheduler: false,
-        started_micros: None,
-        unjudged: None,
-        scheduled_condition: None,
-        nominated_node: None,
-        invalid: None,
+        ..PodRecord::default()
     }
 }
