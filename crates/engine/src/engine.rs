@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Nomination, Opening, Outbox, Report, Session, Stopwatch,
+    Action, Claims, Dispatch, Effect, Evaluator, Memo, Nomination, Opening, Outbox, Report, Session, Stopwatch,
     Timings,
 };
 use vc_model::{Cluster, ClusterEvent, Division, PodCondition, RequestGates, Settings, Sharding};
@@ -49,6 +49,8 @@ pub struct EngineOptions {
     pub seed: u64,
     /// By which reports tell how long things took; `None`: they do not.
     pub stopwatch: Option<Stopwatch>,
+    /// `--evaluator`: how nodes are found; the decisions are the same.
+    pub evaluator: Evaluator,
 }
 
 impl Default for EngineOptions {
@@ -65,6 +67,7 @@ impl Default for EngineOptions {
             queue_gate_admission: settings.queue_gate_admission,
             seed: 0,
             stopwatch: None,
+            evaluator: Evaluator::default(),
         }
     }
 }
@@ -92,6 +95,8 @@ pub struct Engine {
     explain: bool,
     /// `None` until the first cycle finds those of an earlier process.
     claims: Option<Claims>,
+    /// `None`: the plain evaluator is selected.
+    memo: Option<Memo>,
     memory: Memory,
     stopwatch: Option<Stopwatch>,
     numbers: Numbers,
@@ -121,6 +126,7 @@ impl Engine {
             n_cycles: 0,
             explain: false,
             claims: None,
+            memo: (options.evaluator == Evaluator::Fast).then(Memo::default),
             memory: Memory::default(),
             stopwatch: options.stopwatch,
             numbers: Numbers::default(),
@@ -141,6 +147,7 @@ impl Engine {
         let built =
             |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);
         self.actions = config.actions.iter().filter_map(built).collect();
+        self.memo = self.memo.take().map(|_| Memo::default());
         warnings
     }
 
@@ -180,6 +187,7 @@ impl Engine {
             session_id: session_id(self.seed, self.n_cycles),
             enqueue_configured: self.actions.iter().any(|action| action.name() == "enqueue"),
             claims,
+            memo: self.memo.take(),
         };
         let mut session =
             Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
@@ -192,8 +200,9 @@ impl Engine {
         record::record(&mut session, &mut self.memory);
         let mut report = report::report(&session, self.explain);
         report.samples = self.numbers.take(&mut session);
-        let (outbox, claims) = session.finish();
+        let (outbox, claims, memo) = session.finish();
         self.claims = Some(claims);
+        self.memo = memo;
         let Outbox { effects, warnings, .. } = outbox;
         report.warnings = warnings;
         report.count(&effects);

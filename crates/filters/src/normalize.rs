@@ -15,15 +15,20 @@ pub enum Best {
 pub fn normalize(scores: &mut [i64], best: Best) {
     let highest = scores.iter().copied().max().unwrap_or(0).max(0);
     for score in scores {
-        let scaled = match highest {
-            0 => *score,
-            _ => MAX_SCORE * *score / highest,
-        };
-        *score = match (best, highest) {
-            (Best::Highest, _) => scaled,
-            (Best::Lowest, 0) => MAX_SCORE,
-            (Best::Lowest, _) => MAX_SCORE - scaled,
-        };
+        *score = scaled(*score, highest, best);
+    }
+}
+
+/// One score, given the highest of all candidates, or 0 if that is less.
+pub fn scaled(score: i64, highest: i64, best: Best) -> i64 {
+    let scaled = match highest {
+        0 => score,
+        _ => MAX_SCORE * score / highest,
+    };
+    match (best, highest) {
+        (Best::Highest, _) => scaled,
+        (Best::Lowest, 0) => MAX_SCORE,
+        (Best::Lowest, _) => MAX_SCORE - scaled,
     }
 }
 

@@ -7,6 +7,7 @@ use vc_conf::{PluginOption, Warning};
 use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, TaskId};
 use vc_resource::Fractional;
 
+use crate::fast::{Column, Reads};
 use crate::outbox::Outbox;
 use crate::points::Points;
 use crate::records::Records;
@@ -292,6 +293,17 @@ pub trait Plugin: Send + Sync {
     fn reserved_nodes(&mut self, _ask: Ask<'_>) {}
     /// BestNode: the node this plugin insists on, of those with their scores.
     fn best_node(&self, _ask: Ask<'_>, _task: TaskId, _scored: &[(NodeId, f64)]) -> Option<NodeId> {
+        None
+    }
+
+    /// What the answers of Predicate and NodeOrder about this task depend on; asked with one of the
+    /// two points.
+    fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {
+        Reads::Anything
+    }
+    /// BatchNodeOrder as a sum of scorers that read the class of the task and one node each.
+    /// `None`: it is not of that form.
+    fn columns<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<Vec<Column<'a>>> {
         None
     }
 

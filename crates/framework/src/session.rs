@@ -14,6 +14,7 @@ use vc_model::{
 use crate::claim::Claims;
 use crate::dispatch::{Dispatch, in_session};
 use crate::effect::{About, Effect};
+use crate::fast::Memo;
 use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::records::{LastTransaction, Records};
@@ -32,6 +33,8 @@ pub struct Session<'c> {
     pub out: Outbox,
     /// Jobs for which room was made.
     pub claims: Claims,
+    /// `None`: the plain evaluator finds nodes.
+    pub(crate) memo: Option<Memo>,
     /// Operations of the open statement.
     pub(crate) journal: Vec<Op>,
     /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
@@ -60,6 +63,8 @@ pub struct Opening {
     pub enqueue_configured: bool,
     /// Of earlier cycles.
     pub claims: Claims,
+    /// Of earlier cycles with the same configuration; `None`: use the plain evaluator.
+    pub memo: Option<Memo>,
 }
 
 impl<'c> Session<'c> {
@@ -80,6 +85,7 @@ impl<'c> Session<'c> {
             records: Records::default(),
             out: Outbox::default(),
             claims: opening.claims,
+            memo: opening.memo,
             journal: Vec::new(),
             held: Vec::new(),
             evicted: Vec::new(),
@@ -212,15 +218,16 @@ impl<'c> Session<'c> {
         self.cluster
     }
 
-    /// Undoes what was not committed and hands out what was decided, and the claims that remain.
-    pub fn finish(mut self) -> (Outbox, Claims) {
+    /// Undoes what was not committed and hands out what was decided, the claims that remain and what
+    /// was remembered.
+    pub fn finish(mut self) -> (Outbox, Claims, Option<Memo>) {
         for op in std::mem::take(&mut self.held).into_iter().rev() {
             self.undo(op);
         }
         for task in std::mem::take(&mut self.evicted) {
             self.cluster.reveal_task(task);
         }
-        (std::mem::take(&mut self.out), std::mem::take(&mut self.claims))
+        (std::mem::take(&mut self.out), std::mem::take(&mut self.claims), self.memo.take())
     }
 
     pub(crate) fn place(&mut self, task: TaskId, status: TaskStatus, node: NodeId) {

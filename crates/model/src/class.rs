@@ -57,31 +57,46 @@ impl std::ops::SubAssign for NonZero {
 /// The classes in use, by content, with the number of tasks of each.
 #[derive(Clone, Debug, Default)]
 pub struct Classes {
-    rows: Table<ClassId, (Arc<Class>, u32)>,
+    rows: Table<ClassId, Row>,
     by_content: FxHashMap<Arc<Class>, ClassId>,
+    n_made: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    class: Arc<Class>,
+    n_tasks: u32,
+    serial: u64,
 }
 
 impl Classes {
     /// The class of this content, one task more.
     pub(crate) fn acquire(&mut self, class: Class) -> ClassId {
         if let Some(&id) = self.by_content.get(&class) {
-            self.rows[id].1 += 1;
+            self.rows[id].n_tasks += 1;
             return id;
         }
         let class = Arc::new(class);
-        let id = self.rows.insert((class.clone(), 1));
+        self.n_made += 1;
+        let row = Row { class: class.clone(), n_tasks: 1, serial: self.n_made };
+        let id = self.rows.insert(row);
         self.by_content.insert(class, id);
         id
     }
 
     /// One task less; the last one takes the class away.
     pub(crate) fn release(&mut self, id: ClassId) {
-        self.rows[id].1 -= 1;
-        if self.rows[id].1 == 0
-            && let Some((class, _)) = self.rows.remove(id)
+        self.rows[id].n_tasks -= 1;
+        if self.rows[id].n_tasks == 0
+            && let Some(row) = self.rows.remove(id)
         {
-            self.by_content.remove(&class);
+            self.by_content.remove(&row.class);
         }
+    }
+
+    /// A number that no other class has or had: ids are used again.
+    pub fn serial(&self, id: ClassId) -> u64 {
+        self.rows[id].serial
     }
 
     pub(crate) fn recycle(&mut self) {
@@ -100,13 +115,13 @@ impl Classes {
 
     /// Tasks per class, by row; for [`crate::Cluster::check`].
     pub(crate) fn references(&self) -> Vec<(ClassId, u32)> {
-        self.rows.iter().map(|(id, (_, n_tasks))| (id, *n_tasks)).collect()
+        self.rows.iter().map(|(id, row)| (id, row.n_tasks)).collect()
     }
 }
 
 impl std::ops::Index<ClassId> for Classes {
     type Output = Class;
     fn index(&self, id: ClassId) -> &Class {
-        &self.rows[id].0
+        &self.rows[id].class
     }
 }

@@ -3,6 +3,7 @@
 
 mod apply;
 mod bare;
+mod changes;
 mod check;
 mod groups;
 mod nodes;
@@ -29,6 +30,7 @@ use crate::request::RequestGates;
 use crate::selector::Labels;
 use crate::task::Task;
 
+pub use changes::NodeChanges;
 use shards::Shards;
 pub use shards::{Sharding, ShardingMode};
 
@@ -95,6 +97,7 @@ pub struct Cluster {
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     namespaces: BTreeMap<Arc<str>, Labels>,
     shards: Shards,
+    changes: NodeChanges,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
 }
@@ -200,6 +203,7 @@ impl Cluster {
 
     /// Lets freed rows be used again; called before the events of a cycle are applied.
     pub fn recycle(&mut self) {
+        self.changes.shorten(self.node_order.len());
         self.nodes.recycle();
         self.tasks.recycle();
         self.jobs.recycle();

@@ -23,7 +23,7 @@ mod sums;
 mod task;
 
 pub use class::{Class, Classes, NonZero};
-pub use cluster::{Cluster, Settings, Sharding, ShardingMode};
+pub use cluster::{Cluster, NodeChanges, Settings, Sharding, ShardingMode};
 pub use division::Division;
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;

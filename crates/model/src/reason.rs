@@ -104,6 +104,20 @@ impl FitErrors {
         }
     }
 
+    /// Adds the same findings for so many nodes that were not added before;
+    /// [`FitErrors::mark_unresolvable`] follows for each where eviction cannot help.
+    pub fn add_many(&mut self, n_nodes: u32, findings: &[Finding]) {
+        self.n_nodes += n_nodes;
+        for finding in findings {
+            *self.reasons.entry(finding.reason.clone()).or_default() += n_nodes;
+        }
+    }
+
+    /// Eviction cannot help on this node.
+    pub fn mark_unresolvable(&mut self, node: NodeId) {
+        self.unresolvable.insert(node);
+    }
+
     /// Whether eviction cannot help on this node.
     pub fn is_unresolvable(&self, node: NodeId) -> bool {
         self.unresolvable.contains(node)

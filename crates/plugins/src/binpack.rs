@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_framework::{Ask, Plugin, PluginEntry, Points};
+use vc_framework::{Ask, Plugin, PluginEntry, Points, Reads};
 use vc_model::{NodeId, TaskId};
 use vc_resource::Dim;
 
@@ -58,6 +58,10 @@ impl Plugin for Binpack {
     fn open(&mut self, ask: Ask<'_>) {
         let known = |(name, &weight): (&String, &i64)| Some((ask.cluster.dims.get(name)?, weight));
         self.weights = self.resources.iter().filter_map(known).collect();
+    }
+
+    fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {
+        Reads::ClassAndNode
     }
 
     fn node_order(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {

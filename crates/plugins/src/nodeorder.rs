@@ -3,13 +3,13 @@
 
 use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::balanced_allocation::{self, Mode};
-use vc_filters::normalize::{Best, normalize};
+use vc_filters::normalize::Best;
 use vc_filters::resource_allocation::{least_allocated, most_allocated};
-use vc_filters::{node_affinity, taint_toleration};
-use vc_framework::{Ask, Outbox, Plugin, PluginEntry, Points, Records};
+use vc_filters::{Pod, node_affinity, taint_toleration};
+use vc_framework::{Ask, Column, Outbox, Plugin, PluginEntry, Points, Records};
 use vc_model::{NodeId, TaskId};
 
-use crate::scorers::{Answer, Candidates, Scorer, Scorers};
+use crate::scorers::{NodeScore, Score, Scorer, Scorers};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "nodeorder", build };
 
@@ -23,33 +23,40 @@ const MODE: &str = "balancedresource.mode";
 const LEAST: Scorer = Scorer {
     name: "LeastAllocated",
     weight: ("leastrequested.weight", 1),
-    score: |of, scores| of.each(scores, |node| least_allocated(of.pod.class, node)),
+    score: by_row(|pod| Ok(Some(Box::new(|node| least_allocated(pod.class, node))))),
 };
 const MOST: Scorer = Scorer {
     name: "MostAllocated",
     weight: ("mostrequested.weight", 0),
-    score: |of, scores| of.each(scores, |node| most_allocated(of.pod.class, node)),
+    score: by_row(|pod| Ok(Some(Box::new(|node| most_allocated(pod.class, node))))),
 };
 /// In the mode `delta`.
 const BALANCED: Scorer = Scorer {
     name: "BalancedAllocation",
     weight: ("balancedresource.weight", 1),
-    score: |of, scores| balanced(of, scores, Mode::Delta),
+    score: by_row(|pod| Ok(balanced(pod, Mode::Delta))),
 };
 /// In the mode `absolute`.
 const BALANCED_ABSOLUTE: Scorer =
-    Scorer { score: |of, scores| balanced(of, scores, Mode::Absolute), ..BALANCED };
-const NODE_AFFINITY: Scorer =
-    Scorer { name: "NodeAffinity", weight: ("nodeaffinity.weight", 2), score: preferred_nodes };
+    Scorer { score: by_row(|pod| Ok(balanced(pod, Mode::Absolute))), ..BALANCED };
+const NODE_AFFINITY: Scorer = Scorer {
+    name: "NodeAffinity",
+    weight: ("nodeaffinity.weight", 2),
+    score: Score::Each { raw: preferred_nodes, best: Some(Best::Highest) },
+};
 const TAINT_TOLERATION: Scorer = Scorer {
     name: "TaintToleration",
     weight: ("tainttoleration.weight", 3),
-    score: |of, scores| {
-        of.each(scores, |node| taint_toleration::score(of.pod.class, node))?;
-        normalize(scores, Best::Lowest);
-        Ok(Answer::Scores)
+    score: Score::Each {
+        raw: |pod| Ok(Some(Box::new(|node| taint_toleration::score(pod.class, node)))),
+        best: Some(Best::Lowest),
     },
 };
+
+/// Raw scores are scores.
+const fn by_row(raw: for<'a> fn(Pod<'a>) -> Result<Option<NodeScore<'a>>, String>) -> Score {
+    Score::Each { raw, best: None }
+}
 
 /// All of them, for the mode of balance.
 fn all(mode: Mode) -> [&'static Scorer; 5] {
@@ -113,25 +120,26 @@ impl Plugin for NodeOrder {
         self.0.add(ask, task, nodes, out);
         Ok(())
     }
+
+    fn columns<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
+        self.0.columns(ask, task)
+    }
 }
 
-fn balanced(of: &Candidates<'_>, scores: &mut [i64], mode: Mode) -> Result<Answer, String> {
-    let gpu = of.cluster().dims.get(balanced_allocation::GPU);
-    if balanced_allocation::skips_score(of.pod.class, gpu) {
-        return Ok(Answer::Skip);
+fn balanced(pod: Pod<'_>, mode: Mode) -> Option<NodeScore<'_>> {
+    let gpu = pod.cluster.dims.get(balanced_allocation::GPU);
+    if balanced_allocation::skips_score(pod.class, gpu) {
+        return None;
     }
-    of.each(scores, |node| balanced_allocation::score(of.pod.class, node, gpu, mode))
+    Some(Box::new(move |node| balanced_allocation::score(pod.class, node, gpu, mode)))
 }
 
-fn preferred_nodes(of: &Candidates<'_>, scores: &mut [i64]) -> Result<Answer, String> {
-    let class = of.pod.class;
-    if node_affinity::skips_score(class) {
-        return Ok(Answer::Skip);
+fn preferred_nodes(pod: Pod<'_>) -> Result<Option<NodeScore<'_>>, String> {
+    if node_affinity::skips_score(pod.class) {
+        return Ok(None);
     }
-    node_affinity::pre_score(class)?;
-    of.each(scores, |node| node_affinity::score(class, node))?;
-    normalize(scores, Best::Highest);
-    Ok(Answer::Scores)
+    node_affinity::pre_score(pod.class)?;
+    Ok(Some(Box::new(|node| node_affinity::score(pod.class, node))))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use vc_filters::{
     Input, NodeFilter, Pod, PreFilter, node_affinity, node_ports, node_unschedulable,
     taint_toleration,
 };
-use vc_framework::{Ask, NodeRule, Plugin, PluginEntry, Points};
+use vc_framework::{Ask, NodeRule, Plugin, PluginEntry, Points, Reads};
 use vc_model::{Cluster, Code, Finding, NodeId, TaskId};
 use vc_resource::Dim;
 
@@ -32,6 +32,14 @@ impl Wrapped {
     /// Reads pod and node object only, and so runs before the others (2.2).
     fn is_stable(&self) -> bool {
         self.reads.iter().all(|input| matches!(input, Input::Spec | Input::Node))
+    }
+
+    /// Reads nothing that changes without the row of the node changing.
+    fn reads_class_and_node(&self) -> bool {
+        let of_row = |input: &Input| {
+            matches!(input, Input::Spec | Input::Node | Input::Pods | Input::Usage)
+        };
+        self.reads.iter().all(of_row)
     }
 }
 
@@ -113,6 +121,16 @@ impl Plugin for Predicates {
             }
         }
         Ok(())
+    }
+
+    fn reads(&self, ask: Ask<'_>, task: TaskId, _point: Points) -> Reads {
+        let pod = Pod::new(ask.cluster, task);
+        let abstains = |wrapped: &&Wrapped| matches!((wrapped.pre_filter)(pod), PreFilter::Skip);
+        let mut wide = self.filters.iter().filter(|wrapped| !wrapped.reads_class_and_node());
+        match wide.all(|wrapped| abstains(&wrapped)) {
+            true => Reads::ClassAndNode,
+            false => Reads::Anything,
+        }
     }
 
     fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {

@@ -7,18 +7,37 @@ use std::sync::{Mutex, PoisonError};
 
 use vc_conf::{Arguments, Warning};
 use vc_filters::Pod;
-use vc_filters::normalize::invalid;
-use vc_framework::{Ask, Outbox};
+use vc_filters::normalize::{Best, invalid, normalize, scaled};
+use vc_framework::{Ask, Column, Normal, Outbox};
 use vc_model::{Cluster, Node, NodeId, TaskId};
+
+/// Beyond it, sums of weighted scores might not be exact.
+const LARGEST_WEIGHT: u64 = 1_000_000;
 
 /// A Kubernetes scorer as a plugin runs it.
 pub(crate) struct Scorer {
     pub(crate) name: &'static str,
     /// Argument and default.
     pub(crate) weight: (&'static str, i64),
-    /// Fills the scores of the candidates, or says that it has none.
-    pub(crate) score: fn(&Candidates<'_>, &mut [i64]) -> Result<Answer, String>,
+    pub(crate) score: Score,
 }
+
+/// How a scorer comes to its scores.
+#[derive(Clone, Copy)]
+pub(crate) enum Score {
+    /// By the class of the pod and one node at a time.
+    Each {
+        /// `None`: it has none.
+        raw: for<'a> fn(Pod<'a>) -> Result<Option<NodeScore<'a>>, String>,
+        /// `None`: raw scores are scores.
+        best: Option<Best>,
+    },
+    /// Fills the scores of all candidates, or says that it has none.
+    Batch(fn(&Candidates<'_>, &mut [i64]) -> Result<Answer, String>),
+}
+
+/// The score of a node.
+pub(crate) type NodeScore<'a> = Box<dyn Fn(&Node) -> i64 + 'a>;
 
 /// What a scorer did with the scores it was given to fill.
 pub(crate) enum Answer {
@@ -80,6 +99,16 @@ impl Scorers {
         }
     }
 
+    /// The same as columns. `None`: a scorer looks at all candidates at once.
+    pub(crate) fn columns<'a>(&self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
+        let pod = Pod::new(ask.cluster, task);
+        let mut columns = Vec::with_capacity(self.weighted.len());
+        for (scorer, weight) in &self.weighted {
+            columns.extend(column(pod, scorer, *weight)?);
+        }
+        Some(columns)
+    }
+
     /// A scorer that fails counts nothing for this task; Volcano drops all of them (deviation of
     /// section 8).
     fn drop_scorer(&self, ask: Ask<'_>, task: TaskId, scorer: &Scorer, error: &str) {
@@ -105,7 +134,10 @@ impl<'a> Candidates<'a> {
     }
 
     fn run(&self, scorer: &Scorer, scores: &mut [i64]) -> Result<Answer, String> {
-        let answer = (scorer.score)(self, scores)?;
+        let answer = match scorer.score {
+            Score::Each { raw, best } => self.each(raw(self.pod)?, best, scores),
+            Score::Batch(score) => score(self, scores)?,
+        };
         match invalid(scores) {
             Some((at, score)) if matches!(answer, Answer::Scores) => {
                 let node = &self.cluster().nodes[self.nodes[at]].name;
@@ -116,14 +148,35 @@ impl<'a> Candidates<'a> {
     }
 
     /// Scores each node by its row.
-    pub(crate) fn each(
+    fn each(
         &self,
+        score: Option<NodeScore<'_>>,
+        best: Option<Best>,
         scores: &mut [i64],
-        score: impl Fn(&Node) -> i64,
-    ) -> Result<Answer, String> {
+    ) -> Answer {
+        let Some(score) = score else { return Answer::Skip };
         for (filled, &node) in scores.iter_mut().zip(self.nodes) {
             *filled = score(&self.cluster().nodes[node]);
         }
-        Ok(Answer::Scores)
+        if let Some(best) = best {
+            normalize(scores, best);
+        }
+        Answer::Scores
     }
+}
+
+/// `None`: it has none. The outer `None`: it is not of that form.
+fn column<'a>(pod: Pod<'a>, scorer: &Scorer, weight: i64) -> Option<Option<Column<'a>>> {
+    let Score::Each { raw, best } = scorer.score else { return None };
+    if LARGEST_WEIGHT < weight.unsigned_abs() {
+        return None;
+    }
+    // One that fails is left to the plain evaluator, which says so.
+    let Some(score) = raw(pod).ok()? else { return Some(None) };
+    let normal: Option<Normal> = best.map(|best| match best {
+        Best::Highest => |raw, highest| scaled(raw, highest, Best::Highest),
+        Best::Lowest => |raw, highest| scaled(raw, highest, Best::Lowest),
+    } as Normal);
+    let raw = Box::new(move |node: NodeId| score(&pod.cluster.nodes[node]));
+    Some(Some(Column { weight, normal, raw }))
 }

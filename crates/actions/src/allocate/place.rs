@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use vc_framework::{Filter, Refused, Room, Scan, Session, Statement, klog};
+use vc_framework::{Filter, Found, Refused, Room, Scan, Session, Statement, klog};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, Job, JobId, NodeId, QueueId, Reason, TaskId,
     TaskStatus,
@@ -117,13 +117,39 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
         statement.records.fit_errors.insert(task, FitErrors::everywhere(nodes, &finding));
         return Next::Failed;
     }
-    let scan = scan(statement, task, nodes);
-    let (next, errors) = place(statement, task, scan);
+    let (next, errors) = match remembered(statement, task, nodes) {
+        Some(answer) => answer,
+        None => {
+            let scan = scan(statement, task, nodes);
+            place(statement, task, scan)
+        }
+    };
     match errors {
         Some(errors) => statement.records.fit_errors.insert(task, errors),
         None => statement.records.fit_errors.remove(&task),
     };
     next
+}
+
+/// What the fast evaluator says for a task without nomination. `None`: the plain one has to.
+fn remembered(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    nodes: &[NodeId],
+) -> Option<(Next, Option<FitErrors>)> {
+    let all = nodes.len() == statement.facts().nodes.len();
+    if !all || statement.tasks[task].nominated_node.is_some() {
+        return None;
+    }
+    match statement.find_remembered(task)? {
+        Found::Node(node) => {
+            // A node that refuses is a matter of the plain loop (A21).
+            put(statement, task, node).ok()?;
+            statement.note_placed(task);
+            Some((Next::Placed, None))
+        }
+        Found::Nowhere(errors) => Some((Next::Failed, Some(errors))),
+    }
 }
 
 /// The nominated node alone if the task fits there, else all nodes (step 6).

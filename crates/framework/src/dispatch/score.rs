@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use vc_model::{NodeId, TaskId};
 
 use crate::dispatch::Dispatch;
+use crate::fast::{Column, Reads};
 use crate::plugin::Ask;
 use crate::points::Points;
 
@@ -51,8 +52,37 @@ impl Dispatch {
         }
     }
 
+    /// Whether what the plugins say about the task on a node may be remembered until its class or
+    /// the node changes; [`Dispatch::columns`] says it of batches.
+    pub(crate) fn is_memorable(&self, ask: Ask<'_>, task: TaskId) -> bool {
+        let nobody = |point| self.all(point).next().is_none();
+        let remembered = |point| {
+            let mut plugins = self.all(point);
+            plugins.all(|plugin| plugin.reads(ask, task, point) == Reads::ClassAndNode)
+        };
+        nobody(Points::BEST_NODE)
+            && nobody(Points::NODE_MAP)
+            && remembered(Points::PREDICATE)
+            && remembered(Points::NODE_ORDER)
+    }
+
+    /// Columns of every plugin that scores in batches, in tier order. `None`: one is not of that
+    /// form.
+    pub(crate) fn columns<'a>(
+        &'a self,
+        ask: Ask<'a>,
+        task: TaskId,
+    ) -> Option<Vec<Vec<Column<'a>>>> {
+        self.all(Points::BATCH_NODE_ORDER).map(|plugin| plugin.columns(ask, task)).collect()
+    }
+
+    /// Whether any plugin scores single nodes.
+    pub(crate) fn scores_nodes(&self) -> bool {
+        self.all(Points::NODE_ORDER).next().is_some()
+    }
+
     /// Σ NodeOrder; an error leaves the node with its other parts only (8.3).
-    fn node_score(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> f64 {
+    pub(crate) fn node_score(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> f64 {
         let mut scores =
             self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order(ask, task, node));
         let sum = scores.try_fold(0.0, |sum, score| score.map(|score| sum + score));

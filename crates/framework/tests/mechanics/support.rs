@@ -40,6 +40,7 @@ pub(crate) fn opening(claims: Claims) -> Opening {
         session_id: "session-1".to_owned(),
         enqueue_configured: true,
         claims,
+        memo: None,
     }
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn in_session_of<R>(
     let mut session = Session::open(cluster, &mut hooks, &settings, opening(Claims::default()));
     let result = run(&mut session);
     assert_eq!(session.check(), Ok(()));
-    let (outbox, claims) = session.finish();
+    let (outbox, claims, _) = session.finish();
     assert_eq!(cluster.check(), Ok(()));
     (result, outbox, claims)
 }

@@ -37,6 +37,7 @@ impl Cluster {
         allocatable.add(&extra);
         capacity.add(&extra);
         self.enter(id);
+        self.changes.push(id);
         let node = &mut self.nodes[id];
         node.in_shard = self.shards.ours.contains(&node.name);
         node.revocable_zone =
@@ -86,6 +87,7 @@ impl Cluster {
     fn enter(&mut self, id: NodeId) {
         let Err(place) = self.place_of_node(id) else { return };
         self.node_order.insert(place, id);
+        self.changes.set_changed();
         self.nodes[id].present = true;
         self.count_total(id, 1);
     }
@@ -94,6 +96,7 @@ impl Cluster {
     fn leave(&mut self, id: NodeId) {
         let Ok(place) = self.place_of_node(id) else { return };
         self.node_order.remove(place);
+        self.changes.set_changed();
         self.count_total(id, -1);
         self.nodes[id].present = false;
     }

@@ -55,6 +55,7 @@ impl Cluster {
             sum(&mut self.jobs[job], row.status, &class.request, sums::enter);
         }
         let Some(node) = row.node else { return };
+        self.changes.push(node);
         let node = &mut self.nodes[node];
         if row.status.is_terminated() {
             node.n_terminated += 1;
@@ -78,6 +79,7 @@ impl Cluster {
             sum(&mut self.jobs[job], row.status, &class.request, sums::leave);
         }
         let Some(node) = row.node else { return };
+        self.changes.push(node);
         let node = &mut self.nodes[node];
         if row.status.is_terminated() {
             node.n_terminated -= 1;

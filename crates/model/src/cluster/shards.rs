@@ -76,7 +76,11 @@ impl Cluster {
         self.shards.ours = desired.filter(|node| !taken.contains(node)).cloned().collect();
         for &node in &self.node_order {
             let row = &mut self.nodes[node];
-            row.in_shard = self.shards.ours.contains(&row.name);
+            let in_shard = self.shards.ours.contains(&row.name);
+            if row.in_shard != in_shard {
+                row.in_shard = in_shard;
+                self.changes.push(node);
+            }
         }
     }
 

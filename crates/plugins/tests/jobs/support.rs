@@ -77,6 +77,7 @@ pub(crate) fn in_session_of<R>(
         session_id: "session-1".to_owned(),
         enqueue_configured: true,
         claims: Claims::default(),
+        memo: None,
     };
     let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening);
     let result = check(&mut session);

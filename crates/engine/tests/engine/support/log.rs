@@ -19,6 +19,14 @@ pub(crate) fn log_of(work: impl FnOnce()) -> Vec<String> {
     LINES.take().expect("just set, and no test nests")
 }
 
+/// Runs work whose lines nobody wants.
+pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    let lines = LINES.take();
+    let done = work();
+    LINES.set(lines);
+    done
+}
+
 /// Before anything is logged: tracing remembers per place in the code whether somebody listens, so
 /// a collector that comes later may miss the place.
 pub(super) fn install() {

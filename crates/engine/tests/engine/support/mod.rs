@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_conf::Config;
-use vc_engine::{Effect, Engine, EngineOptions, Nomination, Now, Report};
+use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Nomination, Now, Report};
 use vc_model::*;
 
 pub(crate) use conf::{TA, conf, ta, with_arguments};
@@ -20,9 +20,11 @@ pub(crate) use session::{Stage, node, run, task};
 pub(crate) use show::lines;
 pub(crate) use text::{Object, START_MICROS, key, objects};
 
-/// Objects and engine. Writes succeed at once; nothing starts or ends by itself.
+/// Objects and engine. Writes succeed at once; nothing starts or ends by itself. A second engine
+/// sees the same and finds nodes with the plain evaluator: every test compares the two.
 pub(crate) struct World {
     pub(crate) engine: Engine,
+    plain: Engine,
     options: EngineOptions,
     nodes: BTreeMap<Arc<str>, NodeRecord>,
     classes: BTreeMap<Arc<str>, PriorityClassRecord>,
@@ -65,8 +67,12 @@ impl World {
         let (mut engine, warnings) = Engine::new(options.clone(), config);
         assert_eq!(warnings, []);
         engine.explain(true);
+        let plain = EngineOptions { evaluator: Evaluator::Plain, ..options.clone() };
+        let (mut plain, _) = Engine::new(plain, config);
+        plain.explain(true);
         let mut world = Self {
             engine,
+            plain,
             options,
             nodes: BTreeMap::new(),
             classes: BTreeMap::new(),
@@ -129,7 +135,14 @@ impl World {
 
     /// What the watches have, without a cycle.
     pub(crate) fn deliver(&mut self) {
+        self.plain.apply(self.inbox.clone());
         self.engine.apply(std::mem::take(&mut self.inbox));
+    }
+
+    /// Another configuration, without anything to warn of.
+    pub(crate) fn configure(&mut self, config: &Config) {
+        self.plain.configure(config);
+        assert_eq!(self.engine.configure(config), []);
     }
 
     /// One cycle; its writes are stored and come back through the watches before the next one.
@@ -144,8 +157,11 @@ impl World {
     /// One cycle whose writes are neither stored nor answered.
     pub(crate) fn cycle_unanswered(&mut self) -> Cycle {
         let now = Now { unix_micros: self.now_micros };
+        let plain = log::quietly(|| self.plain.cycle(self.inbox.clone(), now));
         let (effects, report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
         assert_eq!(self.engine.cluster().check(), Ok(()));
+        assert_eq!(effects, plain.0, "fast and plain evaluator decide differently");
+        assert_eq!(format!("{report:?}"), format!("{:?}", plain.1), "fast and plain evaluator");
         let lines = lines(&effects, &report);
         Cycle { effects, report, lines }
     }

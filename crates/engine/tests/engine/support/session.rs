@@ -41,11 +41,12 @@ impl Stage {
             session_id: "session".to_owned(),
             enqueue_configured: true,
             claims: self.claims.clone(),
+            memo: None,
         };
         let mut session =
             Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
         work(&mut session);
-        let (outbox, claims) = session.finish();
+        let (outbox, claims, _) = session.finish();
         assert_eq!(self.cluster.check(), Ok(()));
         self.claims = claims;
         outbox
