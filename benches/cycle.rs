@@ -1,5 +1,5 @@
 //! Time, allocations and memory of one engine cycle over clusters of several sizes, without JSON
-//! and without network. `cargo bench --bench cycle -- [PREFIX] [--evaluator plain] [--json]`
+//! and without network. `cargo bench --bench cycle -- [PREFIX] [--evaluator both] [--json]`
 
 #[path = "cycle/cases.rs"]
 mod cases;
@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
+use vc_engine::Evaluator;
 
 use crate::cases::{CASES, Case};
 use crate::output::{Output, Row};
@@ -31,8 +32,8 @@ struct Arguments {
     #[arg(default_value = "")]
     prefix: String,
     /// How nodes are found for a task
-    #[arg(long, value_enum, default_value_t = Evaluator::Plain)]
-    evaluator: Evaluator,
+    #[arg(long, value_enum, default_value_t = Evaluators::Both)]
+    evaluator: Evaluators,
     /// One JSON object per line instead of a table
     #[arg(long)]
     json: bool,
@@ -45,20 +46,27 @@ struct Arguments {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Evaluator {
-    /// Every node for every task: what the others are compared with
+enum Evaluators {
+    /// Every node for every task: what the other one is compared with
     Plain,
     /// Equivalence classes and remembered results
     Fast,
+    /// One after the other
+    Both,
+}
+
+impl Evaluators {
+    fn each(self) -> &'static [Evaluator] {
+        match self {
+            Self::Plain => &[Evaluator::Plain],
+            Self::Fast => &[Evaluator::Fast],
+            Self::Both => &[Evaluator::Plain, Evaluator::Fast],
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if matches!(arguments.evaluator, Evaluator::Fast) {
-        eprintln!("error: evaluator not built yet: fast\nhint: use --evaluator plain");
-        return ExitCode::from(2);
-    }
-    match measure(&arguments) {
+    match measure(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -70,7 +78,8 @@ fn main() -> ExitCode {
 fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(name) = &arguments.sample {
         let case = cases::named(name).with_context(|| format!("unknown case: {name}"))?;
-        return run::sample(case);
+        let evaluators = arguments.evaluator.each();
+        return evaluators.iter().try_for_each(|&evaluator| run::sample(case, evaluator));
     }
     if !arguments.bench {
         // `cargo test --benches`: there is nothing to check.
@@ -86,8 +95,10 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let mut output = Output::new(arguments.json);
     for case in cases {
-        for (cycle, samples) in run::samples_by_cycle(case.name)? {
-            output.print(&Row::medians(case.name, cycle, &samples))?;
+        for &evaluator in arguments.evaluator.each() {
+            for (cycle, samples) in run::samples_by_cycle(case.name, evaluator)? {
+                output.print(&Row::medians((case.name, evaluator), cycle, &samples))?;
+            }
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The cases by name, and the clusters that they are measured on.
 
-use vc_engine::Engine;
+use vc_engine::{Engine, Evaluator};
 use vc_model::{ClusterEvent, PodGroupPhase};
 
 use crate::objects::{Gang, Shape, node, queue};
@@ -15,9 +15,10 @@ const BATCH: usize = 1000;
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) n_nodes: u64,
-    /// Pods that wait; with the plain evaluator fewer than the name says where it would take too
-    /// long.
+    /// Pods that wait.
     pub(crate) n_pending: u64,
+    /// With the plain evaluator, where it would take too long otherwise.
+    n_pending_plain: u64,
     pub(crate) n_running: u64,
     /// Pods of a gang that waits.
     gang_size: u64,
@@ -29,13 +30,14 @@ pub(crate) struct Case {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    Case { n_nodes: 1_000, n_pending: 10_000, ..allocate("allocate/1k-10k") },
-    Case { n_nodes: 5_000, n_pending: 10_000, ..allocate("allocate/5k-10k") },
-    Case { n_nodes: 10_000, n_pending: 10_000, ..allocate("allocate/10k-100k") },
+    Case { n_nodes: 1_000, ..allocate("allocate/1k-10k") },
+    Case { n_nodes: 5_000, ..allocate("allocate/5k-10k") },
+    Case { n_nodes: 10_000, n_pending: 100_000, ..allocate("allocate/10k-100k") },
     Case {
         name: "idle/10k-200k",
         n_nodes: 10_000,
         n_pending: 0,
+        n_pending_plain: 0,
         n_running: 200_000,
         gang_size: 0,
         fits: true,
@@ -46,6 +48,7 @@ pub(crate) const CASES: &[Case] = &[
         name: "unschedulable/5k-5k",
         n_nodes: 5_000,
         n_pending: 5_000,
+        n_pending_plain: 5_000,
         n_running: 20_000,
         gang_size: 10,
         fits: false,
@@ -58,7 +61,8 @@ const fn allocate(name: &'static str) -> Case {
     Case {
         name,
         n_nodes: 0,
-        n_pending: 0,
+        n_pending: 10_000,
+        n_pending_plain: 10_000,
         n_running: 0,
         gang_size: 100,
         fits: true,
@@ -73,6 +77,15 @@ pub(crate) fn named(name: &str) -> Option<&'static Case> {
 }
 
 impl Case {
+    /// As this evaluator can do it in reasonable time.
+    pub(crate) fn with(&self, evaluator: Evaluator) -> Self {
+        let n_pending = match evaluator {
+            Evaluator::Plain => self.n_pending_plain,
+            Evaluator::Fast => self.n_pending,
+        };
+        Self { n_pending, ..*self }
+    }
+
     /// Binds of the first cycle.
     pub(crate) fn n_decisions(&self) -> u64 {
         if self.fits { self.n_pending } else { 0 }

@@ -2,11 +2,14 @@
 
 use std::io::{self, Write};
 
-use crate::run::Sample;
+use vc_engine::Evaluator;
+
+use crate::run::{Sample, name};
 
 /// Medians over the fresh starts of one case, for one cycle.
 pub(crate) struct Row {
     case: &'static str,
+    evaluator: Evaluator,
     cycle: u32,
     n_starts: usize,
     medians: Sample,
@@ -14,7 +17,11 @@ pub(crate) struct Row {
 
 impl Row {
     /// Each figure is the median of its own.
-    pub(crate) fn medians(case: &'static str, cycle: u32, samples: &[Sample]) -> Self {
+    pub(crate) fn medians(
+        (case, evaluator): (&'static str, Evaluator),
+        cycle: u32,
+        samples: &[Sample],
+    ) -> Self {
         let median = |of: fn(&Sample) -> u64| {
             let mut figures: Vec<u64> = samples.iter().map(of).collect();
             figures.sort_unstable();
@@ -31,7 +38,7 @@ impl Row {
             alloc_bytes: median(|sample| sample.alloc_bytes),
             peak_rss_kib: median(|sample| sample.peak_rss_kib),
         };
-        Self { case, cycle, n_starts: samples.len(), medians }
+        Self { case, evaluator, cycle, n_starts: samples.len(), medians }
     }
 
     /// Column heads and values, in the order of the columns.
@@ -41,7 +48,7 @@ impl Row {
         let per_second = of.n_decisions as f64 / (of.wall_nanos.max(1) as f64 / 1e9);
         [
             ("case", self.case.to_owned()),
-            ("evaluator", "plain".to_owned()),
+            ("evaluator", name(self.evaluator).to_owned()),
             ("cycle", self.cycle.to_string()),
             ("cycles", self.n_starts.to_string()),
             ("nodes", of.n_nodes.to_string()),

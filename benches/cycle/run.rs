@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use vc_engine::{Effect, Engine, EngineOptions, Now, Report};
+use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Now, Report};
 use vc_model::ClusterEvent;
 
 use crate::cases::{Case, START_MICROS};
@@ -72,10 +72,11 @@ impl Sample {
 /// # Errors
 /// A cycle does not decide what the case is made for.
 #[allow(clippy::print_stdout, reason = "the parent process reads it")]
-pub(crate) fn sample(case: &Case) -> anyhow::Result<()> {
+pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
+    let case = &case.with(evaluator);
     let known = vc_engine::KNOWN;
     let loaded = vc_conf::parse("the configuration of the chart", vc_conf::CHART, &known)?;
-    let (mut engine, _) = Engine::new(EngineOptions::default(), &loaded.config);
+    let (mut engine, _) = Engine::new(EngineOptions { evaluator, ..EngineOptions::default() }, &loaded.config);
     (case.load)(case, &mut engine);
     let last = case.cycles.iter().copied().max().unwrap_or(0);
     for cycle in 1..=last {
@@ -128,11 +129,14 @@ fn answers(effects: Vec<Effect>) -> Vec<ClusterEvent> {
 ///
 /// # Errors
 /// A process fails, or says something else than samples.
-pub(crate) fn samples_by_cycle(case: &str) -> anyhow::Result<BTreeMap<u32, Vec<Sample>>> {
+pub(crate) fn samples_by_cycle(
+    case: &str,
+    evaluator: Evaluator,
+) -> anyhow::Result<BTreeMap<u32, Vec<Sample>>> {
     let mut samples: BTreeMap<u32, Vec<Sample>> = BTreeMap::new();
     let begin = Instant::now();
     for n_starts in 1..=STARTS {
-        for (cycle, sample) in start(case)? {
+        for (cycle, sample) in start(case, evaluator)? {
             samples.entry(cycle).or_default().push(sample);
         }
         // The next one takes about as long as those before did on average.
@@ -144,10 +148,10 @@ pub(crate) fn samples_by_cycle(case: &str) -> anyhow::Result<BTreeMap<u32, Vec<S
     Ok(samples)
 }
 
-fn start(case: &str) -> anyhow::Result<Vec<(u32, Sample)>> {
+fn start(case: &str, evaluator: Evaluator) -> anyhow::Result<Vec<(u32, Sample)>> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let child = Command::new(program)
-        .args(["--sample", case])
+        .args(["--sample", case, "--evaluator", name(evaluator)])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start a process of its own")?;
@@ -156,4 +160,12 @@ fn start(case: &str) -> anyhow::Result<Vec<(u32, Sample)>> {
     let parse =
         |line: &str| Sample::parse(line).with_context(|| format!("{case}: not a sample: {line}"));
     text.lines().map(parse).collect()
+}
+
+/// As on the command line.
+pub(crate) fn name(evaluator: Evaluator) -> &'static str {
+    match evaluator {
+        Evaluator::Plain => "plain",
+        Evaluator::Fast => "fast",
+    }
 }
