@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{ArgAction, ArgMatches, Command};
+use vc_engine::Evaluator;
 use vc_kube::{Access, Pace, Trigger};
 use vc_model::{Sharding, ShardingMode};
 
@@ -41,6 +42,7 @@ pub struct Flags {
     pub feature_gates: Vec<(String, bool)>,
     /// A pod of ours without a PodGroup is a job of one task.
     pub bare_pods: bool,
+    pub evaluator: Evaluator,
     /// `--scheduler-sharding-mode`, `--scheduler-sharding-name`.
     pub sharding: Sharding,
     pub plugins_dir: PathBuf,
@@ -129,6 +131,10 @@ impl Flags {
             priority_class: of.get_flag("priority-class"),
             feature_gates: list(of, "feature-gates").iter().map(|pair| value::gate(pair)).collect(),
             bare_pods: text(of, "bare-pods") == "schedule",
+            evaluator: match text(of, "evaluator").as_str() {
+                "plain" => Evaluator::Plain,
+                _ => Evaluator::Fast,
+            },
             sharding: Sharding {
                 mode: match text(of, "scheduler-sharding-mode").as_str() {
                     "hard" => ShardingMode::Hard,
@@ -179,7 +185,7 @@ impl Flags {
         }
         for line in self.lines.iter().filter(|line| !line.is_default) {
             match line.effect {
-                Effect::Built => {}
+                Effect::Built | Effect::Hidden => {}
                 Effect::Later => tracing::info!("flag has no effect yet: --{}", line.name),
                 Effect::Never => tracing::info!("flag has no effect: --{}", line.name),
             }
@@ -269,6 +275,7 @@ fn arg(row: &Row) -> clap::Arg {
         Kind::Text | Kind::Texts | Kind::Commas => ValueParser::string(),
     });
     let arg = if row.name == "v" { arg.short('v') } else { arg };
+    let arg = arg.hide(row.effect == Effect::Hidden);
     match row.default {
         "" if row.kind.is_list() => arg,
         default => arg.default_value(default),

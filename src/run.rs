@@ -244,6 +244,7 @@ fn options(process: &Process, version: ServerVersion) -> EngineOptions {
         sharding: flags.sharding.clone(),
         queue_gate_admission: flags.gate("SchedulingGatesQueueAdmission").unwrap_or(false),
         stopwatch: flags.metrics.then_some(stopwatch),
+        evaluator: flags.evaluator,
         seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),
     }
 }

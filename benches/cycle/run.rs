@@ -76,7 +76,8 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
     let case = &case.with(evaluator);
     let known = vc_engine::KNOWN;
     let loaded = vc_conf::parse("the configuration of the chart", vc_conf::CHART, &known)?;
-    let (mut engine, _) = Engine::new(EngineOptions { evaluator, ..EngineOptions::default() }, &loaded.config);
+    let (mut engine, _) =
+        Engine::new(EngineOptions { evaluator, ..EngineOptions::default() }, &loaded.config);
     (case.load)(case, &mut engine);
     let last = case.cycles.iter().copied().max().unwrap_or(0);
     for cycle in 1..=last {

@@ -46,6 +46,8 @@ pub(super) enum Effect {
     Later,
     /// It is about Go, klog or sampling, which are not here.
     Never,
+    /// For tests of the scheduler itself: in no list.
+    Hidden,
 }
 
 /// A flag.
@@ -68,7 +70,7 @@ const fn row(
     Row { name, kind, default, effect, help }
 }
 
-use Effect::{Built, Later, Never};
+use Effect::{Built, Hidden, Later, Never};
 use Kind::{Bool, Choice, Commas, Float, Gates, Int, Text, Texts, Time};
 
 #[rustfmt::skip] // a table is read by its rows
@@ -86,6 +88,8 @@ pub(super) const TABLE: &[Row] = &[
     row("enable-healthz", Bool, "false", Built, "serve /healthz, /livez and /readyz"),
     row("enable-metrics", Bool, "false", Built, "serve /metrics"),
     row("enable-pprof", Bool, "false", Built, "serve /debug/pprof"),
+    row("evaluator", Choice("plain|fast"), "fast", Hidden,
+        "how nodes are found; the decisions are the same"),
     row("feature-gates", Gates, "", Built, "gates as A=true,B=false"),
     row("gate-removal-worker-num", Int, "5", Never, "workers that remove scheduling gates"),
     row("healthz-address", Text, ":11251", Built, "address of /healthz, /livez and /readyz"),

@@ -15,7 +15,7 @@ mod throttle;
 pub use engine::{Engine, EngineOptions, Now};
 pub use known::KNOWN;
 pub use vc_framework::{
-    About, Amounts, Effect, Evaluator, EvictReason, GangState, Nomination, PendingPods, PendingReason,
-    PipelinedTask, PluginStage, PluginTime, QueueAmount, QueueGauges, QueueUse, Report, Sample,
-    Stopwatch, Timings, WaitingTask,
+    About, Amounts, Effect, Evaluator, EvictReason, GangState, Nomination, PendingPods,
+    PendingReason, PipelinedTask, PluginStage, PluginTime, QueueAmount, QueueGauges, QueueUse,
+    Report, Sample, Stopwatch, Timings, WaitingTask,
 };

@@ -36,9 +36,8 @@ impl Wrapped {
 
     /// Reads nothing that changes without the row of the node changing.
     fn reads_class_and_node(&self) -> bool {
-        let of_row = |input: &Input| {
-            matches!(input, Input::Spec | Input::Node | Input::Pods | Input::Usage)
-        };
+        let of_row =
+            |input: &Input| matches!(input, Input::Spec | Input::Node | Input::Pods | Input::Usage);
         self.reads.iter().all(of_row)
     }
 }

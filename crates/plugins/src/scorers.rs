@@ -33,6 +33,7 @@ pub(crate) enum Score {
         best: Option<Best>,
     },
     /// Fills the scores of all candidates, or says that it has none.
+    #[expect(dead_code, reason = "for pod affinity and topology spread")]
     Batch(fn(&Candidates<'_>, &mut [i64]) -> Result<Answer, String>),
 }
 
@@ -148,12 +149,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Scores each node by its row.
-    fn each(
-        &self,
-        score: Option<NodeScore<'_>>,
-        best: Option<Best>,
-        scores: &mut [i64],
-    ) -> Answer {
+    fn each(&self, score: Option<NodeScore<'_>>, best: Option<Best>, scores: &mut [i64]) -> Answer {
         let Some(score) = score else { return Answer::Skip };
         for (filled, &node) in scores.iter_mut().zip(self.nodes) {
             *filled = score(&self.cluster().nodes[node]);

@@ -80,7 +80,8 @@ impl ClassMemo {
     pub(super) fn new(session: &Session<'_>, rules: &Prepared<'_>) -> Self {
         let n_nodes = session.facts().nodes.len();
         let shapes = rules.columns.iter().map(|columns| {
-            let shape = |column: &Column<'_>| Shape { weight: column.weight, normal: column.normal };
+            let shape =
+                |column: &Column<'_>| Shape { weight: column.weight, normal: column.normal };
             columns.iter().map(shape).collect()
         });
         let plugins: Vec<Vec<Shape>> = shapes.collect();
@@ -309,6 +310,7 @@ impl Refusal {
 /// Where a node that passes stands in the order of the groups.
 fn group_of(session: &Session<'_>, task: TaskId, node: NodeId) -> u8 {
     let waits = !session.fits_idle(task, node);
-    let foreign = session.cluster.settings.sharding.mode == ShardingMode::Soft && !session.nodes[node].in_shard;
+    let foreign = session.cluster.settings.sharding.mode == ShardingMode::Soft
+        && !session.nodes[node].in_shard;
     2 * u8::from(waits) + u8::from(foreign)
 }

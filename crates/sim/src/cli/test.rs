@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use vc_sim::scenario::{self, Suite, Write};
+use vc_sim::scenario::{self, Evaluators, Suite, Write};
 
 use super::print;
 
@@ -22,6 +22,9 @@ pub(crate) struct Test {
     /// Put what was decided into the `expect` of files that expect something else.
     #[arg(long)]
     write: bool,
+    /// How nodes are found; both: with either, and where they differ the scenario fails.
+    #[arg(long, value_enum, default_value_t = Evaluator::Fast, hide = true)]
+    evaluator: Evaluator,
     /// Files, or directories that are searched for *.yaml.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -33,10 +36,22 @@ enum Output {
     Junit,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Evaluator {
+    Plain,
+    Fast,
+    Both,
+}
+
 impl Test {
     pub(crate) fn execute(self) -> ExitCode {
         let write = if self.write { Write::Expect } else { Write::Never };
-        let suite = Suite { paths: self.paths, filter: self.filter, write };
+        let evaluators = match self.evaluator {
+            Evaluator::Plain => Evaluators::Plain,
+            Evaluator::Fast => Evaluators::Fast,
+            Evaluator::Both => Evaluators::Both,
+        };
+        let suite = Suite { paths: self.paths, filter: self.filter, write, evaluators };
         let report = match scenario::run(&suite) {
             Ok(report) => report,
             Err(error) => {

@@ -11,4 +11,4 @@ mod suite;
 
 pub use file::{Scenario, ScenarioError};
 pub use outcome::Outcome;
-pub use suite::{Report, Suite, Tested, Verdict, Write, run};
+pub use suite::{Evaluators, Report, Suite, Tested, Verdict, Write, run};

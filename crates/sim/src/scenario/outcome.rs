@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vc_engine::Effect;
+use vc_engine::{Effect, EngineOptions, Evaluator};
 use vc_wire::Kind;
 
 use super::file::{Scenario, ScenarioError};
@@ -48,9 +48,9 @@ impl Scenario {
     ///
     /// # Errors
     /// An object is malformed.
-    pub fn run(&self) -> Result<Outcome, ScenarioError> {
+    pub fn run(&self, evaluator: Evaluator) -> Result<Outcome, ScenarioError> {
         let setup = Setup {
-            options: self.options.clone(),
+            options: EngineOptions { evaluator, ..self.options.clone() },
             config: &self.config,
             objects: self.objects.clone(),
             now_micros: self.now_micros,

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use vc_engine::Evaluator;
+
 use super::file::{Scenario, ScenarioError};
 use super::{compare, junit, rewrite};
 use crate::input::{InputError, scenario_files, text_of};
@@ -16,12 +18,25 @@ pub enum Write {
     Expect,
 }
 
+/// Which evaluators find nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evaluators {
+    /// The one that looks at every node for every task.
+    Plain,
+    /// The one that remembers results.
+    Fast,
+    /// Both; where they differ, the scenario fails.
+    #[default]
+    Both,
+}
+
 /// What to run.
 pub struct Suite {
     pub paths: Vec<PathBuf>,
     /// Only scenarios whose name contains this.
     pub filter: Option<String>,
     pub write: Write,
+    pub evaluators: Evaluators,
 }
 
 /// What became of a scenario.
@@ -64,24 +79,37 @@ pub fn run(suite: &Suite) -> Result<Report, InputError> {
             Err(_) => file.display().to_string(),
         };
         if suite.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
-            let verdict = verdict(scenario, &file, suite.write);
+            let verdict = verdict(scenario, &file, suite);
             report.tested.push(Tested { file, name, verdict });
         }
     }
     Ok(report)
 }
 
-fn verdict(scenario: Result<Scenario, ScenarioError>, file: &Path, write: Write) -> Verdict {
-    let outcome = scenario.and_then(|scenario| decide(&scenario, file, write));
+fn verdict(scenario: Result<Scenario, ScenarioError>, file: &Path, suite: &Suite) -> Verdict {
+    let outcome = scenario.and_then(|scenario| decide(&scenario, file, suite));
     outcome.unwrap_or_else(|error| Verdict::Unreadable(error.to_string()))
 }
 
-fn decide(scenario: &Scenario, file: &Path, write: Write) -> Result<Verdict, ScenarioError> {
-    // A fault of the engine in one scenario must not hide the verdicts of the others.
-    let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| scenario.run())) else {
+fn decide(scenario: &Scenario, file: &Path, suite: &Suite) -> Result<Verdict, ScenarioError> {
+    let run = |evaluator| {
+        // A fault of the engine in one scenario must not hide the verdicts of the others.
+        catch_unwind(AssertUnwindSafe(|| scenario.run(evaluator)))
+    };
+    let (first, second) = match suite.evaluators {
+        Evaluators::Plain => (Evaluator::Plain, None),
+        Evaluators::Fast => (Evaluator::Fast, None),
+        Evaluators::Both => (Evaluator::Fast, Some(Evaluator::Plain)),
+    };
+    let (Ok(outcome), Ok(other)) = (run(first), second.map(run).transpose()) else {
         return Ok(Verdict::Failed(vec!["the scheduler panicked".to_owned()]));
     };
     let outcome = outcome?;
+    if let Some(plain) = other.transpose()?.filter(|plain| *plain != outcome) {
+        let texts = [format!("fast: {outcome:?}"), format!("plain: {plain:?}")];
+        return Ok(Verdict::Failed(texts.to_vec()));
+    }
+    let write = suite.write;
     let differences = match &scenario.expect {
         Some(expect) => compare::differences(expect, &outcome),
         None => vec!["expect: is missing".to_owned()],
