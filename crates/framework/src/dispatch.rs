@@ -132,6 +132,13 @@ impl Dispatch {
         }
     }
 
+    /// Tells the handlers that a gate is lifted.
+    pub fn on_gate_lifted(&mut self, ask: Ask<'_>, task: TaskId) {
+        for &index in &self.handlers {
+            self.plugins[index].on_gate_lifted(ask, task);
+        }
+    }
+
     /// First failure wins; has no switch.
     ///
     /// # Errors

@@ -121,6 +121,9 @@ pub trait Plugin: Send + Sync {
     /// A task was evicted, un-pipelined, or its allocation taken back; status and node are the new
     /// ones.
     fn on_deallocate(&mut self, _ask: Ask<'_>, _task: TaskId) {}
+    /// The queue allocation gate of a Pending task is on its way out, because Allocatable found room
+    /// for it (core.md 7.8). It is placed in a later session.
+    fn on_gate_lifted(&mut self, _ask: Ask<'_>, _task: TaskId) {}
 
     /// QueueOrder: which queue is served first.
     fn queue_order(&self, _ask: Ask<'_>, _l: QueueId, _r: QueueId) -> Ordering {

@@ -183,6 +183,8 @@ impl<'c> Session<'c> {
             self.out.effects.push(Effect::RemoveGate { pod, uid });
             self.cluster.tasks[task].ungating = true;
         }
+        let ask = Ask { cluster: self.cluster, facts: &self.facts };
+        self.hooks.on_gate_lifted(ask, task);
     }
 
     /// Gives a pipelined task back: Pending, off its node (actions.md 5, step 1). The node it had,

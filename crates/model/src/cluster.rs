@@ -192,6 +192,15 @@ impl Cluster {
         total
     }
 
+    /// The same as whole amounts, at most the largest that there is.
+    pub fn total_amounts(&self) -> Resource {
+        let mut total = Resource::default();
+        for (&dim, sum) in &self.total {
+            total.set(dim, i64::try_from(sum.amount).unwrap_or(i64::MAX));
+        }
+        total
+    }
+
     /// Value of a PriorityClass: of that name, else the smallest global default (C-13), else 0.
     pub(crate) fn priority_value(&self, class_name: &str) -> i32 {
         if let Some(class) = self.priority_classes.get(class_name) {

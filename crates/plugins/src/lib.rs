@@ -1,6 +1,7 @@
 //! The scheduling policies, one file each.
 
 mod binpack;
+mod capacity;
 mod conformance;
 mod drf;
 mod gang;
@@ -18,6 +19,7 @@ use vc_framework::PluginEntry;
 /// Every plugin of this crate.
 pub const ALL: &[PluginEntry] = &[
     binpack::ENTRY,
+    capacity::ENTRY,
     conformance::ENTRY,
     drf::ENTRY,
     gang::ENTRY,

@@ -10,13 +10,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records, Sample,
-    Told, Verdict,
+    Admission, Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records, Told,
+    Verdict,
 };
-use vc_model::{Job, JobId, Queue, QueueId, TaskId};
+use vc_model::{JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
 
-use crate::rules::{dominant_share, min_resources, reserved, session_job};
+use crate::rules::{
+    JobSums, capability, dominant_share, min_resources, quota_insufficient, session_job,
+    tell_clamped,
+};
 use deserved::{Claim, divide};
 
 pub(crate) const ENTRY: PluginEntry =
@@ -46,20 +49,15 @@ struct Proportion {
 
 #[derive(Default)]
 struct Attributes {
-    n_jobs: usize,
+    /// When the session began.
+    at_open: JobSums,
     /// The cluster without the guarantees of others, at most the capability.
     real_capability: Fractional,
     deserved: Fractional,
     /// Allocated and, within the session, Pipelined tasks.
     allocated: Resource,
-    /// Allocated and Pending tasks.
-    request: Resource,
     /// What admitted jobs hold back.
     inqueue: Resource,
-    /// Likewise, when the session began.
-    inqueue_at_open: Resource,
-    /// What jobs have beyond their minimum.
-    elastic: Resource,
     share: f64,
     /// The last answer of Overused: 0 none, 1 no, 2 yes.
     overused: AtomicU8,
@@ -75,24 +73,19 @@ impl Plugin for Proportion {
         for &id in &ask.facts.jobs {
             let job = &ask.cluster.jobs[id];
             if let Some(queue) = self.queues.get_mut(&job.queue) {
-                queue.count(job);
+                queue.at_open.count(job);
             }
         }
         for queue in self.queues.values_mut() {
-            queue.inqueue_at_open.clone_from(&queue.inqueue);
+            queue.allocated.clone_from(&queue.at_open.allocated);
+            queue.inqueue.clone_from(&queue.at_open.inqueue);
         }
         self.bound(ask);
         self.divide(ask);
     }
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        let n_clamped = std::mem::take(self.n_clamped.get_mut());
-        if 0 < n_clamped {
-            let text = "proportion: amounts of a queue below zero were taken as zero";
-            out.warnings.push(format!("{text}: {n_clamped}"));
-            let kind = "amount_below_zero";
-            out.samples.push(Sample::InternalErrors { kind, n_errors: n_clamped });
-        }
+        tell_clamped("proportion", std::mem::take(self.n_clamped.get_mut()), out);
         gauges::tell(ask, &mut self.queues, &mut self.told, out);
     }
 
@@ -127,7 +120,7 @@ impl Plugin for Proportion {
     }
 
     fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
-        self.stays_inside(ask, queue, tasks)
+        self.stays_inside(ask, queue, tasks) && self.deserves_slots(queue, tasks.len())
     }
 
     fn reclaimable(&self, ask: Ask<'_>, _reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
@@ -158,15 +151,12 @@ impl Plugin for Proportion {
         let Some(asked) = min_resources(job) else {
             return Admission::Permit;
         };
-        let wanted = self.use_after_admission(queue, asked).to_fractional();
+        let wanted = self.use_after_admission(queue, asked);
         let (asked, dims) = (asked.to_fractional(), &ask.cluster.dims);
         let Err(lacking) = wanted.less_equal_dim(&queue.real_capability, &asked, dims) else {
             return Admission::Permit;
         };
-        let name = |&dim: &Dim| format!("insufficient {}", dims.name(dim));
-        let names: Vec<String> = lacking.iter().map(name).collect();
-        let message = format!("queue resource quota insufficient: {}", names.join(", "));
-        Admission::Reject(Some(message))
+        Admission::Reject(Some(quota_insufficient(&lacking, dims)))
     }
 
     fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
@@ -196,7 +186,7 @@ impl Proportion {
             let mut bound = free.clone();
             bound.add(&queue.guarantee.to_fractional());
             if let Some(capability) = capability(queue) {
-                bound = bound.min_dim(&capability, Absent::Infinity);
+                bound = bound.min_dim(&capability.to_fractional(), Absent::Infinity);
             }
             attributes.real_capability = bound;
         }
@@ -205,7 +195,7 @@ impl Proportion {
     /// Sets what the queues with jobs deserve; the others deserve nothing and take no part (D13).
     fn divide(&mut self, ask: Ask<'_>) {
         // By name, so that sums of fractions do not depend on the order of arrival.
-        let has_jobs = |id: &QueueId| self.queues.get(id).is_some_and(|queue| 0 < queue.n_jobs);
+        let has_jobs = |id: &QueueId| self.queues.get(id).is_some_and(|queue| 0 < queue.at_open.n_jobs);
         let ids: Vec<QueueId> = ask.facts.queues.iter().copied().filter(has_jobs).collect();
         let claim = |id: &QueueId| self.queues[id].claim(&ask.cluster.queues[*id]);
         let mut claims: Vec<Claim> = ids.iter().map(claim).collect();
@@ -250,6 +240,16 @@ impl Proportion {
         inside.err().unwrap_or_default()
     }
 
+    /// Whether the queue deserves so many pod slots more. Beyond 5.3, because Reclaimable counts
+    /// slots: a queue that took one above its share would be the next to lose one, and two queues
+    /// would take turns for ever.
+    fn deserves_slots(&self, queue: QueueId, n_tasks: usize) -> bool {
+        self.queues.get(&queue).is_some_and(|queue| {
+            let after = queue.allocated.get(Dim::PODS) as f64 + n_tasks as f64;
+            after <= queue.deserved.get(Dim::PODS) + EPS
+        })
+    }
+
     /// Tasks of queues that stand above their deserved amount in some dimension, until they no
     /// longer do.
     fn surplus(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
@@ -273,11 +273,12 @@ impl Proportion {
 
     /// Elastic amounts are those of the start of the session: evictions since then may have made
     /// `allocated` smaller (D5).
-    fn use_after_admission(&self, queue: &Attributes, asked: &Resource) -> Resource {
-        let mut wanted = asked.clone();
-        wanted.add(&queue.allocated);
-        wanted.add(&queue.inqueue);
-        if wanted.sub_clamped(&queue.elastic) {
+    fn use_after_admission(&self, queue: &Attributes, asked: &Resource) -> Fractional {
+        // As fractions: amounts that users write may leave 64 bits together.
+        let mut wanted = asked.to_fractional();
+        wanted.add(&queue.allocated.to_fractional());
+        wanted.add(&queue.inqueue.to_fractional());
+        if wanted.sub_clamped(&queue.at_open.elastic.to_fractional()) {
             self.n_clamped.fetch_add(1, Memory::Relaxed);
         }
         wanted
@@ -285,22 +286,11 @@ impl Proportion {
 }
 
 impl Attributes {
-    fn count(&mut self, job: &Job) {
-        self.n_jobs += 1;
-        self.allocated.add(&job.allocated);
-        self.request.add(&job.allocated);
-        self.request.add(&job.pending_request);
-        self.elastic.add(&job.elastic());
-        if let Some(reserved) = reserved(job) {
-            self.inqueue.add(&reserved);
-        }
-    }
-
     fn claim(&self, queue: &Queue) -> Claim {
         Claim {
             weight: f64::from(queue.weight.max(0)),
             bound: self.real_capability.clone(),
-            request: self.request.to_fractional(),
+            request: self.at_open.request.to_fractional(),
             guarantee: queue.guarantee.to_fractional(),
             ..Claim::default()
         }
@@ -316,18 +306,4 @@ impl Attributes {
     fn refresh_share(&mut self) {
         self.share = dominant_share(&self.allocated, &self.deserved);
     }
-}
-
-/// `spec.capability` where cpu and memory that are missing or not positive are unlimited; `None`:
-/// not given.
-fn capability(queue: &Queue) -> Option<Fractional> {
-    let given = &queue.capability;
-    let is_given = given.has_scalars() || given.get(Dim::CPU) != 0 || given.get(Dim::MEMORY) != 0;
-    let mut capability = given.to_fractional();
-    for dim in [Dim::CPU, Dim::MEMORY] {
-        if capability.get(dim) <= 0.0 {
-            capability.set(dim, f64::MAX);
-        }
-    }
-    is_given.then_some(capability)
 }

@@ -1,8 +1,9 @@
-//! Rules that several plugins share: who is in the session, dominant shares, what admitted jobs
-//! hold back. Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1.
+//! Rules that several plugins share: who is in the session, dominant shares, what jobs of a queue
+//! hold, ask for and hold back. Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1, D5.
 
-use vc_model::{Cluster, Job, JobId, PodGroupPhase, TaskId};
-use vc_resource::{Amount, Fractional, Resource, Vector, share};
+use vc_framework::{Outbox, Sample};
+use vc_model::{Cluster, Job, JobId, PodGroupPhase, Queue, TaskId};
+use vc_resource::{Amount, Dim, Dims, Resource, Vector, share};
 
 /// The job of a task. `None` for an orphan: the job, or its queue, is not in the session (1.6).
 pub(crate) fn session_job(cluster: &Cluster, task: TaskId) -> Option<(JobId, &Job)> {
@@ -12,9 +13,68 @@ pub(crate) fn session_job(cluster: &Cluster, task: TaskId) -> Option<(JobId, &Jo
 }
 
 /// Largest part of `of` that is allocated, over the names of `of`; 0 if it has none (4.1, 5.2).
-pub(crate) fn dominant_share<T: Amount>(allocated: &Vector<T>, of: &Fractional) -> f64 {
-    let shares = of.names().map(|dim| share(allocated.get(dim).to_f64(), of.get(dim)));
+pub(crate) fn dominant_share<T: Amount, U: Amount>(allocated: &Vector<T>, of: &Vector<U>) -> f64 {
+    let shares = of.names().map(|dim| share(allocated.get(dim).to_f64(), of.get(dim).to_f64()));
     shares.fold(0.0, f64::max)
+}
+
+/// Sums over the jobs of a queue when a session begins (5.1).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct JobSums {
+    pub(crate) n_jobs: usize,
+    /// Tasks in allocated statuses.
+    pub(crate) allocated: Resource,
+    /// Allocated and Pending tasks.
+    pub(crate) request: Resource,
+    /// What admitted jobs hold back.
+    pub(crate) inqueue: Resource,
+    /// What jobs have beyond their minimum.
+    pub(crate) elastic: Resource,
+}
+
+impl JobSums {
+    /// Adds a job.
+    pub(crate) fn count(&mut self, job: &Job) {
+        self.n_jobs += 1;
+        self.allocated.add(&job.allocated);
+        self.request.add(&job.allocated);
+        self.request.add(&job.pending_request);
+        self.elastic.add(&job.elastic());
+        if let Some(reserved) = reserved(job) {
+            self.inqueue.add(&reserved);
+        }
+    }
+}
+
+/// `spec.capability` where cpu and memory that are missing or not positive are unlimited; `None`:
+/// not given (5.1).
+pub(crate) fn capability(queue: &Queue) -> Option<Resource> {
+    let given = &queue.capability;
+    let is_given = given.has_scalars() || given.get(Dim::CPU) != 0 || given.get(Dim::MEMORY) != 0;
+    let mut capability = given.clone();
+    for dim in [Dim::CPU, Dim::MEMORY] {
+        if capability.get(dim) <= 0 {
+            capability.set(dim, i64::MAX);
+        }
+    }
+    is_given.then_some(capability)
+}
+
+/// The message of a queue without room for a job (5.3, 6.6).
+pub(crate) fn quota_insufficient(lacking: &[Dim], dims: &Dims) -> String {
+    let name = |&dim: &Dim| format!("insufficient {}", dims.name(dim));
+    let names: Vec<String> = lacking.iter().map(name).collect();
+    format!("queue resource quota insufficient: {}", names.join(", "))
+}
+
+/// Reports subtractions that would have gone below zero (D5).
+pub(crate) fn tell_clamped(plugin: &str, n_clamped: u32, out: &mut Outbox) {
+    if n_clamped == 0 {
+        return;
+    }
+    let text = "amounts of a queue below zero were taken as zero";
+    out.warnings.push(format!("{plugin}: {text}: {n_clamped}"));
+    out.samples.push(Sample::InternalErrors { kind: "amount_below_zero", n_errors: n_clamped });
 }
 
 /// The amount that a job must find room for when it is enqueued; `None`: it asks for nothing.
@@ -38,7 +98,7 @@ pub(crate) fn reserved(job: &Job) -> Option<Resource> {
 #[cfg(test)]
 mod tests {
     use vc_model::fixture;
-    use vc_resource::Dim;
+    use vc_resource::Fractional;
 
     use super::*;
 

@@ -14,12 +14,12 @@ use vc_model::{Cluster, JobId};
 use crate::support::*;
 
 /// Each with one tier, in which gang votes.
-fn configs() -> &'static [Config; 6] {
-    static CONFIGS: OnceLock<[Config; 6]> = OnceLock::new();
+fn configs() -> &'static [Config; 8] {
+    static CONFIGS: OnceLock<[Config; 8]> = OnceLock::new();
     CONFIGS.get_or_init(make_configs)
 }
 
-fn make_configs() -> [Config; 6] {
+fn make_configs() -> [Config; 8] {
     let tp = "gang{preemptable jobPipelined jobStarving jobReady jobOrder} \
         priority{taskOrder jobOrder preemptable jobPipelined jobStarving} conformance \
         proportion{overused allocatable queueOrder} predicates nodeorder";
@@ -30,6 +30,10 @@ fn make_configs() -> [Config; 6] {
         priority{jobOrder taskOrder} drf{jobOrder} \
         proportion{reclaimable queueOrder preemptive allocatable} predicates binpack";
     let both = "priority gang conformance drf{jobOrder} predicates proportion{*} binpack";
+    let capacity = "gang{reclaimable jobPipelined jobStarving jobReady jobOrder} conformance \
+        priority{jobOrder taskOrder} predicates binpack \
+        capacity{reclaimable queueOrder preemptive allocatable jobEnqueued}";
+    let tree = "priority gang conformance predicates capacity{* hierarchy} binpack";
     let all = "enqueue, allocate, preempt, reclaim, backfill";
     let dry = conf("allocate, preempt, backfill", tp);
     let dry = with_arguments(dry, "preempt", "{enableTopologyAwarePreemption: true}");
@@ -40,14 +44,20 @@ fn make_configs() -> [Config; 6] {
         conf(all, both),
         conf(all, elastic),
         conf("allocate, backfill, reclaim, preempt", elastic),
+        conf(all, capacity),
+        conf(all, tree),
     ]
 }
 
 /// Nodes on which what runs fits, without best-effort pods: backfill gives these what is free,
 /// whoever waits; the jobs that wait may have more priority.
 fn clusters(slots: Range<u32>) -> impl Strategy<Value = String> {
-    let queue = (1_u32..4, prop::option::of(2_u32..8)).prop_map(|(weight, cap)| {
-        format!("weight={weight} {}", cap.map_or(String::new(), |cpu| format!("cap.cpu={cpu}")))
+    let amount = || prop::option::of(2_u32..8);
+    let queue = (1_u32..4, amount(), amount()).prop_map(|(weight, cap, deserved)| {
+        let word = |name, amount: Option<u32>| {
+            amount.map_or(String::new(), |cpu| format!("{name}.cpu={cpu}"))
+        };
+        format!("weight={weight} {} {}", word("cap", cap), word("deserved", deserved))
     });
     // Job, cpu.
     let slot = prop::option::weighted(0.8, (0_usize..5, 1_u32..4));
@@ -228,19 +238,14 @@ proptest! {
     })]
 
     #[test]
-    fn evictions_are_useful_and_end(text in clusters(20..26), which in 0_usize..6, lag in 1_u32..4) {
+    fn evictions_are_useful_and_end(text in clusters(20..26), which in 0_usize..8, lag in 1_u32..4) {
         check(&text, which, lag)?;
     }
 
-    /// Slots are scarce. Only preempt: proportion counts slots for the victims' queues but not for
-    /// the reclaimer's (plugins-jobs-queues.md 5.3), so that queues may take them from each other
-    /// for ever. Victims go at once: while they terminate, the filter for slots refuses the claim,
-    /// and others may come first.
+    /// Slots are scarce. Victims go at once: while they terminate, the filter for slots refuses the
+    /// claim, and others may come first.
     #[test]
-    fn evictions_of_slots_are_useful_and_end(
-        text in clusters(2..6),
-        which in 0_usize..2,
-        )  {
+    fn evictions_of_slots_are_useful_and_end(text in clusters(2..6), which in 0_usize..8) {
         check(&text, which, 1)?;
     }
 }

@@ -54,9 +54,9 @@ impl Gauges {
         };
         Self {
             allocated: attributes.allocated.clone(),
-            request: attributes.request.clone(),
-            inqueue: attributes.inqueue_at_open.clone(),
-            part: (0 < attributes.n_jobs).then(part),
+            request: attributes.at_open.request.clone(),
+            inqueue: attributes.at_open.inqueue.clone(),
+            part: (0 < attributes.at_open.n_jobs).then(part),
             overused: match *attributes.overused.get_mut() {
                 0 => None,
                 answer => Some(answer == 2),

@@ -12,6 +12,7 @@ const CORE: &str = include_str!("../../../../docs/spec/core.md");
 /// Plugin and point where we knowingly register something else, and why. `true`: we do, the list
 /// does not.
 const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
+    ("capacity", "PrePredicate", false, "trials use the journal instead of a copied state"),
     (
         "drf",
         "UnifiedEvictable",

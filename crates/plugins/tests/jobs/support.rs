@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
-use vc_framework::{Claims, Dispatch, EvictReason, Opening, Plugin, Room, Session};
+use vc_framework::{
+    Claims, Dispatch, EvictReason, Opening, Plugin, QueueAmount, QueueGauges, Room, Sample, Session,
+};
 use vc_model::{Cluster, JobId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
 
@@ -154,4 +156,49 @@ pub(crate) fn deserved(session: &Session<'_>, name: &str) -> ([f64; 3], f64) {
         share.deserved.get(Dim::PODS),
     ];
     (amounts, share.share)
+}
+
+/// Whether the queue of the task has room for it.
+pub(crate) fn allocatable(session: &Session<'_>, path: &str) -> Result<(), Vec<Dim>> {
+    let task = task(session, path);
+    let queue = session.job_of(task).expect("it has a job").queue;
+    session.hooks().allocatable(session.ask(), queue, task)
+}
+
+pub(crate) fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
+    session.hooks().job_enqueueable(session.ask(), job(session, name))
+}
+
+pub(crate) fn preemptive(session: &Session<'_>, name: &str, paths: &[&str]) -> bool {
+    let (queue, tasks) = (queue(session, name), tasks(session, paths));
+    session.hooks().preemptive(session.ask(), queue, &tasks)
+}
+
+/// The pods that may go for the reclaimer, the one evicted first first.
+pub(crate) fn reclaimed(session: &Session<'_>, reclaimer: &str, paths: &[&str]) -> Vec<String> {
+    let reclaimer = task(session, reclaimer);
+    let (ask, hooks) = (session.ask(), session.hooks());
+    let mut candidates = tasks(session, paths);
+    let job = session.tasks[reclaimer].job;
+    candidates.sort_by(|&l, &r| hooks.victim_order(ask, job, l, r));
+    names(session, &hooks.reclaimable(ask, reclaimer, &candidates))
+}
+
+/// What plugins hand out about queues when the session closes.
+pub(crate) fn shown(session: &mut Session<'_>) -> Vec<QueueGauges> {
+    session.close_plugins();
+    let of_queue = |sample| match sample {
+        Sample::Queue(gauges) => Some(*gauges),
+        _ => None,
+    };
+    std::mem::take(&mut session.out.samples).into_iter().filter_map(of_queue).collect()
+}
+
+/// Cores and bytes.
+pub(crate) fn real_capability(queues: &[QueueGauges], name: &str) -> (f64, f64) {
+    let found = queues.iter().find(|gauges| &*gauges.queue == name).expect("the queue is shown");
+    let mut amounts = found.amounts.iter();
+    let (_, amounts) =
+        amounts.find(|(kind, _)| *kind == QueueAmount::RealCapability).expect("it is shown");
+    (amounts.cpu_milli / 1000.0, amounts.memory_bytes)
 }

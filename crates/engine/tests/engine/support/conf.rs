@@ -1,6 +1,6 @@
 //! Configurations in the notation of the specification's legends: `gang{jobOrder jobReady}` is the
-//! plugin with exactly these switches on, a bare name and `{*}` have the defaults, `key=value` is
-//! an argument, `|` ends a tier.
+//! plugin with exactly these switches on, a bare name has the defaults, so has `{*}` beside the
+//! switches named with it, `key=value` is an argument, `|` ends a tier.
 
 use vc_conf::{Config, Known, SWITCHES, parse};
 use vc_engine::KNOWN;
@@ -58,12 +58,10 @@ fn plugin(entry: &str) -> String {
     let (name, words) = entry.split_once('{').unwrap_or((entry, "*}"));
     let words: Vec<&str> = words.trim_end_matches('}').split_whitespace().collect();
     let mut text = format!("  - name: {name}\n");
-    if !words.contains(&"*") {
-        for (key, ..) in SWITCHES {
-            let switch = key.trim_start_matches("enabled").trim_start_matches("enable");
-            let on = words.iter().any(|word| word.eq_ignore_ascii_case(switch));
-            text.push_str(&format!("    {key}: {on}\n"));
-        }
+    for (key, _, default) in SWITCHES {
+        let switch = key.trim_start_matches("enabled").trim_start_matches("enable");
+        let on = words.iter().any(|word| word.eq_ignore_ascii_case(switch));
+        text.push_str(&format!("    {key}: {}\n", on || (*default && words.contains(&"*"))));
     }
     let arguments: Vec<String> =
         words.iter().filter_map(|word| word.split_once('=')).map(argument).collect();

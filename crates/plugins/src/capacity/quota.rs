@@ -1,0 +1,148 @@
+//! What a queue may have, has and holds back, and whether something fits into it. All amounts are
+//! whole. Specification: plugins-jobs-queues.md 6.2, 6.5, 6.6.
+
+use std::cmp::Ordering;
+
+use vc_framework::Ask;
+use vc_model::{Id, QueueId};
+use vc_resource::{Dim, Dims, Resource};
+
+use super::shape::Shape;
+use crate::rules::{JobSums, dominant_share};
+
+/// Amounts that the spec of the queues and the size of the cluster give. The largest amount stands
+/// for "unlimited"; a scalar that is missing in `real_capability` is 0 there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    /// `None`: not given.
+    pub(super) capability: Option<Resource>,
+    pub(super) guarantee: Resource,
+    pub(super) real_capability: Resource,
+    pub(super) deserved: Resource,
+}
+
+/// A queue of the session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Quota {
+    /// When the session began, jobs of its descendants included.
+    pub(super) at_open: JobSums,
+    pub(super) limits: Limits,
+    /// Allocated and, within the session, Pipelined tasks.
+    pub(super) allocated: Resource,
+    /// What admitted jobs hold back.
+    pub(super) inqueue: Resource,
+    /// Tasks whose gate was lifted and that have no place yet (6.9).
+    pub(super) reserved: Resource,
+    /// Of the deserved amount; 1 if there is none.
+    pub(super) share: f64,
+}
+
+/// The queues of the session by id.
+#[derive(Debug, Default)]
+pub(super) struct Quotas(Vec<Option<Quota>>);
+
+impl Quotas {
+    /// With the sums over their jobs; limits are still empty.
+    pub(super) fn of_session(ask: Ask<'_>, shape: &Shape) -> Self {
+        let mut quotas = Self::default();
+        for queue in &ask.facts.queues {
+            if quotas.0.len() <= queue.index() {
+                quotas.0.resize(queue.index() + 1, None);
+            }
+            quotas.0[queue.index()] = Some(Quota::default());
+        }
+        for &id in &ask.facts.jobs {
+            let job = &ask.cluster.jobs[id];
+            for &queue in shape.path(job.queue) {
+                if let Some(quota) = quotas.get_mut(queue) {
+                    quota.at_open.count(job);
+                }
+            }
+        }
+        for quota in quotas.iter_mut() {
+            quota.allocated.clone_from(&quota.at_open.allocated);
+            quota.inqueue.clone_from(&quota.at_open.inqueue);
+        }
+        quotas
+    }
+
+    pub(super) fn get(&self, queue: QueueId) -> Option<&Quota> {
+        self.0.get(queue.index())?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, queue: QueueId) -> Option<&mut Quota> {
+        self.0.get_mut(queue.index())?.as_mut()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Quota> {
+        self.0.iter_mut().flatten()
+    }
+
+    /// Smaller share first; on equal ones a queue that deserves something (6.4).
+    pub(super) fn by_share(&self, l: QueueId, r: QueueId) -> Ordering {
+        let (Some(l), Some(r)) = (self.get(l), self.get(r)) else {
+            return Ordering::Equal;
+        };
+        let deserves_nothing = |quota: &Quota| quota.limits.deserved.is_empty();
+        let by_share = l.share.total_cmp(&r.share);
+        by_share.then_with(|| deserves_nothing(l).cmp(&deserves_nothing(r)))
+    }
+}
+
+impl Quota {
+    pub(super) fn refresh_share(&mut self) {
+        let deserved = &self.limits.deserved;
+        self.share = match deserved.is_empty() {
+            true => 1.0,
+            false => dominant_share(&self.allocated, deserved),
+        };
+    }
+
+    /// Requested dimensions in which a task would go above the limit. A task that is reserved
+    /// itself does not stand in its own way.
+    pub(super) fn lacks_for_task(
+        &self,
+        request: &Resource,
+        is_reserved: bool,
+        dims: &Dims,
+    ) -> Vec<Dim> {
+        let own = |dim| if is_reserved { request.get(dim) } else { 0 };
+        let held = |dim| wide(self.allocated.get(dim)) + wide(self.reserved.get(dim)) - wide(own(dim));
+        self.lacks(request, dims, held)
+    }
+
+    /// Requested dimensions in which tasks together would go above the limit.
+    pub(super) fn lacks_for_tasks(&self, request: &Resource, dims: &Dims) -> Vec<Dim> {
+        self.lacks(request, dims, |dim| wide(self.allocated.get(dim)))
+    }
+
+    /// Dimensions of `minResources` in which the job would go above the limit. Elastic amounts are
+    /// those of the start of the session, so that they may be more than there is now: nothing goes
+    /// below zero, and the second value says so (D5).
+    pub(super) fn lacks_for_admission(&self, asked: &Resource, dims: &Dims) -> (Vec<Dim>, bool) {
+        let held = |dim| {
+            let held = wide(self.allocated.get(dim)) + wide(self.inqueue.get(dim));
+            held - wide(self.at_open.elastic.get(dim))
+        };
+        let below_zero = |dim| held(dim) + wide(asked.get(dim)) < 0;
+        let clamped = self.at_open.elastic.dims().any(below_zero);
+        (self.lacks(asked, dims, held), clamped)
+    }
+
+    fn lacks(&self, asked: &Resource, dims: &Dims, held: impl Fn(Dim) -> i128) -> Vec<Dim> {
+        let limit = &self.limits.real_capability;
+        let is_short = |&dim: &Dim| {
+            let (asked, limit) = (asked.get(dim), limit.get(dim));
+            dim != Dim::PODS
+                && 0 < asked
+                && limit < i64::MAX
+                && wide(limit) < held(dim) + wide(asked)
+        };
+        dims.in_report_order().iter().copied().filter(is_short).collect()
+    }
+}
+
+/// Sums of amounts that users write may leave 64 bits.
+fn wide(amount: i64) -> i128 {
+    i128::from(amount)
+}

@@ -1,0 +1,191 @@
+//! Whether a queue may take from others, and which tasks of others may go.
+//! Specification: plugins-jobs-queues.md 6.7, 6.8, D3.
+
+use std::collections::BTreeMap;
+
+use vc_framework::Ask;
+use vc_model::{JobId, QueueId, TaskId};
+use vc_resource::{Dims, Resource};
+
+use super::Capacity;
+use super::quota::Quota;
+use super::shape::Standing;
+use crate::rules::session_job;
+
+impl Capacity {
+    /// Within the limit in all requested dimensions, and within what it deserves in at least one;
+    /// or an ancestor is (6.7).
+    pub(super) fn may_take(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        let Some(quota) = self.quotas.get(queue) else {
+            return false;
+        };
+        let mut request = Resource::default();
+        tasks.iter().for_each(|&task| request.add(ask.cluster.request(task)));
+        let dims = &ask.cluster.dims;
+        if !quota.lacks_for_tasks(&request, dims).is_empty() {
+            return false;
+        }
+        let ancestors = (1..=self.level).map_while(|level| self.shape.ancestor(queue, level));
+        let mut quotas = ancestors.filter_map(|ancestor| self.quotas.get(ancestor));
+        quota.deserves(&request, dims) || quotas.any(|quota| quota.deserves(&request, dims))
+    }
+
+    /// The candidates that may go for a task of another queue, in their order (6.8).
+    pub(super) fn reclaimable_for(
+        &self,
+        ask: Ask<'_>,
+        reclaimer: TaskId,
+        candidates: &[TaskId],
+    ) -> Vec<TaskId> {
+        let Some((_, job)) = session_job(ask.cluster, reclaimer) else {
+            return Vec::new();
+        };
+        if self.shape.standing(job.queue) != Standing::Leaf {
+            return Vec::new();
+        }
+        let wanted = ask.cluster.request(reclaimer);
+        let mut walk = Walk::new(self, ask, job.queue, wanted, self.level);
+        let is_useful = |victim: TaskId| {
+            let request = ask.cluster.request(victim);
+            request.intersection_without_pods(wanted).next().is_some()
+        };
+        let may_go = |&victim: &TaskId| is_useful(victim) && walk.may_go(victim);
+        candidates.iter().copied().filter(may_go).collect()
+    }
+
+    /// The same for all that a gang still wants, without the look at common dimensions (6.8, D3).
+    pub(super) fn reclaimable_by_gang(
+        &self,
+        ask: Ask<'_>,
+        initiator: JobId,
+        candidates: &[TaskId],
+    ) -> Vec<TaskId> {
+        let job = &ask.cluster.jobs[initiator];
+        if self.shape.standing(job.queue) != Standing::Leaf {
+            return Vec::new();
+        }
+        let mut walk = Walk::new(self, ask, job.queue, &job.pending_request, self.level);
+        candidates.iter().copied().filter(|&victim| walk.may_go(victim)).collect()
+    }
+}
+
+impl Quota {
+    /// Some requested dimension stays within the deserved amount.
+    fn deserves(&self, request: &Resource, dims: &Dims) -> bool {
+        let mut used = self.allocated.clone();
+        used.add(request);
+        !used.less_equal_partly_dim_nonzero(&self.limits.deserved, request, dims).is_empty()
+    }
+}
+
+/// One pass over candidates, with what would be left of each queue.
+struct Walk<'a> {
+    capacity: &'a Capacity,
+    ask: Ask<'a>,
+    own: QueueId,
+    /// What the room is for.
+    wanted: &'a Resource,
+    level: usize,
+    left: BTreeMap<QueueId, Resource>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        capacity: &'a Capacity,
+        ask: Ask<'a>,
+        own: QueueId,
+        wanted: &'a Resource,
+        level: usize,
+    ) -> Self {
+        Self { capacity, ask, own, wanted, level, left: BTreeMap::new() }
+    }
+
+    /// Steps 2 to 5 of 6.8.
+    fn may_go(&mut self, victim: TaskId) -> bool {
+        let Some((_, job)) = session_job(self.ask.cluster, victim) else {
+            return false;
+        };
+        let (queue, request) = (job.queue, self.ask.cluster.request(victim));
+        if self.capacity.shape.standing(queue) == Standing::Unusable
+            || !self.keeps_guarantee(queue, request)
+            || !self.is_surplus(queue, request)
+        {
+            return false;
+        }
+        let Some(ancestors) = self.ancestors_above_share(queue, request) else {
+            return false;
+        };
+        for id in std::iter::once(queue).chain(ancestors) {
+            self.left_of(id).sub(request);
+        }
+        true
+    }
+
+    fn left_of(&mut self, queue: QueueId) -> &mut Resource {
+        let quotas = &self.capacity.quotas;
+        let allocated = || quotas.get(queue).map(|quota| quota.allocated.clone());
+        self.left.entry(queue).or_insert_with(|| allocated().unwrap_or_default())
+    }
+
+    fn keeps_guarantee(&mut self, queue: QueueId, request: &Resource) -> bool {
+        let Some(quota) = self.capacity.quotas.get(queue) else {
+            return false;
+        };
+        let guarantee = &quota.limits.guarantee;
+        let left = self.left_of(queue);
+        guarantee.dims().all(|dim| guarantee.get(dim) <= left.get(dim).saturating_sub(request.get(dim)))
+    }
+
+    /// The queue deserves nothing of what the victim has, or has more of it than it deserves.
+    fn is_surplus(&mut self, queue: QueueId, request: &Resource) -> bool {
+        match self.lends(queue, request) {
+            true => self.is_above_share(queue, request),
+            false => !self.is_idle_quarrel(queue),
+        }
+    }
+
+    /// Relatives that both deserve nothing of it have nothing to contend about.
+    fn is_idle_quarrel(&self, queue: QueueId) -> bool {
+        let own = self.capacity.quotas.get(self.own);
+        let deserves =
+            |own: &Quota| self.wanted.intersection(&own.limits.deserved).next().is_some();
+        self.capacity.shape.share_ancestor(queue, self.own, self.level) && !own.is_some_and(deserves)
+    }
+
+    /// The queue deserves something of what the victim has.
+    fn lends(&self, queue: QueueId, request: &Resource) -> bool {
+        let quota = self.capacity.quotas.get(queue);
+        quota.is_some_and(|quota| request.intersection(&quota.limits.deserved).next().is_some())
+    }
+
+    fn is_above_share(&mut self, queue: QueueId, request: &Resource) -> bool {
+        let (capacity, dims) = (self.capacity, &self.ask.cluster.dims);
+        let Some(quota) = capacity.quotas.get(queue) else {
+            return false;
+        };
+        let left = self.left_of(queue);
+        !left.greater_partly_relevant(&quota.limits.deserved, request, dims).is_empty()
+    }
+
+    /// Ancestors of the victim's queue that had to be looked at; `None`: one of them has no more
+    /// than it deserves. An ancestor that the reclaimer has at the same distance does not count.
+    fn ancestors_above_share(
+        &mut self,
+        queue: QueueId,
+        request: &Resource,
+    ) -> Option<Vec<QueueId>> {
+        let shape = &self.capacity.shape;
+        let mut examined = Vec::new();
+        for level in 1..=self.level {
+            let Some(ancestor) = shape.ancestor(queue, level) else { break };
+            if shape.ancestor(self.own, level) == Some(ancestor) {
+                continue;
+            }
+            if self.lends(ancestor, request) && !self.is_above_share(ancestor, request) {
+                return None;
+            }
+            examined.push(ancestor);
+        }
+        Some(examined)
+    }
+}
