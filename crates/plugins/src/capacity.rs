@@ -26,8 +26,10 @@ use quota::{Quota, Quotas};
 use reservations::Reservations;
 use shape::{Shape, Standing};
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "capacity", build: |option, warnings| Box::new(capacity(option, warnings)) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry {
+    name: "capacity",
+    build: |option, warnings| Box::new(capacity(option, warnings)),
+};
 
 /// Volcano's PrePredicate copies the state for trials, which the journal makes unneeded.
 const FLAT: Points = Points::QUEUE_ORDER
@@ -243,7 +245,8 @@ impl Capacity {
         let request = ask.cluster.request(task);
         let is_reserved = self.reservations.has(task);
         let dims = &ask.cluster.dims;
-        let lacking = self.chain(queue).map(|quota| quota.lacks_for_task(request, is_reserved, dims));
+        let lacking =
+            self.chain(queue).map(|quota| quota.lacks_for_task(request, is_reserved, dims));
         lacking.into_iter().find(|lacking| !lacking.is_empty()).unwrap_or_default()
     }
 

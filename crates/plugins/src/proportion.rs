@@ -195,7 +195,8 @@ impl Proportion {
     /// Sets what the queues with jobs deserve; the others deserve nothing and take no part (D13).
     fn divide(&mut self, ask: Ask<'_>) {
         // By name, so that sums of fractions do not depend on the order of arrival.
-        let has_jobs = |id: &QueueId| self.queues.get(id).is_some_and(|queue| 0 < queue.at_open.n_jobs);
+        let has_jobs =
+            |id: &QueueId| self.queues.get(id).is_some_and(|queue| 0 < queue.at_open.n_jobs);
         let ids: Vec<QueueId> = ask.facts.queues.iter().copied().filter(has_jobs).collect();
         let claim = |id: &QueueId| self.queues[id].claim(&ask.cluster.queues[*id]);
         let mut claims: Vec<Claim> = ids.iter().map(claim).collect();

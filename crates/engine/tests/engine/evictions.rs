@@ -44,7 +44,7 @@ fn make_configs() -> [Config; 8] {
         conf(all, both),
         conf(all, elastic),
         conf("allocate, backfill, reclaim, preempt", elastic),
-        conf(all, capacity),
+        conf("enqueue, allocate, reclaim, backfill", capacity),
         conf(all, tree),
     ]
 }

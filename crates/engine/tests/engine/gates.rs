@@ -75,3 +75,33 @@ fn a22_a_removal_is_asked_for_once_until_the_pod_changes_or_it_fails() {
     assert_eq!(ungated(Some(ClusterEvent::PodStatusFailed { uid })), "ungate j-a");
     assert_eq!(ungated(None), "");
 }
+
+/// The second pod is held back by what is kept for the first, also while that finds no node.
+#[test]
+fn jobs_77_capacity_keeps_the_quota_of_a_lifted_gate() {
+    let text = format!(
+        "node n1 cpu=4
+         queue q cap.cpu=1
+         job j queue=q min=0
+           task a cpu=1 gate={QUEUE_GATE}
+           task b cpu=1 gate={QUEUE_GATE}"
+    );
+    let options = EngineOptions { queue_gate_admission: true, ..EngineOptions::default() };
+    let config = conf("enqueue, allocate, backfill", "gang predicates capacity");
+    let mut all = objects("queue default");
+    all.extend(objects(&text));
+    let mut world = World::with(options, &config, all);
+    for name in ["j-a", "j-b"] {
+        world.edit(name, |pod| {
+            pod.annotations.insert(QUEUE_GATE.into(), "true".into());
+            pod.node_selector.get_or_insert_default().insert("disk".into(), "ssd".into());
+        });
+    }
+    assert_eq!(world.cycle().only(&["ungate", "bind"]), "ungate j-a");
+    world.add("job k queue=q\n  task c cpu=1");
+    assert_eq!(world.cycle().only(&["ungate", "bind"]), "");
+    world.edit("j-a", |pod| pod.node_selector = None);
+    assert_eq!(world.cycle().only(&["ungate", "bind"]), "bind j-a n1");
+    world.delete_pod("j-a");
+    assert_eq!(world.cycle().only(&["ungate", "bind"]), "bind k-c n1");
+}

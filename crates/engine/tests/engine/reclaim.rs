@@ -1,5 +1,5 @@
 //! actions.md "reclaim (TR)" and what of "Across cycles" needs reclaim. The cases that need
-//! HyperNodes or a capacity plugin come with those.
+//! HyperNodes come with those.
 
 use vc_conf::Config;
 use vc_engine::EngineOptions;
@@ -103,6 +103,46 @@ fn reclaim__closed_proportion() {
         job j2 queue=q2
           task p cpu=1";
     assert_eq!(evicted(&tr(TR), text), "");
+}
+
+#[test]
+fn reclaim__closed_capacity() {
+    let text = "node n1 cpu=2
+        queue q1
+        queue q2 state=Closed deserved.cpu=2
+        job j1 queue=q1 min=0
+          task v cpu=1 x2 @n1 running
+        job j2 queue=q2
+          task p cpu=1";
+    let capacity = TR.replace("proportion", "capacity");
+    assert_eq!(evicted(&tr(&capacity), text), "");
+    assert_eq!(evicted(&tr(&capacity), &text.replace("state=Closed", "")).len(), "j1-v-0".len());
+}
+
+/// 11 slots make 5.5 each: who has 5 must not take a sixth, or the two take turns for ever.
+#[test]
+fn reclaim__an_odd_number_of_slots_is_not_fought_over() {
+    let config = conf("allocate, reclaim", "gang{jobStarving} conformance proportion predicates");
+    for (n_of_q1, n_of_q2, expected) in [(6, 5, 0), (7, 4, 1)] {
+        let text = format!(
+            "node n1 cpu=64 pods=11
+             queue q1
+             queue q2
+             job j1 queue=q1 min=10
+               task v cpu=1 x{n_of_q1} @n1 running
+               task w cpu=1 x5
+             job j2 queue=q2 min=10
+               task v cpu=1 x{n_of_q2} @n1 running
+               task w cpu=1 x6"
+        );
+        let mut world = World::new(&config, &text);
+        let mut n_evicted = 0;
+        for _ in 0..8 {
+            n_evicted += victims(&world.cycle()).split_whitespace().count();
+            world.kubelets_and_controllers();
+        }
+        assert_eq!(n_evicted, expected, "{n_of_q1} {n_of_q2}");
+    }
 }
 
 #[test]

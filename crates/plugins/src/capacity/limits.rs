@@ -88,8 +88,7 @@ fn promised(
 /// What root does not list is unlimited (D15), for scalars that the cluster has. Its own guarantee
 /// and deserved amount do not count.
 fn root_limits(cluster: &Cluster, root: Option<QueueId>, below: &Promised) -> Limits {
-    let mut capability =
-        root.map(|id| cluster.queues[id].capability.clone()).unwrap_or_default();
+    let mut capability = root.map(|id| cluster.queues[id].capability.clone()).unwrap_or_default();
     for dim in cluster.total_amounts().dims() {
         let is_listed = match dim {
             Dim::CPU | Dim::MEMORY => 0 < capability.get(dim),

@@ -107,7 +107,8 @@ impl Quota {
         dims: &Dims,
     ) -> Vec<Dim> {
         let own = |dim| if is_reserved { request.get(dim) } else { 0 };
-        let held = |dim| wide(self.allocated.get(dim)) + wide(self.reserved.get(dim)) - wide(own(dim));
+        let held =
+            |dim| wide(self.allocated.get(dim)) + wide(self.reserved.get(dim)) - wide(own(dim));
         self.lacks(request, dims, held)
     }
 

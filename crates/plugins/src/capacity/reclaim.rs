@@ -133,7 +133,9 @@ impl<'a> Walk<'a> {
         };
         let guarantee = &quota.limits.guarantee;
         let left = self.left_of(queue);
-        guarantee.dims().all(|dim| guarantee.get(dim) <= left.get(dim).saturating_sub(request.get(dim)))
+        guarantee
+            .dims()
+            .all(|dim| guarantee.get(dim) <= left.get(dim).saturating_sub(request.get(dim)))
     }
 
     /// The queue deserves nothing of what the victim has, or has more of it than it deserves.
@@ -149,7 +151,8 @@ impl<'a> Walk<'a> {
         let own = self.capacity.quotas.get(self.own);
         let deserves =
             |own: &Quota| self.wanted.intersection(&own.limits.deserved).next().is_some();
-        self.capacity.shape.share_ancestor(queue, self.own, self.level) && !own.is_some_and(deserves)
+        self.capacity.shape.share_ancestor(queue, self.own, self.level)
+            && !own.is_some_and(deserves)
     }
 
     /// The queue deserves something of what the victim has.

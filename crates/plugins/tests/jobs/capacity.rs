@@ -1,4 +1,4 @@
-//! Cases 33-45 of plugins-jobs-queues.md: capacity without hierarchy, with the flat example of 18.2.
+//! Cases 33-45 of plugins-jobs-queues.md: capacity without hierarchy; the flat example of 18.2.
 
 use std::cmp::Ordering;
 
@@ -20,7 +20,7 @@ fn jobs_33_a_pod_fits_up_to_the_capability() {
         ("cap.cpu=1500m cap.memory=1536Mi", Err(vec![Dim::CPU, Dim::MEMORY])),
         ("cap.cpu=1500m", Err(vec![Dim::CPU])),
         ("cap.memory=2Gi", Ok(())),
-        // What a capability does not list is unlimited, what the cluster does not have is not there.
+        // What a capability does not list is unlimited.
         ("cap.gpu=1", Ok(())),
     ] {
         let text = format!(
@@ -86,7 +86,8 @@ fn jobs_36_queue_priority_then_share_then_a_deserved_amount() {
         job f queue=full\n task t cpu=1 @n running
         job l queue=low\n task t cpu=1 @n running";
     in_session(text, FLAT, |session| {
-        let mut all = ["five", "one", "ten", "none", "full", "low"].map(|name| queue(session, name));
+        let mut all =
+            ["five", "one", "ten", "none", "full", "low"].map(|name| queue(session, name));
         all.sort_by(|&l, &r| session.hooks().queue_order(session.ask(), l, r));
         let names = all.map(|id| session.queues[id].name.to_string());
         // A queue that deserves nothing has share 1 and goes after one that stands at exactly 1.
@@ -137,7 +138,8 @@ fn jobs_39_a_queue_at_its_deserved_amount_keeps_its_pods() {
 #[test]
 fn jobs_40_victims_share_a_dimension_with_the_reclaimer() {
     let text = "node n cpu=4 memory=8Gi gpu=4
-        queue none\n queue below deserved.cpu=2\n queue lacks deserved.cpu=2\n queue own deserved.cpu=4
+        queue none\n queue below deserved.cpu=2\n queue lacks deserved.cpu=2
+        queue own deserved.cpu=4
         job m queue=none\n task t memory=1Gi @n running
         job c queue=below\n task t cpu=1 @n running
         job g queue=lacks\n task t gpu=1 @n running
@@ -319,7 +321,8 @@ fn flat_limits_of_example_18_2() {
     let text = "node n cpu=10 memory=40Gi
         queue q1 cap.cpu=6 deserved.cpu=8 deserved.memory=16Gi guarantee.cpu=2
         queue q2 deserved.cpu=4\n queue q3 guarantee.cpu=1
-        job a queue=q1\n task t cpu=1\n job b queue=q2\n task t cpu=1\n job c queue=q3\n task t cpu=1";
+        job a queue=q1\n task t cpu=1\n job b queue=q2\n task t cpu=1
+        job c queue=q3\n task t cpu=1";
     in_session(text, FLAT, |session| {
         let gi = f64::from(1 << 30);
         let queues = shown(session);

@@ -20,9 +20,11 @@ const EXAMPLE: &str = "node n cpu=32 memory=128Gi gpu=16 pods=220
     queue eng-a parent=eng cap.gpu=8 deserved.cpu=12 deserved.gpu=6 guarantee.cpu=4
     queue eng-b parent=eng deserved.gpu=1 guarantee.gpu=2
     queue sci deserved.cpu=12 deserved.gpu=6 guarantee.cpu=4
-    job a queue=eng-a\n task t x3 cpu=2 gpu=1 @n running\n task six gpu=6\n task one gpu=1
+    job a queue=eng-a running minres.cpu=6 minres.gpu=3\n task t x3 cpu=2 gpu=1 @n running
+        task six gpu=6\n task one gpu=1
         task both cpu=8 gpu=1
-    job b queue=eng-b\n task t x3 cpu=1 gpu=1 @n running\n task c cpu=1 @n running
+    job b queue=eng-b running minres.cpu=4 minres.gpu=3\n task t x3 cpu=1 gpu=1 @n running
+        task c cpu=1 @n running
         task six gpu=6\n task one gpu=1
     job s queue=sci\n task t x3 cpu=1 gpu=1 @n running\n task two gpu=2
     job seven queue=eng-b minres.gpu=7
@@ -30,8 +32,7 @@ const EXAMPLE: &str = "node n cpu=32 memory=128Gi gpu=16 pods=220
 
 fn amounts(gauges: &[QueueGauges], name: &str, kind: QueueAmount) -> (f64, f64, Option<f64>) {
     let found = gauges.iter().find(|gauges| &*gauges.queue == name).expect("the queue is shown");
-    let (_, amounts) =
-        found.amounts.iter().find(|(other, _)| *other == kind).expect("it is told");
+    let (_, amounts) = found.amounts.iter().find(|(other, _)| *other == kind).expect("it is told");
     let gpu = amounts.scalars.iter().find(|(name, _)| name == "nvidia.com/gpu");
     (amounts.cpu_milli / 1000.0, amounts.memory_bytes, gpu.map(|(_, gpu)| gpu / 1000.0))
 }
@@ -43,12 +44,7 @@ fn jobs_46_limits_of_the_example() {
         let (no, m) = (f64::MAX, i64::MAX as f64 / 1000.0);
         let unlimited = no / 1000.0;
         for (name, capability, real, deserved) in [
-            (
-                "root",
-                (unlimited, no, Some(m)),
-                (unlimited, no, Some(m)),
-                (32.0, 0.0, Some(16.0)),
-            ),
+            ("root", (unlimited, no, Some(m)), (unlimited, no, Some(m)), (32.0, 0.0, Some(16.0))),
             ("eng", (24.0, no, Some(12.0)), (24.0, no, Some(12.0)), (20.0, 0.0, Some(10.0))),
             ("eng-a", (24.0, no, Some(8.0)), (24.0, no, Some(8.0)), (12.0, 0.0, Some(6.0))),
             ("eng-b", (24.0, no, Some(12.0)), (20.0, no, Some(12.0)), (0.0, 0.0, Some(2.0))),
@@ -124,7 +120,10 @@ fn jobs_47_jobs_of_a_queue_with_children_are_left_out() {
         job inner queue=q1 minres.cpu=1\n task t cpu=1 memory=1Gi
         job leaf queue=q11 minres.cpu=1\n task t cpu=1 memory=1Gi";
     in_session(text, TREE, |session| {
-        assert_eq!((allocatable(session, "leaf/t"), enqueueable(session, "leaf")), (Ok(()), Ok(())));
+        assert_eq!(
+            (allocatable(session, "leaf/t"), enqueueable(session, "leaf")),
+            (Ok(()), Ok(()))
+        );
         assert_eq!(allocatable(session, "inner/t"), Err(vec![]));
         assert_eq!(enqueueable(session, "inner"), Err(None));
         assert!(!preemptive(session, "q1", &["inner/t"]));

@@ -2,6 +2,9 @@
 
 mod admission;
 mod capacity;
+mod capacity_ancestors;
+mod capacity_gates;
+mod capacity_tree;
 mod conformance;
 mod drf;
 mod gang;
