@@ -3,10 +3,15 @@
 mod allocate;
 mod backfill;
 mod enqueue;
+mod gang;
+mod gangpreempt;
+mod gangreclaim;
 mod preempt;
 mod reclaim;
+mod shuffle;
 mod turns;
 mod victims;
+mod worksheet;
 
 use vc_framework::Action;
 
@@ -17,10 +22,22 @@ pub const ALL: &[&dyn Action] = &[
     &backfill::Backfill,
     &preempt::Preempt,
     &reclaim::Reclaim,
+    &shuffle::Shuffle,
+    &gangpreempt::GangPreempt,
+    &gangreclaim::GangReclaim,
 ];
 
 /// The names of [`ALL`], for reading a configuration before any action runs.
-pub const NAMES: &[&str] = &["enqueue", "allocate", "backfill", "preempt", "reclaim"];
+pub const NAMES: &[&str] = &[
+    "enqueue",
+    "allocate",
+    "backfill",
+    "preempt",
+    "reclaim",
+    "shuffle",
+    "gangpreempt",
+    "gangreclaim",
+];
 
 #[cfg(test)]
 mod tests {

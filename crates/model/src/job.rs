@@ -77,6 +77,9 @@ pub struct PodGroup {
     pub sla_waiting_micros: Option<i64>,
     /// Annotation, else label `volcano.sh/preemptable`; absent: false.
     pub preemptable: bool,
+    /// The same annotation, else label, says something else than true: the gang actions spare the
+    /// job (actions.md 9.1); absent: false.
+    pub not_preemptable: bool,
 }
 
 /// A sub-group of a job.

@@ -79,6 +79,7 @@ fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> Pod
         network_topology: None,
         policies: Arc::default(),
         sla_waiting_micros: sla_waiting_micros(&pod.annotations),
-        preemptable: preemptable(&pod.annotations, &pod.labels),
+        preemptable: preemptable(&pod.annotations, &pod.labels) == Some(true),
+        not_preemptable: preemptable(&pod.annotations, &pod.labels) == Some(false),
     }
 }

@@ -185,7 +185,8 @@ fn pod_group(
 ) -> PodGroup {
     PodGroup {
         sla_waiting_micros: sla_waiting_micros(&record.annotations),
-        preemptable: preemptable(&record.annotations, &record.labels),
+        preemptable: preemptable(&record.annotations, &record.labels) == Some(true),
+        not_preemptable: preemptable(&record.annotations, &record.labels) == Some(false),
         uid: record.uid,
         created_micros: record.created_micros,
         status: overlay.status.unwrap_or_else(|| record.status.clone()),
@@ -208,9 +209,9 @@ pub(super) fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
         .find(|&micros| 0 < micros)
 }
 
-/// Annotation, else label; absent or unparsable: false (core.md 3.3).
-pub(super) fn preemptable(annotations: &Labels, labels: &Labels) -> bool {
+/// Annotation, else label; unparsable: false (core.md 3.3). `None`: absent.
+pub(super) fn preemptable(annotations: &Labels, labels: &Labels) -> Option<bool> {
     let key = "volcano.sh/preemptable";
     let text: Option<&Arc<str>> = annotations.get(key).or_else(|| labels.get(key));
-    text.and_then(|text| go_bool(text)).unwrap_or(false)
+    text.map(|text| go_bool(text).unwrap_or(false))
 }

@@ -117,12 +117,14 @@ fn core_40_a_group_is_not_preemptable_unless_it_says_so() {
         let annotations = labels(annotations);
         let record = PodGroupRecord { annotations, labels: labels(own_labels), ..group("j", 1) };
         apply_group(&mut cluster, record);
-        job(&cluster, "ns/j").pod_group.as_ref().unwrap().preemptable
+        let group = job(&cluster, "ns/j").pod_group.as_ref().unwrap();
+        (group.preemptable, group.not_preemptable)
     };
-    assert!(!of("", ""));
-    assert!(!of("volcano.sh/preemptable=maybe", "volcano.sh/preemptable=true"));
-    assert!(of("", "volcano.sh/preemptable=true"));
-    assert!(of("volcano.sh/preemptable=1", ""));
+    assert_eq!(of("", ""), (false, false));
+    assert_eq!(of("volcano.sh/preemptable=maybe", "volcano.sh/preemptable=true"), (false, true));
+    assert_eq!(of("", "volcano.sh/preemptable=true"), (true, false));
+    assert_eq!(of("", "volcano.sh/preemptable=false"), (false, true));
+    assert_eq!(of("volcano.sh/preemptable=1", ""), (true, false));
 }
 
 fn class(name: &str, value: i32, global_default: bool) -> ClusterEvent {

@@ -2,6 +2,7 @@
 //! what it decided as text.
 
 mod conf;
+pub(crate) mod gang;
 mod log;
 mod session;
 mod show;

@@ -5,7 +5,7 @@
 //! ```text
 //! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule
 //! queue q1 weight=2 cap.cpu=4 parent=root priority=5 state=Closed fifo
-//! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 pending
+//! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 policy.group=2x1 pending
 //!   task a cpu=2 @n1 running role=ps
 //!   task b cpu=2 x3 nominated=n1      # three pending tasks b-0, b-1, b-2
 //! pod dns cpu=1 @n1 running
@@ -117,6 +117,7 @@ fn queue(name: &str, words: &[(&str, &str)]) -> QueueRecord {
             ("cap", name) => assert!(amount(&mut queue.capability, name, value)),
             ("deserved", name) => assert!(amount(&mut queue.deserved, name, value)),
             ("weight", _) => queue.weight = number(value),
+            ("created", _) => queue.created_micros = micros(value),
             ("priority", _) => queue.priority = number(value),
             ("parent", _) => queue.parent = value.into(),
             ("fifo", _) => queue.fifo = true,
@@ -178,12 +179,30 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
                 group.network_topology =
                     Some(NetworkTopology { soft, highest_tier_allowed, highest_tier_name });
             }
+            ("pre", _) => {
+                group.annotations.insert("volcano.sh/preemptable".into(), value.into());
+            }
+            ("policy", name) => group.sub_group_policies.push(policy(name, value)),
             ("running", _) => group.status.phase = PodGroupPhase::Running,
             ("unknown", _) => group.status.phase = PodGroupPhase::Unknown,
             _ => panic!("unknown word of a job: {name}={value}"),
         }
     }
     (class, group)
+}
+
+/// `policy.workers=2x3`: of the pods with a label `workers`, each value is a sub-group of size 2;
+/// 3 of them are needed.
+fn policy(name: &str, value: &str) -> SubGroupPolicy {
+    let (size, minimum) = value.split_once('x').expect("size x minimum");
+    SubGroupPolicy {
+        name: name.into(),
+        network_topology: None,
+        sub_group_size: Some(number(size)),
+        min_sub_groups: number(minimum),
+        label_selector: None,
+        match_label_keys: vec![name.into()],
+    }
 }
 
 /// One pod, or with `xN` the pods `-0` to `-(N-1)`.

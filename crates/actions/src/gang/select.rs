@@ -1,0 +1,166 @@
+//! Adds bundle after bundle until the job fits, then gives back what turns out not to be needed.
+//! Specification: actions.md 9.5, A41.
+
+use vc_framework::{Session, Statement};
+use vc_model::{JobId, NodeId, TaskId};
+use vc_resource::Resource;
+
+use super::bundles::{Bundle, Kind, bundles};
+use super::simulate::{Places, apply, holds, simulate};
+use super::{Attempt, order};
+
+/// One domain and what it has without victims.
+pub(super) struct Domain {
+    nodes: Vec<NodeId>,
+    /// Σ Idle + Releasing.
+    room: Resource,
+}
+
+impl Domain {
+    pub(super) fn of(session: &Session<'_>, nodes: Vec<NodeId>) -> Self {
+        let mut room = Resource::default();
+        for &node in &nodes {
+            room.add(&session.nodes[node].idle);
+            room.add(&session.nodes[node].releasing);
+        }
+        Self { nodes, room }
+    }
+
+    /// Whether the sums could hold the need once the victims are gone.
+    fn suffices(&self, session: &Session<'_>, need: &Resource, victims: &[TaskId]) -> bool {
+        let mut room = self.room.clone();
+        victims.iter().for_each(|&victim| room.add(session.request(victim)));
+        need.fits(&room)
+    }
+}
+
+/// A gang that loses what it cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub(super) job: JobId,
+    pub(super) n_victims: usize,
+}
+
+/// Who goes and who comes. The session knows nothing of it yet.
+pub(super) struct Choice {
+    /// By unit: pods that go together or not at all.
+    pub(super) units: Vec<Vec<TaskId>>,
+    pub(super) places: Places,
+    pub(super) broken: Vec<Broken>,
+}
+
+impl Choice {
+    /// Evicts and places. Whether it could be done; if not, all is as before.
+    pub(super) fn apply(&self, statement: &mut Statement<'_, '_>, attempt: &Attempt) -> bool {
+        apply(statement, attempt, &self.places, &self.units.concat())
+    }
+}
+
+/// The first victims in bundle order with whose room the job fits into the domain, if any.
+pub(super) fn select(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    domain: &Domain,
+) -> Option<Choice> {
+    // Nobody has to go where room is becoming free anyway.
+    if let Some(places) = try_out(statement, attempt, domain, &[]) {
+        return Some(Choice { units: Vec::new(), places, broken: Vec::new() });
+    }
+    let offered = offered(statement, attempt, domain);
+    let (mut victims, mut places, taken) = first_plan(statement, attempt, domain, &offered)?;
+    if !attempt.settings(statement).trim_boundary_bundle {
+        let units = units(taken, &victims);
+        return Some(Choice { broken: broken(statement, taken, &units), units, places });
+    }
+    if let Some(last) = taken.last().filter(|last| last.kind == Kind::Safe) {
+        let n_certain = victims.len() - last.tasks.len();
+        for n_victims in n_certain + 1..victims.len() {
+            let prefix = &victims[..n_victims];
+            if let Some(found) = try_out(statement, attempt, domain, prefix) {
+                places = found;
+                victims.truncate(n_victims);
+                break;
+            }
+        }
+    }
+    let units = needed(statement, attempt, &places, units(taken, &victims));
+    Some(Choice { broken: broken(statement, taken, &units), units, places })
+}
+
+fn offered(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<Bundle> {
+    let tasks = domain.nodes.iter().flat_map(|&node| session.nodes[node].tasks.iter().copied());
+    let candidates: Vec<TaskId> = tasks.filter(|&task| attempt.may_lose(session, task)).collect();
+    order::allowed(session, attempt, bundles(session, &candidates, &attempt.need))
+}
+
+/// The victims of as many bundles as it takes, and these bundles.
+fn first_plan<'b>(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    domain: &Domain,
+    offered: &'b [Bundle],
+) -> Option<(Vec<TaskId>, Places, &'b [Bundle])> {
+    let mut victims = Vec::new();
+    for (index, bundle) in offered.iter().enumerate() {
+        victims.extend(&bundle.tasks);
+        if let Some(places) = try_out(statement, attempt, domain, &victims) {
+            return Some((victims, places, &offered[..=index]));
+        }
+    }
+    None
+}
+
+fn try_out(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    domain: &Domain,
+    victims: &[TaskId],
+) -> Option<Places> {
+    if !domain.suffices(statement, &attempt.need, victims) {
+        return None;
+    }
+    simulate(statement, attempt, &domain.nodes, victims)
+}
+
+/// A pod of a safe bundle is a unit of its own, so is a whole bundle. `victims` may end before the
+/// last bundle does.
+fn units(taken: &[Bundle], victims: &[TaskId]) -> Vec<Vec<TaskId>> {
+    let mut units = Vec::new();
+    for bundle in taken {
+        match bundle.kind {
+            Kind::Whole => units.push(bundle.tasks.clone()),
+            Kind::Safe => {
+                let chosen = bundle.tasks.iter().filter(|task| victims.contains(task));
+                units.extend(chosen.map(|&task| vec![task]));
+            }
+        }
+    }
+    units
+}
+
+/// From most to least important: a unit without which the same placement holds stays.
+fn needed(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    places: &Places,
+    mut units: Vec<Vec<TaskId>>,
+) -> Vec<Vec<TaskId>> {
+    for index in (0..units.len()).rev() {
+        let mut fewer = units.clone();
+        fewer.remove(index);
+        if holds(statement, attempt, places, &fewer.concat()) {
+            units = fewer;
+        }
+    }
+    units
+}
+
+/// The jobs of whole bundles that go.
+fn broken(session: &Session<'_>, taken: &[Bundle], units: &[Vec<TaskId>]) -> Vec<Broken> {
+    let goes = |bundle: &&Bundle| bundle.kind == Kind::Whole && units.contains(&bundle.tasks);
+    let victims = || units.iter().flatten();
+    let n_victims =
+        |job: JobId| victims().filter(|&&task| session.tasks[task].job == Some(job)).count();
+    let jobs = taken.iter().filter(goes).map(|bundle| bundle.job);
+    jobs.map(|job| Broken { job, n_victims: n_victims(job) }).collect()
+}

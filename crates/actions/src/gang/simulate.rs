@@ -1,0 +1,162 @@
+//! Tries out an eviction: the victims go, then every task of the job finds a place. Specification:
+//! actions.md 9.5.
+
+use vc_framework::{Filter, LastTransaction, Room, Session, Statement};
+use vc_model::{NodeId, TaskId};
+
+use super::Attempt;
+use crate::preempt::passes_filters;
+
+/// Where the tasks go, in the order in which they were placed.
+pub(super) type Places = Vec<(TaskId, NodeId)>;
+
+/// Whether the job fits into the domain without the victims, and how. All is as before.
+pub(super) fn simulate(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    domain: &[NodeId],
+    victims: &[TaskId],
+) -> Option<Places> {
+    let mut places = Places::new();
+    let done = without_traces(statement, attempt, victims, |statement| {
+        evict(statement, attempt, victims)
+            && place_all(statement, attempt, domain, room(victims), &mut places)
+    });
+    done.then_some(places)
+}
+
+/// Whether the same placement passes all filters without these victims. All is as before.
+pub(super) fn holds(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    places: &Places,
+    victims: &[TaskId],
+) -> bool {
+    without_traces(statement, attempt, victims, |statement| {
+        put(statement, attempt, places, victims)
+    })
+}
+
+/// Evicts the victims and places the tasks. Whether it could be done; if not, all is as before.
+pub(super) fn apply(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    places: &Places,
+    victims: &[TaskId],
+) -> bool {
+    let mark = statement.mark();
+    let done = put(statement, attempt, places, victims);
+    if !done {
+        statement.roll_back(mark);
+    }
+    done
+}
+
+fn put(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    places: &Places,
+    victims: &[TaskId],
+) -> bool {
+    if !evict(statement, attempt, victims) {
+        return false;
+    }
+    let mut again = |&(task, node): &(TaskId, NodeId)| {
+        let fits = may_place(statement, attempt, task)
+            && statement.fits_future_idle(task, node)
+            && passes_filters(statement, task, node);
+        fits && statement.pipeline(task, node, room(victims)).is_ok()
+    };
+    places.iter().all(&mut again) && statement.hooks().job_pipelined(statement.ask(), attempt.job)
+}
+
+fn evict(statement: &mut Statement<'_, '_>, attempt: &Attempt, victims: &[TaskId]) -> bool {
+    let mut gone = |&victim: &TaskId| statement.evict(victim, attempt.reason(), None).is_ok();
+    victims.iter().all(&mut gone)
+}
+
+fn room(victims: &[TaskId]) -> Room {
+    if victims.is_empty() { Room::Releasing } else { Room::Evicted }
+}
+
+fn without_traces(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    victims: &[TaskId],
+    trial: impl FnOnce(&mut Statement<'_, '_>) -> bool,
+) -> bool {
+    let mark = statement.mark();
+    let mut involved = attempt.tasks();
+    involved.extend(victims);
+    let records = last_transactions(statement, &involved);
+    let done = trial(statement);
+    statement.roll_back(mark);
+    restore(statement, &involved, records);
+    done
+}
+
+/// What messages say of the tasks; a trial was never there.
+fn last_transactions(session: &Session<'_>, tasks: &[TaskId]) -> Vec<Option<LastTransaction>> {
+    let records = &session.records.last_transaction;
+    tasks.iter().map(|task| records.get(task).copied()).collect()
+}
+
+fn restore(session: &mut Session<'_>, tasks: &[TaskId], before: Vec<Option<LastTransaction>>) {
+    let records = &mut session.records.last_transaction;
+    for (&task, record) in tasks.iter().zip(before) {
+        match record {
+            Some(record) => records.insert(task, record),
+            None => records.remove(&task),
+        };
+    }
+}
+
+/// Sub-jobs in worksheet order, until the job is pipelined.
+fn place_all(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    domain: &[NodeId],
+    room: Room,
+    places: &mut Places,
+) -> bool {
+    for sheet in &attempt.sheets {
+        for &task in &sheet.tasks {
+            let Some(node) = place(statement, attempt, domain, task, room) else { return false };
+            places.push((task, node));
+        }
+        let (ask, hooks) = (statement.ask(), statement.hooks());
+        let complete = hooks.sub_job_ready(ask, attempt.job, sheet.sub_job)
+            || hooks.sub_job_pipelined(ask, attempt.job, sheet.sub_job);
+        if !complete {
+            return false;
+        }
+        if attempt.was_ready || hooks.job_pipelined(ask, attempt.job) {
+            break;
+        }
+    }
+    statement.hooks().job_pipelined(statement.ask(), attempt.job)
+}
+
+/// The best node of the domain that passes all filters, not only those that eviction cannot cure:
+/// the victims are gone already.
+fn place(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    domain: &[NodeId],
+    task: TaskId,
+    room: Room,
+) -> Option<NodeId> {
+    if !may_place(statement, attempt, task) {
+        return None;
+    }
+    let worth: Vec<NodeId> = statement.nodes_worth_evicting(task);
+    let nodes: Vec<NodeId> = domain.iter().copied().filter(|node| worth.contains(node)).collect();
+    let feasible = statement.filter(task, &nodes, Filter::Allocate).feasible;
+    let node = statement.choose_by_group(task, &feasible)?;
+    statement.pipeline(task, node, room).is_ok().then_some(node)
+}
+
+fn may_place(session: &Session<'_>, attempt: &Attempt, task: TaskId) -> bool {
+    session.hooks().allocatable(session.ask(), attempt.queue, task).is_ok()
+        && session.hooks().pre_predicate(session.ask(), task).is_ok()
+}

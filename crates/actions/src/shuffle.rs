@@ -1,0 +1,36 @@
+//! Evicts what plugins select, without anybody who gets the room. Specification: actions.md 8, A40,
+//! plugins-jobs-queues.md D2.
+
+use vc_framework::tracing::error;
+use vc_framework::{Action, EvictReason, Session, klog};
+use vc_model::{TaskId, TaskStatus};
+
+pub(crate) struct Shuffle;
+
+impl Action for Shuffle {
+    fn name(&self) -> &'static str {
+        "shuffle"
+    }
+
+    fn run(&self, session: &mut Session<'_>) {
+        klog!(5; "Enter Shuffle ...");
+        let victims = session.hooks().victim_tasks(session.ask(), &running(session));
+        let mut statement = session.statement();
+        for victim in victims {
+            if let Err(refused) = statement.evict(victim, EvictReason::Shuffle, None) {
+                error!("Failed to evict Task <{}>: {refused}", statement.tasks[victim].key);
+            }
+        }
+        if !statement.is_empty() {
+            statement.commit();
+        }
+        klog!(5; "Leaving Shuffle ...");
+    }
+}
+
+/// The Running tasks of all jobs.
+fn running(session: &Session<'_>) -> Vec<TaskId> {
+    let jobs = session.facts().jobs.iter();
+    let tasks = jobs.flat_map(|&job| session.jobs[job].tasks.iter().copied());
+    tasks.filter(|&task| session.tasks[task].status == TaskStatus::Running).collect()
+}

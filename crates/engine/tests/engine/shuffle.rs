@@ -1,0 +1,86 @@
+//! actions.md "shuffle".
+
+use vc_conf::Config;
+use vc_framework::{Ask, EvictReason, Plugin, PluginEntry, Points, Report, Sample};
+use vc_model::TaskId;
+
+use crate::support::*;
+
+/// Selects the pods of one priority, and whatever else is asked to go.
+struct Selector {
+    priority: i32,
+    also: &'static str,
+}
+
+impl Plugin for Selector {
+    fn points(&self) -> Points {
+        Points::VICTIM_TASKS
+    }
+    fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
+        let also = ask.cluster.task_named(&key(self.also));
+        let chosen = |task: &TaskId| ask.cluster.tasks[*task].priority == self.priority;
+        also.into_iter().chain(running.iter().copied().filter(chosen)).collect()
+    }
+}
+
+fn config(tiers: &str) -> Config {
+    conf("shuffle", tiers)
+}
+
+const SELECTOR: PluginEntry =
+    PluginEntry { name: "scorer", build: |_, _| Box::new(Selector { priority: 10, also: "bare" }) };
+
+const TEXT: &str = "node n1 cpu=8
+    pod bare cpu=1 @n1 running
+    job j1 priority=1 min=1
+      task a cpu=1 priority=10 @n1 running
+      task b cpu=1 priority=5 @n1 running
+    job j2 min=1
+      task a cpu=1 priority=10 @n1 running
+    job j3 min=1
+      task a cpu=1 priority=10 @n1 running class=system-node-critical
+    job j4 min=1
+      task a cpu=1 priority=10 @n1 bound
+      task b cpu=1 priority=10";
+
+fn shuffled(config: &Config, extra: Vec<PluginEntry>) -> (Vec<String>, Vec<Sample>) {
+    let mut stage = Stage::new(config, extra, TEXT);
+    let outbox = stage.session(|session| run(session, "shuffle"));
+    (lines(&outbox.effects, &Report::default()), outbox.samples)
+}
+
+#[test]
+fn shuffle__plugin_choice() {
+    let (done, samples) = shuffled(&config("scorer gang"), vec![SELECTOR]);
+    assert_eq!(done, ["evict j1-a shuffle", "evict j2-a shuffle", "evict j3-a shuffle"]);
+    let counted = Sample::EvictionTransaction(EvictReason::Shuffle);
+    assert!(!samples.contains(&counted), "{samples:?}");
+}
+
+#[test]
+fn shuffle__nobody_selects() {
+    let (done, _) = shuffled(&config("priority gang conformance drf proportion"), Vec::new());
+    assert_eq!(done, Vec::<String>::new());
+}
+
+/// D2, in any tier.
+#[test]
+fn shuffle__filters_restrict() {
+    let expected = ["evict j1-a shuffle", "evict j2-a shuffle"];
+    for tiers in ["scorer conformance gang", "conformance gang | scorer", "scorer | conformance"] {
+        let (done, _) = shuffled(&config(tiers), vec![SELECTOR]);
+        assert_eq!(done, expected, "{tiers}");
+    }
+}
+
+/// The pod without a group cannot be evicted.
+#[test]
+fn shuffle__error() {
+    let mut done = Vec::new();
+    let log = log_of(|| done = shuffled(&config("scorer gang"), vec![SELECTOR]).0);
+    assert_eq!(done.len(), 3);
+    let edges = [log.first(), log.last()].map(|line| line.map(String::as_str));
+    assert_eq!(edges, [Some("5 Enter Shuffle ..."), Some("5 Leaving Shuffle ...")]);
+    let error = "error Failed to evict Task <default/bare>: the task belongs to no job";
+    assert!(log.iter().any(|line| line == error), "{log:#?}");
+}
