@@ -76,11 +76,16 @@ fn shuffle__filters_restrict() {
 /// The pod without a group cannot be evicted.
 #[test]
 fn shuffle__error() {
-    let mut done = Vec::new();
-    let log = log_of(|| done = shuffled(&config("scorer gang"), vec![SELECTOR]).0);
-    assert_eq!(done.len(), 3);
-    let edges = [log.first(), log.last()].map(|line| line.map(String::as_str));
-    assert_eq!(edges, [Some("5 Enter Shuffle ..."), Some("5 Leaving Shuffle ...")]);
-    let error = "error Failed to evict Task <default/bare>: the task belongs to no job";
-    assert!(log.iter().any(|line| line == error), "{log:#?}");
+    let mut stage = Stage::new(&config("scorer gang"), vec![SELECTOR], TEXT);
+    let mut outbox = None;
+    let log = log_of(|| outbox = Some(stage.session(|session| run(session, "shuffle"))));
+    assert_eq!(outbox.map(|outbox| outbox.effects.len()), Some(3));
+    let expected = [
+        "5 Enter Shuffle ...",
+        "error Failed to evict Task <default/bare>: the task belongs to no job",
+        "3 Committing operations ...",
+        "5 Leaving Shuffle ...",
+    ];
+    let of_shuffle = |line: &&String| expected.contains(&line.as_str());
+    assert_eq!(log.iter().filter(of_shuffle).collect::<Vec<_>>(), expected, "{log:#?}");
 }
