@@ -6,6 +6,7 @@ mod duration;
 mod effects;
 mod field;
 pub mod input;
+pub mod load;
 pub mod run;
 pub mod scenario;
 pub mod serve;

@@ -21,6 +21,7 @@ enum Command {
     Test(cli::test::Test),
     Serve(cli::serve::Serve),
     Demo(vc_sim::demo::DemoArgs),
+    Load(cli::load::Load),
 }
 
 fn main() -> ExitCode {
@@ -29,5 +30,6 @@ fn main() -> ExitCode {
         Command::Test(test) => test.execute(),
         Command::Serve(serve) => serve.execute(),
         Command::Demo(demo) => demo.run(),
+        Command::Load(load) => load.execute(),
     }
 }

@@ -1,0 +1,134 @@
+//! `vcsim load`: nodes and gangs at a given rate against any API server, and how fast they are
+//! bound. It knows neither scheduler nor server: requests over HTTP, a watch of the pods, `/proc`
+//! and `/metrics` of the scheduler when they are named.
+
+mod access;
+mod client;
+mod plot;
+mod process;
+mod report;
+mod send;
+mod shapes;
+mod watch;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+pub use access::Access;
+pub use client::{Client, Connection};
+pub use process::{Process, Writes};
+pub use report::{Pace, Report};
+pub use send::{Pressure, bind_all, create, create_gangs, create_nodes};
+pub use shapes::{Made, Workload};
+pub use watch::Binds;
+
+pub use crate::demo::summary::{Quantiles, quantiles};
+
+/// Why a load has not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Neither a server nor a page of metrics can be there.
+    #[error("not an address: {0}\nhint: write it like http://127.0.0.1:8001, or give --kubeconfig")]
+    Address(String),
+    /// It does not say where the server is, or who we are.
+    #[error("kubeconfig {path}: {why}")]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Nobody listens there, or TLS does not come about.
+    #[error("cannot connect to {authority}: {error}")]
+    Connect {
+        /// Host and port.
+        authority: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The connection broke, again and again.
+    #[error("lost the connection: {0}")]
+    Http(#[from] hyper::Error),
+    /// The server does not want an object.
+    #[error("refused: {path}: {code}: {message}")]
+    Refused {
+        /// Of the request.
+        path: String,
+        /// HTTP status.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// Nothing more is seen of the pods.
+    #[error("watch of the pods: {0}")]
+    Watch(String),
+}
+
+/// A whole load.
+pub struct Options {
+    /// The API server.
+    pub access: Access,
+    /// What is created.
+    pub workload: Workload,
+    /// How fast gangs are created.
+    pub pressure: Pressure,
+    /// How long binds are waited for after the last creation.
+    pub timeout: Duration,
+    /// Whether pods are bound here, without a scheduler, once all exist.
+    pub bind: bool,
+    /// The scheduler's process, to tell its CPU and memory.
+    pub scheduler: Option<Process>,
+    /// URL of the scheduler's metrics, to tell its writes.
+    pub metrics: Option<String>,
+}
+
+/// Runs a load to its end: all are bound, or the time is up.
+///
+/// # Errors
+/// The server is gone, or refuses something.
+pub async fn run(options: &Options) -> Result<Report, LoadError> {
+    let Options { workload, pressure, .. } = options;
+    let client = Client::new(options.access.clone());
+    let mut connection = client.connection();
+    for made in workload.surroundings() {
+        connection.create(&made).await?;
+    }
+    create_nodes(&client, workload, pressure.in_flight).await?;
+    let mut binds = Binds::watch(&client, workload).await?;
+    let before = Used::now(options).await?;
+    let start = Instant::now();
+    let created = create_gangs(&client, workload, *pressure).await?;
+    if options.bind {
+        bind_all(&client, workload, pressure.in_flight).await?;
+    }
+    binds.until(workload.n_pods(), options.timeout).await?;
+    let after = Used::now(options).await?;
+    let both = after.cpu_seconds.zip(before.cpu_seconds);
+    Ok(Report {
+        workload: workload.clone(),
+        start,
+        created: created.into_iter().map(Some).collect(),
+        bound: binds.times(),
+        waits: client.waits(),
+        cpu_seconds: both.map(|(after, before)| after - before),
+        peak_mib: options.scheduler.and_then(Process::peak_mib),
+        writes: after.writes.zip(before.writes).map(|(after, before)| after.since(&before)),
+    })
+}
+
+/// What the scheduler has used so far.
+struct Used {
+    cpu_seconds: Option<f64>,
+    writes: Option<Writes>,
+}
+
+impl Used {
+    async fn now(options: &Options) -> Result<Used, LoadError> {
+        let writes = match &options.metrics {
+            Some(url) => Some(Writes::scrape(url).await?),
+            None => None,
+        };
+        Ok(Used { cpu_seconds: options.scheduler.and_then(Process::cpu_seconds), writes })
+    }
+}
