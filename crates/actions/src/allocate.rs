@@ -1,7 +1,8 @@
 //! Places Pending tasks with a request on nodes, gang by gang; binds what is complete.
-//! Specification: actions.md 4 (the flat path; HyperNodes and sub-groups are not built yet).
+//! Specification: actions.md 4 (HyperNodes are not built yet).
 
 mod claims;
+mod grouped;
 mod place;
 mod sheet;
 mod starvation;

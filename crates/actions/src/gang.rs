@@ -12,10 +12,10 @@ use vc_framework::{About, Effect, EvictReason, GangEviction, Session, klog};
 use vc_model::{Gates, JobId, NodeId, QueueId, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
 
-use crate::preempt::is_confined;
+use crate::preempt::has_topology;
 use crate::turns::Turns;
 use crate::victims::awaits_victims;
-use crate::worksheet::{SubSheet, worksheet};
+use crate::worksheet::{SubSheet, take_first, worksheet};
 use select::{Broken, Domain};
 
 /// One starving job and what it needs (9.2).
@@ -37,7 +37,11 @@ impl Attempt {
         let wanted = |task: &Task| {
             task.gates == Gates::None && !task.never_preempts && task.unjudged.is_none()
         };
-        let mut sheets = worksheet(session, job, wanted);
+        let mut rest = worksheet(session, job, wanted);
+        let mut sheets = Vec::new();
+        while let Some(first) = take_first(session, job, &mut rest) {
+            sheets.push(first);
+        }
         let was_ready = session.hooks().job_ready(session.ask(), job);
         if was_ready {
             sheets.truncate(1);
@@ -132,7 +136,7 @@ fn collect(session: &Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<QueueI
         }
         queues.push(row.queue);
         // As long as allocate does not place such a job, nobody is evicted for it.
-        if !is_confined(session, job) && session.hooks().job_starving(session.ask(), job) {
+        if !has_topology(session, job) && session.hooks().job_starving(session.ask(), job) {
             starving.push(job);
         }
     }

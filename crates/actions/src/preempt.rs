@@ -61,22 +61,16 @@ fn collect(session: &Session<'_>) -> Vec<JobId> {
                 networkTopology do not support preemption", row.key);
             return false;
         }
-        !is_confined(session, job)
+        true
     };
     session.facts().jobs.iter().copied().filter(takes_part).collect()
 }
 
-fn has_topology(session: &Session<'_>, job: JobId) -> bool {
+pub(crate) fn has_topology(session: &Session<'_>, job: JobId) -> bool {
     session.jobs[job].pod_group.as_ref().is_some_and(|group| {
         let of_policy = group.policies.iter().any(|policy| policy.network_topology.is_some());
         of_policy || group.network_topology.is_some()
     })
-}
-
-/// Whether allocate needs domains or sub-groups for the job, which are not built yet: evictions for
-/// it would be for nothing.
-pub(crate) fn is_confined(session: &Session<'_>, job: JobId) -> bool {
-    has_topology(session, job) || !session.jobs[job].policies().is_empty()
 }
 
 /// Pending tasks without gates, first in task order last.

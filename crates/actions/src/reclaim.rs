@@ -3,7 +3,7 @@
 use vc_framework::{Action, EvictReason, Filter, Room, Session, Statement, klog};
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
-use crate::preempt::{is_confined, passes_filters, pending, shard_groups};
+use crate::preempt::{has_topology, passes_filters, pending, shard_groups};
 use crate::turns::Turns;
 use crate::victims::{
     Try, awaits_victims, candidates, in_eviction_order, log_too_few, planned_node, settle,
@@ -58,7 +58,7 @@ fn collect(session: &Session<'_>) -> (Vec<JobId>, Vec<QueueId>) {
         queues.push(row.queue);
         // The domains of a topology come with HyperNodes (A39); until allocate places such a job,
         // nobody is evicted for it.
-        if !is_confined(session, job) && session.hooks().job_starving(session.ask(), job) {
+        if !has_topology(session, job) && session.hooks().job_starving(session.ask(), job) {
             starving.push(job);
         }
     }

@@ -1,7 +1,7 @@
-//! What of a job is still to be placed: its sub-jobs in the order in which they are tried, each
-//! with its tasks. Specification: actions.md 4.3.
+//! What of a job is still to be placed: its sub-jobs, each with its tasks. Specification: actions.md
+//! 4.3, 2.5.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vc_framework::Session;
 use vc_model::{JobId, Task, TaskId, TaskStatus};
@@ -11,12 +11,14 @@ use vc_model::{JobId, Task, TaskId, TaskStatus};
 pub(crate) struct SubSheet {
     /// Index into the job's sub-jobs.
     pub(crate) sub_job: usize,
+    /// A minimum of its policy needs it; such sub-jobs come first.
+    pub(crate) required: bool,
     /// In task order.
     pub(crate) tasks: VecDeque<TaskId>,
 }
 
-/// The sub-jobs of a job that have Pending tasks with a request that pass `wanted`: those that the
-/// minima of the policies require first, then by sub-job order.
+/// The sub-jobs of a job that have Pending tasks with a request that pass `wanted`, in no
+/// particular order.
 pub(crate) fn worksheet(
     session: &Session<'_>,
     job: JobId,
@@ -30,25 +32,41 @@ pub(crate) fn worksheet(
             by_sub_job.entry(row.sub_job).or_default().push(task);
         }
     }
-    let ranks = ranks(session, job);
-    let mut sheets: Vec<SubSheet> = Vec::new();
-    for (sub_job, mut tasks) in by_sub_job {
+    let required = required(session, job);
+    let sheet = |(sub_job, mut tasks): (usize, Vec<TaskId>)| {
         tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
-        sheets.push(SubSheet { sub_job, tasks: tasks.into() });
-    }
-    sheets.sort_by_key(|sheet| ranks.get(&sheet.sub_job).copied());
-    sheets
+        SubSheet { sub_job, required: required.contains(&sub_job), tasks: tasks.into() }
+    };
+    by_sub_job.into_iter().map(sheet).collect()
 }
 
-/// Where each sub-job stands: required ones first.
-fn ranks(session: &Session<'_>, job: JobId) -> BTreeMap<usize, usize> {
+/// Takes out the sub-job that is first under the current order (A9).
+pub(crate) fn take_first(
+    session: &Session<'_>,
+    job: JobId,
+    sheets: &mut Vec<SubSheet>,
+) -> Option<SubSheet> {
+    let order = |&l: &usize, &r: &usize| {
+        let (l, r) = (&sheets[l], &sheets[r]);
+        let by_sub_job = || session.hooks().sub_job_order(session.ask(), job, l.sub_job, r.sub_job);
+        r.required.cmp(&l.required).then_with(by_sub_job)
+    };
+    let first = (0..sheets.len()).min_by(order)?;
+    Some(sheets.remove(first))
+}
+
+/// As many sub-jobs per policy, in sub-job order, as its minimum lacks ready ones.
+fn required(session: &Session<'_>, job: JobId) -> BTreeSet<usize> {
     let row = &session.jobs[job];
+    if row.policies().iter().all(|policy| policy.min_sub_groups <= 0) {
+        return BTreeSet::new();
+    }
     let ready = |&index: &usize| session.hooks().sub_job_ready(session.ask(), job, index);
     let existing = (0..row.sub_jobs.len()).filter(|&index| !row.sub_jobs[index].tasks.is_empty());
-    let (done, mut open): (Vec<usize>, Vec<usize>) = existing.partition(ready);
-    open.sort_by(|&l, &r| session.hooks().sub_job_order(session.ask(), job, l, r));
+    let (ready, mut others): (Vec<usize>, Vec<usize>) = existing.partition(ready);
+    others.sort_by(|&l, &r| session.hooks().sub_job_order(session.ask(), job, l, r));
     let mut counted: BTreeMap<usize, i32> = BTreeMap::new();
-    for policy in done.iter().filter_map(|&index| row.sub_jobs[index].policy) {
+    for policy in ready.iter().filter_map(|&index| row.sub_jobs[index].policy) {
         *counted.entry(policy).or_default() += 1;
     }
     let mut is_required = |&index: &usize| {
@@ -58,9 +76,5 @@ fn ranks(session: &Session<'_>, job: JobId) -> BTreeMap<usize, usize> {
         *counted += i32::from(required);
         required
     };
-    let (required, mut others): (Vec<usize>, Vec<usize>) =
-        open.into_iter().partition(|index| is_required(index));
-    others.extend(done);
-    others.sort_by(|&l, &r| session.hooks().sub_job_order(session.ask(), job, l, r));
-    required.into_iter().chain(others).enumerate().map(|(rank, index)| (index, rank)).collect()
+    others.into_iter().filter(|index| is_required(index)).collect()
 }

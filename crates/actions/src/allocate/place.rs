@@ -1,6 +1,6 @@
 //! One attempt at a job: the task loop and its outcome. Specification: actions.md 4.4, 4.6-4.9.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use vc_framework::{Filter, Found, Refused, Room, Scan, Session, Statement, klog};
@@ -10,6 +10,9 @@ use vc_model::{
 };
 use vc_resource::Dim;
 
+use super::grouped;
+use crate::worksheet::SubSheet;
+
 /// How an attempt ended (4.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -18,30 +21,59 @@ pub(super) enum Outcome {
     Neither,
 }
 
-/// Tries to fill the job up to readiness, or to give a ready one its next task.
+/// Tries to fill the job up to readiness, or to give a ready one its next tasks.
 pub(super) fn attempt(
     session: &mut Session<'_>,
     job: JobId,
-    tasks: &mut VecDeque<TaskId>,
+    sheets: &mut Vec<SubSheet>,
 ) -> Outcome {
     let nodes = session.facts().nodes.clone();
     if nodes.is_empty() {
-        note_no_nodes(session, tasks);
+        note_no_nodes(session, sheets);
         return Outcome::Neither;
     }
+    match session.jobs[job].policies().is_empty() {
+        true => flat(session, job, sheets, &nodes),
+        false => grouped::attempt(session, job, sheets, &nodes),
+    }
+}
+
+/// A job without policies has one sub-job (4.4).
+fn flat(
+    session: &mut Session<'_>,
+    job: JobId,
+    sheets: &mut Vec<SubSheet>,
+    nodes: &[NodeId],
+) -> Outcome {
     let mut statement = session.statement();
-    while let Some(task) = tasks.pop_front() {
-        let next = visit(&mut statement, job, task, &nodes);
+    for sheet in sheets.iter_mut() {
+        task_loop(&mut statement, job, sheet, nodes);
+    }
+    sheets.retain(|sheet| !sheet.tasks.is_empty());
+    settle(statement, job)
+}
+
+/// Tries the tasks of a sub-job until it is ready; how many were placed (4.6).
+pub(super) fn task_loop(
+    statement: &mut Statement<'_, '_>,
+    job: JobId,
+    sheet: &mut SubSheet,
+    nodes: &[NodeId],
+) -> u32 {
+    let mut n_placed = 0;
+    while let Some(task) = sheet.tasks.pop_front() {
+        let next = visit(statement, job, task, nodes);
+        n_placed += u32::from(next == Next::Placed);
         let enough = match next {
-            Next::Placed => statement.hooks().sub_job_ready(statement.ask(), job, 0),
+            Next::Placed => statement.hooks().sub_job_ready(statement.ask(), job, sheet.sub_job),
             Next::Skipped => false,
-            Next::Failed => !goes_on(&statement, job),
+            Next::Failed => !goes_on(statement, job, sheet.sub_job),
         };
         if enough {
             break;
         }
     }
-    settle(statement, job)
+    n_placed
 }
 
 /// The claim pass: each task of the plan, on its node only (A16). On failure all is as before.
@@ -74,7 +106,7 @@ pub(super) fn attempt_planned(
 }
 
 /// Commit, keep or discard (4.9).
-fn settle(statement: Statement<'_, '_>, job: JobId) -> Outcome {
+pub(super) fn settle(statement: Statement<'_, '_>, job: JobId) -> Outcome {
     let ask = statement.ask();
     if statement.hooks().job_ready(ask, job) {
         statement.commit();
@@ -214,20 +246,24 @@ fn note_no_room(session: &mut Session<'_>, task: TaskId, queue: QueueId, dims: &
     session.records.fit_errors.insert(task, FitErrors::fixed(text));
 }
 
-fn note_no_nodes(session: &mut Session<'_>, tasks: &VecDeque<TaskId>) {
-    for &task in tasks {
+fn note_no_nodes(session: &mut Session<'_>, sheets: &[SubSheet]) {
+    for &task in sheets.iter().flat_map(|sheet| &sheet.tasks) {
         session.records.fit_errors.insert(task, FitErrors::default());
     }
 }
 
 /// May the loop go on after a task found no node: only if not all tasks are required (4.6).
-fn goes_on(session: &Session<'_>, job: JobId) -> bool {
+fn goes_on(session: &Session<'_>, job: JobId, sub_job: usize) -> bool {
     let row = &session.jobs[job];
-    let n_tasks = i64::try_from(row.tasks.len()).unwrap_or(i64::MAX);
-    if i64::from(row.min_available) == n_tasks
-        || n_tasks <= i64::from(row.sub_jobs[0].min_available)
+    let count = |tasks: &[TaskId]| i64::try_from(tasks.len()).unwrap_or(i64::MAX);
+    let sub = &row.sub_jobs[sub_job];
+    if i64::from(row.min_available) == count(&row.tasks)
+        || count(&sub.tasks) <= i64::from(sub.min_available)
     {
         return false;
+    }
+    if !row.policies().is_empty() {
+        return true;
     }
     let failed = failed_roles(session, row);
     if i64::from(row.min_available) < row.task_min_available_total {

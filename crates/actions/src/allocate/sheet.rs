@@ -1,13 +1,16 @@
 //! Which jobs take part in allocate, and which of their tasks. Specification: actions.md 4.2, 4.3.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use vc_framework::{Session, klog};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
-/// The tasks of each job that are still to be placed, in task order. A job without any is not in.
-pub(super) struct Sheets(BTreeMap<JobId, VecDeque<TaskId>>);
+use crate::preempt::has_topology;
+use crate::worksheet::{SubSheet, worksheet};
+
+/// What of each job is still to be placed. A job of which nothing is is not in.
+pub(super) struct Sheets(BTreeMap<JobId, Vec<SubSheet>>);
 
 impl Sheets {
     /// The jobs of the session that pass the table of 4.2.
@@ -20,9 +23,9 @@ impl Sheets {
                 klog!(4; "Job <{}> Queue <{queue}> skip allocate, reason: {reason}", row.key);
                 continue;
             }
-            let tasks = worksheet(session, job);
-            if !tasks.is_empty() {
-                sheets.insert(job, tasks);
+            let sheet = open_tasks(session, job);
+            if !sheet.is_empty() {
+                sheets.insert(job, sheet);
             }
         }
         Self(sheets)
@@ -35,11 +38,11 @@ impl Sheets {
 
     /// What is left of a job, to look at.
     pub(super) fn get(&self, job: JobId) -> impl Iterator<Item = TaskId> + '_ {
-        self.0.get(&job).into_iter().flatten().copied()
+        self.0.get(&job).into_iter().flatten().flat_map(|sheet| sheet.tasks.iter().copied())
     }
 
     /// What is left of a job.
-    pub(super) fn of(&mut self, job: JobId) -> &mut VecDeque<TaskId> {
+    pub(super) fn of(&mut self, job: JobId) -> &mut Vec<SubSheet> {
         self.0.entry(job).or_default()
     }
 
@@ -50,9 +53,12 @@ impl Sheets {
 
     /// Leaves only what is not placed yet.
     pub(super) fn strike_placed(&mut self, session: &Session<'_>, job: JobId) {
-        let tasks = self.of(job);
-        tasks.retain(|&task| session.tasks[task].status == TaskStatus::Pending);
-        if tasks.is_empty() {
+        let sheets = self.of(job);
+        for sheet in sheets.iter_mut() {
+            sheet.tasks.retain(|&task| session.tasks[task].status == TaskStatus::Pending);
+        }
+        sheets.retain(|sheet| !sheet.tasks.is_empty());
+        if sheets.is_empty() {
             self.strike(job);
         }
     }
@@ -77,30 +83,14 @@ fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, 
 
 /// A job that asks for a topology is not placed as if it did not (4.2, row 4).
 fn needs_what_is_not_built(session: &Session<'_>, job: JobId) -> Option<&'static str> {
-    let group = session.jobs[job].pod_group.as_ref()?;
-    if group.network_topology.is_some() {
-        return Some("network topology: hyperNodes are not ready");
-    }
-    if !group.policies.is_empty() {
-        return Some("sub-group policies are not scheduled by this version");
-    }
-    None
+    has_topology(session, job).then_some("network topology: hyperNodes are not ready")
 }
 
 /// Pending tasks with a request and without a foreign gate (4.3).
-fn worksheet(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
+fn open_tasks(session: &Session<'_>, job: JobId) -> Vec<SubSheet> {
     let row = &session.jobs[job];
     if row.counts.of(TaskStatus::Pending) == row.counts.pending_best_effort {
-        return VecDeque::new();
+        return Vec::new();
     }
-    let wanted = |&task: &TaskId| {
-        let row = &session.tasks[task];
-        row.status == TaskStatus::Pending
-            && !row.best_effort
-            && row.gates != Gates::Foreign
-            && row.invalid.is_none()
-    };
-    let mut tasks: Vec<TaskId> = row.tasks.iter().copied().filter(wanted).collect();
-    tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
-    tasks.into()
+    worksheet(session, job, |task| task.gates != Gates::Foreign)
 }

@@ -43,13 +43,13 @@ pub(super) fn blocks_queue(session: &Session<'_>, queue: QueueId, job: JobId) ->
 /// The jobs that were waiting in the queue are told whom they wait for.
 pub(super) fn tell_blocked(
     session: &mut Session<'_>,
-    sheets: &mut Sheets,
+    sheets: &Sheets,
     head: JobId,
     jobs: &[JobId],
 ) {
     let text = format!("waiting behind job {} of the same queue", session.jobs[head].key);
     for &job in jobs {
-        for &task in sheets.of(job).iter() {
+        for task in sheets.get(job) {
             session.records.fit_errors.insert(task, FitErrors::fixed(text.clone()));
         }
     }

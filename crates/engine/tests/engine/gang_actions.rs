@@ -232,6 +232,43 @@ fn gang__all_or_nothing() {
     assert_eq!(evicted(&gang_preempt(), &text("x3")), "");
 }
 
+/// A starting job gets its sub-jobs in their order until it is pipelined.
+#[test]
+fn gang__sim_startup() {
+    let text = |minimum: u32| {
+        format!(
+            "node n1 cpu=4
+            job v priority=1 min=0
+              task x cpu=1 @n1 x4 running
+            job p priority=9 min={} policy.g=2x{minimum}
+              task b cpu=1 label.g=2 x2
+              task a cpu=1 label.g=1 x2",
+            2 * minimum
+        )
+    };
+    assert_eq!(evicted(&gang_preempt(), &text(2)), "v-x-0 v-x-1 v-x-2 v-x-3");
+    let one = World::new(&gang_preempt(), &text(1)).cycle();
+    // The room is measured for all, one sub-job is enough.
+    assert_eq!(victims(&one), "v-x-0 v-x-1");
+    assert_eq!(one.only(&["pipeline"]), "pipeline p-a-0 n1\npipeline p-a-1 n1");
+}
+
+/// A running job gets the first sub-job that lacks tasks, no more.
+#[test]
+fn gang__sim_startup_running() {
+    let text = "node n1 cpu=6
+        job v priority=1 min=0
+          task x cpu=1 @n1 x4 running
+        job p priority=9 min=2 policy.g=2x1
+          task a cpu=1 label.g=1 @n1 x2 running
+          task c cpu=1 label.g=3 x2
+          task b cpu=1 label.g=2 x2";
+    let tiers = "gang{jobReady subJobReady jobPipelined} priority{jobOrder taskOrder jobStarving}";
+    let cycle = World::new(&conf("gangpreempt", tiers), text).cycle();
+    assert_eq!(victims(&cycle), "v-x-0 v-x-1");
+    assert_eq!(cycle.only(&["pipeline"]), "pipeline p-b-0 n1\npipeline p-b-1 n1");
+}
+
 /// The queue, not the nodes, lacks room.
 #[test]
 fn gang__queue_has_no_room() {
@@ -278,15 +315,15 @@ fn gang__isolation() {
           task y cpu=1 @n2 bound
         job w priority=2 min=0
           task x cpu=1 @n2 running
-        job p priority=9 min=3
-          task p cpu=1 x3
-          task q cpu=2";
+        job p priority=9 min=2
+          task p cpu=1
+          task q cpu=3";
     let tiers = format!("{TIERS} drf{{jobOrder}} proportion{{allocatable queueOrder}} predicates");
     let mut stage = Stage::new(&conf("gangpreempt", &tiers), Vec::new(), text);
-    let before = format!("{:?}", stage.cluster);
+    let before = State::of(&stage.cluster);
     let outbox = stage.session(|session| {
         run(session, "gangpreempt");
-        assert_eq!(format!("{:?}", **session), before);
+        assert_eq!(State::of(session), before);
         assert!(session.records.last_transaction.is_empty());
         let queue = session.queue("default").expect("it exists");
         let share = session.hooks().queue_share(session.ask(), queue);

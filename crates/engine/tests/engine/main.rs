@@ -24,4 +24,5 @@ mod recording;
 mod shards;
 mod shuffle;
 mod starvation;
+mod sub_groups;
 mod support;

@@ -7,7 +7,6 @@ use vc_engine::EngineOptions;
 use vc_framework::{Sample, Session};
 use vc_model::{
     ClusterEvent, HostPort, NodeId, NodeShardRecord, Protocol, Sharding, ShardingMode,
-    SubGroupPolicy,
 };
 use vc_resource::Resource;
 
@@ -876,22 +875,20 @@ fn cycle__claim_of_a_best_effort_pod() {
 }
 
 #[test]
-fn preempt__sub_groups_wait_for_their_scheduler() {
-    // Allocate does not place such a job yet, so nobody makes room for it.
-    let text = "node n1 cpu=1
+fn preempt__sub_groups() {
+    let text = "node n1 cpu=3
         job low priority=10 min=0
-          task v cpu=1 @n1 running
-        job high priority=100
-          task p cpu=1";
-    let mut all = objects("queue default");
-    all.extend(objects(text).into_iter().map(|object| match object {
-        Object::Group(mut group) if group.key == key("high") => {
-            group
-                .sub_group_policies
-                .push(SubGroupPolicy { name: "ps".into(), ..SubGroupPolicy::default() });
-            Object::Group(group)
-        }
-        other => other,
-    }));
-    assert_eq!(victims(&World::of(&tp(), all).cycle()), "");
+          task v cpu=1 @n1 x3 running
+        job high priority=100 min=2 policy.g=2x1
+          task p cpu=1 label.g=a x2";
+    let evicted = "evict low-v-2 preempt\nevict low-v-1 preempt";
+    let placed = "pipeline high-p-0 n1\npipeline high-p-1 n1";
+    let tiers = "conformance gang{preemptable jobPipelined jobStarving jobReady} priority";
+    let config = conf("allocate, preempt", tiers);
+    let mut world = World::new(&config, text);
+    let first = world.cycle();
+    assert_eq!(first.decisions().lines().filter(|line| evicted.contains(*line)).count(), 2);
+    assert_eq!(first.only(&["pipeline"]), placed);
+    world.kubelets_and_controllers();
+    assert_eq!(world.cycle().decisions(), "bind high-p-0 n1\nbind high-p-1 n1");
 }

@@ -2,7 +2,8 @@
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{Claims, Dispatch, Opening, Outbox, PluginEntry, Session};
-use vc_model::{Cluster, NodeId, TaskId};
+use vc_model::{Cluster, Counts, Node, NodeId, SubJob, TaskId, TaskStatus};
+use vc_resource::Resource;
 
 use super::{START_MICROS, World, key};
 
@@ -65,4 +66,26 @@ pub(crate) fn task(cluster: &Cluster, pod: &str) -> TaskId {
 
 pub(crate) fn node(cluster: &Cluster, name: &str) -> NodeId {
     cluster.node(name).unwrap_or_else(|| panic!("no node {name}"))
+}
+
+/// What operations change, to compare a session before and after.
+#[derive(Debug, PartialEq)]
+pub(crate) struct State {
+    nodes: Vec<Node>,
+    tasks: Vec<(TaskStatus, Option<NodeId>)>,
+    jobs: Vec<(Counts, Vec<SubJob>, Resource, Resource)>,
+}
+
+impl State {
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let jobs = cluster.jobs.iter().map(|(_, job)| {
+            let amounts = (job.allocated.clone(), job.pending_request.clone());
+            (job.counts.clone(), job.sub_jobs.clone(), amounts.0, amounts.1)
+        });
+        Self {
+            nodes: cluster.nodes.iter().map(|(_, node)| node.clone()).collect(),
+            tasks: cluster.tasks.iter().map(|(_, task)| (task.status, task.node)).collect(),
+            jobs: jobs.collect(),
+        }
+    }
 }
