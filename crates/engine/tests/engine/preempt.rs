@@ -5,9 +5,7 @@
 use vc_conf::Config;
 use vc_engine::EngineOptions;
 use vc_framework::{Sample, Session};
-use vc_model::{
-    ClusterEvent, HostPort, NodeId, NodeShardRecord, Protocol, Sharding, ShardingMode,
-};
+use vc_model::{ClusterEvent, HostPort, NodeId, NodeShardRecord, Protocol, Sharding, ShardingMode};
 use vc_resource::Resource;
 
 use crate::support::*;
