@@ -9,6 +9,7 @@ use vc_resource::Resource;
 
 use crate::ids::{ClassId, Table};
 use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
+use crate::volume::PodVolume;
 
 /// What filters and scorers read of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,6 +30,8 @@ pub struct Class {
     pub tolerations: Vec<Toleration>,
     /// Of regular and restartable init containers, sorted, without repetition.
     pub host_ports: Vec<HostPort>,
+    /// Claims and disks, in the order of `spec.volumes`.
+    pub volumes: Vec<PodVolume>,
 }
 
 /// Cpu and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).

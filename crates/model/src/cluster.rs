@@ -12,6 +12,7 @@ mod pod_groups;
 mod pods;
 mod shards;
 mod task_of;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::record::{ObjectKey, PriorityClassRecord};
 use crate::request::RequestGates;
 use crate::selector::Labels;
 use crate::task::Task;
+use crate::volume::Volumes;
 
 pub use changes::NodeChanges;
 use shards::Shards;
@@ -53,6 +55,10 @@ pub struct Settings {
     pub sharding: Sharding,
     /// Feature gate `SchedulingGatesQueueAdmission`: our gate is lifted when the queue has room.
     pub queue_gate_admission: bool,
+    /// `--ignored-provisioners`: CSI drivers whose volumes are not counted (core.md 3.5.1).
+    pub ignored_provisioners: Vec<Arc<str>>,
+    /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
+    pub storage_capacity_scoring: bool,
 }
 
 impl Default for Settings {
@@ -66,6 +72,8 @@ impl Default for Settings {
             division: None,
             sharding: Sharding::default(),
             queue_gate_admission: false,
+            ignored_provisioners: Vec::new(),
+            storage_capacity_scoring: false,
         }
     }
 }
@@ -88,6 +96,8 @@ pub struct Cluster {
     pub queues: Table<QueueId, Queue>,
     /// Scheduling classes of the tasks.
     pub classes: Classes,
+    /// Volumes, claims and storage, and what of them is promised.
+    pub volumes: Volumes,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
     job_by_key: BTreeMap<ObjectKey, JobId>,

@@ -7,6 +7,7 @@ use crate::record::{
     QueueRecord,
 };
 use crate::selector::Labels;
+use crate::volume::{StorageKind, StorageObject};
 
 /// One event. The order of events of one object is the order in which the API server made them.
 #[derive(Clone, Debug)]
@@ -94,6 +95,29 @@ pub enum ClusterEvent {
     NodeShardFailed {
         /// `metadata.name`.
         name: Arc<str>,
+    },
+    /// A volume, a claim or another object of storage was added or changed.
+    StorageApplied(Box<StorageObject>),
+    /// Such an object is gone.
+    StorageDeleted {
+        /// Which kind.
+        kind: StorageKind,
+        /// The namespace is empty for kinds of cluster scope.
+        key: ObjectKey,
+    },
+    /// The volumes and claims of a pod were written as they are now (plugins-nodes.md 5.7).
+    VolumesWritten {
+        /// Of the pod.
+        uid: Arc<str>,
+        /// As the API server answered.
+        objects: Vec<StorageObject>,
+    },
+    /// What has to be written before a bind was refused; nothing was bound.
+    PreBindFailed {
+        /// Of the pod.
+        uid: Arc<str>,
+        /// What the API server said.
+        error: String,
     },
     /// A namespace was added or changed.
     NamespaceApplied {

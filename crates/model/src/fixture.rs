@@ -13,9 +13,13 @@
 //! pod kube-system/dns cpu=1 @n1 running
 //! ```
 //!
+//! Lines of volumes and claims are described in `volumes`.
+//!
 //! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
 //! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
 //! `nvidia.com/gpu`; other keys of a node are labels; times are in seconds after [`START_MICROS`].
+
+mod volumes;
 
 use std::sync::Arc;
 
@@ -30,6 +34,7 @@ use crate::record::{
     SubGroupPolicy,
 };
 use crate::selector::{LabelSelector, Labels, Taint, TaintEffect};
+use crate::volume::{Disk, PodClaim, PodVolume};
 
 /// 2026-01-01T00:00:00Z in microseconds since 1970, when everything was created unless said
 /// otherwise.
@@ -131,7 +136,7 @@ fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         "priorityclass" => vec![ClusterEvent::PriorityClassApplied(priority_class(head))],
         "pod" => pods(head, None),
         "job" => job_events(head, members),
-        kind => head.unknown(kind),
+        kind => volumes::event(head).map(|event| vec![event]).unwrap_or_else(|| head.unknown(kind)),
     }
 }
 
@@ -406,6 +411,16 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
             pod.scheduling_gates.push("scheduling.volcano.sh/queue-allocation-gate".into());
         }
         "gate" => pod.scheduling_gates.push(value.into()),
+        "pvc" => pod.volumes.push(PodVolume::Claim(PodClaim { name: value.into(), ephemeral: false })),
+        "ephemeral" => {
+            let name = format!("{}-{value}", pod.key.name).into();
+            pod.volumes.push(PodVolume::Claim(PodClaim { name, ephemeral: true }));
+        }
+        "disk" => {
+            let name = value.trim_end_matches(":ro").into();
+            let read_only = value.ends_with(":ro");
+            pod.volumes.push(PodVolume::Disk(Disk::GcePd { name, read_only }));
+        }
         "pending" | "bound" => pod.phase = PodPhase::Pending,
         "running" => pod.phase = PodPhase::Running,
         "succeeded" => pod.phase = PodPhase::Succeeded,

@@ -21,6 +21,7 @@ mod selector;
 mod status;
 mod sums;
 mod task;
+mod volume;
 
 pub use class::{Class, Classes, NonZero};
 pub use cluster::{Cluster, NodeChanges, Settings, Sharding, ShardingMode};
@@ -44,3 +45,9 @@ pub use selector::{
 };
 pub use status::{Counts, STATUSES, TaskStatus};
 pub use task::{Gates, QUEUE_GATE, Task};
+pub use volume::{
+    AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Disk, NodeVolumes, PersistentVolume,
+    PersistentVolumeClaim, PodClaim, PodVolume, Reservation, ReservedClaim, ReservedVolume,
+    Selected, Stage, StorageCapacity, StorageClass, StorageKind, StorageObject, TopologyTerm,
+    VolumeAttachment, VolumeMode, VolumeName, VolumePhase, VolumeSource, Volumes, csi_dimension,
+};

@@ -10,6 +10,7 @@ use crate::ids::TaskId;
 use crate::selector::{HostPort, Labels, Protocol, Taint};
 use crate::status::TaskStatus;
 use crate::sums;
+use crate::volume::NodeVolumes;
 
 /// A node. Rows exist for names that only pods know, too; those are not [`Node::present`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +47,8 @@ pub struct Node {
     pub n_terminated: u32,
     /// What the Kubernetes filters and scorers see (NodeInfo).
     pub view: NodeView,
+    /// Volumes of the pods in the view.
+    pub volumes: NodeVolumes,
 }
 
 impl Node {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
+use crate::volume::PodVolume;
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
 
 /// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md
@@ -160,6 +161,8 @@ pub struct PodRecord {
     pub evicted_by_scheduler: bool,
     /// `status.startTime`, microseconds since 1970.
     pub started_micros: Option<i64>,
+    /// Claims and disks, in the order of `spec.volumes`.
+    pub volumes: Vec<PodVolume>,
     /// A hard constraint that no filter built so far reads; such a pod never evicts others.
     pub unjudged: Option<&'static str>,
     /// Condition `PodScheduled`; `None`: absent.

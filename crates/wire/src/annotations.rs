@@ -61,6 +61,9 @@ const OTHERS: &[&str] = &[
     "huawei.com/npu-core",
     "huawei.com/vnpu-mode",
     "hami.io/mutex.lock",
+    "pv.kubernetes.io/bind-completed",
+    "volume.beta.kubernetes.io/storage-class",
+    "volume.kubernetes.io/selected-node",
 ];
 
 /// Annotations of an object; those that nothing reads are skipped without being copied.

@@ -10,6 +10,13 @@ pub enum Kind {
     PriorityClass,
     Namespace,
     NodeShard,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CsiNode,
+    CsiDriver,
+    StorageCapacity,
+    VolumeAttachment,
 }
 
 /// The kind of an object, if it is one that is read.
@@ -17,6 +24,13 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
     match (api_version, kind) {
         ("v1", "Pod") => Some(Kind::Pod),
         ("v1", "Node") => Some(Kind::Node),
+        ("v1", "PersistentVolume") => Some(Kind::PersistentVolume),
+        ("v1", "PersistentVolumeClaim") => Some(Kind::PersistentVolumeClaim),
+        ("storage.k8s.io/v1", "StorageClass") => Some(Kind::StorageClass),
+        ("storage.k8s.io/v1", "CSINode") => Some(Kind::CsiNode),
+        ("storage.k8s.io/v1", "CSIDriver") => Some(Kind::CsiDriver),
+        ("storage.k8s.io/v1", "CSIStorageCapacity") => Some(Kind::StorageCapacity),
+        ("storage.k8s.io/v1", "VolumeAttachment") => Some(Kind::VolumeAttachment),
         ("v1", "Namespace") => Some(Kind::Namespace),
         ("scheduling.volcano.sh/v1beta1", "PodGroup") => Some(Kind::PodGroup),
         ("scheduling.volcano.sh/v1beta1", "Queue") => Some(Kind::Queue),
@@ -37,11 +51,21 @@ impl Kind {
             Self::PriorityClass => "priorityclass",
             Self::Namespace => "namespace",
             Self::NodeShard => "nodeshard",
+            Self::PersistentVolume => "persistentvolume",
+            Self::PersistentVolumeClaim => "persistentvolumeclaim",
+            Self::StorageClass => "storageclass",
+            Self::CsiNode => "csinode",
+            Self::CsiDriver => "csidriver",
+            Self::StorageCapacity => "csistoragecapacity",
+            Self::VolumeAttachment => "volumeattachment",
         }
     }
 
     /// Whether objects of this kind live in a namespace.
     pub fn is_namespaced(self) -> bool {
-        matches!(self, Self::Pod | Self::PodGroup)
+        matches!(
+            self,
+            Self::Pod | Self::PodGroup | Self::PersistentVolumeClaim | Self::StorageCapacity
+        )
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, StorageKind, StorageObject};
 
 mod annotations;
 mod container;
@@ -14,13 +14,16 @@ mod node;
 mod node_shard;
 mod pod;
 mod pod_group;
+mod pod_volume;
 mod priority_class;
 mod problems;
 mod queue;
 mod selector;
 mod soft;
+mod storage;
 mod time;
 mod unjudged;
+mod volume;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
 pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};
@@ -35,13 +38,21 @@ pub use pod_group::{
     SlimSubGroupPolicy, pod_group_record,
 };
 pub use priority_class::{SlimPriorityClass, priority_class_record};
+pub use pod_volume::{SlimClaimName, SlimDisk, SlimPodVolume};
 pub use queue::{SlimGuarantee, SlimQueue, SlimQueueSpec, SlimQueueStatus, queue_record};
 pub use selector::{
     SlimAffinity, SlimLabelSelector, SlimNodeAffinity, SlimNodeSelector, SlimPreferred,
     SlimRequirement, SlimTaint, SlimTerm, SlimToleration,
 };
 pub use soft::{Entries, List, Shape, Soft};
+pub use storage::{
+    SlimCsiDriver, SlimCsiDriverSpec, SlimCsiNode, SlimCsiNodeSpec, SlimStorageCapacity,
+    SlimStorageClass, SlimVolumeAttachment,
+};
 pub use time::{Micros, format_time, parse_time};
+pub use volume::{
+    SELECTED_NODE, SlimClaimSpec, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimVolumeSpec,
+};
 
 use problems::Problems;
 
@@ -94,8 +105,31 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
             let metadata = slim::<SlimNamespace>(kind, object)?.to_record()?;
             Event::NamespaceApplied { name: metadata.name, labels: metadata.labels }
         }
+        _ => {
+            let object = storage_object(kind, object)?;
+            Event::StorageApplied(Box::new(object))
+        }
     };
     Ok(Decoded { event, problems: Vec::new() })
+}
+
+fn storage_object(kind: Kind, object: &Value) -> Result<StorageObject, WireError> {
+    use StorageObject as Object;
+    Ok(match kind {
+        Kind::PersistentVolume => {
+            Object::Volume(slim::<SlimPersistentVolume>(kind, object)?.to_record()?)
+        }
+        Kind::PersistentVolumeClaim => {
+            Object::Claim(slim::<SlimPersistentVolumeClaim>(kind, object)?.to_record()?)
+        }
+        Kind::StorageClass => Object::Class(slim::<SlimStorageClass>(kind, object)?.to_record()?),
+        Kind::CsiNode => Object::CsiNode(slim::<SlimCsiNode>(kind, object)?.to_record()?),
+        Kind::CsiDriver => Object::CsiDriver(slim::<SlimCsiDriver>(kind, object)?.to_record()?),
+        Kind::StorageCapacity => {
+            Object::Capacity(slim::<SlimStorageCapacity>(kind, object)?.to_record()?)
+        }
+        _ => Object::Attachment(slim::<SlimVolumeAttachment>(kind, object)?.to_record()?),
+    })
 }
 
 /// The event of an object that is gone.
@@ -120,7 +154,18 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
         Kind::PriorityClass => ClusterEvent::PriorityClassDeleted { name },
         Kind::Namespace => ClusterEvent::NamespaceDeleted { name },
         Kind::NodeShard => ClusterEvent::NodeShardDeleted { name },
+        Kind::PersistentVolume => gone(StorageKind::Volume, key),
+        Kind::PersistentVolumeClaim => gone(StorageKind::Claim, key),
+        Kind::StorageClass => gone(StorageKind::Class, key),
+        Kind::CsiNode => gone(StorageKind::CsiNode, key),
+        Kind::CsiDriver => gone(StorageKind::CsiDriver, key),
+        Kind::StorageCapacity => gone(StorageKind::Capacity, key),
+        Kind::VolumeAttachment => gone(StorageKind::Attachment, key),
     }
+}
+
+fn gone(kind: StorageKind, key: vc_model::ObjectKey) -> ClusterEvent {
+    ClusterEvent::StorageDeleted { kind, key }
 }
 
 /// Soft fields make the only possible failure that the whole is not an object.

@@ -26,11 +26,13 @@ pub struct SlimMetadata {
     pub owner_references: List<SlimOwner>,
 }
 
-/// An owner, of which only the name is read.
+/// An owner.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimOwner {
     pub name: Soft<Arc<str>>,
+    pub uid: Soft<Arc<str>>,
+    pub controller: Soft<bool>,
 }
 
 object!(SlimMetadata, SlimOwner);
@@ -53,6 +55,8 @@ pub struct Metadata {
     pub annotations: Labels,
     /// Of the first owner; `None`: there is none.
     pub owner_name: Option<Arc<str>>,
+    /// Uid of the owner with `controller: true`; `None`: there is none.
+    pub controller_uid: Option<Arc<str>>,
 }
 
 impl Metadata {
@@ -97,6 +101,7 @@ pub(crate) fn read(
     let annotations = annotations(slim.annotations, &path, problems);
     let version = path.field("resourceVersion");
     let created = path.field("creationTimestamp");
+    let controller_uid = controller(&slim.owner_references);
     let deleting = !matches!(slim.deletion_timestamp, Soft::Absent);
     problems.read(slim.deletion_timestamp, &path.field("deletionTimestamp"));
     Ok(Metadata {
@@ -106,6 +111,7 @@ pub(crate) fn read(
         resource_version: problems.text(slim.resource_version, &version),
         created_micros: problems.or_default(slim.creation_timestamp, &created).0,
         deleting,
+        controller_uid,
         labels,
         annotations,
         owner_name: first_owner(slim.owner_references, &path.field("ownerReferences"), problems),
@@ -135,6 +141,16 @@ fn first_owner(
             None
         }
     }
+}
+
+fn controller(owners: &List<SlimOwner>) -> Option<Arc<str>> {
+    let Soft::Good(owners) = owners else { return None };
+    owners.iter().find_map(|owner| match owner {
+        Soft::Good(SlimOwner { uid: Soft::Good(uid), controller: Soft::Good(true), .. }) => {
+            Some(uid.clone())
+        }
+        _ => None,
+    })
 }
 
 fn annotations(slim: Soft<Annotations>, path: &Path<'_>, problems: &mut Problems) -> Labels {

@@ -12,7 +12,8 @@ use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{Entries, List, Soft, object};
-use crate::unjudged::{Constraints, Present, SlimSpread, SlimVolume};
+use crate::pod_volume::{SlimPodVolume, volumes};
+use crate::unjudged::{Constraints, Present, SlimSpread};
 use crate::{Kind, Micros, WireError, named};
 
 /// A pod as it is decoded.
@@ -42,7 +43,7 @@ pub struct SlimPodSpec {
     pub tolerations: List<SlimToleration>,
     pub scheduling_gates: List<SlimNamed>,
     pub topology_spread_constraints: List<SlimSpread>,
-    pub volumes: List<SlimVolume>,
+    pub volumes: List<SlimPodVolume>,
     pub resource_claims: Soft<Present>,
 }
 
@@ -139,7 +140,6 @@ fn unjudged(spec: &SlimPodSpec) -> Option<&'static str> {
     let constraints = Constraints {
         affinity: [&affinity.pod_affinity, &affinity.pod_anti_affinity],
         spread: &spec.topology_spread_constraints,
-        volumes: &spec.volumes,
         claims: &spec.resource_claims,
     };
     constraints.unjudged()
@@ -166,6 +166,7 @@ fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: 
         present => Some(problems.labels(present, &selector)),
     };
     pod.node_affinity = node_affinity(spec.affinity, path, problems);
+    pod.volumes = volumes(spec.volumes, &pod.key.name, &path.field("volumes"), problems);
     pod.tolerations = tolerations(spec.tolerations, &path.field("tolerations"), problems);
     let gates = path.field("schedulingGates");
     pod.scheduling_gates = problems.list(spec.scheduling_gates, &gates, |problems, gate, path| {

@@ -126,12 +126,8 @@ pub(crate) fn node_affinity(
     let slim = problems.or_default(slim.node_affinity, &path);
     let required = path.field("requiredDuringSchedulingIgnoredDuringExecution");
     let preferred = path.field("preferredDuringSchedulingIgnoredDuringExecution");
-    let required_terms = problems.read(slim.required, &required).map(|selector| {
-        let path = required.field("nodeSelectorTerms");
-        problems.list(selector.node_selector_terms, &path, |problems, slim, path| {
-            term(slim, path, problems)
-        })
-    });
+    let required_terms = { problems.read(slim.required, &required) }
+        .map(|selector| node_selector(selector, &required, problems));
     let preferred = problems.list(slim.preferred, &preferred, |problems, slim, path| {
         let preference = path.field("preference");
         PreferredTerm {
@@ -140,6 +136,17 @@ pub(crate) fn node_affinity(
         }
     });
     NodeAffinity { required: required_terms, preferred }
+}
+
+/// The terms of a node selector.
+pub(crate) fn node_selector(
+    slim: SlimNodeSelector,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> Vec<NodeSelectorTerm> {
+    let path = path.field("nodeSelectorTerms");
+    problems
+        .list(slim.node_selector_terms, &path, |problems, slim, path| term(slim, path, problems))
 }
 
 fn term(slim: SlimTerm, path: &Path<'_>, problems: &mut Problems) -> NodeSelectorTerm {

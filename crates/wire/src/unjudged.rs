@@ -1,4 +1,4 @@
-//! Hard constraints of a pod that no filter built so far reads: required pod affinity, topology spread, claims.
+//! Hard constraints of a pod that no filter built so far reads: required pod affinity, topology spread, resource claims.
 //! Such a pod is never a reason to evict others, since nobody can tell whether that would help.
 
 use std::sync::Arc;
@@ -42,21 +42,12 @@ pub struct SlimSpread {
     when_unsatisfiable: Soft<Arc<str>>,
 }
 
-/// A volume.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SlimVolume {
-    persistent_volume_claim: Soft<Present>,
-    ephemeral: Soft<Present>,
-}
-
-object!(SlimPodTerms, SlimSpread, SlimVolume);
+object!(SlimPodTerms, SlimSpread);
 
 /// The parts of a pod's spec that carry such constraints.
 pub(crate) struct Constraints<'a> {
     pub(crate) affinity: [&'a Soft<SlimPodTerms>; 2],
     pub(crate) spread: &'a List<SlimSpread>,
-    pub(crate) volumes: &'a List<SlimVolume>,
     pub(crate) claims: &'a Soft<Present>,
 }
 
@@ -76,9 +67,6 @@ impl Constraints<'_> {
             Soft::Good(action) if &**action == "ScheduleAnyway")
         }) {
             return Some("topology spread");
-        }
-        if any(self.volumes, |one| asks(&one.persistent_volume_claim) || asks(&one.ephemeral)) {
-            return Some("persistent volume claims");
         }
         asks(self.claims).then_some("resource claims")
     }
@@ -130,11 +118,8 @@ mod tests {
         };
         assert_eq!(unjudged(&spread("DoNotSchedule")), Some("topology spread"));
         assert_eq!(unjudged(&spread("ScheduleAnyway")), None);
-        let volume =
-            |source: &str| format!(r#"{{"volumes": [{{"name": "v", "{source}": {{}}}}]}}"#);
-        assert_eq!(unjudged(&volume("persistentVolumeClaim")), Some("persistent volume claims"));
-        assert_eq!(unjudged(&volume("ephemeral")), Some("persistent volume claims"));
-        assert_eq!(unjudged(&volume("emptyDir")), None);
+        let claim = r#"{"volumes": [{"persistentVolumeClaim": {"claimName": "c"}}]}"#;
+        assert_eq!(unjudged(claim), None);
         assert_eq!(unjudged(r#"{"resourceClaims": [{"name": "c"}]}"#), Some("resource claims"));
         assert_eq!(unjudged("{}"), None);
     }

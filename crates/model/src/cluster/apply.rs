@@ -36,6 +36,11 @@ impl Cluster {
             ClusterEvent::NodeShardApplied(shard) => self.node_shard_applied(*shard),
             ClusterEvent::NodeShardDeleted { name } => self.node_shard_deleted(&name),
             ClusterEvent::NodeShardFailed { name } => self.node_shard_failed(&name),
+            ClusterEvent::StorageApplied(object) => self.storage_applied(*object),
+            ClusterEvent::StorageDeleted { kind, key } => self.storage_deleted(kind, &key),
+            ClusterEvent::VolumesWritten { uid, objects } => self.volumes_written(&uid, objects),
+            // The engine withdraws the bind.
+            ClusterEvent::PreBindFailed { .. } => {}
             ClusterEvent::NamespaceApplied { name, labels } => {
                 self.namespaces.insert(name, labels);
             }

@@ -7,13 +7,16 @@ use std::sync::Arc;
 
 use vc_resource::{Dim, Resource};
 
+use crate::class::Class;
 use crate::cluster::{Cluster, Total, groups};
 use crate::ids::{ClassId, Id, JobId, NodeId, Table, TaskId};
 use crate::job::Job;
 use crate::node::{Node, NodeView};
+use crate::record::ObjectKey;
 use crate::status::{Counts, TaskStatus};
 use crate::sums;
 use crate::task::Gates;
+use crate::volume::PodVolume;
 
 /// Tasks by what they name, by id.
 #[derive(Default)]
@@ -41,6 +44,7 @@ impl Cluster {
         }
         self.check_indexes()?;
         self.check_classes()?;
+        self.check_volumes()?;
         self.check_total()
     }
 
@@ -73,6 +77,8 @@ impl Cluster {
             fresh.charge(row.status, self.request(task));
             if !row.hidden {
                 view.add(self.class(task));
+                let names = self.volumes.names_on(self.class(task), &node.name);
+                names.for_each(|name| fresh.volumes.add(name));
             }
         }
         let name = &node.name;
@@ -84,6 +90,7 @@ impl Cluster {
         same(name, "used", &node.used, &fresh.used)?;
         same(name, "releasing", &node.releasing, &fresh.releasing)?;
         same(name, "pipelined", &node.pipelined, &fresh.pipelined)?;
+        same(name, "volumes", &node.volumes, &fresh.volumes)?;
         same(name, "view", &node.view, &view)
     }
 
@@ -179,6 +186,45 @@ impl Cluster {
         same("cluster", "classes", &self.classes.references(), &references.into_iter().collect())
     }
 
+    /// Claims of every task are in its request and in the index, and only who has a node was
+    /// promised something.
+    fn check_volumes(&self) -> Result<(), String> {
+        self.volumes.check_indexes()?;
+        self.volumes.check_promised()?;
+        let mut n_users = 0;
+        for (id, task) in self.tasks.iter() {
+            let class = self.class(id);
+            let mut keys: Vec<ObjectKey> = claims_of(class);
+            keys.sort();
+            keys.dedup();
+            n_users += keys.len();
+            let listed = keys.iter().all(|key| self.volumes.users(key).any(|user| user == id));
+            same(&task.key, "is listed as user of its claims", &listed, &true)?;
+            same(&task.key, "best effort", &task.best_effort, &class.request.is_empty())?;
+            self.check_claim_counts(&task.key, class)?;
+        }
+        same("cluster", "users of claims", &self.volumes.n_users(), &n_users)?;
+        let placed = |task| self.tasks.get(task).is_some_and(|row| row.node.is_some());
+        match self.volumes.reservations().find(|&(task, _)| !placed(task)) {
+            None => Ok(()),
+            Some((_, promised)) => Err(format!("promised to a task without node: {promised:?}")),
+        }
+    }
+
+    fn check_claim_counts(&self, key: &ObjectKey, class: &Class) -> Result<(), String> {
+        let mut fresh: BTreeMap<String, i64> = BTreeMap::new();
+        let ignored = &self.settings.ignored_provisioners;
+        for key in claims_of(class) {
+            if let Some(name) = self.volumes.resource_of(&key, ignored) {
+                *fresh.entry(name).or_default() += 1;
+            }
+        }
+        let name = |dim: Dim| (self.dims.name(dim).to_owned(), class.request.get(dim));
+        let counted = class.request.scalars().map(name);
+        let held = counted.filter(|(name, _)| name.starts_with("attachable-volumes-csi-"));
+        same(key, "claims in the request", &held.collect(), &fresh)
+    }
+
     fn check_total(&self) -> Result<(), String> {
         let mut total: BTreeMap<Dim, Total> = BTreeMap::new();
         for &id in &self.node_order {
@@ -191,6 +237,14 @@ impl Cluster {
         }
         same("cluster", "total", &self.total, &total)
     }
+}
+
+fn claims_of(class: &Class) -> Vec<ObjectKey> {
+    let claim = |volume: &PodVolume| match volume {
+        PodVolume::Claim(claim) => Some(claim.key(&class.namespace)),
+        PodVolume::Disk(_) => None,
+    };
+    class.volumes.iter().filter_map(claim).collect()
 }
 
 fn exists<I: Id + Debug, T>(of: &impl ToString, table: &Table<I, T>, id: I) -> Result<(), String> {

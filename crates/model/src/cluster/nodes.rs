@@ -36,6 +36,10 @@ impl Cluster {
         let extra = oversubscription(&record.annotations);
         allocatable.add(&extra);
         capacity.add(&extra);
+        for (dim, limit) in self.volume_limits(&record.name) {
+            allocatable.set(dim, limit);
+            capacity.set(dim, limit);
+        }
         self.enter(id);
         self.changes.push(id);
         let node = &mut self.nodes[id];
@@ -61,6 +65,7 @@ impl Cluster {
             tasks: std::mem::take(&mut node.tasks),
             n_terminated: node.n_terminated,
             view: std::mem::take(&mut node.view),
+            volumes: std::mem::take(&mut node.volumes),
             ..Node::default()
         };
         *node = placeholder;
@@ -106,7 +111,7 @@ impl Cluster {
         self.node_order.binary_search_by(|&other| name(other).cmp(name(id)))
     }
 
-    fn change_allocatable(&mut self, id: NodeId, allocatable: Resource) {
+    pub(super) fn change_allocatable(&mut self, id: NodeId, allocatable: Resource) {
         self.count_total(id, -1);
         self.nodes[id].set_allocatable(allocatable);
         self.count_total(id, 1);

@@ -18,6 +18,9 @@ impl Cluster {
         let row = &mut self.tasks[task];
         row.status = status;
         row.node = node;
+        if node.is_none() {
+            self.volumes.release(task);
+        }
         self.attach(task);
     }
 
@@ -64,6 +67,10 @@ impl Cluster {
         node.charge(row.status, &class.request);
         if !row.hidden {
             node.view.add(class);
+            if !class.volumes.is_empty() {
+                let names = self.volumes.names_on(class, &node.name);
+                names.for_each(|name| node.volumes.add(name));
+            }
         }
         if let Err(place) = node.tasks.binary_search(&task) {
             node.tasks.insert(place, task);
@@ -88,6 +95,10 @@ impl Cluster {
         node.discharge(row.status, &class.request);
         if !row.hidden {
             node.view.remove(class);
+            if !class.volumes.is_empty() {
+                let names = self.volumes.names_on(class, &node.name);
+                names.for_each(|name| node.volumes.remove(&name));
+            }
         }
         if let Ok(place) = node.tasks.binary_search(&task) {
             node.tasks.remove(place);

@@ -100,12 +100,15 @@ impl Cluster {
         if let Some(job) = row.job {
             self.join(job, task);
         }
+        self.index_claims(task, true);
         self.attach(task);
     }
 
     /// Takes a task out of everything but its table row.
     fn unlink(&mut self, task: TaskId) {
         self.detach(task);
+        self.volumes.release(task);
+        self.index_claims(task, false);
         let row = &self.tasks[task];
         let (job, node, class) = (row.job, row.node, row.class);
         self.task_by_uid.remove(&row.uid);

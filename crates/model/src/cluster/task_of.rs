@@ -69,7 +69,7 @@ impl Cluster {
     fn class_of(&mut self, pod: &PodRecord) -> Class {
         let gates = self.settings.gates;
         let request = pod_request(pod, gates, &mut self.dims);
-        Class {
+        let mut class = Class {
             namespace: pod.key.namespace.clone(),
             labels: pod.labels.clone(),
             request,
@@ -78,7 +78,10 @@ impl Cluster {
             node_affinity: pod.node_affinity.clone(),
             tolerations: pod.tolerations.clone(),
             host_ports: host_ports(pod),
-        }
+            volumes: pod.volumes.clone(),
+        };
+        self.count_claims(&mut class);
+        class
     }
 
     /// Why the request is not complete: so many resource names are in use that one of the pod's has

@@ -1,0 +1,223 @@
+//! Events of volumes, claims and storage: the tasks that they concern leave all sums, the object
+//! changes, and the tasks come back with the request that they have then. Specification: core.md
+//! 3.5.1, 3.8 (CSINode), plugins-nodes.md 4.6, 5.6.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use vc_resource::{Dim, Resource};
+
+use crate::class::Class;
+use crate::cluster::Cluster;
+use crate::ids::TaskId;
+use crate::record::ObjectKey;
+use crate::sums;
+use crate::task::Gates;
+use crate::volume::{
+    PodVolume, Reservation, Stage, StorageKind, StorageObject, Volumes, csi_dimension,
+};
+
+/// A driver that states no limit.
+const NO_LIMIT: i64 = i32::MAX as i64;
+
+impl Cluster {
+    pub(super) fn storage_applied(&mut self, object: StorageObject) {
+        let (kind, key) = identity(&object);
+        self.change_storage(kind, &key, |volumes| volumes.put(object));
+    }
+
+    pub(super) fn storage_deleted(&mut self, kind: StorageKind, key: &ObjectKey) {
+        self.change_storage(kind, key, |volumes| volumes.remove(kind, key));
+    }
+
+    /// What we wrote for a task is stored. The watch may have told newer versions already.
+    pub(super) fn volumes_written(&mut self, uid: &str, objects: Vec<StorageObject>) {
+        let (mut volumes, mut claims) = (Vec::new(), Vec::new());
+        for object in &objects {
+            match object {
+                StorageObject::Volume(row) => {
+                    volumes.push((row.name.clone(), row.resource_version.clone()));
+                }
+                StorageObject::Claim(row) => {
+                    claims.push((row.key.clone(), row.resource_version.clone()));
+                }
+                _ => {}
+            }
+        }
+        let task = self.task(uid);
+        if let Some(stage) = task.and_then(|task| self.volumes.stage_mut(task))
+            && let Stage::Sent { since_micros } = *stage
+        {
+            *stage = Stage::Written { since_micros, volumes, claims };
+        }
+        for object in objects {
+            let stored = self.volumes.stored_version(&object);
+            if stored.is_some_and(|stored| is_older(stored, version(&object))) {
+                self.storage_applied(object);
+            }
+        }
+    }
+
+    /// Promises a task what goes with its node; it loses that with the node.
+    pub fn reserve(&mut self, task: TaskId, reservation: Reservation) {
+        self.volumes.reserve(task, reservation);
+    }
+
+    /// Takes back what the task was promised; its node stays.
+    pub fn release(&mut self, task: TaskId) {
+        self.volumes.release(task);
+    }
+
+    /// The writes of the task's reservation leave now.
+    pub fn sent(&mut self, task: TaskId, now_micros: i64) {
+        if let Some(stage) = self.volumes.stage_mut(task) {
+            *stage = Stage::Sent { since_micros: now_micros };
+        }
+    }
+
+    fn change_storage(
+        &mut self,
+        kind: StorageKind,
+        key: &ObjectKey,
+        change: impl FnOnce(&mut Volumes),
+    ) {
+        let tasks = self.concerned(kind, key);
+        tasks.iter().for_each(|&task| self.detach(task));
+        let limits = |cluster: &mut Self| match kind {
+            StorageKind::CsiNode => cluster.volume_limits(&key.name),
+            _ => Vec::new(),
+        };
+        let before = limits(self);
+        change(&mut self.volumes);
+        let after = limits(self);
+        if before != after {
+            self.change_limits(&key.name, &before, &after);
+        }
+        for task in tasks {
+            self.refresh_request(task);
+            self.attach(task);
+        }
+    }
+
+    /// Tasks whose request or whose volumes' names depend on the object.
+    fn concerned(&self, kind: StorageKind, key: &ObjectKey) -> BTreeSet<TaskId> {
+        let claims = match kind {
+            StorageKind::Volume => self.volumes.claims_on(&key.name),
+            StorageKind::Claim => vec![key.clone()],
+            StorageKind::Class => self.volumes.claims_of_class(&key.name),
+            StorageKind::CsiNode => {
+                let node = self.node(&key.name).map(|node| &self.nodes[node]);
+                let on_node = node.into_iter().flat_map(|node| node.tasks.iter().copied());
+                return on_node.filter(|&task| !self.class(task).volumes.is_empty()).collect();
+            }
+            StorageKind::CsiDriver | StorageKind::Capacity | StorageKind::Attachment => {
+                return BTreeSet::new();
+            }
+        };
+        claims.iter().flat_map(|claim| self.volumes.users(claim)).collect()
+    }
+
+    /// Recomputes what the claims of a detached task add to its request.
+    fn refresh_request(&mut self, task: TaskId) {
+        let old = self.classes[self.tasks[task].class].clone();
+        let mut class = old.clone();
+        self.count_claims(&mut class);
+        if class.request == old.request {
+            return;
+        }
+        let row = &mut self.tasks[task];
+        row.best_effort = class.request.is_empty();
+        if let Some(job) = row.job {
+            let job = &mut self.jobs[job];
+            let gated = (row.gates == Gates::Foreign).then_some(&mut job.gated);
+            for sum in [Some(&mut job.total_request), gated].into_iter().flatten() {
+                sums::leave(sum, &old.request);
+                sums::enter(sum, &class.request);
+            }
+        }
+        self.classes.release(row.class);
+        row.class = self.classes.acquire(class);
+    }
+
+    /// Enters one attachment per CSI claim in the request of a class (core.md 3.5.1).
+    pub(super) fn count_claims(&mut self, class: &mut Class) {
+        if class.volumes.is_empty() {
+            return;
+        }
+        for dim in class.request.scalars() {
+            if self.dims.name(dim).starts_with("attachable-volumes-csi-") {
+                class.request.remove(dim);
+            }
+        }
+        for volume in &class.volumes {
+            let PodVolume::Claim(claim) = volume else { continue };
+            let key = claim.key(&class.namespace);
+            let resource = self.volumes.resource_of(&key, &self.settings.ignored_provisioners);
+            if let Some(dim) = resource.and_then(|name| self.dims.intern(&name)) {
+                class.request.set(dim, class.request.get(dim) + 1);
+            }
+        }
+    }
+
+    /// What the CSINode of this name says.
+    pub(super) fn volume_limits(&mut self, node: &str) -> Vec<(Dim, i64)> {
+        let Some(row) = self.volumes.csi_node(node) else { return Vec::new() };
+        let limit = |(driver, count): &(Arc<str>, Option<i64>)| {
+            Some((self.dims.intern(&csi_dimension(driver))?, count.unwrap_or(NO_LIMIT)))
+        };
+        row.drivers.iter().filter_map(limit).collect()
+    }
+
+    fn change_limits(&mut self, node: &str, before: &[(Dim, i64)], after: &[(Dim, i64)]) {
+        let Some(id) = self.node(node).filter(|&id| self.nodes[id].present) else { return };
+        let renewed = |amounts: &Resource| {
+            let mut amounts = amounts.clone();
+            before.iter().for_each(|&(dim, _)| amounts.remove(dim));
+            after.iter().for_each(|&(dim, limit)| amounts.set(dim, limit));
+            amounts
+        };
+        let allocatable = renewed(&self.nodes[id].allocatable);
+        self.nodes[id].capacity = renewed(&self.nodes[id].capacity);
+        self.change_allocatable(id, allocatable);
+    }
+
+    /// Enters a task in the index of its claims, or takes it out.
+    pub(super) fn index_claims(&mut self, task: TaskId, named: bool) {
+        let class = &self.classes[self.tasks[task].class];
+        for volume in &class.volumes {
+            let PodVolume::Claim(claim) = volume else { continue };
+            let key = claim.key(&class.namespace);
+            match named {
+                true => self.volumes.add_user(key, task),
+                false => self.volumes.remove_user(&key, task),
+            }
+        }
+    }
+}
+
+fn identity(object: &StorageObject) -> (StorageKind, ObjectKey) {
+    let named = |name: &Arc<str>| ObjectKey { namespace: Arc::default(), name: name.clone() };
+    match object {
+        StorageObject::Volume(row) => (StorageKind::Volume, named(&row.name)),
+        StorageObject::Claim(row) => (StorageKind::Claim, row.key.clone()),
+        StorageObject::Class(row) => (StorageKind::Class, named(&row.name)),
+        StorageObject::CsiNode(row) => (StorageKind::CsiNode, named(&row.name)),
+        StorageObject::CsiDriver(row) => (StorageKind::CsiDriver, named(&row.name)),
+        StorageObject::Capacity(row) => (StorageKind::Capacity, row.key.clone()),
+        StorageObject::Attachment(row) => (StorageKind::Attachment, named(&row.name)),
+    }
+}
+
+fn version(object: &StorageObject) -> &str {
+    match object {
+        StorageObject::Volume(row) => &row.resource_version,
+        StorageObject::Claim(row) => &row.resource_version,
+        _ => "",
+    }
+}
+
+/// Versions compare as numbers; others compare not at all.
+fn is_older(stored: &str, written: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    number(stored).zip(number(written)).is_some_and(|(stored, written)| stored < written)
+}

@@ -1,0 +1,53 @@
+//! The volumes that the pods of a node use, counted so that the same volume in two pods is one.
+//! Specification: plugins-nodes.md 4.6, "Incremental".
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::volume::VolumeName;
+
+/// What the pods of a node have attached there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeVolumes {
+    /// Pods by volume.
+    names: BTreeMap<VolumeName, u32>,
+    /// Volumes by driver.
+    n_by_driver: BTreeMap<Arc<str>, u32>,
+}
+
+impl NodeVolumes {
+    /// Whether a pod of the node uses it.
+    pub fn has(&self, name: &VolumeName) -> bool {
+        self.names.contains_key(name)
+    }
+
+    /// Number of distinct volumes of a driver.
+    pub fn count(&self, driver: &str) -> u32 {
+        self.n_by_driver.get(driver).copied().unwrap_or(0)
+    }
+
+    /// One pod more that uses it.
+    pub(crate) fn add(&mut self, name: VolumeName) {
+        let pods = self.names.entry(name.clone()).or_default();
+        *pods += 1;
+        if *pods == 1 {
+            *self.n_by_driver.entry(name.driver).or_default() += 1;
+        }
+    }
+
+    /// Reverses [`NodeVolumes::add`].
+    pub(crate) fn remove(&mut self, name: &VolumeName) {
+        let Some(pods) = self.names.get_mut(name) else { return };
+        *pods -= 1;
+        if 0 < *pods {
+            return;
+        }
+        self.names.remove(name);
+        if let Some(volumes) = self.n_by_driver.get_mut(&name.driver) {
+            *volumes -= 1;
+            if *volumes == 0 {
+                self.n_by_driver.remove(&name.driver);
+            }
+        }
+    }
+}

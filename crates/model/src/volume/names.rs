@@ -1,0 +1,109 @@
+//! Under which name a volume counts against the limits of its driver, and as which resource.
+//! Specification: plugins-nodes.md 4.6 step 1, core.md 3.5.1.
+
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::record::ObjectKey;
+use crate::volume::{PodVolume, VolumeSource, Volumes};
+
+/// A volume as a driver knows it; one that does not exist yet has an invented handle.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeName {
+    /// Name of the CSI driver.
+    pub driver: Arc<str>,
+    /// Its handle.
+    pub handle: Arc<str>,
+}
+
+/// What keeps an invented handle from being a real one.
+const UNBOUND: &str = "unbound volume of ";
+
+/// Drivers whose volumes need no room on a node, besides those of `--ignored-provisioners`.
+const UNCOUNTED: [&str; 2] = ["rancher.io/local-path", "hostpath.csi.k8s.io"];
+
+/// Name of the resource that counts the volumes of a driver.
+pub fn csi_dimension(driver: &str) -> String {
+    format!("attachable-volumes-csi-{}", driver.replace('/', "-"))
+}
+
+/// The CSI driver that serves a type of volume that was part of Kubernetes.
+fn migrated(provisioner: &str) -> Option<&'static str> {
+    match provisioner {
+        "kubernetes.io/aws-ebs" => Some("ebs.csi.aws.com"),
+        "kubernetes.io/gce-pd" => Some("pd.csi.storage.gke.io"),
+        "kubernetes.io/azure-disk" => Some("disk.csi.azure.com"),
+        "kubernetes.io/cinder" => Some("cinder.csi.openstack.org"),
+        _ => None,
+    }
+}
+
+impl Volumes {
+    /// The volumes of a pod of this class, as they count on the node of this name.
+    pub fn names_on<'a>(
+        &'a self,
+        class: &'a Class,
+        node: &str,
+    ) -> impl Iterator<Item = VolumeName> + use<'a> {
+        let migrates = self.csi_node(node).is_some();
+        class.volumes.iter().filter_map(move |volume| match volume {
+            PodVolume::Claim(claim) => self.name_of(&claim.key(&class.namespace), migrates),
+            PodVolume::Disk(disk) => counted(&disk.migrated(), migrates),
+        })
+    }
+
+    /// `None`: the claim is missing, or its volume is not limited.
+    fn name_of(&self, key: &ObjectKey, migrates: bool) -> Option<VolumeName> {
+        let claim = self.claim(key)?;
+        if let Some(volume) = self.volume(&claim.volume_name) {
+            return counted(&volume.source, migrates);
+        }
+        let provisioner = &self.class(&claim.class)?.provisioner;
+        let driver = match migrated(provisioner).filter(|_| migrates) {
+            Some(driver) => driver.into(),
+            None => provisioner.clone(),
+        };
+        Some(VolumeName { driver, handle: format!("{UNBOUND}{key}").into() })
+    }
+
+    /// The volume of an attachment; `None`: it is not one of CSI.
+    pub(crate) fn attached_name(&self, attacher: &Arc<str>, volume: &str) -> Option<VolumeName> {
+        match &self.volume(volume)?.source {
+            VolumeSource::Csi { handle, .. } => {
+                Some(VolumeName { driver: attacher.clone(), handle: handle.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The resource that a claim asks its node for: one attachment of its driver. `None`: none.
+    /// A class that provisions nothing by CSI has no driver that could state a limit.
+    pub(crate) fn resource_of(&self, key: &ObjectKey, ignored: &[Arc<str>]) -> Option<String> {
+        let claim = self.claim(key)?;
+        let volume = self.volume(&claim.volume_name).map(|volume| &volume.source);
+        let driver = match volume {
+            Some(VolumeSource::Csi { driver, .. }) => &**driver,
+            Some(VolumeSource::Migrated { .. } | VolumeSource::Other) => return None,
+            None => {
+                let class = self.class(&claim.class)?;
+                let named = class.driver.as_ref().unwrap_or(&class.provisioner);
+                migrated(named).unwrap_or(named)
+            }
+        };
+        let ours = UNCOUNTED.contains(&driver) || ignored.iter().any(|other| **other == *driver);
+        let is_driver = !driver.is_empty() && !driver.starts_with("kubernetes.io/");
+        (is_driver && !ours).then(|| csi_dimension(driver))
+    }
+}
+
+fn counted(source: &VolumeSource, migrates: bool) -> Option<VolumeName> {
+    match source {
+        VolumeSource::Csi { driver, handle } => {
+            Some(VolumeName { driver: driver.clone(), handle: handle.clone() })
+        }
+        VolumeSource::Migrated { driver, handle } if migrates => {
+            Some(VolumeName { driver: (*driver).into(), handle: handle.clone() })
+        }
+        VolumeSource::Migrated { .. } | VolumeSource::Other => None,
+    }
+}

@@ -1,0 +1,94 @@
+//! The volumes of a pod that something must judge: claims and disks that one node has at a time.
+//! Specification: plugins-nodes.md 3.5, 4.6, 4.9.
+
+use std::sync::Arc;
+
+use crate::record::ObjectKey;
+use crate::volume::VolumeSource;
+
+/// A volume of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PodVolume {
+    /// `persistentVolumeClaim`, or the claim made for an `ephemeral` volume.
+    Claim(PodClaim),
+    /// A disk named in the pod itself.
+    Disk(Disk),
+}
+
+/// A claim as a pod names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PodClaim {
+    /// `claimName`, or `<pod>-<volume>` of an ephemeral volume; in the namespace of the pod.
+    pub name: Arc<str>,
+    /// Made for this pod, which must be its controller.
+    pub ephemeral: bool,
+}
+
+impl PodClaim {
+    /// Its key for a pod of this namespace.
+    pub fn key(&self, namespace: &Arc<str>) -> ObjectKey {
+        ObjectKey { namespace: namespace.clone(), name: self.name.clone() }
+    }
+}
+
+/// A disk named in the pod.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Disk {
+    /// `gcePersistentDisk`.
+    GcePd {
+        /// `pdName`.
+        name: Arc<str>,
+        /// `readOnly`.
+        read_only: bool,
+    },
+    /// `awsElasticBlockStore`.
+    AwsEbs {
+        /// `volumeID`.
+        id: Arc<str>,
+    },
+    /// `azureDisk`.
+    AzureDisk {
+        /// `diskURI`.
+        uri: Arc<str>,
+    },
+    /// `cinder`.
+    Cinder {
+        /// `volumeID`.
+        id: Arc<str>,
+    },
+    /// `iscsi`.
+    Iscsi {
+        /// `iqn`.
+        iqn: Arc<str>,
+        /// `readOnly`.
+        read_only: bool,
+    },
+    /// `rbd`.
+    Rbd {
+        /// `monitors`.
+        monitors: Vec<Arc<str>>,
+        /// `pool`.
+        pool: Arc<str>,
+        /// `image`.
+        image: Arc<str>,
+        /// `readOnly`.
+        read_only: bool,
+    },
+}
+
+impl Disk {
+    /// As a volume of the CSI driver that serves this type now (4.6).
+    pub fn migrated(&self) -> VolumeSource {
+        let (driver, handle) = match self {
+            Self::GcePd { name, .. } => {
+                let handle = format!("projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{name}");
+                ("pd.csi.storage.gke.io", handle.into())
+            }
+            Self::AwsEbs { id } => ("ebs.csi.aws.com", id.clone()),
+            Self::AzureDisk { uri } => ("disk.csi.azure.com", uri.clone()),
+            Self::Cinder { id } => ("cinder.csi.openstack.org", id.clone()),
+            Self::Iscsi { .. } | Self::Rbd { .. } => return VolumeSource::Other,
+        };
+        VolumeSource::Migrated { driver, handle }
+    }
+}

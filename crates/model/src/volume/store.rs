@@ -1,0 +1,236 @@
+//! The tables of volumes, claims and storage, with what is promised laid over them (the assume
+//! cache). Specification: plugins-nodes.md 5.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::TaskId;
+use crate::record::ObjectKey;
+use crate::volume::index::Promised;
+use crate::volume::{
+    ClaimRef, CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, Reservation,
+    ReservedVolume, StorageCapacity, StorageClass, StorageKind, StorageObject, VolumeAttachment,
+    VolumeName,
+};
+
+/// Volumes, claims and storage of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Volumes {
+    volumes: BTreeMap<Arc<str>, PersistentVolume>,
+    claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
+    classes: BTreeMap<Arc<str>, StorageClass>,
+    csi_nodes: BTreeMap<Arc<str>, CsiNode>,
+    csi_drivers: BTreeMap<Arc<str>, CsiDriver>,
+    capacities: BTreeMap<ObjectKey, StorageCapacity>,
+    attachments: BTreeMap<Arc<str>, VolumeAttachment>,
+    /// Volumes of a class by capacity and name.
+    of_class: BTreeMap<Arc<str>, BTreeSet<(i64, Arc<str>)>>,
+    /// Claims that name a volume.
+    bound_to: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
+    /// Attachments of a node.
+    on_node: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Tasks that name a claim, placed or not.
+    users: BTreeMap<ObjectKey, BTreeSet<TaskId>>,
+    pub(super) reservations: BTreeMap<TaskId, Reservation>,
+    pub(super) promised: Promised,
+}
+
+/// For which node a claim is to be provisioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selected<'a> {
+    /// Its annotation says so.
+    Stored(&'a str),
+    /// The node of this task, by a decision that the API server may not know.
+    Promised(TaskId),
+}
+
+impl Volumes {
+    /// A volume by name.
+    pub fn volume(&self, name: &str) -> Option<&PersistentVolume> {
+        self.volumes.get(name)
+    }
+
+    /// A claim.
+    pub fn claim(&self, key: &ObjectKey) -> Option<&PersistentVolumeClaim> {
+        self.claims.get(key)
+    }
+
+    /// A storage class by name; none has the empty one.
+    pub fn class(&self, name: &str) -> Option<&StorageClass> {
+        self.classes.get(name)
+    }
+
+    /// The CSINode of a node.
+    pub fn csi_node(&self, name: &str) -> Option<&CsiNode> {
+        self.csi_nodes.get(name)
+    }
+
+    /// A CSIDriver by name.
+    pub fn csi_driver(&self, name: &str) -> Option<&CsiDriver> {
+        self.csi_drivers.get(name)
+    }
+
+    /// Storage capacities of a class, by namespace and name.
+    pub fn capacities<'a>(&'a self, class: &'a str) -> impl Iterator<Item = &'a StorageCapacity> {
+        self.capacities.values().filter(move |capacity| *capacity.class == *class)
+    }
+
+    /// Volumes of a class of at least so many bytes, by capacity and name.
+    pub fn volumes_from<'a>(
+        &'a self,
+        class: &str,
+        bytes: i64,
+    ) -> impl Iterator<Item = &'a PersistentVolume> {
+        let of_class = self.of_class.get(class).into_iter();
+        let from = move |set: &'a BTreeSet<(i64, Arc<str>)>| set.range((bytes, Arc::default())..);
+        of_class.flat_map(from).filter_map(|(_, name)| self.volumes.get(name))
+    }
+
+    /// The claim that a volume is bound, meant or promised to: namespace and name, and its uid.
+    pub fn claim_of<'a>(&'a self, volume: &'a PersistentVolume) -> Option<(&'a ObjectKey, &'a str)> {
+        match self.promised.volumes.get(&volume.name) {
+            Some(ReservedVolume { claim, .. }) => Some((&claim.key, &claim.uid)),
+            None => volume.claim.as_ref().map(|ClaimRef { claim, uid }| (claim, &**uid)),
+        }
+    }
+
+    /// Who was promised a volume.
+    pub fn promised_volume(&self, name: &str) -> Option<&ReservedVolume> {
+        self.promised.volumes.get(name)
+    }
+
+    /// For which node an unbound claim is to be provisioned; `None`: for none yet.
+    pub fn selected<'a>(&'a self, claim: &'a PersistentVolumeClaim) -> Option<Selected<'a>> {
+        match self.promised.claims.get(&claim.key) {
+            Some(&task) => Some(Selected::Promised(task)),
+            None => claim.selected_node.as_deref().map(Selected::Stored),
+        }
+    }
+
+    /// Tasks that name a claim, placed or not.
+    pub fn users(&self, claim: &ObjectKey) -> impl Iterator<Item = TaskId> {
+        self.users.get(claim).into_iter().flatten().copied()
+    }
+
+    /// Volumes that a VolumeAttachment names on a node, whether pods there use them or not.
+    pub fn attachments(&self, node: &str) -> impl Iterator<Item = VolumeName> {
+        let names = self.on_node.get(node).into_iter().flatten();
+        let rows = names.filter_map(|name| self.attachments.get(name));
+        rows.filter_map(|row| self.attached_name(&row.attacher, &row.volume))
+    }
+
+    pub(crate) fn add_user(&mut self, claim: ObjectKey, task: TaskId) {
+        self.users.entry(claim).or_default().insert(task);
+    }
+
+    pub(crate) fn remove_user(&mut self, claim: &ObjectKey, task: TaskId) {
+        remove(&mut self.users, claim, &task);
+    }
+
+    /// Number of (claim, task) pairs; for [`crate::Cluster::check`].
+    pub(crate) fn n_users(&self) -> usize {
+        self.users.values().map(BTreeSet::len).sum()
+    }
+
+    /// Claims that name a volume.
+    pub(crate) fn claims_on(&self, volume: &str) -> Vec<ObjectKey> {
+        self.bound_to.get(volume).into_iter().flatten().cloned().collect()
+    }
+
+    /// Claims of a class.
+    pub(crate) fn claims_of_class(&self, class: &str) -> Vec<ObjectKey> {
+        let claims = self.claims.values().filter(|claim| *claim.class == *class);
+        claims.map(|claim| claim.key.clone()).collect()
+    }
+
+    /// The resource version of a stored object that has one that matters.
+    pub(crate) fn stored_version(&self, object: &StorageObject) -> Option<&Arc<str>> {
+        match object {
+            StorageObject::Volume(new) => self.volume(&new.name).map(|old| &old.resource_version),
+            StorageObject::Claim(new) => self.claim(&new.key).map(|old| &old.resource_version),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn put(&mut self, object: StorageObject) {
+        match object {
+            StorageObject::Volume(volume) => {
+                self.remove(StorageKind::Volume, &named(&volume.name));
+                let place = (volume.capacity_bytes, volume.name.clone());
+                self.of_class.entry(volume.class.clone()).or_default().insert(place);
+                self.volumes.insert(volume.name.clone(), volume);
+            }
+            StorageObject::Claim(claim) => {
+                self.remove(StorageKind::Claim, &claim.key);
+                if !claim.volume_name.is_empty() {
+                    let claims = self.bound_to.entry(claim.volume_name.clone()).or_default();
+                    claims.insert(claim.key.clone());
+                }
+                self.claims.insert(claim.key.clone(), claim);
+            }
+            StorageObject::Class(class) => drop(self.classes.insert(class.name.clone(), class)),
+            StorageObject::CsiNode(node) => drop(self.csi_nodes.insert(node.name.clone(), node)),
+            StorageObject::CsiDriver(driver) => {
+                self.csi_drivers.insert(driver.name.clone(), driver);
+            }
+            StorageObject::Capacity(row) => drop(self.capacities.insert(row.key.clone(), row)),
+            StorageObject::Attachment(row) => {
+                self.remove(StorageKind::Attachment, &named(&row.name));
+                self.on_node.entry(row.node.clone()).or_default().insert(row.name.clone());
+                self.attachments.insert(row.name.clone(), row);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, kind: StorageKind, key: &ObjectKey) {
+        let name = &key.name;
+        match kind {
+            StorageKind::Volume => {
+                if let Some(old) = self.volumes.remove(name) {
+                    let place = (old.capacity_bytes, old.name);
+                    remove(&mut self.of_class, &old.class, &place);
+                }
+            }
+            StorageKind::Claim => {
+                if let Some(old) = self.claims.remove(key) {
+                    remove(&mut self.bound_to, &old.volume_name, key);
+                }
+            }
+            StorageKind::Class => drop(self.classes.remove(name)),
+            StorageKind::CsiNode => drop(self.csi_nodes.remove(name)),
+            StorageKind::CsiDriver => drop(self.csi_drivers.remove(name)),
+            StorageKind::Capacity => drop(self.capacities.remove(key)),
+            StorageKind::Attachment => {
+                if let Some(old) = self.attachments.remove(name) {
+                    remove(&mut self.on_node, &old.node, name);
+                }
+            }
+        }
+    }
+
+    /// Whether the derived maps are those of the objects.
+    pub(crate) fn check_indexes(&self) -> Result<(), String> {
+        let mut fresh = Self::default();
+        self.volumes.values().for_each(|row| fresh.put(StorageObject::Volume(row.clone())));
+        self.claims.values().for_each(|row| fresh.put(StorageObject::Claim(row.clone())));
+        self.attachments.values().for_each(|row| fresh.put(StorageObject::Attachment(row.clone())));
+        let same = fresh.of_class == self.of_class
+            && fresh.bound_to == self.bound_to
+            && fresh.on_node == self.on_node;
+        if same { Ok(()) } else { Err("an index of the volumes is not that of its rows".into()) }
+    }
+}
+
+fn named(name: &Arc<str>) -> ObjectKey {
+    ObjectKey { namespace: Arc::default(), name: name.clone() }
+}
+
+/// Takes an element out of a set; an empty set goes.
+fn remove<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: &K, element: &T) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(element);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
+}

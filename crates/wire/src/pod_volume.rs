@@ -1,0 +1,133 @@
+//! Volumes of a pod that something judges: claims, and disks that one node has at a time.
+//! Specification: plugins-nodes.md 3.5, 4.6, 4.9.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_model::{Disk, PodClaim, PodVolume};
+
+use crate::problems::{Path, Problems};
+use crate::soft::{List, Soft, object};
+use crate::unjudged::Present;
+
+/// A volume of a pod. Sources that nothing judges are skipped.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimPodVolume {
+    pub name: Soft<Arc<str>>,
+    pub persistent_volume_claim: Soft<SlimClaimName>,
+    pub ephemeral: Soft<Present>,
+    pub gce_persistent_disk: Soft<SlimDisk>,
+    pub aws_elastic_block_store: Soft<SlimDisk>,
+    pub azure_disk: Soft<SlimDisk>,
+    pub cinder: Soft<SlimDisk>,
+    pub iscsi: Soft<SlimDisk>,
+    pub rbd: Soft<SlimDisk>,
+}
+
+/// `persistentVolumeClaim`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimClaimName {
+    pub claim_name: Soft<Arc<str>>,
+}
+
+/// What is read of the disks that a pod may name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimDisk {
+    #[serde(rename = "pdName")]
+    pub pd_name: Soft<Arc<str>>,
+    #[serde(rename = "volumeID")]
+    pub volume_id: Soft<Arc<str>>,
+    #[serde(rename = "diskURI")]
+    pub disk_uri: Soft<Arc<str>>,
+    pub iqn: Soft<Arc<str>>,
+    pub monitors: List<Arc<str>>,
+    pub pool: Soft<Arc<str>>,
+    pub image: Soft<Arc<str>>,
+    #[serde(rename = "readOnly")]
+    pub read_only: Soft<bool>,
+}
+
+object!(SlimPodVolume, SlimClaimName, SlimDisk);
+
+/// The volumes that something judges, in order.
+pub(crate) fn volumes(
+    slim: List<SlimPodVolume>,
+    pod: &Arc<str>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> Vec<PodVolume> {
+    let read = problems.list(slim, path, |problems, slim, path| volume(slim, pod, path, problems));
+    read.into_iter().flatten().collect()
+}
+
+fn volume(
+    slim: SlimPodVolume,
+    pod: &Arc<str>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> Option<PodVolume> {
+    let claim_path = path.field("persistentVolumeClaim");
+    if let Some(claim) = problems.read(slim.persistent_volume_claim, &claim_path) {
+        let name = problems.text(claim.claim_name, &claim_path.field("claimName"));
+        return Some(PodVolume::Claim(PodClaim { name, ephemeral: false }));
+    }
+    if !matches!(slim.ephemeral, Soft::Absent) {
+        problems.read(slim.ephemeral, &path.field("ephemeral"))?;
+        let volume = problems.text(slim.name, &path.field("name"));
+        let name = format!("{pod}-{volume}").into();
+        return Some(PodVolume::Claim(PodClaim { name, ephemeral: true }));
+    }
+    let sources: [(_, &'static str, Make); 6] = [
+        (slim.gce_persistent_disk, "gcePersistentDisk", gce_pd),
+        (slim.aws_elastic_block_store, "awsElasticBlockStore", aws_ebs),
+        (slim.azure_disk, "azureDisk", azure_disk),
+        (slim.cinder, "cinder", cinder),
+        (slim.iscsi, "iscsi", iscsi),
+        (slim.rbd, "rbd", rbd),
+    ];
+    let disk = sources.into_iter().find_map(|(slim, field, make)| {
+        let path = path.field(field);
+        Some(make(problems.read(slim, &path)?, &path, problems))
+    })?;
+    Some(PodVolume::Disk(disk))
+}
+
+type Make = fn(SlimDisk, &Path<'_>, &mut Problems) -> Disk;
+
+fn gce_pd(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+    let name = problems.text(slim.pd_name, &path.field("pdName"));
+    Disk::GcePd { name, read_only: read_only(slim.read_only, path, problems) }
+}
+
+fn aws_ebs(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+    Disk::AwsEbs { id: problems.text(slim.volume_id, &path.field("volumeID")) }
+}
+
+fn azure_disk(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+    Disk::AzureDisk { uri: problems.text(slim.disk_uri, &path.field("diskURI")) }
+}
+
+fn cinder(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+    Disk::Cinder { id: problems.text(slim.volume_id, &path.field("volumeID")) }
+}
+
+fn iscsi(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+    let iqn = problems.text(slim.iqn, &path.field("iqn"));
+    Disk::Iscsi { iqn, read_only: read_only(slim.read_only, path, problems) }
+}
+
+fn rbd(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+    Disk::Rbd {
+        monitors: problems.texts(slim.monitors, &path.field("monitors")),
+        pool: problems.text(slim.pool, &path.field("pool")),
+        image: problems.text(slim.image, &path.field("image")),
+        read_only: read_only(slim.read_only, path, problems),
+    }
+}
+
+fn read_only(slim: Soft<bool>, path: &Path<'_>, problems: &mut Problems) -> bool {
+    problems.or_default(slim, &path.field("readOnly"))
+}

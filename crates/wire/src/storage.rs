@@ -1,0 +1,255 @@
+//! Storage classes, drivers, their limits and capacities, attachments. Specification:
+//! plugins-nodes.md 4.6, 5.1, 5.5.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use vc_model::{
+    BindingMode, CsiDriver, CsiNode, StorageCapacity, StorageClass, TopologyTerm, VolumeAttachment,
+};
+use vc_resource::Quantity;
+
+use crate::metadata::{self, SlimMetadata};
+use crate::problems::{Path, Problems};
+use crate::selector::{SlimLabelSelector, label_selector};
+use crate::soft::{Entries, List, Soft, object};
+use crate::{Kind, WireError, finish};
+
+const DRIVER_PARAMETER: &str = "csi.storage.k8s.io/csi-driver-name";
+
+/// A StorageClass as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimStorageClass {
+    pub metadata: Soft<SlimMetadata>,
+    pub provisioner: Soft<Arc<str>>,
+    pub volume_binding_mode: Soft<Arc<str>>,
+    pub parameters: Soft<Entries<Arc<str>>>,
+    pub allowed_topologies: List<SlimTopologyTerm>,
+}
+
+/// A term of `allowedTopologies`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimTopologyTerm {
+    pub match_label_expressions: List<SlimTopologyLabel>,
+}
+
+/// A label of such a term.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimTopologyLabel {
+    pub key: Soft<Arc<str>>,
+    pub values: List<Arc<str>>,
+}
+
+/// A CSINode as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimCsiNode {
+    pub metadata: Soft<SlimMetadata>,
+    pub spec: Soft<SlimCsiNodeSpec>,
+}
+
+/// `spec` of a CSINode.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimCsiNodeSpec {
+    pub drivers: List<SlimNodeDriver>,
+}
+
+/// A driver of a CSINode.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimNodeDriver {
+    pub name: Soft<Arc<str>>,
+    pub allocatable: Soft<SlimCount>,
+}
+
+/// `allocatable` of such a driver.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimCount {
+    pub count: Soft<i32>,
+}
+
+/// A CSIDriver as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimCsiDriver {
+    pub metadata: Soft<SlimMetadata>,
+    pub spec: Soft<SlimCsiDriverSpec>,
+}
+
+/// `spec` of a CSIDriver.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimCsiDriverSpec {
+    pub storage_capacity: Soft<bool>,
+}
+
+/// A CSIStorageCapacity as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimStorageCapacity {
+    pub metadata: Soft<SlimMetadata>,
+    pub storage_class_name: Soft<Arc<str>>,
+    pub capacity: Soft<Quantity>,
+    pub maximum_volume_size: Soft<Quantity>,
+    pub node_topology: Soft<SlimLabelSelector>,
+}
+
+/// A VolumeAttachment as it is decoded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimVolumeAttachment {
+    pub metadata: Soft<SlimMetadata>,
+    pub spec: Soft<SlimAttachmentSpec>,
+}
+
+/// `spec` of a VolumeAttachment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimAttachmentSpec {
+    pub attacher: Soft<Arc<str>>,
+    pub node_name: Soft<Arc<str>>,
+    pub source: Soft<SlimAttachmentSource>,
+}
+
+/// `spec.source` of a VolumeAttachment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimAttachmentSource {
+    pub persistent_volume_name: Soft<Arc<str>>,
+}
+
+object!(
+    SlimTopologyTerm,
+    SlimTopologyLabel,
+    SlimCsiNodeSpec,
+    SlimNodeDriver,
+    SlimCount,
+    SlimCsiDriverSpec,
+    SlimAttachmentSpec,
+    SlimAttachmentSource,
+);
+
+impl SlimStorageClass {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<StorageClass, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::StorageClass, self.metadata, &mut problems)?;
+        let mode = Path::root("volumeBindingMode");
+        let topologies = Path::root("allowedTopologies");
+        let mut parameters = problems.labels(self.parameters, &Path::root("parameters"));
+        let class = StorageClass {
+            name: metadata.name.clone(),
+            provisioner: problems.text(self.provisioner, &Path::root("provisioner")),
+            mode: match &*problems.text(self.volume_binding_mode, &mode) {
+                "WaitForFirstConsumer" => BindingMode::Delayed,
+                "" => BindingMode::Absent,
+                _ => BindingMode::Immediate,
+            },
+            driver: parameters.remove(DRIVER_PARAMETER).filter(|driver| !driver.is_empty()),
+            allowed_topologies: problems.list(self.allowed_topologies, &topologies, topology),
+        };
+        finish(class, Kind::StorageClass, "", &metadata.name, problems)
+    }
+}
+
+fn topology(problems: &mut Problems, slim: SlimTopologyTerm, path: &Path<'_>) -> TopologyTerm {
+    let path = path.field("matchLabelExpressions");
+    problems.list(slim.match_label_expressions, &path, |problems, slim, path| {
+        let key = problems.text(slim.key, &path.field("key"));
+        (key, problems.texts(slim.values, &path.field("values")))
+    })
+}
+
+impl SlimCsiNode {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<CsiNode, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::CsiNode, self.metadata, &mut problems)?;
+        let path = Path::root("spec");
+        let spec = problems.or_default(self.spec, &path);
+        let drivers = problems.list(spec.drivers, &path.field("drivers"), |problems, slim, path| {
+            let allocatable = path.field("allocatable");
+            let count = problems.or_default(slim.allocatable, &allocatable).count;
+            let count = problems.read(count, &allocatable.field("count"));
+            (problems.text(slim.name, &path.field("name")), count.map(i64::from))
+        });
+        let node = CsiNode { name: metadata.name.clone(), drivers };
+        finish(node, Kind::CsiNode, "", &metadata.name, problems)
+    }
+}
+
+impl SlimCsiDriver {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<CsiDriver, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::CsiDriver, self.metadata, &mut problems)?;
+        let path = Path::root("spec");
+        let spec = problems.or_default(self.spec, &path);
+        let capacity = path.field("storageCapacity");
+        let driver = CsiDriver {
+            name: metadata.name.clone(),
+            storage_capacity: problems.or_default(spec.storage_capacity, &capacity),
+        };
+        finish(driver, Kind::CsiDriver, "", &metadata.name, problems)
+    }
+}
+
+impl SlimStorageCapacity {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<StorageCapacity, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::StorageCapacity, self.metadata, &mut problems)?;
+        let topology = Path::root("nodeTopology");
+        let capacity = problems.read(self.capacity, &Path::root("capacity"));
+        let maximum = problems.read(self.maximum_volume_size, &Path::root("maximumVolumeSize"));
+        let row = StorageCapacity {
+            key: metadata.key(),
+            class: problems.text(self.storage_class_name, &Path::root("storageClassName")),
+            capacity_bytes: capacity.map(Quantity::value),
+            maximum_bytes: maximum.map(Quantity::value),
+            node_topology: { problems.read(self.node_topology, &topology) }
+                .map(|slim| label_selector(slim, &topology, &mut problems)),
+        };
+        finish(row, Kind::StorageCapacity, &metadata.namespace, &metadata.name, problems)
+    }
+}
+
+impl SlimVolumeAttachment {
+    /// The record.
+    ///
+    /// # Errors
+    /// A field that is read is malformed.
+    pub fn to_record(self) -> Result<VolumeAttachment, WireError> {
+        let mut problems = Problems::default();
+        let metadata = metadata::read(Kind::VolumeAttachment, self.metadata, &mut problems)?;
+        let path = Path::root("spec");
+        let spec = problems.or_default(self.spec, &path);
+        let source_path = path.field("source");
+        let source = problems.or_default(spec.source, &source_path);
+        let volume = source_path.field("persistentVolumeName");
+        let row = VolumeAttachment {
+            name: metadata.name.clone(),
+            attacher: problems.text(spec.attacher, &path.field("attacher")),
+            node: problems.text(spec.node_name, &path.field("nodeName")),
+            volume: problems.text(source.persistent_volume_name, &volume),
+        };
+        finish(row, Kind::VolumeAttachment, "", &metadata.name, problems)
+    }
+}
