@@ -2,10 +2,12 @@
 //! Specification: plugins-nodes.md 3, 4, 7.
 
 pub mod balanced_allocation;
+mod claims;
 pub mod node_affinity;
 pub mod node_ports;
 mod node_selector;
 pub mod node_unschedulable;
+pub mod node_volume_limits;
 pub mod normalize;
 pub mod resource_allocation;
 mod rule;
@@ -13,5 +15,8 @@ pub mod taint_toleration;
 #[cfg(test)]
 mod testing;
 mod toleration;
+pub mod volume_binding;
+pub mod volume_restrictions;
+pub mod volume_zone;
 
 pub use rule::{Input, NodeFilter, Pod, PreFilter};

@@ -27,6 +27,17 @@ pub(crate) fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
         && fields().all(|rule| field_matches(rule, &node.name))
 }
 
+/// Whether one of the terms holds for the labels alone, as for the node affinity of a volume (5.3).
+pub(crate) fn labels_match(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
+    let holds = |term: &NodeSelectorTerm| {
+        let mut expressions = term.match_expressions.iter();
+        !is_empty(term)
+            && term.match_fields.is_empty()
+            && expressions.all(|rule| expression_matches(rule, labels))
+    };
+    terms.iter().any(holds)
+}
+
 /// Neither expressions nor fields.
 pub(crate) fn is_empty(term: &NodeSelectorTerm) -> bool {
     term.match_expressions.is_empty() && term.match_fields.is_empty()

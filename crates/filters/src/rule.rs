@@ -1,7 +1,7 @@
 //! The shape of a filter: what it reads, what it works out once per pod, and what it asks of each
 //! node then. Specification: plugins-nodes.md 0 (letters), 1.2, 2.2, 2.3.
 
-use vc_model::{Class, Cluster, Finding, Node, NodeId, TaskId};
+use vc_model::{Class, Cluster, Code, Finding, Node, NodeId, Reason, TaskId};
 
 /// What a filter or scorer reads: the letters of section 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Input {
     Pods,
     /// C: pods anywhere that share a topology domain.
     Domain,
+    /// V: volumes, claims and storage.
+    Volumes,
     /// U: the accounting of the node.
     Usage,
     /// K: further objects, such as namespaces.
@@ -57,4 +59,9 @@ impl<'a> PreFilter<'a> {
     pub fn by_class(pod: Pod<'a>, rule: fn(&Class, &Node) -> Option<Finding>) -> Self {
         Self::Ask(Box::new(move |node| rule(pod.class, &pod.cluster.nodes[node])))
     }
+}
+
+/// A finding with a text of its own.
+pub(crate) fn refused(code: Code, text: String) -> Finding {
+    Finding { code, reason: Reason::Owned(text.into()) }
 }

@@ -1,0 +1,71 @@
+//! The claims of a pod, and what a claim lacks to be usable (plugins-nodes.md 3.5, 5.1).
+
+use std::sync::Arc;
+
+use vc_model::{
+    BindingMode, ObjectKey, PersistentVolumeClaim, PodClaim, PodVolume, StorageClass, Volumes,
+};
+
+use crate::rule::Pod;
+
+/// The pod's claims in the order of its volumes.
+pub(crate) fn claims<'a>(pod: Pod<'a>) -> impl Iterator<Item = &'a PodClaim> {
+    pod.class.volumes.iter().filter_map(|volume| match volume {
+        PodVolume::Claim(claim) => Some(claim),
+        PodVolume::Disk(_) => None,
+    })
+}
+
+pub(crate) fn key(pod: Pod<'_>, claim: &PodClaim) -> ObjectKey {
+    claim.key(&pod.class.namespace)
+}
+
+/// The text about an ephemeral claim that was made for another pod; `None`: it is this pod's.
+pub(crate) fn foreign(
+    pod: Pod<'_>,
+    claim: &PodClaim,
+    row: &PersistentVolumeClaim,
+) -> Option<String> {
+    let task = &pod.cluster.tasks[pod.task];
+    let is_ours = !claim.ephemeral || row.controller_uid.as_ref() == Some(&task.uid);
+    let text = || {
+        format!(
+            "PVC {} was not created for pod {} (pod is not owner)",
+            key(pod, claim),
+            task.key
+        )
+    };
+    (!is_ours).then(text)
+}
+
+/// How the volume of an unbound claim comes to be.
+pub(crate) enum Mode<'a> {
+    /// When a pod that uses it gets a node.
+    Delayed(&'a StorageClass),
+    /// Without any pod.
+    Immediate,
+}
+
+/// The binding mode of a claim's class (5.1).
+///
+/// # Errors
+/// The class has none.
+pub(crate) fn mode<'a>(
+    volumes: &'a Volumes,
+    claim: &PersistentVolumeClaim,
+) -> Result<Mode<'a>, String> {
+    let Some(class) = volumes.class(&claim.class) else { return Ok(Mode::Immediate) };
+    match class.mode {
+        BindingMode::Delayed => Ok(Mode::Delayed(class)),
+        BindingMode::Immediate => Ok(Mode::Immediate),
+        BindingMode::Absent => Err(mode_not_set(&class.name)),
+    }
+}
+
+pub(crate) fn mode_not_set(class: &Arc<str>) -> String {
+    format!("VolumeBindingMode not set for StorageClass {class:?}")
+}
+
+pub(crate) fn claim_not_found(name: &str) -> String {
+    format!("persistentvolumeclaim {name:?} not found")
+}

@@ -1,0 +1,72 @@
+//! NodeVolumeLimits: a driver attaches no more volumes to a node than its CSINode says
+//! (plugins-nodes.md 4.6). Reads the pod, the volumes that pods of the node use, which the node
+//! counts, and claims, classes, CSINodes and attachments.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_model::{Code, Finding, Node, PodVolume, VolumeName};
+
+use crate::claims::{claim_not_found, claims, foreign, key};
+use crate::rule::{Pod, PreFilter, refused};
+
+const REASON: &str = "node(s) exceed max volume count";
+
+/// Skips pods without claims and disks. What is wrong with a claim holds for every node.
+pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
+    let limited = |volume: &PodVolume| match volume {
+        PodVolume::Claim(_) => true,
+        PodVolume::Disk(disk) => disk.migrated() != vc_model::VolumeSource::Other,
+    };
+    if !pod.class.volumes.iter().any(limited) {
+        return PreFilter::Skip;
+    }
+    let finding = broken(pod);
+    PreFilter::Ask(Box::new(move |node| {
+        finding.clone().or_else(|| filter(pod, &pod.cluster.nodes[node]))
+    }))
+}
+
+/// Step 1: the first claim that cannot be looked up, as its filter says it on each node.
+fn broken(pod: Pod<'_>) -> Option<Finding> {
+    claims(pod).find_map(|claim| {
+        if claim.name.is_empty() {
+            let text = "PersistentVolumeClaim had no name".to_owned();
+            return Some(refused(Code::Error, text));
+        }
+        let key = key(pod, claim);
+        let Some(row) = pod.cluster.volumes.claim(&key) else {
+            let text = format!("looking up PVC {key}: {}", claim_not_found(&claim.name));
+            return Some(refused(Code::Unresolvable, text));
+        };
+        foreign(pod, claim, row).map(|text| refused(Code::Error, text))
+    })
+}
+
+fn filter(pod: Pod<'_>, node: &Node) -> Option<Finding> {
+    let volumes = &pod.cluster.volumes;
+    let limits = &volumes.csi_node(&node.name)?.drivers;
+    if limits.iter().all(|(_, limit)| limit.is_none()) {
+        return None;
+    }
+    let wanted = volumes.names_on(pod.class, &node.name);
+    let new: BTreeSet<VolumeName> = wanted.filter(|name| !node.volumes.has(name)).collect();
+    if new.is_empty() {
+        return None;
+    }
+    // Attached, but used by no pod there; what the pod is about to use counts once (deviation).
+    let unused = volumes.attachments(&node.name);
+    let unused = unused.filter(|name| !node.volumes.has(name) && !new.contains(name));
+    let unused: BTreeSet<VolumeName> = unused.collect();
+    let mut n_more: BTreeMap<&Arc<str>, i64> = BTreeMap::new();
+    for name in &new {
+        *n_more.entry(&name.driver).or_default() += 1;
+    }
+    let exceeded = |(driver, limit): &(Arc<str>, Option<i64>)| {
+        let (Some(limit), Some(more)) = (limit, n_more.get(driver)) else { return false };
+        let idle = unused.iter().filter(|name| name.driver == *driver).count();
+        let attached = i64::from(node.volumes.count(driver)) + idle as i64;
+        *limit < attached + more
+    };
+    limits.iter().any(exceeded).then(|| Finding::new(Code::Unschedulable, REASON))
+}

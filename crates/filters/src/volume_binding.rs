@@ -1,0 +1,199 @@
+//! VolumeBinding: a pod runs where its volumes are or can be made (plugins-nodes.md 5). Reads the
+//! pod, node labels, and volumes, claims, classes and capacities with what is promised of them.
+
+mod matching;
+mod progress;
+mod provision;
+mod reserve;
+mod score;
+
+use vc_model::{
+    AccessModes, Cluster, Code, Finding, Node, NodeId, PersistentVolume, PersistentVolumeClaim,
+    PodClaim, Selected, StorageClass, TaskStatus,
+};
+
+use crate::claims::{Mode, claim_not_found, claims, foreign, key, mode};
+use crate::node_selector::labels_match;
+use crate::rule::{Pod, PreFilter, refused};
+use matching::Choice;
+pub use progress::{Progress, progress};
+pub use reserve::reserve;
+pub use score::{ShapePoint, score};
+
+const AFFINITY: &str = "node(s) didn't match PersistentVolume's node affinity";
+const NO_VOLUME: &str = "node(s) didn't find available persistent volumes to bind";
+const NO_ROOM: &str = "node(s) did not have enough free storage";
+const GONE: &str = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
+const IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
+
+/// The claims of a pod, as far as they do not depend on the node.
+struct PodClaims<'a> {
+    pod: Pod<'a>,
+    /// Volumes of the bound claims; `None`: the volume is gone.
+    bound: Vec<Option<&'a PersistentVolume>>,
+    delayed: Vec<Delayed<'a>>,
+}
+
+/// A claim whose volume is chosen or made once its pod has a node.
+struct Delayed<'a> {
+    claim: &'a PersistentVolumeClaim,
+    class: &'a StorageClass,
+    selected: Option<Selected<'a>>,
+    choice: Choice<'a>,
+}
+
+/// What a node means for the delayed claims.
+#[derive(Default)]
+struct Fit<'a> {
+    bindings: Vec<(&'a PersistentVolumeClaim, &'a PersistentVolume)>,
+    provisions: Vec<(&'a PersistentVolumeClaim, &'a StorageClass)>,
+    /// Decided elsewhere: only waited for.
+    awaited: Vec<&'a PersistentVolumeClaim>,
+}
+
+/// Skips pods without claims; refuses those whose claims cannot be used now.
+pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
+    match PodClaims::of(pod) {
+        Err(finding) => PreFilter::Refuse(finding),
+        Ok(None) => PreFilter::Skip,
+        Ok(Some(claims)) => PreFilter::Ask(Box::new(move |node| claims.filter(node))),
+    }
+}
+
+impl<'a> PodClaims<'a> {
+    /// `None`: the pod has no claims.
+    fn of(pod: Pod<'a>) -> Result<Option<Self>, Finding> {
+        let rows: Vec<&PersistentVolumeClaim> =
+            claims(pod).map(|claim| usable(pod, claim)).collect::<Result<_, _>>()?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let volumes = &pod.cluster.volumes;
+        let mut all = Self { pod, bound: Vec::new(), delayed: Vec::new() };
+        for claim in rows {
+            if claim.is_bound() {
+                all.bound.push(volumes.volume(&claim.volume_name));
+                continue;
+            }
+            let mode = mode(volumes, claim).map_err(|text| refused(Code::Error, text))?;
+            let Mode::Delayed(class) = mode else { return Err(immediate()) };
+            if !claim.volume_name.is_empty() {
+                return Err(immediate());
+            }
+            let selected = volumes.selected(claim);
+            let choice = Choice::of(volumes, claim);
+            all.delayed.push(Delayed { claim, class, selected, choice });
+        }
+        // In the order of the requests, for matching (5.4).
+        all.delayed.sort_by_key(|delayed| delayed.claim.request_bytes.unwrap_or(0));
+        Ok(Some(all))
+    }
+
+    fn filter(&self, node: NodeId) -> Option<Finding> {
+        let row = &self.pod.cluster.nodes[node];
+        let mut reasons = Vec::new();
+        reasons.extend(self.refused_by_bound(row));
+        match self.fit(node) {
+            Err(text) => return Some(refused(Code::Error, text)),
+            Ok(Err(reason)) => reasons.push(reason),
+            Ok(Ok(_)) => {}
+        }
+        let place = |reason: &&str| [AFFINITY, NO_VOLUME, NO_ROOM].iter().position(|r| r == reason);
+        reasons.sort_by_key(|reason| place(reason).unwrap_or(3));
+        match reasons[..] {
+            [] => None,
+            [reason] => Some(Finding::new(Code::Unresolvable, reason)),
+            _ => Some(refused(Code::Unresolvable, reasons.join(", "))),
+        }
+    }
+
+    /// Every kind of failure at most once; a missing volume ends the search.
+    fn refused_by_bound(&self, node: &Node) -> Vec<&'static str> {
+        let mut reasons = Vec::new();
+        for volume in &self.bound {
+            match volume {
+                None => {
+                    reasons.push(GONE);
+                    break;
+                }
+                Some(volume) if !reaches(volume, node) => {
+                    if !reasons.contains(&AFFINITY) {
+                        reasons.push(AFFINITY);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        reasons
+    }
+
+    /// What happens to the delayed claims on the node; the inner error is the reason against it.
+    fn fit(&self, node: NodeId) -> Result<Result<Fit<'a>, &'static str>, String> {
+        let mut fit = Fit::default();
+        let mut decided = Vec::new();
+        let mut open = Vec::new();
+        for delayed in &self.delayed {
+            match delayed.selected {
+                None => open.push(delayed),
+                Some(selected) if self.may_use(delayed, selected, node) => decided.push(delayed),
+                Some(_) => return Ok(Err(NO_VOLUME)),
+            }
+        }
+        let row = &self.pod.cluster.nodes[node];
+        let unmatched = matching::bind(&open, row, &mut fit);
+        for delayed in decided.iter().chain(&unmatched) {
+            if let Some(reason) = provision::refusal(self.pod.cluster, delayed, row)? {
+                return Ok(Err(reason));
+            }
+        }
+        fit.awaited.extend(decided.iter().map(|delayed| delayed.claim));
+        fit.provisions.extend(unmatched.iter().map(|delayed| (delayed.claim, delayed.class)));
+        Ok(Ok(fit))
+    }
+
+    /// A claim that is to be provisioned for one node can be used there; if many nodes may use the
+    /// volume, also elsewhere by the gang that has just decided so (deviation of 5.8).
+    fn may_use(&self, delayed: &Delayed<'_>, selected: Selected<'_>, node: NodeId) -> bool {
+        let cluster = self.pod.cluster;
+        let owner = match selected {
+            Selected::Stored(name) => return *cluster.nodes[node].name == *name,
+            Selected::Promised(task) => &cluster.tasks[task],
+        };
+        let many = AccessModes::of(["ReadWriteMany", "ReadOnlyMany"]);
+        let ours = owner.job.is_some() && owner.job == cluster.tasks[self.pod.task].job;
+        let tentative = matches!(owner.status, TaskStatus::Allocated | TaskStatus::Pipelined);
+        owner.node == Some(node)
+            || (ours && tentative && delayed.claim.access_modes.any(many))
+    }
+}
+
+fn immediate() -> Finding {
+    Finding::new(Code::Unresolvable, IMMEDIATE)
+}
+
+/// Whether the volume can be used on the node.
+fn reaches(volume: &PersistentVolume, node: &Node) -> bool {
+    volume.node_affinity.as_ref().is_none_or(|terms| labels_match(terms, &node.labels))
+}
+
+/// The row of a claim, unless there is something wrong with it (5.2).
+fn usable<'a>(pod: Pod<'a>, claim: &PodClaim) -> Result<&'a PersistentVolumeClaim, Finding> {
+    let cluster: &'a Cluster = pod.cluster;
+    let name = &claim.name;
+    let text = match cluster.volumes.claim(&key(pod, claim)) {
+        None if claim.ephemeral => format!(
+            "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
+        ),
+        None => claim_not_found(name),
+        Some(row) if row.lost => format!(
+            "persistentvolumeclaim {name:?} bound to non-existent persistentvolume {:?}",
+            row.volume_name
+        ),
+        Some(row) if row.deleting => format!("persistentvolumeclaim {name:?} is being deleted"),
+        Some(row) => match foreign(pod, claim, row) {
+            None => return Ok(row),
+            Some(text) => text,
+        },
+    };
+    Err(refused(Code::Unresolvable, text))
+}
