@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("framework", &["model", "conf", "resource"]),
     ("plugins", &["framework", "filters", "model", "resource", "conf"]),
     ("actions", &["framework", "model", "resource", "conf"]),
-    ("engine", &["actions", "plugins", "framework", "model", "resource", "conf"]),
+    ("engine", &["actions", "plugins", "filters", "framework", "model", "resource", "conf"]),
     ("wire", &["model", "resource"]),
     ("kube", &["wire", "model", "engine"]),
     ("telemetry", &["engine"]),

@@ -1,18 +1,19 @@
 //! The engine: owns the cluster state, the plugins and the actions, and runs cycles. Specification:
 //! core.md 5.1, architecture "One cycle".
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Memo, Nomination, Opening, Outbox, Report,
+    Action, Claims, Dispatch, Effect, Evaluator, Memo, Opening, Outbox, Report,
     Session, Stopwatch, Timings,
 };
-use vc_model::{Cluster, ClusterEvent, Division, PodCondition, RequestGates, Settings, Sharding};
+use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding};
 
 use crate::lap::Lap;
 use crate::numbers::Numbers;
+use crate::pre_bind;
 use crate::record;
 use crate::report;
 use crate::session_id::session_id;
@@ -45,6 +46,10 @@ pub struct EngineOptions {
     pub sharding: Sharding,
     /// Feature gate `SchedulingGatesQueueAdmission` (core.md 7.8).
     pub queue_gate_admission: bool,
+    /// `--ignored-provisioners` (core.md 3.5.1).
+    pub ignored_provisioners: Vec<Arc<str>>,
+    /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
+    pub storage_capacity_scoring: bool,
     /// Session ids are derived from it.
     pub seed: u64,
     /// By which reports tell how long things took; `None`: they do not.
@@ -65,6 +70,8 @@ impl Default for EngineOptions {
             division: settings.division,
             sharding: settings.sharding,
             queue_gate_admission: settings.queue_gate_admission,
+            ignored_provisioners: settings.ignored_provisioners,
+            storage_capacity_scoring: settings.storage_capacity_scoring,
             seed: 0,
             stopwatch: None,
             evaluator: Evaluator::default(),
@@ -102,6 +109,8 @@ pub struct Engine {
     numbers: Numbers,
     /// Effects that follow from events, not from a session.
     pending: Vec<Effect>,
+    /// Uids of pods whose volumes were not written, and why.
+    not_written: BTreeMap<Arc<str>, String>,
 }
 
 impl Engine {
@@ -116,6 +125,8 @@ impl Engine {
             division: options.division,
             sharding: options.sharding,
             queue_gate_admission: options.queue_gate_admission,
+            ignored_provisioners: options.ignored_provisioners,
+            storage_capacity_scoring: options.storage_capacity_scoring,
         };
         let mut engine = Self {
             cluster: Cluster::new(settings),
@@ -131,6 +142,7 @@ impl Engine {
             stopwatch: options.stopwatch,
             numbers: Numbers::default(),
             pending: Vec::new(),
+            not_written: BTreeMap::new(),
         };
         let warnings = engine.configure(config);
         (engine, warnings)
@@ -167,9 +179,22 @@ impl Engine {
             if let ClusterEvent::BindFailed { uid, node, error } = &event {
                 self.bind_failed(uid, node, error);
             }
+            if let ClusterEvent::PreBindFailed { uid, error } = &event {
+                self.not_written.insert(uid.clone(), error.clone());
+            }
             self.numbers.note(&event);
             self.cluster.apply(event);
         }
+    }
+
+    /// Applies the events and answers what follows from them without a session: binds whose volumes
+    /// are there or never will be.
+    pub fn follow_up(&mut self, events: Vec<ClusterEvent>, now: Now) -> Vec<Effect> {
+        self.apply(events);
+        let mut effects = std::mem::take(&mut self.pending);
+        let failed = std::mem::take(&mut self.not_written);
+        pre_bind::advance(&mut self.cluster, &failed, now.unix_micros, &mut effects);
+        effects
     }
 
     /// Applies the events and runs one cycle. The effects are in the order in which they were
@@ -177,7 +202,7 @@ impl Engine {
     pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: Now) -> (Vec<Effect>, Report) {
         let mut lap = Lap::start(self.stopwatch);
         self.cluster.recycle();
-        self.apply(events);
+        self.pending = self.follow_up(events, now);
         let apply = lap.split();
         self.n_cycles += 1;
         let mut claims = self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
@@ -205,12 +230,12 @@ impl Engine {
         self.memo = memo;
         let Outbox { effects, warnings, .. } = outbox;
         report.warnings = warnings;
-        report.count(&effects);
+        let mut all = std::mem::take(&mut self.pending);
+        all.extend(effects);
+        report.count(&all);
         let (close, times) = (lap.split(), self.dispatch.take_times());
         let timings = |cycle| Timings { cycle, apply, open, actions, close, ..times };
         report.timings = lap.total().map(timings);
-        let mut all = std::mem::take(&mut self.pending);
-        all.extend(effects);
         (all, report)
     }
 
@@ -218,18 +243,7 @@ impl Engine {
     /// again.
     fn bind_failed(&mut self, uid: &str, node: &str, error: &str) {
         let Some(task) = self.cluster.task(uid) else { return };
-        let row = &mut self.cluster.tasks[task];
-        let message: Arc<str> = format!("failed to bind to node {node}: {error}").into();
-        let reason: Arc<str> = "SchedulerError".into();
-        let status = "False".into();
-        let condition = PodCondition { status, reason: reason.clone(), message: message.clone() };
-        row.condition = Some(condition);
-        self.pending.push(Effect::PodCondition {
-            pod: row.key.clone(),
-            uid: row.uid.clone(),
-            reason,
-            message,
-            nomination: Nomination::Keep,
-        });
+        let message = format!("failed to bind to node {node}: {error}").into();
+        self.pending.push(pre_bind::scheduler_error(&mut self.cluster, task, message));
     }
 }

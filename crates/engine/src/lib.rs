@@ -5,6 +5,7 @@ mod engine;
 mod known;
 mod lap;
 mod numbers;
+mod pre_bind;
 mod queue_status;
 mod record;
 mod report;

@@ -8,7 +8,7 @@ mod score;
 use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switches, Warning};
-use vc_model::{Finding, JobId, NodeId, QueueId, TaskId};
+use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Dim;
 
 use crate::meter::{Meter, Stopwatch};
@@ -123,6 +123,22 @@ impl Dispatch {
         for &index in &self.handlers {
             self.plugins[index].on_allocate(ask, task);
         }
+    }
+
+    /// What the task is promised along with a node; the first handler that promises something
+    /// decides.
+    ///
+    /// # Errors
+    /// It cannot have the node.
+    pub fn reserve(
+        &self,
+        ask: Ask<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<Option<Reservation>, String> {
+        let mut promises =
+            self.handlers.iter().map(|&index| self.plugins[index].reserve(ask, task, node));
+        promises.find(|promise| !matches!(promise, Ok(None))).unwrap_or(Ok(None))
     }
 
     /// Tells the handlers of a removal.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vc_model::{ObjectKey, PodGroupStatus};
+use vc_model::{ObjectKey, PodGroupStatus, ReservedClaim};
 
 /// Why a pod is evicted; the text of events and conditions (core.md 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +75,27 @@ pub enum Effect {
         node: Arc<str>,
         /// Those that plugins added, no others (C-25).
         annotations: Vec<(Arc<str>, Arc<str>)>,
+    },
+    /// PUT of the volumes and claims of a pod whose bind waits for them (plugins-nodes.md 5.7 step
+    /// 1). The answer is an event, `VolumesWritten` or `PreBindFailed`.
+    PreBind {
+        /// Namespace and name.
+        pod: ObjectKey,
+        /// Of the pod.
+        uid: Arc<str>,
+        /// Name of the node.
+        node: Arc<str>,
+        /// `claimRef` of the volume becomes the claim.
+        bindings: Vec<(ReservedClaim, Arc<str>)>,
+        /// Claims that get the annotation `volume.kubernetes.io/selected-node`.
+        provisions: Vec<ReservedClaim>,
+    },
+    /// GET of a pod whose bind was withdrawn; the answer is believed (core.md 4.5).
+    Resync {
+        /// Namespace and name.
+        pod: ObjectKey,
+        /// Of the pod.
+        uid: Arc<str>,
     },
     /// Event, status, DELETE (core.md 7.2).
     Evict {

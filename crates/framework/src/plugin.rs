@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use vc_conf::{PluginOption, Warning};
-use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, TaskId};
+use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Fractional;
 
 use crate::fast::{Column, Reads};
@@ -124,6 +124,15 @@ pub trait Plugin: Send + Sync {
     /// The queue allocation gate of a Pending task is on its way out, because Allocatable found room
     /// for it (core.md 7.8). It is placed in a later session.
     fn on_gate_lifted(&mut self, _ask: Ask<'_>, _task: TaskId) {}
+
+    /// Reserve, an event handler too: what the task is promised along with the node that it is
+    /// about to get. `None`: nothing.
+    ///
+    /// # Errors
+    /// It cannot have that node after all.
+    fn reserve(&self, _: Ask<'_>, _: TaskId, _: NodeId) -> Result<Option<Reservation>, String> {
+        Ok(None)
+    }
 
     /// QueueOrder: which queue is served first.
     fn queue_order(&self, _ask: Ask<'_>, _l: QueueId, _r: QueueId) -> Ordering {

@@ -2,6 +2,7 @@
 //! is kept. Specification: core.md 5.1, 6.
 
 mod commit;
+mod pre_bind;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -18,7 +19,7 @@ use crate::fast::Memo;
 use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::records::{LastTransaction, Records};
-use crate::statement::{Op, Room, Statement};
+use crate::statement::{Op, Refused, Room, Statement};
 
 /// The working state of a cycle; reads like the [`Cluster`] that it holds.
 pub struct Session<'c> {
@@ -203,8 +204,9 @@ impl<'c> Session<'c> {
 
     /// Takes [`Session::unpipeline`] back (A26).
     pub fn repipeline(&mut self, op: Op) {
-        if let Op::Pipeline { task, node, .. } = op {
-            self.place(task, TaskStatus::Pipelined, node);
+        if let Op::Pipeline { task, node, .. } = op
+            && self.place(task, TaskStatus::Pipelined, node).is_ok()
+        {
             self.held.push(op);
         }
     }
@@ -232,10 +234,25 @@ impl<'c> Session<'c> {
         (std::mem::take(&mut self.out), std::mem::take(&mut self.claims), self.memo.take())
     }
 
-    pub(crate) fn place(&mut self, task: TaskId, status: TaskStatus, node: NodeId) {
+    /// Gives the task the node with what goes along with it.
+    pub(crate) fn place(
+        &mut self,
+        task: TaskId,
+        status: TaskStatus,
+        node: NodeId,
+    ) -> Result<(), Refused> {
+        let ask = Ask { cluster: self.cluster, facts: &self.facts };
+        let promise = self.hooks.reserve(ask, task, node).map_err(|why| {
+            crate::klog!(3; "Failed to reserve on node: {why}");
+            Refused::NotReserved
+        })?;
         self.cluster.set_task(task, status, Some(node));
+        if let Some(promise) = promise {
+            self.cluster.reserve(task, promise);
+        }
         let ask = Ask { cluster: self.cluster, facts: &self.facts };
         self.hooks.on_allocate(ask, task);
+        Ok(())
     }
 
     /// The job of a task, if it has a PodGroup.

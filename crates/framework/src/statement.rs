@@ -97,6 +97,9 @@ pub enum Refused {
     /// It is being deleted or has ended.
     #[error("the task is not pending")]
     NotPending,
+    /// A plugin could not reserve there what the task needs.
+    #[error("what the task needs there cannot be reserved")]
+    NotReserved,
     /// It is going anyway, has ended, or only waits for room there.
     #[error("the task does not run on its node")]
     NotRunning,
@@ -139,7 +142,7 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// [`Refused`]; nothing is changed.
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refused> {
         self.check(task, node)?;
-        self.session.place(task, TaskStatus::Allocated, node);
+        self.session.place(task, TaskStatus::Allocated, node)?;
         self.session.journal.push(Op::Allocate { task, node });
         Ok(())
     }
@@ -150,7 +153,7 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// [`Refused`]; nothing is changed.
     pub fn pipeline(&mut self, task: TaskId, node: NodeId, room: Room) -> Result<(), Refused> {
         self.check(task, node)?;
-        self.session.place(task, TaskStatus::Pipelined, node);
+        self.session.place(task, TaskStatus::Pipelined, node)?;
         self.session.journal.push(Op::Pipeline { task, node, room });
         Ok(())
     }

@@ -27,7 +27,7 @@ impl Session<'_> {
         self.claims.remember(self.cluster, &ops);
         self.nominate(&ops);
         self.count_transaction(&ops);
-        ops.into_iter().for_each(|op| self.perform(op));
+        self.perform_all(ops);
         true
     }
 
@@ -40,12 +40,10 @@ impl Session<'_> {
             );
         self.held = rest;
         let refused = self.refused(&ours);
-        for op in ours {
-            match refused.contains(&op) {
-                true => self.undo(op),
-                false => self.perform(op),
-            }
-        }
+        let (refused, ours) = ours.into_iter().partition(|op| refused.contains(op));
+        let refused: Vec<Op> = refused;
+        refused.into_iter().for_each(|op| self.undo(op));
+        self.perform_all(ours);
     }
 
     fn still_ready(&self, refused: Op) -> bool {
@@ -114,6 +112,22 @@ impl Session<'_> {
         }
     }
 
+    /// A gang of which a task waits for volumes is bound when all have theirs (5.8).
+    fn perform_all(&mut self, ops: Vec<Op>) {
+        let waiting = self.gangs_with_volumes(&ops);
+        for op in ops {
+            match op {
+                Op::Allocate { task, node }
+                    if self.tasks[task].job.is_some_and(|job| waiting.contains(&job)) =>
+                {
+                    self.records.last_transaction.remove(&task);
+                    self.hold_bind(task, node);
+                }
+                op => self.perform(op),
+            }
+        }
+    }
+
     fn perform(&mut self, op: Op) {
         self.records.last_transaction.remove(&op.task());
         match op {
@@ -132,7 +146,11 @@ impl Session<'_> {
             node: self.cluster.nodes[node].name.clone(),
             annotations: Vec::new(),
         });
-        let waited_micros = self.facts.now_micros - row.created_micros;
+        self.count_assumed(task);
+    }
+
+    pub(super) fn count_assumed(&mut self, task: TaskId) {
+        let waited_micros = self.facts.now_micros - self.cluster.tasks[task].created_micros;
         self.out.samples.push(Sample::Assumed { waited_micros });
     }
 

@@ -106,6 +106,11 @@ impl Cluster {
     }
 }
 
+/// Takes the task out of the counters of its job.
+pub(super) fn uncount(job: &mut Job, task: &Task) {
+    count(job, task, Counts::sub);
+}
+
 /// Counts the task in its job, its role and its sub-job.
 fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bool, bool)) {
     let on_node = task.node.is_some();

@@ -9,7 +9,8 @@ use vc_resource::{Dim, Resource};
 
 use crate::class::Class;
 use crate::cluster::Cluster;
-use crate::ids::TaskId;
+use crate::cluster::place::uncount;
+use crate::ids::{JobId, TaskId};
 use crate::record::ObjectKey;
 use crate::sums;
 use crate::task::Gates;
@@ -63,16 +64,24 @@ impl Cluster {
         self.volumes.reserve(task, reservation);
     }
 
-    /// Takes back what the task was promised; its node stays.
+    /// Takes back what the task was promised, and that its bind waits; its node stays.
     pub fn release(&mut self, task: TaskId) {
         self.volumes.release(task);
     }
 
-    /// The writes of the task's reservation leave now.
-    pub fn sent(&mut self, task: TaskId, now_micros: i64) {
+    /// The bind of the task is decided and waits for the volumes of its gang, from now on.
+    pub fn hold(&mut self, task: TaskId, now_micros: i64) {
+        self.volumes.hold(task);
         if let Some(stage) = self.volumes.stage_mut(task) {
             *stage = Stage::Sent { since_micros: now_micros };
         }
+    }
+
+    /// Whether a job is ready without counting these tasks.
+    pub fn ready_without(&self, job: JobId, tasks: &[TaskId]) -> bool {
+        let mut job = self.jobs[job].clone();
+        tasks.iter().for_each(|&task| uncount(&mut job, &self.tasks[task]));
+        job.is_ready() && job.roles_ready() && job.sub_jobs_ready()
     }
 
     fn change_storage(

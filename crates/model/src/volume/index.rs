@@ -63,8 +63,18 @@ impl Volumes {
         self.reservations.insert(task, reservation);
     }
 
-    /// Forgets what the task was promised.
+    /// Tasks whose bind was decided and waits for volumes of their gang.
+    pub fn held(&self) -> impl Iterator<Item = TaskId> {
+        self.held.iter().copied()
+    }
+
+    pub(crate) fn hold(&mut self, task: TaskId) {
+        self.held.insert(task);
+    }
+
+    /// Forgets what the task was promised, and that its bind waits.
     pub(crate) fn release(&mut self, task: TaskId) {
+        self.held.remove(&task);
         if let Some(reservation) = self.reservations.remove(&task) {
             self.promised.leave(&reservation);
         }

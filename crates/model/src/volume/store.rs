@@ -33,6 +33,8 @@ pub struct Volumes {
     users: BTreeMap<ObjectKey, BTreeSet<TaskId>>,
     pub(super) reservations: BTreeMap<TaskId, Reservation>,
     pub(super) promised: Promised,
+    /// Tasks whose bind was decided and waits for volumes of their gang.
+    pub(super) held: BTreeSet<TaskId>,
 }
 
 /// For which node a claim is to be provisioned.

@@ -1,0 +1,128 @@
+//! Binds that wait for volumes: sent when the gang has all of its volumes, withdrawn as a whole when
+//! one of them fails or takes too long. Specification: plugins-nodes.md 2.8, 5.7, 5.8.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_filters::volume_binding::{Progress, progress};
+use vc_framework::{Effect, Nomination};
+use vc_model::{Cluster, JobId, PodCondition, Stage, TaskId, TaskStatus};
+
+const TOO_LATE: &str = "context deadline exceeded";
+const REASON: &str = "SchedulerError";
+
+/// Goes through the binds that wait. `failed`: uid of a pod and why its volumes were not written.
+pub(crate) fn advance(
+    cluster: &mut Cluster,
+    failed: &BTreeMap<Arc<str>, String>,
+    now_micros: i64,
+    effects: &mut Vec<Effect>,
+) {
+    let mut gangs: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
+    for task in cluster.volumes.held().collect::<Vec<_>>() {
+        let row = &cluster.tasks[task];
+        match row.job.filter(|_| row.status == TaskStatus::Binding) {
+            Some(job) => gangs.entry(job).or_default().push(task),
+            // It is evicted meanwhile.
+            None => cluster.release(task),
+        }
+    }
+    for (job, tasks) in gangs {
+        Gang { cluster, effects }.advance(job, &tasks, failed, now_micros);
+    }
+}
+
+struct Gang<'a> {
+    cluster: &'a mut Cluster,
+    effects: &'a mut Vec<Effect>,
+}
+
+impl Gang<'_> {
+    fn advance(
+        mut self,
+        job: JobId,
+        tasks: &[TaskId],
+        failed: &BTreeMap<Arc<str>, String>,
+        now_micros: i64,
+    ) {
+        let (mut ready, mut waiting, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        for &task in tasks {
+            let state = match failed.get(&self.cluster.tasks[task].uid) {
+                Some(error) => Progress::Failed(error.clone()),
+                None => progress(self.cluster, task),
+            };
+            match state {
+                Progress::Ready => ready.push(task),
+                Progress::Waiting if self.is_late(task, now_micros) => {
+                    lost.push((task, TOO_LATE.to_owned()));
+                }
+                Progress::Waiting => waiting.push(task),
+                Progress::Failed(error) => lost.push((task, error)),
+            }
+        }
+        let without: Vec<TaskId> = lost.iter().map(|&(task, _)| task).chain(waiting.clone()).collect();
+        let stands = |gang: &Self, without: &[TaskId]| {
+            without.is_empty() || gang.cluster.ready_without(job, without)
+        };
+        let lost_only: Vec<TaskId> = lost.iter().map(|&(task, _)| task).collect();
+        if let Some((culprit, _)) = lost.first().filter(|_| !stands(&self, &lost_only)) {
+            let culprit = self.cluster.tasks[*culprit].key.clone();
+            for &task in ready.iter().chain(&waiting) {
+                let text = format!("bind withdrawn with its gang: volumes of pod {culprit} failed");
+                self.withdraw(task, text);
+            }
+            ready.clear();
+        }
+        for (task, error) in lost {
+            let pod = &self.cluster.tasks[task].key;
+            let text = format!("execute preBind for pod {pod} failed: binding volumes: {error}");
+            self.withdraw(task, format!("{text}, resync the task"));
+        }
+        if stands(&self, &without) {
+            ready.into_iter().for_each(|task| self.bind(task));
+        }
+    }
+
+    fn is_late(&self, task: TaskId, now_micros: i64) -> bool {
+        let Some(reservation) = self.cluster.volumes.reservation(task) else { return false };
+        match &reservation.stage {
+            Stage::Tentative => false,
+            Stage::Sent { since_micros } | Stage::Written { since_micros, .. } => {
+                since_micros.saturating_add(reservation.timeout_micros) <= now_micros
+            }
+        }
+    }
+
+    fn bind(&mut self, task: TaskId) {
+        self.cluster.release(task);
+        let row = &self.cluster.tasks[task];
+        let Some(node) = row.node else { return };
+        self.effects.push(Effect::Bind {
+            pod: row.key.clone(),
+            uid: row.uid.clone(),
+            node: self.cluster.nodes[node].name.clone(),
+            annotations: Vec::new(),
+        });
+    }
+
+    /// Nothing was bound: the volumes are free for others at once, the pod once it was looked at.
+    fn withdraw(&mut self, task: TaskId, message: String) {
+        self.cluster.release(task);
+        let (pod, uid) = {
+            let row = &self.cluster.tasks[task];
+            (row.key.clone(), row.uid.clone())
+        };
+        let condition = scheduler_error(self.cluster, task, message.into());
+        self.effects.extend([condition, Effect::Resync { pod, uid }]);
+    }
+}
+
+/// The condition of a pod whose bind failed (core.md 7.3).
+pub(crate) fn scheduler_error(cluster: &mut Cluster, task: TaskId, message: Arc<str>) -> Effect {
+    let row = &mut cluster.tasks[task];
+    let (status, reason): (Arc<str>, Arc<str>) = ("False".into(), REASON.into());
+    let condition = PodCondition { status, reason: reason.clone(), message: message.clone() };
+    row.condition = Some(condition);
+    let (pod, uid) = (row.key.clone(), row.uid.clone());
+    Effect::PodCondition { pod, uid, reason, message, nomination: Nomination::Keep }
+}

@@ -1,0 +1,42 @@
+//! Binds that wait: what is written for the volumes of a gang goes out with its commit, its binds
+//! when all volumes are there. Specification: plugins-nodes.md 2.7, 2.8, 5.7, 5.8.
+
+use std::collections::BTreeSet;
+
+use vc_model::{JobId, NodeId, TaskId, TaskStatus};
+
+use crate::effect::Effect;
+use crate::session::Session;
+use crate::statement::Op;
+
+impl Session<'_> {
+    /// Jobs of which one of these tasks has volumes to wait for.
+    pub(super) fn gangs_with_volumes(&self, ops: &[Op]) -> BTreeSet<JobId> {
+        let job = |op: &Op| match *op {
+            Op::Allocate { task, .. } if self.volumes.reservation(task).is_some() => {
+                self.tasks[task].job
+            }
+            _ => None,
+        };
+        ops.iter().filter_map(job).collect()
+    }
+
+    /// Decides the bind and sends what has to be written before it.
+    pub(super) fn hold_bind(&mut self, task: TaskId, node: NodeId) {
+        self.cluster.set_task(task, TaskStatus::Binding, Some(node));
+        self.cluster.hold(task, self.facts.now_micros);
+        if let Some(reservation) = self.cluster.volumes.reservation(task)
+            && (!reservation.bindings.is_empty() || !reservation.provisions.is_empty())
+        {
+            let row = &self.cluster.tasks[task];
+            self.out.effects.push(Effect::PreBind {
+                pod: row.key.clone(),
+                uid: row.uid.clone(),
+                node: self.cluster.nodes[node].name.clone(),
+                bindings: reservation.bindings.clone(),
+                provisions: reservation.provisions.clone(),
+            });
+        }
+        self.count_assumed(task);
+    }
+}
