@@ -80,6 +80,24 @@ impl Arguments {
         self.read(key, default, "a string", warnings, |value| value.as_str().map(str::to_owned))
     }
 
+    /// A number of a structured argument, whose shape was checked at load; a fraction is cut off.
+    pub fn structured_int(&self, key: &str, default: i64) -> i64 {
+        self.get(key).and_then(whole).unwrap_or(default)
+    }
+
+    /// A structured list of records with two numbers each; keys without regard to case, absent
+    /// ones are 0. `None`: absent.
+    pub fn structured_pairs(&self, key: &str, fields: [&str; 2]) -> Option<Vec<(i64, i64)>> {
+        let number = |record: &Value, field: &str| {
+            let mut entries = record.as_object().into_iter().flatten();
+            let found = entries.find(|(key, _)| key.eq_ignore_ascii_case(field));
+            found.and_then(|(_, value)| whole(value)).unwrap_or(0)
+        };
+        let records = self.get(key)?.as_array()?;
+        let pair = |record| (number(record, fields[0]), number(record, fields[1]));
+        Some(records.iter().map(pair).collect())
+    }
+
     /// A warning about the value of a key, with its place in the file; for a reader that checks
     /// bounds or meaning beyond the type.
     pub fn warning(&self, key: &str, message: &str, remedy: &str) -> Warning {
@@ -137,6 +155,11 @@ impl<K: Into<String>> FromIterator<(K, Value)> for Arguments {
         }
         arguments
     }
+}
+
+/// An integer, or a fraction cut off.
+fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
 }
 
 /// The texts that Go's `strconv.ParseBool` takes.

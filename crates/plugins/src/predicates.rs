@@ -1,20 +1,28 @@
 //! `predicates`: the number of pods of a node and the Kubernetes filters, as PrePredicate and
 //! Predicate. Specification: plugins-nodes.md 2.1-2.5, 4.10.
 
+mod binding;
+
 use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::{
     Input, NodeFilter, Pod, PreFilter, node_affinity, node_ports, node_unschedulable,
-    taint_toleration,
+    node_volume_limits, taint_toleration, volume_binding, volume_restrictions, volume_zone,
 };
 use vc_framework::{Ask, NodeRule, Plugin, PluginEntry, Points, Reads};
-use vc_model::{Cluster, Code, Finding, NodeId, TaskId};
+use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
+
+use binding::VolumeBinding;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "predicates", build };
 
-const POINTS: Points = Points::PRE_PREDICATE.and(Points::PREDICATE);
+const POINTS: Points = Points::PRE_PREDICATE
+    .and(Points::PREDICATE)
+    .and(Points::EVENT_HANDLERS)
+    .and(Points::BATCH_NODE_ORDER);
 
 const NO_NODE: &str = "node info not found";
+const VOLUME_BINDING: &str = "VolumeBinding";
 const TOO_MANY_PODS: &str = "node(s) pod number exceeded";
 
 /// A Kubernetes filter as this plugin runs it (2.2).
@@ -68,17 +76,38 @@ const WRAPPED: &[Wrapped] = &[
         reads: &[Input::Spec, Input::Node],
         pre_filter: |pod| PreFilter::by_class(pod, taint_toleration::filter),
     },
+    Wrapped {
+        name: "NodeVolumeLimits",
+        switch: Some("predicate.NodeVolumeLimitsEnable"),
+        reads: &[Input::Spec, Input::Pods, Input::Volumes],
+        pre_filter: node_volume_limits::pre_filter,
+    },
+    Wrapped {
+        name: "VolumeZone",
+        switch: Some("predicate.VolumeZoneEnable"),
+        reads: &[Input::Spec, Input::Node, Input::Volumes],
+        pre_filter: volume_zone::pre_filter,
+    },
+    Wrapped {
+        name: VOLUME_BINDING,
+        switch: Some("predicate.VolumeBindingEnable"),
+        reads: &[Input::Spec, Input::Node, Input::Volumes],
+        pre_filter: volume_binding::pre_filter,
+    },
+    // Not wrapped by Volcano (deviation of 2.2); last, so that the others name missing claims.
+    Wrapped {
+        name: "VolumeRestrictions",
+        switch: Some("predicate.VolumeRestrictionsEnable"),
+        reads: &[Input::Spec, Input::Pods, Input::Domain, Input::Volumes],
+        pre_filter: volume_restrictions::pre_filter,
+    },
 ];
 
-/// Switches without effect: of filters for volumes, claims, pod affinity and spread, and of the
+/// Switches without effect: of filters for resource claims, pod affinity and spread, and of the
 /// cache, which never changes a result (2.5). A value of the wrong type is still reported.
 const WITHOUT_EFFECT: &[&str] = &[
     "predicate.PodAffinityEnable",
-    "predicate.NodeVolumeLimitsEnable",
-    "predicate.VolumeZoneEnable",
     "predicate.PodTopologySpreadEnable",
-    "predicate.VolumeBindingEnable",
-    "predicate.VolumeRestrictionsEnable",
     "predicate.DynamicResourceAllocationEnable",
     "predicate.CacheEnable",
 ];
@@ -86,13 +115,18 @@ const WITHOUT_EFFECT: &[&str] = &[
 struct Predicates {
     /// Those that are on, the stable ones first.
     filters: Vec<&'static Wrapped>,
+    /// `None`: switched off as a whole.
+    binding: Option<VolumeBinding>,
 }
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
     for switch in WITHOUT_EFFECT {
         option.arguments.bool(switch, true, warnings);
     }
-    Box::new(Predicates { filters: filters(&option.arguments, warnings) })
+    let filters = filters(&option.arguments, warnings);
+    let binds = filters.iter().any(|wrapped| wrapped.name == VOLUME_BINDING);
+    let binding = binds.then(|| VolumeBinding::new(&option.arguments));
+    Box::new(Predicates { filters, binding })
 }
 
 fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static Wrapped> {
@@ -109,6 +143,32 @@ fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static W
 impl Plugin for Predicates {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    fn reserve(
+        &self,
+        ask: Ask<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<Option<Reservation>, String> {
+        let pod = Pod::new(ask.cluster, task);
+        match &self.binding {
+            Some(binding) if !pod.class.volumes.is_empty() => binding.reserve(pod, node),
+            _ => Ok(None),
+        }
+    }
+
+    fn batch_node_order(
+        &self,
+        ask: Ask<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) -> Result<(), String> {
+        match &self.binding {
+            Some(binding) => binding.score(Pod::new(ask.cluster, task), nodes, out),
+            None => Ok(()),
+        }
     }
 
     fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {
@@ -199,10 +259,14 @@ mod tests {
     #[test]
     fn nodes_12_stable_filters_run_first_each_phase_in_table_order() {
         let table = WRAPPED.iter().map(|wrapped| wrapped.name);
-        let expected = ["NodeUnschedulable", "NodeAffinity", "NodePorts", "TaintToleration"];
+        let later =
+            ["NodeVolumeLimits", "VolumeZone", "VolumeBinding", "VolumeRestrictions"].iter();
+        let first = ["NodeUnschedulable", "NodeAffinity", "NodePorts", "TaintToleration"];
+        let expected = first.iter().chain(later.clone()).copied();
         assert!(table.eq(expected));
         let running = names(Arguments::default(), &mut Vec::new());
-        assert_eq!(running, ["NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts"]);
+        let first = ["NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts"];
+        assert!(running.iter().eq(first.iter().chain(later)));
         let stable = WRAPPED.iter().filter(|wrapped| wrapped.is_stable()).count();
         assert_eq!(stable, 3);
     }

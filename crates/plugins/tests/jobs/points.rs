@@ -20,8 +20,6 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         "D3: with hierarchy its reclaim rule also guards gangreclaim",
     ),
     ("nodeorder", "NodeOrder", false, "all of its scorers answer for all nodes at once"),
-    ("predicates", "BatchNodeOrder", false, "what scores in predicates is not built yet"),
-    ("predicates", "event handlers", false, "the model keeps what the filters see of a node"),
     ("proportion", "UnifiedEvictable", true, "D3: its reclaim rule also guards gangreclaim"),
     ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
 ];

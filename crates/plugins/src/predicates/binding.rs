@@ -1,0 +1,111 @@
+//! VolumeBinding beyond its filter: its arguments, what a task is promised, and the score of the
+//! storage. Specification: plugins-nodes.md 2.1, 2.10, 5.6, 5.9.
+
+use vc_conf::Arguments;
+use vc_filters::Pod;
+use vc_filters::volume_binding::{self, ShapePoint};
+use vc_model::{NodeId, Reservation};
+
+const MICROS: i64 = 1_000_000;
+
+/// `volumebinding.*`. `vc_conf` has refused what is not of the right shape.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct VolumeBinding {
+    pub(super) timeout_micros: i64,
+    pub(super) weight: i64,
+    pub(super) shape: Vec<ShapePoint>,
+}
+
+impl VolumeBinding {
+    pub(super) fn new(arguments: &Arguments) -> Self {
+        let timeout = arguments.structured_int("volumebinding.bindTimeoutSeconds", 600);
+        let fields = ["utilization", "score"];
+        let pairs = arguments.structured_pairs("volumebinding.shape", fields);
+        let point = |(utilization, score)| ShapePoint { utilization, score };
+        let shape = pairs.map(|pairs| pairs.into_iter().map(point).collect());
+        let default = || {
+            let point = |utilization, score| ShapePoint { utilization, score };
+            vec![point(0, 10), point(100, 0)]
+        };
+        Self {
+            timeout_micros: timeout.saturating_mul(MICROS),
+            weight: arguments.structured_int("volumebinding.weight", 1),
+            shape: shape.filter(|shape: &Vec<_>| is_curve(shape)).unwrap_or_else(default),
+        }
+    }
+
+    pub(super) fn reserve(
+        &self,
+        pod: Pod<'_>,
+        node: NodeId,
+    ) -> Result<Option<Reservation>, String> {
+        let reservation = volume_binding::reserve(pod, node)?;
+        let timeout_micros = self.timeout_micros;
+        Ok(reservation.map(|reservation| Reservation { timeout_micros, ..reservation }))
+    }
+
+    /// Adds the weighted scores, if the gate is on and the pod has claims.
+    pub(super) fn score(
+        &self,
+        pod: Pod<'_>,
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) -> Result<(), String> {
+        if !pod.cluster.settings.storage_capacity_scoring || pod.class.volumes.is_empty() {
+            return Ok(());
+        }
+        let failed = |error| format!("pre-score plugin VolumeBinding failed: {error}");
+        if let Some(scores) = volume_binding::score(pod, nodes, &self.shape).map_err(failed)? {
+            for (sum, score) in out.iter_mut().zip(scores) {
+                *sum += (score * self.weight) as f64;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sorted by utilization, 0 to 100, scores 0 to 10 (5.9).
+fn is_curve(points: &[ShapePoint]) -> bool {
+    let in_bounds = |point: &ShapePoint| {
+        (0..=100).contains(&point.utilization) && (0..=10).contains(&point.score)
+    };
+    !points.is_empty()
+        && points.iter().all(in_bounds)
+        && points.is_sorted_by(|l, r| l.utilization < r.utilization)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn built(key: &'static str, value: Value) -> VolumeBinding {
+        VolumeBinding::new(&[(key, value)].into_iter().collect())
+    }
+
+    #[test]
+    fn nodes_64_arguments_are_those_of_the_configuration_each_time() {
+        let plain = VolumeBinding::new(&Arguments::default());
+        assert_eq!((plain.timeout_micros, plain.weight), (600 * MICROS, 1));
+        let point = |utilization, score| ShapePoint { utilization, score };
+        assert_eq!(plain.shape, [point(0, 10), point(100, 0)]);
+        assert_eq!(built("volumebinding.weight", json!(5)).weight, 5);
+        assert_eq!(built("volumebinding.bindTimeoutSeconds", json!(2.9)).timeout_micros, 2 * MICROS);
+        let curve = json!([{"Utilization": 0}, {"utilization": 80, "score": 10}]);
+        assert_eq!(built("volumebinding.shape", curve).shape, [point(0, 0), point(80, 10)]);
+    }
+
+    #[test]
+    fn a_shape_that_is_no_curve_leaves_the_default() {
+        let default = VolumeBinding::new(&Arguments::default());
+        for shape in [
+            json!([]),
+            json!([{"utilization": 50}, {"utilization": 20}]),
+            json!([{"utilization": 101}]),
+            json!([{"score": 11}]),
+        ] {
+            assert_eq!(built("volumebinding.shape", shape), default);
+        }
+    }
+}
