@@ -38,6 +38,10 @@ pub struct Flags {
     /// Label and value.
     pub node_selector: Vec<(String, String)>,
     pub priority_class: bool,
+    /// Whether CSIDrivers and CSIStorageCapacities are watched.
+    pub csi_storage: bool,
+    /// CSI drivers whose volumes are not counted.
+    pub ignored_provisioners: Vec<String>,
     /// Gate and whether it is on, in order.
     pub feature_gates: Vec<(String, bool)>,
     /// A pod of ours without a PodGroup is a job of one task.
@@ -129,6 +133,8 @@ impl Flags {
                 .filter_map(|pair| label(pair))
                 .collect(),
             priority_class: of.get_flag("priority-class"),
+            csi_storage: of.get_flag("csi-storage"),
+            ignored_provisioners: list(of, "ignored-provisioners"),
             feature_gates: list(of, "feature-gates").iter().map(|pair| value::gate(pair)).collect(),
             bare_pods: text(of, "bare-pods") == "schedule",
             evaluator: match text(of, "evaluator").as_str() {
@@ -186,7 +192,6 @@ impl Flags {
         for line in self.lines.iter().filter(|line| !line.is_default) {
             match line.effect {
                 Effect::Built | Effect::Hidden => {}
-                Effect::Later => tracing::info!("flag has no effect yet: --{}", line.name),
                 Effect::Never => tracing::info!("flag has no effect: --{}", line.name),
             }
         }
@@ -233,11 +238,12 @@ impl LeaseFlags {
 const DEPRECATED: &str = "lock-object-namespace";
 
 /// Feature gates that change something here.
-const GATES: [&str; 4] = [
+const GATES: [&str; 5] = [
     "PriorityClass",
     "InPlacePodVerticalScaling",
     "PodLevelResources",
     "SchedulingGatesQueueAdmission",
+    "StorageCapacityScoring",
 ];
 
 /// The source of our events (core.md 7.9).

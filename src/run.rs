@@ -178,6 +178,9 @@ impl Work {
         if flags.sharding.mode != vc_model::ShardingMode::None {
             feeds.follow_node_shards(&clients, &inbox, &observer);
         }
+        if flags.csi_storage {
+            feeds.follow_csi_storage(&clients, &inbox, &observer);
+        }
         let component = component(&flags.scheduler_names);
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
@@ -243,6 +246,10 @@ fn options(process: &Process, version: ServerVersion) -> EngineOptions {
         division: process.environment.division.clone(),
         sharding: flags.sharding.clone(),
         queue_gate_admission: flags.gate("SchedulingGatesQueueAdmission").unwrap_or(false),
+        ignored_provisioners: {
+            flags.ignored_provisioners.iter().map(|name| name.as_str().into()).collect()
+        },
+        storage_capacity_scoring: flags.gate("StorageCapacityScoring").unwrap_or(false),
         stopwatch: flags.metrics.then_some(stopwatch),
         evaluator: flags.evaluator,
         seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),
@@ -298,6 +305,10 @@ mod tests {
         let sharding = options(&["--scheduler-sharding-mode=x", "--scheduler-sharding-name=s"]);
         let sharding = sharding.sharding;
         assert_eq!((sharding.mode, &*sharding.name), (vc_model::ShardingMode::None, "s"));
+        let gate = "--feature-gates=StorageCapacityScoring=true";
+        assert!(!options(&[]).storage_capacity_scoring && options(&[gate]).storage_capacity_scoring);
+        let ignored = options(&["--ignored-provisioners=a,b"]).ignored_provisioners;
+        assert_eq!(ignored.iter().map(|name| &**name).collect::<Vec<_>>(), ["a", "b"]);
         assert!(with_priority_classes(&process(&[]).flags));
         assert!(!with_priority_classes(&process(&["--priority-class=false"]).flags));
         let gate = "--feature-gates=PriorityClass=false";

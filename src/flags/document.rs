@@ -31,16 +31,11 @@ the same inside a name, the last use of a flag wins, other arguments are ignored
 the process with exit code 2. At `-v=2` and above every flag is logged once at start.
 ";
 
-const SECTIONS: [(Effect, &str, &str); 3] = [
+const SECTIONS: [(Effect, &str, &str); 2] = [
     (
         Effect::Built,
         "Flags with an effect",
         "What Volcano's flags of the same name do, and some of our own.",
-    ),
-    (
-        Effect::Later,
-        "Flags without effect yet",
-        "What they are about is not built. Setting one is logged.",
     ),
     (
         Effect::Never,
@@ -62,7 +57,8 @@ const GATES: &str = "
 `--feature-gates=PriorityClass=false` is the same as `--priority-class=false`. `InPlacePodVerticalScaling` and
 `PodLevelResources` follow the version of the API server (on from 1.33 and 1.34) unless they are given.
 `SchedulingGatesQueueAdmission` (off) lets the scheduler remove the gate `scheduling.volcano.sh/queue-allocation-gate`
-from pods whose queue has room. Every other name is accepted and named in the log as without effect.
+from pods whose queue has room. `StorageCapacityScoring` (off) lets `predicates` score nodes by how full their storage
+gets (weight and curve: `volumebinding.weight`, `volumebinding.shape`). Every other name is accepted and named in the log as without effect.
 ";
 
 fn flag(row: &Row) -> String {

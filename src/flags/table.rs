@@ -42,8 +42,6 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Built,
-    /// What it is about is not built yet.
-    Later,
     /// It is about Go, klog or sampling, which are not here.
     Never,
     /// For tests of the scheduler itself: in no list.
@@ -70,7 +68,7 @@ const fn row(
     Row { name, kind, default, effect, help }
 }
 
-use Effect::{Built, Hidden, Later, Never};
+use Effect::{Built, Hidden, Never};
 use Kind::{Bool, Choice, Commas, Float, Gates, Int, Text, Texts, Time};
 
 #[rustfmt::skip] // a table is read by its rows
@@ -82,7 +80,7 @@ pub(super) const TABLE: &[Row] = &[
     row("ca-cert-file", Text, "", Built, "CA of the clients of the health port"),
     row("cache-dump-dir", Text, "/tmp", Built, "where SIGUSR1 writes"),
     row("cache-dumper", Bool, "true", Built, "dump the cache on SIGUSR1 (file) and SIGUSR2 (log)"),
-    row("csi-storage", Bool, "true", Later, "watch CSIDriver and CSIStorageCapacity"),
+    row("csi-storage", Bool, "true", Built, "watch CSIDriver and CSIStorageCapacity"),
     row("default-queue", Text, "default", Built, "queue of a pod group that names none"),
     row("disable-default-scheduler-config", Bool, "false", Built, "a bad file ends the start"),
     row("enable-healthz", Bool, "false", Built, "serve /healthz, /livez and /readyz"),
@@ -93,7 +91,7 @@ pub(super) const TABLE: &[Row] = &[
     row("feature-gates", Gates, "", Built, "gates as A=true,B=false"),
     row("gate-removal-worker-num", Int, "5", Never, "workers that remove scheduling gates"),
     row("healthz-address", Text, ":11251", Built, "address of /healthz, /livez and /readyz"),
-    row("ignored-provisioners", Commas, "", Later, "CSI drivers whose volumes are not counted"),
+    row("ignored-provisioners", Commas, "", Built, "CSI drivers whose volumes are not counted"),
     row("kube-api-burst", Int, "2000", Built, "burst of each client"),
     row("kube-api-qps", Float, "2000", Built, "requests per second of each client"),
     row("kubeconfig", Text, "", Built, "path of a kubeconfig; with an empty --master: in-cluster"),

@@ -118,7 +118,7 @@ pub(crate) fn queue_resource() -> ApiResource {
     resource("scheduling.volcano.sh", "v1beta1", "Queue", "queues")
 }
 
-fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     let api_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
     ApiResource {
         group: group.into(),

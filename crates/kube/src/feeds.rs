@@ -6,7 +6,9 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use vc_wire::{
-    SlimNamespace, SlimNode, SlimNodeShard, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue,
+    SlimCsiDriver, SlimCsiNode, SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume,
+    SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue,
+    SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment,
 };
 
 use crate::client::Clients;
@@ -34,6 +36,11 @@ pub fn follow(
     if priority_classes {
         feeds.add::<SlimPriorityClass>(&clients.core, to);
     }
+    feeds.add::<SlimStorageClass>(&clients.core, to);
+    feeds.add::<SlimCsiNode>(&clients.core, to);
+    feeds.add::<SlimVolumeAttachment>(&clients.core, to);
+    feeds.add::<SlimPersistentVolume>(&clients.core, to);
+    feeds.add::<SlimPersistentVolumeClaim>(&clients.core, to);
     feeds.add::<SlimPodGroup>(&clients.volcano, to);
     feeds.add::<SlimPod>(&clients.core, to);
     feeds
@@ -51,6 +58,17 @@ impl Feeds {
         observer: &Arc<dyn Observer>,
     ) {
         self.add::<SlimNodeShard>(&clients.volcano, (inbox, observer));
+    }
+
+    /// Follows storage drivers and what room they have: `--csi-storage`.
+    pub fn follow_csi_storage(
+        &mut self,
+        clients: &Clients,
+        inbox: &mpsc::Sender<Incoming>,
+        observer: &Arc<dyn Observer>,
+    ) {
+        self.add::<SlimCsiDriver>(&clients.core, (inbox, observer));
+        self.add::<SlimStorageCapacity>(&clients.core, (inbox, observer));
     }
 
     fn add<S: Slim>(&mut self, client: &Client, (inbox, observer): To<'_>) {

@@ -132,6 +132,7 @@ fn could_change(message: &Incoming) -> bool {
             | ClusterEvent::QueueFailed { .. }
             | ClusterEvent::NodeShardFailed { .. }
             | ClusterEvent::BindFailed { .. }
+            | ClusterEvent::PreBindFailed { .. }
             | ClusterEvent::PodStatusFailed { .. }
             | ClusterEvent::PodResynced(_)
     )

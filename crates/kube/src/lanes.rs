@@ -22,6 +22,8 @@ impl Target {
     pub(crate) fn of(effect: &Effect) -> Option<Self> {
         match effect {
             Effect::Bind { uid, .. }
+            | Effect::PreBind { uid, .. }
+            | Effect::Resync { uid, .. }
             | Effect::Evict { uid, .. }
             | Effect::PodCondition { uid, .. }
             | Effect::ClearNomination { uid, .. }
@@ -39,7 +41,10 @@ const LANES: usize = 3;
 
 fn lane(effect: &Effect) -> usize {
     match effect {
-        Effect::Bind { .. } | Effect::Evict { .. } => 0,
+        Effect::Bind { .. }
+        | Effect::PreBind { .. }
+        | Effect::Resync { .. }
+        | Effect::Evict { .. } => 0,
         // Or the bind of the next cycle would overtake what went wrong with the last one.
         Effect::PodCondition { reason, .. } if &**reason == "SchedulerError" => 0,
         Effect::PodGroupStatus { .. }
@@ -140,7 +145,14 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
             | Effect::NodeShardStatus { .. },
             _,
         ) => true,
-        (Effect::Bind { .. } | Effect::Evict { .. } | Effect::Event { .. }, _) => false,
+        (
+            Effect::Bind { .. }
+            | Effect::PreBind { .. }
+            | Effect::Resync { .. }
+            | Effect::Evict { .. }
+            | Effect::Event { .. },
+            _,
+        ) => false,
     }
 }
 

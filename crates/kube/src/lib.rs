@@ -14,6 +14,7 @@ mod feeds;
 mod inbox;
 mod lanes;
 mod observe;
+mod pre_bind;
 mod pump;
 mod qps;
 mod queues;

@@ -9,10 +9,11 @@ use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, Deserializer};
-use vc_model::{ClusterEvent, ObjectKey};
+use vc_model::{ClusterEvent, ObjectKey, StorageObject};
 use vc_wire::{
-    Kind, SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimPod, SlimPodGroup,
-    SlimPriorityClass, SlimQueue, Soft, WireError,
+    Kind, SlimCsiDriver, SlimCsiNode, SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard,
+    SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass,
+    SlimQueue, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError,
 };
 
 /// A slim type and where the API server keeps its objects.
@@ -23,12 +24,42 @@ pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
     const NAME: &'static str;
     const PLURAL: &'static str;
     /// The kind may be unknown to the server (C-06).
-    const OPTIONAL: bool = matches!(Self::KIND, Kind::NodeShard);
+    const OPTIONAL: bool = matches!(
+        Self::KIND,
+        Kind::NodeShard
+            | Kind::StorageClass
+            | Kind::CsiNode
+            | Kind::CsiDriver
+            | Kind::StorageCapacity
+            | Kind::VolumeAttachment
+    );
 
     fn metadata(&self) -> &Soft<SlimMetadata>;
 
     /// The event, and what is malformed in a pod.
     fn event(self) -> Result<(ClusterEvent, Vec<String>), WireError>;
+}
+
+/// Slim type, group, kind of ours, kind of the API, plural, and which object of storage it is.
+macro_rules! storage {
+    ($slim:ty, $group:literal, $kind:ident, $name:literal, $plural:literal, $object:ident) => {
+        impl Slim for $slim {
+            const KIND: Kind = Kind::$kind;
+            const GROUP: &'static str = $group;
+            const VERSION: &'static str = "v1";
+            const NAME: &'static str = $name;
+            const PLURAL: &'static str = $plural;
+
+            fn metadata(&self) -> &Soft<SlimMetadata> {
+                &self.metadata
+            }
+
+            fn event(self) -> Result<(ClusterEvent, Vec<String>), WireError> {
+                let object = StorageObject::$object(self.to_record()?);
+                Ok((ClusterEvent::StorageApplied(Box::new(object)), Vec::new()))
+            }
+        }
+    };
 }
 
 /// Slim type, group, version, kind, plural, and how its record becomes an event.
@@ -75,6 +106,37 @@ slim!(SlimPriorityClass, "scheduling.k8s.io", "v1", PriorityClass, "priorityclas
 slim!(SlimNodeShard, "shard.volcano.sh", "v1alpha1", NodeShard, "nodeshards", |shard| {
     (ClusterEvent::NodeShardApplied(Box::new(shard)), Vec::new())
 });
+
+storage!(
+    SlimPersistentVolume, "", PersistentVolume, "PersistentVolume", "persistentvolumes", Volume
+);
+storage!(
+    SlimPersistentVolumeClaim,
+    "",
+    PersistentVolumeClaim,
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    Claim
+);
+storage!(SlimStorageClass, "storage.k8s.io", StorageClass, "StorageClass", "storageclasses", Class);
+storage!(SlimCsiNode, "storage.k8s.io", CsiNode, "CSINode", "csinodes", CsiNode);
+storage!(SlimCsiDriver, "storage.k8s.io", CsiDriver, "CSIDriver", "csidrivers", CsiDriver);
+storage!(
+    SlimStorageCapacity,
+    "storage.k8s.io",
+    StorageCapacity,
+    "CSIStorageCapacity",
+    "csistoragecapacities",
+    Capacity
+);
+storage!(
+    SlimVolumeAttachment,
+    "storage.k8s.io",
+    VolumeAttachment,
+    "VolumeAttachment",
+    "volumeattachments",
+    Attachment
+);
 
 /// An object as the watcher hands it over.
 #[derive(Clone, Debug)]

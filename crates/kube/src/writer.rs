@@ -20,7 +20,7 @@ use crate::lanes::{Lanes, Target};
 use crate::observe::{Observer, since};
 use crate::pump::Decisions;
 use crate::watched::Watched;
-use crate::{bind, evict, status};
+use crate::{bind, evict, pre_bind, status};
 
 /// Calls in flight, each on a connection of its own (K-03).
 const IN_FLIGHT: usize = 64;
@@ -159,6 +159,19 @@ impl Writer {
                 }
                 self.bound(pod, uid, node, answer).await
             }
+            Effect::PreBind { pod, uid, node, bindings, provisions } => {
+                let write = pre_bind::write(&self.core, &node, &bindings, &provisions);
+                let event = match write.await {
+                    Ok(objects) => ClusterEvent::VolumesWritten { uid, objects },
+                    Err(error) => {
+                        tracing::warn!(%pod, %node, %error, "volumes not written");
+                        ClusterEvent::PreBindFailed { uid, error: error.to_string() }
+                    }
+                };
+                self.report(event).await;
+                None
+            }
+            Effect::Resync { pod, uid } => Some((pod, uid)),
             Effect::Evict { pod, uid, pod_group, reason, .. } => {
                 self.evict(pod, uid, pod_group, reason.as_str()).await
             }

@@ -12,6 +12,7 @@ use crate::simulation::Id;
 pub(crate) fn target(effect: &Effect) -> Option<Id> {
     let (kind, key) = match effect {
         Effect::Bind { pod, .. }
+        | Effect::Resync { pod, .. }
         | Effect::Evict { pod, .. }
         | Effect::PodCondition { pod, .. }
         | Effect::ClearNomination { pod, .. }
@@ -23,7 +24,8 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
         Effect::NodeShardStatus { shard, .. } => {
             return Some((Kind::NodeShard, String::new(), shard.to_string()));
         }
-        Effect::Event { .. } => return None,
+        // Of several objects: the simulation binds them.
+        Effect::PreBind { .. } | Effect::Event { .. } => return None,
     };
     Some((kind, key.namespace.to_string(), key.name.to_string()))
 }
@@ -91,7 +93,7 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
                 gates.retain(|gate| gate["name"] != QUEUE_GATE);
             }
         }
-        Effect::Event { .. } => {}
+        Effect::PreBind { .. } | Effect::Resync { .. } | Effect::Event { .. } => {}
     }
 }
 

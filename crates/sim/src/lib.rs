@@ -11,6 +11,7 @@ pub mod run;
 pub mod scenario;
 pub mod serve;
 mod simulation;
+mod storage;
 pub mod workload;
 
 pub use simulation::{Cycle, Finding, Kubelet, Setup, Simulation};

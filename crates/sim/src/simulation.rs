@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use vc_engine::{Effect, Engine, EngineOptions, Now, Report};
-use vc_model::ClusterEvent;
-use vc_wire::{Kind, kind_of};
+use vc_model::{ClusterEvent, ReservedClaim};
+use vc_wire::{Decoded, Kind, kind_of};
 
 use crate::effects;
 use crate::field::{object_mut, text};
 use crate::input::{Object, Source};
+use crate::storage;
 
 /// What happens to pods between cycles (tests/scenarios/README.md, "Cycles and kubelet").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -96,15 +97,18 @@ impl Simulation {
     /// Runs one cycle and does what it decided.
     pub fn cycle(&mut self) -> Cycle {
         let now = Now { unix_micros: self.now_micros };
-        let (effects, report) = self.engine.cycle(std::mem::take(&mut self.changes), now);
+        let (mut effects, report) = self.engine.cycle(std::mem::take(&mut self.changes), now);
         let mut changed = BTreeSet::new();
-        for effect in &effects {
-            if let Some(id) = effects::target(effect)
-                && let Some(object) = self.objects.get_mut(&id)
-            {
-                effects::apply(effect, object, self.now_micros);
-                changed.insert(id);
-            }
+        let mut batch = effects.clone();
+        while !batch.is_empty() {
+            self.perform(&batch, &mut changed);
+            let volumes = self.bind_volumes(&batch);
+            // Volumes are there at once, and what waits for them goes on in the same cycle.
+            batch = match volumes.is_empty() {
+                true => Vec::new(),
+                false => self.engine.follow_up(volumes, now),
+            };
+            effects.extend(batch.iter().cloned());
         }
         if self.kubelet == Kubelet::Instant {
             self.run_kubelets(&mut changed);
@@ -113,6 +117,68 @@ impl Simulation {
             self.announce(&id);
         }
         Cycle { effects, report }
+    }
+
+    fn perform(&mut self, effects: &[Effect], changed: &mut BTreeSet<Id>) {
+        for effect in effects {
+            if let Some(id) = effects::target(effect)
+                && let Some(object) = self.objects.get_mut(&id)
+            {
+                effects::apply(effect, object, self.now_micros);
+                changed.insert(id);
+            }
+            if let Effect::Resync { pod, .. } = effect
+                && let Some(object) = self.object(Kind::Pod, &pod.namespace, &pod.name)
+                && let Ok(Decoded { event: ClusterEvent::PodApplied(pod), .. }) =
+                    vc_wire::decode(Kind::Pod, object)
+            {
+                self.changes.push(ClusterEvent::PodResynced(pod));
+            }
+        }
+    }
+
+    /// Binds and provisions what pods wait for; what the API server would tell.
+    fn bind_volumes(&mut self, effects: &[Effect]) -> Vec<ClusterEvent> {
+        let told = std::mem::take(&mut self.changes);
+        for effect in effects {
+            let Effect::PreBind { uid, node, bindings, provisions, .. } = effect else { continue };
+            for (claim, volume) in bindings {
+                self.bind_claim(&claim_id(claim), volume);
+            }
+            for claim in provisions {
+                self.provision(&claim_id(claim), node);
+            }
+            let uid = uid.clone();
+            self.changes.push(ClusterEvent::VolumesWritten { uid, objects: Vec::new() });
+        }
+        std::mem::replace(&mut self.changes, told)
+    }
+
+    fn bind_claim(&mut self, claim_id: &Id, volume: &str) {
+        let volume_id = (Kind::PersistentVolume, String::new(), volume.to_owned());
+        let Some(claim) = self.objects.get(claim_id).cloned() else { return };
+        if let Some(object) = self.objects.get_mut(&volume_id) {
+            storage::refer(object, &claim);
+            storage::set_volume_bound(object);
+        }
+        if let Some(object) = self.objects.get_mut(claim_id) {
+            storage::set_claim_bound(object, volume);
+        }
+        self.announce(&volume_id);
+        self.announce(claim_id);
+    }
+
+    fn provision(&mut self, claim_id: &Id, node: &str) {
+        let Some(claim) = self.objects.get_mut(claim_id) else { return };
+        storage::annotate(claim, storage::SELECTED_NODE, node);
+        let claim = claim.clone();
+        let class = self.object(Kind::StorageClass, "", text(&claim, "/spec/storageClassName"));
+        let provisioner = class.map_or("", |class| text(class, "/provisioner")).to_owned();
+        let volume = storage::provisioned(&claim, &provisioner, None);
+        let id = id_of(Kind::PersistentVolume, &volume);
+        let name = id.2.clone();
+        self.objects.insert(id, volume);
+        self.bind_claim(claim_id, &name);
     }
 
     /// Moves the clock on.
@@ -209,6 +275,11 @@ impl Simulation {
             self.changes.push(decoded.event);
         }
     }
+}
+
+fn claim_id(claim: &ReservedClaim) -> Id {
+    let (namespace, name) = (claim.key.namespace.to_string(), claim.key.name.to_string());
+    (Kind::PersistentVolumeClaim, namespace, name)
 }
 
 fn id_of(kind: Kind, value: &Value) -> Id {

@@ -125,7 +125,11 @@ impl Scenario {
             }
         };
         let mut objects = objects(file, parsed.objects)?;
-        objects.retain(|object| flags.priority_classes || object.value["kind"] != "PriorityClass");
+        objects.retain(|object| match object.value["kind"].as_str() {
+            Some("PriorityClass") => flags.priority_classes,
+            Some("CSIDriver" | "CSIStorageCapacity") => flags.csi_storage,
+            _ => true,
+        });
         let now_micros = match &parsed.now {
             None => crate::admission::NOON_MICROS,
             Some(now) => vc_wire::parse_time(&now.value)

@@ -53,7 +53,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "minimum-percentage-nodes-to-find",
     "percentage-nodes-to-find",
     "plugins-dir",
-    "csi-storage",
     "enable-healthz",
     "enable-metrics",
     "enable-pprof",
@@ -61,7 +60,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "cache-dump-dir",
     "node-worker-threads",
     "gate-removal-worker-num",
-    "ignored-provisioners",
     "resource-sync-timeout",
     "disable-default-scheduler-config",
     "leader-elect",
@@ -80,11 +78,13 @@ pub(super) struct Flags {
     pub(super) options: EngineOptions,
     /// Whether PriorityClasses are watched.
     pub(super) priority_classes: bool,
+    /// Whether CSIDrivers and CSIStorageCapacities are watched.
+    pub(super) csi_storage: bool,
 }
 
 impl Default for Flags {
     fn default() -> Self {
-        Self { options: EngineOptions::default(), priority_classes: true }
+        Self { options: EngineOptions::default(), priority_classes: true, csi_storage: true }
     }
 }
 
@@ -116,6 +116,11 @@ fn apply(flags: &mut Flags, name: &str, values: &[String]) -> Result<(), String>
                 set_gate(flags, gate)?;
             }
         }
+        "ignored-provisioners" => {
+            let names = values.iter().flat_map(|value| value.split(','));
+            options.ignored_provisioners = names.map(Arc::from).collect();
+        }
+        "csi-storage" => flags.csi_storage = flag(last)?,
         "scheduler-sharding-mode" => options.sharding.mode = sharding_mode(last),
         "scheduler-sharding-name" => options.sharding.name = last.into(),
         "bare-pods" => options.bare_pods = bare_pods(last)?,
@@ -158,6 +163,7 @@ fn set_gate(flags: &mut Flags, gate: &str) -> Result<(), String> {
         "PodLevelResources" => flags.options.gates.pod_level_resources = on,
         "PriorityClass" => flags.priority_classes &= on,
         "SchedulingGatesQueueAdmission" => flags.options.queue_gate_admission = on,
+        "StorageCapacityScoring" => flags.options.storage_capacity_scoring = on,
         _ => {}
     }
     Ok(())
