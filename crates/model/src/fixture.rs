@@ -67,6 +67,12 @@ pub fn apply(cluster: &mut Cluster, text: &str) {
     }
 }
 
+/// The events of lines about volumes and claims.
+pub fn storage(text: &str) -> Vec<ClusterEvent> {
+    let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).collect();
+    lines.iter().flat_map(|line| events(line, &[])).collect()
+}
+
 /// The node of this name.
 pub fn node(cluster: &Cluster, name: &str) -> NodeId {
     cluster.node(name).unwrap_or_else(|| panic!("no node: {name}"))

@@ -8,7 +8,7 @@ use vc_filters::{
     Input, NodeFilter, Pod, PreFilter, node_affinity, node_ports, node_unschedulable,
     node_volume_limits, taint_toleration, volume_binding, volume_restrictions, volume_zone,
 };
-use vc_framework::{Ask, NodeRule, Plugin, PluginEntry, Points, Reads};
+use vc_framework::{Ask, Column, NodeRule, Plugin, PluginEntry, Points, Reads};
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
 
@@ -169,6 +169,12 @@ impl Plugin for Predicates {
             Some(binding) => binding.score(Pod::new(ask.cluster, task), nodes, out),
             None => Ok(()),
         }
+    }
+
+    fn columns<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
+        let binding = self.binding.as_ref();
+        let scores = binding.is_some_and(|_| VolumeBinding::scores(Pod::new(ask.cluster, task)));
+        (!scores).then(Vec::new)
     }
 
     fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {

@@ -44,14 +44,19 @@ impl VolumeBinding {
         Ok(reservation.map(|reservation| Reservation { timeout_micros, ..reservation }))
     }
 
-    /// Adds the weighted scores, if the gate is on and the pod has claims.
+    /// Whether the gate is on and the pod has volumes.
+    pub(super) fn scores(pod: Pod<'_>) -> bool {
+        pod.cluster.settings.storage_capacity_scoring && !pod.class.volumes.is_empty()
+    }
+
+    /// Adds the weighted scores.
     pub(super) fn score(
         &self,
         pod: Pod<'_>,
         nodes: &[NodeId],
         out: &mut [f64],
     ) -> Result<(), String> {
-        if !pod.cluster.settings.storage_capacity_scoring || pod.class.volumes.is_empty() {
+        if !Self::scores(pod) {
             return Ok(());
         }
         let failed = |error| format!("pre-score plugin VolumeBinding failed: {error}");

@@ -4,7 +4,7 @@ use serde_json::Value;
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{Ask, Facts, Outbox, Plugin, Points, Records};
 use vc_model::{
-    Cluster, ClusterEvent, ContainerRecord, Finding, HostPort, NodeAffinity, NodeId, NodeRecord,
+    Cluster, ClusterEvent, ContainerRecord, Finding, HostPort, NodeId, NodeRecord,
     NodeSelectorTerm, ObjectKey, Operator, PodPhase, PodRecord, PreferredTerm, Protocol,
     Requirement, ResourceList, Settings, Taint, TaintEffect, TaskId,
 };

@@ -212,8 +212,12 @@ impl World {
             Effect::RemoveGate { pod, .. } => {
                 self.change(pod, |pod| pod.scheduling_gates.retain(|gate| **gate != *QUEUE_GATE));
             }
-            // Tests of shards bring their own.
-            Effect::NodeShardStatus { .. } | Effect::Event { .. } => {}
+            Effect::Resync { pod, .. } => {
+                let pod = self.pods[pod].clone();
+                self.inbox.push(ClusterEvent::PodResynced(Box::new(pod)));
+            }
+            // Tests of shards and of volumes bring their own.
+            Effect::PreBind { .. } | Effect::NodeShardStatus { .. } | Effect::Event { .. } => {}
         }
     }
 

@@ -14,6 +14,13 @@ pub(crate) fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
 fn line(effect: &Effect) -> String {
     match effect {
         Effect::Bind { pod, node, .. } => format!("bind {} {node}", short(pod)),
+        Effect::PreBind { pod, node, bindings, provisions, .. } => {
+            let bound = bindings.iter().map(|(claim, pv)| format!("{}={pv}", claim.key.name));
+            let made = provisions.iter().map(|claim| claim.key.name.to_string());
+            let what: Vec<String> = bound.chain(made).collect();
+            format!("prebind {} {node} {}", short(pod), what.join(" "))
+        }
+        Effect::Resync { pod, .. } => format!("resync {}", short(pod)),
         Effect::Evict { pod, reason, .. } => format!("evict {} {}", short(pod), reason.as_str()),
         Effect::PodCondition { pod, reason, message, nomination, .. } => {
             let nomination = match nomination {
