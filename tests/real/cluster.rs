@@ -27,10 +27,13 @@ const CUSTOM: [&str; 3] = [
     "/apis/shard.volcano.sh/v1alpha1/nodeshards",
 ];
 /// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 10] = [
+const TEMPORARY: [&str; 13] = [
     "/api/v1/nodes?",
     "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases?",
     "/apis/scheduling.k8s.io/v1/priorityclasses?labelSelector=",
+    "/api/v1/persistentvolumes?labelSelector=",
+    "/apis/storage.k8s.io/v1/storageclasses?labelSelector=",
+    "/apis/storage.k8s.io/v1/csinodes?labelSelector=",
     "/apis/scheduling.volcano.sh/v1beta1/queues?",
     "/apis/shard.volcano.sh/v1alpha1/nodeshards?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?",
@@ -201,6 +204,7 @@ async fn empty(api: &Api) {
         let within = format!("namespaces/{}", name(&namespace));
         api.delete(&format!("{VOLCANO}/{within}/podgroups")).await.unwrap();
         api.delete(&format!("/api/v1/{within}/pods")).await.unwrap();
+        api.delete(&format!("/api/v1/{within}/persistentvolumeclaims")).await.unwrap();
     }
     for collection in TEMPORARY {
         let of = if collection.ends_with('=') { LABEL } else { "" };

@@ -22,3 +22,4 @@ mod options;
 mod reload;
 mod restarts;
 mod rights;
+mod volumes;

@@ -12,6 +12,7 @@ use crate::evictions::{preempting, submit_important};
 use crate::faults::{dead_webhook, refused};
 use crate::options::{WITH_GATES, WITH_SHARDS, make_shard, submit_gated};
 use crate::process::Scheduler;
+use crate::volumes::{offer, storage, submit};
 
 fn words(group: &str, resource: &str, verb: &str) -> String {
     match group {
@@ -79,6 +80,11 @@ async fn every_right_is_used_and_none_is_missing() {
     reaches(&cluster, "update", "nodeshards/status").await;
     submit_gated(&cluster, "gated", &[]).await;
     reaches(&cluster, "patch", "pods").await;
+    storage(&cluster.api, 1).await;
+    offer(&cluster.api, "rights-volume").await;
+    submit(&cluster, "stored", 2, "100m").await;
+    reaches(&cluster, "update", "persistentvolumes").await;
+    reaches(&cluster, "update", "persistentvolumeclaims").await;
     cluster.api.create(&dead_webhook()).await.unwrap();
     refused(&cluster).await;
     cluster.submit("refused", 1, "500m").await;

@@ -26,3 +26,4 @@ mod shuffle;
 mod starvation;
 mod sub_groups;
 mod support;
+mod volumes;

@@ -104,6 +104,15 @@ pub const POD_GROUPS: Kind =
     row(VOLCANO, "v1beta1", "podgroups", "PodGroup", Namespaced, Plain, &["pg"]);
 /// Volcano Queues.
 pub const QUEUES: Kind = row(VOLCANO, "v1beta1", "queues", "Queue", Cluster, Subresource, &["q"]);
+/// core/v1 persistent volumes.
+pub const VOLUMES: Kind =
+    core("persistentvolumes", "PersistentVolume", Cluster, Subresource, &["pv"]);
+/// core/v1 persistent volume claims.
+pub const CLAIMS: Kind =
+    core("persistentvolumeclaims", "PersistentVolumeClaim", Namespaced, Subresource, &["pvc"]);
+/// storage.k8s.io/v1 storage classes.
+pub const STORAGE_CLASSES: Kind =
+    row(STORAGE, "v1", "storageclasses", "StorageClass", Cluster, Plain, &["sc"]);
 /// Leases, for leader election.
 pub const LEASES: Kind =
     row("coordination.k8s.io", "v1", "leases", "Lease", Namespaced, Plain, &[]);
@@ -125,8 +134,8 @@ pub static KINDS: &[Kind] = &[
     core("services", "Service", Namespaced, Subresource, &["svc"]),
     core("serviceaccounts", "ServiceAccount", Namespaced, Plain, &["sa"]),
     EVENTS,
-    core("persistentvolumes", "PersistentVolume", Cluster, Subresource, &["pv"]),
-    core("persistentvolumeclaims", "PersistentVolumeClaim", Namespaced, Subresource, &["pvc"]),
+    VOLUMES,
+    CLAIMS,
     core("resourcequotas", "ResourceQuota", Namespaced, Subresource, &["quota"]),
     core("limitranges", "LimitRange", Namespaced, Plain, &["limits"]),
     core("replicationcontrollers", "ReplicationController", Namespaced, Subresource, &["rc"]),
@@ -140,7 +149,7 @@ pub static KINDS: &[Kind] = &[
     PRIORITY_CLASSES,
     row("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Namespaced, Subresource,
         &["pdb"]),
-    row(STORAGE, "v1", "storageclasses", "StorageClass", Cluster, Plain, &["sc"]),
+    STORAGE_CLASSES,
     row(STORAGE, "v1", "csinodes", "CSINode", Cluster, Plain, &[]),
     row(STORAGE, "v1", "csidrivers", "CSIDriver", Cluster, Plain, &[]),
     row(STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity", Namespaced, Plain, &[]),

@@ -25,6 +25,7 @@ mod store;
 mod stream;
 mod table;
 mod validate;
+mod volumes;
 
 use std::{
     collections::BTreeSet,
@@ -42,14 +43,15 @@ use vc_resource::Quantity;
 pub use delete::DeleteOptions;
 pub use expand::Expander;
 pub use kinds::{
-    BINDINGS, EVENTS, KINDS, Kind, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES,
-    QUEUES, Scope, Status,
+    BINDINGS, CLAIMS, EVENTS, KINDS, Kind, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS,
+    PRIORITY_CLASSES, QUEUES, STORAGE_CLASSES, Scope, Status, VOLUMES,
 };
 pub use kubelet::RUN_SECONDS;
 pub use log::{Change, Event, Subscription};
 pub use object::{Key, Object};
 pub use refused::Refused;
 pub use store::{Listing, Store};
+pub use volumes::{PROVISION_FAILURES, PROVISION_SECONDS};
 
 /// How long open connections may take to end when the server stops.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -161,6 +163,7 @@ pub async fn start(options: ServeOptions) -> Result<Server, ServeError> {
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
     tasks.spawn(kubelet::run(store.clone(), stopped.clone()));
+    tasks.spawn(volumes::run(store.clone(), stopped.clone()));
     tasks.spawn(serve(listener, store.clone(), stopped));
     let server = Server { addr, store, rejected, stop, tasks };
     if let Some(path) = &options.write_kubeconfig {

@@ -259,6 +259,10 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
             }
             ("never", _) => pod.never_preempts = true,
             ("class", _) => pod.priority_class_name = value.into(),
+            ("pvc", _) => {
+                let claim = PodClaim { name: value.into(), ephemeral: false };
+                pod.volumes.push(PodVolume::Claim(claim));
+            }
             ("started", _) => pod.started_micros = Some(micros(value)),
             _ => panic!("unknown word of a pod: {name}={value}"),
         }
