@@ -306,7 +306,9 @@ mod tests {
         let sharding = sharding.sharding;
         assert_eq!((sharding.mode, &*sharding.name), (vc_model::ShardingMode::None, "s"));
         let gate = "--feature-gates=StorageCapacityScoring=true";
-        assert!(!options(&[]).storage_capacity_scoring && options(&[gate]).storage_capacity_scoring);
+        assert!(
+            !options(&[]).storage_capacity_scoring && options(&[gate]).storage_capacity_scoring
+        );
         let ignored = options(&["--ignored-provisioners=a,b"]).ignored_provisioners;
         assert_eq!(ignored.iter().map(|name| &**name).collect::<Vec<_>>(), ["a", "b"]);
         assert!(with_priority_classes(&process(&[]).flags));

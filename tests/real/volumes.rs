@@ -172,8 +172,7 @@ async fn nodes_61_a_time_out_takes_the_whole_gang_back() {
                 \x20     volumebinding.bindTimeoutSeconds: 1\n";
     std::fs::write(&conf, text).unwrap();
     let conf = format!("--scheduler-conf={}", conf.display());
-    let args =
-        ["--leader-elect=false", "--schedule-trigger=period", "--schedule-period=3s", &conf];
+    let args = ["--leader-elect=false", "--schedule-trigger=period", "--schedule-period=3s", &conf];
     let _scheduler = Scheduler::start_with(&cluster, &args).await;
     submit(&cluster, "train", 2, "5").await;
     let first = selected(&cluster, "train-0").await;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Memo, Opening, Outbox, Report,
-    Session, Stopwatch, Timings,
+    Action, Claims, Dispatch, Effect, Evaluator, Memo, Opening, Outbox, Report, Session, Stopwatch,
+    Timings,
 };
 use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding};
 

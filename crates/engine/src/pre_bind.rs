@@ -60,7 +60,8 @@ impl Gang<'_> {
                 Progress::Failed(error) => lost.push((task, error)),
             }
         }
-        let without: Vec<TaskId> = lost.iter().map(|&(task, _)| task).chain(waiting.clone()).collect();
+        let without: Vec<TaskId> =
+            lost.iter().map(|&(task, _)| task).chain(waiting.clone()).collect();
         let stands = |gang: &Self, without: &[TaskId]| {
             without.is_empty() || gang.cluster.ready_without(job, without)
         };

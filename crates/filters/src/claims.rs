@@ -29,11 +29,7 @@ pub(crate) fn foreign(
     let task = &pod.cluster.tasks[pod.task];
     let is_ours = !claim.ephemeral || row.controller_uid.as_ref() == Some(&task.uid);
     let text = || {
-        format!(
-            "PVC {} was not created for pod {} (pod is not owner)",
-            key(pod, claim),
-            task.key
-        )
+        format!("PVC {} was not created for pod {} (pod is not owner)", key(pod, claim), task.key)
     };
     (!is_ours).then(text)
 }

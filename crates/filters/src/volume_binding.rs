@@ -162,8 +162,7 @@ impl<'a> PodClaims<'a> {
         let many = AccessModes::of(["ReadWriteMany", "ReadOnlyMany"]);
         let ours = owner.job.is_some() && owner.job == cluster.tasks[self.pod.task].job;
         let tentative = matches!(owner.status, TaskStatus::Allocated | TaskStatus::Pipelined);
-        owner.node == Some(node)
-            || (ours && tentative && delayed.claim.access_modes.any(many))
+        owner.node == Some(node) || (ours && tentative && delayed.claim.access_modes.any(many))
     }
 }
 

@@ -108,7 +108,12 @@ slim!(SlimNodeShard, "shard.volcano.sh", "v1alpha1", NodeShard, "nodeshards", |s
 });
 
 storage!(
-    SlimPersistentVolume, "", PersistentVolume, "PersistentVolume", "persistentvolumes", Volume
+    SlimPersistentVolume,
+    "",
+    PersistentVolume,
+    "PersistentVolume",
+    "persistentvolumes",
+    Volume
 );
 storage!(
     SlimPersistentVolumeClaim,

@@ -417,7 +417,9 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
             pod.scheduling_gates.push("scheduling.volcano.sh/queue-allocation-gate".into());
         }
         "gate" => pod.scheduling_gates.push(value.into()),
-        "pvc" => pod.volumes.push(PodVolume::Claim(PodClaim { name: value.into(), ephemeral: false })),
+        "pvc" => {
+            pod.volumes.push(PodVolume::Claim(PodClaim { name: value.into(), ephemeral: false }))
+        }
         "ephemeral" => {
             let name = format!("{}-{value}", pod.key.name).into();
             pod.volumes.push(PodVolume::Claim(PodClaim { name, ephemeral: true }));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
-use crate::volume::PodVolume;
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
+use crate::volume::PodVolume;
 
 /// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md
 /// A10).

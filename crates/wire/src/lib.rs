@@ -37,8 +37,8 @@ pub use pod_group::{
     SlimNetworkTopology, SlimPodGroup, SlimPodGroupCondition, SlimPodGroupSpec, SlimPodGroupStatus,
     SlimSubGroupPolicy, pod_group_record,
 };
-pub use priority_class::{SlimPriorityClass, priority_class_record};
 pub use pod_volume::{SlimClaimName, SlimDisk, SlimPodVolume};
+pub use priority_class::{SlimPriorityClass, priority_class_record};
 pub use queue::{SlimGuarantee, SlimQueue, SlimQueueSpec, SlimQueueStatus, queue_record};
 pub use selector::{
     SlimAffinity, SlimLabelSelector, SlimNodeAffinity, SlimNodeSelector, SlimPreferred,

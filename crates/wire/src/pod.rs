@@ -9,10 +9,10 @@ use vc_resource::Quantity;
 
 use crate::container::{self, SlimContainer, SlimContainerStatus, SlimResources};
 use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::pod_volume::{SlimPodVolume, volumes};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{Entries, List, Soft, object};
-use crate::pod_volume::{SlimPodVolume, volumes};
 use crate::unjudged::{Constraints, Present, SlimSpread};
 use crate::{Kind, Micros, WireError, named};
 

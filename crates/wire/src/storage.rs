@@ -178,12 +178,13 @@ impl SlimCsiNode {
         let metadata = metadata::read(Kind::CsiNode, self.metadata, &mut problems)?;
         let path = Path::root("spec");
         let spec = problems.or_default(self.spec, &path);
-        let drivers = problems.list(spec.drivers, &path.field("drivers"), |problems, slim, path| {
-            let allocatable = path.field("allocatable");
-            let count = problems.or_default(slim.allocatable, &allocatable).count;
-            let count = problems.read(count, &allocatable.field("count"));
-            (problems.text(slim.name, &path.field("name")), count.map(i64::from))
-        });
+        let drivers =
+            problems.list(spec.drivers, &path.field("drivers"), |problems, slim, path| {
+                let allocatable = path.field("allocatable");
+                let count = problems.or_default(slim.allocatable, &allocatable).count;
+                let count = problems.read(count, &allocatable.field("count"));
+                (problems.text(slim.name, &path.field("name")), count.map(i64::from))
+            });
         let node = CsiNode { name: metadata.name.clone(), drivers };
         finish(node, Kind::CsiNode, "", &metadata.name, problems)
     }

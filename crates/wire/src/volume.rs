@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use vc_model::{
-    AccessModes, ClaimRef, Labels, ObjectKey, PersistentVolume, PersistentVolumeClaim,
-    VolumeMode, VolumePhase, VolumeSource,
+    AccessModes, ClaimRef, Labels, ObjectKey, PersistentVolume, PersistentVolumeClaim, VolumeMode,
+    VolumePhase, VolumeSource,
 };
 use vc_resource::Quantity;
 
@@ -231,11 +231,7 @@ fn phase(status: Soft<SlimPhase>, problems: &mut Problems) -> Arc<str> {
 }
 
 /// The amount called `storage`.
-fn storage(
-    list: Soft<Entries<Quantity>>,
-    path: &Path<'_>,
-    problems: &mut Problems,
-) -> Option<i64> {
+fn storage(list: Soft<Entries<Quantity>>, path: &Path<'_>, problems: &mut Problems) -> Option<i64> {
     let list = problems.resources(list, path);
     list.iter().find(|(name, _)| &**name == "storage").map(|(_, quantity)| quantity.value())
 }

@@ -60,11 +60,17 @@ fn waiting_gang() -> World {
 fn nodes_61_a_gang_is_bound_when_all_its_volumes_are() {
     let mut world = waiting_gang();
     assert_eq!(world.cycle().only(&["prebind", "bind"]), "");
-    tell(&mut world, "pv va 1Gi class=slow driver=d claim=ca version=3 phase=Bound
-                      pvc ca 1Gi class=slow version=3 selected=n1 volume=va");
+    tell(
+        &mut world,
+        "pv va 1Gi class=slow driver=d claim=ca version=3 phase=Bound
+                      pvc ca 1Gi class=slow version=3 selected=n1 volume=va",
+    );
     assert_eq!(world.cycle().only(&["prebind", "bind"]), "", "the other one still waits");
-    tell(&mut world, "pv vb 1Gi class=slow driver=d claim=cb version=3 phase=Bound
-                      pvc cb 1Gi class=slow version=3 selected=n2 volume=vb");
+    tell(
+        &mut world,
+        "pv vb 1Gi class=slow driver=d claim=cb version=3 phase=Bound
+                      pvc cb 1Gi class=slow version=3 selected=n2 volume=vb",
+    );
     assert_eq!(world.cycle().only(&["prebind", "bind"]), "bind j-a n1\nbind j-b n2");
     assert!(is_free_of_promises(&world));
     assert_eq!(world.cycle().only(&["prebind", "bind", "resync"]), "");
@@ -73,9 +79,12 @@ fn nodes_61_a_gang_is_bound_when_all_its_volumes_are() {
 #[test]
 fn nodes_21_nodes_61_a_failure_of_one_withdraws_the_whole_gang() {
     let mut world = waiting_gang();
-    tell(&mut world, "pv va 1Gi class=slow driver=d claim=ca version=3 phase=Bound
+    tell(
+        &mut world,
+        "pv va 1Gi class=slow driver=d claim=ca version=3 phase=Bound
                       pvc ca 1Gi class=slow version=3 selected=n1 volume=va
-                      pvc cb 1Gi class=slow version=3");
+                      pvc cb 1Gi class=slow version=3",
+    );
     let cycle = world.cycle();
     let text = "execute preBind for pod default/j-b failed: binding volumes: provisioning failed \
                 for PVC \"cb\", resync the task";
@@ -230,8 +239,11 @@ fn nodes_17_a_missing_claim_is_named_for_every_node() {
                 persistentvolumeclaim \"data\" not found.";
     assert!(cycle.only(&["pod"]).contains(&format!("{told:?}")), "{}", cycle.only(&["pod"]));
     assert_eq!(cycle.only(&["bind"]).lines().count(), 1, "others are scheduled");
-    tell(&mut world, "pv v 1Gi claim=data phase=Bound
-                      pvc data 1Gi volume=v");
+    tell(
+        &mut world,
+        "pv v 1Gi claim=data phase=Bound
+                      pvc data 1Gi volume=v",
+    );
     assert_eq!(world.cycle().only(&["bind"]).lines().count(), 1, "without any event of the pod");
 }
 
@@ -241,8 +253,11 @@ fn a_pod_that_is_gone_or_evicted_while_it_waits_takes_its_promises_along() {
     world.delete_pod("j-a");
     let cycle = world.cycle();
     assert_eq!(cycle.only(&["bind"]), "");
-    tell(&mut world, "pv vb 1Gi class=slow driver=d claim=cb version=3 phase=Bound
-                      pvc cb 1Gi class=slow version=3 selected=n2 volume=vb");
+    tell(
+        &mut world,
+        "pv vb 1Gi class=slow driver=d claim=cb version=3 phase=Bound
+                      pvc cb 1Gi class=slow version=3 selected=n2 volume=vb",
+    );
     world.cycle();
     let cluster = world.engine.cluster();
     assert!(cluster.volumes.reservations().next().is_none());

@@ -44,7 +44,5 @@ pub(super) fn offers(row: &StorageCapacity, request: i64, node: &Node) -> bool {
 }
 
 fn holds(term: &TopologyTerm, labels: &Labels) -> bool {
-    term.iter().all(|(label, values)| {
-        labels.get(label).is_some_and(|value| values.contains(value))
-    })
+    term.iter().all(|(label, values)| labels.get(label).is_some_and(|value| values.contains(value)))
 }

@@ -24,7 +24,8 @@ fn with(text: &str) -> vc_model::Cluster {
 
 #[test]
 fn nodes_52_nodes_53_claims_that_cannot_be_used_now() {
-    let cluster = with("pvc e-x 1Gi class=fast owner=default-e
+    let cluster = with(
+        "pvc e-x 1Gi class=fast owner=default-e
          pvc foreign-x 1Gi class=fast owner=other
          pvc going 1Gi class=slow deleting
          pvc lost 1Gi volume=pv lost
@@ -38,14 +39,18 @@ fn nodes_52_nodes_53_claims_that_cannot_be_used_now() {
          pod missing pvc=gone pvc=going
          pod half pvc=half
          pod odd pvc=odd
-         pod none");
+         pod none",
+    );
     for (pod, text) in [
         ("e", "pod has unbound immediate PersistentVolumeClaims"),
         (
             "waits",
             "waiting for ephemeral volume controller to create the persistentvolumeclaim \"waits-x\"",
         ),
-        ("foreign", "PVC default/foreign-x was not created for pod default/foreign (pod is not owner)"),
+        (
+            "foreign",
+            "PVC default/foreign-x was not created for pod default/foreign (pod is not owner)",
+        ),
         ("going", "persistentvolumeclaim \"going\" is being deleted"),
         ("lost", "persistentvolumeclaim \"lost\" bound to non-existent persistentvolume \"pv\""),
         ("missing", "persistentvolumeclaim \"gone\" not found"),
@@ -60,23 +65,27 @@ fn nodes_52_nodes_53_claims_that_cannot_be_used_now() {
 
 #[test]
 fn nodes_56_a_volume_meant_for_a_claim_is_the_only_one() {
-    let cluster = with("pv mine 9Gi class=local claim=c at.zone=a
+    let cluster = with(
+        "pv mine 9Gi class=local claim=c at.zone=a
          pv free 1Gi class=local at.zone=b
          pvc c 1Gi class=local
-         pod p pvc=c");
+         pod p pvc=c",
+    );
     assert_eq!(ask(&cluster, binding, "p", "n1"), Ok(()));
     assert_eq!(ask(&cluster, binding, "p", "n2"), unresolvable(NO_VOLUME));
 }
 
 #[test]
 fn nodes_57_what_cannot_be_provisioned() {
-    let cluster = with("class in-a provisioner=d delayed topology.zone=a
+    let cluster = with(
+        "class in-a provisioner=d delayed topology.zone=a
          pvc c 1Gi class=local
          pvc d 1Gi class=in-a
          pvc e 1Gi class=slow
          pod p pvc=c
          pod q pvc=d
-         pod r pvc=e");
+         pod r pvc=e",
+    );
     for (pod, node, expected) in [
         ("p", "n1", unresolvable(NO_VOLUME)),
         ("q", "n1", Ok(())),
@@ -89,8 +98,10 @@ fn nodes_57_what_cannot_be_provisioned() {
 
 #[test]
 fn nodes_58_storage_that_is_too_small_for_a_claim() {
-    let mut cluster = with("pvc c 10Gi class=slow
-         pod p pvc=c");
+    let mut cluster = with(
+        "pvc c 10Gi class=slow
+         pod p pvc=c",
+    );
     let fits = |cluster: &vc_model::Cluster, node| ask(cluster, binding, "p", node);
     assert_eq!(fits(&cluster, "n1"), Ok(()), "the driver is not known");
     fixture::apply(&mut cluster, "csidriver d");
@@ -110,11 +121,13 @@ fn nodes_58_storage_that_is_too_small_for_a_claim() {
 
 #[test]
 fn nodes_59_reasons_of_bound_claims_add_up() {
-    let cluster = with("pv va 1Gi claim=c phase=Bound at.zone=a
+    let cluster = with(
+        "pv va 1Gi claim=c phase=Bound at.zone=a
          pvc c 1Gi volume=va
          pvc d 1Gi volume=gone
          pod p pvc=c pvc=d
-         pod q pvc=c");
+         pod q pvc=c",
+    );
     assert_eq!(ask(&cluster, binding, "p", "n1"), unresolvable(GONE));
     assert_eq!(ask(&cluster, binding, "p", "n2"), unresolvable(&format!("{AFFINITY}, {GONE}")));
     assert_eq!(ask(&cluster, binding, "q", "n1"), Ok(()));
@@ -123,19 +136,23 @@ fn nodes_59_reasons_of_bound_claims_add_up() {
 
 #[test]
 fn reasons_of_bound_and_delayed_claims_stand_in_their_order() {
-    let cluster = with("pv va 1Gi claim=c phase=Bound at.zone=a
+    let cluster = with(
+        "pv va 1Gi claim=c phase=Bound at.zone=a
          pvc c 1Gi volume=va
          pvc d 1Gi volume=gone
          pvc e 1Gi class=local
-         pod p pvc=e pvc=c pvc=d");
+         pod p pvc=e pvc=c pvc=d",
+    );
     let all = format!("{AFFINITY}, {NO_VOLUME}, {GONE}");
     assert_eq!(ask(&cluster, binding, "p", "n2"), unresolvable(&all));
 }
 
 #[test]
 fn nodes_60_a_claim_with_a_selected_node_is_used_there() {
-    let cluster = with("pvc c 1Gi class=slow selected=n1
-         pod p pvc=c");
+    let cluster = with(
+        "pvc c 1Gi class=slow selected=n1
+         pod p pvc=c",
+    );
     assert_eq!(ask(&cluster, binding, "p", "n1"), Ok(()));
     assert_eq!(ask(&cluster, binding, "p", "n2"), unresolvable(NO_VOLUME));
 }

@@ -165,10 +165,7 @@ fn nodes_61_a_provisioned_claim_is_waited_for() {
     let bound = "pv v 1Gi class=slow driver=d claim=c at.zone=";
     for (then, expected) in [
         ("pvc c 1Gi class=slow version=1".to_owned(), Progress::Waiting),
-        (
-            "pvc c 1Gi class=slow version=3".to_owned(),
-            failed("provisioning failed for PVC \"c\""),
-        ),
+        ("pvc c 1Gi class=slow version=3".to_owned(), failed("provisioning failed for PVC \"c\"")),
         (
             "pvc c 1Gi class=slow version=3 plain".to_owned(),
             failed("selectedNode annotation reset for PVC \"c\""),
@@ -182,7 +179,9 @@ fn nodes_61_a_provisioned_claim_is_waited_for() {
         (format!("{bound}a\n{}", claim("version=3 volume=v")), Progress::Ready),
         (
             format!("{bound}b\n{}", claim("version=3 volume=v")),
-            failed("pv \"v\" node affinity doesn't match node \"n1\": no matching NodeSelectorTerms"),
+            failed(
+                "pv \"v\" node affinity doesn't match node \"n1\": no matching NodeSelectorTerms",
+            ),
         ),
     ] {
         let mut cluster = fresh();
@@ -215,7 +214,9 @@ fn a_static_binding_is_waited_for() {
         ("pvc c 1Gi class=local version=7 volume=v", Progress::Ready),
         (
             "pv v 1Gi class=local version=6 claim=c at.zone=b",
-            failed("pv \"v\" node affinity doesn't match node \"n1\": no matching NodeSelectorTerms"),
+            failed(
+                "pv \"v\" node affinity doesn't match node \"n1\": no matching NodeSelectorTerms",
+            ),
         ),
     ] {
         let mut cluster = fresh();

@@ -89,7 +89,10 @@ impl Volumes {
     }
 
     /// The claim that a volume is bound, meant or promised to: namespace and name, and its uid.
-    pub fn claim_of<'a>(&'a self, volume: &'a PersistentVolume) -> Option<(&'a ObjectKey, &'a str)> {
+    pub fn claim_of<'a>(
+        &'a self,
+        volume: &'a PersistentVolume,
+    ) -> Option<(&'a ObjectKey, &'a str)> {
         match self.promised.volumes.get(&volume.name) {
             Some(ReservedVolume { claim, .. }) => Some((&claim.key, &claim.uid)),
             None => volume.claim.as_ref().map(|ClaimRef { claim, uid }| (claim, &**uid)),

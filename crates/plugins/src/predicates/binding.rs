@@ -96,7 +96,10 @@ mod tests {
         let point = |utilization, score| ShapePoint { utilization, score };
         assert_eq!(plain.shape, [point(0, 10), point(100, 0)]);
         assert_eq!(built("volumebinding.weight", json!(5)).weight, 5);
-        assert_eq!(built("volumebinding.bindTimeoutSeconds", json!(2.9)).timeout_micros, 2 * MICROS);
+        assert_eq!(
+            built("volumebinding.bindTimeoutSeconds", json!(2.9)).timeout_micros,
+            2 * MICROS
+        );
         let curve = json!([{"Utilization": 0}, {"utilization": 80, "score": 10}]);
         assert_eq!(built("volumebinding.shape", curve).shape, [point(0, 0), point(80, 10)]);
     }

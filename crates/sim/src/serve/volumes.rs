@@ -167,7 +167,9 @@ impl Controllers {
         let phase = text(volume, "/status/phase");
         let claim = text(volume, "/spec/claimRef/name");
         if claim.is_empty() && phase.is_empty() {
-            self.change(&VOLUMES, &key, |volume| volume["status"] = json!({ "phase": "Available" }));
+            self.change(&VOLUMES, &key, |volume| {
+                volume["status"] = json!({ "phase": "Available" })
+            });
         }
         if !claim.is_empty() && phase != "Bound" {
             self.bind(&Key::new(text(volume, "/spec/claimRef/namespace"), claim), &key.name);
