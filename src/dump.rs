@@ -87,10 +87,7 @@ fn name() -> String {
 
 /// Also a good moment to check that every sum is what it should be.
 fn dump(cluster: &Cluster, file: Option<&Path>, meter: &Meter) {
-    if let Err(problem) = cluster.check() {
-        tracing::error!("the sums of the cache do not match: {problem}");
-        meter.internal_error("cluster");
-    }
+    vc_kube::check(cluster, meter);
     let Some(file) = file else { return to_log(cluster) };
     match to_file(cluster, file) {
         Ok(()) => tracing::info!("the cache is in {}", file.display()),

@@ -58,6 +58,8 @@ pub struct Flags {
     pub listen_address: String,
     pub metrics: bool,
     pub profiles: bool,
+    /// Cycles between two checks of all sums; 0: none.
+    pub check_cycles: u64,
     /// `None`: no dumps.
     pub dump_dir: Option<PathBuf>,
     pub version: bool,
@@ -155,6 +157,7 @@ impl Flags {
             listen_address: text(of, "listen-address"),
             metrics: of.get_flag("enable-metrics"),
             profiles: of.get_flag("enable-pprof"),
+            check_cycles: u64::try_from(int("cache-check-cycles")).unwrap_or(0),
             dump_dir: of.get_flag("cache-dumper").then(|| text(of, "cache-dump-dir").into()),
             version: of.get_flag("version"),
             verbosity: int("v"),

@@ -7,6 +7,7 @@ pub mod dump;
 pub mod environment;
 pub mod fatal;
 pub mod flags;
+pub mod heap;
 pub mod log;
 pub mod meter;
 pub mod run;

@@ -9,12 +9,13 @@ use vc_kube::{Clients, Observer};
 use vc_scheduler::environment::Environment;
 use vc_scheduler::fatal::Fatal;
 use vc_scheduler::flags::Flags;
+use vc_scheduler::heap::{self, Sampling};
 use vc_scheduler::meter::Meter;
 use vc_scheduler::run::{self, Process};
 use vc_scheduler::{check, conf, log};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Sampling = Sampling;
 
 fn main() -> ExitCode {
     let mut args: Vec<OsString> = std::env::args_os().collect();
@@ -34,6 +35,9 @@ fn main() -> ExitCode {
     if let Err(problem) = flags.check() {
         eprintln!("{problem}");
         return ExitCode::FAILURE;
+    }
+    if flags.profiles {
+        heap::start();
     }
     let environment = Environment::of_process();
     let level = log::start(flags.verbosity, flags.log_format);

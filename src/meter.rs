@@ -69,6 +69,12 @@ impl Meter {
         Self { state: watch::Sender::default(), metrics: Metrics::new(), fatal_assertions }
     }
 
+    /// The process is as far as that.
+    pub(crate) fn reached(&self, state: State) {
+        self.metrics.leads(matches!(state, State::Leading { .. }));
+        self.state.send_replace(state);
+    }
+
     pub(crate) fn config_warnings(&self, n_warnings: usize) {
         self.metrics.config_warnings(i64::try_from(n_warnings).unwrap_or(i64::MAX));
     }
@@ -80,7 +86,7 @@ impl Observer for Meter {
     }
 
     fn synced(&self) {
-        self.state.send_replace(State::Leading { synced: true });
+        self.reached(State::Leading { synced: true });
     }
 
     fn api_write(&self, verb: &str, resource: &str, code: u16) {
@@ -106,6 +112,18 @@ impl Observer for Meter {
 
     fn stage(&self, stage: &'static str, took: Duration) {
         self.metrics.stage_duration(stage, took.as_secs_f64() * 1e3);
+    }
+
+    fn malformed(&self, kind: &'static str) {
+        self.metrics.malformed_object(kind);
+    }
+
+    fn foreign_bind(&self) {
+        self.metrics.foreign_bind();
+    }
+
+    fn clock_skew(&self, seconds: i64) {
+        self.metrics.clock_skew(seconds);
     }
 
     fn internal_error(&self, kind: &'static str) {

@@ -104,7 +104,7 @@ async fn elect(process: &Process, clients: &Clients) -> Option<Leadership> {
         retry: flags.retry,
     };
     let tell = |connected| {
-        process.meter.state.send_replace(State::Standby { connected });
+        process.meter.reached(State::Standby { connected });
     };
     Some(election.win(clients, tell).await)
 }
@@ -127,7 +127,7 @@ async fn lead(
     dumper: Dumper,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Fatal> {
-    process.meter.state.send_replace(State::Leading { synced: false });
+    process.meter.reached(State::Leading { synced: false });
     let mut work = Work::start(process, clients, version, dumper)?;
     tokio::select! {
         () = stop => {}
@@ -184,7 +184,9 @@ impl Work {
         let component = component(&flags.scheduler_names);
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
-        let pump = Pump { inbox: receiver, effects, pace: flags.pace, n_kinds, observer };
+        let check_cycles = flags.check_cycles;
+        let pump =
+            Pump { inbox: receiver, effects, pace: flags.pace, n_kinds, check_cycles, observer };
         let mut aside = JoinSet::new();
         aside.spawn(Follow::new(flags, &start, meter.clone()).run(inbox.clone()));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));

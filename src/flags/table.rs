@@ -78,6 +78,8 @@ pub(super) const TABLE: &[Row] = &[
     row("bare-pods", Choice("ignore|schedule"), "ignore", Built,
         "schedule: a pod of ours without a PodGroup is a job of one task"),
     row("ca-cert-file", Text, "", Built, "CA of the clients of the health port"),
+    row("cache-check-cycles", Int, "3600", Built,
+        "after so many cycles all sums of the cache are computed anew and compared; 0: never"),
     row("cache-dump-dir", Text, "/tmp", Built, "where SIGUSR1 writes"),
     row("cache-dumper", Bool, "true", Built, "dump the cache on SIGUSR1 (file) and SIGUSR2 (log)"),
     row("csi-storage", Bool, "true", Built, "watch CSIDriver and CSIStorageCapacity"),

@@ -1,6 +1,7 @@
-//! `/debug/pprof`: CPU profiles as `go tool pprof` reads them. Heap profiles need an allocator that
-//! samples, which ours does not. Specification: core.md 1.8.
+//! `/debug/pprof`: CPU and heap profiles as `go tool pprof` reads them. Specification: core.md 1.8.
 
+mod cpu;
+mod heap;
 mod proto;
 
 use std::time::Duration;
@@ -25,16 +26,15 @@ const NOT_IN: [&str; 1] = ["vdso"];
 
 const INDEX: &str = "profile?seconds=N: CPU profile in pprof format\n\
     cmdline: the command line\n\
-    heap: not available\n";
-const NO_HEAP: &str = "no heap profile: the allocator mimalloc does not sample allocations\n\
-    hint: process_resident_memory_bytes of /metrics tells the size\n";
+    heap, allocs: memory in use and allocated since the start, in pprof format\n";
 
 /// Routes of the profiles.
 pub(super) fn routes() -> Router {
     Router::new()
         .route("/debug/pprof/", get(async || INDEX))
         .route("/debug/pprof/cmdline", get(async || command_line()))
-        .route("/debug/pprof/heap", get(async || (StatusCode::NOT_IMPLEMENTED, NO_HEAP)))
+        .route("/debug/pprof/heap", get(memory))
+        .route("/debug/pprof/allocs", get(memory))
         .route("/debug/pprof/profile", get(profile))
 }
 
@@ -49,9 +49,21 @@ async fn profile(RawQuery(query): RawQuery) -> Response {
         None => return refuse(StatusCode::BAD_REQUEST, "seconds: not a positive integer"),
     };
     match cpu(seconds).await {
-        Ok(bytes) => ([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response(),
+        Ok(bytes) => binary(bytes),
         Err(problem) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
     }
+}
+
+/// The same profile for both paths: its reader chooses among the values.
+async fn memory() -> Response {
+    match tokio::task::spawn_blocking(heap::encode).await {
+        Ok(bytes) => binary(bytes),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+fn binary(bytes: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
 }
 
 fn refuse(code: StatusCode, problem: &str) -> Response {
@@ -74,5 +86,5 @@ async fn cpu(time: Duration) -> Result<Vec<u8>, String> {
 
 fn encode(guard: &ProfilerGuard<'_>) -> pprof::Result<Vec<u8>> {
     // Names are found from addresses here, which takes a while.
-    Ok(proto::encode(&guard.report().build()?))
+    Ok(cpu::encode(&guard.report().build()?))
 }

@@ -13,10 +13,12 @@ use tokio::process::{Child as Process, ChildStderr, Command};
 use tokio::time::timeout;
 
 use crate::cluster::HANG;
+use crate::guard::Guard;
 
 pub(crate) struct Child {
     process: Process,
     log: Lines<BufReader<ChildStderr>>,
+    _guard: Guard,
 }
 
 impl Child {
@@ -30,7 +32,8 @@ impl Child {
             .spawn()
             .unwrap();
         let log = BufReader::new(process.stderr.take().unwrap()).lines();
-        Self { process, log }
+        let guard = Guard::over(process.id().unwrap());
+        Self { process, log, _guard: guard }
     }
 
     /// What follows `text` in the first line that has it.

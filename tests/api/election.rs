@@ -34,6 +34,8 @@ async fn core_14_a_standby_takes_over_from_a_leader_that_ends() {
     let leader = holder(&server, |name| !name.is_empty()).await;
     let second = Replica::start(&server, &LONG, no_fault);
     second.reaches(State::Standby { connected: true }).await;
+    let leads = |replica: &Replica| replica.meter.metrics.encode().contains("volcano_leader 1");
+    assert!(leads(&first) && !leads(&second));
     create(&server, gang("train", 2, "1")).await;
     bound(&server, "train-1").await;
     // It has looked at the queues, and watches nothing.

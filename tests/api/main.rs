@@ -10,4 +10,6 @@ mod binding;
 mod child;
 mod cluster;
 mod election;
+#[path = "../common/guard.rs"]
+mod guard;
 mod reload;

@@ -10,10 +10,13 @@ import (
 const usage = `usage:
   harness up --dir D [--exit-with-stdin] [--separate-etcd] [--port P] [-- KUBE-APISERVER-FLAG...]
   harness token --dir D --namespace N --serviceaccount S [--ttl 1h]
+  harness seed --dir D < OBJECTS
 `
 
 func main() {
-	commands := map[string]func([]string) error{"up": up, "token": token, "etcd": etcdChild}
+	commands := map[string]func([]string) error{
+		"up": up, "token": token, "seed": seed, "etcd": etcdChild,
+	}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)

@@ -20,6 +20,7 @@ import (
 
 const (
 	readyTimeout = 60 * time.Second
+	portTimeout  = 20 * time.Second
 	// Open watches hold the API server's graceful end; nothing of it needs saving after that.
 	stopTimeout = 2 * time.Second
 )
@@ -70,6 +71,10 @@ func up(args []string) error {
 	}
 	store, err := startStore(f)
 	if err != nil {
+		return err
+	}
+
+	if err := os.WriteFile(addressFile(f.dir), []byte(store.address), 0o600); err != nil {
 		return err
 	}
 
@@ -136,10 +141,23 @@ func listen(f upFlags) (net.Listener, error) {
 			}
 		}
 	}
-	listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	listener, err := listenSoon(port)
 	if err != nil {
 		return nil, err
 	}
 	port = listener.Addr().(*net.TCPAddr).Port
 	return listener, os.WriteFile(file, []byte(strconv.Itoa(port)), 0o600)
+}
+
+// listenSoon tries again for a while: between two starts a connection of somebody else may have got
+// the port for its own end.
+func listenSoon(port int) (net.Listener, error) {
+	deadline := time.Now().Add(portTimeout)
+	for {
+		listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return listener, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }

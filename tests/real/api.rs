@@ -16,8 +16,17 @@ const HANG: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Waits until `look` has found something.
-pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + HANG;
+pub(crate) async fn until<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+    until_within(HANG.as_secs(), what, look).await
+}
+
+/// Likewise, for what takes its time.
+pub(crate) async fn until_within<T>(
+    seconds: u64,
+    what: &str,
+    mut look: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
         if let Some(found) = look().await {
             return found;

@@ -97,6 +97,32 @@ impl Cluster {
         self.dir().join(format!("scheduler-{}.log", self.namespace))
     }
 
+    /// What the scheduler asks for from now on.
+    pub(crate) fn audit_from_now(&self) -> Audit {
+        Audit::from_now(self.harness.as_ref().unwrap().audit_log())
+    }
+
+    /// Nothing runs by itself any more.
+    pub(crate) fn without_kubelet(&self) {
+        self.kubelet.abort();
+    }
+
+    /// Changes what is stored, past the API server.
+    pub(crate) fn seed(&mut self, wanted: &Value) {
+        block_in_place(|| self.harness().seed(wanted));
+    }
+
+    /// A token of the shipped ServiceAccount with this lifetime.
+    pub(crate) fn token(&mut self, ttl: &str) -> String {
+        block_in_place(|| self.harness().token_for(ttl))
+    }
+
+    /// Path of a kubeconfig with these credentials.
+    pub(crate) fn kubeconfig_with(&mut self, user: &Value) -> PathBuf {
+        let name = self.namespace;
+        self.harness().kubeconfig_with(user, name)
+    }
+
     /// Ends the API server; meanwhile nobody answers.
     pub(crate) fn end_server(&mut self, end: End) {
         block_in_place(|| self.harness().end(end));

@@ -12,6 +12,7 @@ use crate::audit::Asked;
 use crate::cluster::{Cluster, POD_GROUPS, install};
 use crate::objects::{LABEL, name, refusal};
 use crate::process::Scheduler;
+use crate::webhook::Webhook;
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const ROLE_BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/vc-scheduler";
@@ -30,10 +31,14 @@ fn bindings() -> Value {
 
 /// A webhook that does not answer: 500 for everything that it should have been asked about.
 pub(crate) fn dead_webhook() -> Value {
-    let hook = json!({"name": "dead.test.io", "clientConfig": {"url": "https://127.0.0.1:1/"},
+    webhook("dead", &json!({"url": "https://127.0.0.1:1/"}))
+}
+
+fn webhook(name: &str, client: &Value) -> Value {
+    let hook = json!({"name": format!("{name}.test.io"), "clientConfig": client,
         "rules": bindings(), "failurePolicy": "Fail", "sideEffects": "None",
         "admissionReviewVersions": ["v1"], "timeoutSeconds": 1});
-    admission("ValidatingWebhookConfiguration", "dead", json!({"webhooks": [hook]}))
+    admission("ValidatingWebhookConfiguration", name, json!({"webhooks": [hook]}))
 }
 
 /// A policy that denies: 403, as a webhook's refusal.
@@ -89,12 +94,22 @@ async fn core_79_a_refused_binding_is_told_and_tried_again() {
 
     cluster.api.create(&dead_webhook()).await.unwrap();
     refused(&cluster).await;
-    cluster.submit("webhook", 1, "1").await;
-    told(&cluster, "webhook-0", "failed calling webhook").await;
+    cluster.submit("dead", 1, "1").await;
+    told(&cluster, "dead-0", "failed calling webhook").await;
     let path = format!("{ADMISSION}/validatingwebhookconfigurations/dead");
     cluster.api.delete(&path).await.unwrap();
-    cluster.running("webhook", 1).await;
-    cluster.audit.bound_once(["policy-0", "webhook-0"]);
+    cluster.running("dead", 1).await;
+
+    let hook = Webhook::start(&cluster.dir(), "the auditor says no").await;
+    cluster.api.create(&webhook("live", &hook.client)).await.unwrap();
+    refused(&cluster).await;
+    cluster.submit("live", 1, "1").await;
+    told(&cluster, "live-0", "the auditor says no").await;
+    assert!(2 <= hook.n_refused());
+    let path = format!("{ADMISSION}/validatingwebhookconfigurations/live");
+    cluster.api.delete(&path).await.unwrap();
+    cluster.running("live", 1).await;
+    cluster.audit.bound_once(["policy-0", "dead-0", "live-0"]);
 }
 
 /// Somebody who changes objects all the time.

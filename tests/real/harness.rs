@@ -2,7 +2,7 @@
 //! closed, so it ends with the tests. Contract: tests/apiserver/README.md.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -70,16 +70,39 @@ impl Harness {
     /// Path of a kubeconfig with a token of the shipped ServiceAccount.
     pub(crate) fn scheduler_kubeconfig(&mut self) -> PathBuf {
         if self.token.is_empty() {
-            self.token = token(&self.dir);
+            self.token = self.token_for("1h");
         }
+        let user = json!({"token": self.token});
+        self.kubeconfig_with(&user, "scheduler")
+    }
+
+    /// A token of the shipped ServiceAccount.
+    pub(crate) fn token_for(&self, ttl: &str) -> String {
+        token(&self.dir, ttl)
+    }
+
+    /// Changes what is stored, past the API server (tests/apiserver/README.md).
+    pub(crate) fn seed(&self, wanted: &Value) {
+        let mut child = Command::new(program())
+            .args(["seed", "--dir"])
+            .arg(&self.dir)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(wanted.to_string().as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+
+    /// Path of a kubeconfig with these credentials.
+    pub(crate) fn kubeconfig_with(&self, user: &Value, name: &str) -> PathBuf {
         let (server, ca) = (&self.ready["server"], &self.ready["ca"]);
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "scheduler",
             "clusters": [{"name": "test",
                 "cluster": {"server": server, "certificate-authority": ca}}],
-            "users": [{"name": "scheduler", "user": {"token": self.token}}],
+            "users": [{"name": "scheduler", "user": user}],
             "contexts": [{"name": "scheduler",
                 "context": {"cluster": "test", "user": "scheduler"}}]});
-        let path = self.dir.join("scheduler.kubeconfig");
+        let path = self.dir.join(format!("{name}.kubeconfig"));
         fs::write(&path, config.to_string()).unwrap();
         path
     }
@@ -87,11 +110,7 @@ impl Harness {
 
 fn program() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/apiserver/harness");
-    assert!(
-        path.exists(),
-        "{} is missing\nhint: `make test-apiserver` builds it first",
-        path.display()
-    );
+    assert!(path.exists(), "{} is missing\nhint: `make apiserver` builds it", path.display());
     path
 }
 
@@ -138,9 +157,14 @@ fn up(dir: &Path) -> (Child, Value) {
     (child, ready.unwrap_or_else(|_| panic!("no API server: see {}", log.display())))
 }
 
-fn token(dir: &Path) -> String {
-    let account = ["--namespace=volcano-system", "--serviceaccount=vc-scheduler", "--ttl=1h"];
-    let made = Command::new(program()).args(["token", "--dir"]).arg(dir).args(account).output();
+fn token(dir: &Path, ttl: &str) -> String {
+    let account = ["--namespace=volcano-system", "--serviceaccount=vc-scheduler"];
+    let made = Command::new(program())
+        .args(["token", "--dir"])
+        .arg(dir)
+        .args(account)
+        .arg(format!("--ttl={ttl}"))
+        .output();
     let made = made.unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     String::from_utf8(made.stdout).unwrap().trim().to_owned()

@@ -9,6 +9,8 @@ use tokio::time::sleep;
 use crate::api::{Api, text};
 
 const PAUSE: Duration = Duration::from_millis(20);
+/// Annotation of a pod that takes its time to end.
+pub(crate) const STAYS: &str = "vc-scheduler.test/stays";
 const BOUND: &str = "/api/v1/pods?fieldSelector=spec.nodeName!%3D";
 
 /// Runs until it is dropped; while the server does not answer it waits.
@@ -18,7 +20,9 @@ pub(crate) async fn run(api: Api) {
             drop(start(&api, &pod).await);
         }
         for pod in api.list(BOUND).await {
-            if pod["metadata"]["deletionTimestamp"].is_string() {
+            let metadata = &pod["metadata"];
+            let stays = metadata["annotations"][STAYS].is_string();
+            if metadata["deletionTimestamp"].is_string() && !stays {
                 drop(api.delete(&path(&pod)).await);
             }
         }

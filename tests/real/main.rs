@@ -8,18 +8,24 @@
 mod api;
 mod audit;
 mod cluster;
+#[path = "../common/guard.rs"]
+mod guard;
 mod harness;
 mod kubelet;
 mod objects;
 mod process;
+mod webhook;
 
+mod bad_input;
 mod evictions;
 mod faults;
 mod gangs;
 mod install;
 mod leaders;
 mod options;
+mod preemption;
 mod reload;
 mod restarts;
 mod rights;
+mod scenarios;
 mod volumes;

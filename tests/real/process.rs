@@ -10,13 +10,18 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use crate::api::text;
+use crate::bad_input::logged;
 use crate::cluster::{Cluster, manifests};
+use crate::guard::Guard;
 
 /// Only so that a process that stays fails a test instead of hanging it.
 const HANG: Duration = Duration::from_secs(20);
 
 /// A running scheduler; it is killed when this is dropped.
-pub(crate) struct Scheduler(Child);
+pub(crate) struct Scheduler {
+    child: Child,
+    _guard: Guard,
+}
 
 impl Scheduler {
     /// The only replica, with a short period so that what failed is soon tried again.
@@ -43,21 +48,30 @@ impl Scheduler {
             .stdout(Stdio::null())
             .stderr(log)
             .kill_on_drop(true)
-            .spawn();
-        Self(child.unwrap())
+            .spawn()
+            .unwrap();
+        let guard = Guard::over(child.id().unwrap());
+        Self { child, _guard: guard }
+    }
+
+    /// Waits until cycles run, then ends it as Kubernetes does: the cycle that has begun, the only
+    /// one of a long period, is finished, and so are its writes.
+    pub(crate) async fn one_cycle(self, cluster: &Cluster) {
+        logged(cluster, "cycles start").await;
+        assert!(self.terminate().await.success());
     }
 
     /// As a crash of the node: nothing is finished.
     pub(crate) async fn kill(mut self) {
-        self.0.kill().await.unwrap();
+        self.child.kill().await.unwrap();
     }
 
     /// SIGTERM, as Kubernetes ends a pod.
     pub(crate) async fn terminate(mut self) -> ExitStatus {
-        let pid = self.0.id().unwrap().to_string();
+        let pid = self.child.id().unwrap().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
         assert!(sent.success());
-        tokio::time::timeout(HANG, self.0.wait()).await.unwrap().unwrap()
+        tokio::time::timeout(HANG, self.child.wait()).await.unwrap().unwrap()
     }
 }
 

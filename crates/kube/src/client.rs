@@ -11,6 +11,7 @@ use kube::{Client, Config};
 use crate::count::CountLayer;
 use crate::observe::Observer;
 use crate::qps::QpsLayer;
+use crate::skew::Skew;
 
 /// What the flags say about the API server.
 #[derive(Clone, Debug)]
@@ -60,7 +61,8 @@ impl Clients {
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, ClientError> {
         let config = config(access).await?;
-        let client = || build(config.clone(), access, observer);
+        let skew = Arc::default();
+        let client = || build(config.clone(), access, observer, &skew);
         let (core, volcano) = (client()?, client()?);
         Ok(Self { core, volcano, events: client()?, elections: client()? })
     }
@@ -112,9 +114,10 @@ fn build(
     config: Config,
     access: &Access,
     observer: &Arc<dyn Observer>,
+    skew: &Arc<Skew>,
 ) -> Result<Client, ClientError> {
     let host = config.cluster_url.authority().map_or("", |host| host.as_str()).into();
-    let count = CountLayer { observer: observer.clone(), host };
+    let count = CountLayer { observer: observer.clone(), host, skew: skew.clone() };
     let builder = ClientBuilder::try_from(config)?.with_layer(&count);
     match QpsLayer::from_flags(access.qps, access.burst) {
         Some(limit) => Ok(builder.with_layer(&limit).build()),

@@ -5,12 +5,13 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use http::{Method, Request, Response};
 use tower::{Layer, Service};
 
 use crate::observe::Observer;
+use crate::skew::Skew;
 
 /// Puts [`Counted`] around a client.
 #[derive(Clone)]
@@ -18,6 +19,7 @@ pub(crate) struct CountLayer {
     pub(crate) observer: Arc<dyn Observer>,
     /// Of the API server: a request does not name it yet.
     pub(crate) host: Arc<str>,
+    pub(crate) skew: Arc<Skew>,
 }
 
 impl<S> Layer<S> for CountLayer {
@@ -55,6 +57,8 @@ where
             let answer = answer.await;
             if let Ok(answer) = &answer {
                 counted.answered(answer.status().as_u16());
+                let CountLayer { observer, skew, .. } = &counted.layer;
+                skew.look(answer.headers(), SystemTime::now(), &**observer);
             }
             answer
         })
@@ -99,7 +103,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let CountLayer { observer, host } = &self.layer;
+        let CountLayer { observer, host, .. } = &self.layer;
         observer.request(self.method.as_str(), host, self.code, self.start.elapsed());
         if let Some((verb, resource)) = &self.write {
             observer.api_write(verb, resource, self.code);
@@ -162,7 +166,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_counted_and_so_is_none() {
         let told = Arc::new(Told::default());
-        let layer = CountLayer { observer: told.clone(), host: "h".into() };
+        let skew = Arc::default();
+        let layer = CountLayer { observer: told.clone(), host: "h".into(), skew };
         let inner = |request: Request<()>| async move {
             if request.uri().path() == "/api/v1/nodes" {
                 std::future::pending::<()>().await;

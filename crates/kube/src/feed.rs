@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Error, Event, InitialListStrategy, watcher};
 use kube::{Api, Client};
 use tokio::sync::mpsc;
@@ -17,6 +16,7 @@ use vc_wire::Metadata;
 
 use crate::inbox::Incoming;
 use crate::observe::{Observer, since};
+use crate::restart::Pauses;
 use crate::watched::{Slim, Watched};
 
 /// Pause before a list that replaces an expired watch.
@@ -33,12 +33,16 @@ pub(crate) async fn feed<S: Slim>(
 ) {
     let api: Api<Watched<S>> = Api::all(client);
     let mut config = Config::default().streaming_lists();
-    let mut rows = Rows::new(observer);
+    let (mut rows, mut pauses) = (Rows::new(observer), Pauses::default());
     loop {
-        let mut events = pin!(watcher(api.clone(), config.clone()).default_backoff());
+        let mut events = pin!(watcher(api.clone(), config.clone()));
         loop {
             let error = match events.next().await {
                 Some(Ok(event)) => {
+                    // Said before anything is asked for.
+                    if !matches!(event, Event::Init) {
+                        pauses.reset();
+                    }
                     for message in rows.take(event) {
                         if inbox.send(message).await.is_err() {
                             return;
@@ -74,6 +78,7 @@ pub(crate) async fn feed<S: Slim>(
                 _ => {
                     rows.observer.watch_restart(S::PLURAL);
                     tracing::warn!(kind = S::NAME, %error, "watch interrupted");
+                    tokio::time::sleep(pauses.after(refusal(&error))).await;
                 }
             }
         }
@@ -128,7 +133,7 @@ impl Rows {
     /// A successor of the same name is another object: the one before it is deleted first.
     fn applied<S: Slim>(&mut self, object: Watched<S>) -> Vec<Incoming> {
         let identity = object.identity();
-        let event = object.event().map(Incoming::Event);
+        let event = object.event(&*self.observer).map(Incoming::Event);
         let Some((key, uid)) = identity else {
             return Vec::from_iter(event);
         };

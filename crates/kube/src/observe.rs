@@ -31,6 +31,15 @@ pub trait Observer: Send + Sync {
     /// A stage of the scheduling of a pod took so long.
     fn stage(&self, _stage: &'static str, _took: Duration) {}
 
+    /// Something in an object of the kind could not be read.
+    fn malformed(&self, _kind: &'static str) {}
+
+    /// A pod that we were about to bind is bound already, by somebody else.
+    fn foreign_bind(&self) {}
+
+    /// The API server's clock is so many seconds ahead of ours.
+    fn clock_skew(&self, _seconds: i64) {}
+
     /// Something that cannot happen has happened.
     fn internal_error(&self, _kind: &'static str) {}
 }

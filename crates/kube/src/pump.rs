@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use vc_engine::{Effect, Engine, Now, Report};
-use vc_model::ClusterEvent;
+use vc_model::{Cluster, ClusterEvent};
 
 use crate::inbox::{Incoming, Pace};
 use crate::observe::Observer;
@@ -21,6 +21,8 @@ pub struct Pump {
     pub pace: Pace,
     /// Kinds that are followed; the first cycle waits for all of them.
     pub n_kinds: usize,
+    /// After so many cycles every sum of the engine is computed anew and compared; 0: never.
+    pub check_cycles: u64,
     pub observer: Arc<dyn Observer>,
 }
 
@@ -58,14 +60,18 @@ impl Pump {
         }
         tracing::info!("all objects are known, cycles start");
         self.observer.synced();
-        let (mut events, mut said) = (Some(Vec::new()), Vec::new());
+        let (mut events, mut said, mut n_cycles) = (Some(Vec::new()), Vec::new(), 0_u64);
         while let Some(batch) = events {
+            n_cycles += 1;
             let effects = self.cycle(&mut engine, batch, &mut said);
             if !effects.is_empty() {
                 let decisions = Decisions::stamped(effects, &engine);
                 if self.effects.blocking_send(decisions).is_err() {
                     return;
                 }
+            }
+            if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
+                check(engine.cluster(), &*self.observer);
             }
             events =
                 runtime.block_on(self.pace.next(&mut self.inbox, |visit| visit.pay(&mut engine)));
@@ -106,6 +112,17 @@ impl Pump {
         self.observer.cycle(&report);
         *said = report.warnings;
         effects
+    }
+}
+
+/// A wrong sum is told and counted; the scheduler goes on with it (C-03).
+pub fn check(cluster: &Cluster, observer: &dyn Observer) {
+    if let Err(problem) = cluster.check() {
+        tracing::error!(
+            "the sums of the cache do not match: {problem}\n\
+             hint: this is a fault of the scheduler, please report it; a restart computes them anew"
+        );
+        observer.internal_error("cluster");
     }
 }
 

@@ -16,6 +16,8 @@ use vc_wire::{
     SlimQueue, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError,
 };
 
+use crate::observe::Observer;
+
 /// A slim type and where the API server keeps its objects.
 pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
     const KIND: Kind;
@@ -165,16 +167,19 @@ impl<S: Slim> Watched<S> {
         (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
     }
 
-    /// The event; what is malformed is logged with its place. `None`: it cannot be used at all.
-    pub(crate) fn event(self) -> Option<ClusterEvent> {
+    /// The event; what is malformed is counted, and logged with its place. `None`: it cannot be
+    /// used at all.
+    pub(crate) fn event(self, observer: &dyn Observer) -> Option<ClusterEvent> {
         match self.slim.event() {
             Ok((event, problems)) => {
                 for problem in problems {
+                    observer.malformed(S::PLURAL);
                     tracing::warn!(problem, "malformed object");
                 }
                 Some(event)
             }
             Err(error) => {
+                observer.malformed(S::PLURAL);
                 tracing::warn!(problem = %error, "object ignored");
                 None
             }

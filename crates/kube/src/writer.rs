@@ -24,6 +24,10 @@ use crate::{bind, evict, pre_bind, status};
 
 /// Calls in flight, each on a connection of its own (K-03).
 const IN_FLIGHT: usize = 64;
+/// Of the server's answer to the binding of a bound pod.
+const ASSIGNED: &str = "is already assigned to node";
+const TWO_SCHEDULERS: &str = "hint: does another scheduler serve the same schedulerName? Several \
+    replicas need --leader-elect=true and the same Lease";
 /// First and longest pause between two attempts to look at a pod again.
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 const RESYNC_PAUSE_MAX: Duration = Duration::from_secs(1000);
@@ -241,6 +245,10 @@ impl Writer {
             }
             Err(error) => {
                 tracing::warn!(%pod, %node, %error, "not bound");
+                if error.is_conflict() && error.to_string().contains(ASSIGNED) {
+                    self.observer.foreign_bind();
+                    tracing::warn!("pod {pod}: bound by somebody else\n{TWO_SCHEDULERS}");
+                }
                 let (error, failed) = (error.to_string(), uid.clone());
                 self.report(ClusterEvent::BindFailed { uid: failed, node, error }).await;
                 Some((pod, uid))
@@ -291,7 +299,10 @@ impl Writer {
         let mut pause = RESYNC_PAUSE;
         loop {
             match get(&api, &key.name).await {
-                Ok(pod) => return self.report(seen(key, uid, pod)).await,
+                Ok(pod) => {
+                    let event = pod.and_then(|pod| pod.event(&*self.observer));
+                    return self.report(seen(key, uid, event)).await;
+                }
                 Err(error) => tracing::warn!(pod = %key, %error, "pod not read again"),
             }
             tokio::time::sleep(pause).await;
@@ -315,8 +326,8 @@ impl Writer {
 }
 
 /// Another pod of that name will be told by the watch.
-fn seen(key: ObjectKey, uid: Arc<str>, pod: Option<Watched<vc_wire::SlimPod>>) -> ClusterEvent {
-    match pod.and_then(Watched::event) {
+fn seen(key: ObjectKey, uid: Arc<str>, event: Option<ClusterEvent>) -> ClusterEvent {
+    match event {
         Some(ClusterEvent::PodApplied(record)) if record.uid == uid => {
             ClusterEvent::PodResynced(record)
         }

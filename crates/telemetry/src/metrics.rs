@@ -189,6 +189,26 @@ impl Metrics {
         self.families.reload_failures.inc();
     }
 
+    /// Something in an object of the kind could not be read.
+    pub fn malformed_object(&self, kind: &str) {
+        self.families.malformed_objects.with_label_values(&[kind]).inc();
+    }
+
+    /// A pod that we were about to bind is bound already.
+    pub fn foreign_bind(&self) {
+        self.families.foreign_binds.inc();
+    }
+
+    /// The API server's clock is so many seconds ahead of ours.
+    pub fn clock_skew(&self, seconds: i64) {
+        self.families.clock_skew.set(seconds);
+    }
+
+    /// Whether this process schedules.
+    pub fn leads(&self, leads: bool) {
+        self.families.leader.set(i64::from(leads));
+    }
+
     /// Something that cannot happen has happened.
     pub fn internal_error(&self, kind: &str) {
         self.families.internal_errors.with_label_values(&[kind]).inc();

@@ -212,6 +212,16 @@ pub const TABLE: &[Row] = &[
     ours(counter("volcano_config_reload_failures_total", &[],
         "Configurations that could not be used; the last good one stays", "each of them")),
 
+    ours(counter("volcano_malformed_objects_total", &["kind"],
+        "Fields and objects that could not be read; the rest is in effect", "each of them")),
+    ours(counter("volcano_foreign_binds_total", &[],
+        "Pods of ours that somebody else has bound while we were about to",
+        "each of them; two schedulers work on the same pods")),
+    ours(gauge("volcano_clock_skew_seconds", &[],
+        "Clock of the API server minus ours in seconds", "each answer")),
+    ours(gauge("volcano_leader", &[],
+        "Whether this process schedules: as the leader, or alone", "when that changes")),
+
     common(counter("rest_client_requests_total", &["code", "method", "host"],
         "Requests to the API server by status, method and host", "each answer")),
     common(histogram("rest_client_request_duration_seconds", &["verb", "host"], buckets::REQUEST,

@@ -54,6 +54,23 @@ fn dashboard_and_alerts_name_only_metrics_that_exist() {
 }
 
 #[test]
+fn the_dashboard_shows_every_metric_that_changes() {
+    let path = root().join("deploy/chart/monitoring/dashboard.json");
+    let text = fs::read_to_string(&path).expect("it is shipped");
+    let shown = exposed(&text);
+    let of_scrapes = |name: &str| name.starts_with("promhttp_");
+    let missing: Vec<&str> = { TABLE.iter() }
+        .filter(|row| !row.updated.starts_with("never") && !of_scrapes(row.name))
+        .map(|row| row.name)
+        .filter(|name| match name.starts_with("volcano_") {
+            true => !shown.iter().any(|other| other.starts_with(name)),
+            false => !text.contains(name),
+        })
+        .collect();
+    assert!(missing.is_empty(), "no panel has these: {missing:?}");
+}
+
+#[test]
 fn names_of_the_specification_are_in_the_table() {
     let text = fs::read_to_string(root().join("docs/spec/core.md")).expect("it is there");
     let section = text.split("\n## 9.1 ").nth(1).expect("9.1");

@@ -251,6 +251,7 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.objects("pods", 5);
     metrics.config_warnings(2);
     metrics.reload_failure();
+    metrics.malformed_object("podgroups");
     metrics.internal_error("check");
     metrics.task_stage("Bound", 12.0);
     metrics.stage_duration("Bind", 1.0);
@@ -330,6 +331,9 @@ fn what_the_edge_counts() {
     let metrics = full();
     metrics.api_write("create", "pods/binding", 201);
     metrics.api_write("update", "podgroups", 0);
+    metrics.clock_skew(-60);
+    metrics.leads(true);
+    metrics.foreign_bind();
     let text = metrics.encode();
     for line in [
         "volcano_api_writes_total{code=\"201\",resource=\"pods/binding\",verb=\"create\"} 2",
@@ -337,6 +341,10 @@ fn what_the_edge_counts() {
         "volcano_watch_restarts_total{kind=\"pods\"} 1",
         "volcano_objects{kind=\"pods\"} 5",
         "volcano_config_warnings 2",
+        "volcano_malformed_objects_total{kind=\"podgroups\"} 1",
+        "volcano_foreign_binds_total 1",
+        "volcano_clock_skew_seconds -60",
+        "volcano_leader 1",
         "volcano_config_reload_failures_total 1",
         "volcano_internal_errors_total{kind=\"amount_below_zero\"} 2",
         "volcano_internal_errors_total{kind=\"check\"} 1",

@@ -1,31 +1,10 @@
-//! A CPU profile as `perftools.profiles.Profile` of github.com/google/pprof (profile.proto), by
-//! hand: a dozen fields do not need a code generator.
+//! A profile as `perftools.profiles.Profile` of github.com/google/pprof (profile.proto), by hand: a
+//! dozen fields do not need a code generator. It is not compressed; `go tool pprof` takes both.
 
 use std::collections::HashMap;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use pprof::{Report, Symbol};
-
-/// The profile, not compressed; `go tool pprof` takes both.
-pub(super) fn encode(report: &Report) -> Vec<u8> {
-    let timing = &report.timing;
-    let period = 1_000_000_000 / i64::from(timing.frequency.max(1));
-    let start = timing.start_time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut profile = Profile::default();
-    profile.kinds();
-    for (frames, &count) in &report.data {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let symbols = frames.frames.iter().flatten();
-        let locations = symbols.map(|symbol| profile.location(symbol)).collect();
-        profile.sample(locations, count, count.saturating_mul(period));
-    }
-    profile.out.signed(9, i64::try_from(start.as_nanos()).unwrap_or(0));
-    profile.out.signed(10, i64::try_from(timing.duration.as_nanos()).unwrap_or(0));
-    let kind = profile.value_type("cpu", "nanoseconds");
-    profile.out.bytes(11, &kind.0);
-    profile.out.signed(12, period);
-    profile.finish()
-}
+use pprof::Symbol;
 
 /// A message under construction.
 #[derive(Default)]
@@ -62,9 +41,9 @@ impl Message {
     }
 }
 
-/// The tables that samples point into.
+/// The samples, and the tables that they point into.
 #[derive(Default)]
-struct Profile {
+pub(super) struct Profile {
     out: Message,
     strings: HashMap<String, u64>,
     /// In the order of their numbers.
@@ -74,14 +53,30 @@ struct Profile {
 }
 
 impl Profile {
-    /// What the two values of a sample are.
-    fn kinds(&mut self) {
+    /// Kind and unit of each value of a sample.
+    pub(super) fn new(values: &[(&str, &str)]) -> Self {
+        let mut profile = Self::default();
         // The first string must be empty.
-        self.string("");
-        for (kind, unit) in [("samples", "count"), ("cpu", "nanoseconds")] {
-            let kind = self.value_type(kind, unit);
-            self.out.bytes(1, &kind.0);
+        profile.string("");
+        for (kind, unit) in values {
+            let kind = profile.value_type(kind, unit);
+            profile.out.bytes(1, &kind.0);
         }
+        profile
+    }
+
+    /// When it began, and how long it took.
+    pub(super) fn time(&mut self, start: SystemTime, nanos: u128) {
+        let start = start.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.out.signed(9, i64::try_from(start.as_nanos()).unwrap_or(0));
+        self.out.signed(10, i64::try_from(nanos).unwrap_or(0));
+    }
+
+    /// What lies between two samples.
+    pub(super) fn period(&mut self, kind: &str, unit: &str, amount: i64) {
+        let kind = self.value_type(kind, unit);
+        self.out.bytes(11, &kind.0);
+        self.out.signed(12, amount);
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> Message {
@@ -101,15 +96,16 @@ impl Profile {
         number
     }
 
-    fn sample(&mut self, locations: Vec<u64>, count: i64, nanos: i64) {
+    /// The innermost location first.
+    pub(super) fn sample(&mut self, locations: Vec<u64>, values: &[i64]) {
         let mut sample = Message::default();
         sample.packed(1, locations);
-        sample.packed(2, [count.cast_unsigned(), nanos.cast_unsigned()]);
+        sample.packed(2, values.iter().map(|value| value.cast_unsigned()));
         self.out.bytes(2, &sample.0);
     }
 
     /// A line of a function; numbers begin at 1.
-    fn location(&mut self, symbol: &Symbol) -> u64 {
+    pub(super) fn location(&mut self, symbol: &Symbol) -> u64 {
         let function = self.function(symbol);
         let line = u64::from(symbol.lineno.unwrap_or(0));
         let next = self.locations.len() as u64 + 1;
@@ -141,7 +137,8 @@ impl Profile {
         number
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    /// The message.
+    pub(super) fn finish(mut self) -> Vec<u8> {
         for text in &self.texts {
             self.out.bytes(6, text.as_bytes());
         }
@@ -171,8 +168,7 @@ mod tests {
             lineno: Some(line),
             filename: Some("a.rs".into()),
         };
-        let mut profile = Profile::default();
-        profile.kinds();
+        let mut profile = Profile::new(&[("samples", "count"), ("cpu", "nanoseconds")]);
         let lines = [("f", 1), ("f", 2), ("g", 1), ("f", 1)];
         let numbers = lines.map(|(name, line)| profile.location(&symbol(name, line)));
         assert_eq!(numbers, [1, 2, 3, 1]);

@@ -4,6 +4,7 @@
 // Helpers are not `#[test]` functions, but they are tests.
 #![allow(clippy::unwrap_used)]
 
+mod bad_input;
 mod connect;
 mod elect;
 mod fake;

@@ -10,5 +10,5 @@ mod rewrite;
 mod suite;
 
 pub use file::{Scenario, ScenarioError};
-pub use outcome::Outcome;
+pub use outcome::{GroupState, Outcome};
 pub use suite::{Evaluators, Report, Suite, Tested, Verdict, Write, run};

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use vc_engine::{Effect, EngineOptions, Evaluator};
 use vc_wire::Kind;
 
+use super::compare::differences;
 use super::file::{Scenario, ScenarioError};
 use crate::field::text;
 use crate::simulation::{Setup, Simulation};
@@ -44,6 +46,27 @@ impl Outcome {
 }
 
 impl Scenario {
+    /// The cluster, complete: with uids, creation times and schedulers.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.objects.iter().map(|object| &object.value)
+    }
+
+    /// The clock of the first cycle, in microseconds since 1970.
+    pub fn now_micros(&self) -> i64 {
+        self.now_micros
+    }
+
+    /// How many cycles decide.
+    pub fn cycles(&self) -> u32 {
+        self.cycles
+    }
+
+    /// One line for each difference between what is expected and what somebody else has decided
+    /// from the same objects.
+    pub fn judge(&self, outcome: &Outcome) -> Vec<String> {
+        self.expect.as_ref().map_or(Vec::new(), |expect| differences(expect, outcome))
+    }
+
     /// Runs the cycles.
     ///
     /// # Errors

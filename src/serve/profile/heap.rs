@@ -1,0 +1,59 @@
+//! A heap profile: where what was allocated since the start, and what is still in use, was
+//! allocated. The numbers are estimates from samples, scaled up.
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use pprof::Symbol;
+
+use super::proto::Profile;
+use crate::heap::{Amounts, RATE, is_ours, resolve, sites};
+
+/// As Go names them; the last is what `go tool pprof` shows.
+const VALUES: [(&str, &str); 4] = [
+    ("alloc_objects", "count"),
+    ("alloc_space", "bytes"),
+    ("inuse_objects", "count"),
+    ("inuse_space", "bytes"),
+];
+
+/// In pprof's format.
+pub(super) fn encode() -> Vec<u8> {
+    let mut profile = Profile::new(&VALUES);
+    let mut known = HashMap::<usize, Vec<u64>>::new();
+    for (stack, amounts) in sites() {
+        let mut locations = Vec::new();
+        for address in stack {
+            let lines = known.entry(address).or_insert_with(|| lines(&mut profile, address));
+            locations.extend_from_slice(lines);
+        }
+        profile.sample(locations, &values(amounts));
+    }
+    profile.time(SystemTime::now(), 0);
+    profile.period("space", "bytes", i64::try_from(RATE).unwrap_or(i64::MAX));
+    profile.finish()
+}
+
+/// Locations of the functions at an address; those of the allocator itself are left out.
+fn lines(profile: &mut Profile, address: usize) -> Vec<u64> {
+    let mut lines = Vec::new();
+    resolve(address, |symbol| {
+        let name = symbol.name();
+        if name.as_ref().is_some_and(|name| is_ours(&name.to_string())) {
+            return;
+        }
+        lines.push(profile.location(&Symbol {
+            name: name.map(|name| name.as_bytes().to_vec()),
+            addr: symbol.addr(),
+            lineno: symbol.lineno(),
+            filename: symbol.filename().map(Into::into),
+        }));
+    });
+    lines
+}
+
+fn values(amounts: Amounts) -> [i64; 4] {
+    let Amounts { alloc_objects, alloc_bytes, inuse_objects, inuse_bytes } = amounts;
+    // Sums of estimates may end a little below nothing.
+    [alloc_objects, alloc_bytes, inuse_objects, inuse_bytes].map(|value| value.max(0.0) as i64)
+}

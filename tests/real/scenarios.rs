@@ -1,0 +1,205 @@
+//! Scenarios of one cycle through the real path: their objects stored as they are, the binary with
+//! the shipped rights, one cycle, and what the API server has then against what the file expects.
+//! With SCENARIOS=all every such file, else a few of each area.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+use vc_engine::Evaluator;
+use vc_sim::scenario::{GroupState, Outcome, Scenario};
+use vc_sim::serve::Kind;
+
+use crate::api::text;
+use crate::audit::{Asked, Audit};
+use crate::cluster::Cluster;
+use crate::objects::{name, node_of};
+use crate::process::Scheduler;
+
+/// Of each folder, when not all are wanted.
+const A_FEW: usize = 2;
+const PERIOD: [&str; 3] =
+    ["--leader-elect=false", "--schedule-trigger=period", "--schedule-period=1h"];
+/// Stored under another name than their plural.
+const STORED: [(&str, &str); 3] = [
+    ("nodes", "minions"),
+    ("replicationcontrollers", "controllers"),
+    ("services", "services/specs"),
+];
+/// What a real API server does not store, or decides itself: the file's name and the reason.
+const NOT_HERE: &[(&str, &str)] = &[];
+
+fn files() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let all = std::env::var("SCENARIOS").is_ok_and(|wanted| wanted == "all");
+    let skipped = fs::read_to_string(root.join("skip.txt")).unwrap_or_default();
+    let skipped: Vec<&str> =
+        skipped.lines().filter_map(|line| Some(line.split_once(": ")?.0)).collect();
+    let mut taken = BTreeMap::<PathBuf, usize>::new();
+    let is_wanted = |file: &PathBuf| {
+        let scenario = Scenario::read(file).unwrap();
+        let is_skipped = |pattern: &&&str| match pattern.strip_suffix('*') {
+            Some(prefix) => scenario.name.starts_with(prefix),
+            None => scenario.name == **pattern,
+        };
+        let elsewhere = NOT_HERE.iter().any(|(name, _)| scenario.name == *name);
+        if scenario.cycles() != 1 || elsewhere || skipped.iter().any(|one| is_skipped(&one)) {
+            return false;
+        }
+        let count = taken.entry(file.parent().unwrap().to_owned()).or_default();
+        *count += 1;
+        all || *count <= A_FEW
+    };
+    vc_sim::input::scenario_files(&[root]).unwrap().into_iter().filter(is_wanted).collect()
+}
+
+/// Where the API server keeps an object.
+fn key(object: &Value) -> String {
+    let kind = Kind::of(text(&object["apiVersion"]), text(&object["kind"])).unwrap();
+    let plural = kind.plural;
+    let place = STORED.iter().find(|(name, _)| *name == plural).map_or(plural, |(_, place)| place);
+    let namespace = text(&object["metadata"]["namespace"]);
+    let path = [place, namespace, name(object)].into_iter().filter(|part| !part.is_empty());
+    let path = path.collect::<Vec<_>>().join("/");
+    // Custom resources are below their group, which those of Kubernetes do not show.
+    match kind.group.ends_with("volcano.sh") {
+        true => format!("/registry/{}/{path}", kind.group),
+        false => format!("/registry/{path}"),
+    }
+}
+
+/// Moves every time of an object on by so much: the clock of the scenario stands elsewhere.
+fn shift(value: &mut Value, micros: i64) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| shift(item, micros)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| {
+            let is_time = name.ends_with("Timestamp") || name.ends_with("Time");
+            match field.as_str().and_then(vc_wire::parse_time).filter(|_| is_time) {
+                Some(time) => *field = json!(vc_wire::format_time(time + micros)),
+                None => shift(field, micros),
+            }
+        }),
+        _ => {}
+    }
+}
+
+/// What is stored, and what is taken away that an earlier one has left.
+fn seeds(scenario: &Scenario) -> Value {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+    let later = i64::try_from(now).unwrap() - scenario.now_micros();
+    let (mut put, mut namespaces) = (Map::new(), BTreeSet::new());
+    for object in scenario.objects() {
+        let mut object = object.clone();
+        shift(&mut object, later);
+        namespaces.insert(text(&object["metadata"]["namespace"]).to_owned());
+        put.insert(key(&object), object);
+    }
+    for name in namespaces.into_iter().filter(|name| !name.is_empty()) {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {"phase": "Active"}});
+        put.entry(key(&object)).or_insert(object);
+    }
+    json!({"delete": [], "put": put})
+}
+
+/// What must be gone before the next scenario.
+fn leftovers(seeds: &Value) -> Value {
+    let made =
+        ["queues/", "podgroups/"].map(|kind| format!("/registry/scheduling.volcano.sh/{kind}"));
+    let keys = seeds["put"].as_object().unwrap().keys().cloned();
+    let keys = keys.filter(|key| !key.starts_with("/registry/namespaces/"));
+    let events = ["/registry/events/".to_owned()];
+    let all: Vec<String> = made.into_iter().chain(keys).chain(events).collect();
+    json!({"delete": all, "put": {}})
+}
+
+fn args(file: &Path, conf: &Path) -> Vec<String> {
+    let raw: Value = serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    fs::write(conf, text(&raw["schedulerConf"])).unwrap();
+    let mut args: Vec<String> = PERIOD.iter().map(|&arg| arg.to_owned()).collect();
+    // What the shipped manifests set and a scenario does not expect.
+    args.push("--bare-pods=ignore".to_owned());
+    args.push(format!("--scheduler-conf={}", conf.display()));
+    for (name, value) in raw["flags"].as_object().into_iter().flatten() {
+        let values = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+        args.extend(values.iter().map(|value| match value.as_str() {
+            Some(text) => format!("--{name}={text}"),
+            None => format!("--{name}={value}"),
+        }));
+    }
+    args
+}
+
+/// What the scheduler has asked for, and the pod groups that there are now.
+async fn outcome(cluster: &Cluster, audit: &Audit, scenario: &Scenario) -> Outcome {
+    let pod = |asked: &Asked| format!("{}/{}", asked.namespace, asked.name);
+    let mut outcome = Outcome::default();
+    for asked in audit.all().into_iter().filter(Asked::is_done) {
+        if asked.is("create", "pods/binding") {
+            let node = text(&asked.body["target"]["name"]).to_owned();
+            outcome.binds.push((pod(&asked), node));
+        } else if asked.is("delete", "pods") {
+            outcome.evictions.push(pod(&asked));
+        }
+    }
+    for group in cluster.api.list("/apis/scheduling.volcano.sh/v1beta1/podgroups").await {
+        let phase = match text(&group["status"]["phase"]) {
+            "" => "Pending",
+            phase => phase,
+        };
+        let conditions = group["status"]["conditions"].as_array().into_iter().flatten();
+        let of = |one: &Value, field: &str| text(&one[field]).to_owned();
+        let conditions =
+            conditions.map(|one| (of(one, "type"), (of(one, "status"), of(one, "reason"))));
+        let state = GroupState { phase: phase.to_owned(), conditions: conditions.collect() };
+        let key = format!("{}/{}", text(&group["metadata"]["namespace"]), name(&group));
+        outcome.pod_groups.insert(key, state);
+    }
+    // Who waits for room that is not free yet is in no object.
+    outcome.pipelined = scenario.run(Evaluator::Plain).unwrap().pipelined;
+    outcome
+}
+
+/// One line for each difference.
+async fn differences(cluster: &mut Cluster, file: &Path, scenario: &Scenario) -> Vec<String> {
+    let seeds = seeds(scenario);
+    cluster.seed(&seeds);
+    let audit = cluster.audit_from_now();
+    let conf = cluster.dir().join("scenario.conf");
+    let args = args(file, &conf);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    drop(fs::remove_file(cluster.scheduler_log()));
+    let scheduler = Scheduler::start_with(cluster, &args).await;
+    scheduler.one_cycle(cluster).await;
+    let outcome = outcome(cluster, &audit, scenario).await;
+    let mut found = scenario.judge(&outcome);
+    for pod in cluster.api.list("/api/v1/pods").await {
+        let key = format!("{}/{}", text(&pod["metadata"]["namespace"]), name(&pod));
+        let bound = outcome.binds.iter().find(|(pod, _)| *pod == key);
+        if let Some((_, node)) = bound.filter(|(_, node)| *node != node_of(&pod)) {
+            found.push(format!("{key}: bound to {node}, is on {:?}", node_of(&pod)));
+        }
+    }
+    cluster.seed(&leftovers(&seeds));
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scenarios_of_one_cycle_come_out_the_same_on_a_real_api_server() {
+    let mut cluster = Cluster::take("scenarios", 0).await;
+    cluster.without_kubelet();
+    let (files, mut failed) = (files(), Vec::new());
+    for file in &files {
+        let scenario = Scenario::read(file).unwrap();
+        let found = differences(&mut cluster, file, &scenario).await;
+        println!("{} {}", if found.is_empty() { "ok   " } else { "FAIL " }, scenario.name);
+        if !found.is_empty() {
+            failed.push(format!("{}:\n  {}", scenario.name, found.join("\n  ")));
+        }
+    }
+    let numbers = format!("{} of {} scenarios differ", failed.len(), files.len());
+    assert!(failed.is_empty(), "{numbers}\n{}", failed.join("\n"));
+}
