@@ -44,6 +44,12 @@ pub(crate) const VARIABLES: &[Variable] = &[
     OUR_NAME,
     NUMBER,
     Variable {
+        name: "TZ",
+        default: "",
+        help: "time zone of the daily windows of the plugin tdm, such as `Europe/Vienna` or \
+            `CET-1CEST`; else that of `/etc/localtime`",
+    },
+    Variable {
         name: "BATCH_BIND_NUM",
         default: "1",
         help: "no effect: binds are sent as they are decided, some tens at a time",

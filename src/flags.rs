@@ -241,8 +241,9 @@ impl LeaseFlags {
 const DEPRECATED: &str = "lock-object-namespace";
 
 /// Feature gates that change something here.
-const GATES: [&str; 5] = [
+const GATES: [&str; 6] = [
     "PriorityClass",
+    "PodDisruptionBudgetsSupport",
     "InPlacePodVerticalScaling",
     "PodLevelResources",
     "SchedulingGatesQueueAdmission",

@@ -12,3 +12,4 @@ pub mod log;
 pub mod meter;
 pub mod run;
 pub mod serve;
+pub mod zone;

@@ -181,6 +181,9 @@ impl Work {
         if flags.csi_storage {
             feeds.follow_csi_storage(&clients, &inbox, &observer);
         }
+        if flags.gate(BUDGETS).unwrap_or(true) {
+            feeds.follow_budgets(&clients, &inbox, &observer);
+        }
         let component = component(&flags.scheduler_names);
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
@@ -224,6 +227,9 @@ fn spawn(pump: Pump, engine: Engine) -> std::io::Result<oneshot::Receiver<()>> {
     Ok(ended)
 }
 
+/// Feature gate: without it no PodDisruptionBudget is seen (plugins-jobs-queues.md 10).
+const BUDGETS: &str = "PodDisruptionBudgetsSupport";
+
 fn with_priority_classes(flags: &Flags) -> bool {
     flags.priority_class && flags.gate("PriorityClass").unwrap_or(true)
 }
@@ -252,6 +258,7 @@ fn options(process: &Process, version: ServerVersion) -> EngineOptions {
             flags.ignored_provisioners.iter().map(|name| name.as_str().into()).collect()
         },
         storage_capacity_scoring: flags.gate("StorageCapacityScoring").unwrap_or(false),
+        utc_offset_seconds: crate::zone::utc_offset_seconds,
         stopwatch: flags.metrics.then_some(stopwatch),
         evaluator: flags.evaluator,
         seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),

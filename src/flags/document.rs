@@ -58,7 +58,9 @@ const GATES: &str = "
 `PodLevelResources` follow the version of the API server (on from 1.33 and 1.34) unless they are given.
 `SchedulingGatesQueueAdmission` (off) lets the scheduler remove the gate `scheduling.volcano.sh/queue-allocation-gate`
 from pods whose queue has room. `StorageCapacityScoring` (off) lets `predicates` score nodes by how full their storage
-gets (weight and curve: `volumebinding.weight`, `volumebinding.shape`). Every other name is accepted and named in the log as without effect.
+gets (weight and curve: `volumebinding.weight`, `volumebinding.shape`).
+With `PodDisruptionBudgetsSupport=false` the plugin pdb sees no budget. Every other
+name is accepted and named in the log as without effect.
 ";
 
 fn flag(row: &Row) -> String {

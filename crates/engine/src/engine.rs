@@ -50,6 +50,8 @@ pub struct EngineOptions {
     pub ignored_provisioners: Vec<Arc<str>>,
     /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
     pub storage_capacity_scoring: bool,
+    /// Seconds by which the clock on the wall is ahead of UTC at a time in microseconds since 1970.
+    pub utc_offset_seconds: fn(i64) -> i64,
     /// Session ids are derived from it.
     pub seed: u64,
     /// By which reports tell how long things took; `None`: they do not.
@@ -72,6 +74,7 @@ impl Default for EngineOptions {
             queue_gate_admission: settings.queue_gate_admission,
             ignored_provisioners: settings.ignored_provisioners,
             storage_capacity_scoring: settings.storage_capacity_scoring,
+            utc_offset_seconds: settings.utc_offset_seconds,
             seed: 0,
             stopwatch: None,
             evaluator: Evaluator::default(),
@@ -127,6 +130,7 @@ impl Engine {
             queue_gate_admission: options.queue_gate_admission,
             ignored_provisioners: options.ignored_provisioners,
             storage_capacity_scoring: options.storage_capacity_scoring,
+            utc_offset_seconds: options.utc_offset_seconds,
         };
         let mut engine = Self {
             cluster: Cluster::new(settings),

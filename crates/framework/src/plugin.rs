@@ -234,6 +234,11 @@ pub trait Plugin: Send + Sync {
     fn protects(&self, _ask: Ask<'_>, _candidate: TaskId) -> bool {
         false
     }
+    /// Of candidates that no filter protects: those that a filter which allows only so many leaves
+    /// together. They come in the order of eviction. Asked only if [`Plugin::is_victim_filter`].
+    fn within_budget(&self, _ask: Ask<'_>, candidates: &[TaskId]) -> Vec<TaskId> {
+        candidates.to_vec()
+    }
     /// Whether this plugin is a protective filter; then it is not asked for its vote.
     fn is_victim_filter(&self) -> bool {
         false

@@ -6,9 +6,9 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use vc_wire::{
-    SlimCsiDriver, SlimCsiNode, SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume,
-    SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue,
-    SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment,
+    SlimBudget, SlimCsiDriver, SlimCsiNode, SlimNamespace, SlimNode, SlimNodeShard,
+    SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass,
+    SlimQueue, SlimQuota, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment,
 };
 
 use crate::client::Clients;
@@ -41,6 +41,7 @@ pub fn follow(
     feeds.add::<SlimVolumeAttachment>(&clients.core, to);
     feeds.add::<SlimPersistentVolume>(&clients.core, to);
     feeds.add::<SlimPersistentVolumeClaim>(&clients.core, to);
+    feeds.add::<SlimQuota>(&clients.core, to);
     feeds.add::<SlimPodGroup>(&clients.volcano, to);
     feeds.add::<SlimPod>(&clients.core, to);
     feeds
@@ -58,6 +59,16 @@ impl Feeds {
         observer: &Arc<dyn Observer>,
     ) {
         self.add::<SlimNodeShard>(&clients.volcano, (inbox, observer));
+    }
+
+    /// Follows PodDisruptionBudgets too: gate `PodDisruptionBudgetsSupport` (plugins-jobs-queues.md 10).
+    pub fn follow_budgets(
+        &mut self,
+        clients: &Clients,
+        inbox: &mpsc::Sender<Incoming>,
+        observer: &Arc<dyn Observer>,
+    ) {
+        self.add::<SlimBudget>(&clients.core, (inbox, observer));
     }
 
     /// Follows storage drivers and what room they have: `--csi-storage`.

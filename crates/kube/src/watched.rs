@@ -11,9 +11,10 @@ use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, Deserializer};
 use vc_model::{ClusterEvent, ObjectKey, StorageObject};
 use vc_wire::{
-    Kind, SlimCsiDriver, SlimCsiNode, SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard,
-    SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass,
-    SlimQueue, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError,
+    Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimMetadata, SlimNamespace, SlimNode,
+    SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup,
+    SlimPriorityClass, SlimQueue, SlimQuota, SlimStorageCapacity, SlimStorageClass,
+    SlimVolumeAttachment, Soft, WireError,
 };
 
 use crate::observe::Observer;
@@ -29,6 +30,7 @@ pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
     const OPTIONAL: bool = matches!(
         Self::KIND,
         Kind::NodeShard
+            | Kind::PodDisruptionBudget
             | Kind::StorageClass
             | Kind::CsiNode
             | Kind::CsiDriver
@@ -109,6 +111,16 @@ slim!(SlimNodeShard, "shard.volcano.sh", "v1alpha1", NodeShard, "nodeshards", |s
     (ClusterEvent::NodeShardApplied(Box::new(shard)), Vec::new())
 });
 
+slim!(SlimBudget, "policy", "v1", PodDisruptionBudget, "poddisruptionbudgets", |(
+    budget,
+    problems,
+)| (
+    ClusterEvent::BudgetApplied(Box::new(budget)),
+    problems
+));
+slim!(SlimQuota, "", "v1", ResourceQuota, "resourcequotas", |(quota, problems)| {
+    (ClusterEvent::QuotaApplied(Box::new(quota)), problems)
+});
 storage!(
     SlimPersistentVolume,
     "",

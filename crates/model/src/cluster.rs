@@ -20,12 +20,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_resource::{Dim, Dims, Fractional, Resource};
 
+use crate::budget::Budgets;
 use crate::class::{Class, Classes};
 use crate::division::Division;
 use crate::ids::{JobId, NodeId, QueueId, Table, TaskId};
 use crate::job::Job;
 use crate::node::Node;
 use crate::queue::Queue;
+use crate::quota::Quotas;
 use crate::record::{ObjectKey, PriorityClassRecord};
 use crate::request::RequestGates;
 use crate::selector::Labels;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub ignored_provisioners: Vec<Arc<str>>,
     /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
     pub storage_capacity_scoring: bool,
+    /// Seconds by which the clock on the wall is ahead of UTC at a time in microseconds since 1970.
+    pub utc_offset_seconds: fn(i64) -> i64,
 }
 
 impl Default for Settings {
@@ -74,6 +78,7 @@ impl Default for Settings {
             queue_gate_admission: false,
             ignored_provisioners: Vec::new(),
             storage_capacity_scoring: false,
+            utc_offset_seconds: |_| 0,
         }
     }
 }
@@ -98,6 +103,10 @@ pub struct Cluster {
     pub classes: Classes,
     /// Volumes, claims and storage, and what of them is promised.
     pub volumes: Volumes,
+    /// PodDisruptionBudgets.
+    pub budgets: Budgets,
+    /// ResourceQuotas.
+    pub quotas: Quotas,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
     job_by_key: BTreeMap<ObjectKey, JobId>,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::budget::BudgetRecord;
+use crate::quota::QuotaRecord;
 use crate::record::{
     NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
     QueueRecord,
@@ -118,6 +120,20 @@ pub enum ClusterEvent {
         uid: Arc<str>,
         /// What the API server said.
         error: String,
+    },
+    /// A PodDisruptionBudget was added or changed.
+    BudgetApplied(Box<BudgetRecord>),
+    /// A PodDisruptionBudget is gone.
+    BudgetDeleted {
+        /// Namespace and name.
+        key: ObjectKey,
+    },
+    /// A ResourceQuota was added or changed.
+    QuotaApplied(Box<QuotaRecord>),
+    /// A ResourceQuota is gone.
+    QuotaDeleted {
+        /// Namespace and name.
+        key: ObjectKey,
     },
     /// A namespace was added or changed.
     NamespaceApplied {

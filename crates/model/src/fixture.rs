@@ -11,6 +11,8 @@
 //!   task a cpu=2 @n1 running role=ps priority=7
 //!   task b cpu=2 x3 label.idx=0     # three pending tasks b-0, b-1, b-2
 //! pod kube-system/dns cpu=1 @n1 running
+//! budget b1 app=x allowed=1 healthy=3 disrupted=p1
+//! quota q1 hard.cpu=2 used.requests.cpu=1
 //! ```
 //!
 //! Lines of volumes and claims are described in `volumes`.
@@ -25,9 +27,11 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
+use crate::budget::{BudgetRecord, Covers};
 use crate::cluster::{Cluster, Settings};
 use crate::event::ClusterEvent;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
+use crate::quota::QuotaRecord;
 use crate::record::{
     ContainerRecord, NodeRecord, ObjectKey, PodGroupPhase, PodGroupRecord, PodGroupStatus,
     PodPhase, PodRecord, PriorityClassRecord, QueueRecord, QueueState, ResourceList,
@@ -142,6 +146,8 @@ fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         "priorityclass" => vec![ClusterEvent::PriorityClassApplied(priority_class(head))],
         "pod" => pods(head, None),
         "job" => job_events(head, members),
+        "budget" => vec![ClusterEvent::BudgetApplied(Box::new(budget(head)))],
+        "quota" => vec![ClusterEvent::QuotaApplied(Box::new(quota(head)))],
         kind => volumes::event(head).map(|event| vec![event]).unwrap_or_else(|| head.unknown(kind)),
     }
 }
@@ -162,11 +168,15 @@ fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
     let is_resource =
         matches!(name, "cpu" | "memory" | "pods" | "ephemeral-storage") || name.contains('/');
     if is_resource {
-        let quantity: Quantity =
-            value.parse().unwrap_or_else(|error| panic!("{name}={value}: {error}"));
-        list.push((name.into(), quantity));
+        push(list, name, value);
     }
     is_resource
+}
+
+fn push(list: &mut ResourceList, name: &str, value: &str) {
+    let quantity: Quantity =
+        value.parse().unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+    list.push((name.into(), quantity));
 }
 
 fn node_record(line: &Line<'_>) -> NodeRecord {
@@ -273,6 +283,38 @@ fn priority_class(line: &Line<'_>) -> PriorityClassRecord {
     class
 }
 
+/// A word that is none of the status is a label of the selector.
+fn budget(line: &Line<'_>) -> BudgetRecord {
+    let mut selector = LabelSelector::default();
+    let mut budget = BudgetRecord { key: key(line.name), ..BudgetRecord::default() };
+    for word in &line.words {
+        match split(word) {
+            ("allowed", value) => budget.allowed = line.number(value),
+            ("healthy", value) => budget.healthy = line.number(value),
+            ("disrupted", value) => budget.disrupted = value.split(',').map(Arc::from).collect(),
+            ("unreadable", _) => budget.covers = Covers::Everybody,
+            (name, value) => insert(&mut selector.match_labels, name, value),
+        }
+    }
+    if !selector.match_labels.is_empty() {
+        budget.covers = Covers::Matching(selector);
+    }
+    budget
+}
+
+fn quota(line: &Line<'_>) -> QuotaRecord {
+    let mut quota = QuotaRecord { key: key(line.name), ..QuotaRecord::default() };
+    for word in &line.words {
+        let (name, value) = split(word);
+        match name.split_once('.') {
+            Some(("hard", name)) => push(&mut quota.hard, name, value),
+            Some(("used", name)) => push(&mut quota.used, name, value),
+            _ => line.unknown(word),
+        }
+    }
+    quota
+}
+
 fn job_events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
     let (mut group, priority) = pod_group(head);
     let policies = members.iter().filter(|line| line.kind == "policy");
@@ -302,7 +344,7 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
             (Some(("minres", name)), _) => {
                 let list = group.min_resources.get_or_insert_default();
                 if !amount(list, name, value) {
-                    line.unknown(word);
+                    push(list, name, value);
                 }
             }
             (Some(("role", role)), _) => {
@@ -321,6 +363,7 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
             (_, "pending") => group.status.phase = PodGroupPhase::Pending,
             (_, "inqueue") => group.status.phase = PodGroupPhase::Inqueue,
             (_, "running") => group.status.phase = PodGroupPhase::Running,
+            (_, "preemptable") => insert(&mut group.annotations, "volcano.sh/preemptable", "true"),
             (_, "unknown") => group.status.phase = PodGroupPhase::Unknown,
             (_, "completed") => group.status.phase = PodGroupPhase::Completed,
             _ => line.unknown(word),
@@ -410,9 +453,11 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
 fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> bool {
     match name {
         "role" => insert(&mut pod.annotations, "volcano.sh/task-spec", value),
+        "preemptable" => insert(&mut pod.annotations, "volcano.sh/preemptable", "true"),
         "priority" => pod.priority = Some(line.number(value)),
         "class" => pod.priority_class_name = value.into(),
         "created" => pod.created_micros = line.micros(value),
+        "scheduled" => pod.scheduled_micros = Some(line.micros(value)),
         "gate" if value == "queue" => {
             pod.scheduling_gates.push("scheduling.volcano.sh/queue-allocation-gate".into());
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use vc_resource::Resource;
 
 use crate::ids::{QueueId, TaskId};
-use crate::record::{NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, SubGroupPolicy};
+use crate::record::{
+    NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
+};
 use crate::status::Counts;
 
 /// A PodGroup with its tasks.
@@ -69,6 +71,8 @@ pub struct PodGroup {
     pub priority_class_name: Arc<str>,
     /// `spec.minResources`; `None`: admitted without questions.
     pub min_resources: Option<Resource>,
+    /// The same as written, with names that are no dimension; what quotas count.
+    pub min_resource_list: ResourceList,
     /// `spec.networkTopology`; `None`: the job asks for no topology.
     pub network_topology: Option<NetworkTopology>,
     /// `spec.subGroupPolicy`.
@@ -80,6 +84,40 @@ pub struct PodGroup {
     /// The same annotation, else label, says something else than true: the gang actions spare the
     /// job (actions.md 9.1); absent: false.
     pub not_preemptable: bool,
+    /// Annotations `volcano.sh/jdb-*`; `None`: there is none.
+    pub budget: Option<JobBudget>,
+}
+
+/// How many tasks of a job must run, or may be missing (plugins-jobs-queues.md 13).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobBudget {
+    /// `volcano.sh/jdb-min-available`.
+    MinAvailable(Portion),
+    /// `volcano.sh/jdb-max-unavailable`.
+    MaxUnavailable(Portion),
+    /// The text is neither a number nor a percentage.
+    Unreadable(Arc<str>),
+}
+
+/// A number of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Portion {
+    /// So many.
+    Number(i32),
+    /// So many of a hundred, rounded up.
+    Percent(i32),
+}
+
+impl Portion {
+    /// Of so many tasks.
+    pub fn of(self, n_tasks: u32) -> i64 {
+        match self {
+            Self::Number(number) => number.into(),
+            Self::Percent(percent) => {
+                (i64::from(percent) * i64::from(n_tasks) + 99).div_euclid(100)
+            }
+        }
+    }
 }
 
 /// A sub-group of a job.

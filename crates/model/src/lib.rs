@@ -3,6 +3,7 @@
 
 #![deny(missing_docs)]
 
+mod budget;
 mod class;
 mod cluster;
 mod division;
@@ -14,6 +15,7 @@ mod ids;
 mod job;
 mod node;
 mod queue;
+mod quota;
 mod reason;
 mod record;
 mod request;
@@ -23,15 +25,17 @@ mod sums;
 mod task;
 mod volume;
 
+pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use class::{Class, Classes, NonZero};
 pub use cluster::{Cluster, NodeChanges, Settings, Sharding, ShardingMode};
 pub use division::Division;
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
 pub use ids::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
-pub use job::{Job, PodGroup, SubJob};
+pub use job::{Job, JobBudget, PodGroup, Portion, SubJob};
 pub use node::{Node, NodeView};
 pub use queue::Queue;
+pub use quota::{Quota, QuotaAmounts, QuotaRecord, Quotas};
 pub use reason::{Code, Finding, FitErrors, Reason, joined, single_node_text};
 pub use record::{
     ContainerRecord, InPlace, NetworkTopology, NodeRecord, NodeShardRecord, ObjectKey,

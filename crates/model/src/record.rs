@@ -167,6 +167,9 @@ pub struct PodRecord {
     pub unjudged: Option<&'static str>,
     /// Condition `PodScheduled`; `None`: absent.
     pub scheduled_condition: Option<PodCondition>,
+    /// When condition `PodScheduled` became True, microseconds since 1970; `None`: it is not, or says
+    /// no time.
+    pub scheduled_micros: Option<i64>,
     /// `status.nominatedNodeName`; `None`: empty.
     pub nominated_node: Option<Arc<str>>,
     /// The object could not be read completely; the pod is never placed and carries this reason

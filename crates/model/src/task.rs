@@ -48,6 +48,8 @@ pub struct Task {
     pub best_effort: bool,
     /// Annotation, else label `volcano.sh/preemptable`; absent: true.
     pub preemptable: bool,
+    /// The same is there and true.
+    pub marked_preemptable: bool,
     /// Annotation `volcano.sh/revocable-zone: "*"` or its stand-in (core.md 3.2).
     pub any_revocable_zone: bool,
     /// `spec.schedulingGates`.
@@ -70,6 +72,9 @@ pub struct Task {
     pub pod_priority: i32,
     /// Microseconds since 1970; `None` before the pod starts.
     pub started_micros: Option<i64>,
+    /// Until when the pod is not evicted: `volcano.sh/cooldown-time` after it was scheduled, in
+    /// microseconds since 1970; `None`: it names no such time, or is not scheduled.
+    pub cooling_until_micros: Option<i64>,
     /// A hard constraint that no filter built so far reads; such a task never evicts others.
     pub unjudged: Option<&'static str>,
     /// The pod is terminating because a scheduler preempted it (actions.md 6.5).

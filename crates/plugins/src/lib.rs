@@ -2,17 +2,21 @@
 
 mod binpack;
 mod capacity;
+mod cdp;
 mod conformance;
 mod drf;
 mod gang;
 mod nodeorder;
 mod overcommit;
+mod pdb;
 mod predicates;
 mod priority;
 mod proportion;
+mod resourcequota;
 mod rules;
 mod scorers;
 mod sla;
+mod tdm;
 
 use vc_framework::PluginEntry;
 
@@ -20,13 +24,17 @@ use vc_framework::PluginEntry;
 pub const ALL: &[PluginEntry] = &[
     binpack::ENTRY,
     capacity::ENTRY,
+    cdp::ENTRY,
     conformance::ENTRY,
     drf::ENTRY,
     gang::ENTRY,
     nodeorder::ENTRY,
     overcommit::ENTRY,
+    pdb::ENTRY,
     predicates::ENTRY,
     priority::ENTRY,
     proportion::ENTRY,
+    resourcequota::ENTRY,
     sla::ENTRY,
+    tdm::ENTRY,
 ];

@@ -46,6 +46,19 @@ impl Quantity {
         self.rounded_up(NANO_PER_MILLI)
     }
 
+    /// The canonical text of the name's kind: `1500m`, `2`, `3k`; of memory and storage the binary one
+    /// (`4Gi`) where that is shorter.
+    pub fn text(self, name: &str) -> String {
+        const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+        let decimal = with_suffix(self.nano, 1000, &DECIMAL);
+        let is_bytes = ["memory", "storage", "hugepages-"].iter().any(|part| name.contains(part));
+        if !is_bytes || self.nano % NANO_PER_UNIT != 0 {
+            return decimal;
+        }
+        let binary = format_binary(self.value());
+        if binary.len() < decimal.len() { binary } else { decimal }
+    }
+
     fn rounded_up(self, nano_per: i128) -> i64 {
         let rest = self.nano % nano_per;
         let up = self.nano / nano_per + rest.signum();
@@ -182,12 +195,12 @@ fn split_nano_of(digits: &[u8], point: i64, two: u32) -> i128 {
 
 /// The canonical decimal text of thousandths: `1500m`, `2`, `3k`.
 pub fn format_milli(milli: i64) -> String {
-    with_suffix(milli, 1000, &["m", "", "k", "M", "G", "T", "P"])
+    with_suffix(milli.into(), 1000, &["m", "", "k", "M", "G", "T", "P"])
 }
 
 /// The canonical decimal text of whole units: `110`, `3k`.
 pub(crate) fn format_whole(units: i64) -> String {
-    with_suffix(units, 1000, &["", "k", "M", "G", "T", "P", "E"])
+    with_suffix(units.into(), 1000, &["", "k", "M", "G", "T", "P", "E"])
 }
 
 /// The canonical binary text of bytes: `4Gi`, `1536Mi`, a plain number when not divisible.
@@ -196,11 +209,11 @@ pub fn format_binary(bytes: i64) -> String {
     if bytes.unsigned_abs() < 1024 {
         return format_whole(bytes);
     }
-    with_suffix(bytes, 1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+    with_suffix(bytes.into(), 1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
 }
 
 /// Moves factors of `base` from the number into the suffix while that is exact.
-fn with_suffix(number: i64, base: i64, suffixes: &[&str]) -> String {
+fn with_suffix(number: i128, base: i128, suffixes: &[&str]) -> String {
     if number == 0 {
         return "0".to_owned();
     }
@@ -301,6 +314,24 @@ mod tests {
         {
             let want = QuantityError::UnknownSuffix(text.to_owned());
             assert_eq!(text.parse::<Quantity>(), Err(want));
+        }
+    }
+
+    #[test]
+    fn texts_by_the_kind_of_the_name() {
+        for (text, name, want) in [
+            ("20G", "memory", "20G"),
+            ("2048Mi", "limits.memory", "2Gi"),
+            ("1.5Gi", "requests.storage", "1536Mi"),
+            ("1500m", "cpu", "1500m"),
+            ("0.5", "memory", "500m"),
+            ("1024", "pods", "1024"),
+            ("1024", "count/pods", "1024"),
+            ("1n", "cpu", "1n"),
+            ("-2", "cpu", "-2"),
+            ("0", "memory", "0"),
+        ] {
+            assert_eq!(text.parse::<Quantity>().unwrap().text(name), want, "{text} {name}");
         }
     }
 

@@ -151,6 +151,8 @@ async fn create_patch_label_and_refusals() {
         &["configmap", "files", "--from-literal=a=b"],
         &["serviceaccount", "robot"],
         &["quota", "limit", "--hard=cpu=4,pods=7"],
+        &["poddisruptionbudget", "few", "--selector=app=web", "--max-unavailable=50%"],
+        &["poddisruptionbudget", "most", "--selector=app=web", "--min-available=2"],
         &["priorityclass", "high", "--value=1000", "--description=x"],
         &["deployment", "web", "--image=nginx", "--replicas=3", "--port=80"],
         &["job", "once", "--image=busybox", "--", "sleep", "1"],
@@ -162,6 +164,11 @@ async fn create_patch_label_and_refusals() {
     assert_eq!(deployment, "3 nginx");
     let quota = kubectl.ok(&["get", "quota", "limit", "-o", "jsonpath={.spec.hard}"], "").await;
     assert_eq!(quota, r#"{"cpu":"4","pods":"7"}"#);
+    let spec = "jsonpath={.items[*].spec}";
+    let budgets = kubectl.ok(&["get", "pdb", "-o", spec], "").await;
+    let selector = r#""selector":{"matchLabels":{"app":"web"}}"#;
+    let few = format!(r#"{{"maxUnavailable":"50%",{selector}}}"#);
+    assert_eq!(budgets, format!(r#"{few} {{"minAvailable":2,{selector}}}"#));
     let command = "jsonpath={.spec.template.spec.containers[0].command}";
     let job = kubectl.ok(&["get", "jobs.batch", "once", "-o", command], "").await;
     assert_eq!(job, r#"["sleep","1"]"#);

@@ -17,6 +17,8 @@ pub enum Kind {
     CsiDriver,
     StorageCapacity,
     VolumeAttachment,
+    PodDisruptionBudget,
+    ResourceQuota,
 }
 
 /// The kind of an object, if it is one that is read.
@@ -36,6 +38,8 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
         ("scheduling.volcano.sh/v1beta1", "Queue") => Some(Kind::Queue),
         ("scheduling.k8s.io/v1", "PriorityClass") => Some(Kind::PriorityClass),
         ("shard.volcano.sh/v1alpha1", "NodeShard") => Some(Kind::NodeShard),
+        ("policy/v1", "PodDisruptionBudget") => Some(Kind::PodDisruptionBudget),
+        ("v1", "ResourceQuota") => Some(Kind::ResourceQuota),
         _ => None,
     }
 }
@@ -58,6 +62,8 @@ impl Kind {
             Self::CsiDriver => "csidriver",
             Self::StorageCapacity => "csistoragecapacity",
             Self::VolumeAttachment => "volumeattachment",
+            Self::PodDisruptionBudget => "poddisruptionbudget",
+            Self::ResourceQuota => "resourcequota",
         }
     }
 
@@ -65,7 +71,12 @@ impl Kind {
     pub fn is_namespaced(self) -> bool {
         matches!(
             self,
-            Self::Pod | Self::PodGroup | Self::PersistentVolumeClaim | Self::StorageCapacity
+            Self::Pod
+                | Self::PodGroup
+                | Self::PersistentVolumeClaim
+                | Self::StorageCapacity
+                | Self::PodDisruptionBudget
+                | Self::ResourceQuota
         )
     }
 }

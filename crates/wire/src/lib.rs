@@ -6,6 +6,7 @@ use serde_json::Value;
 use vc_model::{ClusterEvent, StorageKind, StorageObject};
 
 mod annotations;
+mod budget;
 mod container;
 mod kind;
 mod metadata;
@@ -18,6 +19,7 @@ mod pod_volume;
 mod priority_class;
 mod problems;
 mod queue;
+mod quota;
 mod selector;
 mod soft;
 mod storage;
@@ -26,6 +28,7 @@ mod unjudged;
 mod volume;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
+pub use budget::{SlimBudget, SlimBudgetSpec, SlimBudgetStatus};
 pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};
 pub use kind::{Kind, kind_of};
 pub use metadata::{Metadata, SlimMetadata, SlimOwner};
@@ -40,6 +43,7 @@ pub use pod_group::{
 pub use pod_volume::{SlimClaimName, SlimDisk, SlimPodVolume};
 pub use priority_class::{SlimPriorityClass, priority_class_record};
 pub use queue::{SlimGuarantee, SlimQueue, SlimQueueSpec, SlimQueueStatus, queue_record};
+pub use quota::{SlimQuota, SlimQuotaStatus};
 pub use selector::{
     SlimAffinity, SlimLabelSelector, SlimNodeAffinity, SlimNodeSelector, SlimPreferred,
     SlimRequirement, SlimTaint, SlimTerm, SlimToleration,
@@ -101,6 +105,14 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
             let record = slim::<SlimNodeShard>(kind, object)?.to_record()?;
             Event::NodeShardApplied(Box::new(record))
         }
+        Kind::PodDisruptionBudget => {
+            let (budget, problems) = slim::<SlimBudget>(kind, object)?.to_record()?;
+            return Ok(Decoded { event: Event::BudgetApplied(Box::new(budget)), problems });
+        }
+        Kind::ResourceQuota => {
+            let (quota, problems) = slim::<SlimQuota>(kind, object)?.to_record()?;
+            return Ok(Decoded { event: Event::QuotaApplied(Box::new(quota)), problems });
+        }
         Kind::Namespace => {
             let metadata = slim::<SlimNamespace>(kind, object)?.to_record()?;
             Event::NamespaceApplied { name: metadata.name, labels: metadata.labels }
@@ -149,6 +161,8 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
     match kind {
         Kind::Pod => ClusterEvent::PodDeleted { key, uid: metadata.uid },
         Kind::PodGroup => ClusterEvent::PodGroupDeleted { key },
+        Kind::PodDisruptionBudget => ClusterEvent::BudgetDeleted { key },
+        Kind::ResourceQuota => ClusterEvent::QuotaDeleted { key },
         Kind::Node => ClusterEvent::NodeDeleted { name },
         Kind::Queue => ClusterEvent::QueueDeleted { name },
         Kind::PriorityClass => ClusterEvent::PriorityClassDeleted { name },

@@ -75,6 +75,8 @@ pub struct SlimPodCondition {
     pub status: Soft<Arc<str>>,
     pub reason: Soft<Arc<str>>,
     pub message: Soft<Arc<str>>,
+    #[serde(rename = "lastTransitionTime")]
+    pub changed: Soft<Micros>,
 }
 
 object!(SlimPodSpec, SlimNamed, SlimPodStatus, SlimPodCondition);
@@ -214,6 +216,18 @@ fn read_status(
                 pod.evicted_by_scheduler |= &*reason == "PreemptionByScheduler";
             }
             "PodScheduled" => {
+                let time = path.field("lastTransitionTime");
+                pod.scheduled_micros = match (&condition.status, condition.changed) {
+                    (Soft::Good(status), Soft::Good(micros)) if &**status == "True" => {
+                        Some(micros.0)
+                    }
+                    // It only ends a cooldown: what cannot be read is said and does no harm.
+                    (_, Soft::Bad(problem)) => {
+                        problems.note(&time, &problem);
+                        None
+                    }
+                    _ => None,
+                };
                 pod.scheduled_condition = Some(PodCondition {
                     status: problems.text(condition.status, &path.field("status")),
                     reason,

@@ -37,7 +37,7 @@ impl<'a> Path<'a> {
         Self { parent: Some(self), step: Step::Key(key) }
     }
 
-    fn index(&'a self, index: usize) -> Self {
+    pub(crate) fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), step: Step::Index(index) }
     }
 }
@@ -77,6 +77,11 @@ impl Problems {
     /// A problem for which the specification has a rule; the object stays usable.
     pub(crate) fn note(&mut self, path: &Path<'_>, message: &str) {
         self.found.push(format!("{path}: {message}"));
+    }
+
+    /// How many problems there are.
+    pub(crate) fn len(&self) -> usize {
+        self.found.len()
     }
 
     /// The first problem that makes the object unusable, as one line.

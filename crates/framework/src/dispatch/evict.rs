@@ -56,17 +56,11 @@ impl Dispatch {
                 }
             }
             if !union.is_empty() {
-                return self.unprotected(ask, Points::PREEMPTABLE, &union);
+                let filters = self.all(Points::PREEMPTABLE).chain(self.all(Points::VICTIM_TASKS));
+                return unprotected(ask, filters, &union);
             }
         }
         Vec::new()
-    }
-
-    fn unprotected(&self, ask: Ask<'_>, point: Points, candidates: &[TaskId]) -> Vec<TaskId> {
-        let filters: Vec<&dyn Plugin> =
-            self.all(point).filter(|plugin| plugin.is_victim_filter()).collect();
-        let free = |&task: &TaskId| !filters.iter().any(|filter| filter.protects(ask, task));
-        candidates.iter().copied().filter(free).collect()
     }
 
     fn intersect(
@@ -76,7 +70,7 @@ impl Dispatch {
         candidates: &[TaskId],
         answer: impl Fn(&dyn Plugin, &[TaskId]) -> Verdict,
     ) -> Vec<TaskId> {
-        let candidates = self.unprotected(ask, point, candidates);
+        let candidates = unprotected(ask, self.all(point), candidates);
         let mut anyone_voted = false;
         for tier in self.tiers(point) {
             let voters = tier.filter(|plugin| !plugin.is_victim_filter());
@@ -90,6 +84,18 @@ impl Dispatch {
         let filtered = self.all(point).any(|plugin| plugin.is_victim_filter());
         if filtered && !anyone_voted { candidates } else { Vec::new() }
     }
+}
+
+/// What the protective filters among `plugins` leave. Budgets are spent on what none protects (D1).
+fn unprotected<'p>(
+    ask: Ask<'_>,
+    plugins: impl Iterator<Item = &'p dyn Plugin>,
+    candidates: &[TaskId],
+) -> Vec<TaskId> {
+    let filters: Vec<&dyn Plugin> = plugins.filter(|plugin| plugin.is_victim_filter()).collect();
+    let free = |&task: &TaskId| !filters.iter().any(|filter| filter.protects(ask, task));
+    let free: Vec<TaskId> = candidates.iter().copied().filter(free).collect();
+    filters.iter().fold(free, |left, filter| filter.within_budget(ask, &left))
 }
 
 /// What a tier says.

@@ -41,6 +41,10 @@ impl Cluster {
             ClusterEvent::VolumesWritten { uid, objects } => self.volumes_written(&uid, objects),
             // The engine withdraws the bind.
             ClusterEvent::PreBindFailed { .. } => {}
+            ClusterEvent::BudgetApplied(budget) => self.budgets.apply(*budget),
+            ClusterEvent::BudgetDeleted { key } => self.budgets.remove(&key),
+            ClusterEvent::QuotaApplied(quota) => self.quotas.apply(*quota),
+            ClusterEvent::QuotaDeleted { key } => self.quotas.remove(&key),
             ClusterEvent::NamespaceApplied { name, labels } => {
                 self.namespaces.insert(name, labels);
             }

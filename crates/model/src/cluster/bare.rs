@@ -7,10 +7,10 @@ use std::sync::Arc;
 use vc_resource::Resource;
 
 use crate::cluster::Cluster;
-use crate::cluster::pod_groups::{preemptable, sla_waiting_micros};
+use crate::cluster::pod_groups::{budget, preemptable, sla_waiting_micros};
 use crate::ids::JobId;
 use crate::job::PodGroup;
-use crate::record::{ObjectKey, PodGroupPhase, PodGroupStatus, PodRecord};
+use crate::record::{ObjectKey, PodGroupPhase, PodGroupStatus, PodRecord, ResourceList};
 
 const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
 
@@ -76,10 +76,12 @@ fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> Pod
         resource_version: Arc::default(),
         priority_class_name: pod.priority_class_name.clone(),
         min_resources: Some(request.clone()),
+        min_resource_list: ResourceList::new(),
         network_topology: None,
         policies: Arc::default(),
         sla_waiting_micros: sla_waiting_micros(&pod.annotations),
         preemptable: preemptable(&pod.annotations, &pod.labels) == Some(true),
         not_preemptable: preemptable(&pod.annotations, &pod.labels) == Some(false),
+        budget: budget(&pod.annotations),
     }
 }

@@ -9,7 +9,7 @@ use crate::cluster::apply::go_bool;
 use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
 use crate::ids::JobId;
-use crate::job::{Job, PodGroup};
+use crate::job::{Job, JobBudget, PodGroup, Portion};
 use crate::record::{ObjectKey, PodGroupRecord, PodGroupStatus};
 use crate::request::to_resource;
 use crate::selector::Labels;
@@ -187,6 +187,8 @@ fn pod_group(
         sla_waiting_micros: sla_waiting_micros(&record.annotations),
         preemptable: preemptable(&record.annotations, &record.labels) == Some(true),
         not_preemptable: preemptable(&record.annotations, &record.labels) == Some(false),
+        budget: budget(&record.annotations),
+        min_resource_list: record.min_resources.unwrap_or_default(),
         uid: record.uid,
         created_micros: record.created_micros,
         status: overlay.status.unwrap_or_else(|| record.status.clone()),
@@ -207,6 +209,21 @@ pub(super) fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
         .iter()
         .filter_map(|&key| go_duration_micros(annotations.get(key)?))
         .find(|&micros| 0 < micros)
+}
+
+/// The first of the two annotations that is there (plugins-jobs-queues.md 13).
+pub(super) fn budget(annotations: &Labels) -> Option<JobBudget> {
+    type Limit = fn(Portion) -> JobBudget;
+    let minimum = annotations.get("volcano.sh/jdb-min-available");
+    let (text, kind): (_, Limit) = match minimum {
+        Some(text) => (text, JobBudget::MinAvailable),
+        None => (annotations.get("volcano.sh/jdb-max-unavailable")?, JobBudget::MaxUnavailable),
+    };
+    let portion = match text.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().map(Portion::Percent),
+        None => text.parse().ok().map(Portion::Number),
+    };
+    Some(portion.map_or_else(|| JobBudget::Unreadable(text.clone()), kind))
 }
 
 /// Annotation, else label; unparsable: false (core.md 3.3). `None`: absent.

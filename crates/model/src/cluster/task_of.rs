@@ -7,6 +7,7 @@ use vc_resource::amount;
 use crate::class::Class;
 use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
+use crate::duration::go_duration_micros;
 use crate::record::{ObjectKey, PodPhase, PodRecord};
 use crate::request::{non_zero_request, pod_request};
 use crate::selector::HostPort;
@@ -44,11 +45,13 @@ impl Cluster {
             status,
             node,
             created_micros: pod.created_micros,
-            preemptable: preemptable(&pod),
+            preemptable: preemptable_text(&pod).unwrap_or(true),
+            marked_preemptable: preemptable_text(&pod).unwrap_or(false),
             any_revocable_zone: any_revocable_zone(&pod),
             gates: gates_of(&pod),
             manages_queue_gate: pod.annotations.get(QUEUE_GATE).is_some_and(|v| &**v == "true"),
             index: pod_index(&pod.key.name),
+            cooling_until_micros: cooling_until_micros(&pod),
             evicting: still_evicting,
             ungating: false,
             hidden: false,
@@ -124,12 +127,18 @@ fn priority_of(pod: &PodRecord) -> i32 {
     overriding.or(pod.priority).unwrap_or(1)
 }
 
-fn preemptable(pod: &PodRecord) -> bool {
+/// Annotation, else label; unparsable: false (core.md 3.2). `None`: the pod does not say.
+fn preemptable_text(pod: &PodRecord) -> Option<bool> {
     let key = "volcano.sh/preemptable";
-    match pod.annotations.get(key).or_else(|| pod.labels.get(key)) {
-        Some(text) => go_bool(text).unwrap_or(false),
-        None => true,
-    }
+    let text = pod.annotations.get(key).or_else(|| pod.labels.get(key))?;
+    Some(go_bool(text).unwrap_or(false))
+}
+
+/// The label counts if there is one, even if it is no duration (plugins-jobs-queues.md 12).
+fn cooling_until_micros(pod: &PodRecord) -> Option<i64> {
+    let key = "volcano.sh/cooldown-time";
+    let text = pod.labels.get(key).or_else(|| pod.annotations.get(key))?;
+    Some(pod.scheduled_micros?.saturating_add(go_duration_micros(text)?))
 }
 
 fn any_revocable_zone(pod: &PodRecord) -> bool {

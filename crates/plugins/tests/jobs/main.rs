@@ -1,15 +1,19 @@
 //! The numbered cases of plugins-jobs-queues.md, asked through sessions on clusters from text.
 
 mod admission;
+mod budgets;
 mod capacity;
 mod capacity_ancestors;
 mod capacity_gates;
 mod capacity_tree;
 mod conformance;
+mod cooldown;
 mod drf;
 mod gang;
 mod gauges;
 mod points;
 mod priority;
 mod proportion;
+mod quotas;
 mod support;
+mod tdm;

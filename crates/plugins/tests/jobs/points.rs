@@ -13,6 +13,7 @@ const CORE: &str = include_str!("../../../../docs/spec/core.md");
 /// does not.
 const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
     ("capacity", "PrePredicate", false, "trials use the journal instead of a copied state"),
+    ("cdp", "UnifiedEvictable", true, "D3: cooldowns hold for the gang actions too"),
     (
         "drf",
         "UnifiedEvictable",
@@ -20,6 +21,8 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         "D3: with hierarchy its reclaim rule also guards gangreclaim",
     ),
     ("nodeorder", "NodeOrder", false, "all of its scorers answer for all nodes at once"),
+    ("pdb", "UnifiedEvictable", true, "D3: budgets hold for the gang actions too"),
+    ("pdb", "event handlers", true, "D22: what the session has evicted counts"),
     ("proportion", "UnifiedEvictable", true, "D3: its reclaim rule also guards gangreclaim"),
     ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
 ];

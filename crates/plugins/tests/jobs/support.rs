@@ -65,6 +65,55 @@ pub(crate) fn in_session<R>(
     in_session_of(fixture::cluster(text), tiers, 0, check)
 }
 
+/// A cluster with its plugins, for several sessions.
+pub(crate) struct Cycles {
+    pub(crate) cluster: Cluster,
+    hooks: Dispatch,
+}
+
+impl Cycles {
+    pub(crate) fn new(text: &str, tiers: &str) -> Self {
+        let (hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+        Self { cluster: fixture::cluster(text), hooks }
+    }
+
+    /// Opens a session so many seconds after [`fixture::START_MICROS`].
+    pub(crate) fn session<R>(
+        &mut self,
+        seconds: i64,
+        check: impl FnOnce(&mut Session<'_>) -> R,
+    ) -> R {
+        let settings = ActionSettings::default();
+        let opening = Opening {
+            now_micros: fixture::START_MICROS + seconds * 1_000_000,
+            session_id: "session-1".to_owned(),
+            enqueue_configured: true,
+            claims: Claims::default(),
+            memo: None,
+        };
+        let mut session = Session::open(&mut self.cluster, &mut self.hooks, &settings, opening);
+        let result = check(&mut session);
+        session.close_plugins();
+        session.finish();
+        assert_eq!(self.cluster.check(), Ok(()));
+        result
+    }
+
+    /// The configuration is read again: the plugins are new.
+    pub(crate) fn reload(&mut self, tiers: &str) {
+        (self.hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+    }
+}
+
+/// Evicts tasks for good.
+pub(crate) fn send(session: &mut Session<'_>, tasks: &[TaskId]) {
+    let mut statement = session.statement();
+    for &task in tasks {
+        statement.evict(task, EvictReason::Preempt, None).expect("the task runs");
+    }
+    assert!(statement.commit());
+}
+
 /// Opens a session so many seconds after [`fixture::START_MICROS`].
 pub(crate) fn in_session_of<R>(
     mut cluster: Cluster,

@@ -128,6 +128,7 @@ impl Scenario {
         objects.retain(|object| match object.value["kind"].as_str() {
             Some("PriorityClass") => flags.priority_classes,
             Some("CSIDriver" | "CSIStorageCapacity") => flags.csi_storage,
+            Some("PodDisruptionBudget") => flags.budgets,
             _ => true,
         });
         let now_micros = match &parsed.now {

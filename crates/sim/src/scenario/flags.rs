@@ -80,11 +80,14 @@ pub(super) struct Flags {
     pub(super) priority_classes: bool,
     /// Whether CSIDrivers and CSIStorageCapacities are watched.
     pub(super) csi_storage: bool,
+    /// Whether PodDisruptionBudgets are watched.
+    pub(super) budgets: bool,
 }
 
 impl Default for Flags {
     fn default() -> Self {
-        Self { options: EngineOptions::default(), priority_classes: true, csi_storage: true }
+        let options = EngineOptions::default();
+        Self { options, priority_classes: true, csi_storage: true, budgets: true }
     }
 }
 
@@ -161,6 +164,7 @@ fn set_gate(flags: &mut Flags, gate: &str) -> Result<(), String> {
     match name.trim() {
         "InPlacePodVerticalScaling" => flags.options.gates.in_place_resize = on,
         "PodLevelResources" => flags.options.gates.pod_level_resources = on,
+        "PodDisruptionBudgetsSupport" => flags.budgets = on,
         "PriorityClass" => flags.priority_classes &= on,
         "SchedulingGatesQueueAdmission" => flags.options.queue_gate_admission = on,
         "StorageCapacityScoring" => flags.options.storage_capacity_scoring = on,

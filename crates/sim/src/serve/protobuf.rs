@@ -11,6 +11,8 @@ use super::refused::Refused;
 enum Type {
     Text,
     Integer,
+    /// A number or a text, such as `25%`.
+    Portion,
     Flag,
     /// A list of texts.
     TextList,
@@ -23,7 +25,7 @@ enum Type {
     /// What the server fills in itself.
     Ignored,
 }
-use Type::{Amounts, Flag, Ignored, Integer, List, One, Text, TextList, Texts};
+use Type::{Amounts, Flag, Ignored, Integer, List, One, Portion, Text, TextList, Texts};
 
 type Message = &'static [(u64, &'static str, Type)];
 
@@ -43,6 +45,8 @@ const METADATA: Message = &[
 const NAMED: (u64, &str, Type) = (1, "metadata", One(METADATA));
 const STATUS: (u64, &str, Type) = (3, "status", Ignored);
 
+/// The type says which of the two counts; the other one is empty.
+const PORTION: Message = &[(1, "type", Ignored), (2, "intVal", Integer), (3, "strVal", Text)];
 const RESOURCES: Message = &[(1, "limits", Amounts), (2, "requests", Amounts)];
 const ENV: Message = &[(1, "name", Text), (2, "value", Text)];
 const PORT: Message = &[
@@ -91,6 +95,12 @@ const JOB: Message = &[
     (6, "template", One(TEMPLATE)),
     (7, "backoffLimit", Integer),
 ];
+const BUDGET: Message = &[
+    (1, "minAvailable", Portion),
+    (2, "selector", One(SELECTOR)),
+    (3, "maxUnavailable", Portion),
+    (4, "unhealthyPodEvictionPolicy", Text),
+];
 const PRECONDITIONS: Message = &[(1, "uid", Text), (2, "resourceVersion", Text)];
 const DELETE_OPTIONS: Message = &[
     (1, "gracePeriodSeconds", Integer),
@@ -113,6 +123,7 @@ fn message(api_version: &str, kind: &str) -> Option<Message> {
         ],
         ("apps/v1", "Deployment") => &[NAMED, (2, "spec", One(DEPLOYMENT)), STATUS],
         ("batch/v1", "Job") => &[NAMED, (2, "spec", One(JOB)), STATUS],
+        ("policy/v1", "PodDisruptionBudget") => &[NAMED, (2, "spec", One(BUDGET)), STATUS],
         ("policy/v1", "Eviction") => &[NAMED, (2, "deleteOptions", One(DELETE_OPTIONS))],
         (_, "DeleteOptions") => DELETE_OPTIONS,
         _ => return None,
@@ -180,6 +191,11 @@ fn put(object: &mut Map<String, Value>, name: &str, kind: Type, wire: Wire<'_>) 
         (Ignored, _) | (Text, Wire::Bytes([])) => {}
         (Text, Wire::Bytes(bytes)) => set(text(bytes)?),
         (Integer, Wire::Number(number)) => set(json!(number.cast_signed())),
+        (Portion, Wire::Bytes(bytes)) => {
+            let mut portion = read(bytes, PORTION)?;
+            let field = if portion.contains_key("strVal") { "strVal" } else { "intVal" };
+            set(portion.remove(field).unwrap_or(json!(0)));
+        }
         (Flag, Wire::Number(number)) => set(json!(number != 0)),
         (One(inner), Wire::Bytes(bytes)) => match read(bytes, inner)? {
             fields if fields.is_empty() => {}

@@ -110,6 +110,15 @@ const PRIORITY_CLASS: Shapes =
 
 const QUOTA: Shapes = &[("spec/hard", Amounts), ("status/hard", Amounts), ("status/used", Amounts)];
 
+const BUDGET: Shapes = &[
+    ("spec/selector", Object),
+    ("spec/selector/matchLabels", Texts),
+    ("spec/selector/matchExpressions", List),
+    ("status/disruptionsAllowed", Integer),
+    ("status/currentHealthy", Integer),
+    ("status/disruptedPods", Texts),
+];
+
 /// Checks the fields of `value`, and writes amounts as texts.
 ///
 /// # Errors
@@ -137,6 +146,7 @@ fn shapes_of(kind: &Kind) -> Shapes {
         ("", "pods") => POD,
         ("", "nodes") => NODE,
         ("", "resourcequotas") => QUOTA,
+        ("policy", "poddisruptionbudgets") => BUDGET,
         ("scheduling.k8s.io", "priorityclasses") => PRIORITY_CLASS,
         _ => &[],
     }

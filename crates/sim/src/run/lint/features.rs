@@ -19,8 +19,6 @@ const FEATURES: &[Feature] = &[
 
 /// Group and kind of objects that do not change decisions yet.
 const KINDS: &[(&str, &str)] = &[
-    ("", "ResourceQuota"),
-    ("policy", "PodDisruptionBudget"),
     ("topology.volcano.sh", "HyperNode"),
     ("nodeinfo.volcano.sh", "Numatopology"),
     ("shard.volcano.sh", "NodeShard"),

@@ -1,0 +1,105 @@
+//! Daily windows of revocable zones. Specification: plugins-jobs-queues.md 13, D23.
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// A time of every day, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    start_seconds: i64,
+    end_seconds: i64,
+}
+
+impl Window {
+    /// Reads `H:MM-HH:MM`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (start, end) = text.trim().split_once('-')?;
+        Some(Self { start_seconds: seconds(start)?, end_seconds: seconds(end)? })
+    }
+
+    /// Whether it is in force at so many seconds after midnight. Where the end is not after the
+    /// start it is on the next day, and the window that began yesterday counts too (D23).
+    pub(super) fn is_active(self, seconds: i64) -> bool {
+        let (start, end) = (self.start_seconds, self.end_seconds);
+        match start < end {
+            true => start <= seconds && seconds <= end,
+            false => start <= seconds || seconds <= end,
+        }
+    }
+}
+
+/// Seconds after midnight on the wall.
+pub(super) fn seconds_of_day(now_micros: i64, utc_offset_seconds: i64) -> i64 {
+    (now_micros.div_euclid(1_000_000) + utc_offset_seconds).rem_euclid(DAY_SECONDS)
+}
+
+/// Hours of one or two digits, minutes of two.
+fn seconds(text: &str) -> Option<i64> {
+    let (hours, minutes) = text.split_once(':')?;
+    let number = |digits: &str, longest: usize, below: i64| {
+        let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+        let right = is_number && digits.len() <= longest;
+        digits.parse().ok().filter(|&value: &i64| right && value < below)
+    };
+    let minutes = Some(minutes).filter(|minutes| minutes.len() == 2);
+    Some(number(hours, 2, 24)? * 3600 + number(minutes?, 2, 60)? * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Minutes of the day in which a window is in force.
+    fn minutes(text: &str) -> Option<usize> {
+        let window = Window::parse(text)?;
+        Some((0..1440).filter(|minute| window.is_active(minute * 60)).count())
+    }
+
+    #[test]
+    fn jobs_91_windows() {
+        for (text, expected) in [
+            ("00:00-01:00", Some(61)),
+            ("0:00-23:59", Some(1440)),
+            ("1:00-0:00", Some(23 * 60 + 1)),
+            ("  0:00-23:59  ", Some(1440)),
+            ("23:59-23:59", Some(1440)),
+            ("0:00-0:00", Some(1440)),
+            ("00:00_01:00", None),
+            ("0:00", None),
+            ("1:0-0:0", None),
+            ("63:59-23:59", None),
+            ("0:60-1:00", None),
+            ("24:00-1:00", None),
+            ("001:00-2:00", None),
+            ("1:00-2:00-3:00", None),
+            ("+1:00-2:00", None),
+            ("1:00 - 2:00", None),
+            ("", None),
+        ] {
+            assert_eq!(minutes(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn jobs_93_a_window_over_midnight_is_one() {
+        let night = Window::parse("22:00-6:00").unwrap();
+        for (text, expected) in [
+            ("3:00-3:00", true),
+            ("6:00-6:00", true),
+            ("6:01-6:01", false),
+            ("21:59-22:00", false),
+            ("22:00-22:00", true),
+        ] {
+            let at = Window::parse(text).unwrap().start_seconds;
+            assert_eq!(night.is_active(at), expected, "{text}");
+        }
+        assert!(!night.is_active(6 * 3600 + 1), "whole seconds count");
+    }
+
+    #[test]
+    fn the_day_is_that_of_the_wall() {
+        assert_eq!(seconds_of_day(0, 0), 0);
+        assert_eq!(seconds_of_day(0, -3600), 23 * 3600);
+        assert_eq!(seconds_of_day(86_399_999_999, 3600), 3599);
+        assert_eq!(seconds_of_day(-1, 0), 86_399);
+    }
+}
