@@ -10,6 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("resource", &[]),
     ("model", &["resource"]),
     ("conf", &[]),
+    ("cohort", &["resource", "model"]),
     ("filters", &["resource", "model"]),
     ("framework", &["model", "conf", "resource"]),
     ("plugins", &["framework", "filters", "model", "resource", "conf"]),
@@ -22,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 const CORE: &[&str] =
-    &["resource", "model", "filters", "framework", "plugins", "actions", "engine"];
+    &["resource", "model", "cohort", "filters", "framework", "plugins", "actions", "engine"];
 
 const BANNED_DEPENDENCIES: &[&str] =
     &["tokio", "kube", "k8s-openapi", "prometheus", "rand", "axum"];

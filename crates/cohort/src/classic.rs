@@ -1,0 +1,168 @@
+//! The classic search: groups are taken in order until the preemptor fits, then given back where it
+//! fits without them. Specification: cohort.md A.6, A.7, A.8.
+
+use crate::amount::Slot;
+use crate::candidates::{Others, others, own};
+use crate::forest::Forest;
+use crate::group::{GroupId, Groups, Preemptor};
+use crate::node::QuotaNode;
+use crate::policy::BorrowWithin;
+use crate::search::{
+    Borrowing, Reason, Refusal, Search, Surroundings, Target, check_hope, fits_quota, give_back,
+};
+
+/// A group that may be taken, and when.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    target: Target,
+    /// Only if the preemptor does not borrow.
+    without_borrowing: bool,
+}
+
+pub(crate) fn search(
+    how: &Search,
+    groups: &mut Groups,
+    preemptor: &Preemptor,
+    need: &[Slot],
+    around: &mut dyn Surroundings,
+) -> Result<Vec<Target>, Refusal> {
+    let own = if how.own { own(groups, preemptor, need) } else { Vec::new() };
+    let others = if how.others { others(groups, preemptor, need) } else { Others::default() };
+    let attempts = attempts(groups.forest(), preemptor.queue, &others, need);
+    let candidates = in_order(groups, preemptor, own, others);
+    let all: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
+    check_hope(groups, preemptor, &all, around)?;
+    let mut run = Run { groups, preemptor, need, around };
+    let found = attempts.iter().find_map(|&borrowing| run.attempt(&candidates, borrowing));
+    found.ok_or(Refusal::NotEnough)
+}
+
+/// Whether the preemptor's queue may borrow, in which order that is tried.
+fn attempts(
+    forest: &Forest,
+    queue: QuotaNode,
+    others: &Others,
+    need: &[Slot],
+) -> &'static [Borrowing] {
+    let forbidden = forest.node(queue).policy.borrow_within == BorrowWithin::Never;
+    let is_under = |&slot: &Slot| forest.usage(queue, slot) < forest.nominal(queue, slot);
+    let no_others = others.with_advantage.is_empty() && others.without.is_empty();
+    if no_others || forbidden && !need.iter().all(is_under) {
+        &[Borrowing::Allowed]
+    } else if forbidden && others.with_advantage.is_empty() {
+        &[Borrowing::Forbidden, Borrowing::Allowed]
+    } else {
+        &[Borrowing::Allowed, Borrowing::Forbidden]
+    }
+}
+
+/// Those that are being evicted first; of each of these halves those with the advantage, the other
+/// ones of other queues, the own ones.
+fn in_order(
+    groups: &Groups,
+    preemptor: &Preemptor,
+    own: Vec<GroupId>,
+    others: Others,
+) -> Vec<Candidate> {
+    let policy = groups.forest().node(preemptor.queue).policy.borrow_within;
+    let with = |group: GroupId, reason: Reason| Candidate {
+        target: Target { group, reason },
+        without_borrowing: false,
+    };
+    let without_advantage =
+        |group: GroupId| match policy.allows(groups.get(group).priority, preemptor.priority) {
+            true => with(group, Reason::InCohortReclaimWhileBorrowing),
+            false => {
+                let reclaimed = with(group, Reason::InCohortReclamation);
+                Candidate { without_borrowing: true, ..reclaimed }
+            }
+        };
+    let sorted = |mut list: Vec<GroupId>| {
+        list.sort_by(|&l, &r| groups.order(preemptor.queue, l, r));
+        list
+    };
+    let hierarchical = sorted(others.with_advantage).into_iter();
+    let hierarchical = hierarchical.map(|group| with(group, Reason::InCohortReclamation));
+    let by_priority = sorted(others.without).into_iter().map(without_advantage);
+    let own = sorted(own).into_iter().map(|group| with(group, Reason::InClusterQueue));
+    let mut all: Vec<Candidate> = hierarchical.chain(by_priority).chain(own).collect();
+    all.sort_by_key(|candidate| !groups.get(candidate.target.group).evicting);
+    all
+}
+
+struct Run<'a> {
+    groups: &'a mut Groups,
+    preemptor: &'a Preemptor,
+    need: &'a [Slot],
+    around: &'a mut dyn Surroundings,
+}
+
+impl Run<'_> {
+    /// `None`: the candidates do not suffice; everything is as before. In the end it is so in any
+    /// case.
+    fn attempt(&mut self, candidates: &[Candidate], borrowing: Borrowing) -> Option<Vec<Target>> {
+        let mut targets = Vec::new();
+        for candidate in candidates {
+            if !self.may_take(candidate, borrowing, &targets) {
+                continue;
+            }
+            self.groups.take(candidate.target.group);
+            targets.push(candidate.target);
+            if self.fits(borrowing, &targets) {
+                self.give_back(&mut targets, borrowing);
+                self.put_back(&targets);
+                return Some(targets);
+            }
+        }
+        self.put_back(&targets);
+        None
+    }
+
+    fn may_take(&mut self, candidate: &Candidate, borrowing: Borrowing, taken: &[Target]) -> bool {
+        let group = candidate.target.group;
+        let queue = self.groups.get(group).queue;
+        if queue != self.preemptor.queue {
+            if borrowing == Borrowing::Allowed && candidate.without_borrowing {
+                return false;
+            }
+            if !self.exceeds_quota(queue) {
+                return false;
+            }
+        }
+        self.around.may_take(taken, group)
+    }
+
+    /// The queue, and every cohort below the lowest one that it has in common with the preemptor's,
+    /// uses more than its quota still (A.4).
+    fn exceeds_quota(&self, queue: QuotaNode) -> bool {
+        let forest = self.groups.forest();
+        let Some((_, last)) = forest.below_common(self.preemptor.queue, queue) else {
+            return false;
+        };
+        for node in forest.path(queue) {
+            if forest.is_within_nominal(node, self.need) {
+                return false;
+            }
+            if node == last {
+                break;
+            }
+        }
+        true
+    }
+
+    fn fits(&mut self, borrowing: Borrowing, targets: &[Target]) -> bool {
+        fits_quota(self.groups.forest(), self.preemptor, borrowing)
+            && self.around.has_place(targets)
+    }
+
+    fn give_back(&mut self, targets: &mut Vec<Target>, borrowing: Borrowing) {
+        let (preemptor, around) = (self.preemptor, &mut *self.around);
+        give_back(self.groups, targets, |groups, fewer| {
+            fits_quota(groups.forest(), preemptor, borrowing) && around.has_place(fewer)
+        });
+    }
+
+    fn put_back(&mut self, targets: &[Target]) {
+        targets.iter().for_each(|target| self.groups.put_back(target.group));
+    }
+}

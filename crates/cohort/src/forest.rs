@@ -1,0 +1,333 @@
+//! The quota tree: what each queue and cohort owns, keeps, lends and may borrow, and what is in
+//! use. Specification: cohort.md A.2, B.2 for limits of tops.
+
+use std::sync::Arc;
+
+use crate::amount::{Amount, Demand, Slot, Slots, widen};
+use crate::node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
+use crate::policy::Policy;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) name: Arc<str>,
+    pub(crate) parent: Option<QuotaNode>,
+    pub(crate) children: Vec<QuotaNode>,
+    pub(crate) is_queue: bool,
+    /// 0 for a queue, for a cohort 1 more than its highest child cohort.
+    pub(crate) height: u32,
+    pub(crate) depth: u32,
+    pub(crate) weight: f64,
+    pub(crate) queue_priority: i32,
+    pub(crate) policy: Policy,
+}
+
+/// One node in one slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    nominal: Amount,
+    borrowing: Amount,
+    declared: bool,
+    /// `S`: own quota and what the children lend.
+    subtree: Amount,
+    /// The part nobody else can use.
+    local: Amount,
+    potential: Amount,
+    usage: Amount,
+}
+
+/// All quota trees of a cluster with what is in use.
+#[derive(Clone, Debug)]
+pub struct Forest {
+    pub(crate) slots: Slots,
+    nodes: Vec<Node>,
+    /// By node, then slot.
+    cells: Vec<Cell>,
+}
+
+impl Forest {
+    /// The trees of these nodes, nothing in use.
+    ///
+    /// # Errors
+    /// Parents that are no cohorts, or form a cycle.
+    pub fn new(slots: Slots, specs: &[NodeSpec]) -> Result<Self, ForestError> {
+        let mut nodes: Vec<Node> = specs.iter().map(node).collect();
+        for (index, spec) in specs.iter().enumerate() {
+            let Some(parent) = spec.parent else { continue };
+            let cohort = nodes.get_mut(parent).filter(|node| !node.is_queue);
+            let cohort = cohort.ok_or_else(|| ForestError::Parent(spec.name.clone()))?;
+            cohort.children.push(QuotaNode::new(index));
+        }
+        let down = from_the_tops(&mut nodes)?;
+        let n_slots = slots.len();
+        let cell = |quota: &Quota| Cell {
+            nominal: quota.nominal,
+            borrowing: quota.borrowing,
+            declared: quota.declared,
+            ..Cell::default()
+        };
+        let quota_of = |spec: &NodeSpec, slot: usize| spec.quotas.get(slot).copied();
+        let cells = specs.iter().flat_map(|spec| {
+            (0..n_slots).map(move |slot| cell(&quota_of(spec, slot).unwrap_or_default()))
+        });
+        let mut forest = Self { cells: cells.collect(), slots, nodes };
+        for &node in down.iter().rev() {
+            forest.set_subtree(node, &specs[node.index()]);
+        }
+        down.into_iter().for_each(|node| forest.set_potential(node));
+        Ok(forest)
+    }
+
+    /// Children stand before their parents.
+    fn set_subtree(&mut self, node: QuotaNode, spec: &NodeSpec) {
+        for slot in self.slots.iter() {
+            let lent = |&child: &QuotaNode| {
+                let cell = self.cell(child, slot);
+                cell.subtree - cell.local
+            };
+            let lent: Amount = self.node(node).children.iter().map(lent).sum();
+            let is_top = spec.parent.is_none();
+            let kept = spec.quotas.get(slot.index()).copied().unwrap_or_default().kept;
+            let cell = self.cell_mut(node, slot);
+            cell.subtree = cell.nominal + lent;
+            cell.local = match kept {
+                _ if is_top => 0,
+                Kept::AllBut(lending) => (cell.subtree - widen(lending)).max(0),
+                Kept::AtMost(amount) => amount.min(cell.subtree).max(0),
+            };
+        }
+    }
+
+    /// Parents stand before their children.
+    fn set_potential(&mut self, node: QuotaNode) {
+        for slot in self.slots.iter() {
+            let cell = *self.cell(node, slot);
+            let potential = match self.node(node).parent {
+                None => cell.subtree + cell.borrowing.min(0),
+                Some(parent) => (cell.local + self.cell(parent, slot).potential)
+                    .min(cell.subtree + cell.borrowing),
+            };
+            self.cell_mut(node, slot).potential = potential;
+        }
+    }
+
+    fn cell(&self, node: QuotaNode, slot: Slot) -> &Cell {
+        &self.cells[node.index() * self.slots.len() + slot.index()]
+    }
+
+    fn cell_mut(&mut self, node: QuotaNode, slot: Slot) -> &mut Cell {
+        &mut self.cells[node.index() * self.slots.len() + slot.index()]
+    }
+
+    pub(crate) fn node(&self, node: QuotaNode) -> &Node {
+        &self.nodes[node.index()]
+    }
+
+    /// Number of queues and cohorts.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Queues and cohorts, in the order of the list.
+    pub fn nodes(&self) -> impl Iterator<Item = QuotaNode> + use<> {
+        (0..self.nodes.len()).map(QuotaNode::new)
+    }
+
+    /// The resources that quotas are given for.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// Its name.
+    pub fn name(&self, node: QuotaNode) -> &Arc<str> {
+        &self.node(node).name
+    }
+
+    /// Its cohort; `None`: it is the top of its tree.
+    pub fn parent(&self, node: QuotaNode) -> Option<QuotaNode> {
+        self.node(node).parent
+    }
+
+    /// The node, its cohort and so on up to the top.
+    pub fn path(&self, node: QuotaNode) -> impl Iterator<Item = QuotaNode> + '_ {
+        std::iter::successors(Some(node), |&node| self.parent(node))
+    }
+
+    /// Top of the tree.
+    pub fn top(&self, node: QuotaNode) -> QuotaNode {
+        self.path(node).last().unwrap_or(node)
+    }
+
+    /// `/top/.../node`.
+    pub fn path_text(&self, node: QuotaNode) -> String {
+        let mut names: Vec<&str> = self.path(node).map(|node| &**self.name(node)).collect();
+        names.push("");
+        names.reverse();
+        names.join("/")
+    }
+
+    /// The two ancestors, or nodes themselves, just below the lowest cohort that both have. `None`:
+    /// there is none, or one is above the other.
+    pub(crate) fn below_common(
+        &self,
+        mut l: QuotaNode,
+        mut r: QuotaNode,
+    ) -> Option<(QuotaNode, QuotaNode)> {
+        let depth = |node| self.node(node).depth;
+        while depth(r) < depth(l) {
+            l = self.parent(l)?;
+        }
+        while depth(l) < depth(r) {
+            r = self.parent(r)?;
+        }
+        if l == r {
+            return None;
+        }
+        loop {
+            let (above_l, above_r) = (self.parent(l)?, self.parent(r)?);
+            if above_l == above_r {
+                return Some((l, r));
+            }
+            (l, r) = (above_l, above_r);
+        }
+    }
+
+    /// Quota of the node itself.
+    pub fn nominal(&self, node: QuotaNode, slot: Slot) -> Amount {
+        self.cell(node, slot).nominal
+    }
+
+    /// How much the subtree may use beyond its quota.
+    pub fn borrowing(&self, node: QuotaNode, slot: Slot) -> Amount {
+        self.cell(node, slot).borrowing
+    }
+
+    /// `S`: quota of the subtree.
+    pub fn subtree(&self, node: QuotaNode, slot: Slot) -> Amount {
+        self.cell(node, slot).subtree
+    }
+
+    /// The part of the subtree's quota that nobody else can use.
+    pub fn local(&self, node: QuotaNode, slot: Slot) -> Amount {
+        self.cell(node, slot).local
+    }
+
+    /// Of a queue what its groups hold; of a cohort what its children use beyond what they keep.
+    pub fn usage(&self, node: QuotaNode, slot: Slot) -> Amount {
+        self.cell(node, slot).usage
+    }
+
+    /// What could be admitted if nothing was in use.
+    pub fn potential(&self, node: QuotaNode, slot: Slot) -> Amount {
+        self.cell(node, slot).potential
+    }
+
+    /// Whether the queue may use the resource at all.
+    pub fn declares(&self, node: QuotaNode, slot: Slot) -> bool {
+        self.cell(node, slot).declared
+    }
+
+    pub(crate) fn local_available(&self, node: QuotaNode, slot: Slot) -> Amount {
+        let cell = self.cell(node, slot);
+        (cell.local - cell.usage).max(0)
+    }
+
+    /// What may be admitted now, at least 0.
+    pub fn available(&self, node: QuotaNode, slot: Slot) -> Amount {
+        let path: Vec<QuotaNode> = self.path(node).collect();
+        let mut above: Option<Amount> = None;
+        for &node in path.iter().rev() {
+            let cell = self.cell(node, slot);
+            above = Some(match above {
+                None => cell.subtree + cell.borrowing.min(0) - cell.usage,
+                Some(above) => {
+                    let lent_use = (cell.usage - cell.local).max(0);
+                    let own = cell.subtree - cell.local - lent_use + cell.borrowing;
+                    (cell.local - cell.usage).max(0) + above.min(own)
+                }
+            });
+        }
+        above.unwrap_or(0).max(0)
+    }
+
+    /// Whether the node uses no more than its quota in all of these.
+    pub fn is_within_nominal(&self, node: QuotaNode, slots: &[Slot]) -> bool {
+        slots.iter().all(|&slot| {
+            let cell = self.cell(node, slot);
+            cell.usage <= cell.subtree
+        })
+    }
+
+    /// A group of the queue holds this from now on.
+    pub fn add(&mut self, queue: QuotaNode, demand: &Demand) {
+        for (slot, amount) in demand.iter() {
+            let (mut at, mut amount) = (Some(queue), amount);
+            while let Some(node) = at.filter(|_| 0 < amount) {
+                let own = self.local_available(node, slot);
+                self.cell_mut(node, slot).usage += amount;
+                amount = (amount - own).max(0);
+                at = self.parent(node);
+            }
+        }
+    }
+
+    /// The group no longer holds it. Takes [`Forest::add`] back exactly.
+    pub fn remove(&mut self, queue: QuotaNode, demand: &Demand) {
+        for (slot, amount) in demand.iter() {
+            let (mut at, mut amount) = (Some(queue), amount);
+            while let Some(node) = at.filter(|_| 0 < amount) {
+                let cell = self.cell_mut(node, slot);
+                let lent_use = (cell.usage - cell.local).max(0);
+                cell.usage -= amount;
+                amount = amount.min(lent_use);
+                at = self.parent(node);
+            }
+        }
+    }
+}
+
+fn node(spec: &NodeSpec) -> Node {
+    Node {
+        name: spec.name.clone(),
+        parent: spec.parent.map(QuotaNode::new),
+        children: Vec::new(),
+        is_queue: spec.is_queue,
+        height: 0,
+        depth: 0,
+        weight: if 0.0 < spec.weight { spec.weight } else { 0.0 },
+        queue_priority: spec.queue_priority,
+        policy: spec.policy,
+    }
+}
+
+/// Sets depths and heights; the nodes, parents before their children.
+fn from_the_tops(nodes: &mut [Node]) -> Result<Vec<QuotaNode>, ForestError> {
+    let ids = (0..nodes.len()).map(QuotaNode::new);
+    let mut down: Vec<QuotaNode> =
+        ids.filter(|node| nodes[node.index()].parent.is_none()).collect();
+    let mut at = 0;
+    while let Some(&node) = down.get(at) {
+        let depth = nodes[node.index()].depth + 1;
+        for child in nodes[node.index()].children.clone() {
+            nodes[child.index()].depth = depth;
+            down.push(child);
+        }
+        at += 1;
+    }
+    if down.len() < nodes.len() {
+        let reached: std::collections::BTreeSet<QuotaNode> = down.into_iter().collect();
+        let lost = (0..nodes.len()).find(|&index| !reached.contains(&QuotaNode::new(index)));
+        return Err(ForestError::Cycle(nodes[lost.unwrap_or(0)].name.clone()));
+    }
+    for &node in down.iter().rev() {
+        let row = &nodes[node.index()];
+        let heights = row.children.iter().map(|child| nodes[child.index()].height);
+        let highest = heights.max();
+        nodes[node.index()].height = highest.map_or(0, |height| height + 1);
+    }
+    Ok(down)
+}

@@ -1,0 +1,30 @@
+//! Quota of queues in trees: borrowing and lending, who may take back from whom, and the smallest
+//! sets of groups to evict for it. Pure algorithms on whole amounts. Specification: cohort.md.
+
+mod amount;
+mod backoff;
+mod candidates;
+mod classic;
+mod fair;
+mod forest;
+mod group;
+mod mode;
+mod node;
+mod order;
+mod policy;
+mod search;
+mod share;
+mod spec;
+
+pub use amount::{Amount, Demand, Flavor, Slot, Slots, UNLIMITED, is_unlimited, widen};
+pub use backoff::Backoff;
+pub use fair::Strategies;
+pub use forest::Forest;
+pub use group::{Group, GroupId, Groups, Preemptor};
+pub use mode::{Class, Mode};
+pub use node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
+pub use order::Head;
+pub use policy::{BorrowWithin, Policy, ReclaimWithin, WithinQueue};
+pub use search::{Anything, Reason, Refusal, Search, Surroundings, Target};
+pub use share::Share;
+pub use spec::{Built, QueueSpec, TreeRules, build};

@@ -1,0 +1,175 @@
+//! What a search for groups to evict is asked, asks back, and answers. Specification: cohort.md
+//! A.6, A.9, B.6, B.7.
+
+use crate::amount::Slot;
+use crate::fair::Strategies;
+use crate::forest::Forest;
+use crate::group::{GroupId, Groups, Preemptor};
+
+/// Why a group may be taken; the reason of its condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// Another group of the same queue.
+    InClusterQueue,
+    /// It uses quota that belongs to the preemptor's side.
+    InCohortReclamation,
+    /// Its side has the larger share.
+    InCohortFairSharing,
+    /// It has lower priority than a group that borrows, too.
+    InCohortReclaimWhileBorrowing,
+}
+
+impl Reason {
+    /// As written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "InClusterQueue",
+            Self::InCohortReclamation => "InCohortReclamation",
+            Self::InCohortFairSharing => "InCohortFairSharing",
+            Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
+        }
+    }
+
+    /// In a sentence (A.10).
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "prioritization in the ClusterQueue",
+            Self::InCohortReclamation => "reclamation within the cohort",
+            Self::InCohortFairSharing => "Fair Sharing within the cohort",
+            Self::InCohortReclaimWhileBorrowing => "reclamation within the cohort while borrowing",
+        }
+    }
+}
+
+/// A group that has to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The group.
+    pub group: GroupId,
+    /// Why it may be taken.
+    pub reason: Reason,
+}
+
+/// Why nobody is evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No policy allows to take anybody.
+    NoCandidates,
+    /// Whoever may be taken does not free enough.
+    NotEnough,
+    /// The quota would do, but there is no place.
+    Unplaceable,
+    /// This group would at once take the place back (Q13).
+    WouldReturn(GroupId),
+}
+
+/// What a search asks those who know more than quotas.
+pub trait Surroundings {
+    /// Whether the group may be taken together with those that are taken already.
+    fn may_take(&mut self, _taken: &[Target], _group: GroupId) -> bool {
+        true
+    }
+
+    /// Whether the preemptor has a place when these are gone. Asked only if the quota fits.
+    fn has_place(&mut self, _taken: &[Target]) -> bool {
+        true
+    }
+}
+
+/// Nobody objects, and there is a place for everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Anything;
+
+impl Surroundings for Anything {}
+
+/// How to search.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// `None`: the classic search.
+    pub fair_sharing: Option<Strategies>,
+    /// Groups of the preemptor's queue may be taken.
+    pub own: bool,
+    /// Groups of other queues may be taken.
+    pub others: bool,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self { fair_sharing: None, own: true, others: true }
+    }
+}
+
+impl Search {
+    /// Groups to evict so that the preemptor fits, in the order in which they were taken. `need`:
+    /// the resources that are contested. Everything in `groups` is as before afterwards.
+    ///
+    /// # Errors
+    /// Why nobody is to be evicted.
+    pub fn run(
+        &self,
+        groups: &mut Groups,
+        preemptor: &Preemptor,
+        need: &[Slot],
+        around: &mut dyn Surroundings,
+    ) -> Result<Vec<Target>, Refusal> {
+        match self.fair_sharing {
+            None => crate::classic::search(self, groups, preemptor, need, around),
+            Some(strategies) => {
+                crate::fair::search(self, strategies, groups, preemptor, need, around)
+            }
+        }
+    }
+}
+
+/// Whether the preemptor may use more than its queue's own quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Borrowing {
+    Allowed,
+    Forbidden,
+}
+
+/// Whether the demand fits the quota as it is.
+pub(crate) fn fits_quota(forest: &Forest, preemptor: &Preemptor, borrowing: Borrowing) -> bool {
+    preemptor.demand.iter().all(|(slot, amount)| {
+        let queue = preemptor.queue;
+        let within = forest.usage(queue, slot) + amount <= forest.nominal(queue, slot);
+        (within || borrowing == Borrowing::Allowed) && amount <= forest.available(queue, slot)
+    })
+}
+
+/// Whether it could fit at all if every candidate went: else none has to go (B.6).
+pub(crate) fn check_hope(
+    groups: &mut Groups,
+    preemptor: &Preemptor,
+    candidates: &[Target],
+    around: &mut dyn Surroundings,
+) -> Result<(), Refusal> {
+    if candidates.is_empty() {
+        return Err(Refusal::NoCandidates);
+    }
+    candidates.iter().for_each(|target| groups.take(target.group));
+    let fits = fits_quota(groups.forest(), preemptor, Borrowing::Allowed);
+    let answer = match fits {
+        false => Err(Refusal::NotEnough),
+        true if around.has_place(candidates) => Ok(()),
+        true => Err(Refusal::Unplaceable),
+    };
+    candidates.iter().for_each(|target| groups.put_back(target.group));
+    answer
+}
+
+/// Puts back, last taken first, whom the preemptor does not need; the last one was needed (A.6).
+pub(crate) fn give_back(
+    groups: &mut Groups,
+    targets: &mut Vec<Target>,
+    mut stays_good: impl FnMut(&mut Groups, &[Target]) -> bool,
+) {
+    for index in (0..targets.len().saturating_sub(1)).rev() {
+        let spared = targets.remove(index);
+        groups.put_back(spared.group);
+        if !stays_good(groups, targets) {
+            groups.take(spared.group);
+            targets.insert(index, spared);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The numbered cases of cohort.md T.1-T.5 and laws against brute force on small trees.
+
+mod classic;
+mod fair;
+mod hierarchy;
+mod laws;
+mod notation;
+mod order;
+mod quota;
+mod random;
+mod shares;
+mod turns;

@@ -1,0 +1,185 @@
+//! Cases T.5 of cohort.md: quota arithmetic, and edge cases of B.9.
+
+use vc_cohort::{Amount, Built, Forest, Mode, NodeSpec, Policy, Quota, Search, TreeRules};
+use vc_cohort::{ForestError, UNLIMITED, is_unlimited};
+
+use crate::notation::{check_by, demand, queues, slots, trees};
+
+struct World {
+    built: Built,
+    forest: Forest,
+}
+
+impl World {
+    fn new(queues: &str) -> Self {
+        Self::by(queues, &TreeRules::default())
+    }
+
+    fn by(queues: &str, rules: &TreeRules) -> Self {
+        let built = trees(queues, rules);
+        Self { forest: built.forest.clone(), built }
+    }
+
+    fn uses(mut self, queue: &str, size: &str) -> Self {
+        self.forest.add(self.built.by_name[queue], &demand(size));
+        self
+    }
+
+    /// In whole cores.
+    fn available(&self, queue: &str) -> Amount {
+        self.forest.available(self.built.by_name[queue], slots().1[0]) / 1000
+    }
+
+    fn potential(&self, queue: &str) -> Amount {
+        self.forest.potential(self.built.by_name[queue], slots().1[0]) / 1000
+    }
+
+    fn mode(&self, queue: &str, size: &str) -> Mode {
+        self.forest.classify(self.built.by_name[queue], &demand(size), false).mode
+    }
+}
+
+#[test]
+fn t5_01_lend_available() {
+    let world = World::new("LE").uses("lend2", "7");
+    let potential = (world.potential("lend1"), world.potential("lend2"));
+    assert_eq!((world.available("lend1"), potential), (5, (8, 10)));
+}
+
+#[test]
+fn t5_02_parent_own_quota() {
+    for (parent, own, potential) in [("10", 3000, 10), ("–", 0, 7)] {
+        let world = World::new(&format!("p {parent}; x 3 @p; y 4 @p"));
+        let p = world.built.by_name["p"];
+        assert_eq!(world.forest.nominal(p, slots().1[0]), own);
+        assert_eq!(world.potential("x"), potential);
+    }
+}
+
+const CEILING: &str = "p 4/6; x 2 @p; y 2 @p; z 10";
+
+#[test]
+fn t5_03_parent_ceiling() {
+    assert_eq!(World::new(CEILING).available("x"), 6);
+    assert_eq!(World::new(CEILING).uses("x", "4").available("y"), 2);
+    assert_eq!(World::new(CEILING).uses("x", "6").available("y"), 0);
+    assert_eq!(World::new(CEILING).uses("z", "10").available("x"), 4);
+}
+
+#[test]
+fn t5_04_parent_ceiling_negative() {
+    let queues = "p –/3; x 2 @p; y 2 @p";
+    assert_eq!(World::new(queues).uses("x", "2").available("y"), 1);
+    // The top of a tree is held to its capability, too.
+    let rules = TreeRules { without_root: true, ..TreeRules::default() };
+    assert_eq!(World::by(queues, &rules).uses("x", "2").available("y"), 1);
+    assert_eq!(World::by(queues, &rules).potential("y"), 3);
+}
+
+#[test]
+fn t5_05_capability_only() {
+    let world = World::new("x –/4gpu; y –").uses("x", "3gpu").uses("y", "900gpu");
+    let gpu = slots().1[2];
+    let (x, y) = (world.built.by_name["x"], world.built.by_name["y"]);
+    assert_eq!(world.forest.available(x, gpu), 1);
+    assert!(is_unlimited(world.forest.available(y, gpu)));
+    assert_eq!(world.forest.share(x).published(), 0);
+    assert_eq!((world.mode("x", "1gpu"), world.mode("x", "2gpu")), (Mode::Fit, Mode::NoFit));
+    // A queue that stands alone owns what its capability says.
+    let rules = TreeRules { without_root: true, ..TreeRules::default() };
+    let alone = World::by("x –/4gpu", &rules).uses("x", "3gpu");
+    assert_eq!((alone.mode("x", "1gpu"), alone.mode("x", "5gpu")), (Mode::Fit, Mode::NoFit));
+}
+
+#[test]
+fn t5_06_unmanaged() {
+    let world = World::new("x 1; y 1").uses("x", "1+900gpu");
+    assert_eq!(world.mode("x", "900gpu"), Mode::Fit);
+    let x = world.built.by_name["x"];
+    assert!(world.forest.is_within_nominal(x, &slots().1), "it never makes anybody borrow");
+    assert!(!world.forest.borrows(x));
+}
+
+#[test]
+fn t5_07_root_quota_cluster() {
+    let queues = "x 4 re:A; default –";
+    let cluster = Some(vec![20_000, 0, 0]);
+    let rules = TreeRules { cluster, ..TreeRules::default() };
+    let world = World::by(queues, &rules);
+    assert_eq!((world.available("default"), world.available("x")), (20, 20));
+    let classic = Search::default();
+    check_by(&rules, &classic, queues, "d(default 0 20)", "(x 0 4)", "d REC");
+    assert_eq!(World::new(queues).available("default"), 4);
+}
+
+#[test]
+fn parents_that_are_missing_or_go_round_touch_nobody_else() {
+    let built = trees("x 2 @nope; a 3 @b; b 3 @a; c 3 @a; z 4", &TreeRules::default());
+    assert_eq!(built.missing, ["nope".into()]);
+    assert_eq!(built.inactive, ["a".into(), "b".into(), "c".into()]);
+    let names: Vec<&str> = built.by_name.keys().map(|name| &**name).collect();
+    assert_eq!(names, ["nope", "root", "x", "z"]);
+    let cpu = slots().1[0];
+    let available = |name: &str| built.forest.available(built.by_name[name], cpu);
+    assert_eq!((available("x"), available("z")), (2000, 4000));
+    assert_eq!(built.forest.path_text(built.by_name["x"]), "/nope/x");
+}
+
+#[test]
+fn amounts_that_contradict_each_other_give_a_tree() {
+    // A guarantee above the deserved amount, a capability below both.
+    let world = World::new("x 2/1 g3; y 4 g1; p 1; q 5 @p");
+    assert_eq!(world.potential("x"), 1);
+    assert_eq!(world.potential("p"), 5 + 3);
+    assert_eq!(world.available("y"), 4 + 5);
+    let zero = World::new("x 2/0; y 3");
+    assert_eq!(zero.potential("x"), 5, "a capability of 0 cpu is none");
+}
+
+/// In Kueue's words: nominal 6, lending at most 4 of it, borrowing at most 1.
+#[test]
+fn limits_of_kueue() {
+    let node = |name: &str, parent, quota: Quota| NodeSpec {
+        name: name.into(),
+        parent,
+        is_queue: parent.is_some(),
+        weight: 1.0,
+        queue_priority: 0,
+        policy: Policy::default(),
+        quotas: vec![quota],
+    };
+    let (all, [cpu, ..]) = slots();
+    let of_limits = |nominal, borrowing, lending| Quota::of_limits(nominal, borrowing, lending);
+    let undeclared = Quota { declared: false, ..Quota::default() };
+    let specs = [
+        node("cohort", None, of_limits(3, None, None)),
+        node("a", Some(0), of_limits(6, Some(1), Some(4))),
+        node("b", Some(0), of_limits(6, None, Some(0))),
+        node("c", Some(0), undeclared),
+    ];
+    let forest = Forest::new(all.clone(), &specs).unwrap();
+    let nodes: Vec<_> = forest.nodes().collect();
+    let potential: Vec<Amount> = nodes.iter().map(|&node| forest.potential(node, cpu)).collect();
+    assert_eq!(potential, [7, 7, 13, 7]);
+    let one = vc_cohort::Demand::new([(cpu, 1)]);
+    assert_eq!(forest.classify(nodes[2], &one, false).mode, Mode::Fit);
+    assert_eq!(forest.classify(nodes[3], &one, false).mode, Mode::NoFit);
+    assert!(is_unlimited(forest.borrowing(nodes[2], cpu)) && forest.borrowing(nodes[1], cpu) == 1);
+    assert_eq!(forest.nominal(nodes[1], cpu), 6);
+    assert_eq!(Quota::of_limits(i64::MAX, None, None).nominal, UNLIMITED);
+
+    let round = [node("a", Some(1), Quota::default()), node("b", Some(0), Quota::default())];
+    let round = round.map(|spec| NodeSpec { is_queue: false, ..spec });
+    let error = Forest::new(all.clone(), &round).unwrap_err();
+    assert_eq!(error, ForestError::Cycle("a".into()));
+    let below_queue = [specs[0].clone(), specs[1].clone(), node("d", Some(1), Quota::default())];
+    let error = Forest::new(all, &below_queue).unwrap_err();
+    assert_eq!(error, ForestError::Parent("d".into()));
+}
+
+#[test]
+fn every_queue_of_the_notation_is_read() {
+    let read = queues("a-std 1/13 re:L bo:L≤0; shared 10");
+    assert_eq!(read[0].capability[0], Some(13_000));
+    assert_eq!((read[1].deserved[0], read[1].weight), (Some(10_000), 1.0));
+}

@@ -1,0 +1,150 @@
+//! Laws over several cycles: nobody whom a preemptor takes takes it back at once, and where three or
+//! more take turns, they wait longer each time (cohort.md A.9.4, B.7).
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use vc_cohort::{Backoff, Group, GroupId, Groups, Head, Mode, QuotaNode, Search};
+
+use crate::random::{FAIR, Row, Shape, admitted, decide, group, preemptor, rows, shapes};
+
+/// Cycles without pods: whoever is evicted waits again.
+struct Life {
+    groups: Groups,
+    waiting: Vec<Group>,
+    backoff: Backoff,
+    now: i64,
+    /// Who was evicted for whom.
+    story: Vec<(String, String)>,
+    /// How often each group had others evicted.
+    n_preempted: BTreeMap<String, u32>,
+}
+
+impl Life {
+    fn new(shape: &Shape, rows: &[Row], backoff: i64) -> Self {
+        let built = shape.built();
+        let leaves = shape.leaves(&built);
+        let groups = Groups::new(built.forest.clone());
+        let waiting = rows.iter().enumerate().map(|(at, row)| group(&leaves, at, row)).collect();
+        let (story, n_preempted) = (Vec::new(), BTreeMap::new());
+        Self { groups, waiting, backoff: Backoff::new(backoff), now: 0, story, n_preempted }
+    }
+
+    /// Whether somebody was admitted.
+    fn cycle(&mut self, how: &Search) -> bool {
+        self.now += 1;
+        let mut left = std::mem::take(&mut self.waiting);
+        let n_left = left.len();
+        let mut n_skipped = 0;
+        while let Some(at) = next(&mut self.groups, &left, how) {
+            let group = left.remove(at);
+            if !self.serve(&group, how) {
+                n_skipped += 1;
+                self.waiting.push(group);
+            }
+        }
+        n_skipped < n_left
+    }
+
+    fn serve(&mut self, group: &Group, how: &Search) -> bool {
+        let (mode, _, found) = decide(&mut self.groups, &preemptor(group), how);
+        let waits = self.backoff.waits_until(&group.uid, self.now).is_some();
+        let targets = match (mode, found) {
+            (Mode::Fit, _) => Vec::new(),
+            (_, Ok(targets)) if !waits => targets,
+            _ => return false,
+        };
+        if !targets.is_empty() {
+            self.backoff.preempted(&group.uid);
+            *self.n_preempted.entry(group.uid.to_string()).or_default() += 1;
+        }
+        for target in targets {
+            let victim = self.groups.get(target.group).clone();
+            self.backoff.evicted(&victim.uid, self.now);
+            self.story.push((victim.uid.to_string(), group.uid.to_string()));
+            self.groups.take(target.group);
+            self.waiting.push(victim);
+        }
+        let admitted_micros = 1_000 + self.story.len() as i64;
+        self.groups.insert(Group { admitted_micros, ..group.clone() });
+        true
+    }
+}
+
+/// The head of the queue whose turn it is.
+fn next(groups: &mut Groups, waiting: &[Group], how: &Search) -> Option<usize> {
+    let mut heads: BTreeMap<QuotaNode, usize> = BTreeMap::new();
+    for (at, group) in waiting.iter().enumerate() {
+        let key = |at: usize| (-waiting[at].priority, waiting[at].created_micros, at);
+        let head = heads.entry(group.queue).or_insert(at);
+        if key(at) < key(*head) {
+            *head = at;
+        }
+    }
+    let places: Vec<usize> = heads.into_values().collect();
+    let head = |&at: &usize| Head {
+        queue: waiting[at].queue,
+        priority: waiting[at].priority,
+        created_micros: waiting[at].created_micros,
+        demand: waiting[at].holds.clone(),
+    };
+    let heads: Vec<Head> = places.iter().map(head).collect();
+    let mut forest = groups.forest().clone();
+    let winner = match how.fair_sharing {
+        None => forest.next_head(&heads),
+        Some(_) => forest.next_fair_head(&heads),
+    };
+    winner.map(|at| places[at])
+}
+
+/// The target that would have the preemptor evicted in turn, in the state right after.
+fn taken_back(shape: &Shape, rows: &[Row], incoming: &Row, how: &Search) -> Option<String> {
+    let (mut groups, _) = admitted(shape, rows, true);
+    let incoming = group(&shape.leaves(&shape.built()), rows.len(), incoming);
+    let targets = decide(&mut groups, &preemptor(&incoming), how).2.ok()?;
+    targets.iter().for_each(|target| groups.take(target.group));
+    let newcomer: GroupId = groups.insert(Group { admitted_micros: 1_000, ..incoming });
+    targets.into_iter().find_map(|target| {
+        let victim = groups.get(target.group).clone();
+        let found = decide(&mut groups, &preemptor(&victim), how).2.ok()?;
+        let returns = found.iter().any(|other| other.group == newcomer);
+        returns.then(|| format!("{} {:?}", victim.uid, target.reason))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 4_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn nobody_is_taken_back_at_once(
+        shape in shapes(true),
+        rows in rows(1..9),
+        incoming in rows(1..2),
+        fair in any::<bool>(),
+    ) {
+        let how = if fair { FAIR } else { Search::default() };
+        prop_assert_eq!(taken_back(&shape, &rows, &incoming[0], &how), None);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Within 300 seconds a group may preempt at first, and after 60 and another 120 seconds, each
+    /// time it was evicted in between.
+    #[test]
+    fn turns_become_rare(shape in shapes(true), rows in rows(1..7), fair in any::<bool>()) {
+        let how = if fair { FAIR } else { Search::default() };
+        let mut life = Life::new(&shape, &rows, 60);
+        (0..300).for_each(|_| { life.cycle(&how); });
+        prop_assert!(life.n_preempted.values().all(|&n_times| n_times <= 3), "{:?}", life.story);
+    }
+}
