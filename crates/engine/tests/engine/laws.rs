@@ -15,7 +15,7 @@ fn configs() -> [Config; 3] {
     [
         conf(actions, "priority gang conformance | overcommit drf predicates proportion nodeorder"),
         conf(actions, TA),
-        conf("allocate, backfill", "gang | predicates nodeorder binpack"),
+        conf("allocate, backfill", "priority gang | predicates nodeorder binpack"),
     ]
 }
 
@@ -32,14 +32,19 @@ fn clusters() -> impl Strategy<Value = String> {
         1 => (0_u32..3).prop_map(|node| format!("nominated=n{node}")),
         1 => Just("gate=example.com/later".to_owned()),
     ];
-    let task = (0_u32..4, place).prop_map(|(cpu, place)| match cpu {
-        0 => place,
-        cpu => format!("cpu={cpu} {place}"),
+    let task = (0_u32..4, 0_u32..4, place).prop_map(|(cpu, group, place)| match cpu {
+        0 => format!("label.g={group} {place}"),
+        cpu => format!("cpu={cpu} label.g={group} {place}"),
     });
+    let phase = prop_oneof![Just(""), Just("pending"), Just("pending minres.cpu=2")];
+    let policy = prop_oneof![2 => Just(None), 1 => (1_u32..3, 0_u32..3).prop_map(Some)];
     let job = (
         0_u32..3,
         0_u32..4,
-        prop_oneof![Just(""), Just("pending"), Just("pending minres.cpu=2")],
+        (phase, policy).prop_map(|(phase, policy)| match policy {
+            Some((size, minimum)) => format!("{phase} policy.g={size}x{minimum}"),
+            None => phase.to_owned(),
+        }),
         prop::collection::vec(task, 0..5),
     );
     let parts = (
@@ -106,7 +111,8 @@ proptest! {
             prop_assert!(full_after.is_subset(&full_before), "{full_after:?}\n{}", cycle.all());
             for job in bound_jobs(cluster, &cycle.effects) {
                 let row = &cluster.jobs[job];
-                prop_assert!(row.is_ready(), "{}\n{}", row.key, cycle.all());
+                let ready = row.is_ready() && row.sub_jobs_ready();
+                prop_assert!(ready, "{}\n{}", row.key, cycle.all());
             }
             for effect in &cycle.effects {
                 if let Effect::Bind { pod, .. } = effect {
