@@ -79,7 +79,7 @@ impl Attempt {
         let theirs = &session.jobs[job];
         let protected = theirs.pod_group.as_ref().is_none_or(|group| group.not_preemptable);
         let queue = &session.queues[theirs.queue];
-        if protected || !row.preemptable || !queue.present {
+        if protected || !row.preemptable || !queue.present || awaits_room(session, job) {
             return false;
         }
         match self.kind {
@@ -93,6 +93,14 @@ impl Attempt {
             }
         }
     }
+}
+
+/// A gang below its minimum for which room is made. Whoever takes what it has makes that vain.
+fn awaits_room(session: &Session<'_>, job: JobId) -> bool {
+    let (row, min) = (&session.jobs[job], i64::from(session.jobs[job].min_available));
+    let ready = i64::from(row.counts.ready());
+    let complete_soon = min <= ready + i64::from(row.counts.waiting());
+    ready < min && (complete_soon || session.claims.of(session, job).is_some())
 }
 
 /// Queues in queue order, their starving jobs in job order (9.1).

@@ -15,8 +15,8 @@ pub struct Claim {
     pub planned: BTreeMap<Arc<str>, Arc<str>>,
     /// Uids of the pods that were evicted for it; unknown after a restart.
     pub victims: BTreeSet<Arc<str>>,
-    /// The job was ready before: room was made for members beyond its minimum, so that being ready
-    /// does not end the claim.
+    /// Room was made for members beyond the minimum of the job, so that being ready does not end
+    /// the claim.
     pub beyond_minimum: bool,
 }
 
@@ -35,6 +35,9 @@ impl Claims {
             if task.status == TaskStatus::Pending {
                 let claim = claims.by_job.entry(cluster.jobs[job].key.clone()).or_default();
                 claim.planned.insert(task.uid.clone(), node.clone());
+                let job = &cluster.jobs[job];
+                let n_placed = i64::from(job.counts.ready()) + claim.planned.len() as i64;
+                claim.beyond_minimum = i64::from(job.min_available) < n_placed;
             }
         }
         claims
@@ -63,7 +66,8 @@ impl Claims {
             let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
             claim.planned.insert(planned.0, planned.1);
             claim.victims.extend(victims.iter().cloned());
-            claim.beyond_minimum |= job.is_ready();
+            let n_placed = i64::from(job.counts.ready()) + i64::from(job.counts.waiting());
+            claim.beyond_minimum |= job.is_ready() || i64::from(job.min_available) < n_placed;
         }
     }
 

@@ -360,6 +360,55 @@ fn gang__claim() {
     assert_eq!(last, "bind p-p-0 n1\nbind p-p-1 n1\nbind p-p-2 n2");
 }
 
+/// The gang is complete before the room for its other members is there: that stays theirs.
+#[test]
+fn gang__claim_beyond_the_minimum() {
+    let text = "node n1 cpu=3
+        node n2 cpu=1
+        job v priority=1 min=1
+          task a cpu=1 @n1 running
+          task b cpu=1 @n2 running
+        job p priority=9 min=2
+          task r cpu=2 @n1 running
+          task w cpu=1 x2";
+    // The job that lost pods comes first again.
+    let tiers = TIERS.replace("gang{", "gang{jobOrder ");
+    let config = conf("allocate, gangpreempt", &format!("{tiers} predicates"));
+    for restart in [false, true] {
+        let mut world = World::new(&config, text);
+        assert_eq!(victims(&world.cycle()), "v-a v-b");
+        world.delete_pod("v-a");
+        assert_eq!(world.cycle().decisions(), "bind p-w-0 n1\npipeline p-w-1 n2");
+        if restart {
+            world.restart(&config);
+        }
+        world.kubelets_and_controllers();
+        assert_eq!(world.cycle().decisions(), "bind p-w-1 n2", "{restart}");
+    }
+}
+
+/// Whoever waits for room that was made for it keeps what it has: else that was made in vain.
+#[test]
+fn gang__spares_a_gang_that_waits() {
+    let text = "node n1 cpu=4
+        queue qa
+        queue qb
+        job v queue=qb min=0 created=0
+          task x cpu=3 @n1 running
+        job a queue=qa min=2 priority=5
+          task r cpu=1 @n1 running
+          task w cpu=3
+        job b queue=qb min=1 priority=1
+          task w cpu=1";
+    let config = conf("allocate, gangreclaim", &format!("{TIERS} predicates"));
+    let mut world = World::new(&config, text);
+    for _ in 0..2 {
+        let cycle = world.cycle();
+        assert!(!cycle.all().contains("evict a-r"), "{}", cycle.all());
+        assert_eq!(cycle.only(&["pipeline"]), "pipeline a-w n1");
+    }
+}
+
 /// Filters refuse the claim while the victim leaves; that is no reason to evict more.
 #[test]
 fn gang__awaits_its_victims() {

@@ -113,8 +113,8 @@ impl World {
                 ClusterEvent::PodGroupApplied(Box::new(group))
             }
             Object::Pod(pod) => {
-                self.pods.insert(pod.key.clone(), pod.clone());
-                ClusterEvent::PodApplied(Box::new(pod))
+                self.pods.insert(pod.key.clone(), (*pod).clone());
+                ClusterEvent::PodApplied(pod)
             }
         };
         self.inbox.push(event);
@@ -279,7 +279,7 @@ impl World {
             (pod.deleting, pod.evicted_by_scheduler) = (false, false);
             (pod.node_name, pod.nominated_node, pod.scheduled_condition) = (None, None, None);
             pod.phase = PodPhase::Pending;
-            self.put(Object::Pod(pod));
+            self.put(Object::Pod(Box::new(pod)));
         }
     }
 
@@ -289,7 +289,7 @@ impl World {
         let classes = self.classes.values().cloned().map(Object::Class);
         let queues = self.queues.values().cloned().map(Object::Queue);
         let groups = self.groups.values().cloned().map(Object::Group);
-        let pods = self.pods.values().cloned().map(Object::Pod);
+        let pods = self.pods.values().cloned().map(|pod| Object::Pod(Box::new(pod)));
         let objects = nodes.chain(classes).chain(queues).chain(groups).chain(pods).collect();
         let now_micros = self.now_micros;
         let options = self.options.clone();

@@ -25,7 +25,7 @@ pub(crate) enum Object {
     Queue(QueueRecord),
     Class(PriorityClassRecord),
     Group(PodGroupRecord),
-    Pod(PodRecord),
+    Pod(Box<PodRecord>),
 }
 
 pub(crate) fn objects(text: &str) -> Vec<Object> {
@@ -220,7 +220,7 @@ fn pods(name: &str, words: &[(&str, &str)], job: Option<&ObjectKey>) -> Vec<Obje
             .collect(),
     };
     let words: Vec<_> = words.iter().filter(|(word, _)| !is_count(word)).collect();
-    keys.into_iter().map(|key| Object::Pod(pod(key, &words, job))).collect()
+    keys.into_iter().map(|key| Object::Pod(Box::new(pod(key, &words, job)))).collect()
 }
 
 fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodRecord {
