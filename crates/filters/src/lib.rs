@@ -3,18 +3,19 @@
 
 pub mod balanced_allocation;
 mod claims;
+pub mod image_locality;
+pub mod inter_pod_affinity;
 pub mod node_affinity;
 pub mod node_ports;
-mod node_selector;
 pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod normalize;
+pub mod pod_topology_spread;
 pub mod resource_allocation;
 mod rule;
 pub mod taint_toleration;
 #[cfg(test)]
 mod testing;
-mod toleration;
 pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;

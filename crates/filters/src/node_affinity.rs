@@ -1,9 +1,9 @@
 //! NodeAffinity: node selector and required terms as a filter, preferred terms as a score
 //! (plugins-nodes.md 4.2, 7.5). Reads pod and node object only.
 
+use vc_model::node_selector::{NAME_FIELD, is_empty, malformed, required_matches, term_matches};
 use vc_model::{Class, Code, Finding, Node, NodeSelectorTerm, Operator, PreferredTerm};
 
-use crate::node_selector::{NAME_FIELD, is_empty, malformed, required_matches, term_matches};
 use crate::rule::{Pod, PreFilter};
 
 const REASON: &str = "node(s) didn't match Pod's node affinity/selector";
@@ -46,7 +46,9 @@ fn names_no_node(term: &NodeSelectorTerm) -> bool {
 
 /// Why the pod may not run on the node, if so.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
-    (!required_matches(class, node)).then(|| Finding::new(Code::Unresolvable, REASON))
+    let terms = class.node_affinity.required.as_deref();
+    (!required_matches(class.node_selector.as_ref(), terms, node))
+        .then(|| Finding::new(Code::Unresolvable, REASON))
 }
 
 /// Whether there is no preferred term.

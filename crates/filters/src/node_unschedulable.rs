@@ -1,9 +1,7 @@
 //! NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon
 //! (plugins-nodes.md 4.1). Reads pod and node object only.
 
-use vc_model::{Class, Code, Finding, Node, TaintEffect};
-
-use crate::toleration::any_tolerates;
+use vc_model::{Class, Code, Finding, Node, TaintEffect, any_tolerates};
 
 const REASON: &str = "node(s) were unschedulable";
 /// The taint that stands for `spec.unschedulable`.

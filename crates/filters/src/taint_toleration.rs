@@ -1,9 +1,7 @@
 //! TaintToleration: hard taints as a filter, `PreferNoSchedule` taints as a score
 //! (plugins-nodes.md 4.4, 7.6). Reads pod and node object only.
 
-use vc_model::{Class, Code, Finding, Node, Taint, TaintEffect};
-
-use crate::toleration::any_tolerates;
+use vc_model::{Class, Code, Finding, Node, Taint, TaintEffect, any_tolerates};
 
 const REASON: &str = "node(s) had untolerated taint(s)";
 

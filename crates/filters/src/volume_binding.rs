@@ -13,12 +13,12 @@ use vc_model::{
 };
 
 use crate::claims::{Mode, claim_not_found, claims, foreign, key, mode};
-use crate::node_selector::labels_match;
 use crate::rule::{Pod, PreFilter, refused};
 use matching::Choice;
 pub use progress::{Progress, progress};
 pub use reserve::reserve;
 pub use score::{ShapePoint, score};
+use vc_model::node_selector::labels_match;
 
 const AFFINITY: &str = "node(s) didn't match PersistentVolume's node affinity";
 const NO_VOLUME: &str = "node(s) didn't find available persistent volumes to bind";

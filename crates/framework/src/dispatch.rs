@@ -7,7 +7,7 @@ mod score;
 
 use std::sync::atomic::AtomicBool;
 
-use vc_conf::{Config, Switches, Warning};
+use vc_conf::{Config, Switch, Switches, Warning};
 use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Dim;
 
@@ -28,6 +28,8 @@ pub struct Dispatch {
     names: Vec<&'static str>,
     /// Per point of [`ALL_POINTS`], per tier: the plugins to ask, in order.
     calls: Vec<Vec<Vec<usize>>>,
+    /// Plugins whose Predicate does not see what a dry run removes.
+    static_filters: Vec<usize>,
     /// Plugins to tell about placements, in registration order.
     handlers: Vec<usize>,
     /// A scorer has failed in this session and was logged (A13).
@@ -72,9 +74,17 @@ impl Dispatch {
         }
         let of_point = |point: Points| call_list(&plugins, &tiers, point);
         let calls = ALL_POINTS.iter().map(|&(point, ..)| of_point(point)).collect();
+        let is_static = |position: &&Position| {
+            let stated = plugins[position.instance].points();
+            position.allowed.has(Points::PREDICATE)
+                && stated.has(Points::PREDICATE.and(Points::SIMULATION))
+                && !position.allowed.has(Points::SIMULATION)
+        };
+        let static_filters = tiers.iter().flatten().filter(is_static);
+        let static_filters = static_filters.map(|position| position.instance).collect();
         let handles = |&index: &usize| plugins[index].points().has(Points::EVENT_HANDLERS);
         let handlers = (0..plugins.len()).filter(handles).collect();
-        (Self { plugins, names, calls, handlers, ..Self::default() }, warnings)
+        (Self { plugins, names, calls, static_filters, handlers, ..Self::default() }, warnings)
     }
 
     fn tiers(&self, point: Points) -> impl Iterator<Item = impl Iterator<Item = &dyn Plugin>> {
@@ -275,6 +285,16 @@ impl Dispatch {
         self.node_rules(ask, task).find(node, findings);
     }
 
+    /// Whether a plugin has findings that stand whatever a dry run removes, because its switches
+    /// let it neither simulate removals nor additions (core.md 2.3).
+    pub fn has_standing_findings(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> bool {
+        let mut findings = Vec::new();
+        for &plugin in &self.static_filters {
+            self.plugins[plugin].predicate(ask, task, node, &mut findings);
+        }
+        !findings.is_empty()
+    }
+
     /// Predicate for many nodes: what holds for all of them is worked out here, once.
     pub fn node_rules<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> NodeRules<'a> {
         let rule = |plugin: &'a dyn Plugin| -> NodeRule<'a> {
@@ -318,8 +338,12 @@ impl NodeRules<'_> {
 
 /// What the switches of an entry allow.
 fn allowed_points(switches: Switches) -> Points {
-    let on = |guard: Option<vc_conf::Switch>| guard.is_none_or(|switch| switches.on(switch));
-    let allowed = ALL_POINTS.iter().filter(|(_, _, guard)| on(*guard));
+    let on = |guard: Option<Switch>| guard.is_none_or(|switch| switches.on(switch));
+    let simulates = switches.on(Switch::Preemptable) || switches.on(Switch::Allocatable);
+    let allowed = ALL_POINTS.iter().filter(|&&(point, _, guard)| match point {
+        Points::SIMULATION => simulates,
+        _ => on(guard),
+    });
     allowed.fold(Points::NONE, |points, &(point, ..)| points.and(point))
 }
 

@@ -34,7 +34,10 @@ pub struct Column<'a> {
     pub weight: i64,
     /// How a raw score becomes one of 0..100. `None`: it is one.
     pub normal: Option<Normal>,
-    /// The raw score of a node, which depends on the class of the task and the node alone.
+    /// Another number when raw scores may have changed otherwise than by the row of their node.
+    pub version: u64,
+    /// The raw score of a node, which depends on the class of the task and the node alone, as long
+    /// as the version is the same.
     pub raw: Box<dyn Fn(NodeId) -> i64 + 'a>,
 }
 
@@ -100,6 +103,13 @@ pub(crate) struct Prepared<'a> {
     task: TaskId,
 }
 
+impl Prepared<'_> {
+    /// Of all columns.
+    fn versions(&self) -> Vec<u64> {
+        self.columns.iter().flatten().map(|column| column.version).collect()
+    }
+}
+
 impl Memo {
     fn find(&mut self, session: &Session<'_>, task: TaskId) -> Option<Found> {
         let (hooks, ask) = (session.hooks(), session.ask());
@@ -112,8 +122,9 @@ impl Memo {
         self.clock += 1;
         let serial = session.classes.serial(session.tasks[task].class);
         let kept = self.by_class.remove(&serial);
+        let versions = rules.versions();
         self.n_bytes -= kept.as_ref().map_or(0, ClassMemo::n_bytes);
-        let mut memo = match kept.map(|memo| (memo.staleness(session), memo)) {
+        let mut memo = match kept.map(|memo| (memo.staleness(session, &versions), memo)) {
             Some((Staleness::Nodes, mut memo)) => {
                 memo.catch_up(session, &rules, &mut self.positions);
                 memo

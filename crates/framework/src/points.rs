@@ -50,6 +50,8 @@ points! {
     CLUSTER_ORDER = 28, "ClusterOrder", Some(Switch::ClusterOrder);
     TARGET_JOB = 29, "TargetJob", Some(Switch::TargetJob);
     RESERVED_NODES = 30, "ReservedNodes", Some(Switch::ReservedNodes);
+    // Guarded by two switches: `allowed_points` of dispatch.
+    SIMULATION = 31, "SimulateAddTask and SimulateRemoveTask", None;
 }
 
 impl Points {

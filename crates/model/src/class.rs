@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use vc_resource::Resource;
 
 use crate::ids::{ClassId, Table};
+use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
 use crate::volume::PodVolume;
 
@@ -32,6 +33,12 @@ pub struct Class {
     pub host_ports: Vec<HostPort>,
     /// Claims and disks, in the order of `spec.volumes`.
     pub volumes: Vec<PodVolume>,
+    /// Images of containers and init containers, as nodes list them.
+    pub images: Vec<Arc<str>>,
+    /// `spec.affinity.podAffinity` and `podAntiAffinity`; `None`: no term.
+    pub pod_affinity: Option<Arc<PodAffinity>>,
+    /// `spec.topologySpreadConstraints`.
+    pub spread: Vec<SpreadConstraint>,
 }
 
 /// Cpu and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).
@@ -73,28 +80,29 @@ struct Row {
 }
 
 impl Classes {
-    /// The class of this content, one task more.
-    pub(crate) fn acquire(&mut self, class: Class) -> ClassId {
+    /// The class of this content, one task more, and whether it is new.
+    pub(crate) fn acquire(&mut self, class: Class) -> (ClassId, bool) {
         if let Some(&id) = self.by_content.get(&class) {
             self.rows[id].n_tasks += 1;
-            return id;
+            return (id, false);
         }
         let class = Arc::new(class);
         self.n_made += 1;
         let row = Row { class: class.clone(), n_tasks: 1, serial: self.n_made };
         let id = self.rows.insert(row);
         self.by_content.insert(class, id);
-        id
+        (id, true)
     }
 
-    /// One task less; the last one takes the class away.
-    pub(crate) fn release(&mut self, id: ClassId) {
+    /// One task less; the last one takes the class away and gets its content.
+    pub(crate) fn release(&mut self, id: ClassId) -> Option<Arc<Class>> {
         self.rows[id].n_tasks -= 1;
-        if self.rows[id].n_tasks == 0
-            && let Some(row) = self.rows.remove(id)
-        {
-            self.by_content.remove(&row.class);
+        if self.rows[id].n_tasks != 0 {
+            return None;
         }
+        let row = self.rows.remove(id)?;
+        self.by_content.remove(&row.class);
+        Some(row.class)
     }
 
     /// A number that no other class has or had: ids are used again.

@@ -23,7 +23,9 @@ use vc_resource::{Dim, Dims, Fractional, Resource};
 use crate::budget::Budgets;
 use crate::class::{Class, Classes};
 use crate::division::Division;
-use crate::ids::{JobId, NodeId, QueueId, Table, TaskId};
+use crate::domains::{Domains, World};
+use crate::ids::{ClassId, JobId, NodeId, QueueId, Table, TaskId};
+use crate::images::Images;
 use crate::job::Job;
 use crate::node::Node;
 use crate::queue::Queue;
@@ -107,6 +109,10 @@ pub struct Cluster {
     pub budgets: Budgets,
     /// ResourceQuotas.
     pub quotas: Quotas,
+    /// Images on the nodes.
+    pub images: Images,
+    /// Pods by topology domain.
+    pub domains: Domains,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
     job_by_key: BTreeMap<ObjectKey, JobId>,
@@ -114,7 +120,7 @@ pub struct Cluster {
     task_by_uid: FxHashMap<Arc<str>, TaskId>,
     task_by_key: FxHashMap<ObjectKey, TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
-    namespaces: BTreeMap<Arc<str>, Labels>,
+    pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     shards: Shards,
     changes: NodeChanges,
     /// Σ allocatable of the present nodes, by dimension.
@@ -220,6 +226,28 @@ impl Cluster {
         total
     }
 
+    /// The class of this content, one task more.
+    pub(crate) fn acquire_class(&mut self, class: Class) -> ClassId {
+        let (id, is_new) = self.classes.acquire(class);
+        if is_new {
+            let (domains, world) = self.domains_and_world();
+            domains.add_class(id, world);
+        }
+        id
+    }
+
+    /// One task less of the class.
+    pub(crate) fn release_class(&mut self, id: ClassId) {
+        if let Some(class) = self.classes.release(id) {
+            self.domains.remove_class(id, &class);
+        }
+    }
+
+    fn domains_and_world(&mut self) -> (&mut Domains, World<'_>) {
+        let Self { domains, nodes, classes, namespaces, .. } = self;
+        (domains, World { nodes, classes, namespaces })
+    }
+
     /// Value of a PriorityClass: of that name, else the smallest global default (C-13), else 0.
     pub(crate) fn priority_value(&self, class_name: &str) -> i32 {
         if let Some(class) = self.priority_classes.get(class_name) {
@@ -237,5 +265,7 @@ impl Cluster {
         self.jobs.recycle();
         self.queues.recycle();
         self.classes.recycle();
+        self.images.recycle();
+        self.domains.recycle();
     }
 }

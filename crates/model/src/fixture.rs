@@ -21,6 +21,7 @@
 //! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
 //! `nvidia.com/gpu`; other keys of a node are labels; times are in seconds after [`START_MICROS`].
 
+pub mod parts;
 mod volumes;
 
 use std::sync::Arc;

@@ -34,6 +34,20 @@ define_ids!(
     QueueId,
     /// A scheduling class: what filters and scorers read of a pod.
     ClassId,
+    /// A name of a container image that some node has.
+    ImageId,
+    /// A label of nodes that pods name as topology key.
+    KeyId,
+    /// A value of such a label; counts for its key only.
+    ValueId,
+    /// A set of pod selectors that some pod has.
+    MatcherId,
+    /// Pods of a matcher, counted by the values of a key.
+    TermId,
+    /// The nodes that count for a spread constraint.
+    InclusionId,
+    /// Pods of a matcher on included nodes, counted by the values of a key.
+    SpreadId,
 );
 
 /// Rows with stable ids. A freed row is reused only after [`Table::recycle`], so that an id that is

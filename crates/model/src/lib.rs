@@ -7,13 +7,17 @@ mod budget;
 mod class;
 mod cluster;
 mod division;
+mod domains;
 mod duration;
 mod event;
 #[cfg(feature = "fixture")]
 pub mod fixture;
 mod ids;
+mod images;
 mod job;
 mod node;
+pub mod node_selector;
+mod pod_affinity;
 mod queue;
 mod quota;
 mod reason;
@@ -23,17 +27,27 @@ mod selector;
 mod status;
 mod sums;
 mod task;
+mod toleration;
 mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use class::{Class, Classes, NonZero};
 pub use cluster::{Cluster, NodeChanges, Settings, Sharding, ShardingMode};
 pub use division::Division;
+pub use domains::{Domains, Links, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
-pub use ids::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
+pub use ids::{
+    ClassId, Id, ImageId, InclusionId, JobId, KeyId, MatcherId, NodeId, QueueId, SpreadId, Table,
+    TaskId, TermId, ValueId,
+};
+pub use images::{Image, Images};
 pub use job::{Job, JobBudget, PodGroup, Portion, SubJob};
 pub use node::{Node, NodeView};
+pub use pod_affinity::{
+    InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
+    Unsatisfiable,
+};
 pub use queue::Queue;
 pub use quota::{Quota, QuotaAmounts, QuotaRecord, Quotas};
 pub use reason::{Code, Finding, FitErrors, Reason, joined, single_node_text};
@@ -49,6 +63,7 @@ pub use selector::{
 };
 pub use status::{Counts, STATUSES, TaskStatus};
 pub use task::{Gates, QUEUE_GATE, Task};
+pub use toleration::any_tolerates;
 pub use volume::{
     AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Disk, NodeVolumes, PersistentVolume,
     PersistentVolumeClaim, PodClaim, PodVolume, Reservation, ReservedClaim, ReservedVolume,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vc_resource::Resource;
 
 use crate::class::{Class, NonZero};
-use crate::ids::TaskId;
+use crate::ids::{ImageId, TaskId};
 use crate::selector::{HostPort, Labels, Protocol, Taint};
 use crate::status::TaskStatus;
 use crate::sums;
@@ -27,6 +27,8 @@ pub struct Node {
     pub unschedulable: bool,
     /// `spec.taints`.
     pub taints: Vec<Taint>,
+    /// Images on the node, by id.
+    pub images: Vec<ImageId>,
     /// `status.allocatable` plus oversubscription.
     pub allocatable: Resource,
     /// `status.capacity` plus oversubscription.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
+use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
 use crate::volume::PodVolume;
 
@@ -78,6 +79,8 @@ pub enum PodPhase {
 pub struct ContainerRecord {
     /// Unique in its pod.
     pub name: Arc<str>,
+    /// `image`.
+    pub image: Arc<str>,
     /// `resources.requests`.
     pub requests: ResourceList,
     /// An init container with `restartPolicy: Always`.
@@ -153,6 +156,10 @@ pub struct PodRecord {
     pub node_affinity: NodeAffinity,
     /// `spec.tolerations`.
     pub tolerations: Vec<Toleration>,
+    /// `spec.affinity.podAffinity` and `podAntiAffinity`; `None`: no term.
+    pub pod_affinity: Option<Arc<PodAffinity>>,
+    /// `spec.topologySpreadConstraints`.
+    pub spread: Vec<SpreadConstraint>,
     /// Names in `spec.schedulingGates`.
     pub scheduling_gates: Vec<Arc<str>>,
     /// The first `PodResizePending` condition has reason `Infeasible`.
@@ -195,6 +202,8 @@ pub struct NodeRecord {
     pub allocatable: ResourceList,
     /// `status.capacity`.
     pub capacity: ResourceList,
+    /// Names of `status.images` with the size of the image in bytes.
+    pub images: Vec<(Arc<str>, i64)>,
 }
 
 /// `status.phase` of a PodGroup; empty counts as Pending.

@@ -55,6 +55,23 @@ impl LabelSelector {
         self.match_labels.iter().all(equal)
             && self.match_expressions.iter().all(|rule| requirement_matches(rule, labels))
     }
+
+    /// The first requirement that no API server of today would store, as text.
+    pub fn malformed(&self) -> Option<String> {
+        let problem = |rule: &Requirement| {
+            let problem = match rule.operator {
+                Operator::In if rule.values.is_empty() => "In needs at least one value",
+                Operator::NotIn if rule.values.is_empty() => "NotIn needs at least one value",
+                Operator::Exists if !rule.values.is_empty() => "Exists takes no value",
+                Operator::DoesNotExist if !rule.values.is_empty() => "DoesNotExist takes no value",
+                Operator::Gt | Operator::Lt => "Gt and Lt are for nodes only",
+                Operator::Unknown => "unknown operator",
+                _ => return None,
+            };
+            Some(format!("label selector requirement on {}: {problem}", rule.key))
+        };
+        self.match_expressions.iter().find_map(problem)
+    }
 }
 
 fn requirement_matches(rule: &Requirement, labels: &Labels) -> bool {

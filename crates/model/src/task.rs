@@ -85,6 +85,20 @@ pub struct Task {
     pub ungating: bool,
     /// Evicted in this session: out of the node's view, still in its sums.
     pub hidden: bool,
+    /// A deletionTimestamp is set.
+    pub deleting: bool,
     /// The object is not complete; never placed, this is why (C-20). `None`: it is.
     pub invalid: Option<Arc<str>>,
+}
+
+impl Task {
+    /// Filters see it on its node, if it has one (plugins-nodes.md 1.5).
+    pub(crate) fn is_in_view(&self) -> bool {
+        !self.hidden && !self.status.is_terminated()
+    }
+
+    /// It counts for topology spread (plugins-nodes.md 4.8).
+    pub(crate) fn is_live(&self) -> bool {
+        !self.deleting && self.status != TaskStatus::Releasing
+    }
 }

@@ -4,9 +4,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vc_model::{
-    Cluster, ClusterEvent, ContainerRecord, Labels, NodeRecord, ObjectKey, PodGroupPhase,
-    PodGroupRecord, PodGroupStatus, PodPhase, PodRecord, PriorityClassRecord, QueueRecord,
-    ResourceList, Settings, SubGroupPolicy, TaskStatus,
+    Cluster, ClusterEvent, ContainerRecord, InclusionPolicy, LabelSelector, Labels, NodeRecord,
+    ObjectKey, Operator, PodAffinity, PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase,
+    PodRecord, PodSelector, PodTerm, PreferredPodTerm, PriorityClassRecord, QueueRecord,
+    Requirement, ResourceList, Settings, SpreadConstraint, SubGroupPolicy, Taint, TaintEffect,
+    TaskStatus, Unsatisfiable,
 };
 
 const PHASES: [PodPhase; 5] = [
@@ -46,11 +48,89 @@ fn labels() -> impl Strategy<Value = Labels> {
     (0..3u8).prop_map(|n| Labels::from([("idx".into(), n.to_string().into())]))
 }
 
+fn selector() -> impl Strategy<Value = Option<LabelSelector>> {
+    let rule = |operator, values: &[&str]| Requirement {
+        key: "idx".into(),
+        operator,
+        values: values.iter().map(|&value| value.into()).collect(),
+    };
+    (0..6u8, 0..3u8).prop_map(move |(kind, n)| {
+        let n = n.to_string();
+        let expressions = match kind {
+            0 => return None,
+            1 => vec![],
+            2 => vec![rule(Operator::NotIn, &[&n])],
+            3 => vec![rule(Operator::In, &[&n, "9"])],
+            4 => vec![rule(Operator::In, &[])],
+            _ => vec![rule(Operator::In, &["0", "1"]), rule(Operator::In, &[&n])],
+        };
+        Some(LabelSelector { match_expressions: expressions, ..LabelSelector::default() })
+    })
+}
+
+fn topology_key() -> impl Strategy<Value = std::sync::Arc<str>> {
+    (0..3usize).prop_map(|n| ["zone", "kubernetes.io/hostname", ""][n].into())
+}
+
+fn terms() -> impl Strategy<Value = Vec<PodTerm>> {
+    let in_namespace = (0..3u8).prop_map(|n| {
+        let env =
+            Requirement { key: "env".into(), operator: Operator::NotIn, values: vec!["1".into()] };
+        let selector = LabelSelector { match_expressions: vec![env], ..LabelSelector::default() };
+        (1 < n).then_some(selector)
+    });
+    let term = (selector(), topology_key(), in_namespace).prop_map(|(labels, topology_key, by)| {
+        let namespaces = if by.is_none() { vec!["ns".into()] } else { vec![] };
+        let pods = PodSelector { namespaces, namespace_selector: by, labels };
+        PodTerm { pods, topology_key }
+    });
+    vec(term, 0..3)
+}
+
+fn affinity() -> impl Strategy<Value = PodAffinity> {
+    let preferred = || {
+        terms().prop_map(|terms| {
+            let weighted = |(n, term)| PreferredPodTerm { weight: n as i32 + 1, term };
+            terms.into_iter().enumerate().map(weighted).collect()
+        })
+    };
+    (terms(), terms(), preferred(), preferred()).prop_map(
+        |(required, anti_required, preferred, anti_preferred)| PodAffinity {
+            required,
+            anti_required,
+            preferred,
+            anti_preferred,
+        },
+    )
+}
+
+fn spread() -> impl Strategy<Value = Vec<SpreadConstraint>> {
+    let policy = |honor| if honor { InclusionPolicy::Honor } else { InclusionPolicy::Ignore };
+    let hard = |hard| match hard {
+        true => Unsatisfiable::DoNotSchedule,
+        false => Unsatisfiable::ScheduleAnyway,
+    };
+    let flags = [any::<bool>(), any::<bool>(), any::<bool>()];
+    let constraint =
+        (selector(), topology_key(), flags).prop_map(move |(labels, topology_key, flags)| {
+            SpreadConstraint {
+                topology_key,
+                labels,
+                when: hard(flags[0]),
+                node_affinity: policy(flags[1]),
+                node_taints: policy(flags[2]),
+                ..SpreadConstraint::default()
+            }
+        });
+    vec(constraint, 0..3)
+}
+
 prop_compose! {
     fn pod()(
         name in 0..6u8, uid in 0..2u8, job in 0..4u8, node in 0..4u8, phase in 0..5usize,
         deleting in any::<bool>(), requests in amounts(), init in amounts(),
         labels in labels(), role in 0..2u8, gates in 0..3u8, ours in 0..4u8,
+        affinity in affinity(), spread in spread(), wants in 0..4u8,
     ) -> PodRecord {
         let role = role.to_string().into();
         let mut annotations = Labels::from([("volcano.sh/task-spec".into(), role)]);
@@ -69,6 +149,9 @@ prop_compose! {
             scheduler_name: if ours == 0 { "other" } else { "volcano" }.into(),
             node_name: (0 < node).then(|| format!("n{node}").into()),
             phase: PHASES[phase],
+            pod_affinity: (wants & 1 == 1).then(|| affinity.into()),
+            spread: if wants & 2 == 2 { spread } else { vec![] },
+            node_selector: (wants == 3).then(|| [("zone".into(), "a".into())].into()),
             priority: Some(i32::from(name)),
             containers: vec![container(requests)],
             init_containers: vec![container(init)],
@@ -79,11 +162,20 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn node()(name in 1..4u8, allocatable in amounts(), selected in 0..4u8) -> NodeRecord {
+    fn node()(
+        name in 1..4u8, allocatable in amounts(), selected in 0..4u8, zone in 0..3usize,
+        tainted in any::<bool>(), images in vec(0..3u8, 0..4),
+    ) -> NodeRecord {
+        let zone = ["a", "b", "c"][zone];
+        let host = ("kubernetes.io/hostname".into(), name.to_string().into());
+        let effect = TaintEffect::NoSchedule;
+        let taint = Taint { key: "k".into(), value: "v".into(), effect };
         let selected = if selected == 0 { "no" } else { "yes" };
         NodeRecord {
             name: format!("n{name}").into(),
-            labels: Labels::from([("pool".into(), selected.into())]),
+            labels: [("pool".into(), selected.into()), ("zone".into(), zone.into()), host].into(),
+            images: images.iter().map(|n| (n.to_string().into(), i64::from(name))).collect(),
+            taints: if tainted { vec![taint] } else { vec![] },
             capacity: allocatable.clone(),
             allocatable,
             ..NodeRecord::default()
@@ -132,6 +224,11 @@ fn events() -> impl Strategy<Value = ClusterEvent> {
             uid: format!("{name}/{uid}").into(),
         }),
         4 => node().prop_map(|node| ClusterEvent::NodeApplied(Box::new(node))),
+        2 => (0..3u8).prop_map(|env| ClusterEvent::NamespaceApplied {
+            name: "ns".into(),
+            labels: Labels::from([("env".into(), env.to_string().into())]),
+        }),
+        1 => Just(ClusterEvent::NamespaceDeleted { name: "ns".into() }),
         2 => (1..4u8).prop_map(|n| ClusterEvent::NodeDeleted { name: format!("n{n}").into() }),
         4 => group().prop_map(|group| ClusterEvent::PodGroupApplied(Box::new(group))),
         1 => (1..4u8).prop_map(move |n| ClusterEvent::PodGroupDeleted { key: key("j", n) }),
@@ -268,6 +365,8 @@ proptest! {
                 false => cluster.set_task(task, status, on),
             }
         }
+        // Counts by domain are a function of the rows, which the check makes again.
+        prop_assert_eq!(cluster.check(), Ok(()));
         for (id, node) in cluster.nodes.iter() {
             prop_assert_eq!(node, &before.nodes[id]);
         }

@@ -1,22 +1,19 @@
 //! `nodeorder`: the Kubernetes scorers with their weights, over the candidate nodes of a task.
-//! Specification: plugins-nodes.md 7.1-7.6, 8.
+//! Specification: plugins-nodes.md 7, 8.
 
 use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::balanced_allocation::{self, Mode};
 use vc_filters::normalize::Best;
 use vc_filters::resource_allocation::{least_allocated, most_allocated};
-use vc_filters::{Pod, node_affinity, taint_toleration};
+use vc_filters::{
+    Pod, image_locality, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
+};
 use vc_framework::{Ask, Column, Outbox, Plugin, PluginEntry, Points, Records};
 use vc_model::{NodeId, TaskId};
 
 use crate::scorers::{NodeScore, Score, Scorer, Scorers};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "nodeorder", build };
-
-/// Weights of scorers that have nothing to say about a pod without pod affinity, spread and images:
-/// they contribute 0. A value of the wrong type is still reported.
-const WITHOUT_EFFECT: &[(&str, i64)] =
-    &[("podaffinity.weight", 2), ("podtopologyspread.weight", 2), ("imagelocality.weight", 1)];
 
 const MODE: &str = "balancedresource.mode";
 
@@ -42,7 +39,7 @@ const BALANCED_ABSOLUTE: Scorer =
 const NODE_AFFINITY: Scorer = Scorer {
     name: "NodeAffinity",
     weight: ("nodeaffinity.weight", 2),
-    score: Score::Each { raw: preferred_nodes, best: Some(Best::Highest) },
+    score: Score::Each { raw: preferred_nodes, best: Some(Best::Highest), version: |_| 0 },
 };
 const TAINT_TOLERATION: Scorer = Scorer {
     name: "TaintToleration",
@@ -50,29 +47,64 @@ const TAINT_TOLERATION: Scorer = Scorer {
     score: Score::Each {
         raw: |pod| Ok(Some(Box::new(|node| taint_toleration::score(pod.class, node)))),
         best: Some(Best::Lowest),
+        version: |_| 0,
+    },
+};
+const POD_AFFINITY: Scorer = Scorer {
+    name: "InterPodAffinity",
+    weight: ("podaffinity.weight", 2),
+    score: Score::Batch {
+        skips: inter_pod_affinity::skips_score,
+        score: |of, scores| {
+            inter_pod_affinity::score(of.pod, of.nodes, scores);
+            Ok(())
+        },
+    },
+};
+const TOPOLOGY_SPREAD: Scorer = Scorer {
+    name: "PodTopologySpread",
+    weight: ("podtopologyspread.weight", 2),
+    score: Score::Batch {
+        skips: pod_topology_spread::skips_score,
+        score: |of, scores| pod_topology_spread::score(of.pod, of.nodes, scores),
+    },
+};
+const IMAGE_LOCALITY: Scorer = Scorer {
+    name: "ImageLocality",
+    weight: ("imagelocality.weight", 1),
+    score: Score::Each {
+        raw: |pod| Ok(Some(Box::new(image_locality::scorer(pod)))),
+        best: None,
+        version: image_locality::version,
     },
 };
 
 /// Raw scores are scores.
 const fn by_row(raw: for<'a> fn(Pod<'a>) -> Result<Option<NodeScore<'a>>, String>) -> Score {
-    Score::Each { raw, best: None }
+    Score::Each { raw, best: None, version: |_| 0 }
 }
 
 /// All of them, for the mode of balance.
-fn all(mode: Mode) -> [&'static Scorer; 5] {
+fn all(mode: Mode) -> [&'static Scorer; 8] {
     let balanced = match mode {
         Mode::Delta => &BALANCED,
         Mode::Absolute => &BALANCED_ABSOLUTE,
     };
-    [&LEAST, &MOST, balanced, &NODE_AFFINITY, &TAINT_TOLERATION]
+    [
+        &LEAST,
+        &MOST,
+        balanced,
+        &NODE_AFFINITY,
+        &POD_AFFINITY,
+        &TAINT_TOLERATION,
+        &TOPOLOGY_SPREAD,
+        &IMAGE_LOCALITY,
+    ]
 }
 
 struct NodeOrder(Scorers);
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
-    for (key, default) in WITHOUT_EFFECT {
-        option.arguments.int(key, *default, warnings);
-    }
     Box::new(NodeOrder(scorers(&option.arguments, warnings)))
 }
 
@@ -161,7 +193,10 @@ mod tests {
             ("LeastAllocated", 1),
             ("BalancedAllocation", 1),
             ("NodeAffinity", 2),
+            ("InterPodAffinity", 2),
             ("TaintToleration", 3),
+            ("PodTopologySpread", 2),
+            ("ImageLocality", 1),
         ];
         assert_eq!(weights(&[]), (defaults.to_vec(), 0));
     }

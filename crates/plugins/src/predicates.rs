@@ -5,8 +5,9 @@ mod binding;
 
 use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::{
-    Input, NodeFilter, Pod, PreFilter, node_affinity, node_ports, node_unschedulable,
-    node_volume_limits, taint_toleration, volume_binding, volume_restrictions, volume_zone,
+    Input, NodeFilter, Pod, PreFilter, inter_pod_affinity, node_affinity, node_ports,
+    node_unschedulable, node_volume_limits, pod_topology_spread, taint_toleration, volume_binding,
+    volume_restrictions, volume_zone,
 };
 use vc_framework::{Ask, Column, NodeRule, Plugin, PluginEntry, Points, Reads};
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
@@ -19,7 +20,8 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "predicates", build };
 const POINTS: Points = Points::PRE_PREDICATE
     .and(Points::PREDICATE)
     .and(Points::EVENT_HANDLERS)
-    .and(Points::BATCH_NODE_ORDER);
+    .and(Points::BATCH_NODE_ORDER)
+    .and(Points::SIMULATION);
 
 const NO_NODE: &str = "node info not found";
 const VOLUME_BINDING: &str = "VolumeBinding";
@@ -77,6 +79,12 @@ const WRAPPED: &[Wrapped] = &[
         pre_filter: |pod| PreFilter::by_class(pod, taint_toleration::filter),
     },
     Wrapped {
+        name: "InterPodAffinity",
+        switch: Some("predicate.PodAffinityEnable"),
+        reads: &[Input::Spec, Input::Node, Input::Pods, Input::Domain, Input::Other],
+        pre_filter: inter_pod_affinity::pre_filter,
+    },
+    Wrapped {
         name: "NodeVolumeLimits",
         switch: Some("predicate.NodeVolumeLimitsEnable"),
         reads: &[Input::Spec, Input::Pods, Input::Volumes],
@@ -87,6 +95,12 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.VolumeZoneEnable"),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
         pre_filter: volume_zone::pre_filter,
+    },
+    Wrapped {
+        name: "PodTopologySpread",
+        switch: Some("predicate.PodTopologySpreadEnable"),
+        reads: &[Input::Spec, Input::Node, Input::Domain],
+        pre_filter: pod_topology_spread::pre_filter,
     },
     Wrapped {
         name: VOLUME_BINDING,
@@ -103,14 +117,9 @@ const WRAPPED: &[Wrapped] = &[
     },
 ];
 
-/// Switches without effect: of filters for resource claims, pod affinity and spread, and of the
-/// cache, which never changes a result (2.5). A value of the wrong type is still reported.
-const WITHOUT_EFFECT: &[&str] = &[
-    "predicate.PodAffinityEnable",
-    "predicate.PodTopologySpreadEnable",
-    "predicate.DynamicResourceAllocationEnable",
-    "predicate.CacheEnable",
-];
+/// Switches without effect: of the filter for resource claims, and of the cache, which never changes a result (2.5). A value of the wrong type is still reported.
+const WITHOUT_EFFECT: &[&str] =
+    &["predicate.DynamicResourceAllocationEnable", "predicate.CacheEnable"];
 
 struct Predicates {
     /// Those that are on, the stable ones first.
@@ -265,8 +274,15 @@ mod tests {
     #[test]
     fn nodes_12_stable_filters_run_first_each_phase_in_table_order() {
         let table = WRAPPED.iter().map(|wrapped| wrapped.name);
-        let later =
-            ["NodeVolumeLimits", "VolumeZone", "VolumeBinding", "VolumeRestrictions"].iter();
+        let later = [
+            "InterPodAffinity",
+            "NodeVolumeLimits",
+            "VolumeZone",
+            "PodTopologySpread",
+            "VolumeBinding",
+            "VolumeRestrictions",
+        ]
+        .iter();
         let first = ["NodeUnschedulable", "NodeAffinity", "NodePorts", "TaintToleration"];
         let expected = first.iter().chain(later.clone()).copied();
         assert!(table.eq(expected));

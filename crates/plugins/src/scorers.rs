@@ -31,10 +31,17 @@ pub(crate) enum Score {
         raw: for<'a> fn(Pod<'a>) -> Result<Option<NodeScore<'a>>, String>,
         /// `None`: raw scores are scores.
         best: Option<Best>,
+        /// A number that is another one when raw scores may have changed without the class or the
+        /// row of a node.
+        version: fn(Pod<'_>) -> u64,
     },
-    /// Fills the scores of all candidates, or says that it has none.
-    #[expect(dead_code, reason = "for pod affinity and topology spread")]
-    Batch(fn(&Candidates<'_>, &mut [i64]) -> Result<Answer, String>),
+    /// By what is in the cluster and all candidates at once.
+    Batch {
+        /// There is nothing to score for this pod now.
+        skips: fn(Pod<'_>) -> bool,
+        /// Fills the scores.
+        score: fn(&Candidates<'_>, &mut [i64]) -> Result<(), String>,
+    },
 }
 
 /// The score of a node.
@@ -136,8 +143,12 @@ impl<'a> Candidates<'a> {
 
     fn run(&self, scorer: &Scorer, scores: &mut [i64]) -> Result<Answer, String> {
         let answer = match scorer.score {
-            Score::Each { raw, best } => self.each(raw(self.pod)?, best, scores),
-            Score::Batch(score) => score(self, scores)?,
+            Score::Each { raw, best, .. } => self.each(raw(self.pod)?, best, scores),
+            Score::Batch { skips, .. } if skips(self.pod) => Answer::Skip,
+            Score::Batch { score, .. } => {
+                score(self, scores)?;
+                Answer::Scores
+            }
         };
         match invalid(scores) {
             Some((at, score)) if matches!(answer, Answer::Scores) => {
@@ -163,7 +174,10 @@ impl<'a> Candidates<'a> {
 
 /// `None`: it has none. The outer `None`: it is not of that form.
 fn column<'a>(pod: Pod<'a>, scorer: &Scorer, weight: i64) -> Option<Option<Column<'a>>> {
-    let Score::Each { raw, best } = scorer.score else { return None };
+    let (raw, best, version) = match scorer.score {
+        Score::Each { raw, best, version } => (raw, best, version(pod)),
+        Score::Batch { skips, .. } => return skips(pod).then_some(None),
+    };
     if LARGEST_WEIGHT < weight.unsigned_abs() {
         return None;
     }
@@ -174,5 +188,5 @@ fn column<'a>(pod: Pod<'a>, scorer: &Scorer, weight: i64) -> Option<Option<Colum
         Best::Lowest => |raw, highest| scaled(raw, highest, Best::Lowest),
     } as Normal);
     let raw = Box::new(move |node: NodeId| score(&pod.cluster.nodes[node]));
-    Some(Some(Column { weight, normal, raw }))
+    Some(Some(Column { weight, normal, version, raw }))
 }

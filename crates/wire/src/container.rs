@@ -15,6 +15,7 @@ use crate::soft::{Entries, List, Soft, object};
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimContainer {
     pub name: Soft<Arc<str>>,
+    pub image: Soft<Arc<str>>,
     pub resources: Soft<SlimResources>,
     pub restart_policy: Soft<Arc<str>>,
     pub ports: List<SlimPort>,
@@ -57,6 +58,7 @@ pub(crate) fn all(
         let policy = problems.text(slim.restart_policy, &path.field("restartPolicy"));
         ContainerRecord {
             name: problems.text(slim.name, &path.field("name")),
+            image: problems.text(slim.image, &path.field("image")),
             requests: requests(slim.resources, &path.field("resources"), problems),
             restartable: &*policy == "Always",
             host_ports: host_ports(slim.ports, &path.field("ports"), problems),

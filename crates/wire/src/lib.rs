@@ -15,6 +15,7 @@ mod node;
 mod node_shard;
 mod pod;
 mod pod_group;
+mod pod_terms;
 mod pod_volume;
 mod priority_class;
 mod problems;

@@ -1,5 +1,7 @@
 //! Nodes. Specification: core.md 3.8.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use vc_model::NodeRecord;
 use vc_resource::Quantity;
@@ -33,9 +35,18 @@ pub struct SlimNodeSpec {
 pub struct SlimNodeStatus {
     pub allocatable: Soft<Entries<Quantity>>,
     pub capacity: Soft<Entries<Quantity>>,
+    pub images: List<SlimImage>,
 }
 
-object!(SlimNodeSpec, SlimNodeStatus);
+/// A container image on a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlimImage {
+    pub names: List<Arc<str>>,
+    pub size_bytes: Soft<i64>,
+}
+
+object!(SlimNodeSpec, SlimNodeStatus, SlimImage);
 
 impl SlimNode {
     /// The record.
@@ -80,6 +91,17 @@ fn record(
         taints: taints(spec.taints, &spec_path.field("taints"), &mut problems),
         allocatable: problems.resources(status.allocatable, &allocatable),
         capacity: problems.resources(status.capacity, &status_path.field("capacity")),
+        images: images(status.images, &status_path.field("images"), &mut problems),
     };
     finish(node, Kind::Node, "", &metadata.name, problems)
+}
+
+/// Each name with the size of its image in bytes.
+fn images(slim: List<SlimImage>, path: &Path<'_>, problems: &mut Problems) -> Vec<(Arc<str>, i64)> {
+    let images = problems.list(slim, path, |problems, slim, path| {
+        let size_bytes = problems.or_default(slim.size_bytes, &path.field("sizeBytes"));
+        let names = problems.texts(slim.names, &path.field("names"));
+        names.into_iter().map(move |name| (name, size_bytes))
+    });
+    images.into_iter().flatten().collect()
 }

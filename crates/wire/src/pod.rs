@@ -9,11 +9,12 @@ use vc_resource::Quantity;
 
 use crate::container::{self, SlimContainer, SlimContainerStatus, SlimResources};
 use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::pod_terms::{SlimSpread, pod_affinity, spread};
 use crate::pod_volume::{SlimPodVolume, volumes};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{Entries, List, Soft, object};
-use crate::unjudged::{Constraints, Present, SlimSpread};
+use crate::unjudged::{Present, unjudged};
 use crate::{Kind, Micros, WireError, named};
 
 /// A pod as it is decoded.
@@ -133,22 +134,8 @@ fn empty(metadata: Metadata) -> PodRecord {
     }
 }
 
-fn unjudged(spec: &SlimPodSpec) -> Option<&'static str> {
-    let none = SlimAffinity::default();
-    let affinity = match &spec.affinity {
-        Soft::Good(affinity) => affinity,
-        Soft::Absent | Soft::Bad(_) => &none,
-    };
-    let constraints = Constraints {
-        affinity: [&affinity.pod_affinity, &affinity.pod_anti_affinity],
-        spread: &spec.topology_spread_constraints,
-        claims: &spec.resource_claims,
-    };
-    constraints.unjudged()
-}
-
 fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: &mut Problems) {
-    pod.unjudged = unjudged(&spec);
+    pod.unjudged = unjudged(&spec.resource_claims);
     pod.scheduler_name = problems.text(spec.scheduler_name, &path.field("schedulerName"));
     pod.node_name = non_empty(problems.read(spec.node_name, &path.field("nodeName")));
     pod.priority = problems.read(spec.priority, &path.field("priority"));
@@ -167,8 +154,14 @@ fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: 
         Soft::Absent => None,
         present => Some(problems.labels(present, &selector)),
     };
-    pod.node_affinity = node_affinity(spec.affinity, path, problems);
     pod.volumes = volumes(spec.volumes, &pod.key.name, &path.field("volumes"), problems);
+    let affinity_path = path.field("affinity");
+    let affinity = problems.or_default(spec.affinity, &affinity_path);
+    pod.node_affinity = node_affinity(affinity.node_affinity, &affinity_path, problems);
+    let sides = [affinity.pod_affinity, affinity.pod_anti_affinity];
+    pod.pod_affinity = pod_affinity(sides, pod, &affinity_path, problems);
+    let spread_path = path.field("topologySpreadConstraints");
+    pod.spread = spread(spec.topology_spread_constraints, &pod.labels, &spread_path, problems);
     pod.tolerations = tolerations(spec.tolerations, &path.field("tolerations"), problems);
     let gates = path.field("schedulingGates");
     pod.scheduling_gates = problems.list(spec.scheduling_gates, &gates, |problems, gate, path| {

@@ -9,9 +9,9 @@ use vc_model::{
     TaintEffect, Toleration, TolerationOperator,
 };
 
+use crate::pod_terms::SlimPodTerms;
 use crate::problems::{Path, Problems};
 use crate::soft::{Entries, List, Soft, object};
-use crate::unjudged::SlimPodTerms;
 
 /// A requirement of a label or node selector.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -116,14 +116,12 @@ pub(crate) fn label_selector(
 }
 
 pub(crate) fn node_affinity(
-    slim: Soft<SlimAffinity>,
-    spec: &Path<'_>,
+    slim: Soft<SlimNodeAffinity>,
+    affinity: &Path<'_>,
     problems: &mut Problems,
 ) -> NodeAffinity {
-    let path = spec.field("affinity");
+    let path = affinity.field("nodeAffinity");
     let slim = problems.or_default(slim, &path);
-    let path = path.field("nodeAffinity");
-    let slim = problems.or_default(slim.node_affinity, &path);
     let required = path.field("requiredDuringSchedulingIgnoredDuringExecution");
     let preferred = path.field("preferredDuringSchedulingIgnoredDuringExecution");
     let required_terms = { problems.read(slim.required, &required) }

@@ -81,6 +81,13 @@ impl Shape for i32 {
     }
 }
 
+impl Shape for i64 {
+    const WANTED: &'static str = "an integer";
+    fn from_int(value: i64) -> Option<Result<Self, String>> {
+        Some(Ok(value))
+    }
+}
+
 impl Shape for Quantity {
     const WANTED: &'static str = "a quantity";
     fn from_text(text: &str) -> Option<Result<Self, String>> {

@@ -60,6 +60,9 @@ fn try_node(
     node: NodeId,
     phase: Phase,
 ) -> Option<Candidate> {
+    if statement.hooks().has_standing_findings(statement.ask(), task, node) {
+        return None;
+    }
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
     let mut victims = statement.hooks().preemptable(statement.ask(), task, &found);
     note_victims(statement, &victims);

@@ -30,6 +30,8 @@ pub(super) struct ClassMemo {
     seen_until: u64,
     set_version: u64,
     n_dims: usize,
+    /// Of the columns.
+    versions: Vec<u64>,
     /// Of each plugin that scores in batches, in tier order.
     plugins: Vec<Vec<Shape>>,
     /// 0: the node passes, else one more than the index in `refusals`.
@@ -92,6 +94,7 @@ impl ClassMemo {
             seen_until: session.node_changes().end(),
             set_version: session.node_changes().set_version(),
             n_dims: session.dims.len(),
+            versions: rules.versions(),
             verdicts: vec![0; n_nodes],
             refusals: Vec::new(),
             bases: vec![0.0; if scores_nodes { n_nodes } else { 0 }],
@@ -115,9 +118,11 @@ impl ClassMemo {
         memo
     }
 
-    pub(super) fn staleness(&self, session: &Session<'_>) -> Staleness {
+    pub(super) fn staleness(&self, session: &Session<'_>, versions: &[u64]) -> Staleness {
         let changes = session.node_changes();
-        let same = self.set_version == changes.set_version() && self.n_dims == session.dims.len();
+        let same = self.set_version == changes.set_version()
+            && self.n_dims == session.dims.len()
+            && self.versions == versions;
         match same && !self.broken && changes.since(self.seen_until).is_some() {
             true => Staleness::Nodes,
             false => Staleness::All,

@@ -9,6 +9,7 @@ use crate::ids::{JobId, QueueId};
 use crate::queue::Queue;
 use crate::record::{PriorityClassRecord, QueueRecord};
 use crate::request::to_resource;
+use crate::selector::Labels;
 
 impl Cluster {
     /// Brings one event into the tables, at the cost of what it changes.
@@ -46,11 +47,22 @@ impl Cluster {
             ClusterEvent::QuotaApplied(quota) => self.quotas.apply(*quota),
             ClusterEvent::QuotaDeleted { key } => self.quotas.remove(&key),
             ClusterEvent::NamespaceApplied { name, labels } => {
-                self.namespaces.insert(name, labels);
+                let before = self.namespaces.insert(name.clone(), labels);
+                self.namespace_changed(&name, before);
             }
             ClusterEvent::NamespaceDeleted { name } => {
-                self.namespaces.remove(&name);
+                let before = self.namespaces.remove(&name);
+                self.namespace_changed(&name, before);
             }
+        }
+    }
+
+    /// Namespace selectors are asked again if the labels differ; a missing namespace has none.
+    fn namespace_changed(&mut self, name: &str, before: Option<Labels>) {
+        let now = self.namespaces.get(name);
+        if before.as_ref().unwrap_or(&Labels::new()) != now.unwrap_or(&Labels::new()) {
+            let (domains, world) = self.domains_and_world();
+            domains.namespace_changed(name, world);
         }
     }
 

@@ -9,7 +9,7 @@ use vc_resource::{Dim, Resource};
 
 use crate::class::Class;
 use crate::cluster::{Cluster, Total, groups};
-use crate::ids::{ClassId, Id, JobId, NodeId, Table, TaskId};
+use crate::ids::{ClassId, Id, ImageId, JobId, NodeId, Table, TaskId};
 use crate::job::Job;
 use crate::node::{Node, NodeView};
 use crate::record::ObjectKey;
@@ -45,7 +45,13 @@ impl Cluster {
         self.check_indexes()?;
         self.check_classes()?;
         self.check_volumes()?;
-        self.check_total()
+        self.check_total()?;
+        self.check_images()?;
+        self.domains.check(self)?;
+        match self.classes.is_empty() && !self.domains.is_empty() {
+            true => Err("cluster: counts by domain are kept for nobody".to_owned()),
+            false => Ok(()),
+        }
     }
 
     fn members(&self) -> Result<Members, String> {
@@ -223,6 +229,15 @@ impl Cluster {
         let counted = class.request.scalars().map(name);
         let held = counted.filter(|(name, _)| name.starts_with("attachable-volumes-csi-"));
         same(key, "claims in the request", &held.collect(), &fresh)
+    }
+
+    fn check_images(&self) -> Result<(), String> {
+        let mut n_nodes: BTreeMap<ImageId, u32> = BTreeMap::new();
+        for image in self.nodes.iter().flat_map(|(_, node)| &node.images) {
+            *n_nodes.entry(*image).or_default() += 1;
+        }
+        let held = self.images.iter().map(|(id, image)| (id, image.n_nodes));
+        same("cluster", "nodes of images", &held.collect(), &n_nodes)
     }
 
     fn check_total(&self) -> Result<(), String> {

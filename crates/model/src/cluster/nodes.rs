@@ -6,7 +6,8 @@ use std::sync::Arc;
 use vc_resource::{Dim, Resource};
 
 use crate::cluster::Cluster;
-use crate::ids::NodeId;
+use crate::domains::Domains;
+use crate::ids::{ClassId, NodeId};
 use crate::node::Node;
 use crate::record::NodeRecord;
 use crate::request::to_resource;
@@ -40,8 +41,14 @@ impl Cluster {
             allocatable.set(dim, limit);
             capacity.set(dim, limit);
         }
+        let node = &self.nodes[id];
+        let moves = !node.present || node.labels != record.labels || node.taints != record.taints;
         self.enter(id);
         self.changes.push(id);
+        if moves {
+            self.each_in_view(id, Domains::leave);
+        }
+        self.set_images(id, &record.images);
         let node = &mut self.nodes[id];
         node.in_shard = self.shards.ours.contains(&node.name);
         node.revocable_zone =
@@ -50,13 +57,19 @@ impl Cluster {
         node.unschedulable = record.unschedulable;
         node.taints = record.taints;
         node.capacity = capacity;
+        if moves {
+            self.domains.set_node(id, &self.nodes[id]);
+            self.each_in_view(id, Domains::enter);
+        }
         self.change_allocatable(id, allocatable);
     }
 
     pub(super) fn node_deleted(&mut self, name: &str) {
         let Some(id) = self.node(name).filter(|&id| self.nodes[id].present) else { return };
         self.leave(id);
+        self.each_in_view(id, Domains::leave);
         let node = &mut self.nodes[id];
+        self.images.release(&node.images);
         let placeholder = Node {
             name: std::mem::take(&mut node.name),
             used: std::mem::take(&mut node.used),
@@ -70,7 +83,32 @@ impl Cluster {
         };
         *node = placeholder;
         node.set_allocatable(Resource::default());
+        self.domains.set_node(id, &self.nodes[id]);
+        self.each_in_view(id, Domains::enter);
         self.drop_unnamed_node(id);
+    }
+
+    /// Heartbeats say the same again and again; that changes nothing.
+    fn set_images(&mut self, id: NodeId, listed: &[(Arc<str>, i64)]) {
+        let held = &self.nodes[id].images;
+        let is_held = |(name, _): &(Arc<str>, i64)| {
+            self.images.get(name).is_some_and(|image| held.binary_search(&image).is_ok())
+        };
+        if listed.len() == held.len() && listed.iter().all(is_held) {
+            return;
+        }
+        let images = self.images.acquire(listed);
+        self.images.release(&std::mem::replace(&mut self.nodes[id].images, images));
+    }
+
+    /// Takes the pods of a node out of the counts by domain, or enters them there.
+    fn each_in_view(&mut self, node: NodeId, count: fn(&mut Domains, ClassId, NodeId, bool)) {
+        for &task in &self.nodes[node].tasks {
+            let row = &self.tasks[task];
+            if row.is_in_view() {
+                count(&mut self.domains, row.class, node, row.is_live());
+            }
+        }
     }
 
     /// A placeholder that no task names any more is forgotten.

@@ -57,20 +57,21 @@ impl Cluster {
             count(&mut self.jobs[job], row, Counts::add);
             sum(&mut self.jobs[job], row.status, &class.request, sums::enter);
         }
-        let Some(node) = row.node else { return };
-        self.changes.push(node);
-        let node = &mut self.nodes[node];
+        let Some(id) = row.node else { return };
+        self.changes.push(id);
+        let node = &mut self.nodes[id];
         if row.status.is_terminated() {
             node.n_terminated += 1;
             return;
         }
         node.charge(row.status, &class.request);
-        if !row.hidden {
+        if row.is_in_view() {
             node.view.add(class);
             if !class.volumes.is_empty() {
                 let names = self.volumes.names_on(class, &node.name);
                 names.for_each(|name| node.volumes.add(name));
             }
+            self.domains.enter(row.class, id, row.is_live());
         }
         if let Err(place) = node.tasks.binary_search(&task) {
             node.tasks.insert(place, task);
@@ -85,20 +86,21 @@ impl Cluster {
             count(&mut self.jobs[job], row, Counts::sub);
             sum(&mut self.jobs[job], row.status, &class.request, sums::leave);
         }
-        let Some(node) = row.node else { return };
-        self.changes.push(node);
-        let node = &mut self.nodes[node];
+        let Some(id) = row.node else { return };
+        self.changes.push(id);
+        let node = &mut self.nodes[id];
         if row.status.is_terminated() {
             node.n_terminated -= 1;
             return;
         }
         node.discharge(row.status, &class.request);
-        if !row.hidden {
+        if row.is_in_view() {
             node.view.remove(class);
             if !class.volumes.is_empty() {
                 let names = self.volumes.names_on(class, &node.name);
                 names.for_each(|name| node.volumes.remove(&name));
             }
+            self.domains.leave(row.class, id, row.is_live());
         }
         if let Ok(place) = node.tasks.binary_search(&task) {
             node.tasks.remove(place);

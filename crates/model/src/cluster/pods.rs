@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
-use crate::ids::{JobId, TaskId};
+use crate::ids::{ClassId, JobId, TaskId};
 use crate::record::{ObjectKey, PodRecord};
 use crate::sums;
 use crate::task::Gates;
@@ -42,7 +42,8 @@ impl Cluster {
 
     fn forget_pod(&mut self, task: TaskId) {
         let job = self.tasks[task].job;
-        self.unlink(task);
+        let class = self.unlink(task);
+        self.release_class(class);
         self.tasks.remove(task);
         self.drop_bare_job(job);
     }
@@ -77,9 +78,8 @@ impl Cluster {
         }
         let known = self.task(&pod.uid);
         let job_before = known.and_then(|task| self.tasks[task].job);
-        if let Some(task) = known {
-            self.unlink(task);
-        }
+        // Its class goes after the new one has come, so that what both share is not made again.
+        let class_before = known.map(|task| self.unlink(task));
         let row = self.task_of(pod, evicting);
         let id = match known {
             Some(id) => {
@@ -89,6 +89,9 @@ impl Cluster {
             None => self.tasks.insert(row),
         };
         self.link(id);
+        if let Some(class) = class_before {
+            self.release_class(class);
+        }
         self.drop_bare_job(job_before);
     }
 
@@ -104,8 +107,8 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Takes a task out of everything but its table row.
-    fn unlink(&mut self, task: TaskId) {
+    /// Takes a task out of everything but its table row. Its class is still to be released.
+    fn unlink(&mut self, task: TaskId) -> ClassId {
         self.detach(task);
         self.volumes.release(task);
         self.index_claims(task, false);
@@ -116,10 +119,10 @@ impl Cluster {
         if let Some(job) = job {
             self.quit(job, task);
         }
-        self.classes.release(class);
         if let Some(node) = node {
             self.drop_unnamed_node(node);
         }
+        class
     }
 
     fn join(&mut self, id: JobId, task: TaskId) {

@@ -8,6 +8,7 @@ use crate::class::Class;
 use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
 use crate::duration::go_duration_micros;
+use crate::images::normalized;
 use crate::record::{ObjectKey, PodPhase, PodRecord};
 use crate::request::{non_zero_request, pod_request};
 use crate::selector::HostPort;
@@ -39,7 +40,7 @@ impl Cluster {
             job,
             sub_job: job.map_or(0, |job| self.sub_job_for(job, &class.labels)),
             best_effort: class.request.is_empty(),
-            class: self.classes.acquire(class),
+            class: self.acquire_class(class),
             role: role_of(&pod),
             priority: priority_of(&pod),
             status,
@@ -55,6 +56,7 @@ impl Cluster {
             evicting: still_evicting,
             ungating: false,
             hidden: false,
+            deleting: pod.deleting,
             invalid: pod.invalid.clone().or_else(|| self.uncounted(&pod)),
             priority_class_name: pod.priority_class_name,
             never_preempts: pod.never_preempts,
@@ -80,7 +82,10 @@ impl Cluster {
             node_selector: pod.node_selector.clone(),
             node_affinity: pod.node_affinity.clone(),
             tolerations: pod.tolerations.clone(),
+            pod_affinity: pod.pod_affinity.clone(),
+            spread: pod.spread.clone(),
             host_ports: host_ports(pod),
+            images: images(pod),
             volumes: pod.volumes.clone(),
         };
         self.count_claims(&mut class);
@@ -164,6 +169,11 @@ fn pod_index(name: &str) -> Option<i64> {
     let parts = name.split('-').count();
     let last = name.rsplit('-').next().filter(|_| 3 <= parts)?;
     last.parse().ok()
+}
+
+fn images(pod: &PodRecord) -> Vec<Arc<str>> {
+    let containers = pod.containers.iter().chain(&pod.init_containers);
+    containers.map(|container| normalized(&container.image)).collect()
 }
 
 fn host_ports(pod: &PodRecord) -> Vec<HostPort> {

@@ -144,8 +144,9 @@ impl Cluster {
                 sums::enter(sum, &class.request);
             }
         }
-        self.classes.release(row.class);
-        row.class = self.classes.acquire(class);
+        let before = row.class;
+        self.tasks[task].class = self.acquire_class(class);
+        self.release_class(before);
     }
 
     /// Enters one attachment per CSI claim in the request of a class (core.md 3.5.1).

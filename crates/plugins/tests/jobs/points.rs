@@ -23,6 +23,12 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
     ("nodeorder", "NodeOrder", false, "all of its scorers answer for all nodes at once"),
     ("pdb", "UnifiedEvictable", true, "D3: budgets hold for the gang actions too"),
     ("pdb", "event handlers", true, "D22: what the session has evicted counts"),
+    (
+        "predicates",
+        "SimulateAddTask and SimulateRemoveTask",
+        true,
+        "the list has only points that an action asks",
+    ),
     ("proportion", "UnifiedEvictable", true, "D3: its reclaim rule also guards gangreclaim"),
     ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
 ];

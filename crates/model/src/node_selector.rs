@@ -1,25 +1,30 @@
 //! Whether a node matches a pod's node selector or a node selector term (plugins-nodes.md 3.2).
 //! A requirement that cannot be parsed matches nothing; the other terms still count.
 
-use vc_model::{Class, Labels, Node, NodeSelectorTerm, Operator, Requirement};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::node::Node;
+use crate::selector::{Labels, NodeSelectorTerm, Operator, Requirement};
 
 /// The only field that a term may ask for.
-pub(crate) const NAME_FIELD: &str = "metadata.name";
+pub const NAME_FIELD: &str = "metadata.name";
 
-/// Node selector and required node affinity together.
-pub(crate) fn required_matches(class: &Class, node: &Node) -> bool {
-    let mut wanted = class.node_selector.iter().flatten();
+/// Node selector and required node affinity together; what is absent does not matter.
+pub fn required_matches(
+    selector: Option<&BTreeMap<Arc<str>, Arc<str>>>,
+    terms: Option<&[NodeSelectorTerm]>,
+    node: &Node,
+) -> bool {
+    let mut wanted = selector.into_iter().flatten();
     if !wanted.all(|(key, value)| node.labels.get(key) == Some(value)) {
         return false;
     }
-    match &class.node_affinity.required {
-        Some(terms) => terms.iter().any(|term| term_matches(term, node)),
-        None => true,
-    }
+    terms.is_none_or(|terms| terms.iter().any(|term| term_matches(term, node)))
 }
 
 /// Everything that the term asks for; an empty term matches nothing.
-pub(crate) fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
+pub fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
     let expressions = || term.match_expressions.iter();
     let fields = || term.match_fields.iter();
     !is_empty(term)
@@ -28,7 +33,7 @@ pub(crate) fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
 }
 
 /// Whether one of the terms holds for the labels alone, as for the node affinity of a volume (5.3).
-pub(crate) fn labels_match(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
+pub fn labels_match(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
     let holds = |term: &NodeSelectorTerm| {
         let mut expressions = term.match_expressions.iter();
         !is_empty(term)
@@ -39,12 +44,12 @@ pub(crate) fn labels_match(terms: &[NodeSelectorTerm], labels: &Labels) -> bool 
 }
 
 /// Neither expressions nor fields.
-pub(crate) fn is_empty(term: &NodeSelectorTerm) -> bool {
+pub fn is_empty(term: &NodeSelectorTerm) -> bool {
     term.match_expressions.is_empty() && term.match_fields.is_empty()
 }
 
 /// The first requirement that cannot be parsed.
-pub(crate) fn malformed(term: &NodeSelectorTerm) -> Option<&Requirement> {
+pub fn malformed(term: &NodeSelectorTerm) -> Option<&Requirement> {
     let expressions = term.match_expressions.iter();
     let fields = term.match_fields.iter();
     let bad_expression = expressions.filter(|rule| !is_expression(rule));
@@ -81,7 +86,7 @@ fn expression_matches(rule: &Requirement, labels: &Labels) -> bool {
 
 fn compares(
     rule: &Requirement,
-    label: Option<&std::sync::Arc<str>>,
+    label: Option<&Arc<str>>,
     holds: impl Fn(i64, i64) -> bool,
 ) -> bool {
     let value = label.and_then(|text| text.parse().ok());
@@ -104,7 +109,7 @@ fn field_matches(rule: &Requirement, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fields, labels, node, requiring, rule};
+    use crate::fixture::parts::{fields, labels, node, rule};
 
     fn matches_of(operator: Operator, values: &[&str], found: &[Option<&str>]) -> Vec<bool> {
         let term = labels(vec![rule("k", operator, values)]);
@@ -118,29 +123,24 @@ mod tests {
     #[test]
     fn nodes_29_selector_and_terms() {
         let zone = |value| labels(vec![rule("zone", Operator::In, &[value])]);
-        let selecting = |pairs: &[(&str, &str)]| Class {
-            node_selector: Some(node("", pairs).labels),
-            ..Class::default()
-        };
-        let empty_beside = requiring(vec![labels(vec![]), zone("a")]);
-        let both = Class {
-            node_selector: selecting(&[("disk", "ssd")]).node_selector,
-            ..requiring(vec![zone("a")])
-        };
-        for (what, class, expected) in [
-            ("no constraint", Class::default(), true),
-            ("empty selector", selecting(&[]), true),
-            ("selector", selecting(&[("zone", "a")]), true),
-            ("selector, other value", selecting(&[("zone", "b")]), false),
-            ("selector, no label", selecting(&[("zone", "a"), ("disk", "ssd")]), false),
-            ("no terms", requiring(vec![]), false),
-            ("empty term", requiring(vec![labels(vec![])]), false),
-            ("empty term beside a match", empty_beside, true),
-            ("or", requiring(vec![zone("b"), zone("a")]), true),
-            ("neither", requiring(vec![zone("b"), zone("c")]), false),
-            ("selector and terms", both, false),
+        let pairs = |pairs: &[(&str, &str)]| Some(node("", pairs).labels);
+        let beside = Some(vec![labels(vec![]), zone("a")]);
+        for (what, selector, terms, expected) in [
+            ("no constraint", None, None, true),
+            ("empty selector", pairs(&[]), None, true),
+            ("selector", pairs(&[("zone", "a")]), None, true),
+            ("selector, other value", pairs(&[("zone", "b")]), None, false),
+            ("selector, no label", pairs(&[("zone", "a"), ("disk", "ssd")]), None, false),
+            ("no terms", None, Some(vec![]), false),
+            ("empty term", None, Some(vec![labels(vec![])]), false),
+            ("empty term beside a match", None, beside, true),
+            ("or", None, Some(vec![zone("b"), zone("a")]), true),
+            ("neither", None, Some(vec![zone("b"), zone("c")]), false),
+            ("selector and terms", pairs(&[("disk", "ssd")]), Some(vec![zone("a")]), false),
         ] {
-            assert_eq!(required_matches(&class, &node("n", &[("zone", "a")])), expected, "{what}");
+            let here = node("n", &[("zone", "a")]);
+            let found = required_matches(selector.as_ref(), terms.as_deref(), &here);
+            assert_eq!(found, expected, "{what}");
         }
     }
 

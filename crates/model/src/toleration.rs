@@ -1,9 +1,9 @@
 //! Whether a toleration tolerates a taint (plugins-nodes.md 3.3).
 
-use vc_model::{TaintEffect, Toleration, TolerationOperator};
+use crate::selector::{TaintEffect, Toleration, TolerationOperator};
 
 /// Whether any of the tolerations tolerates the taint of this key, value and effect.
-pub(crate) fn any_tolerates(
+pub fn any_tolerates(
     tolerations: &[Toleration],
     (key, value, effect): (&str, &str, TaintEffect),
 ) -> bool {
@@ -32,7 +32,7 @@ mod tests {
     use TolerationOperator::{Equal, Exists, Other};
 
     use super::*;
-    use crate::testing::toleration;
+    use crate::fixture::parts::toleration;
 
     const TAINTS: [(&str, &str, TaintEffect); 5] = [
         ("k", "v", NoSchedule),

@@ -1,0 +1,138 @@
+//! InterPodAffinity: required terms of the pod and anti-affinity of existing pods as a filter,
+//! preferences of both sides as a score (plugins-nodes.md 4.5, 7.7). Reads live counts of pods by
+//! topology domain, so that its cost is that of the terms, not of the pods.
+
+use vc_model::{Code, Domains, Finding, KeyId, NodeId, Reason, Term, TermCount, TermId, Wants};
+
+use crate::rule::{Pod, PreFilter};
+
+const NO_AFFINITY: &str = "node(s) didn't match pod affinity rules";
+const ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
+const EXISTING_ANTI_AFFINITY: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
+
+/// Skips pods without required terms against whom no existing pod has any.
+pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
+    if let Some(problem) = pod.class.pod_affinity.as_ref().and_then(|own| own.malformed()) {
+        let reason = Reason::Owned(format!("parsing pod: {problem}").into());
+        return PreFilter::Refuse(Finding { code: Code::Unresolvable, reason });
+    }
+    let domains = &pod.cluster.domains;
+    let class = pod.cluster.tasks[pod.task].class;
+    let meaning = domains.terms_meaning(class);
+    let existing: Vec<&Term> = meaning.filter(|term| 0 < term.total.away).collect();
+    let (near, away) = match domains.wants(class) {
+        Some(Wants { near, away, .. }) => (near.as_slice(), away.as_slice()),
+        None => (&[][..], &[][..]),
+    };
+    if existing.is_empty() && near.is_empty() && away.is_empty() {
+        return PreFilter::Skip;
+    }
+    let terms = |ids: &[TermId]| -> Vec<&Term> { ids.iter().map(|&id| domains.term(id)).collect() };
+    let rules = Rules {
+        domains,
+        is_first: near.first().is_some_and(|&all| {
+            domains.means(all, class) && near.iter().all(|&id| domains.term(id).total.meant == 0)
+        }),
+        near: terms(near),
+        away: terms(away),
+        existing,
+    };
+    PreFilter::Ask(Box::new(move |node| rules.find(node)))
+}
+
+/// The counters that decide for a pod.
+struct Rules<'a> {
+    domains: &'a Domains,
+    /// Nobody is where an affinity term wants to be, and the pod would be what it wants.
+    is_first: bool,
+    near: Vec<&'a Term>,
+    away: Vec<&'a Term>,
+    existing: Vec<&'a Term>,
+}
+
+impl Rules<'_> {
+    fn find(&self, node: NodeId) -> Option<Finding> {
+        let near = |term: &&Term| {
+            let value = self.domains.value(term.key, node);
+            value.is_some_and(|value| self.is_first || 0 < term.at(value).meant)
+        };
+        if !self.near.iter().all(near) {
+            return Some(Finding::new(Code::Unresolvable, NO_AFFINITY));
+        }
+        let any = |terms: &[&Term], pods: fn(TermCount) -> i32| {
+            terms.iter().any(|term| 0 < pods(count(self.domains, term, node)))
+        };
+        if any(&self.away, |count| count.meant) {
+            return Some(Finding::new(Code::Unschedulable, ANTI_AFFINITY));
+        }
+        any(&self.existing, |count| count.away)
+            .then(|| Finding::new(Code::Unschedulable, EXISTING_ANTI_AFFINITY))
+    }
+}
+
+/// What is in the node's domain; nothing if it has none.
+fn count(domains: &Domains, term: &Term, node: NodeId) -> TermCount {
+    domains.value(term.key, node).map_or(TermCount::default(), |value| term.at(value))
+}
+
+/// Whether neither the pod nor an existing pod has a preference about the other.
+pub fn skips_score(pod: Pod<'_>) -> bool {
+    own_preferences(pod).is_empty() && their_preferences(pod).next().is_none()
+}
+
+fn own_preferences(pod: Pod<'_>) -> &[(TermId, i64)] {
+    let wants = pod.cluster.domains.wants(pod.cluster.tasks[pod.task].class);
+    wants.map_or(&[], |wants| wants.preferred.as_slice())
+}
+
+fn their_preferences(pod: Pod<'_>) -> impl Iterator<Item = &Term> {
+    let class = pod.cluster.tasks[pod.task].class;
+    pod.cluster.domains.terms_meaning(class).filter(|term| 0 < term.total.preferring)
+}
+
+/// Scores the nodes, 0 to 100.
+pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) {
+    let domains = &pod.cluster.domains;
+    let own = own_preferences(pod).iter();
+    let own: Vec<(&Term, i64)> = own.map(|&(id, weight)| (domains.term(id), weight)).collect();
+    let theirs: Vec<&Term> = their_preferences(pod).collect();
+    let at = |key: KeyId, node| domains.value(key, node);
+    let score = |&node: &NodeId| {
+        let own = own.iter().filter_map(|(term, weight)| {
+            Some(weight * i64::from(term.at(at(term.key, node)?).meant))
+        });
+        let theirs = theirs.iter().filter_map(|term| Some(term.at(at(term.key, node)?).weight));
+        own.chain(theirs).sum()
+    };
+    scores.iter_mut().zip(nodes).for_each(|(filled, node)| *filled = score(node));
+    normalize(scores);
+}
+
+/// Spreads the sums over 0..100, the smallest 0; all 0 if they are equal (7.7).
+fn normalize(scores: &mut [i64]) {
+    let (Some(&least), Some(&most)) = (scores.iter().min(), scores.iter().max()) else { return };
+    for score in scores {
+        *score = match most - least {
+            0 => 0,
+            range => (100.0 * (*score - least) as f64 / range as f64) as i64,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalize;
+
+    #[test]
+    fn nodes_91_sums_are_spread_over_the_range() {
+        let normalized = |mut scores: Vec<i64>| {
+            normalize(&mut scores);
+            scores
+        };
+        assert_eq!(normalized(vec![3, 1, -1]), [100, 50, 0]);
+        assert_eq!(normalized(vec![-5, -3]), [0, 100]);
+        assert_eq!(normalized(vec![0, 1, 3]), [0, 33, 100]);
+        assert_eq!(normalized(vec![7, 7]), [0, 0]);
+        assert_eq!(normalized(vec![]), []);
+    }
+}

@@ -1,0 +1,150 @@
+//! PodTopologySpread: constraints that forbid as a filter, those that discourage as a score
+//! (plugins-nodes.md 4.8, 7.8). Reads live counts of pods by topology domain.
+
+use std::collections::BTreeSet;
+
+use vc_model::{Code, Domains, Finding, NodeId, Reason, Spread, Spreading, Unsatisfiable};
+
+use crate::normalize::MAX_SCORE;
+use crate::rule::{Pod, PreFilter};
+
+const NO_LABEL: &str =
+    "node(s) didn't match pod topology spread constraints (missing required label)";
+const SKEWED: &str = "node(s) didn't match pod topology spread constraints";
+
+/// Skips pods without constraint that forbids.
+pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
+    if let Some(problem) = malformed(pod, Unsatisfiable::DoNotSchedule) {
+        let reason = Reason::Owned(problem.into());
+        return PreFilter::Refuse(Finding { code: Code::Error, reason });
+    }
+    let domains = &pod.cluster.domains;
+    let hard = domains.wants(pod.cluster.tasks[pod.task].class);
+    let hard = hard.map_or(&[][..], |wants| wants.hard.as_slice());
+    if hard.is_empty() {
+        return PreFilter::Skip;
+    }
+    let rules: Vec<Rule<'_>> = hard.iter().map(|spreading| Rule::new(domains, spreading)).collect();
+    PreFilter::Ask(Box::new(move |node| rules.iter().find_map(|rule| rule.find(domains, node))))
+}
+
+/// What a selector of a constraint of this kind has that no API server would have stored.
+fn malformed(pod: Pod<'_>, kind: Unsatisfiable) -> Option<String> {
+    let constraints = pod.class.spread.iter().filter(|constraint| constraint.when == kind);
+    let mut selectors = constraints.filter_map(|constraint| constraint.labels.as_ref());
+    selectors.find_map(|selector| selector.malformed())
+}
+
+/// A constraint with what holds for all nodes.
+struct Rule<'a> {
+    spreading: Spreading,
+    spread: &'a Spread,
+    /// Pods that a domain may have before the pod comes.
+    room: i64,
+}
+
+impl<'a> Rule<'a> {
+    fn new(domains: &'a Domains, spreading: &Spreading) -> Self {
+        let least = i64::from(domains.least(spreading));
+        let room = i64::from(spreading.max_skew) + least - i64::from(spreading.selects_self);
+        Self { spreading: *spreading, spread: domains.spread(spreading.spread), room }
+    }
+
+    fn find(&self, domains: &Domains, node: NodeId) -> Option<Finding> {
+        let Some(value) = domains.value(self.spreading.key, node) else {
+            return Some(Finding::new(Code::Unresolvable, NO_LABEL));
+        };
+        let skewed = self.room < i64::from(self.spread.at(value));
+        skewed.then(|| Finding::new(Code::Unschedulable, SKEWED))
+    }
+}
+
+/// Whether the pod has no constraint that discourages.
+pub fn skips_score(pod: Pod<'_>) -> bool {
+    soft(pod).is_empty()
+}
+
+fn soft(pod: Pod<'_>) -> &[Spreading] {
+    let wants = pod.cluster.domains.wants(pod.cluster.tasks[pod.task].class);
+    wants.map_or(&[], |wants| wants.soft.as_slice())
+}
+
+/// Fills the scores of the candidates, 0 to 100.
+///
+/// # Errors
+/// A selector that cannot be understood.
+pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) -> Result<(), String> {
+    if let Some(problem) = malformed(pod, Unsatisfiable::ScheduleAnyway) {
+        return Err(problem);
+    }
+    let (domains, soft) = (&pod.cluster.domains, soft(pod));
+    let is_ignored =
+        |&node: &NodeId| soft.iter().any(|spreading| domains.value(spreading.key, node).is_none());
+    let counted: Vec<NodeId> = nodes.iter().copied().filter(|node| !is_ignored(node)).collect();
+    let raw: Vec<Option<i64>> = raw_scores(domains, soft, &counted, nodes);
+    normalize(&raw, scores);
+    Ok(())
+}
+
+/// `None`: the node is ignored. `counted` are the others.
+fn raw_scores(
+    domains: &Domains,
+    soft: &[Spreading],
+    counted: &[NodeId],
+    nodes: &[NodeId],
+) -> Vec<Option<i64>> {
+    let weight = |spreading: &Spreading| {
+        let n_domains = match spreading.by_host {
+            true => counted.len(),
+            false => {
+                let values = counted.iter().filter_map(|&node| domains.value(spreading.key, node));
+                values.collect::<BTreeSet<_>>().len()
+            }
+        };
+        ((n_domains + 2) as f64).ln()
+    };
+    let weighted: Vec<(&Spreading, &Spread, f64)> = soft
+        .iter()
+        .map(|spreading| (spreading, domains.spread(spreading.spread), weight(spreading)))
+        .collect();
+    let part = |node: NodeId, (spreading, spread, weight): &(&Spreading, &Spread, f64)| {
+        let value = domains.value(spreading.key, node)?;
+        Some(f64::from(spread.at(value)) * weight + f64::from(spreading.max_skew - 1))
+    };
+    let raw = |&node: &NodeId| {
+        let parts: Option<Vec<f64>> = weighted.iter().map(|rule| part(node, rule)).collect();
+        parts.map(|parts| parts.iter().sum::<f64>().round() as i64)
+    };
+    nodes.iter().map(raw).collect()
+}
+
+/// The fewest pods 100; ignored nodes 0 (7.8).
+fn normalize(raw: &[Option<i64>], scores: &mut [i64]) {
+    let most = raw.iter().flatten().copied().max().unwrap_or(0).max(0);
+    let least = raw.iter().flatten().copied().min().unwrap_or(0);
+    for (score, raw) in scores.iter_mut().zip(raw) {
+        *score = match raw {
+            None => 0,
+            Some(_) if most == 0 => MAX_SCORE,
+            Some(raw) => MAX_SCORE * (most + least - raw) / most,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalize;
+
+    #[test]
+    fn nodes_92_the_least_skew_is_best() {
+        let normalized = |raw: &[Option<i64>]| {
+            let mut scores = vec![7; raw.len()];
+            normalize(raw, &mut scores);
+            scores
+        };
+        assert_eq!(normalized(&[Some(4), Some(2), Some(0)]), [0, 50, 100]);
+        assert_eq!(normalized(&[Some(4), None, Some(3)]), [75, 0, 100]);
+        assert_eq!(normalized(&[Some(0), None, Some(0)]), [100, 0, 100]);
+        assert_eq!(normalized(&[None]), [0]);
+    }
+}

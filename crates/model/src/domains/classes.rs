@@ -1,0 +1,212 @@
+//! Per scheduling class what its pods want of others, what of others means them, and where they
+//! are; and the classes by label and namespace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::class::Class;
+use crate::domains::matchers::{Anchor, anchor_labels, anchor_namespaces};
+use crate::ids::{ClassId, Id, KeyId, MatcherId, NodeId, SpreadId, TermId};
+use crate::pod_affinity::PodSelector;
+
+/// What a class has to do with topology domains.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    /// Matchers that mean its pods, by id.
+    pub(super) meant_by: Vec<MatcherId>,
+    /// Where its pods are, by node.
+    pub(super) places: Vec<Place>,
+    /// What its pods want; `None`: neither affinity nor spread.
+    pub wants: Option<Box<Wants>>,
+}
+
+/// Pods of one class on one node, as filters see them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) node: NodeId,
+    pub(super) n_pods: i32,
+    /// Of them those that are not terminating.
+    pub(super) n_live: i32,
+}
+
+/// What pods of a class want, resolved to counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// One per required affinity term: pods that *all* of these terms mean (4.5), by its key.
+    pub near: Vec<TermId>,
+    /// One per required anti-affinity term.
+    pub away: Vec<TermId>,
+    /// Preferred terms with their weight, negative for anti-affinity.
+    pub preferred: Vec<(TermId, i64)>,
+    /// Constraints that forbid, in the order of the pod.
+    pub hard: Vec<Spreading>,
+    /// Constraints that discourage, in the order of the pod.
+    pub soft: Vec<Spreading>,
+}
+
+/// A spread constraint, resolved to its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spreading {
+    /// Pods by domain.
+    pub spread: SpreadId,
+    /// The topology key.
+    pub key: KeyId,
+    /// Pods by which a domain may exceed the least one.
+    pub max_skew: i32,
+    /// With fewer domains the least one counts 0.
+    pub min_domains: i32,
+    /// The pod counts itself.
+    pub selects_self: bool,
+    /// The key is `kubernetes.io/hostname`: each node is a domain (7.8).
+    pub by_host: bool,
+}
+
+/// The classes and their links.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClassIndex {
+    rows: Vec<Option<Links>>,
+    by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, BTreeSet<ClassId>>>,
+    by_namespace: BTreeMap<Arc<str>, BTreeSet<ClassId>>,
+}
+
+impl std::ops::Index<ClassId> for ClassIndex {
+    type Output = Links;
+    fn index(&self, id: ClassId) -> &Links {
+        let row = self.rows.get(id.index()).and_then(Option::as_ref);
+        row.expect("links are made with the class")
+    }
+}
+
+impl std::ops::IndexMut<ClassId> for ClassIndex {
+    fn index_mut(&mut self, id: ClassId) -> &mut Links {
+        let row = self.rows.get_mut(id.index()).and_then(Option::as_mut);
+        row.expect("links are made with the class")
+    }
+}
+
+impl ClassIndex {
+    pub(super) fn insert(&mut self, id: ClassId, class: &Class, links: Links) {
+        if self.rows.len() <= id.index() {
+            self.rows.resize_with(id.index() + 1, || None);
+        }
+        self.rows[id.index()] = Some(links);
+        self.by_namespace.entry(class.namespace.clone()).or_default().insert(id);
+        for (key, value) in &class.labels {
+            let by_value = self.by_label.entry(key.clone()).or_default();
+            by_value.entry(value.clone()).or_default().insert(id);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: ClassId, class: &Class) -> Links {
+        for (key, value) in &class.labels {
+            let Some(by_value) = self.by_label.get_mut(key) else { continue };
+            if let Some(ids) = by_value.get_mut(value) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    by_value.remove(value);
+                }
+            }
+            if by_value.is_empty() {
+                self.by_label.remove(key);
+            }
+        }
+        if let Some(ids) = self.by_namespace.get_mut(&class.namespace) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_namespace.remove(&class.namespace);
+            }
+        }
+        self.rows.get_mut(id.index()).and_then(Option::take).unwrap_or_default()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_label.is_empty()
+            && self.by_namespace.is_empty()
+            && self.rows.iter().all(Option::is_none)
+    }
+
+    pub(super) fn of_namespace(&self, name: &str) -> Vec<ClassId> {
+        self.by_namespace.get(name).into_iter().flatten().copied().collect()
+    }
+
+    /// The classes that an anchor admits.
+    pub(super) fn at(&self, anchor: &Anchor) -> Vec<ClassId> {
+        match anchor {
+            Anchor::Label(key, values) => {
+                let by_value = self.by_label.get(key);
+                let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
+                values.iter().filter_map(of_value).flatten().copied().collect()
+            }
+            Anchor::Namespaces(names) => {
+                names.iter().flat_map(|name| self.of_namespace(name)).collect()
+            }
+            Anchor::Anywhere => self.by_namespace.values().flatten().copied().collect(),
+        }
+    }
+
+    /// The anchor that tells most: the label with the fewest classes and, by `n_matchers`, other
+    /// matchers now.
+    pub(super) fn best_anchor(
+        &self,
+        selectors: &[PodSelector],
+        n_matchers: impl Fn(&Arc<str>, &[Arc<str>]) -> usize,
+    ) -> Anchor {
+        if selectors.iter().any(|selector| selector.labels.is_none()) {
+            return Anchor::Namespaces(Vec::new());
+        }
+        let n_classes = |key: &Arc<str>, values: &[Arc<str>]| -> usize {
+            let by_value = self.by_label.get(key);
+            let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
+            values.iter().filter_map(of_value).map(BTreeSet::len).sum()
+        };
+        let load =
+            |key: &Arc<str>, values: &[Arc<str>]| n_classes(key, values) + n_matchers(key, values);
+        let best = anchor_labels(selectors).min_by_key(|(key, values)| load(key, values));
+        match (best, anchor_namespaces(selectors)) {
+            (Some((key, values)), _) => Anchor::Label(key.clone(), values),
+            (None, Some(names)) => Anchor::Namespaces(names.to_vec()),
+            (None, None) => Anchor::Anywhere,
+        }
+    }
+}
+
+impl Links {
+    pub(super) fn is_meant_by(&self, matcher: MatcherId) -> bool {
+        self.meant_by.binary_search(&matcher).is_ok()
+    }
+
+    pub(super) fn note_meant(&mut self, matcher: MatcherId) {
+        if let Err(at) = self.meant_by.binary_search(&matcher) {
+            self.meant_by.insert(at, matcher);
+        }
+    }
+
+    pub(super) fn forget_meant(&mut self, matcher: MatcherId) {
+        if let Ok(at) = self.meant_by.binary_search(&matcher) {
+            self.meant_by.remove(at);
+        }
+    }
+
+    /// Notes pods that came to the place, or with negative numbers left it.
+    pub(super) fn move_pods(&mut self, change: Place) {
+        match self.places.binary_search_by_key(&change.node, |place| place.node) {
+            Err(at) => self.places.insert(at, change),
+            Ok(at) => {
+                let place = &mut self.places[at];
+                place.n_pods += change.n_pods;
+                place.n_live += change.n_live;
+                if place.n_pods == 0 {
+                    self.places.remove(at);
+                }
+            }
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn negated(self) -> Self {
+        Self { n_pods: -self.n_pods, n_live: -self.n_live, ..self }
+    }
+}

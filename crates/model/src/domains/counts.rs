@@ -1,0 +1,117 @@
+//! Pods by topology domain: of a matcher for pod affinity, of a matcher on included nodes for
+//! spread. A value without pods has no entry, so that undoing leaves nothing behind.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{InclusionId, KeyId, MatcherId, ValueId};
+
+/// Pods of one domain of a term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TermCount {
+    /// Pods that the term means.
+    pub meant: i32,
+    /// Pods that have the term as required anti-affinity.
+    pub away: i32,
+    /// Pods that have it as preference.
+    pub preferring: i32,
+    /// Σ weights of pods that have it as preference; negative for anti-affinity.
+    pub weight: i64,
+}
+
+impl std::ops::AddAssign for TermCount {
+    fn add_assign(&mut self, other: Self) {
+        self.meant += other.meant;
+        self.away += other.away;
+        self.preferring += other.preferring;
+        self.weight += other.weight;
+    }
+}
+
+/// Pods that a matcher means, and pods that ask for it, by the values of a topology key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    pub(super) matcher: MatcherId,
+    /// The topology key.
+    pub key: KeyId,
+    /// Wants of classes.
+    pub(super) n_users: u32,
+    /// Over all nodes that have the key.
+    pub total: TermCount,
+    pub(super) by_value: FxHashMap<ValueId, TermCount>,
+}
+
+impl Term {
+    pub(super) fn new(matcher: MatcherId, key: KeyId) -> Self {
+        let (total, by_value) = (TermCount::default(), FxHashMap::default());
+        Self { matcher, key, n_users: 1, total, by_value }
+    }
+
+    /// What is in the domain.
+    pub fn at(&self, value: ValueId) -> TermCount {
+        self.by_value.get(&value).copied().unwrap_or_default()
+    }
+
+    pub(super) fn add(&mut self, value: ValueId, count: TermCount) {
+        self.total += count;
+        let held = self.by_value.entry(value).or_default();
+        *held += count;
+        if *held == TermCount::default() {
+            self.by_value.remove(&value);
+        }
+    }
+}
+
+/// Pods that a matcher means and that are not terminating, on included nodes, by the values of a
+/// topology key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    pub(super) matcher: MatcherId,
+    pub(super) inclusion: InclusionId,
+    pub(super) key: KeyId,
+    /// Wants of classes.
+    pub(super) n_users: u32,
+    pub(super) by_value: FxHashMap<ValueId, i32>,
+    /// Domains by their count, where it is not 0.
+    pub(super) histogram: BTreeMap<i32, u32>,
+}
+
+impl Spread {
+    pub(super) fn new(matcher: MatcherId, inclusion: InclusionId, key: KeyId) -> Self {
+        let (by_value, histogram) = (FxHashMap::default(), BTreeMap::new());
+        Self { matcher, inclusion, key, n_users: 1, by_value, histogram }
+    }
+
+    /// Pods in the domain; 0 if it is none.
+    pub fn at(&self, value: ValueId) -> i32 {
+        self.by_value.get(&value).copied().unwrap_or(0)
+    }
+
+    pub(super) fn add(&mut self, value: ValueId, n_pods: i32) {
+        let held = self.by_value.entry(value).or_default();
+        let before = *held;
+        *held += n_pods;
+        let after = *held;
+        if after == 0 {
+            self.by_value.remove(&value);
+        }
+        if 0 < after {
+            *self.histogram.entry(after).or_default() += 1;
+        }
+        if let Some(n_domains) = self.histogram.get_mut(&before) {
+            *n_domains -= 1;
+            if *n_domains == 0 {
+                self.histogram.remove(&before);
+            }
+        }
+    }
+
+    /// The smallest count over so many domains.
+    pub(super) fn least(&self, n_domains: usize) -> i32 {
+        match self.by_value.len() < n_domains {
+            true => 0,
+            false => self.histogram.keys().next().copied().unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Which nodes count for a spread constraint: those with all topology keys of the pod that, where
+//! the policies say so, it could use. Specification: plugins-nodes.md 4.8.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::class::Class;
+use crate::domains::keys::Keys;
+use crate::ids::{Id, InclusionId, KeyId, NodeId, Table, ValueId};
+use crate::node::Node;
+use crate::node_selector::required_matches;
+use crate::pod_affinity::{InclusionPolicy, SpreadConstraint};
+use crate::selector::{NodeSelectorTerm, Taint, TaintEffect, Toleration};
+use crate::toleration::any_tolerates;
+
+/// What decides whether a node counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Rule {
+    /// Topology keys, sorted, each once; the node must have all of them.
+    keys: Vec<Arc<str>>,
+    /// Node selector and required terms; `None`: they do not matter.
+    nodes: Option<NodeMatch>,
+    /// `None`: taints do not matter.
+    tolerations: Option<Vec<Toleration>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct NodeMatch {
+    selector: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    terms: Option<Vec<NodeSelectorTerm>>,
+}
+
+impl Rule {
+    /// For a constraint of a pod whose constraints have these keys.
+    pub(super) fn new(class: &Class, constraint: &SpreadConstraint, keys: &[Arc<str>]) -> Self {
+        let nodes = NodeMatch {
+            selector: class.node_selector.clone(),
+            terms: class.node_affinity.required.clone(),
+        };
+        let honors = |policy| policy == InclusionPolicy::Honor;
+        let matters = honors(constraint.node_affinity) && nodes != NodeMatch::default();
+        Self {
+            keys: keys.to_vec(),
+            nodes: matters.then_some(nodes),
+            tolerations: honors(constraint.node_taints).then(|| class.tolerations.clone()),
+        }
+    }
+
+    /// Whether the node counts.
+    fn admits(&self, node: &Node) -> bool {
+        let tolerates = |tolerations: &Vec<Toleration>| {
+            let hard = node.taints.iter().filter(|taint| is_hard(taint));
+            let mut hard = hard.map(|taint| (&*taint.key, &*taint.value, taint.effect));
+            hard.all(|taint| any_tolerates(tolerations, taint))
+        };
+        let matches = |nodes: &NodeMatch| {
+            required_matches(nodes.selector.as_ref(), nodes.terms.as_deref(), node)
+        };
+        node.present
+            && self.keys.iter().all(|key| node.labels.contains_key(key))
+            && self.nodes.as_ref().is_none_or(matches)
+            && self.tolerations.as_ref().is_none_or(tolerates)
+    }
+}
+
+fn is_hard(taint: &Taint) -> bool {
+    matches!(taint.effect, TaintEffect::NoSchedule | TaintEffect::NoExecute)
+}
+
+/// The inclusions, by content.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inclusions {
+    pub(super) rows: Table<InclusionId, Inclusion>,
+    by_rule: FxHashMap<Rule, InclusionId>,
+}
+
+/// The nodes that a rule admits, and their domains.
+#[derive(Clone, Debug)]
+pub(super) struct Inclusion {
+    pub(super) rule: Rule,
+    pub(super) n_users: u32,
+    pub(super) nodes: Vec<bool>,
+    /// Per key of the rule the included nodes of each value.
+    pub(super) domains: Vec<(KeyId, FxHashMap<ValueId, u32>)>,
+}
+
+impl Inclusions {
+    /// The inclusion of this rule, one user more.
+    pub(super) fn acquire(
+        &mut self,
+        rule: Rule,
+        keys: &mut Keys,
+        nodes: &Table<NodeId, Node>,
+    ) -> InclusionId {
+        if let Some(&id) = self.by_rule.get(&rule) {
+            self.rows[id].n_users += 1;
+            return id;
+        }
+        let of_key = |name| (keys.acquire(name, nodes), FxHashMap::default());
+        let domains = rule.keys.iter().map(of_key).collect();
+        let mut row = Inclusion { rule: rule.clone(), n_users: 1, nodes: Vec::new(), domains };
+        nodes.iter().for_each(|(id, node)| row.enter(id, node, keys));
+        let id = self.rows.insert(row);
+        self.by_rule.insert(rule, id);
+        id
+    }
+
+    /// One user less; the last one takes the inclusion away.
+    pub(super) fn release(&mut self, id: InclusionId, keys: &mut Keys) {
+        self.rows[id].n_users -= 1;
+        if self.rows[id].n_users == 0
+            && let Some(row) = self.rows.remove(id)
+        {
+            self.by_rule.remove(&row.rule);
+            row.domains.iter().for_each(|(key, _)| keys.release(*key));
+        }
+    }
+
+    /// Takes the node out of all inclusions, before its values change.
+    pub(super) fn leave(&mut self, node: NodeId, keys: &Keys) {
+        let ids: Vec<InclusionId> = self.rows.ids().collect();
+        ids.into_iter().for_each(|id| self.rows[id].leave(node, keys));
+    }
+
+    /// Lets all rules judge the node again, after its values have changed.
+    pub(super) fn enter(&mut self, id: NodeId, node: &Node, keys: &Keys) {
+        let ids: Vec<InclusionId> = self.rows.ids().collect();
+        ids.into_iter().for_each(|inclusion| self.rows[inclusion].enter(id, node, keys));
+    }
+}
+
+impl Inclusion {
+    pub(super) fn includes(&self, node: NodeId) -> bool {
+        self.nodes.get(node.index()).copied().unwrap_or(false)
+    }
+
+    /// Number of domains of a key of the rule; 0 for other keys.
+    pub(super) fn n_domains(&self, key: KeyId) -> usize {
+        let of_key = self.domains.iter().find(|(own, _)| *own == key);
+        of_key.map_or(0, |(_, domains)| domains.len())
+    }
+
+    fn enter(&mut self, id: NodeId, node: &Node, keys: &Keys) {
+        if !self.rule.admits(node) {
+            return;
+        }
+        if self.nodes.len() <= id.index() {
+            self.nodes.resize(id.index() + 1, false);
+        }
+        self.nodes[id.index()] = true;
+        for (key, domains) in &mut self.domains {
+            if let Some(value) = keys.value(*key, id) {
+                *domains.entry(value).or_default() += 1;
+            }
+        }
+    }
+
+    fn leave(&mut self, id: NodeId, keys: &Keys) {
+        if !self.includes(id) {
+            return;
+        }
+        self.nodes[id.index()] = false;
+        for (key, domains) in &mut self.domains {
+            let Some(value) = keys.value(*key, id) else { continue };
+            if let Some(n_nodes) = domains.get_mut(&value) {
+                *n_nodes -= 1;
+                if *n_nodes == 0 {
+                    domains.remove(&value);
+                }
+            }
+        }
+    }
+
+    /// The same rule with nothing counted, for checks.
+    pub(super) fn afresh(&self, keys: &Keys, nodes: &Table<NodeId, Node>) -> Self {
+        let domains = self.domains.iter().map(|(key, _)| (*key, FxHashMap::default())).collect();
+        let mut row = Self { nodes: Vec::new(), domains, ..self.clone() };
+        nodes.iter().for_each(|(id, node)| row.enter(id, node, keys));
+        row
+    }
+}

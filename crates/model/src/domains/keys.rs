@@ -1,0 +1,120 @@
+//! Topology keys in use and the value that each node has for them.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{Id, KeyId, NodeId, Table, ValueId};
+use crate::node::Node;
+use crate::selector::Labels;
+
+/// The keys, by name and by id.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Keys {
+    pub(super) rows: Table<KeyId, Key>,
+    by_name: FxHashMap<Arc<str>, KeyId>,
+}
+
+/// A label of nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Key {
+    name: Arc<str>,
+    /// Terms, inclusions and spreads.
+    pub(super) n_users: u32,
+    by_text: FxHashMap<Arc<str>, ValueId>,
+    /// Per value its text and the nodes that have it; 0: free.
+    values: Vec<(Arc<str>, u32)>,
+    free: Vec<ValueId>,
+    of_node: Vec<Option<ValueId>>,
+}
+
+impl Keys {
+    /// The key of this name, one user more.
+    pub(super) fn acquire(&mut self, name: &Arc<str>, nodes: &Table<NodeId, Node>) -> KeyId {
+        if let Some(&id) = self.by_name.get(name) {
+            self.rows[id].n_users += 1;
+            return id;
+        }
+        let mut key = Key { name: name.clone(), n_users: 1, ..Key::default() };
+        nodes.iter().for_each(|(id, node)| key.set_node(id, &node.labels));
+        let id = self.rows.insert(key);
+        self.by_name.insert(name.clone(), id);
+        id
+    }
+
+    /// One user less; the last one takes the key away.
+    pub(super) fn release(&mut self, id: KeyId) {
+        self.rows[id].n_users -= 1;
+        if self.rows[id].n_users == 0
+            && let Some(key) = self.rows.remove(id)
+        {
+            self.by_name.remove(&key.name);
+        }
+    }
+
+    pub(super) fn value(&self, key: KeyId, node: NodeId) -> Option<ValueId> {
+        self.rows[key].value(node)
+    }
+
+    /// Takes over the labels of a node on which no pod is counted now.
+    pub(super) fn set_node(&mut self, node: NodeId, labels: &Labels) {
+        let ids: Vec<KeyId> = self.rows.ids().collect();
+        ids.into_iter().for_each(|id| self.rows[id].set_node(node, labels));
+    }
+}
+
+impl Key {
+    fn value(&self, node: NodeId) -> Option<ValueId> {
+        self.of_node.get(node.index()).copied().flatten()
+    }
+
+    fn set_node(&mut self, node: NodeId, labels: &Labels) {
+        let text = labels.get(&self.name);
+        let new = text.map(|text| self.acquire_value(text));
+        if self.of_node.len() <= node.index() {
+            self.of_node.resize(node.index() + 1, None);
+        }
+        let old = std::mem::replace(&mut self.of_node[node.index()], new);
+        if let Some(old) = old {
+            self.release_value(old);
+        }
+    }
+
+    fn acquire_value(&mut self, text: &Arc<str>) -> ValueId {
+        if let Some(&value) = self.by_text.get(text) {
+            self.values[value.index()].1 += 1;
+            return value;
+        }
+        let value = self.free.pop().unwrap_or_else(|| {
+            self.values.push((Arc::default(), 0));
+            ValueId::new(self.values.len() as u32 - 1)
+        });
+        self.values[value.index()] = (text.clone(), 1);
+        self.by_text.insert(text.clone(), value);
+        value
+    }
+
+    fn release_value(&mut self, value: ValueId) {
+        let (text, n_nodes) = &mut self.values[value.index()];
+        *n_nodes -= 1;
+        if *n_nodes == 0 {
+            self.by_text.remove(text);
+            self.free.push(value);
+        }
+    }
+
+    pub(super) fn is_on(&self, node: &Node) -> bool {
+        node.labels.contains_key(&self.name)
+    }
+
+    /// Nodes that have a value, with repetition; for checks.
+    pub(super) fn n_nodes(&self) -> u32 {
+        self.values.iter().map(|(_, n_nodes)| n_nodes).sum()
+    }
+
+    /// What [`Keys::set_node`] should have made of the node.
+    pub(super) fn is_right(&self, id: NodeId, node: &Node) -> bool {
+        let text = node.labels.get(&self.name);
+        self.value(id) == text.and_then(|text| self.by_text.get(text).copied())
+    }
+}

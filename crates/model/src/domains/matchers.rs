@@ -1,0 +1,181 @@
+//! Sets of pod selectors, each kept once for all pods that have it, and how to find those that mean
+//! a class without asking all of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::class::Class;
+use crate::ids::{MatcherId, SpreadId, Table, TermId};
+use crate::pod_affinity::PodSelector;
+use crate::selector::{LabelSelector, Labels, Operator};
+
+/// The matchers, by content and by what a class must have to be meant.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Matchers {
+    pub(super) rows: Table<MatcherId, Matcher>,
+    by_content: FxHashMap<Vec<PodSelector>, MatcherId>,
+    by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, Vec<MatcherId>>>,
+    by_namespace: FxHashMap<Arc<str>, Vec<MatcherId>>,
+    anywhere: Vec<MatcherId>,
+    /// Those that read labels of namespaces.
+    pub(super) n_by_namespace_labels: u32,
+}
+
+/// Pods that all of a set of selectors mean.
+#[derive(Clone, Debug)]
+pub(super) struct Matcher {
+    /// Sorted, each once.
+    pub(super) selectors: Vec<PodSelector>,
+    /// Terms and spreads.
+    pub(super) n_users: u32,
+    pub(super) anchor: Anchor,
+    pub(super) terms: Vec<TermId>,
+    pub(super) spreads: Vec<SpreadId>,
+}
+
+/// What every class that is meant has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Anchor {
+    /// The label has one of the values.
+    Label(Arc<str>, Vec<Arc<str>>),
+    /// It is in one of the namespaces.
+    Namespaces(Vec<Arc<str>>),
+    /// Nothing in particular.
+    Anywhere,
+}
+
+impl Matchers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+            && self.by_content.is_empty()
+            && self.by_label.is_empty()
+            && self.by_namespace.is_empty()
+            && self.anywhere.is_empty()
+            && self.n_by_namespace_labels == 0
+    }
+
+    pub(super) fn get(&self, selectors: &[PodSelector]) -> Option<MatcherId> {
+        self.by_content.get(selectors).copied()
+    }
+
+    pub(super) fn insert(&mut self, selectors: Vec<PodSelector>, anchor: Anchor) -> MatcherId {
+        let by_namespace_labels = reads_namespace_labels(&selectors);
+        let id = self.rows.insert(Matcher {
+            selectors: selectors.clone(),
+            n_users: 0,
+            anchor: anchor.clone(),
+            terms: Vec::new(),
+            spreads: Vec::new(),
+        });
+        self.by_content.insert(selectors, id);
+        self.n_by_namespace_labels += u32::from(by_namespace_labels);
+        self.each_list(&anchor, |list| list.push(id));
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: MatcherId) {
+        let Some(row) = self.rows.remove(id) else { return };
+        self.by_content.remove(&row.selectors);
+        self.n_by_namespace_labels -= u32::from(reads_namespace_labels(&row.selectors));
+        self.each_list(&row.anchor, |list| list.retain(|&other| other != id));
+        if let Anchor::Label(key, values) = &row.anchor
+            && let Some(by_value) = self.by_label.get_mut(key)
+        {
+            for value in values {
+                if by_value.get(value).is_some_and(Vec::is_empty) {
+                    by_value.remove(value);
+                }
+            }
+            if by_value.is_empty() {
+                self.by_label.remove(key);
+            }
+        }
+        if let Anchor::Namespaces(names) = &row.anchor {
+            for name in names {
+                if self.by_namespace.get(name).is_some_and(Vec::is_empty) {
+                    self.by_namespace.remove(name);
+                }
+            }
+        }
+    }
+
+    fn each_list(&mut self, anchor: &Anchor, mut change: impl FnMut(&mut Vec<MatcherId>)) {
+        match anchor {
+            Anchor::Label(key, values) => {
+                let by_value = self.by_label.entry(key.clone()).or_default();
+                values.iter().for_each(|value| change(by_value.entry(value.clone()).or_default()));
+            }
+            Anchor::Namespaces(names) => {
+                for name in names {
+                    change(self.by_namespace.entry(name.clone()).or_default());
+                }
+            }
+            Anchor::Anywhere => change(&mut self.anywhere),
+        }
+    }
+
+    /// Matchers that are found by this label.
+    pub(super) fn n_at(&self, key: &Arc<str>, values: &[Arc<str>]) -> usize {
+        let by_value = self.by_label.get(key);
+        let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
+        values.iter().filter_map(of_value).map(Vec::len).sum()
+    }
+
+    /// The matchers that mean the class, by id.
+    pub(super) fn matching(
+        &self,
+        class: &Class,
+        namespaces: &BTreeMap<Arc<str>, Labels>,
+    ) -> Vec<MatcherId> {
+        let by_label = class.labels.iter().filter_map(|(key, value)| {
+            self.by_label.get(key).and_then(|by_value| by_value.get(value))
+        });
+        let by_namespace = self.by_namespace.get(&class.namespace);
+        let lists = by_label.chain(by_namespace).chain([&self.anywhere]);
+        let means = |id: &MatcherId| self.rows[*id].means(class, namespaces);
+        let mut found: Vec<MatcherId> = lists.flatten().copied().filter(means).collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+impl Matcher {
+    /// Whether all selectors mean the class.
+    pub(super) fn means(&self, class: &Class, namespaces: &BTreeMap<Arc<str>, Labels>) -> bool {
+        let none = Labels::new();
+        let labels = namespaces.get(&class.namespace).unwrap_or(&none);
+        let means =
+            |selector: &PodSelector| selector.matches(&class.namespace, labels, &class.labels);
+        self.selectors.iter().all(means)
+    }
+}
+
+fn reads_namespace_labels(selectors: &[PodSelector]) -> bool {
+    selectors.iter().any(|selector| selector.namespace_selector.is_some())
+}
+
+/// The labels of which a class that is meant has one: key and values.
+pub(super) fn anchor_labels(
+    selectors: &[PodSelector],
+) -> impl Iterator<Item = (&Arc<str>, Vec<Arc<str>>)> {
+    selectors.iter().filter_map(|selector| selector.labels.as_ref()).flat_map(of_selector)
+}
+
+fn of_selector(selector: &LabelSelector) -> impl Iterator<Item = (&Arc<str>, Vec<Arc<str>>)> {
+    let exact = selector.match_labels.iter().map(|(key, value)| (key, vec![value.clone()]));
+    let lists = selector.match_expressions.iter().filter(|rule| rule.operator == Operator::In);
+    exact.chain(lists.map(|rule| {
+        let mut values = rule.values.clone();
+        values.sort_unstable();
+        values.dedup();
+        (&rule.key, values)
+    }))
+}
+
+/// The namespaces in one of which a class that is meant must be, if there is such a list.
+pub(super) fn anchor_namespaces(selectors: &[PodSelector]) -> Option<&[Arc<str>]> {
+    let closed = selectors.iter().find(|selector| selector.namespace_selector.is_none());
+    closed.map(|selector| selector.namespaces.as_slice())
+}

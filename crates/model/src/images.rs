@@ -1,0 +1,131 @@
+//! Container images on nodes: each name once, with one cluster-wide count of the nodes that have it.
+//! Specification: plugins-nodes.md 7.9.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{ImageId, Table};
+
+/// The names in use.
+#[derive(Clone, Debug, Default)]
+pub struct Images {
+    rows: Table<ImageId, Image>,
+    by_name: FxHashMap<Arc<str>, ImageId>,
+    /// Counts changes.
+    clock: u64,
+}
+
+/// An image by one of its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    name: Arc<str>,
+    /// As the first of the nodes that have it has said.
+    pub size_bytes: i64,
+    /// Nodes that have it.
+    pub n_nodes: u32,
+    /// Another number after each change; no other image has it.
+    pub version: u64,
+}
+
+impl Images {
+    /// The image of a normalised name, if some node has it.
+    pub fn get(&self, name: &str) -> Option<ImageId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The images of a node, by id; they count until [`Images::release`].
+    pub(crate) fn acquire(&mut self, listed: &[(Arc<str>, i64)]) -> Vec<ImageId> {
+        let mut ids = Vec::with_capacity(listed.len());
+        for (name, size_bytes) in listed {
+            let id = self.by_name.get(name).copied().unwrap_or_else(|| {
+                let row =
+                    Image { name: name.clone(), size_bytes: *size_bytes, n_nodes: 0, version: 0 };
+                let id = self.rows.insert(row);
+                self.by_name.insert(name.clone(), id);
+                id
+            });
+            if !ids.contains(&id) {
+                self.clock += 1;
+                self.rows[id].n_nodes += 1;
+                self.rows[id].version = self.clock;
+                ids.push(id);
+            }
+        }
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The node has them no more.
+    pub(crate) fn release(&mut self, ids: &[ImageId]) {
+        for &id in ids {
+            self.clock += 1;
+            self.rows[id].n_nodes -= 1;
+            self.rows[id].version = self.clock;
+            if self.rows[id].n_nodes == 0
+                && let Some(image) = self.rows.remove(id)
+            {
+                self.by_name.remove(&image.name);
+            }
+        }
+    }
+
+    pub(crate) fn recycle(&mut self) {
+        self.rows.recycle();
+    }
+
+    /// All of them, for checks.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ImageId, &Image)> {
+        self.rows.iter()
+    }
+}
+
+impl std::ops::Index<ImageId> for Images {
+    type Output = Image;
+    fn index(&self, id: ImageId) -> &Image {
+        &self.rows[id]
+    }
+}
+
+/// The name by which nodes list an image: with `:latest` where there is no tag.
+pub(crate) fn normalized(image: &Arc<str>) -> Arc<str> {
+    let after_path = image.rsplit('/').next().unwrap_or_default();
+    match after_path.contains(':') {
+        true => image.clone(),
+        false => format!("{image}:latest").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Images, normalized};
+
+    #[test]
+    fn nodes_93_names_without_tag_mean_the_latest() {
+        for (image, expected) in [
+            ("nginx", "nginx:latest"),
+            ("nginx:1.25", "nginx:1.25"),
+            ("registry:5000/a/b", "registry:5000/a/b:latest"),
+            ("registry:5000/a/b:c", "registry:5000/a/b:c"),
+            ("a@sha256:0", "a@sha256:0"),
+        ] {
+            assert_eq!(&*normalized(&image.into()), expected);
+        }
+    }
+
+    #[test]
+    fn the_first_node_says_the_size_until_no_node_has_the_image() {
+        let mut images = Images::default();
+        let list = |size| [("a:1".into(), size), ("b:1".into(), 7), ("a:1".into(), 9)];
+        let first = images.acquire(&list(5));
+        let second = images.acquire(&list(6));
+        let a = images.get("a:1").unwrap();
+        assert_eq!((images[a].size_bytes, images[a].n_nodes, first.len()), (5, 2, 2));
+        images.release(&first);
+        assert_eq!((images[a].size_bytes, images[a].n_nodes), (5, 1));
+        images.release(&second);
+        assert_eq!(images.get("a:1"), None);
+        let again = images.acquire(&list(6));
+        assert_eq!(images[again[0].min(again[1])].n_nodes, 1);
+    }
+}
