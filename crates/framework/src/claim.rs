@@ -16,7 +16,7 @@ pub struct Claim {
     /// Uids of the pods that were evicted for it; unknown after a restart.
     pub victims: BTreeSet<Arc<str>>,
     /// Room was made for members beyond the minimum of the job, so that being ready does not end
-    /// the claim.
+    /// the claim. After a restart nobody knows.
     pub beyond_minimum: bool,
 }
 
@@ -35,9 +35,6 @@ impl Claims {
             if task.status == TaskStatus::Pending {
                 let claim = claims.by_job.entry(cluster.jobs[job].key.clone()).or_default();
                 claim.planned.insert(task.uid.clone(), node.clone());
-                let job = &cluster.jobs[job];
-                let n_placed = i64::from(job.counts.ready()) + claim.planned.len() as i64;
-                claim.beyond_minimum = i64::from(job.min_available) < n_placed;
             }
         }
         claims
