@@ -69,6 +69,9 @@ async fn every_right_is_used_and_none_is_missing() {
     let args = [&soon[..], &[conf.as_str(), WITH_GATES, WITH_SHARDS]].concat();
     make_shard(&cluster, "volcano", &["node-0"]).await;
     let scheduler = Scheduler::start_with(&cluster, &args).await;
+    for kind in ["poddisruptionbudgets", "resourcequotas"] {
+        reaches(&cluster, "watch", kind).await;
+    }
     cluster.submit("low", 1, "7").await;
     reaches(&cluster, "create", "pods/binding").await;
     reaches(&cluster, "update", "podgroups").await;
