@@ -28,6 +28,12 @@ impl Bed {
         Self { cluster, facts }
     }
 
+    /// What happens between two sessions.
+    pub(crate) fn apply(&mut self, event: ClusterEvent) {
+        self.cluster.apply(event);
+        self.facts.nodes = self.cluster.nodes_by_name().to_vec();
+    }
+
     pub(crate) fn ask(&self) -> Ask<'_> {
         Ask { cluster: &self.cluster, facts: &self.facts }
     }

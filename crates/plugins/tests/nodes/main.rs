@@ -1,6 +1,10 @@
 //! Cases of plugins-nodes.md for the plugins that choose nodes: predicates, nodeorder, binpack.
 
+mod affinity;
+mod against_plain;
 mod bed;
 mod binpack;
 mod nodeorder;
+mod plain;
 mod predicates;
+mod spread;
