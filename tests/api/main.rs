@@ -13,3 +13,4 @@ mod election;
 #[path = "../common/guard.rs"]
 mod guard;
 mod reload;
+mod volumes;

@@ -32,6 +32,14 @@ pub(crate) fn advance(
     }
 }
 
+/// How the tasks of a gang stand, each in task order.
+#[derive(Default)]
+struct Standing {
+    ready: Vec<TaskId>,
+    waiting: Vec<TaskId>,
+    lost: Vec<(TaskId, String)>,
+}
+
 struct Gang<'a> {
     cluster: &'a mut Cluster,
     effects: &'a mut Vec<Effect>,
@@ -45,42 +53,49 @@ impl Gang<'_> {
         failed: &BTreeMap<Arc<str>, String>,
         now_micros: i64,
     ) {
-        let (mut ready, mut waiting, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        let mut gang = Standing::default();
         for &task in tasks {
             let state = match failed.get(&self.cluster.tasks[task].uid) {
                 Some(error) => Progress::Failed(error.clone()),
                 None => progress(self.cluster, task),
             };
             match state {
-                Progress::Ready => ready.push(task),
+                Progress::Ready => gang.ready.push(task),
                 Progress::Waiting if self.is_late(task, now_micros) => {
-                    lost.push((task, TOO_LATE.to_owned()));
+                    gang.lost.push((task, TOO_LATE.to_owned()));
                 }
-                Progress::Waiting => waiting.push(task),
-                Progress::Failed(error) => lost.push((task, error)),
+                Progress::Waiting => gang.waiting.push(task),
+                Progress::Failed(error) => gang.lost.push((task, error)),
             }
         }
-        let without: Vec<TaskId> =
-            lost.iter().map(|&(task, _)| task).chain(waiting.clone()).collect();
-        let stands = |gang: &Self, without: &[TaskId]| {
-            without.is_empty() || gang.cluster.ready_without(job, without)
-        };
-        let lost_only: Vec<TaskId> = lost.iter().map(|&(task, _)| task).collect();
-        if let Some((culprit, _)) = lost.first().filter(|_| !stands(&self, &lost_only)) {
-            let culprit = self.cluster.tasks[*culprit].key.clone();
-            for &task in ready.iter().chain(&waiting) {
-                let text = format!("bind withdrawn with its gang: volumes of pod {culprit} failed");
-                self.withdraw(task, text);
+        let lost: Vec<TaskId> = gang.lost.iter().map(|&(task, _)| task).collect();
+        let missing = [&lost[..], &gang.waiting[..]].concat();
+        match lost.first() {
+            Some(&culprit) if !self.stands_without(job, &lost) => {
+                self.withdraw_with(culprit, &[&gang.ready[..], &gang.waiting[..]].concat());
             }
-            ready.clear();
+            _ if self.stands_without(job, &missing) => {
+                gang.ready.into_iter().for_each(|task| self.bind(task));
+            }
+            _ => {}
         }
-        for (task, error) in lost {
+        for (task, error) in gang.lost {
             let pod = &self.cluster.tasks[task].key;
             let text = format!("execute preBind for pod {pod} failed: binding volumes: {error}");
             self.withdraw(task, format!("{text}, resync the task"));
         }
-        if stands(&self, &without) {
-            ready.into_iter().for_each(|task| self.bind(task));
+    }
+
+    /// Whether the job is ready without these; it is asked only if there are any.
+    fn stands_without(&self, job: JobId, tasks: &[TaskId]) -> bool {
+        tasks.is_empty() || self.cluster.ready_without(job, tasks)
+    }
+
+    fn withdraw_with(&mut self, culprit: TaskId, others: &[TaskId]) {
+        let culprit = self.cluster.tasks[culprit].key.clone();
+        for &task in others {
+            let text = format!("bind withdrawn with its gang: volumes of pod {culprit} failed");
+            self.withdraw(task, text);
         }
     }
 

@@ -27,3 +27,5 @@ mod sub_jobs;
 mod support;
 #[path = "core/tasks.rs"]
 mod tasks;
+#[path = "core/volumes.rs"]
+mod volumes;

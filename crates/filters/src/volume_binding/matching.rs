@@ -1,21 +1,39 @@
 //! Static matching: the smallest volume that fits an unbound claim on a node (plugins-nodes.md
 //! 5.4; order by capacity, then name).
 
-use vc_model::{Node, PersistentVolume, PersistentVolumeClaim, VolumePhase, Volumes};
+use std::collections::BTreeMap;
+
+use vc_model::{
+    Node, Operator, PersistentVolume, PersistentVolumeClaim, VolumePhase, Volumes,
+};
 
 use super::{Delayed, Fit, reaches};
+
+/// The label by which a local volume names its node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// The volumes that a claim may get, as far as the node does not matter.
 pub(super) enum Choice<'a> {
     /// This one is meant for it; where it cannot be used there is no other.
     Meant(&'a PersistentVolume),
     /// The first that can be used on the node.
-    Among(Vec<&'a PersistentVolume>),
+    Among(Candidates<'a>),
+}
+
+/// Free volumes by capacity and name. Local ones are found by the name of their node: there may be
+/// as many of them as there are nodes.
+#[derive(Default)]
+pub(super) struct Candidates<'a> {
+    volumes: Vec<&'a PersistentVolume>,
+    /// Places of those that name hosts, in order.
+    of_host: BTreeMap<&'a str, Vec<usize>>,
+    /// Places of the others, in order.
+    anywhere: Vec<usize>,
 }
 
 impl<'a> Choice<'a> {
     pub(super) fn of(volumes: &'a Volumes, claim: &PersistentVolumeClaim) -> Self {
-        let mut among = Vec::new();
+        let mut candidates = Candidates::default();
         let request = claim.request_bytes.unwrap_or(0);
         let fitting = volumes.volumes_from(&claim.class, request);
         for volume in fitting.filter(|volume| same_kind(volume, claim)) {
@@ -23,11 +41,11 @@ impl<'a> Choice<'a> {
                 Some((key, uid)) if *key == claim.key && (uid.is_empty() || *uid == *claim.uid) => {
                     return Self::Meant(volume);
                 }
-                None if is_free(volume, claim) => among.push(volume),
+                None if is_free(volume, claim) => candidates.push(volume),
                 _ => {}
             }
         }
-        Self::Among(among)
+        Self::Among(candidates)
     }
 
     fn on(&self, node: &Node, taken: &[&PersistentVolume]) -> Option<&'a PersistentVolume> {
@@ -36,9 +54,45 @@ impl<'a> Choice<'a> {
         };
         match self {
             Self::Meant(volume) => Some(*volume).filter(|volume| fits(volume)),
-            Self::Among(volumes) => volumes.iter().copied().find(|volume| fits(volume)),
+            Self::Among(candidates) => candidates.first(node, fits),
         }
     }
+}
+
+impl<'a> Candidates<'a> {
+    fn push(&mut self, volume: &'a PersistentVolume) {
+        let place = self.volumes.len();
+        self.volumes.push(volume);
+        match hosts(volume) {
+            Some(hosts) => {
+                for host in hosts {
+                    self.of_host.entry(host).or_default().push(place);
+                }
+            }
+            None => self.anywhere.push(place),
+        }
+    }
+
+    fn first(
+        &self,
+        node: &Node,
+        fits: impl Fn(&PersistentVolume) -> bool,
+    ) -> Option<&'a PersistentVolume> {
+        let host = node.labels.get(HOSTNAME).and_then(|host| self.of_host.get(&**host));
+        let fits = |place: &&usize| fits(self.volumes[**place]);
+        let here = host.and_then(|places| places.iter().find(fits));
+        let anywhere = self.anywhere.iter().find(fits);
+        let first = here.into_iter().chain(anywhere).min()?;
+        Some(self.volumes[*first])
+    }
+}
+
+/// The hosts outside of which the volume is certainly not reached. `None`: it names none.
+fn hosts(volume: &PersistentVolume) -> Option<impl Iterator<Item = &str>> {
+    let [term] = volume.node_affinity.as_deref()? else { return None };
+    let mut rules = term.match_expressions.iter();
+    let rule = rules.find(|rule| *rule.key == *HOSTNAME && rule.operator == Operator::In)?;
+    Some(rule.values.iter().map(|value| &**value))
 }
 
 fn same_kind(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {

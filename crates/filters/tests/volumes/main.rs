@@ -2,6 +2,7 @@
 //! 5, test cases 47 to 60.
 
 mod binding;
+mod laws;
 mod limits;
 mod reserve;
 mod support;
