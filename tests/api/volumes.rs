@@ -28,7 +28,8 @@ fn stored_gang(name: &str, annotations: &[Value]) -> Vec<Value> {
     let mut objects = vec![class("slow", "sim.example.com")];
     for index in 0..2 {
         let name = format!("node-{index}");
-        let driver = json!({"name": "sim.example.com", "nodeID": name, "allocatable": {"count": 1}});
+        let driver =
+            json!({"name": "sim.example.com", "nodeID": name, "allocatable": {"count": 1}});
         objects.push(json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
             "metadata": {"name": name}, "spec": {"drivers": [driver]}}));
     }
@@ -102,7 +103,10 @@ async fn nodes_61_a_provisioner_that_is_too_late_takes_the_gang_back() {
     let cluster = Cluster::start(objects, &args, no_fault).await;
     let failed = cluster.until(&PODS, |pod| waits(pod, "train-1", "SchedulerError")).await;
     let text = condition(&failed, "PodScheduled").unwrap()["message"].as_str().unwrap();
-    assert!(text.ends_with("binding volumes: context deadline exceeded, resync the task"), "{text}");
+    assert!(
+        text.ends_with("binding volumes: context deadline exceeded, resync the task"),
+        "{text}"
+    );
     let told = cluster.until(&PODS, |pod| waits(pod, "train-0", "SchedulerError")).await;
     assert!(!told["spec"]["nodeName"].is_string());
     let bind = "POST /api/v1/namespaces/default/pods/train-0/binding";

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_model::{
-    Node, Operator, PersistentVolume, PersistentVolumeClaim, VolumePhase, Volumes,
-};
+use vc_model::{Node, Operator, PersistentVolume, PersistentVolumeClaim, VolumePhase, Volumes};
 
 use super::{Delayed, Fit, reaches};
 
