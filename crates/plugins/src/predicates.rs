@@ -199,9 +199,9 @@ impl Plugin for Predicates {
 
     fn reads(&self, ask: Ask<'_>, task: TaskId, _point: Points) -> Reads {
         let pod = Pod::new(ask.cluster, task);
-        let abstains = |wrapped: &&Wrapped| matches!((wrapped.pre_filter)(pod), PreFilter::Skip);
+        let abstains = |wrapped: &Wrapped| matches!((wrapped.pre_filter)(pod), PreFilter::Skip);
         let mut wide = self.filters.iter().filter(|wrapped| !wrapped.reads_class_and_node());
-        match wide.all(|wrapped| abstains(&wrapped)) {
+        match wide.all(|wrapped| abstains(wrapped)) {
             true => Reads::ClassAndNode,
             false => Reads::Anything,
         }
