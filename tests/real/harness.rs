@@ -87,10 +87,12 @@ impl Harness {
             .args(["seed", "--dir"])
             .arg(&self.dir)
             .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(wanted.to_string().as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success());
+        let done = child.wait_with_output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
     /// Path of a kubeconfig with these credentials.
