@@ -18,6 +18,8 @@ pub(crate) struct Asked {
     pub(crate) resource: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
+    /// What comes after the path.
+    pub(crate) query: String,
     /// HTTP status of the answer.
     pub(crate) code: u64,
     /// What was sent.
@@ -40,6 +42,7 @@ impl Asked {
             resource,
             namespace: part("namespace"),
             name: part("name"),
+            query: text(&entry["requestURI"]).split_once('?').unwrap_or_default().1.to_owned(),
             code: entry["responseStatus"]["code"].as_u64().unwrap_or(0),
             body: entry["requestObject"].clone(),
         })

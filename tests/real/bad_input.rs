@@ -9,8 +9,9 @@ use tokio::time::sleep;
 
 use crate::api::{code, until};
 use crate::cluster::{Cluster, LEASES, install};
-use crate::objects::{gang, name};
+use crate::objects::{gang, name, refusal};
 use crate::process::Scheduler;
+use crate::volumes::bound_claim;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
@@ -175,4 +176,25 @@ async fn an_expired_token_is_told_and_a_new_one_is_read() {
     })
     .await;
     cluster.audit.bound_once(["before-0", "after-0"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_without_its_claim_says_so_and_runs_when_the_claim_is_there() {
+    let cluster = Cluster::take("no-claim", 1).await;
+    let _scheduler = Scheduler::start(&cluster).await;
+    let mut lonely = gang(cluster.namespace, "lonely", 1, "1");
+    let source = json!({"claimName": "nowhere"});
+    lonely[1]["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": source}]);
+    for object in &lonely {
+        cluster.api.create(object).await.unwrap();
+    }
+    let told = cluster.pod("lonely-0", |pod| refusal(pod).is_some()).await;
+    let (reason, message) = refusal(&told).unwrap();
+    assert_eq!(reason, "Unschedulable");
+    assert!(message.contains("persistentvolumeclaim \"nowhere\" not found"), "{message}");
+    cluster.submit("other", 1, "1").await;
+    cluster.running("other", 1).await;
+
+    bound_claim(&cluster, "nowhere").await;
+    cluster.running("lonely", 1).await;
 }

@@ -122,3 +122,50 @@ async fn cycle_claim_a_recreated_victim_does_not_take_the_room_back() {
         cluster.allocated(queue, cpu).await;
     }
 }
+
+/// With the plugin pdb a budget without room protects the pods that would go first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_without_room_protects_its_pods() {
+    let cluster = Cluster::take("budgets", 1).await;
+    let conf = cluster.dir().join("budgets.conf");
+    let text = shipped_conf()
+        .replace("allocate, backfill", "allocate, preempt, backfill")
+        .replace("  - name: conformance\n", "  - name: conformance\n  - name: pdb\n");
+    assert!(text.contains("- name: pdb"), "{text}");
+    std::fs::write(&conf, text).unwrap();
+    let conf = format!("--scheduler-conf={}", conf.display());
+    let args = [&SOON[..], &[conf.as_str()]].concat();
+    let _scheduler = Scheduler::start_with(&cluster, &args).await;
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "kept", "namespace": cluster.namespace},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"gang": "kept"}}}});
+    cluster.api.create(&budget).await.unwrap();
+    let path = "/apis/policy/v1/namespaces/budgets/poddisruptionbudgets/kept/status";
+    let status = json!({"status": {"disruptionsAllowed": 0, "currentHealthy": 1,
+        "desiredHealthy": 1, "expectedPods": 1, "observedGeneration": 1}});
+    cluster.api.merge(path, &status).await.unwrap();
+
+    let old = lonely(&cluster, "free").await;
+    // The younger one is the first to go, by whole seconds.
+    until("the next second", async || {
+        let probe = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"generateName": "now-", "namespace": cluster.namespace}});
+        let now = cluster.api.create(&probe).await.unwrap();
+        (text(&old) < text(&now["metadata"]["creationTimestamp"])).then_some(())
+    })
+    .await;
+    lonely(&cluster, "kept").await;
+    submit_important(&cluster, "high", "4").await;
+    cluster.running("high", 1).await;
+    assert_eq!(victims(&cluster), ["free-0"]);
+}
+
+/// Runs a gang of one pod that it can do without; its creation.
+async fn lonely(cluster: &Cluster, name: &str) -> Value {
+    let mut objects = gang(cluster.namespace, name, 1, "4");
+    objects[0]["spec"]["minMember"] = json!(0);
+    let group = cluster.api.create(&objects[0]).await.unwrap();
+    cluster.api.create(&objects[1]).await.unwrap();
+    cluster.running(name, 1).await;
+    group["metadata"]["creationTimestamp"].clone()
+}

@@ -66,11 +66,16 @@ impl Scheduler {
         self.child.kill().await.unwrap();
     }
 
+    /// `STOP` and `CONT`: for a while it does nothing at all.
+    pub(crate) async fn signal(&self, name: &str) {
+        let pid = self.child.id().unwrap().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status().await.unwrap();
+        assert!(sent.success());
+    }
+
     /// SIGTERM, as Kubernetes ends a pod.
     pub(crate) async fn terminate(mut self) -> ExitStatus {
-        let pid = self.child.id().unwrap().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
-        assert!(sent.success());
+        self.signal("TERM").await;
         tokio::time::timeout(HANG, self.child.wait()).await.unwrap().unwrap()
     }
 }

@@ -10,7 +10,7 @@ use crate::api::{Api, code, until};
 use crate::audit::Asked;
 use crate::cluster::Cluster;
 use crate::harness::End;
-use crate::objects::{gang, node_of};
+use crate::objects::{gang, name, node_of};
 use crate::process::Scheduler;
 
 /// Pods of a gang, of one CPU each: 20 gangs fill 10 nodes of 8 to the last CPU.
@@ -101,4 +101,29 @@ async fn a_scheduler_that_is_there_first_waits_for_the_server() {
     let _scheduler = Scheduler::start(&cluster).await;
     cluster.start_server();
     all_run(&cluster, &["early".to_owned()]).await;
+}
+
+/// The server has forgotten what happened since (410): everything is listed again, and what is gone
+/// is gone for the scheduler too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_that_has_expired_is_begun_anew() {
+    let mut cluster = Cluster::take("expired-watch", 1).await;
+    let scheduler = Scheduler::start(&cluster).await;
+    cluster.submit("before", 2, "4").await;
+    let pods = cluster.running("before", 2).await;
+    scheduler.signal("STOP").await;
+    for pod in &pods {
+        let path = cluster.path(&format!("pods/{}", name(pod)));
+        cluster.api.delete(&path).await.unwrap();
+    }
+    cluster.submit("after", 2, "4").await;
+    cluster.end_server(End::Graceful);
+    cluster.start_server();
+    let begun =
+        |asked: &Asked| asked.is("watch", "pods") && asked.query.contains("sendInitialEvents=true");
+    let before = cluster.audit.count(begun);
+    scheduler.signal("CONT").await;
+    cluster.running("after", 2).await;
+    assert!(before < cluster.audit.count(begun), "the pods were not listed again");
+    cluster.audit.bound_once(["after-0", "after-1"]);
 }

@@ -75,16 +75,29 @@ fn volume(name: &str) -> Value {
             "csi": {"driver": "test.example.com", "volumeHandle": name}}})
 }
 
+/// A claim and the volume that it is bound to, which every node reaches.
+pub(crate) async fn bound_claim(cluster: &Cluster, name: &str) {
+    cluster.api.create(&claim(cluster.namespace, name)).await.unwrap();
+    bind(cluster, name, None).await;
+}
+
 /// What a provisioner does.
 async fn provision(cluster: &Cluster, claim: &str) {
     let node = selected(cluster, claim).await;
+    bind(cluster, claim, Some(&node)).await;
+}
+
+/// Makes the volume of a claim and binds the two.
+async fn bind(cluster: &Cluster, claim: &str, node: Option<&str>) {
     let path = cluster.path(&format!("persistentvolumeclaims/{claim}"));
     let stored = cluster.api.get(&path).await.unwrap();
     let name = format!("pv-{}-{claim}", cluster.namespace);
-    let terms = json!([{"matchExpressions": [
-        {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]);
     let mut object = volume(&name);
-    object["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
+    if let Some(node) = node {
+        let terms = json!([{"matchExpressions": [
+            {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]);
+        object["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
+    }
     object["spec"]["claimRef"] = json!({"kind": "PersistentVolumeClaim", "apiVersion": "v1",
         "name": claim, "namespace": cluster.namespace, "uid": stored["metadata"]["uid"]});
     cluster.api.create(&object).await.unwrap();
