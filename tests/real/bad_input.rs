@@ -11,7 +11,7 @@ use crate::api::{code, until};
 use crate::cluster::{Cluster, LEASES, install};
 use crate::objects::{gang, name, refusal};
 use crate::process::Scheduler;
-use crate::volumes::bound_claim;
+use crate::volumes::{bound_claim, storage};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
@@ -181,6 +181,7 @@ async fn an_expired_token_is_told_and_a_new_one_is_read() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_without_its_claim_says_so_and_runs_when_the_claim_is_there() {
     let cluster = Cluster::take("no-claim", 1).await;
+    storage(&cluster.api, 1).await;
     let _scheduler = Scheduler::start(&cluster).await;
     let mut lonely = gang(cluster.namespace, "lonely", 1, "1");
     let source = json!({"claimName": "nowhere"});

@@ -128,11 +128,11 @@ async fn cycle_claim_a_recreated_victim_does_not_take_the_room_back() {
 async fn a_budget_without_room_protects_its_pods() {
     let cluster = Cluster::take("budgets", 1).await;
     let conf = cluster.dir().join("budgets.conf");
-    let text = shipped_conf()
+    let rules = shipped_conf()
         .replace("allocate, backfill", "allocate, preempt, backfill")
         .replace("  - name: conformance\n", "  - name: conformance\n  - name: pdb\n");
-    assert!(text.contains("- name: pdb"), "{text}");
-    std::fs::write(&conf, text).unwrap();
+    assert!(rules.contains("- name: pdb"), "{rules}");
+    std::fs::write(&conf, rules).unwrap();
     let conf = format!("--scheduler-conf={}", conf.display());
     let args = [&SOON[..], &[conf.as_str()]].concat();
     let _scheduler = Scheduler::start_with(&cluster, &args).await;

@@ -30,7 +30,7 @@ pub struct Pump {
 #[derive(Debug, Default)]
 pub struct Decisions {
     pub effects: Vec<Effect>,
-    /// Creation of the pods that are bound, in microseconds since 1970, by uid.
+    /// Creation of the pods that are bound, or whose volumes are, in microseconds since 1970, by uid.
     pub created_micros: HashMap<Arc<str>, i64>,
 }
 
@@ -43,7 +43,9 @@ impl From<Vec<Effect>> for Decisions {
 impl Decisions {
     fn stamped(effects: Vec<Effect>, engine: &Engine) -> Self {
         let created = |effect: &Effect| {
-            let Effect::Bind { uid, .. } = effect else { return None };
+            let (Effect::Bind { uid, .. } | Effect::PreBind { uid, .. }) = effect else {
+                return None;
+            };
             let task = engine.cluster().task(uid)?;
             Some((uid.clone(), engine.cluster().tasks[task].created_micros))
         };

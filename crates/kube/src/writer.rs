@@ -105,7 +105,9 @@ impl Pool {
         {
             let writer = self.writer.clone();
             let created = match &effect {
-                Effect::Bind { uid, .. } => self.created_micros.remove(uid),
+                Effect::Bind { uid, .. } | Effect::PreBind { uid, .. } => {
+                    self.created_micros.remove(uid)
+                }
                 _ => None,
             };
             self.in_flight.spawn(async move { (target, writer.perform(effect, created).await) });
@@ -164,9 +166,14 @@ impl Writer {
                 self.bound(pod, uid, node, answer).await
             }
             Effect::PreBind { pod, uid, node, bindings, provisions } => {
+                let start = Instant::now();
                 let write = pre_bind::write(&self.core, &node, &bindings, &provisions);
                 let event = match write.await {
-                    Ok(objects) => ClusterEvent::VolumesWritten { uid, objects },
+                    Ok(objects) => {
+                        self.observer.stage("PreBind", start.elapsed());
+                        created.inspect(|&at| self.observer.task_stage("PreBound", since(at)));
+                        ClusterEvent::VolumesWritten { uid, objects }
+                    }
                     Err(error) => {
                         tracing::warn!(%pod, %node, %error, "volumes not written");
                         ClusterEvent::PreBindFailed { uid, error: error.to_string() }

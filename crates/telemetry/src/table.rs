@@ -125,10 +125,12 @@ pub const TABLE: &[Row] = &[
         "Duration of an action in milliseconds", "after each action"),
     histogram("volcano_task_scheduling_latency_milliseconds", &["stage"], buckets::TASK,
         "Time from the creation of a pod to a stage of its scheduling in milliseconds",
-        "`Watched`: seen without a node; `Assumed`: handed to the binder; `Bound`: bound"),
+        "`Watched`: seen without a node; `Assumed`: handed to the binder; `PreBound`: its volumes and \
+         claims are written; `Bound`: bound"),
     histogram("volcano_scheduling_stage_duration_milliseconds", &["stage"], buckets::STAGE,
         "Duration of a stage of the scheduling of a task in milliseconds",
-        "`Predicate`: each filtering of nodes; `Scoring`: each scoring; `Bind`: each successful bind"),
+        "`Predicate`: each filtering of nodes; `Scoring`: each scoring; `PreBind`: each writing of what \
+         a bind needs; `Bind`: each successful bind"),
     counter("volcano_schedule_attempts_total", &["result"],
         "Attempts to schedule pods by result", NEVER),
     gauge("volcano_pod_preemption_victims", &[],

@@ -123,7 +123,8 @@ impl Profile {
     }
 
     fn function(&mut self, symbol: &Symbol) -> u64 {
-        let (name, file) = (self.string(&symbol.name()), self.string(&symbol.filename()));
+        let (name, file) = (readable(&symbol.name()), self.string(&symbol.filename()));
+        let name = self.string(&name);
         let next = self.functions.len() as u64 + 1;
         let number = *self.functions.entry((name, file)).or_insert(next);
         if number == next {
@@ -146,6 +147,21 @@ impl Profile {
     }
 }
 
+/// `a::B::c` for `<a::B as d::E>::c`: readers leave out what is between angle brackets.
+fn readable(name: &str) -> String {
+    let Some(inner) = name.strip_prefix('<') else { return name.to_owned() };
+    let mut depth = 1;
+    let end = inner.char_indices().find(|&(at, character)| {
+        depth += i32::from(character == '<');
+        // The arrow of a function type closes nothing.
+        depth -= i32::from(character == '>' && !inner[..at].ends_with('-'));
+        depth == 0
+    });
+    let Some((end, _)) = end else { return name.to_owned() };
+    let (of, rest) = (&inner[..end], &inner[end + 1..]);
+    format!("{}{rest}", of.split_once(" as ").map_or(of, |(of, _)| of))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +174,21 @@ mod tests {
         message.packed(3, [1, 128]);
         let wanted = [0x08, 0xac, 0x02, 0x12, 2, b'a', b'b', 0x1a, 3, 1, 0x80, 0x01];
         assert_eq!(message.0, wanted);
+    }
+
+    #[test]
+    fn names_keep_the_type_that_a_method_is_of() {
+        let cases = [
+            ("a::b", "a::b"),
+            ("<a::B as c::D>::e", "a::B::e"),
+            ("<a::B<T> as c::D<U>>::e::{{closure}}", "a::B<T>::e::{{closure}}"),
+            ("<a::B>::c", "a::B::c"),
+            ("<fn(a) -> b as c::D>::e", "fn(a) -> b::e"),
+            ("<broken", "<broken"),
+        ];
+        for (name, wanted) in cases {
+            assert_eq!(readable(name), wanted);
+        }
     }
 
     #[test]

@@ -10,5 +10,6 @@ mod elect;
 mod fake;
 mod feeds;
 mod shards;
+mod stages;
 mod start;
 mod writes;
