@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::amount::Demand;
 use crate::forest::Forest;
 use crate::node::QuotaNode;
+use crate::order::Head;
 
 /// A group in [`Groups`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +77,34 @@ impl Groups {
 
     pub(crate) fn forest_mut(&mut self) -> &mut Forest {
         &mut self.forest
+    }
+
+    /// Quota that is kept for somebody who holds none yet: a claim, or a reservation (A.11, B.7).
+    pub fn keep(&mut self, queue: QuotaNode, demand: &Demand) {
+        self.forest.add(queue, demand);
+    }
+
+    /// It is no longer kept.
+    pub fn let_go(&mut self, queue: QuotaNode, demand: &Demand) {
+        self.forest.remove(queue, demand);
+    }
+
+    /// What the group holds has changed: some of its pods were placed, or have gone.
+    pub fn change(&mut self, id: GroupId, holds: Demand) {
+        let was_taken = self.taken[id.index()];
+        self.take(id);
+        self.rows[id.index()].holds = holds;
+        if !was_taken {
+            self.put_back(id);
+        }
+    }
+
+    /// Place of the head that is served first.
+    pub fn next_head(&mut self, heads: &[Head], fair_sharing: bool) -> Option<usize> {
+        match fair_sharing {
+            false => self.forest.next_head(heads),
+            true => self.forest.next_fair_head(heads),
+        }
     }
 
     /// Enters a group, which holds its quota from now on.

@@ -34,7 +34,7 @@ struct Contender {
 
 impl Forest {
     /// Place of the head that is served first, without fair sharing.
-    pub fn next_head(&self, heads: &[Head]) -> Option<usize> {
+    pub(crate) fn next_head(&self, heads: &[Head]) -> Option<usize> {
         let level = |head: &Head| self.classify(head.queue, &head.demand, false).level;
         let levels: Vec<u32> = heads.iter().map(level).collect();
         (0..heads.len()).min_by(|&l, &r| {
@@ -46,7 +46,7 @@ impl Forest {
 
     /// Place of the head that wins the tournament of fair sharing. Nothing is in use in the end
     /// that was not before.
-    pub fn next_fair_head(&mut self, heads: &[Head]) -> Option<usize> {
+    pub(crate) fn next_fair_head(&mut self, heads: &[Head]) -> Option<usize> {
         let mut rounds: BTreeMap<(Reverse<u32>, QuotaNode), Vec<Contender>> = BTreeMap::new();
         // By head, the state of each node on its way up, its queue first.
         let ways: Vec<Vec<(bool, Share)>> = heads.iter().map(|head| self.way_up(head)).collect();

@@ -197,6 +197,20 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// Both limit the same queues, each by its own figures (plugins-jobs-queues.md 17).
+    fn check_queue_plugins(&mut self, name: &str, field: &str, line: Option<usize>) {
+        let other = match name {
+            "capacity" => "proportion",
+            "proportion" => "capacity",
+            _ => return,
+        };
+        if self.plugins_seen.contains_key(other) {
+            let message = format!("{name} beside {other}: queues have to stay within both");
+            let remedy = format!("keep one of them, {name} or {other}");
+            self.warnings.push(Warning::new(line, field, message, remedy));
+        }
+    }
+
     /// Warns of a plugin that cannot run, and of one that is listed again (core.md 2.3, C-07).
     fn check_name(&mut self, name: &str, field: &str, line: Option<usize>) {
         if !self.known.plugins.contains(&name) {
@@ -212,6 +226,7 @@ impl<'a> Loader<'a> {
         };
         let Some(first) = self.plugins_seen.get(name) else {
             self.plugins_seen.insert(name.to_owned(), place);
+            self.check_queue_plugins(name, field, line);
             return;
         };
         let message = format!("plugin {name} is listed before, at {first}");

@@ -338,6 +338,18 @@ fn the_same_plugin_twice() {
 }
 
 #[test]
+fn two_plugins_that_limit_queues() {
+    let text = "actions: allocate\ntiers:\n- plugins:\n  - name: capacity\n- plugins:\n  \
+        - name: proportion\n";
+    let loaded = load(text);
+    assert_eq!(names(&loaded.config), [["capacity"], ["proportion"]]);
+    let expected = "line 6: tiers[1].plugins[0]: proportion beside capacity: queues have to stay \
+        within both\nhint: keep one of them, proportion or capacity";
+    let texts: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, [expected]);
+}
+
+#[test]
 fn plugins_without_a_name() {
     let loaded = load("actions: allocate\ntiers:\n- plugins:\n  -\n  - name:\n- plugins:\n");
     assert_eq!(names(&loaded.config), [Vec::<&str>::new(), Vec::new()]);

@@ -101,7 +101,9 @@ impl Plugin for Capacity {
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
         tell_clamped("capacity", std::mem::take(self.n_clamped.get_mut()), out);
-        self.tell_misplaced(ask, out);
+        if self.hierarchy {
+            self.tell_misplaced(ask, out);
+        }
         gauges::tell(ask, self.hierarchy, &self.quotas, &mut self.told, out);
     }
 

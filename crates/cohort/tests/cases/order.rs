@@ -21,12 +21,11 @@ fn first(fair_sharing: bool, queues: &str, uses: &[(&str, &str)], heads: &[&str]
         }
     };
     let heads: Vec<Head> = heads.iter().map(head).collect();
-    let before = forest.clone();
-    let winner =
-        if fair_sharing { forest.next_fair_head(&heads) } else { forest.next_head(&heads) };
+    let mut groups = Groups::new(forest.clone());
+    let winner = groups.next_head(&heads, fair_sharing);
     for node in forest.nodes() {
         for slot in slots().1 {
-            assert_eq!(forest.usage(node, slot), before.usage(node, slot));
+            assert_eq!(groups.forest().usage(node, slot), forest.usage(node, slot));
         }
     }
     winner.map(|at| forest.name(heads[at].queue).to_string()).unwrap_or_default()

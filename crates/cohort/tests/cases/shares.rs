@@ -52,6 +52,14 @@ fn t4_03_within_nominal() {
     assert!(!groups.holds(id) && !groups.forest().borrows(built.by_name["q"]));
     groups.put_back(id);
     assert!(groups.holds(id) && groups.forest().borrows(built.by_name["q"]));
+    groups.change(id, demand("2"));
+    assert!(!groups.forest().borrows(built.by_name["q"]));
+    groups.keep(built.by_name["q"], &demand("1"));
+    assert!(groups.forest().borrows(built.by_name["q"]));
+    groups.let_go(built.by_name["q"], &demand("1"));
+    groups.take(id);
+    groups.change(id, demand("9"));
+    assert!(!groups.holds(id) && !groups.forest().borrows(built.by_name["q"]));
 }
 
 #[test]

@@ -89,12 +89,7 @@ fn next(groups: &mut Groups, waiting: &[Group], how: &Search) -> Option<usize> {
         demand: waiting[at].holds.clone(),
     };
     let heads: Vec<Head> = places.iter().map(head).collect();
-    let mut forest = groups.forest().clone();
-    let winner = match how.fair_sharing {
-        None => forest.next_head(&heads),
-        Some(_) => forest.next_fair_head(&heads),
-    };
-    winner.map(|at| places[at])
+    groups.next_head(&heads, how.fair_sharing.is_some()).map(|at| places[at])
 }
 
 /// The target that would have the preemptor evicted in turn, in the state right after.

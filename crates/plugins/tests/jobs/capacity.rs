@@ -366,6 +366,27 @@ fn queues_without_jobs_show_their_spec_and_answer_by_the_normal_rules() {
     });
 }
 
+#[test]
+fn jobs_102_beside_proportion_both_limits_hold() {
+    let text = "node n cpu=10
+        queue q cap.cpu=8\n queue other
+        job q queue=q\n task t x7 cpu=1\n task over cpu=4
+        job o queue=other\n task t x9 cpu=1";
+    in_session(text, "proportion, capacity", |session| {
+        assert_eq!(allocatable(session, "q/t-0"), Ok(()));
+        let first = series(session, "q/t", 4);
+        first.into_iter().for_each(|placed| allocate(session, placed, "n"));
+        // Its weighted part is 5, its capability 8.
+        assert_eq!(allocatable(session, "q/t-4"), Ok(()));
+        assert_eq!(allocatable(session, "q/over"), Err(vec![Dim::CPU]));
+    });
+    in_session(text, FLAT, |session| {
+        let first = series(session, "q/t", 4);
+        first.into_iter().for_each(|placed| allocate(session, placed, "n"));
+        assert_eq!(allocatable(session, "q/over"), Ok(()));
+    });
+}
+
 /// Undo brings back amounts and shares bit for bit.
 #[test]
 fn shares_after_undo_are_as_before() {
