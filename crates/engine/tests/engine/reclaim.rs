@@ -145,6 +145,34 @@ fn reclaim__an_odd_number_of_slots_is_not_fought_over() {
     }
 }
 
+/// q1 has too much memory and q2 too much cpu: each may take by the dimension that it has too
+/// little of, and the other could take back at once.
+#[test]
+fn reclaim__queues_that_exceed_different_dimensions_do_not_take_turns() {
+    let config = conf("allocate, reclaim", "gang{jobStarving} conformance capacity predicates");
+    let deserved = "deserved.cpu=10 deserved.memory=10Gi";
+    for (second, expected) in [(deserved, 0), ("", 1)] {
+        let text = format!(
+            "node n1 cpu=20 memory=20Gi
+             queue q1 {deserved}
+             queue q2 {second}
+             job j1 queue=q1 min=6
+               task v cpu=1 memory=3Gi x5 @n1 running
+               task w cpu=1 memory=1Gi
+             job j2 queue=q2 min=6
+               task v cpu=3 memory=1Gi x5 @n1 running
+               task w cpu=1 memory=1Gi"
+        );
+        let mut world = World::new(&config, &text);
+        let mut n_evicted = 0;
+        for _ in 0..20 {
+            n_evicted += victims(&world.cycle()).split_whitespace().count();
+            world.kubelets_and_controllers();
+        }
+        assert_eq!(n_evicted, expected, "{second}");
+    }
+}
+
 #[test]
 fn reclaim__never_then_ok() {
     let text = "node n1 cpu=2

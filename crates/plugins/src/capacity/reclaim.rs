@@ -1,5 +1,5 @@
-//! Whether a queue may take from others, and which tasks of others may go.
-//! Specification: plugins-jobs-queues.md 6.7, 6.8, D3.
+//! Whether a queue may take from others, and which tasks of others may go: none whose queue could at
+//! once take the place back. Specification: plugins-jobs-queues.md 6.7, 6.8, D3.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,22 @@ impl Quota {
     fn deserves(&self, request: &Resource, dims: &Dims) -> bool {
         let mut used = self.allocated.clone();
         used.add(request);
+        self.is_enough_for(&used, request, dims)
+    }
+
+    /// Some requested dimension is within the deserved amount if so much is used.
+    fn is_enough_for(&self, used: &Resource, request: &Resource, dims: &Dims) -> bool {
         !used.less_equal_partly_dim_nonzero(&self.limits.deserved, request, dims).is_empty()
+    }
+
+    /// The queue deserves something of what is requested.
+    fn lends(&self, request: &Resource) -> bool {
+        request.intersection(&self.limits.deserved).next().is_some()
+    }
+
+    /// If so much is used, it is more than deserved in some requested dimension.
+    fn is_exceeded_by(&self, used: &Resource, request: &Resource, dims: &Dims) -> bool {
+        !used.greater_partly_relevant(&self.limits.deserved, request, dims).is_empty()
     }
 }
 
@@ -115,6 +130,9 @@ impl<'a> Walk<'a> {
         let Some(ancestors) = self.ancestors_above_share(queue, request) else {
             return false;
         };
+        if self.would_return(queue, request) {
+            return false;
+        }
         for id in std::iter::once(queue).chain(ancestors) {
             self.left_of(id).sub(request);
         }
@@ -140,34 +158,21 @@ impl<'a> Walk<'a> {
 
     /// The queue deserves nothing of what the victim has, or has more of it than it deserves.
     fn is_surplus(&mut self, queue: QueueId, request: &Resource) -> bool {
-        match self.lends(queue, request) {
-            true => self.is_above_share(queue, request),
-            false => !self.is_idle_quarrel(queue),
-        }
-    }
-
-    /// Relatives that both deserve nothing of it have nothing to contend about.
-    fn is_idle_quarrel(&self, queue: QueueId) -> bool {
-        let own = self.capacity.quotas.get(self.own);
-        let deserves =
-            |own: &Quota| self.wanted.intersection(&own.limits.deserved).next().is_some();
-        self.capacity.shape.share_ancestor(queue, self.own, self.level)
-            && !own.is_some_and(deserves)
-    }
-
-    /// The queue deserves something of what the victim has.
-    fn lends(&self, queue: QueueId, request: &Resource) -> bool {
-        let quota = self.capacity.quotas.get(queue);
-        quota.is_some_and(|quota| request.intersection(&quota.limits.deserved).next().is_some())
-    }
-
-    fn is_above_share(&mut self, queue: QueueId, request: &Resource) -> bool {
-        let (capacity, dims) = (self.capacity, &self.ask.cluster.dims);
-        let Some(quota) = capacity.quotas.get(queue) else {
+        let Some(quota) = self.capacity.quotas.get(queue) else {
             return false;
         };
-        let left = self.left_of(queue);
-        !left.greater_partly_relevant(&quota.limits.deserved, request, dims).is_empty()
+        if !quota.lends(request) {
+            return !self.is_idle_quarrel(queue, self.own, self.wanted);
+        }
+        let dims = &self.ask.cluster.dims;
+        quota.is_exceeded_by(self.left_of(queue), request, dims)
+    }
+
+    /// Relatives that both deserve nothing of it have nothing to contend about: a task of `taker`
+    /// that wants so much, and one of `giver` that may be taken as far as that goes.
+    fn is_idle_quarrel(&self, giver: QueueId, taker: QueueId, wanted: &Resource) -> bool {
+        let deserves = self.capacity.quotas.get(taker).is_some_and(|quota| quota.lends(wanted));
+        self.capacity.shape.share_ancestor(giver, taker, self.level) && !deserves
     }
 
     /// Ancestors of the victim's queue that had to be looked at; `None`: one of them has no more
@@ -184,11 +189,71 @@ impl<'a> Walk<'a> {
             if shape.ancestor(self.own, level) == Some(ancestor) {
                 continue;
             }
-            if self.lends(ancestor, request) && !self.is_above_share(ancestor, request) {
+            let left = self.left_of(ancestor).clone();
+            if self.is_protected(ancestor, &left, request) {
                 return None;
             }
             examined.push(ancestor);
         }
         Some(examined)
+    }
+
+    /// An ancestor that deserves something of it and, if so much is used, has no more than that.
+    fn is_protected(&self, ancestor: QueueId, used: &Resource, request: &Resource) -> bool {
+        let dims = &self.ask.cluster.dims;
+        self.capacity
+            .quotas
+            .get(ancestor)
+            .is_some_and(|quota| quota.lends(request) && !quota.is_exceeded_by(used, request, dims))
+    }
+
+    /// With the victim gone and what it is for in its place, the victim's queue could do the same
+    /// the other way round. One dimension within the deserved amount is enough to take, one above
+    /// it to be taken from: two queues that exceed different ones would take turns for ever.
+    fn would_return(&mut self, queue: QueueId, request: &Resource) -> bool {
+        self.could_take_back(queue, request) && self.could_be_taken(queue, request)
+    }
+
+    fn could_take_back(&mut self, queue: QueueId, request: &Resource) -> bool {
+        let (shape, quotas) = (&self.capacity.shape, &self.capacity.quotas);
+        let dims = &self.ask.cluster.dims;
+        let ancestors = (1..=self.level).map_while(|level| shape.ancestor(queue, level));
+        let mut takers = std::iter::once(queue).chain(ancestors);
+        takers.any(|id| {
+            // What is left holds the victim still, as it would again.
+            let mut used = self.left_of(id).clone();
+            if shape.path(self.own).contains(&id) {
+                used.add(self.wanted);
+            }
+            quotas.get(id).is_some_and(|quota| quota.is_enough_for(&used, request, dims))
+        })
+    }
+
+    fn could_be_taken(&mut self, queue: QueueId, request: &Resource) -> bool {
+        let (own, wanted, dims) = (self.own, self.wanted, &self.ask.cluster.dims);
+        let Some(quota) = self.capacity.quotas.get(own) else {
+            return false;
+        };
+        let mut used = quota.allocated.clone();
+        let guarantee = &quota.limits.guarantee;
+        let is_guaranteed = guarantee.dims().any(|dim| used.get(dim) < guarantee.get(dim));
+        used.add(wanted);
+        let is_surplus = match quota.lends(wanted) {
+            true => quota.is_exceeded_by(&used, wanted, dims),
+            false => !self.is_idle_quarrel(own, queue, request),
+        };
+        if is_guaranteed || !is_surplus {
+            return false;
+        }
+        let shape = &self.capacity.shape;
+        let own_ancestors = (1..=self.level)
+            .map_while(|level| shape.ancestor(own, level).map(|ancestor| (level, ancestor)));
+        let mut apart =
+            own_ancestors.filter(|&(level, id)| shape.ancestor(queue, level) != Some(id));
+        !apart.any(|(_, id)| {
+            let mut used = self.left_of(id).clone();
+            used.add(wanted);
+            self.is_protected(id, &used, wanted)
+        })
     }
 }
