@@ -251,8 +251,9 @@ impl Proportion {
         })
     }
 
-    /// Tasks of queues that stand above their deserved amount in some dimension, until they no
-    /// longer do.
+    /// Tasks that hold some of what their queue has beyond its deserved amount, until it no longer
+    /// has any. By 5.3 any dimension would do: then a queue below its share of what the task holds
+    /// would lose it and not come nearer to its share, and could take it back at once.
     fn surplus(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
         let mut left: BTreeMap<QueueId, Resource> = BTreeMap::new();
         let mut may_go = |&task: &TaskId| {
@@ -263,11 +264,13 @@ impl Proportion {
                 return false;
             };
             let left = left.entry(job.queue).or_insert_with(|| queue.allocated.clone());
-            if left.to_fractional().less_equal(&queue.deserved, Absent::Zero) {
-                return false;
+            let request = ask.cluster.request(task);
+            let is_above = |dim| queue.deserved.get(dim) + EPS <= left.get(dim) as f64;
+            let is_surplus = request.names().any(is_above);
+            if is_surplus {
+                left.sub(request);
             }
-            left.sub(ask.cluster.request(task));
-            true
+            is_surplus
         };
         Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
     }

@@ -145,6 +145,36 @@ fn reclaim__an_odd_number_of_slots_is_not_fought_over() {
     }
 }
 
+/// Both want the cpu of n1, of which neither has too much; elsewhere q1 has too many gpus and q2 too
+/// much memory, which is no reason to give cpu away.
+#[test]
+fn reclaim__what_a_queue_has_too_much_of_is_taken_and_nothing_else() {
+    let config = conf("allocate, reclaim", "gang{jobStarving} conformance proportion predicates");
+    let text = "node n1 cpu=4 disk=ssd
+        node n2 cpu=40 memory=20Gi nvidia.com/gpu=4
+        queue q1
+        queue q2
+        job j1 queue=q1 min=12
+          task v cpu=1 x4 @n1 running selector.disk=ssd
+          task g nvidia.com/gpu=1 x3 @n2 running
+          task w cpu=1 x5 selector.disk=ssd
+        job j2 queue=q2 min=12
+          task m memory=5Gi x3 @n2 running
+          task g nvidia.com/gpu=1 @n2 running
+          task h nvidia.com/gpu=1 never
+          task w cpu=1 x7 selector.disk=ssd
+        job j3 queue=q1 min=0
+          task m memory=5Gi @n2 running
+          task n memory=5Gi x2";
+    let mut world = World::new(&config, text);
+    let mut evicted = Vec::new();
+    for _ in 0..8 {
+        evicted.extend(victims(&world.cycle()).split_whitespace().map(str::to_owned));
+        world.kubelets_and_controllers();
+    }
+    assert_eq!(evicted, [""; 0]);
+}
+
 /// q1 has too much memory and q2 too much cpu: each may take by the dimension that it has too
 /// little of, and the other could take back at once.
 #[test]
