@@ -4,7 +4,7 @@ export GO ?= go
 IMAGE ?= vc-scheduler:dev
 
 .PHONY: demo test test-rust test-apiserver test-image test-scenarios-apiserver apiserver
-.PHONY: bench lint docs image
+.PHONY: fuzz-evict bench lint docs image
 
 demo:
 	$(CARGO) build --release --locked
@@ -20,6 +20,12 @@ test: apiserver
 # What needs no Go: all but the real API server and helm.
 test-rust:
 	$(CARGO) test --workspace --locked
+
+# Random clusters in which pods are evicted, until one breaks a promise; it is shown as small as it
+# can be, with its seed. SEED=N repeats one.
+fuzz-evict:
+	FUZZ_EVICT=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-engine --test engine \
+		fuzz_evict -- --nocapture
 
 # The real kube-apiserver and the real helm; Go 1.26. Minutes the first time, seconds afterwards.
 apiserver:

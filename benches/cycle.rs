@@ -3,6 +3,8 @@
 
 #[path = "cycle/cases.rs"]
 mod cases;
+#[path = "cycle/evictions.rs"]
+mod evictions;
 #[path = "cycle/meter.rs"]
 mod meter;
 #[path = "cycle/objects.rs"]

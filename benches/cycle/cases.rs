@@ -3,7 +3,8 @@
 use vc_engine::{Engine, Evaluator};
 use vc_model::{ClusterEvent, PodGroupPhase};
 
-use crate::objects::{Gang, Shape, node, queue};
+use crate::evictions;
+use crate::objects::{Gang, QUEUE, Shape, node, queue};
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -21,9 +22,13 @@ pub(crate) struct Case {
     n_pending_plain: u64,
     pub(crate) n_running: u64,
     /// Pods of a gang that waits.
-    gang_size: u64,
+    pub(crate) gang_size: u64,
+    /// The text of the configuration; `None`: that of the chart.
+    pub(crate) conf: Option<&'static str>,
     /// Whether the pods that wait find a node.
     fits: bool,
+    /// Whether somebody goes for each of them.
+    evicts: bool,
     /// Numbers of the cycles that are measured; nothing changes before the second.
     pub(crate) cycles: &'static [u32],
     pub(crate) load: fn(&Case, &mut Engine),
@@ -40,7 +45,9 @@ pub(crate) const CASES: &[Case] = &[
         n_pending_plain: 0,
         n_running: 200_000,
         gang_size: 0,
+        conf: None,
         fits: true,
+        evicts: false,
         cycles: &[2],
         load: load_idle,
     },
@@ -51,11 +58,50 @@ pub(crate) const CASES: &[Case] = &[
         n_pending_plain: 5_000,
         n_running: 20_000,
         gang_size: 10,
+        conf: None,
         fits: false,
+        evicts: false,
         cycles: &[1, 2],
         load: load_full,
     },
+    preempt("preempt/100-1k", 100, 100),
+    preempt("preempt/5k-50k", 5_000, 512),
+    reclaim("reclaim/100-1k", 100, 100),
+    reclaim("reclaim/5k-50k", 5_000, 512),
+    Case {
+        n_pending: 5_000,
+        n_pending_plain: 5_000,
+        gang_size: 10,
+        fits: false,
+        evicts: false,
+        cycles: &[1, 2],
+        load: evictions::load_equals,
+        ..preempt("preempt/none-5k", 100, 0)
+    },
 ];
+
+/// One gang takes as many places as it has pods, of ten on every node.
+const fn preempt(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
+    Case {
+        name,
+        n_nodes,
+        n_pending: gang_size,
+        n_pending_plain: gang_size,
+        n_running: n_nodes * 10,
+        gang_size,
+        conf: Some(evictions::PREEMPT),
+        fits: true,
+        evicts: true,
+        cycles: &[1],
+        load: evictions::load_urgent,
+    }
+}
+
+/// The same between two queues.
+const fn reclaim(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
+    let case = preempt(name, n_nodes, gang_size);
+    Case { conf: Some(evictions::RECLAIM), load: evictions::load_other_queue, ..case }
+}
 
 const fn allocate(name: &'static str) -> Case {
     Case {
@@ -65,7 +111,9 @@ const fn allocate(name: &'static str) -> Case {
         n_pending_plain: 10_000,
         n_running: 0,
         gang_size: 100,
+        conf: None,
         fits: true,
+        evicts: false,
         cycles: &[1],
         load: load_empty,
     }
@@ -86,9 +134,13 @@ impl Case {
         Self { n_pending, ..*self }
     }
 
-    /// Binds of the first cycle.
+    /// Binds of the first cycle, or the evictions and what waits for their room.
     pub(crate) fn n_decisions(&self) -> u64 {
-        if self.fits { self.n_pending } else { 0 }
+        match (self.fits, self.evicts) {
+            (false, _) => 0,
+            (true, false) => self.n_pending,
+            (true, true) => 2 * self.n_pending,
+        }
     }
 }
 
@@ -117,13 +169,15 @@ fn load_full(case: &Case, engine: &mut Engine) {
     apply(engine, base(case).chain(running).chain(waiting));
 }
 
-fn base(case: &Case) -> impl Iterator<Item = ClusterEvent> {
-    let queue = ClusterEvent::QueueApplied(Box::new(queue()));
+/// Queue and nodes.
+pub(crate) fn base(case: &Case) -> impl Iterator<Item = ClusterEvent> {
+    let queue = ClusterEvent::QueueApplied(Box::new(queue(QUEUE)));
     let nodes = (0..case.n_nodes).map(|number| ClusterEvent::NodeApplied(Box::new(node(number))));
     std::iter::once(queue).chain(nodes)
 }
 
-fn pending_gangs(
+/// The gangs that wait.
+pub(crate) fn pending_gangs(
     case: &Case,
     phase: PodGroupPhase,
     shape: impl Fn(u64) -> Shape,
@@ -133,8 +187,7 @@ fn pending_gangs(
         let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
         // Behind the numbers of the gangs that run.
         let number = 1_000_000 + number;
-        let gang = Gang { number, n_pods, shape: shape(number), phase, created_micros };
-        events(&gang, |_| None)
+        events(&gang(number, n_pods, shape(number), phase, created_micros), |_| None)
     })
 }
 
@@ -143,20 +196,33 @@ fn running_gangs(case: &Case, n_pods: u64, shape: Shape) -> impl Iterator<Item =
     (0..case.n_running / n_pods).flat_map(move |number| {
         let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
         let phase = PodGroupPhase::Running;
-        let gang = Gang { number, n_pods, shape, phase, created_micros };
-        events(&gang, |index| Some((number * n_pods + index) % n_nodes))
+        events(&gang(number, n_pods, shape, phase, created_micros), |index| {
+            Some((number * n_pods + index) % n_nodes)
+        })
     })
 }
 
+/// A gang that needs all its pods, in the only queue.
+pub(crate) fn gang(
+    number: u64,
+    n_pods: u64,
+    shape: Shape,
+    phase: PodGroupPhase,
+    created_micros: i64,
+) -> Gang {
+    let (min_member, queue, is_urgent) = (n_pods, QUEUE, false);
+    Gang { number, n_pods, shape, phase, created_micros, min_member, queue, is_urgent }
+}
+
 /// The PodGroup, then its pods, each on the node that `node_of` gives its index.
-fn events(gang: &Gang, node_of: impl Fn(u64) -> Option<u64>) -> Vec<ClusterEvent> {
+pub(crate) fn events(gang: &Gang, node_of: impl Fn(u64) -> Option<u64>) -> Vec<ClusterEvent> {
     let group = ClusterEvent::PodGroupApplied(Box::new(gang.pod_group()));
     let pod = |index| ClusterEvent::PodApplied(Box::new(gang.pod(index, node_of(index))));
     std::iter::once(group).chain((0..gang.n_pods).map(pod)).collect()
 }
 
 /// In batches, so that the peak of memory is not that of a list of all objects.
-fn apply(engine: &mut Engine, mut events: impl Iterator<Item = ClusterEvent>) {
+pub(crate) fn apply(engine: &mut Engine, mut events: impl Iterator<Item = ClusterEvent>) {
     loop {
         let batch: Vec<ClusterEvent> = events.by_ref().take(BATCH).collect();
         if batch.is_empty() {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use vc_model::{
     ContainerRecord, Labels, NodeRecord, ObjectKey, PodCondition, PodGroupPhase, PodGroupRecord,
-    PodGroupStatus, PodPhase, PodRecord, QueueRecord, ResourceList, TaintEffect, Toleration,
-    TolerationOperator,
+    PodGroupStatus, PodPhase, PodRecord, PriorityClassRecord, QueueRecord, ResourceList,
+    TaintEffect, Toleration, TolerationOperator,
 };
 use vc_resource::Quantity;
 
 const GI: i64 = 1 << 30;
 const NAMESPACE: &str = "bench";
-const QUEUE: &str = "default";
+pub(crate) const QUEUE: &str = "default";
 
 /// Millicores and GiB of a pod.
 #[derive(Clone, Copy)]
@@ -28,7 +28,16 @@ pub(crate) struct Gang {
     pub(crate) shape: Shape,
     pub(crate) phase: PodGroupPhase,
     pub(crate) created_micros: i64,
+    /// Members without which the others are not started.
+    pub(crate) min_member: u64,
+    pub(crate) queue: &'static str,
+    /// Of [`URGENT`].
+    pub(crate) is_urgent: bool,
 }
+
+/// The priority class of gangs for which others go.
+pub(crate) const URGENT: &str = "urgent";
+const URGENT_PRIORITY: i32 = 1000;
 
 fn milli(amount: i64) -> Quantity {
     format!("{amount}m").parse().expect("a number and a suffix make a quantity")
@@ -70,9 +79,14 @@ pub(crate) fn node(number: u64) -> NodeRecord {
     }
 }
 
-/// The queue of all gangs.
-pub(crate) fn queue() -> QueueRecord {
-    QueueRecord { name: QUEUE.into(), weight: 1, reclaimable: true, ..QueueRecord::default() }
+/// A queue of weight 1.
+pub(crate) fn queue(name: &str) -> QueueRecord {
+    QueueRecord { name: name.into(), weight: 1, reclaimable: true, ..QueueRecord::default() }
+}
+
+/// The class [`URGENT`].
+pub(crate) fn urgent() -> PriorityClassRecord {
+    PriorityClassRecord { name: URGENT.into(), value: URGENT_PRIORITY, global_default: false }
 }
 
 impl Shape {
@@ -92,6 +106,7 @@ impl Gang {
     /// The PodGroup that Volcano's controller makes for the Job.
     pub(crate) fn pod_group(&self) -> PodGroupRecord {
         let n_pods = i32::try_from(self.n_pods).expect("a gang is small");
+        let min_member = i32::try_from(self.min_member).expect("a gang is small");
         let n_running = if self.phase == PodGroupPhase::Running { n_pods } else { 0 };
         PodGroupRecord {
             owner_name: None,
@@ -101,10 +116,10 @@ impl Gang {
             created_micros: self.created_micros,
             labels: Labels::new(),
             annotations: Labels::new(),
-            min_member: n_pods,
-            min_task_member: BTreeMap::from([("worker".into(), n_pods)]),
-            queue: QUEUE.into(),
-            priority_class_name: "".into(),
+            min_member,
+            min_task_member: BTreeMap::from([("worker".into(), min_member)]),
+            queue: self.queue.into(),
+            priority_class_name: if self.is_urgent { URGENT.into() } else { "".into() },
             min_resources: Some(self.shape.requests(n_pods.into())),
             network_topology: None,
             sub_group_policies: Vec::new(),
@@ -131,21 +146,21 @@ impl Gang {
             labels: labels(&[
                 ("volcano.sh/job-name", &job),
                 ("volcano.sh/job-namespace", NAMESPACE),
-                ("volcano.sh/queue-name", QUEUE),
+                ("volcano.sh/queue-name", self.queue),
                 ("volcano.sh/task-spec", "worker"),
             ]),
             annotations: labels(&[
                 ("scheduling.k8s.io/group-name", &job),
                 ("volcano.sh/job-name", &job),
                 ("volcano.sh/job-version", "0"),
-                ("volcano.sh/queue-name", QUEUE),
+                ("volcano.sh/queue-name", self.queue),
                 ("volcano.sh/task-spec", "worker"),
                 ("volcano.sh/template-uid", &format!("{job}-worker")),
             ]),
             scheduler_name: "volcano".into(),
             node_name: node.map(|number| format!("node-{number:05}").into()),
             phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
-            priority: Some(0),
+            priority: Some(if self.is_urgent { URGENT_PRIORITY } else { 0 }),
             containers: vec![container],
             tolerations: default_tolerations(),
             scheduled_condition: node.map(|_| scheduled()),

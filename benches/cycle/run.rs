@@ -75,7 +75,8 @@ impl Sample {
 pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
     let case = &case.with(evaluator);
     let known = vc_engine::KNOWN;
-    let loaded = vc_conf::parse("the configuration of the chart", vc_conf::CHART, &known)?;
+    let conf = case.conf.unwrap_or(vc_conf::CHART);
+    let loaded = vc_conf::parse("the configuration of the case", conf, &known)?;
     let (mut engine, _) =
         Engine::new(EngineOptions { evaluator, ..EngineOptions::default() }, &loaded.config);
     (case.load)(case, &mut engine);

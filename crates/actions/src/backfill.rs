@@ -20,18 +20,17 @@ impl Action for Backfill {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Backfill ...");
-        let mut taken_back = Vec::new();
-        for task in collect(session, &mut taken_back) {
+        for task in collect(session) {
+            let promise = Promise::take_back(session, task);
             backfill(session, task);
-        }
-        for promise in taken_back {
-            promise.keep(session);
+            promise.into_iter().for_each(|promise| promise.keep(session));
         }
         klog!(5; "Leaving Backfill ...");
     }
 }
 
-/// A Pipelined task that was taken off its node for another chance (step 1).
+/// A Pipelined task that was taken off its node for another chance (step 1). Until its turn it
+/// holds the place, which may have been freed for it; others do not get that.
 struct Promise {
     task: TaskId,
     op: Op,
@@ -41,6 +40,9 @@ struct Promise {
 
 impl Promise {
     fn take_back(session: &mut Session<'_>, task: TaskId) -> Option<Self> {
+        if session.tasks[task].status != TaskStatus::Pipelined {
+            return None;
+        }
         let (_, op) = session.unpipeline(task)?;
         Some(Self { task, op, evicted_for: session.records.evicted_for.remove(&task) })
     }
@@ -58,9 +60,8 @@ impl Promise {
     }
 }
 
-/// Best-effort tasks by queue, job and task order; Pipelined ones are taken back first (steps 1,
-/// 2).
-fn collect(session: &mut Session<'_>, taken_back: &mut Vec<Promise>) -> Vec<TaskId> {
+/// Best-effort tasks by queue, job and task order, Pipelined ones among them (steps 1, 2).
+fn collect(session: &Session<'_>) -> Vec<TaskId> {
     let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
     for job in session.facts().jobs.clone() {
         if let Err(reason) = takes_part(session, job) {
@@ -69,7 +70,7 @@ fn collect(session: &mut Session<'_>, taken_back: &mut Vec<Promise>) -> Vec<Task
             klog!(4; "Job <{}> Queue <{queue}> skip backfill, reason: {reason}", row.key);
             continue;
         }
-        let mut tasks = waiting_best_effort(session, job, taken_back);
+        let mut tasks = waiting_best_effort(session, job);
         tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
         if !tasks.is_empty() {
             by_job.insert(job, tasks);
@@ -95,29 +96,16 @@ fn takes_part(session: &Session<'_>, job: JobId) -> Result<(), Cow<'static, str>
     valid.map_err(|invalid| format!("{}: {}", invalid.reason, invalid.message).into())
 }
 
-fn waiting_best_effort(
-    session: &mut Session<'_>,
-    job: JobId,
-    taken_back: &mut Vec<Promise>,
-) -> Vec<TaskId> {
+fn waiting_best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
     if !may_hold_best_effort(&session.jobs[job].counts) {
         return Vec::new();
     }
     let mut tasks = Vec::new();
-    for task in session.jobs[job].tasks.clone() {
+    for &task in &session.jobs[job].tasks {
         let row = &session.tasks[task];
-        if !row.best_effort || row.gates != Gates::None || row.invalid.is_some() {
-            continue;
-        }
-        match row.status {
-            TaskStatus::Pending => tasks.push(task),
-            TaskStatus::Pipelined => {
-                if let Some(promise) = Promise::take_back(session, task) {
-                    taken_back.push(promise);
-                    tasks.push(task);
-                }
-            }
-            _ => {}
+        let free = row.best_effort && row.gates == Gates::None && row.invalid.is_none();
+        if free && matches!(row.status, TaskStatus::Pending | TaskStatus::Pipelined) {
+            tasks.push(task);
         }
     }
     tasks
@@ -159,7 +147,17 @@ fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
     statement.keep();
     session.note_placed(task);
     session.records.fit_errors.remove(&task);
-    if session.hooks().job_ready(session.ask(), job) {
+    if is_ready(session, job) {
         session.dispatch_allocated(job);
     }
+}
+
+/// A best-effort member that waits for room counts like one that was taken back (step 1).
+fn is_ready(session: &mut Session<'_>, job: JobId) -> bool {
+    let waiting = waiting_best_effort(session, job);
+    let promises: Vec<Promise> =
+        waiting.into_iter().filter_map(|task| Promise::take_back(session, task)).collect();
+    let ready = session.hooks().job_ready(session.ask(), job);
+    promises.into_iter().for_each(|promise| promise.keep(session));
+    ready
 }

@@ -1,7 +1,7 @@
 //! Admits PodGroups: Pending becomes Inqueue where the plugins see room. Specification: actions.md
 //! 3.
 
-use vc_framework::{Action, Session, klog};
+use vc_framework::{Action, Cause, Session, klog};
 use vc_model::JobId;
 
 use crate::turns::Turns;
@@ -42,6 +42,9 @@ fn consider(session: &mut Session<'_>, job: JobId) {
         Ok(()) => session.enqueue(job),
         Err(message) => {
             klog!(4; "Job {} is not enqueued", session.jobs[job].key);
+            if let Some(plugin) = session.hooks().not_admitted_by(session.ask(), job) {
+                session.causes.note_job(job, "enqueue", Cause::NotAdmitted(plugin));
+            }
             if let Some(message) = message {
                 session.records.job_fit.insert(job, message.clone());
                 session.pod_group_event(job, message);

@@ -8,7 +8,7 @@ mod select;
 mod simulate;
 
 use vc_conf::GangSettings;
-use vc_framework::{About, Effect, EvictReason, GangEviction, Session, klog};
+use vc_framework::{About, Cause, Claimed, Effect, EvictReason, GangEviction, Session, Unit, klog};
 use vc_model::{Gates, JobId, NodeId, QueueId, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
 
@@ -113,7 +113,10 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         let overused = || session.hooks().overused(session.ask(), queue);
         if kind == GangEviction::Reclaim && overused() {
             klog!(3; "Queue <{name}> is overused, ignore it.");
-            turns.drop_queue(queue);
+            for job in turns.drop_queue(queue) {
+                let name = EvictReason::GangReclaim.as_str();
+                session.causes.note_job(job, name, Cause::QueueFull(queue));
+            }
             continue;
         }
         while let Some(job) = turns.next_job_now(session, queue) {
@@ -121,6 +124,13 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         }
         klog!(4; "No preemptors in Queue <{name}>, break.");
         turns.drop_queue(queue);
+    }
+    let (settings, name) = match kind {
+        GangEviction::Preempt => (&session.settings.gang_preempt, EvictReason::GangPreempt),
+        GangEviction::Reclaim => (&session.settings.gang_reclaim, EvictReason::GangReclaim),
+    };
+    if !settings.explain {
+        session.causes.forget(name.as_str());
     }
 }
 
@@ -158,23 +168,29 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
         return;
     };
     let tasks = attempt.tasks();
-    if tasks.iter().any(|&task| awaits_victims(session, task)) {
-        return;
+    let action = attempt.reason().as_str();
+    if let Some(node) = tasks.iter().find_map(|&task| awaits_victims(session, task)) {
+        return session.causes.note_job(job, action, Cause::AwaitsVictims(node));
     }
     if !may_take(session, &attempt, &tasks) {
-        return;
+        return session.causes.note_job(job, action, Cause::QueueFull(attempt.queue));
     }
     let domain = Domain::of(session, root(session));
     let mut statement = session.statement();
     let choice = select::select(&mut statement, &attempt, &domain);
     let Some(choice) = choice.filter(|choice| choice.apply(&mut statement, &attempt)) else {
+        let cause = select::why_none(&statement, &attempt, &domain);
+        statement.causes.note_job(job, action, cause);
         return statement.discard();
     };
+    statement.causes.served(job);
     // What idle nodes can hold without evictions is allocate's business (A29).
     if !statement.evicts() && statement.fits_idle_nodes() {
         return statement.discard();
     }
-    if statement.commit() {
+    let minimal = attempt.settings(&statement).trim_boundary_bundle.then_some(Unit::Bundle);
+    let bundles = choice.units.clone();
+    if statement.commit_as(&Claimed { job: Some(job), minimal, bundles }) {
         choice.broken.iter().for_each(|gang| tell_broken(session, gang));
     }
 }

@@ -8,6 +8,7 @@ mod gangpreempt;
 mod gangreclaim;
 mod preempt;
 mod reclaim;
+mod settle;
 mod shuffle;
 mod turns;
 mod victims;

@@ -7,18 +7,21 @@ mod normal;
 
 use std::borrow::Cow;
 
-use vc_framework::{Action, Filter, Room, Session, Statement, klog};
-use vc_model::{Gates, JobId, NodeId, QueueId, TaskId, TaskStatus};
+use vc_framework::{Action, Cause, Filter, Room, Session, Statement, klog};
+use vc_model::{Gates, JobId, NodeId, Reason, TaskId, TaskStatus};
 
+use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
-use crate::victims::settle;
+use crate::victims::fits;
 use eligible::Eligibility;
+
+const NAME: &str = "preempt";
 
 pub(crate) struct Preempt;
 
 impl Action for Preempt {
     fn name(&self) -> &'static str {
-        "preempt"
+        NAME
     }
 
     fn run(&self, session: &mut Session<'_>) {
@@ -36,13 +39,17 @@ impl Action for Preempt {
             under_served.into_iter().for_each(|job| inside_job(session, job));
             turns.drop_queue(queue);
         }
+        if !session.settings.preempt.explain {
+            session.causes.forget(NAME);
+        }
         klog!(5; "Leaving Preempt ...");
     }
 }
 
 /// The starving jobs (6.1).
-fn collect(session: &Session<'_>) -> Vec<JobId> {
-    let takes_part = |&job: &JobId| {
+fn collect(session: &mut Session<'_>) -> Vec<JobId> {
+    let mut with_topology = Vec::new();
+    let mut takes_part = |&job: &JobId| {
         let row = &session.jobs[job];
         let queue = &session.queues[row.queue].name;
         if row.is_pending() {
@@ -59,11 +66,16 @@ fn collect(session: &Session<'_>) -> Vec<JobId> {
         if has_topology(session, job) {
             klog!(3; "Job <{}> Queue <{queue}> skip preemption, reason: jobs containing \
                 networkTopology do not support preemption", row.key);
+            with_topology.push(job);
             return false;
         }
         true
     };
-    session.facts().jobs.iter().copied().filter(takes_part).collect()
+    let starving = session.facts().jobs.iter().copied().filter(|job| takes_part(job)).collect();
+    for job in with_topology {
+        session.causes.note_job(job, NAME, Cause::Topology);
+    }
+    starving
 }
 
 pub(crate) fn has_topology(session: &Session<'_>, job: JobId) -> bool {
@@ -116,6 +128,8 @@ impl Phase {
 
 /// Phase 1: either the job as a whole becomes pipelined, or none of its evictions happens (6.2).
 fn between_jobs(session: &mut Session<'_>, job: JobId) {
+    let settings = &session.settings.preempt;
+    let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
     let mut statement = session.statement();
     while statement.hooks().job_starving(statement.ask(), job) {
@@ -123,20 +137,31 @@ fn between_jobs(session: &mut Session<'_>, job: JobId) {
             klog!(3; "No preemptor task in job <{}>.", statement.jobs[job].key);
             break;
         };
-        preempt(&mut statement, task, Phase::BetweenJobs);
+        match preempt(&mut statement, task, Phase::BetweenJobs) {
+            true => statement.causes.drop_task(),
+            false => statement.causes.end_task(job, NAME),
+        }
     }
-    let pipelined = statement.hooks().job_pipelined(statement.ask(), job);
-    settle(statement, pipelined);
+    let pipelined = |session: &Session<'_>| session.hooks().job_pipelined(session.ask(), job);
+    settle(statement, &terms(job, &pipelined, trim));
+}
+
+fn terms<'f>(job: JobId, is_enough: &'f dyn Fn(&Session<'_>) -> bool, trim: Trim) -> Terms<'f> {
+    Terms { job, action: NAME, is_enough, trim }
 }
 
 /// Phase 2: a more important member replaces a less important one, whether or not the gang is
 /// complete (6.3).
 fn inside_job(session: &mut Session<'_>, job: JobId) {
+    let settings = &session.settings.preempt;
+    let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
     while let Some(task) = tasks.pop() {
         let mut statement = session.statement();
         let assigned = preempt(&mut statement, task, Phase::InsideJob);
-        settle(statement, assigned);
+        // Phase 1 has said why there is nothing.
+        statement.causes.drop_task();
+        settle(statement, &terms(job, &|_| assigned, trim));
         if !assigned {
             return;
         }
@@ -159,18 +184,25 @@ fn place(
     phase: Phase,
 ) -> Result<bool, Cow<'static, str>> {
     match eligible::eligibility(statement, task) {
-        Eligibility::No(why) => return Err(format!("not eligible: {why}").into()),
+        Eligibility::No(why, cause) => {
+            statement.causes.add(cause);
+            return Err(format!("not eligible: {why}").into());
+        }
         Eligibility::PlaceAt(node) => {
             return Ok(statement.pipeline(task, node, Room::Releasing).is_ok());
         }
         Eligibility::Yes => {}
     }
-    statement.hooks().pre_predicate(statement.ask(), task)?;
-    let nodes = statement.nodes_worth_evicting(task);
-    let nodes = statement.filter(task, &nodes, Filter::Preempt).feasible;
+    let nodes = nodes_to_try(statement, task)?;
     let dry_run = statement.settings.preempt.topology_aware;
     if nodes.is_empty() {
         return Err("no candidates that fit the pod".into());
+    }
+    // Allocate has not looked for a free place for it, and backfill comes later.
+    if statement.tasks[task].best_effort
+        && let Some(&node) = nodes.iter().find(|&&node| fits(statement, task, node))
+    {
+        return Ok(statement.pipeline(task, node, Room::Releasing).is_ok());
     }
     Ok(shard_groups(statement, nodes).iter().any(|group| match dry_run {
         true => dry_run::preempt(statement, task, group, phase),
@@ -178,24 +210,28 @@ fn place(
     }))
 }
 
+/// Nodes that evictions may help (6.4 steps 2 and 3). What rules out the others is noted.
+///
+/// # Errors
+/// Why the task fits on no node.
+pub(crate) fn nodes_to_try(session: &mut Session<'_>, task: TaskId) -> Result<Vec<NodeId>, String> {
+    if let Err(error) = session.hooks().pre_predicate(session.ask(), task) {
+        session.causes.add(Cause::Filter(Reason::Owned(error.as_str().into())));
+        return Err(error);
+    }
+    let worth = session.nodes_worth_evicting(task);
+    let hopeless = worth.is_empty();
+    // Where allocate has ruled out every node, it is worked out again why.
+    let looked_at = if hopeless { session.facts().nodes.clone() } else { worth };
+    let scan = session.filter(task, &looked_at, Filter::Preempt);
+    for (reason, count) in scan.errors.reasons {
+        session.causes.add_times(Cause::Filter(reason), count);
+    }
+    Ok(if hopeless { Vec::new() } else { scan.feasible })
+}
+
 /// The nodes in the groups in which they are tried: with soft sharding those of the own shard
 /// first.
 pub(crate) fn shard_groups(session: &Session<'_>, nodes: Vec<NodeId>) -> Vec<Vec<NodeId>> {
     session.by_shard(&nodes).map_or_else(|| vec![nodes], Vec::from)
-}
-
-/// The queue and the node have room and no filter objects (6.6 step 5).
-fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
-    let allocatable =
-        |queue: QueueId| session.hooks().allocatable(session.ask(), queue, task).is_ok();
-    session.tasks[task].job.is_some_and(|job| allocatable(session.jobs[job].queue))
-        && session.fits_future_idle(task, node)
-        && passes_filters(session, task, node)
-}
-
-/// No plugin has a finding about the node.
-pub(crate) fn passes_filters(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
-    let mut findings = Vec::new();
-    session.hooks().predicate(session.ask(), task, node, &mut findings);
-    findings.is_empty()
 }

@@ -1,19 +1,23 @@
 //! A starving job takes back what other queues use beyond their share. Specification: actions.md 7.
 
-use vc_framework::{Action, EvictReason, Filter, Room, Session, Statement, klog};
+use vc_framework::{Action, Cause, EvictReason, Question, Room, Session, Statement, klog};
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
-use crate::preempt::{has_topology, passes_filters, pending, shard_groups};
+use crate::preempt::{has_topology, nodes_to_try, pending, shard_groups};
+use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
-    Try, awaits_victims, candidates, in_eviction_order, log_too_few, planned_node, settle,
+    Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few, planned_node, too_few,
+    unjudged,
 };
+
+const NAME: &str = "reclaim";
 
 pub(crate) struct Reclaim;
 
 impl Action for Reclaim {
     fn name(&self) -> &'static str {
-        "reclaim"
+        NAME
     }
 
     fn run(&self, session: &mut Session<'_>) {
@@ -25,7 +29,9 @@ impl Action for Reclaim {
             let name = session.queues[queue].name.clone();
             if session.hooks().overused(session.ask(), queue) {
                 klog!(3; "Queue <{name}> is overused, ignore it.");
-                turns.drop_queue(queue);
+                for job in turns.drop_queue(queue) {
+                    session.causes.note_job(job, NAME, Cause::QueueFull(queue));
+                }
                 continue;
             }
             match turns.next_job_now(session, queue) {
@@ -36,6 +42,9 @@ impl Action for Reclaim {
                     turns.drop_queue(queue);
                 }
             }
+        }
+        if !session.settings.reclaim.explain {
+            session.causes.forget(NAME);
         }
         klog!(5; "Leaving Reclaim ...");
     }
@@ -67,52 +76,63 @@ fn collect(session: &Session<'_>) -> (Vec<JobId>, Vec<QueueId>) {
 
 /// Either the job becomes pipelined as a whole, or nobody is evicted for it (7.2).
 fn reclaim_for_job(session: &mut Session<'_>, queue: QueueId, job: JobId) {
+    let settings = &session.settings.reclaim;
+    let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
     let mut statement = session.statement();
     while statement.hooks().job_starving(statement.ask(), job) {
         let Some(task) = tasks.pop() else { break };
-        if may_reclaim(&statement, queue, task) {
-            reclaim_for_task(&mut statement, task);
+        match reclaim_for_task(&mut statement, queue, task) {
+            true => statement.causes.drop_task(),
+            false => statement.causes.end_task(job, NAME),
         }
     }
-    let pipelined = statement.hooks().job_pipelined(statement.ask(), job);
-    settle(statement, pipelined);
+    let is_enough = |session: &Session<'_>| session.hooks().job_pipelined(session.ask(), job);
+    settle(statement, &Terms { job, action: NAME, is_enough: &is_enough, trim });
 }
 
-fn may_reclaim(session: &Session<'_>, queue: QueueId, task: TaskId) -> bool {
-    let row = &session.tasks[task];
-    // Nobody can tell whether an eviction helps a pod that asks for what no filter judges.
-    if row.never_preempts || row.unjudged.is_some() {
-        return false;
+/// Why pods of other queues must stay, whatever the task needs.
+fn refusal(session: &Session<'_>, queue: QueueId, task: TaskId) -> Option<Cause> {
+    if session.tasks[task].never_preempts {
+        return Some(Cause::PolicyNever);
+    }
+    if let Some(cause) = unjudged(session, task) {
+        return Some(cause);
     }
     if !session.hooks().preemptive(session.ask(), queue, &[task]) {
         let (name, key) = (&session.queues[queue].name, &session.tasks[task].key);
         klog!(3; "Queue <{name}> cannot reclaim for task <{key}>, skip");
-        return false;
+        return Some(Cause::QueueFull(queue));
     }
-    session.hooks().pre_predicate(session.ask(), task).is_ok()
+    None
 }
 
 /// Nodes that this statement freed, then free nodes without anybody to evict, then the rest (7.3,
 /// A36).
-fn reclaim_for_task(statement: &mut Statement<'_, '_>, task: TaskId) -> bool {
-    // What was made for the task before comes first (11.2).
-    let planned = planned_node(statement, task);
-    if let Some(node) = planned.filter(|&node| has_room(statement, task, node)) {
-        return statement.pipeline(task, node, Room::Releasing).is_ok();
-    }
-    if awaits_victims(statement, task) {
+fn reclaim_for_task(statement: &mut Statement<'_, '_>, queue: QueueId, task: TaskId) -> bool {
+    if let Some(cause) = refusal(statement, queue, task) {
+        statement.causes.add(cause);
         return false;
     }
-    let nodes = statement.nodes_worth_evicting(task);
-    let nodes = statement.filter(task, &nodes, Filter::Preempt).feasible;
+    // What was made for the task before comes first (11.2).
+    let planned = planned_node(statement, task);
+    if let Some(node) = planned.filter(|&node| fits(statement, task, node)) {
+        return statement.pipeline(task, node, Room::Releasing).is_ok();
+    }
+    if let Some(node) = awaits_victims(statement, task) {
+        statement.causes.add(Cause::AwaitsVictims(node));
+        return false;
+    }
+    let Ok(nodes) = nodes_to_try(statement, task) else { return false };
     shard_groups(statement, nodes).into_iter().any(|group| {
         let freed: Vec<NodeId> = statement.evicted_nodes();
         let is_freed = |node: &NodeId| freed.contains(node);
-        let free = |node: &NodeId| reclaimees(statement, task, *node).is_empty();
+        // Allocate has looked for free places already, but not for a best-effort pod.
+        let best_effort = statement.tasks[task].best_effort;
+        let free = |node: &NodeId| best_effort || reclaimees(statement, task, *node).is_empty();
         let first: Vec<NodeId> = group.iter().copied().filter(is_freed).collect();
         let second: Vec<NodeId> = group.iter().copied().filter(free).collect();
-        let without = first.into_iter().chain(second).find(|&node| has_room(statement, task, node));
+        let without = first.into_iter().chain(second).find(|&node| fits(statement, task, node));
         if let Some(node) = without {
             return statement.pipeline(task, node, room_of(&freed, node)).is_ok();
         }
@@ -126,18 +146,6 @@ fn room_of(freed: &[NodeId], node: NodeId) -> Room {
         true => Room::Evicted,
         false => Room::Releasing,
     }
-}
-
-fn has_room(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
-    let queue = session.tasks[task].job.map(|job| session.jobs[job].queue);
-    let allocatable =
-        |queue: QueueId| session.hooks().allocatable(session.ask(), queue, task).is_ok();
-    fits(session, task, node) && queue.is_some_and(allocatable)
-}
-
-/// Room and filters (A37).
-fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
-    session.fits_future_idle(task, node) && passes_filters(session, task, node)
 }
 
 /// Pods of other reclaimable queues that may go, in eviction order (7.3 step 2, 7.4).
@@ -160,21 +168,28 @@ fn reclaimees(session: &Session<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> 
 
 fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> bool {
     let found = reclaimees(statement, task, node);
-    if found.is_empty() {
+    let ruling = statement.ruling(Question::Reclaim(task), &found);
+    if found.is_empty() || !statement.victims_suffice(task, node, &ruling.victims) {
+        if !found.is_empty() {
+            log_too_few(statement, task, node);
+        }
+        let cause = too_few(statement, task, node, &found, &ruling);
+        statement.causes.add(cause);
         return false;
     }
-    let mut victims = statement.hooks().reclaimable(statement.ask(), task, &found);
-    if !statement.victims_suffice(task, node, &victims) {
-        log_too_few(statement, task, node);
-        return false;
-    }
+    let mut victims = ruling.victims.clone();
     in_eviction_order(statement, task, &mut victims);
     let attempt = Try {
         task,
         node,
         reason: EvictReason::Reclaim,
-        fits: &|session| fits(session, task, node),
         trim: statement.settings.reclaim.trim_victims,
     };
-    attempt.run(statement, &victims)
+    let Err(cause) = attempt.run(statement, &victims) else { return true };
+    let cause = match victims.is_empty() {
+        true => too_few(statement, task, node, &found, &ruling),
+        false => cause,
+    };
+    statement.causes.add(cause);
+    false
 }

@@ -2,7 +2,7 @@
 //! plugins-jobs-queues.md D2.
 
 use vc_framework::tracing::error;
-use vc_framework::{Action, EvictReason, Session, klog};
+use vc_framework::{Action, EvictReason, Question, Session, klog};
 use vc_model::{TaskId, TaskStatus};
 
 pub(crate) struct Shuffle;
@@ -14,7 +14,8 @@ impl Action for Shuffle {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Shuffle ...");
-        let victims = session.hooks().victim_tasks(session.ask(), &running(session));
+        let running = running(session);
+        let victims = session.ruling(Question::Shuffle, &running).victims;
         let mut statement = session.statement();
         for victim in victims {
             if let Err(refused) = statement.evict(victim, EvictReason::Shuffle, None) {

@@ -1,8 +1,8 @@
 //! Victims on a node: who is a candidate in which order, and evicting no more of them than needed.
 //! Shared by preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
-use vc_framework::{EvictReason, Mark, Refused, Room, Session, Statement, klog};
-use vc_model::{NodeId, TaskId, TaskStatus};
+use vc_framework::{Cause, EvictReason, Mark, Refused, Room, Ruling, Session, Statement, klog};
+use vc_model::{NodeId, Reason, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 /// Tasks of the node that pass `filter`, the one to be evicted first first.
@@ -24,26 +24,75 @@ pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks:
     tasks.sort_by(|&l, &r| session.hooks().victim_order(session.ask(), job, l, r));
 }
 
+/// The queue and the node have room and no filter objects (6.6 step 5). Reclaim asks the queue,
+/// too: without room there allocate would not place the task, and its victims would go in vain.
+pub(crate) fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
+    obstacle(session, task, node).is_none()
+}
+
+/// Why the task cannot be placed on the node now.
+pub(crate) fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId) -> Option<Cause> {
+    let queue = session.jobs[session.tasks[task].job?].queue;
+    if session.hooks().allocatable(session.ask(), queue, task).is_err() {
+        return Some(Cause::QueueFull(queue));
+    }
+    let room = session.nodes[node].future_idle();
+    if let Some(dim) = session.request(task).first_lacking(&room, &session.dims) {
+        return Some(Cause::TooFew(dim));
+    }
+    let mut findings = Vec::new();
+    session.hooks().predicate(session.ask(), task, node, &mut findings);
+    findings.into_iter().next().map(|finding| Cause::Filter(finding.reason))
+}
+
+/// Why the victims of a node are not enough.
+pub(crate) fn too_few(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    found: &[TaskId],
+    ruling: &Ruling,
+) -> Cause {
+    if found.is_empty() {
+        return Cause::NoCandidate;
+    }
+    if ruling.victims.is_empty() {
+        return Cause::Refused(ruling.refused_by);
+    }
+    let mut room = session.nodes[node].future_idle();
+    ruling.victims.iter().for_each(|&victim| room.add(session.request(victim)));
+    let lacking = session.request(task).first_lacking(&room, &session.dims);
+    lacking.map_or(Cause::NoCandidate, Cause::TooFew)
+}
+
+/// Nothing judges what the pod asks for, so nobody can tell whether an eviction helps.
+pub(crate) fn unjudged(session: &Session<'_>, task: TaskId) -> Option<Cause> {
+    session.tasks[task].unjudged.map(|what| Cause::Filter(Reason::Text(what)))
+}
+
 /// One try to make room for a task on a node.
-pub(crate) struct Try<'f> {
+pub(crate) struct Try {
     pub(crate) task: TaskId,
     pub(crate) node: NodeId,
     pub(crate) reason: EvictReason,
-    /// Whether the task can be placed now.
-    pub(crate) fits: &'f dyn Fn(&Session<'_>) -> bool,
     /// A28, A38.
     pub(crate) trim: bool,
 }
 
-impl Try<'_> {
+impl Try {
     /// Evicts `victims` in order until the task fits, puts back those that turn out not to be
     /// needed, and pipelines the task. On failure everything since the call is undone.
-    pub(crate) fn run(&self, statement: &mut Statement<'_, '_>, victims: &[TaskId]) -> bool {
+    ///
+    /// # Errors
+    /// What was in the way with all victims gone.
+    pub(crate) fn run(
+        &self,
+        statement: &mut Statement<'_, '_>,
+        victims: &[TaskId],
+    ) -> Result<(), Cause> {
         let mark = statement.mark();
-        let Some(evicted) = self.evict_until_fits(statement, victims) else {
-            statement.roll_back(mark);
-            return false;
-        };
+        let evicted = self.evict_until_fits(statement, victims);
+        let evicted = evicted.inspect_err(|_| statement.roll_back(mark))?;
         let evicted = match self.trim {
             true => self.trimmed(statement, mark, evicted),
             false => evicted,
@@ -54,26 +103,26 @@ impl Try<'_> {
         if let Err(refused) = statement.pipeline(self.task, self.node, room) {
             self.log_refused(statement, refused);
             statement.roll_back(mark);
-            return false;
+            return Err(Cause::Filter(Reason::Owned(refused.to_string().into())));
         }
-        true
+        Ok(())
     }
 
     fn evict_until_fits(
         &self,
         statement: &mut Statement<'_, '_>,
         victims: &[TaskId],
-    ) -> Option<Vec<TaskId>> {
+    ) -> Result<Vec<TaskId>, Cause> {
         let mut evicted = Vec::new();
         let mut left = victims.iter();
-        while !(self.fits)(statement) {
-            let &victim = left.next()?;
+        while let Some(cause) = obstacle(statement, self.task, self.node) {
+            let &victim = left.next().ok_or(cause)?;
             log_try(statement, victim, self.task, self.reason);
             if statement.evict(victim, self.reason, Some(self.task)).is_ok() {
                 evicted.push(victim);
             }
         }
-        Some(evicted)
+        Ok(evicted)
     }
 
     /// From most to least important: a victim without which the task fits as well is spared.
@@ -89,7 +138,7 @@ impl Try<'_> {
             let mut fewer = evicted.clone();
             fewer.remove(index);
             self.evict_again(statement, mark, &fewer);
-            if (self.fits)(statement) {
+            if fits(statement, self.task, self.node) {
                 evicted = fewer;
             }
         }
@@ -122,18 +171,21 @@ pub(crate) fn planned_node(session: &Session<'_>, task: TaskId) -> Option<NodeId
 
 /// Pods that were evicted for the job have yet to leave the planned node of one of its Pending
 /// tasks. As long as they do, filters that see them may refuse the task, which is no reason to
-/// evict more for this job (11.2).
-pub(crate) fn awaits_victims(session: &Session<'_>, task: TaskId) -> bool {
-    let Some(job) = session.tasks[task].job else { return false };
-    let Some(claim) = session.claims.of(session, job) else { return false };
+/// evict more for this job (11.2). The node that they leave.
+pub(crate) fn awaits_victims(session: &Session<'_>, task: TaskId) -> Option<NodeId> {
+    let job = session.tasks[task].job?;
+    let claim = session.claims.of(session, job)?;
+    // After a restart nobody knows the victims; pods carry the mark of preemption, though.
+    let forgotten = claim.victims.is_empty();
     let is_victim = |&other: &TaskId| {
         let row = &session.tasks[other];
-        row.status == TaskStatus::Releasing && claim.victims.contains(&row.uid)
+        let ours = claim.victims.contains(&row.uid) || (forgotten && row.preempted);
+        row.status == TaskStatus::Releasing && ours
     };
     let pending = |member: &TaskId| session.tasks[*member].status == TaskStatus::Pending;
     let members = session.jobs[job].tasks.iter().copied().filter(pending);
     let mut planned = members.filter_map(|member| planned_node(session, member));
-    planned.any(|node| session.nodes[node].tasks.iter().any(is_victim))
+    planned.find(|&node| session.nodes[node].tasks.iter().any(is_victim))
 }
 
 /// Before a victim is tried out (10.5).
@@ -182,15 +234,4 @@ pub(crate) fn log_too_few(session: &Session<'_>, task: TaskId, node: NodeId) {
     klog!(3; "No validated victims on Node <{}>: not enough resources: requested <{}>, \
         but future idle <{}>", row.name, session.request(task).text(&session.dims),
         row.future_idle().text(&session.dims));
-}
-
-/// Commits what made the job pipelined, else undoes it. A statement that evicts nobody and that
-/// idle nodes can hold is allocate's business (A29).
-pub(crate) fn settle(statement: Statement<'_, '_>, succeeded: bool) {
-    let needless = !statement.evicts() && statement.fits_idle_nodes();
-    if succeeded && !needless {
-        statement.commit();
-    } else {
-        statement.discard();
-    }
 }

@@ -163,6 +163,7 @@ fn preempt_rows(settings: &PreemptSettings) -> Vec<Row> {
         number("minCandidateNodesAbsolute", settings.min_candidate_nodes_absolute),
         number("maxCandidateNodesAbsolute", settings.max_candidate_nodes_absolute),
         flag("trimVictims", settings.trim_victims),
+        flag("trimStatement", settings.trim_statement),
         flag("explain", settings.explain),
     ]
 }
@@ -171,6 +172,7 @@ fn reclaim_rows(settings: &ReclaimSettings) -> Vec<Row> {
     vec![
         flag(CACHE, settings.predicate_error_cache_enable),
         flag("trimVictims", settings.trim_victims),
+        flag("trimStatement", settings.trim_statement),
         flag("explain", settings.explain),
         flag("reclaimBoundTasks", settings.reclaim_bound_tasks),
     ]

@@ -62,6 +62,8 @@ pub struct PreemptSettings {
     pub max_candidate_nodes_absolute: i64,
     /// Drop victims that turn out not to be needed (6.6 step 7).
     pub trim_victims: bool,
+    /// Also those that victims of a later member of the gang make needless.
+    pub trim_statement: bool,
     /// One diagnostic per starving job without success (10.6).
     pub explain: bool,
 }
@@ -71,6 +73,7 @@ pub struct PreemptSettings {
 pub struct ReclaimSettings {
     pub predicate_error_cache_enable: bool,
     pub trim_victims: bool,
+    pub trim_statement: bool,
     pub explain: bool,
     /// Also consider bound but not yet running pods (7.4).
     pub reclaim_bound_tasks: bool,
@@ -126,6 +129,7 @@ impl Default for PreemptSettings {
             min_candidate_nodes_absolute: 1,
             max_candidate_nodes_absolute: 100,
             trim_victims: true,
+            trim_statement: false,
             explain: true,
         }
     }
@@ -136,6 +140,7 @@ impl Default for ReclaimSettings {
         ReclaimSettings {
             predicate_error_cache_enable: true,
             trim_victims: true,
+            trim_statement: false,
             explain: true,
             reclaim_bound_tasks: false,
         }
@@ -180,10 +185,14 @@ const KEYS: &[(&str, &[&str])] = &[
             "minCandidateNodesAbsolute",
             "maxCandidateNodesAbsolute",
             "trimVictims",
+            "trimStatement",
             "explain",
         ],
     ),
-    ("reclaim", &[CACHE, CACHE_ALIAS, "trimVictims", "explain", "reclaimBoundTasks"]),
+    (
+        "reclaim",
+        &[CACHE, CACHE_ALIAS, "trimVictims", "trimStatement", "explain", "reclaimBoundTasks"],
+    ),
     ("gangpreempt", GANG_KEYS),
     ("gangreclaim", GANG_KEYS),
 ];
@@ -301,6 +310,7 @@ fn read_preempt(reader: &mut Reader<'_>) -> PreemptSettings {
         min_candidate_nodes_absolute: reader.at_least("minCandidateNodesAbsolute", 1, least),
         max_candidate_nodes_absolute: reader.at_least("maxCandidateNodesAbsolute", 1, most),
         trim_victims: reader.bool("trimVictims", default.trim_victims),
+        trim_statement: reader.bool("trimStatement", default.trim_statement),
         explain: reader.bool("explain", default.explain),
     }
 }
@@ -310,6 +320,7 @@ fn read_reclaim(reader: &mut Reader<'_>) -> ReclaimSettings {
     ReclaimSettings {
         predicate_error_cache_enable: reader.cache(),
         trim_victims: reader.bool("trimVictims", default.trim_victims),
+        trim_statement: reader.bool("trimStatement", default.trim_statement),
         explain: reader.bool("explain", default.explain),
         reclaim_bound_tasks: reader.bool("reclaimBoundTasks", default.reclaim_bound_tasks),
     }
@@ -456,9 +467,11 @@ hint: write 1 or more"
     fn every_other_argument_is_read() {
         let (all, _) = settings("allocate", json!({"claimFirst": false, "gangRepairFirst": true}));
         assert!(!all.allocate.claim_first && all.allocate.gang_repair_first);
-        let victims = json!({"trimVictims": false, "explain": false, "reclaimBoundTasks": true});
+        let victims = json!({"trimVictims": false, "trimStatement": true, "explain": false,
+            "reclaimBoundTasks": true});
         let (all, _) = settings("reclaim", victims.clone());
         assert!(!all.reclaim.trim_victims && !all.reclaim.explain);
+        assert!(all.reclaim.trim_statement && all.preempt.trim_statement);
         assert!(all.reclaim.reclaim_bound_tasks);
         let (all, _) = settings("preempt", victims);
         assert!(!all.preempt.trim_victims && !all.preempt.explain);

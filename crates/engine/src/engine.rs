@@ -18,6 +18,10 @@ use crate::record;
 use crate::report;
 use crate::session_id::session_id;
 use crate::throttle::Throttle;
+use crate::verify::verify;
+
+/// Actions that make room for starving jobs.
+const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
 
 /// The clock at the start of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +103,12 @@ pub struct Engine {
     cluster: Cluster,
     dispatch: Dispatch,
     actions: Vec<&'static dyn Action>,
+    config: Config,
     settings: ActionSettings,
     seed: u64,
     n_cycles: u64,
     explain: bool,
+    witness: bool,
     /// `None` until the first cycle finds those of an earlier process.
     claims: Option<Claims>,
     /// `None`: the plain evaluator is selected.
@@ -136,10 +142,12 @@ impl Engine {
             cluster: Cluster::new(settings),
             dispatch: Dispatch::default(),
             actions: Vec::new(),
+            config: Config::default(),
             settings: ActionSettings::default(),
             seed: options.seed,
             n_cycles: 0,
             explain: false,
+            witness: false,
             claims: None,
             memo: (options.evaluator == Evaluator::Fast).then(Memo::default),
             memory: Memory::default(),
@@ -156,6 +164,7 @@ impl Engine {
     /// default (A2, C-08).
     pub fn configure(&mut self, config: &Config) -> Vec<Warning> {
         // `vc_conf::parse` has reported what is wrong with action arguments.
+        self.config = config.clone();
         self.settings = ActionSettings::from(config, &mut Vec::new());
         let (dispatch, warnings) = Dispatch::new(config, vc_plugins::ALL);
         self.dispatch = dispatch;
@@ -172,9 +181,25 @@ impl Engine {
         self.explain = on;
     }
 
+    /// Whether reports hold the state at each certificate, for [`Engine::verify`].
+    pub fn witness(&mut self, on: bool) {
+        self.witness = on;
+    }
+
     /// The state.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// What is wrong with the certificates of a cycle of the present configuration, one text per
+    /// fault. It knows nothing of how they came about; [`Engine::witness`] must have been on.
+    pub fn verify(&self, report: &Report, now: Now) -> Vec<String> {
+        let certificates = &report.certificates;
+        if certificates.len() != report.witnesses.len() {
+            return vec!["there are certificates without witness".to_owned()];
+        }
+        let pairs = report.witnesses.iter().zip(certificates);
+        pairs.flat_map(|(witness, it)| verify(&self.config, witness, it, now)).collect()
     }
 
     /// Brings events into the state without a cycle.
@@ -220,11 +245,16 @@ impl Engine {
         };
         let mut session =
             Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
+        session.with_witnesses = self.witness;
         let open = lap.split();
         let mut actions = Vec::new();
         for action in &self.actions {
             action.run(&mut session);
             actions.push((action.name(), lap.split()));
+        }
+        // That enqueue holds a job back matters only where evictions could help it (3.3).
+        if !self.actions.iter().any(|action| EVICTING.contains(&action.name())) {
+            session.causes.clear();
         }
         record::record(&mut session, &mut self.memory);
         let mut report = report::report(&session, self.explain);
@@ -232,8 +262,9 @@ impl Engine {
         let (outbox, claims, memo) = session.finish();
         self.claims = Some(claims);
         self.memo = memo;
-        let Outbox { effects, warnings, .. } = outbox;
+        let Outbox { effects, warnings, certificates, witnesses, .. } = outbox;
         report.warnings = warnings;
+        (report.certificates, report.witnesses) = (certificates, witnesses);
         let mut all = std::mem::take(&mut self.pending);
         all.extend(effects);
         report.count(&all);

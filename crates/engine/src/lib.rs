@@ -11,12 +11,15 @@ mod record;
 mod report;
 mod session_id;
 mod shard;
+mod skipped;
 mod throttle;
+mod verify;
 
 pub use engine::{Engine, EngineOptions, Now};
 pub use known::KNOWN;
 pub use vc_framework::{
-    About, Amounts, Effect, Evaluator, EvictReason, GangState, Nomination, PendingPods,
-    PendingReason, PipelinedTask, PluginStage, PluginTime, QueueAmount, QueueGauges, QueueUse,
-    Report, Sample, Stopwatch, Timings, WaitingTask,
+    About, Amounts, Certificate, CertifiedVictim, Effect, Evaluator, EvictReason, GangState,
+    Nomination, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage, PluginTime,
+    QueueAmount, QueueGauges, QueueUse, Relation, Report, Rule, Sample, Skipped, Stopwatch,
+    Timings, Unit, WaitingTask, evict_message,
 };

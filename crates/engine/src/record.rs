@@ -17,6 +17,7 @@ use vc_model::{
 use crate::engine::Memory;
 use crate::queue_status;
 use crate::shard;
+use crate::skipped;
 use crate::throttle::{Throttle, Told};
 use fresh::{Conditions, Fresh};
 
@@ -29,6 +30,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     session.close_plugins();
     let mut conditions = Fresh::take(&mut session.out);
     quiet_refusals(session, &mut memory.throttle);
+    skipped::record(session, &mut memory.throttle);
     for job in session.facts().jobs.clone() {
         let text = JobText::new();
         let written = write_status(session, job, conditions.of(job));

@@ -8,6 +8,7 @@ use vc_model::{Gates, JobId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::queue_status::own_sums;
+use crate::skipped::skipped;
 
 /// Taken before what is uncommitted is undone.
 pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
@@ -26,6 +27,7 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
     }
     if explain {
         report.waiting = waiting(session);
+        report.skipped = skipped(session).into_iter().map(|(_, skipped)| skipped).collect();
         let mut held = own_sums(session);
         let queues = session.facts().queues.iter();
         let of_queue = |&queue| queue_use(session, queue, held.remove(&queue).unwrap_or_default());

@@ -13,13 +13,15 @@ pub(crate) enum Told {
     Waits,
     /// Why it is not admitted.
     NotAdmitted,
+    /// Why nothing was evicted for it.
+    Skipped,
 }
 
 impl Told {
     /// An unchanged text is repeated after this long at the earliest.
     fn repeat_micros(self) -> i64 {
         match self {
-            Self::Waits => 300 * MICROS_PER_SECOND,
+            Self::Waits | Self::Skipped => 300 * MICROS_PER_SECOND,
             Self::NotAdmitted => 30 * MICROS_PER_SECOND,
         }
     }

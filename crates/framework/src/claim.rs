@@ -15,9 +15,9 @@ pub struct Claim {
     pub planned: BTreeMap<Arc<str>, Arc<str>>,
     /// Uids of the pods that were evicted for it; unknown after a restart.
     pub victims: BTreeSet<Arc<str>>,
-    /// Room was made for members beyond the minimum of the job, so that being ready does not end
-    /// the claim. After a restart nobody knows.
-    pub beyond_minimum: bool,
+    /// It lasts until its pods have their places, also when the job is ready: this process made the
+    /// room, or somebody is leaving still. What is made for members beyond the minimum is kept, too.
+    pub lasts: bool,
 }
 
 /// The claims of all jobs. Kept from cycle to cycle, in memory only.
@@ -35,6 +35,12 @@ impl Claims {
             if task.status == TaskStatus::Pending {
                 let claim = claims.by_job.entry(cluster.jobs[job].key.clone()).or_default();
                 claim.planned.insert(task.uid.clone(), node.clone());
+                let leaves = |&other: &TaskId| {
+                    let other = &cluster.tasks[other];
+                    other.preempted && other.status == TaskStatus::Releasing
+                };
+                let node = cluster.node(node).map(|node| &cluster.nodes[node]);
+                claim.lasts |= node.is_some_and(|node| node.tasks.iter().any(leaves));
             }
         }
         claims
@@ -63,8 +69,7 @@ impl Claims {
             let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
             claim.planned.insert(planned.0, planned.1);
             claim.victims.extend(victims.iter().cloned());
-            let n_placed = i64::from(job.counts.ready()) + i64::from(job.counts.waiting());
-            claim.beyond_minimum |= job.is_ready() || i64::from(job.min_available) < n_placed;
+            claim.lasts = true;
         }
     }
 
@@ -81,7 +86,7 @@ impl Claims {
             // A pending best-effort member makes a gang ready, but it may be the one that waits
             // here.
             let complete = i64::from(job.min_available) <= i64::from(job.counts.ready());
-            (claim.beyond_minimum || !complete) && !claim.planned.is_empty()
+            (claim.lasts || !complete) && !claim.planned.is_empty()
         });
     }
 

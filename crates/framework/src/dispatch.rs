@@ -229,6 +229,23 @@ impl Dispatch {
         Ok(())
     }
 
+    /// The plugin that rejects the job, if one does (actions.md 10.6).
+    pub fn not_admitted_by(&self, ask: Ask<'_>, job: JobId) -> Option<&'static str> {
+        for tier in self.named(Points::JOB_ENQUEUEABLE) {
+            let mut permitted = false;
+            for (name, plugin) in tier {
+                match plugin.job_enqueueable(ask, job) {
+                    Admission::Reject(_) => return Some(name),
+                    answer => permitted |= answer == Admission::Permit,
+                }
+            }
+            if permitted {
+                return None;
+            }
+        }
+        None
+    }
+
     /// Everyone is told.
     pub fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
         let tiers = self.calls.get(Points::JOB_ENQUEUED.index());

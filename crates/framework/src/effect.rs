@@ -32,6 +32,16 @@ impl EvictReason {
     }
 }
 
+/// Text of the event `Evict` on a victim (core.md 7.2), which names the PodGroup that gets the room
+/// if there is one; without it, text of its condition `Ready`.
+pub fn evict_message(reason: EvictReason, pod_group: Option<&ObjectKey>) -> String {
+    let reason = reason.as_str();
+    match pod_group {
+        Some(key) => format!("Pod is evicted, because of {reason}: for PodGroup {key}"),
+        None => format!("Pod is evicted, because of {reason}"),
+    }
+}
+
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
@@ -109,6 +119,8 @@ pub enum Effect {
         reason: EvictReason,
         /// The pod that gets the room; `None`: no single one does.
         for_pod: Option<ObjectKey>,
+        /// The PodGroup for which it goes; `None`: no one's.
+        for_pod_group: Option<ObjectKey>,
     },
     /// Condition `PodScheduled` = False and nomination, with its FailedScheduling event (core.md
     /// 7.4).

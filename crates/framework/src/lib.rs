@@ -4,6 +4,8 @@
 #![deny(missing_docs)]
 
 mod action;
+mod cause;
+mod certificate;
 mod claim;
 mod dispatch;
 mod effect;
@@ -16,6 +18,7 @@ mod plugin;
 mod points;
 mod records;
 mod report;
+mod ruling;
 mod sample;
 mod scan;
 mod session;
@@ -24,9 +27,11 @@ mod time;
 mod told;
 
 pub use action::Action;
+pub use cause::{Cause, Causes, Tally, histogram};
+pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit};
 pub use claim::{Claim, Claims};
 pub use dispatch::{Dispatch, NodeRules};
-pub use effect::{About, Effect, EvictReason, Nomination};
+pub use effect::{About, Effect, EvictReason, Nomination, evict_message};
 pub use fast::{Column, Evaluator, Found, Memo, Normal, Reads};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
@@ -37,7 +42,10 @@ pub use plugin::{
 };
 pub use points::{ALL_POINTS, Points};
 pub use records::{LastTransaction, Records};
-pub use report::{PipelinedTask, PluginStage, PluginTime, QueueUse, Report, Timings, WaitingTask};
+pub use report::{
+    PipelinedTask, PluginStage, PluginTime, QueueUse, Report, Skipped, Timings, WaitingTask,
+};
+pub use ruling::{Question, Rule, RuleId, Ruling};
 pub use sample::{
     Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
 };

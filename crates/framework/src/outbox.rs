@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use vc_model::{JobId, PodGroupCondition};
+use vc_model::{Cluster, JobId, PodGroupCondition};
 
+use crate::certificate::Certificate;
 use crate::effect::Effect;
 use crate::sample::Sample;
 
@@ -21,6 +22,10 @@ pub struct Outbox {
     pub samples: Vec<Sample>,
     /// How often a place was found for a task of the job, also if it was given up later.
     pub placed: BTreeMap<JobId, u32>,
+    /// One per transaction that evicts, in the order of the commits.
+    pub certificates: Vec<Certificate>,
+    /// The state at each certificate, its operations applied; only where somebody wants to verify.
+    pub witnesses: Vec<Cluster>,
     /// Things that users should know.
     pub warnings: Vec<String>,
 }

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use vc_model::ObjectKey;
+use vc_model::{Cluster, ObjectKey};
 
+use crate::certificate::Certificate;
 use crate::sample::Sample;
 
 /// A task that ended the last action Pipelined.
@@ -29,6 +30,17 @@ pub struct WaitingTask {
     pub reason: &'static str,
     /// One line for people.
     pub message: String,
+}
+
+/// A job for which nothing was evicted although it starves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Namespace and name.
+    pub pod_group: ObjectKey,
+    /// Action by action, as the event `PreemptionSkipped` has it.
+    pub message: String,
+    /// What would unblock it.
+    pub remedy: &'static str,
 }
 
 /// Use of a queue against its share.
@@ -101,11 +113,17 @@ pub struct Report {
     /// Tasks that end the cycle without being bound. Filled only when asked for:
     /// `Engine::explain(true)`.
     pub waiting: Vec<WaitingTask>,
+    /// Likewise, by job: why nothing was evicted for it.
+    pub skipped: Vec<Skipped>,
     /// Likewise, by name.
     pub queues: Vec<QueueUse>,
     /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped
     /// sums.
     pub warnings: Vec<String>,
+    /// One per transaction that evicts, in order.
+    pub certificates: Vec<Certificate>,
+    /// The state at each certificate; filled only when asked for: `Engine::witness(true)`.
+    pub witnesses: Vec<Cluster>,
     /// Numbers for metrics, in any order but for those of one thing.
     pub samples: Vec<Sample>,
     /// `None`: there was no stopwatch.

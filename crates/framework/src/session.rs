@@ -12,6 +12,7 @@ use vc_model::{
     Cluster, Gates, JobId, NodeId, PodGroupPhase, QUEUE_GATE, QueueId, TaskId, TaskStatus,
 };
 
+use crate::cause::Causes;
 use crate::claim::Claims;
 use crate::dispatch::{Dispatch, in_session};
 use crate::effect::{About, Effect};
@@ -19,6 +20,7 @@ use crate::fast::Memo;
 use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::records::{LastTransaction, Records};
+use crate::ruling::{Question, Rules, Ruling};
 use crate::statement::{Op, Refused, Room, Statement};
 
 /// The working state of a cycle; reads like the [`Cluster`] that it holds.
@@ -36,6 +38,12 @@ pub struct Session<'c> {
     pub claims: Claims,
     /// `None`: the plain evaluator finds nodes.
     pub(crate) memo: Option<Memo>,
+    /// Why no room was made for others.
+    pub causes: Causes,
+    /// Certificates are handed out with the state that they speak of, for whoever verifies them.
+    pub with_witnesses: bool,
+    /// Who was allowed to go, and why.
+    pub(crate) rules: Rules,
     /// Operations of the open statement.
     pub(crate) journal: Vec<Op>,
     /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
@@ -87,6 +95,9 @@ impl<'c> Session<'c> {
             out: Outbox::default(),
             claims: opening.claims,
             memo: opening.memo,
+            causes: Causes::default(),
+            with_witnesses: false,
+            rules: Rules::default(),
             journal: Vec::new(),
             held: Vec::new(),
             evicted: Vec::new(),
@@ -103,6 +114,13 @@ impl<'c> Session<'c> {
     /// The rules.
     pub fn hooks(&self) -> &Dispatch {
         self.hooks
+    }
+
+    /// Which of the candidates may go, and why; whoever of them is evicted goes by this rule.
+    pub fn ruling(&mut self, question: Question, candidates: &[TaskId]) -> Ruling {
+        let ruling = self.hooks.ruling(self.ask(), question, candidates);
+        self.rules.note(&ruling);
+        ruling
     }
 
     /// What is fixed for the session.
@@ -209,6 +227,19 @@ impl<'c> Session<'c> {
         {
             self.held.push(op);
         }
+    }
+
+    /// Asks something while filters do not see these terminating tasks, as if they were gone.
+    pub fn without<T>(&mut self, leaving: &[TaskId], ask: impl FnOnce(&Session<'_>) -> T) -> T {
+        let is_seen = |task: &&TaskId| {
+            let row = &self.cluster.tasks[**task];
+            row.status == TaskStatus::Releasing && !row.hidden
+        };
+        let leaving: Vec<TaskId> = leaving.iter().filter(is_seen).copied().collect();
+        leaving.iter().for_each(|&task| self.cluster.hide_task(task));
+        let answer = ask(self);
+        leaving.iter().for_each(|&task| self.cluster.reveal_task(task));
+        answer
     }
 
     /// Asks plugins to write their conditions; everything tried and kept is still in place.

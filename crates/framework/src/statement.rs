@@ -7,8 +7,10 @@ use std::ops::{Deref, DerefMut};
 use vc_model::{NodeId, TaskId, TaskStatus};
 use vc_resource::Resource;
 
+use crate::certificate::Claimed;
 use crate::effect::EvictReason;
 use crate::plugin::Ask;
+use crate::ruling::RuleId;
 use crate::session::Session;
 
 /// Where the room of a pipelined task comes from.
@@ -33,6 +35,8 @@ pub enum Op {
         reason: EvictReason,
         /// Who gets the room; `None`: no single task does.
         for_task: Option<TaskId>,
+        /// What allowed it; `None`: nobody was asked.
+        rule: Option<RuleId>,
     },
     /// The task waits on the node for room.
     Pipeline {
@@ -181,7 +185,8 @@ impl<'s, 'c> Statement<'s, 'c> {
         self.session.cluster.evict_task(task);
         let ask = Ask { cluster: self.session.cluster, facts: &self.session.facts };
         self.session.hooks.on_deallocate(ask, task);
-        self.session.journal.push(Op::Evict { task, from, reason, for_task });
+        let rule = self.session.rules.of(task);
+        self.session.journal.push(Op::Evict { task, from, reason, for_task, rule });
         Ok(())
     }
 
@@ -228,7 +233,8 @@ impl<'s, 'c> Statement<'s, 'c> {
         wanted.iter().all(|(&node, sum)| sum.fits(&self.session.cluster.nodes[node].idle))
     }
 
-    fn ops(&self) -> &[Op] {
+    /// The operations so far, in order.
+    pub fn ops(&self) -> &[Op] {
         self.session.journal.get(self.start..).unwrap_or_default()
     }
 
@@ -273,9 +279,14 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Turns the operations into effects, in order; whether anything was sent. Where the binder
     /// would refuse so many of them that a job is not ready, all are undone instead (A7).
     pub fn commit(self) -> bool {
+        self.commit_as(&Claimed::default())
+    }
+
+    /// The same, with what the certificate of its evictions is to claim.
+    pub fn commit_as(self, claimed: &Claimed) -> bool {
         crate::klog!(3; "Committing operations ...");
         let ops = self.session.journal.split_off(self.start);
-        self.session.commit(ops)
+        self.session.commit(ops, claimed)
     }
 
     /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9). What
@@ -286,6 +297,16 @@ impl<'s, 'c> Statement<'s, 'c> {
             self.session.records.last_transaction.remove(&op.task());
         }
         self.session.held.append(&mut ops);
+    }
+
+    /// All operations so far as data.
+    pub fn all(&self) -> Plan {
+        self.plan(Mark(self.start))
+    }
+
+    /// Undoes everything so far; the statement stays open.
+    pub fn clear(&mut self) {
+        self.roll_back(Mark(self.start));
     }
 
     /// Undoes everything.

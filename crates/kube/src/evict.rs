@@ -4,15 +4,11 @@
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use serde_json::{Value, json};
+use vc_engine::{EvictReason, evict_message};
 use vc_model::ObjectKey;
 
 use crate::call::{CallError, call, pods};
 use crate::status::{change_pod, now, upsert};
-
-/// Text of the condition and of the pod's event.
-pub(crate) fn message(reason: &str) -> String {
-    format!("Pod is evicted, because of {reason}")
-}
 
 /// Writes the conditions, then deletes whatever came of that. A pod that is gone already is a
 /// success.
@@ -23,7 +19,7 @@ pub(crate) async fn evict(
     client: &Client,
     pod: &ObjectKey,
     uid: &str,
-    reason: &str,
+    reason: EvictReason,
 ) -> Result<(), CallError> {
     let marked = change_pod(client, pod, uid, |object| mark(object, reason)).await;
     delete(client, pod, uid).await?;
@@ -31,10 +27,10 @@ pub(crate) async fn evict(
 }
 
 /// False: both conditions are there already, and only the DELETE is missing (C-24).
-fn mark(pod: &mut DynamicObject, reason: &str) -> bool {
+fn mark(pod: &mut DynamicObject, reason: EvictReason) -> bool {
     let scheduler = pod.data["spec"]["schedulerName"].as_str().unwrap_or_default().to_owned();
     let ready = json!({"type": "Ready", "status": "False", "reason": "Evict",
-        "message": message(reason), "lastTransitionTime": now()});
+        "message": evict_message(reason, None), "lastTransitionTime": now()});
     let target = json!({"type": "DisruptionTarget", "status": "True",
         "reason": "PreemptionByScheduler",
         "message": format!("{scheduler}: preempting to accommodate a higher priority pod"),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use vc_engine::{About, Effect};
+use vc_engine::{About, Effect, EvictReason, evict_message};
 use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus};
 
 use crate::call::{CallError, get};
@@ -183,8 +183,9 @@ impl Writer {
                 None
             }
             Effect::Resync { pod, uid } => Some((pod, uid)),
-            Effect::Evict { pod, uid, pod_group, reason, .. } => {
-                self.evict(pod, uid, pod_group, reason.as_str()).await
+            Effect::Evict { pod, uid, pod_group, reason, for_pod_group, .. } => {
+                let message = evict_message(reason, for_pod_group.as_ref());
+                self.evict(pod, uid, pod_group, reason, &message).await
             }
             Effect::PodCondition { pod, uid, reason, message, nomination } => {
                 let about = About::Pod { key: pod.clone(), uid: uid.clone() };
@@ -275,13 +276,14 @@ impl Writer {
         pod: ObjectKey,
         uid: Arc<str>,
         pod_group: Option<(ObjectKey, Arc<str>)>,
-        reason: &str,
+        reason: EvictReason,
+        message: &str,
     ) -> Option<Resync> {
         if let Some((key, uid)) = pod_group {
-            self.note(About::PodGroup { key, uid }, false, "Evict", reason);
+            self.note(About::PodGroup { key, uid }, false, "Evict", reason.as_str());
         }
         let about = About::Pod { key: pod.clone(), uid: uid.clone() };
-        self.note(about, true, "Evict", &evict::message(reason));
+        self.note(about, true, "Evict", message);
         let error = evict::evict(&self.core, &pod, &uid, reason).await.err()?;
         tracing::warn!(%pod, %error, "not evicted cleanly");
         Some((pod, uid))

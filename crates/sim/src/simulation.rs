@@ -48,6 +48,9 @@ pub struct Finding {
 pub struct Cycle {
     pub effects: Vec<Effect>,
     pub report: Report,
+    /// What is wrong with the state or with a certificate; filled only when asked for:
+    /// [`Simulation::verify`].
+    pub faults: Vec<String>,
 }
 
 impl Cycle {
@@ -68,6 +71,7 @@ pub struct Simulation {
     now_micros: i64,
     version: u64,
     kubelet: Kubelet,
+    verifies: bool,
 }
 
 impl Simulation {
@@ -84,6 +88,7 @@ impl Simulation {
             now_micros: setup.now_micros,
             version: 0,
             kubelet: setup.kubelet,
+            verifies: false,
         };
         let mut findings = Vec::new();
         for object in setup.objects {
@@ -94,10 +99,22 @@ impl Simulation {
         (simulation, findings, warnings)
     }
 
+    /// Every cycle checks the state and the certificates of its evictions.
+    pub fn verify(&mut self) {
+        self.verifies = true;
+        self.engine.witness(true);
+    }
+
+    fn faults(&self, report: &Report, now: Now) -> Vec<String> {
+        let state = self.engine.cluster().check().err().into_iter();
+        state.chain(self.engine.verify(report, now)).collect()
+    }
+
     /// Runs one cycle and does what it decided.
     pub fn cycle(&mut self) -> Cycle {
         let now = Now { unix_micros: self.now_micros };
         let (mut effects, report) = self.engine.cycle(std::mem::take(&mut self.changes), now);
+        let faults = if self.verifies { self.faults(&report, now) } else { Vec::new() };
         let mut changed = BTreeSet::new();
         let mut batch = effects.clone();
         while !batch.is_empty() {
@@ -116,7 +133,7 @@ impl Simulation {
         for id in changed {
             self.announce(&id);
         }
-        Cycle { effects, report }
+        Cycle { effects, report, faults }
     }
 
     fn perform(&mut self, effects: &[Effect], changed: &mut BTreeSet<Id>) {

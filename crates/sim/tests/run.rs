@@ -286,14 +286,103 @@ fn a_configuration_of_the_user_is_used() {
     assert_eq!(result_of(&called)["podGroups"][0]["phase"], "Inqueue");
 }
 
+/// A job of lower priority fills the node; one of two that are more important fits in its place.
+const EVICTIONS: &str = "
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 100
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: low, namespace: default}
+spec: {minMember: 0, queue: default}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: low-0
+  namespace: default
+  annotations: {scheduling.k8s.io/group-name: low}
+spec:
+  schedulerName: volcano
+  nodeName: n1
+  containers: [{name: c, resources: {requests: {cpu: 16}}}]
+status: {phase: Running}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: high, namespace: default}
+spec: {minMember: 1, queue: default, priorityClassName: high}
+status: {phase: Inqueue}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: high-0
+  namespace: default
+  annotations: {scheduling.k8s.io/group-name: high}
+spec:
+  schedulerName: volcano
+  containers: [{name: c, resources: {requests: {cpu: 8}}}]
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: huge, namespace: default}
+spec: {minMember: 1, queue: default, priorityClassName: high}
+status: {phase: Inqueue}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: huge-0
+  namespace: default
+  annotations: {scheduling.k8s.io/group-name: huge}
+spec:
+  schedulerName: volcano
+  containers: [{name: c, resources: {requests: {cpu: 99}}}]
+";
+
+fn run_with_evictions(output: &str) -> Called {
+    let conf = "actions: \"allocate, preempt\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n  \
+        - name: predicates\n";
+    let conf = file(&format!("evictions_{output}"), "x.conf", conf);
+    let text = format!("{EVICTIONS}{NODE}");
+    vcsim_with_input(&["run", "-o", output, "--scheduler-conf", &conf, "-"], &text)
+}
+
+#[test]
+fn every_eviction_has_its_proof() {
+    let result = result_of(&run_with_evictions("json"));
+    let [proof] = &result["certificates"].as_array().unwrap()[..] else { panic!("{result:#}") };
+    assert_eq!((&proof["action"], &proof["podGroup"]), (&"preempt".into(), &"default/high".into()));
+    assert_eq!(texts(&proof["victims"], "pod"), ["default/low-0"]);
+    assert_eq!(proof["victims"][0]["rule"]["plugins"], serde_json::json!(["priority", "gang"]));
+    assert_eq!(texts(&proof["placements"], "pod"), ["default/high-0"]);
+    assert_eq!(proof["minimal"], "pod");
+}
+
+#[test]
+fn who_gets_nothing_is_told_why() {
+    let result = result_of(&run_with_evictions("json"));
+    let [skipped] = &result["skipped"].as_array().unwrap()[..] else { panic!("{result:#}") };
+    assert_eq!(skipped["podGroup"], "default/huge");
+    let cause = "preempt: 1 not enough even with all victims: insufficient cpu";
+    assert_eq!(skipped["cause"], cause);
+    let table = run_with_evictions("table").stdout;
+    assert!(table.contains("NOTHING EVICTED FOR") && table.contains(cause), "{table}");
+}
+
 #[test]
 fn the_json_is_as_its_schema_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/vcsim-run.schema.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let big = workload("apps/v1", "StatefulSet", "replicas: 1").replace("cpu: 1", "cpu: 99");
-    let results: [Called; 2] = [
+    let results: [Called; 3] = [
         vcsim_with_input(&["run", "-o", "json", "-"], &format!("{VOLCANO_JOB}{big}{NODE}")),
         vcsim_with_input(&["run", "-o", "json", "-"], ""),
+        run_with_evictions("json"),
     ];
     for called in results {
         check(&schema, &result_of(&called), "$");

@@ -19,7 +19,9 @@ pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     let mut turns = Turns::new(session, &holders);
     while let Some((_, job)) = super::next(session, &mut turns) {
         let plan = plan(session, job, sheets);
-        let outcome = place::attempt_planned(session, job, &plan);
+        let leaving = session.claims.of(session, job).map(|claim| victims(session, claim));
+        let leaving = leaving.unwrap_or_default();
+        let outcome = place::attempt_planned(session, job, &plan, &leaving);
         klog!(4; "Claim of Job <{}>: {outcome:?}", session.jobs[job].key);
         match outcome {
             Outcome::Ready => sheets.strike_placed(session, job),

@@ -76,16 +76,22 @@ pub(super) fn task_loop(
     n_placed
 }
 
-/// The claim pass: each task of the plan, on its node only (A16). On failure all is as before.
+/// The claim pass: each task of the plan, on its node only (A16). Where filters refuse it because
+/// they see `victims`, pods that leave for this job, it waits there. On failure all is as before.
 pub(super) fn attempt_planned(
     session: &mut Session<'_>,
     job: JobId,
     plan: &[(TaskId, NodeId)],
+    victims: &[TaskId],
 ) -> Outcome {
     let mut statement = session.statement();
     let mut any_placed = false;
     for &(task, node) in plan {
-        any_placed |= visit(&mut statement, job, task, &[node]) == Next::Placed;
+        any_placed |= match visit(&mut statement, job, task, &[node]) {
+            Next::Placed => true,
+            Next::Failed => wait(&mut statement, task, node, victims),
+            Next::Skipped => false,
+        };
     }
     // Without a placement nothing is kept: a job that a plugin calls pipelined all the same is
     // tried on all nodes by the regular pass.
@@ -103,6 +109,19 @@ pub(super) fn attempt_planned(
         }
     }
     outcome
+}
+
+/// Pipelines the task if it fits once the victims are gone.
+fn wait(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, victims: &[TaskId]) -> bool {
+    let passes = statement.without(victims, |session| {
+        !session.filter(task, &[node], Filter::Allocate).feasible.is_empty()
+    });
+    if !passes || statement.pipeline(task, node, Room::Releasing).is_err() {
+        return false;
+    }
+    statement.records.fit_errors.remove(&task);
+    statement.note_placed(task);
+    true
 }
 
 /// Commit, keep or discard (4.9).

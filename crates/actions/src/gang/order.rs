@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use vc_conf::VictimOrderPolicy;
-use vc_framework::{GangEviction, Session};
+use vc_framework::{GangEviction, Question, Session};
 use vc_model::{JobId, QueueId};
 
 use super::Attempt;
@@ -11,13 +11,13 @@ use super::bundles::{Bundle, Kind};
 
 /// The bundles that plugins allow, first to be offered first.
 pub(super) fn allowed(
-    session: &Session<'_>,
+    session: &mut Session<'_>,
     attempt: &Attempt,
     mut bundles: Vec<Bundle>,
 ) -> Vec<Bundle> {
     sort(session, attempt, &mut bundles);
     let all: Vec<_> = bundles.iter().flat_map(|bundle| bundle.tasks.iter().copied()).collect();
-    let granted = session.hooks().unified_evictable(session.ask(), attempt.job, attempt.kind, &all);
+    let granted = session.ruling(Question::Gang(attempt.job, attempt.kind), &all).victims;
     let allow_whole = attempt.settings(session).allow_whole_bundle;
     bundles.retain_mut(|bundle| {
         let n_offered = bundle.tasks.len();

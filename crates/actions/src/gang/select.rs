@@ -1,7 +1,7 @@
 //! Adds bundle after bundle until the job fits, then gives back what turns out not to be needed.
 //! Specification: actions.md 9.5, A41.
 
-use vc_framework::{Session, Statement};
+use vc_framework::{Cause, Question, Session, Statement};
 use vc_model::{JobId, NodeId, TaskId};
 use vc_resource::Resource;
 
@@ -87,10 +87,34 @@ pub(super) fn select(
     Some(Choice { broken: broken(statement, taken, &units), units, places })
 }
 
-fn offered(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<Bundle> {
+fn offered(session: &mut Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<Bundle> {
+    let candidates = candidates(session, attempt, domain);
+    let bundles = bundles(session, &candidates, &attempt.need);
+    order::allowed(session, attempt, bundles)
+}
+
+fn candidates(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<TaskId> {
     let tasks = domain.nodes.iter().flat_map(|&node| session.nodes[node].tasks.iter().copied());
-    let candidates: Vec<TaskId> = tasks.filter(|&task| attempt.may_lose(session, task)).collect();
-    order::allowed(session, attempt, bundles(session, &candidates, &attempt.need))
+    tasks.filter(|&task| attempt.may_lose(session, task)).collect()
+}
+
+/// Why there is no choice (10.6).
+pub(super) fn why_none(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Cause {
+    let candidates = candidates(session, attempt, domain);
+    if candidates.is_empty() {
+        return Cause::NoCandidate;
+    }
+    let question = Question::Gang(attempt.job, attempt.kind);
+    let ruling = session.hooks().ruling(session.ask(), question, &candidates);
+    if ruling.victims.is_empty() {
+        return Cause::Refused(ruling.refused_by);
+    }
+    let mut room = domain.room.clone();
+    ruling.victims.iter().for_each(|&victim| room.add(session.request(victim)));
+    let row = &session.jobs[attempt.job];
+    let have = row.counts.ready() + row.counts.pending_best_effort;
+    let below = Cause::BelowMinimum { have, min: row.min_available };
+    attempt.need.first_lacking(&room, &session.dims).map_or(below, Cause::TooFew)
 }
 
 /// The victims of as many bundles as it takes, and these bundles.

@@ -5,7 +5,7 @@ use vc_framework::{Filter, LastTransaction, Room, Session, Statement};
 use vc_model::{NodeId, TaskId};
 
 use super::Attempt;
-use crate::preempt::passes_filters;
+use crate::victims::fits;
 
 /// Where the tasks go, in the order in which they were placed.
 pub(super) type Places = Vec<(TaskId, NodeId)>;
@@ -62,9 +62,7 @@ fn put(
         return false;
     }
     let mut again = |&(task, node): &(TaskId, NodeId)| {
-        let fits = may_place(statement, attempt, task)
-            && statement.fits_future_idle(task, node)
-            && passes_filters(statement, task, node);
+        let fits = may_place(statement, attempt, task) && fits(statement, task, node);
         fits && statement.pipeline(task, node, room(victims)).is_ok()
     };
     places.iter().all(&mut again) && statement.hooks().job_pipelined(statement.ask(), attempt.job)
@@ -72,7 +70,8 @@ fn put(
 
 fn evict(statement: &mut Statement<'_, '_>, attempt: &Attempt, victims: &[TaskId]) -> bool {
     let mut gone = |&victim: &TaskId| statement.evict(victim, attempt.reason(), None).is_ok();
-    victims.iter().all(&mut gone)
+    // A queue that stays overused gets nothing from allocate, whoever goes.
+    victims.iter().all(&mut gone) && !statement.hooks().overused(statement.ask(), attempt.queue)
 }
 
 fn room(victims: &[TaskId]) -> Room {

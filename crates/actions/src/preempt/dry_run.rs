@@ -5,12 +5,14 @@
 use std::cmp::Reverse;
 
 use vc_conf::PreemptSettings;
-use vc_framework::{EvictReason, Room, Sample, Statement};
+use vc_framework::{EvictReason, Question, Room, Sample, Statement};
 use vc_model::{NodeId, TaskId};
 
+use super::Phase;
 use super::normal::note_victims;
-use super::{Phase, fits};
-use crate::victims::{candidates, in_eviction_order, log_made_room, log_too_few, log_try};
+use crate::victims::{
+    candidates, fits, in_eviction_order, log_made_room, log_too_few, log_try, obstacle, too_few,
+};
 
 /// A node where the task fits once the victims are gone.
 #[derive(Clone, Debug)]
@@ -64,19 +66,23 @@ fn try_node(
         return None;
     }
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
-    let mut victims = statement.hooks().preemptable(statement.ask(), task, &found);
-    note_victims(statement, &victims);
-    if !statement.victims_suffice(task, node, &victims) {
+    let ruling = statement.ruling(Question::Preempt(task), &found);
+    note_victims(statement, &ruling.victims);
+    if !statement.victims_suffice(task, node, &ruling.victims) {
         log_too_few(statement, task, node);
+        let cause = too_few(statement, task, node, &found, &ruling);
+        statement.causes.add(cause);
         return None;
     }
+    let mut victims = ruling.victims;
     in_eviction_order(statement, task, &mut victims);
     let mark = statement.mark();
     let mut removed = Vec::new();
     let mut left = victims.into_iter();
-    while !fits(statement, task, node) {
+    while let Some(cause) = obstacle(statement, task, node) {
         let Some(victim) = left.next() else {
             statement.roll_back(mark);
+            statement.causes.add(cause);
             return None;
         };
         if statement.evict(victim, EvictReason::Preempt, Some(task)).is_ok() {

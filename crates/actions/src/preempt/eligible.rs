@@ -1,33 +1,38 @@
 //! May a task have others evicted: policy, and the room that was made for it before. Specification:
 //! actions.md 6.5, A27.
 
-use vc_framework::Session;
-use vc_model::{Code, NodeId, TaskId, TaskStatus};
+use vc_framework::{Cause, Session};
+use vc_model::{Code, NodeId, Reason, TaskId, TaskStatus};
 
-use super::fits;
-use crate::victims::{awaits_victims, planned_node};
+use crate::victims::{awaits_victims, fits, planned_node, unjudged};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Eligibility {
     Yes,
     /// Nothing needs to be evicted: the nominated node has room (4a).
     PlaceAt(NodeId),
-    No(&'static str),
+    /// With what the log says.
+    No(&'static str, Cause),
 }
 
 /// The table of 6.5, and the guarantee of 11.2.
 pub(super) fn eligibility(session: &Session<'_>, task: TaskId) -> Eligibility {
     if session.tasks[task].never_preempts {
-        return Eligibility::No("preemptionPolicy is Never");
+        return Eligibility::No("preemptionPolicy is Never", Cause::PolicyNever);
     }
-    if session.tasks[task].unjudged.is_some() {
-        return Eligibility::No("no filter judges what the pod asks for");
+    if let Some(cause) = unjudged(session, task) {
+        return Eligibility::No("no filter judges what the pod asks for", cause);
     }
-    match by_node(session, task) {
-        Eligibility::Yes if awaits_victims(session, task) => {
-            Eligibility::No("victims are terminating on a planned node of the job")
+    let eligibility = by_node(session, task);
+    if eligibility != Eligibility::Yes {
+        return eligibility;
+    }
+    match awaits_victims(session, task) {
+        Some(node) => {
+            let why = "victims are terminating on a planned node of the job";
+            Eligibility::No(why, Cause::AwaitsVictims(node))
         }
-        eligibility => eligibility,
+        None => Eligibility::Yes,
     }
 }
 
@@ -41,7 +46,10 @@ fn by_node(session: &Session<'_>, task: TaskId) -> Eligibility {
     };
     let Some(node) = node else {
         return match nominated {
-            Some(_) => Eligibility::No("the nominated node is not known"),
+            Some(_) => {
+                let why = "the nominated node is not known";
+                Eligibility::No(why, Cause::Filter(Reason::Text(why)))
+            }
             None => Eligibility::Yes,
         };
     };
@@ -54,11 +62,15 @@ fn by_node(session: &Session<'_>, task: TaskId) -> Eligibility {
     if found(Code::Unresolvable) {
         return Eligibility::Yes;
     }
-    if found(Code::Error) {
-        return Eligibility::No("the nominated node cannot be judged");
+    if let Some(finding) = findings.iter().find(|finding| finding.code == Code::Error) {
+        let cause = Cause::Filter(finding.reason.clone());
+        return Eligibility::No("the nominated node cannot be judged", cause);
     }
     match victim_leaves(session, task, node) {
-        true => Eligibility::No("victims are terminating on the nominated node"),
+        true => {
+            let why = "victims are terminating on the nominated node";
+            Eligibility::No(why, Cause::AwaitsVictims(node))
+        }
         false => Eligibility::Yes,
     }
 }

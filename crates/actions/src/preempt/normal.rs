@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{EvictReason, Sample, Session, Statement, klog};
+use vc_framework::{EvictReason, Question, Sample, Session, Statement, klog};
 use vc_model::{NodeId, TaskId};
 
-use super::{Phase, fits};
-use crate::victims::{Try, candidates, in_eviction_order, log_too_few};
+use super::Phase;
+use crate::victims::{Try, candidates, in_eviction_order, log_too_few, too_few};
 
 /// Places the task on the best of the nodes where evictions make it fit. Whether.
 pub(super) fn preempt(
@@ -30,22 +30,31 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
     let (key, name) = (&statement.tasks[task].key, &statement.nodes[node].name);
     klog!(3; "Considering Task <{key}> on Node <{name}>.");
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
-    let mut victims = statement.hooks().preemptable(statement.ask(), task, &found);
-    note_victims(statement, &victims);
-    if !statement.victims_suffice(task, node, &victims) {
+    let ruling = statement.ruling(Question::Preempt(task), &found);
+    note_victims(statement, &ruling.victims);
+    if !statement.victims_suffice(task, node, &ruling.victims) {
         log_too_few(statement, task, node);
+        let cause = too_few(statement, task, node, &found, &ruling);
+        statement.causes.add(cause);
         return false;
     }
+    let mut victims = ruling.victims.clone();
     statement.out.samples.push(Sample::PreemptionAttempt);
     in_eviction_order(statement, task, &mut victims);
     let attempt = Try {
         task,
         node,
         reason: EvictReason::Preempt,
-        fits: &|session| fits(session, task, node),
         trim: statement.settings.preempt.trim_victims,
     };
-    attempt.run(statement, &victims)
+    let Err(cause) = attempt.run(statement, &victims) else { return true };
+    // With nobody to evict, who refused the candidates matters more than what was in the way.
+    let cause = match victims.is_empty() && !found.is_empty() {
+        true => too_few(statement, task, node, &found, &ruling),
+        false => cause,
+    };
+    statement.causes.add(cause);
+    false
 }
 
 /// The gauge of 10.4.

@@ -169,6 +169,7 @@ fn core_81_evicted_pod_stays_releasing_until_it_is_seen() {
             pod_group: Some((ObjectKey::new("default", "v"), "pg-default-v".into())),
             reason: EvictReason::Preempt,
             for_pod: Some(ObjectKey::new("default", "p-a")),
+            for_pod_group: Some(ObjectKey::new("default", "p")),
         }]
     );
     let mut after = |event: ClusterEvent| {

@@ -1,13 +1,39 @@
 //! Who may be evicted: protective filters first, then the tiered intersection. Specification:
-//! core.md 5.5, actions.md 2.3 with A5, plugins-jobs-queues.md D1.
+//! core.md 5.5, actions.md 2.3 with A5, plugins-jobs-queues.md D1, D2.
 
 use vc_model::{JobId, TaskId};
 
 use crate::dispatch::Dispatch;
 use crate::plugin::{Ask, GangEviction, Plugin, Verdict};
 use crate::points::Points;
+use crate::ruling::{Question, Rule, Ruling};
+
+/// A plugin with its name.
+type Named<'a> = (&'static str, &'a dyn Plugin);
 
 impl Dispatch {
+    /// Which of the candidates may go, and why.
+    pub fn ruling(&self, ask: Ask<'_>, question: Question, candidates: &[TaskId]) -> Ruling {
+        match question {
+            Question::Preempt(task) => {
+                self.intersect(ask, Points::PREEMPTABLE, candidates, |plugin, candidates| {
+                    plugin.preemptable(ask, task, candidates)
+                })
+            }
+            Question::Reclaim(task) => {
+                self.intersect(ask, Points::RECLAIMABLE, candidates, |plugin, candidates| {
+                    plugin.reclaimable(ask, task, candidates)
+                })
+            }
+            Question::Gang(job, kind) => {
+                self.intersect(ask, Points::UNIFIED_EVICTABLE, candidates, |plugin, candidates| {
+                    plugin.unified_evictable(ask, job, kind, candidates)
+                })
+            }
+            Question::Shuffle => self.chosen(ask, candidates),
+        }
+    }
+
     /// Candidates that `preemptor` may evict, in the order of the first answer.
     pub fn preemptable(
         &self,
@@ -15,9 +41,7 @@ impl Dispatch {
         preemptor: TaskId,
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
-        self.intersect(ask, Points::PREEMPTABLE, candidates, |plugin, candidates| {
-            plugin.preemptable(ask, preemptor, candidates)
-        })
+        self.ruling(ask, Question::Preempt(preemptor), candidates).victims
     }
 
     /// Candidates that `reclaimer` may evict from other queues.
@@ -27,9 +51,7 @@ impl Dispatch {
         reclaimer: TaskId,
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
-        self.intersect(ask, Points::RECLAIMABLE, candidates, |plugin, candidates| {
-            plugin.reclaimable(ask, reclaimer, candidates)
-        })
+        self.ruling(ask, Question::Reclaim(reclaimer), candidates).victims
     }
 
     /// Candidates that the gang actions may evict for `initiator`.
@@ -40,27 +62,45 @@ impl Dispatch {
         kind: GangEviction,
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
-        self.intersect(ask, Points::UNIFIED_EVICTABLE, candidates, |plugin, candidates| {
-            plugin.unified_evictable(ask, initiator, kind, candidates)
-        })
+        self.ruling(ask, Question::Gang(initiator, kind), candidates).victims
     }
 
     /// Union of a tier without repetition, less what the filters protect (D2); the first tier with
     /// any.
     pub fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
-        for tier in self.tiers(Points::VICTIM_TASKS) {
+        self.ruling(ask, Question::Shuffle, running).victims
+    }
+
+    fn chosen(&self, ask: Ask<'_>, running: &[TaskId]) -> Ruling {
+        for (tier, plugins) in self.named(Points::VICTIM_TASKS).into_iter().enumerate() {
             let mut union: Vec<TaskId> = Vec::new();
-            for task in tier.flat_map(|plugin| plugin.victim_tasks(ask, running)) {
-                if !union.contains(&task) {
-                    union.push(task);
+            let mut granted = Vec::new();
+            for (name, plugin) in plugins {
+                let chosen = plugin.victim_tasks(ask, running);
+                granted.extend((!chosen.is_empty()).then_some(name));
+                for task in chosen {
+                    if !union.contains(&task) {
+                        union.push(task);
+                    }
                 }
             }
             if !union.is_empty() {
-                let filters = self.all(Points::PREEMPTABLE).chain(self.all(Points::VICTIM_TASKS));
-                return unprotected(ask, filters, &union);
+                let mut filters = self.named(Points::PREEMPTABLE);
+                filters.extend(self.named(Points::VICTIM_TASKS));
+                let (victims, filters, protector) = unprotected(ask, filters, &union);
+                let refused_by = protector.filter(|_| victims.is_empty());
+                let rule = Rule { tier: Some(tier + 1), plugins: granted, filters };
+                return Ruling { victims, rule: Some(rule), refused_by };
             }
         }
-        Vec::new()
+        Ruling::default()
+    }
+
+    /// The plugins of a point by tier, with their names.
+    pub(super) fn named(&self, point: Points) -> Vec<Vec<Named<'_>>> {
+        let tiers = self.calls.get(point.index()).map_or(&[][..], Vec::as_slice);
+        let named = |&plugin: &usize| (self.names[plugin], &*self.plugins[plugin]);
+        tiers.iter().map(|tier| tier.iter().map(named).collect()).collect()
     }
 
     fn intersect(
@@ -69,59 +109,91 @@ impl Dispatch {
         point: Points,
         candidates: &[TaskId],
         answer: impl Fn(&dyn Plugin, &[TaskId]) -> Verdict,
-    ) -> Vec<TaskId> {
-        let candidates = unprotected(ask, self.all(point), candidates);
+    ) -> Ruling {
+        let (left, filters, protector) = unprotected(ask, self.named(point), candidates);
+        let mut refused_by = protector.filter(|_| left.is_empty());
         let mut anyone_voted = false;
-        for tier in self.tiers(point) {
-            let voters = tier.filter(|plugin| !plugin.is_victim_filter());
-            match tier_outcome(voters.map(|plugin| answer(plugin, &candidates))) {
-                Outcome::Victims(victims) => return victims,
-                Outcome::Nothing => anyone_voted = true,
+        for (tier, plugins) in self.named(point).into_iter().enumerate() {
+            let voters = plugins.into_iter().filter(|(_, plugin)| !plugin.is_victim_filter());
+            match tier_outcome(voters.map(|(name, plugin)| (name, answer(plugin, &left)))) {
+                Outcome::Victims(victims, plugins) => {
+                    let rule = Rule { tier: Some(tier + 1), plugins, filters };
+                    return Ruling { victims, rule: Some(rule), refused_by: None };
+                }
+                Outcome::Nothing(plugin) => {
+                    anyone_voted = true;
+                    refused_by = refused_by.or(Some(plugin));
+                }
                 Outcome::NoVote => {}
             }
         }
         // Only filters have spoken: what they leave is the result (D1).
-        let filtered = self.all(point).any(|plugin| plugin.is_victim_filter());
-        if filtered && !anyone_voted { candidates } else { Vec::new() }
+        match !filters.is_empty() && !anyone_voted && !left.is_empty() {
+            true => {
+                let rule = Rule { filters, ..Rule::default() };
+                Ruling { victims: left, rule: Some(rule), refused_by: None }
+            }
+            false => Ruling { refused_by, ..Ruling::default() },
+        }
     }
 }
 
-/// What the protective filters among `plugins` leave. Budgets are spent on what none protects (D1).
-fn unprotected<'p>(
+/// What the protective filters among the plugins leave, the filters that were asked, and the one
+/// that takes the first candidate out. Budgets are spent on what none protects (D1).
+fn unprotected(
     ask: Ask<'_>,
-    plugins: impl Iterator<Item = &'p dyn Plugin>,
+    plugins: Vec<Vec<Named<'_>>>,
     candidates: &[TaskId],
-) -> Vec<TaskId> {
-    let filters: Vec<&dyn Plugin> = plugins.filter(|plugin| plugin.is_victim_filter()).collect();
-    let free = |&task: &TaskId| !filters.iter().any(|filter| filter.protects(ask, task));
-    let free: Vec<TaskId> = candidates.iter().copied().filter(free).collect();
-    filters.iter().fold(free, |left, filter| filter.within_budget(ask, &left))
+) -> (Vec<TaskId>, Vec<&'static str>, Option<&'static str>) {
+    let mut filters: Vec<Named<'_>> =
+        plugins.into_iter().flatten().filter(|(_, plugin)| plugin.is_victim_filter()).collect();
+    let mut seen = Vec::new();
+    filters.retain(|(name, _)| {
+        let first = !seen.contains(name);
+        seen.push(name);
+        first
+    });
+    let mut protector = None;
+    let mut free = |&task: &TaskId| {
+        let filter = filters.iter().find(|(_, filter)| filter.protects(ask, task));
+        protector = protector.or(filter.map(|(name, _)| *name));
+        filter.is_none()
+    };
+    let mut left: Vec<TaskId> = candidates.iter().copied().filter(|task| free(task)).collect();
+    for (name, filter) in &filters {
+        let within = filter.within_budget(ask, &left);
+        protector = protector.or((within.len() < left.len()).then_some(*name));
+        left = within;
+    }
+    (left, filters.iter().map(|(name, _)| *name).collect(), protector)
 }
 
 /// What a tier says.
 enum Outcome {
     /// All abstain.
     NoVote,
-    /// Somebody answered with nothing, or the answers have nothing in common.
-    Nothing,
-    Victims(Vec<TaskId>),
+    /// This plugin answered with nothing, or with nothing that the earlier ones had granted.
+    Nothing(&'static str),
+    /// And who granted them.
+    Victims(Vec<TaskId>, Vec<&'static str>),
 }
 
 /// The intersection of a tier. One that becomes empty stays so (A5); later plugins are not asked.
-fn tier_outcome(answers: impl Iterator<Item = Verdict>) -> Outcome {
+fn tier_outcome(answers: impl Iterator<Item = (&'static str, Verdict)>) -> Outcome {
     let mut outcome = Outcome::NoVote;
-    for verdict in answers {
+    for (name, verdict) in answers {
         let Verdict::Victims(list) = verdict else { continue };
-        let next = match outcome {
-            Outcome::Victims(earlier) => {
-                earlier.into_iter().filter(|task| list.contains(task)).collect()
+        let (next, mut names): (Vec<TaskId>, _) = match outcome {
+            Outcome::Victims(earlier, names) => {
+                (earlier.into_iter().filter(|task| list.contains(task)).collect(), names)
             }
-            _ => list,
+            _ => (list, Vec::new()),
         };
         if next.is_empty() {
-            return Outcome::Nothing;
+            return Outcome::Nothing(name);
         }
-        outcome = Outcome::Victims(next);
+        names.push(name);
+        outcome = Outcome::Victims(next, names);
     }
     outcome
 }

@@ -1,8 +1,9 @@
 //! Commit: operations become effects, after a last look at what would be refused.
 //! Specification: core.md 6, 7.2, 7.3, actions.md 2.4 with A7.
 
-use vc_model::{JobId, NodeId, TaskId, TaskStatus};
+use vc_model::{JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
+use crate::certificate::{Certificate, Claimed};
 use crate::effect::{Effect, EvictReason};
 use crate::sample::Sample;
 use crate::session::Session;
@@ -11,7 +12,7 @@ use crate::statement::{Op, Room};
 impl Session<'_> {
     /// Performs the operations in order; false if they were undone instead: the binder would refuse
     /// some of them, and without these a job is not ready (A7).
-    pub(crate) fn commit(&mut self, mut ops: Vec<Op>) -> bool {
+    pub(crate) fn commit(&mut self, mut ops: Vec<Op>, claimed: &Claimed) -> bool {
         let refused = self.refused(&ops);
         if !refused.is_empty() {
             ops.retain(|op| !refused.contains(op));
@@ -27,8 +28,21 @@ impl Session<'_> {
         self.claims.remember(self.cluster, &ops);
         self.nominate(&ops);
         self.count_transaction(&ops);
-        self.perform_all(ops);
+        let pod_group = self.certify(&ops, claimed);
+        self.perform_all(ops, pod_group.as_ref());
         true
+    }
+
+    /// Hands out the certificate of a transaction that evicts; the PodGroup for which it does.
+    fn certify(&mut self, ops: &[Op], claimed: &Claimed) -> Option<ObjectKey> {
+        let certificate = Certificate::of(self.cluster, &self.rules, ops, claimed)?;
+        certificate.log();
+        let pod_group = certificate.pod_group.clone();
+        self.out.certificates.push(certificate);
+        if self.with_witnesses {
+            self.out.witnesses.push(self.cluster.clone());
+        }
+        pod_group
     }
 
     /// Hands all Allocated tasks of a job to the binder, those that were kept included (actions.md
@@ -43,7 +57,7 @@ impl Session<'_> {
         let (refused, ours) = ours.into_iter().partition(|op| refused.contains(op));
         let refused: Vec<Op> = refused;
         refused.into_iter().for_each(|op| self.undo(op));
-        self.perform_all(ours);
+        self.perform_all(ours, None);
     }
 
     fn still_ready(&self, refused: Op) -> bool {
@@ -113,7 +127,7 @@ impl Session<'_> {
     }
 
     /// A gang of which a task waits for volumes is bound when all have theirs (5.8).
-    fn perform_all(&mut self, ops: Vec<Op>) {
+    fn perform_all(&mut self, ops: Vec<Op>, pod_group: Option<&ObjectKey>) {
         let waiting = self.gangs_with_volumes(&ops);
         for op in ops {
             match op {
@@ -123,15 +137,17 @@ impl Session<'_> {
                     self.records.last_transaction.remove(&task);
                     self.hold_bind(task, node);
                 }
-                op => self.perform(op),
+                op => self.perform(op, pod_group),
             }
         }
     }
 
-    fn perform(&mut self, op: Op) {
+    fn perform(&mut self, op: Op, pod_group: Option<&ObjectKey>) {
         self.records.last_transaction.remove(&op.task());
         match op {
-            Op::Evict { task, reason, for_task, .. } => self.send_eviction(task, reason, for_task),
+            Op::Evict { task, reason, for_task, .. } => {
+                self.send_eviction(task, reason, for_task, pod_group);
+            }
             Op::Pipeline { .. } => self.held.push(op),
             Op::Allocate { task, node } => self.send_bind(task, node),
         }
@@ -154,7 +170,13 @@ impl Session<'_> {
         self.out.samples.push(Sample::Assumed { waited_micros });
     }
 
-    fn send_eviction(&mut self, task: TaskId, reason: EvictReason, for_task: Option<TaskId>) {
+    fn send_eviction(
+        &mut self,
+        task: TaskId,
+        reason: EvictReason,
+        for_task: Option<TaskId>,
+        for_pod_group: Option<&ObjectKey>,
+    ) {
         self.cluster.tasks[task].evicting = true;
         self.evicted.push(task);
         let row = &self.cluster.tasks[task];
@@ -169,6 +191,7 @@ impl Session<'_> {
             pod_group,
             reason,
             for_pod: for_task.map(|task| self.cluster.tasks[task].key.clone()),
+            for_pod_group: for_pod_group.cloned(),
         });
     }
 }

@@ -87,6 +87,7 @@ fn evict() -> Effect {
         pod_group: Some((ObjectKey::new("ns", "pg"), "uid-pg".into())),
         reason: EvictReason::Preempt,
         for_pod: None,
+        for_pod_group: Some(ObjectKey::new("ns", "high")),
     }
 }
 
@@ -271,7 +272,12 @@ async fn eco_9_core_81_evict_marks_and_deletes_with_the_uid() {
     assert_eq!(deletes[0].body.get("gracePeriodSeconds"), None);
     let wanted = [
         event("PodGroup", "Normal", "Evict", "preempt"),
-        event("Pod", "Warning", "Evict", "Pod is evicted, because of preempt"),
+        event(
+            "Pod",
+            "Warning",
+            "Evict",
+            "Pod is evicted, because of preempt: for PodGroup ns/high",
+        ),
     ];
     assert_eq!(events(&log), wanted);
     assert!(outcomes.is_empty());

@@ -44,8 +44,17 @@ impl Cluster {
 
     /// Shows an evicted task on its node again: the session that evicted it has ended.
     pub fn reveal_task(&mut self, task: TaskId) {
+        self.show(task, true);
+    }
+
+    /// Takes a task that terminates out of the view of its node; its room is still in use.
+    pub fn hide_task(&mut self, task: TaskId) {
+        self.show(task, false);
+    }
+
+    fn show(&mut self, task: TaskId, shown: bool) {
         self.detach(task);
-        self.tasks[task].hidden = false;
+        self.tasks[task].hidden = !shown;
         self.attach(task);
     }
 

@@ -1,6 +1,7 @@
 //! `vcsim run`: the engine over Kubernetes objects from files. Where each pod goes, and why the
 //! others wait.
 
+mod certificate;
 mod lint;
 mod reasons;
 mod result;
@@ -15,7 +16,8 @@ use crate::admission::{self, Admitted};
 use crate::input::{self, InputError};
 use crate::simulation::{Finding, Kubelet, Setup, Simulation};
 
-pub use result::{Bind, Eviction, Pipelined, PodGroup, QueueUse, RunResult, Waiting};
+pub use certificate::{Certificate, Placement, Rule, Victim};
+pub use result::{Bind, Eviction, Pipelined, PodGroup, QueueUse, RunResult, Skipped, Waiting};
 pub use table::table;
 
 /// Time between two cycles, as `--schedule-period` has it.

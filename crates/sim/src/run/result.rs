@@ -7,6 +7,7 @@ use serde_json::Value;
 use vc_engine::{Effect, Report};
 use vc_wire::Kind;
 
+use super::certificate::Certificate;
 use super::reasons;
 use crate::field::{name_of, text};
 use crate::simulation::{Cycle, Simulation};
@@ -21,10 +22,14 @@ pub struct RunResult {
     /// In the order of the decisions.
     pub binds: Vec<Bind>,
     pub evictions: Vec<Eviction>,
+    /// The proof of each transaction that evicts, in order.
+    pub certificates: Vec<Certificate>,
     /// Pods that wait for room that is being freed, after the last cycle.
     pub pipelined: Vec<Pipelined>,
     /// Pods of ours that have no node after the last cycle.
     pub waiting: Vec<Waiting>,
+    /// Starving PodGroups for which nothing was evicted in the last cycle.
+    pub skipped: Vec<Skipped>,
     pub pod_groups: Vec<PodGroup>,
     pub queues: Vec<QueueUse>,
     /// What users should know.
@@ -66,6 +71,17 @@ pub struct Waiting {
     pub pod_group: String,
     /// One line.
     pub reason: String,
+}
+
+/// A PodGroup for which nothing was evicted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Skipped {
+    pub pod_group: String,
+    /// Action by action.
+    pub cause: String,
+    /// What would unblock it.
+    pub remedy: String,
 }
 
 /// A PodGroup after the last cycle.
@@ -116,6 +132,7 @@ impl RunResult {
                 _ => {}
             }
         }
+        self.certificates.extend(cycle.report.certificates.iter().map(Certificate::from));
         self.warnings.extend(cycle.report.warnings.iter().cloned());
     }
 
@@ -126,6 +143,12 @@ impl RunResult {
             .map(|task| Pipelined { pod: task.pod.to_string(), node: task.node.to_string() })
             .collect();
         self.waiting = waiting(report, simulation, &self.pipelined);
+        let skipped = |it: &vc_engine::Skipped| Skipped {
+            pod_group: it.pod_group.to_string(),
+            cause: it.message.clone(),
+            remedy: it.remedy.to_owned(),
+        };
+        self.skipped = report.skipped.iter().map(skipped).collect();
         self.pod_groups = pod_groups(simulation);
         self.queues = queues(report, simulation);
     }

@@ -21,6 +21,8 @@ pub fn table(result: &RunResult) -> String {
     section(&mut out, "WAITING FOR ROOM THAT IS BEING FREED", ["POD", "NODE"], rows);
     let rows = result.waiting.iter().map(|it| [&*it.pod, &*it.pod_group, &*it.reason]);
     section(&mut out, "WAITING", ["POD", "PODGROUP", "REASON"], rows);
+    let rows = result.skipped.iter().map(|it| [&*it.pod_group, &*it.cause, &*it.remedy]);
+    section(&mut out, "NOTHING EVICTED FOR", ["PODGROUP", "CAUSE", "REMEDY"], rows);
     pod_groups(&mut out, result);
     queues(&mut out, result);
     for warning in &result.warnings {

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub pod_groups: BTreeMap<String, GroupState>,
     /// Why pods wait, by pod.
     pub waiting: BTreeMap<String, String>,
+    /// What is wrong with the scheduler itself: its sums, or the proof of an eviction.
+    pub faults: Vec<String>,
 }
 
 /// The state of a PodGroup as written last, or as given.
@@ -84,6 +86,7 @@ impl Scenario {
             let (file, line) = (finding.source.file, finding.source.line);
             return Err(ScenarioError { file, line, message: finding.message });
         }
+        simulation.verify();
         let mut outcome = Outcome::default();
         for number in 0..self.cycles {
             if 0 < number {
@@ -91,6 +94,8 @@ impl Scenario {
             }
             let cycle = simulation.cycle();
             cycle.effects.iter().for_each(|effect| outcome.note(effect));
+            let fault = |fault: String| format!("cycle {}: {fault}", number + 1);
+            outcome.faults.extend(cycle.faults.into_iter().map(fault));
             let pipelined = cycle.report.pipelined.into_iter();
             outcome.pipelined =
                 pipelined.map(|task| (task.pod.to_string(), task.node.to_string())).collect();

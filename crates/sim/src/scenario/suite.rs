@@ -109,6 +109,9 @@ fn decide(scenario: &Scenario, file: &Path, suite: &Suite) -> Result<Verdict, Sc
         let texts = [format!("fast: {outcome:?}"), format!("plain: {plain:?}")];
         return Ok(Verdict::Failed(texts.to_vec()));
     }
+    if !outcome.faults.is_empty() {
+        return Ok(Verdict::Failed(outcome.faults));
+    }
     let write = suite.write;
     let differences = match &scenario.expect {
         Some(expect) => compare::differences(expect, &outcome),

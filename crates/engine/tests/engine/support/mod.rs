@@ -68,6 +68,7 @@ impl World {
         let (mut engine, warnings) = Engine::new(options.clone(), config);
         assert_eq!(warnings, []);
         engine.explain(true);
+        engine.witness(true);
         let plain = EngineOptions { evaluator: Evaluator::Plain, ..options.clone() };
         let (mut plain, _) = Engine::new(plain, config);
         plain.explain(true);
@@ -159,8 +160,10 @@ impl World {
     pub(crate) fn cycle_unanswered(&mut self) -> Cycle {
         let now = Now { unix_micros: self.now_micros };
         let plain = log::quietly(|| self.plain.cycle(self.inbox.clone(), now));
-        let (effects, report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
+        let (effects, mut report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
         assert_eq!(self.engine.cluster().check(), Ok(()));
+        assert_eq!(self.engine.verify(&report, now), [""; 0], "{:#?}", report.certificates);
+        report.witnesses.clear();
         assert_eq!(effects, plain.0, "fast and plain evaluator decide differently");
         assert_eq!(format!("{report:?}"), format!("{:?}", plain.1), "fast and plain evaluator");
         let lines = lines(&effects, &report);

@@ -228,7 +228,7 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
     if let Some(job) = job {
         pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
-    let mut requests = ResourceList::new();
+    let (mut requests, mut ports) = (ResourceList::new(), Vec::new());
     for &&(name, value) in words {
         match name.split_once('.').unwrap_or((name, "")) {
             _ if amount(&mut requests, name, value) => {}
@@ -258,6 +258,7 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
                 pod.annotations.insert("volcano.sh/preemptable".into(), value.into());
             }
             ("never", _) => pod.never_preempts = true,
+            ("port", _) => ports.push(host_port(number(value))),
             ("class", _) => pod.priority_class_name = value.into(),
             ("pvc", _) => {
                 let claim = PodClaim { name: value.into(), ephemeral: false };
@@ -267,8 +268,14 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
             _ => panic!("unknown word of a pod: {name}={value}"),
         }
     }
-    pod.containers.push(ContainerRecord { name: "main".into(), requests, ..Default::default() });
+    let host_ports = ports;
+    let name = "main".into();
+    pod.containers.push(ContainerRecord { name, requests, host_ports, ..Default::default() });
     pod
+}
+
+pub(crate) fn host_port(port: u16) -> HostPort {
+    HostPort { ip: "0.0.0.0".into(), protocol: Protocol::Tcp, port }
 }
 
 fn preferred(label: &str, value: &str) -> PreferredTerm {

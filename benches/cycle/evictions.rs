@@ -1,0 +1,84 @@
+//! Full clusters in which a gang gets room only if others go: ten pods on every node, in gangs of
+//! ten of which one is enough.
+
+use vc_engine::Engine;
+use vc_model::{ClusterEvent, PodGroupPhase};
+
+use crate::cases::{Case, START_MICROS, apply, base, events, gang};
+use crate::objects::{Gang, Shape, queue, urgent};
+
+/// The chart's tiers with preempt.
+pub(crate) const PREEMPT: &str = r#"actions: "enqueue, allocate, preempt, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"#;
+
+/// The same with reclaim.
+pub(crate) const RECLAIM: &str = r#"actions: "enqueue, allocate, reclaim, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"#;
+
+const OTHER_QUEUE: &str = "other";
+/// A tenth of a node.
+const TENTH: Shape = Shape { cpu_milli: 6_400, memory_gi: 25 };
+
+/// One gang goes before all others.
+pub(crate) fn load_urgent(case: &Case, engine: &mut Engine) {
+    let class = std::iter::once(ClusterEvent::PriorityClassApplied(urgent()));
+    let waiting = Gang { is_urgent: true, ..waiting(case, 0) };
+    apply(engine, class.chain(base(case)).chain(running(case)).chain(events(&waiting, |_| None)));
+}
+
+/// One gang waits in a queue that uses nothing.
+pub(crate) fn load_other_queue(case: &Case, engine: &mut Engine) {
+    let other = ClusterEvent::QueueApplied(Box::new(queue(OTHER_QUEUE)));
+    let waiting = Gang { queue: OTHER_QUEUE, ..waiting(case, 0) };
+    let waiting = events(&waiting, |_| None);
+    apply(engine, base(case).chain(std::iter::once(other)).chain(running(case)).chain(waiting));
+}
+
+/// Gangs wait that are no more important than those that run.
+pub(crate) fn load_equals(case: &Case, engine: &mut Engine) {
+    let numbers = 0..case.n_pending / case.gang_size;
+    let waiting = numbers.flat_map(|number| events(&waiting(case, number), |_| None));
+    apply(engine, base(case).chain(running(case)).chain(waiting));
+}
+
+fn waiting(case: &Case, number: u64) -> Gang {
+    let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
+    // Behind the numbers of the gangs that run.
+    gang(1_000_000 + number, case.gang_size, TENTH, PodGroupPhase::Inqueue, created_micros)
+}
+
+fn running(case: &Case) -> impl Iterator<Item = ClusterEvent> {
+    let n_nodes = case.n_nodes;
+    (0..case.n_running / 10).flat_map(move |number| {
+        let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
+        let whole = gang(number, 10, TENTH, PodGroupPhase::Running, created_micros);
+        let elastic = Gang { min_member: 1, ..whole };
+        events(&elastic, |index| Some((number * 10 + index) % n_nodes))
+    })
+}

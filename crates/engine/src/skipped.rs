@@ -1,0 +1,99 @@
+//! Tells a job that starves why no room was made for it, and what would unblock it. Specification:
+//! actions.md 10.6, 3.3; A44 for what is not told again.
+
+use std::sync::Arc;
+
+use vc_framework::{About, Cause, Effect, Session, Skipped, Tally, histogram};
+use vc_model::JobId;
+
+use crate::throttle::{Throttle, Told};
+
+const REASON: &str = "PreemptionSkipped";
+
+/// Jobs that still wait at the end of the actions, with what kept each action from helping.
+pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
+    let mut found = Vec::new();
+    for (job, actions) in session.causes.iter() {
+        let not_admitted = |(_, tally): &(_, Tally)| {
+            tally.keys().any(|cause| matches!(cause, Cause::NotAdmitted(_)))
+        };
+        let waits_outside = actions.iter().any(not_admitted);
+        if !waits_outside && !session.hooks().job_starving(session.ask(), job) {
+            continue;
+        }
+        let pod_group = session.jobs[job].key.clone();
+        let message = message(session, actions);
+        found.push((job, Skipped { pod_group, message, remedy: remedy(actions) }));
+    }
+    found.sort_by(|l, r| l.1.pod_group.cmp(&r.1.pod_group));
+    found
+}
+
+fn message(session: &Session<'_>, actions: &[(&'static str, Tally)]) -> String {
+    let of_action = |(action, tally): &(&'static str, Tally)| match tally.keys().next() {
+        Some(cause @ Cause::NotAdmitted(_)) => cause.text(session),
+        _ => format!("{action}: {}", histogram(session, tally)),
+    };
+    actions.iter().map(of_action).collect::<Vec<_>>().join("; ")
+}
+
+/// One event per PodGroup, when the text is new or due.
+pub(crate) fn record(session: &mut Session<'_>, throttle: &mut Throttle) {
+    for (job, Skipped { message, .. }) in skipped(session) {
+        let row = &session.jobs[job];
+        let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { continue };
+        let message: Arc<str> = message.into();
+        if !throttle.admits(&group.uid, Told::Skipped, &message, session.facts().now_micros) {
+            continue;
+        }
+        let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
+        let effect = Effect::Event { about, warning: false, reason: REASON, message };
+        session.out.effects.push(effect);
+    }
+}
+
+/// What helps against the cause that was met most, the first one of several.
+fn remedy(actions: &[(&'static str, Tally)]) -> &'static str {
+    let causes = actions.iter().flat_map(|(_, tally)| tally);
+    let most = causes.reduce(|best, next| if best.1 < next.1 { next } else { best });
+    most.map_or("", |(cause, _)| of_cause(cause))
+}
+
+fn of_cause(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::PolicyNever => "give the pods a priority class whose preemptionPolicy is not Never",
+        Cause::AwaitsVictims(_) => "nothing to do: the room is being freed",
+        Cause::NoCandidate => {
+            "add nodes, or let pods be evicted: running, preemptable, of the same queue (preempt) \
+             or of another reclaimable one (reclaim)"
+        }
+        Cause::Refused(plugin) => of_plugin(plugin.unwrap_or_default()),
+        Cause::TooFew(_) => "ask for less, or add larger nodes",
+        Cause::QueueFull(_) => "raise the share or the capability of the queue, or end its jobs",
+        Cause::Filter(_) => "change the constraints of the pods, or add nodes that satisfy them",
+        Cause::BelowMinimum { .. } => "lower minMember, or add nodes",
+        Cause::Topology => "use gangpreempt",
+        Cause::NotAdmitted(_) => {
+            "leave minResources unset, raise overcommit-factor or the share of the queue, or take \
+             enqueue out of the actions"
+        }
+    }
+}
+
+fn of_plugin(plugin: &str) -> &'static str {
+    match plugin {
+        "gang" => {
+            "all candidate gangs are at their minimum: lower their minMember, or use gangpreempt \
+             or gangreclaim"
+        }
+        "priority" => "give the job a higher priority class",
+        "drf" => "the shares leave nothing to take: end jobs, or add nodes",
+        "conformance" => "critical pods are never evicted: add nodes",
+        "pdb" => "wait for the disruption budgets, or relax them",
+        "proportion" | "capacity" => {
+            "the queues use no more than they deserve: change their shares"
+        }
+        "" => "let a plugin of some tier grant victims",
+        _ => "see the rules of this plugin",
+    }
+}

@@ -1,0 +1,103 @@
+//! Checks the certificates of transactions that evict. Written apart from the search that makes
+//! them: it knows the rules of actions.md 2.1, 2.3, 2.4, 6.2, 6.3, 7.3, 9, replays what the
+//! certificate says on the state before it, and shares no code with the actions.
+
+mod candidates;
+mod replay;
+
+use vc_conf::{ActionSettings, Config};
+use vc_framework::{
+    Certificate, Claims, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Session,
+};
+use vc_model::{Cluster, JobId, NodeId, TaskId};
+
+use crate::engine::Now;
+
+/// A certificate with its names resolved.
+struct Case<'a> {
+    certificate: &'a Certificate,
+    /// `None`: shuffle, or the PodGroup is not known.
+    job: Option<JobId>,
+    victims: Vec<TaskId>,
+    placements: Vec<(TaskId, NodeId)>,
+}
+
+/// Every rule that a certificate breaks, one text each; none: it holds. `witness` is the state with
+/// the operations of the transaction and of all before it applied.
+pub(crate) fn verify(
+    config: &Config,
+    witness: &Cluster,
+    certificate: &Certificate,
+    now: Now,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    let Some(case) = resolve(witness, certificate, &mut faults) else { return faults };
+    let mut cluster = witness.clone();
+    let earlier = replay::rewind(&mut cluster, &case);
+    let (mut dispatch, _warnings) = Dispatch::new(config, vc_plugins::ALL);
+    let settings = ActionSettings::from(config, &mut Vec::new());
+    let opening = Opening {
+        now_micros: now.unix_micros,
+        session_id: String::new(),
+        enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
+        claims: Claims::default(),
+        memo: None,
+    };
+    let mut session = Session::open(&mut cluster, &mut dispatch, &settings, opening);
+    replay::redo(&mut session, &earlier, &mut faults);
+    candidates::check(&session, &case, &mut faults);
+    replay::check(&mut session, config, &case, &mut faults);
+    session.finish();
+    let about =
+        |fault: String| format!("{} for {}: {fault}", certificate.action.as_str(), case.name());
+    faults.into_iter().map(about).collect()
+}
+
+fn resolve<'a>(
+    witness: &Cluster,
+    certificate: &'a Certificate,
+    faults: &mut Vec<String>,
+) -> Option<Case<'a>> {
+    let mut task = |uid: &str| {
+        let found = witness.task(uid);
+        if found.is_none() {
+            faults.push(format!("no pod has the uid {uid}"));
+        }
+        found
+    };
+    let victims: Option<Vec<TaskId>> =
+        certificate.victims.iter().map(|victim| task(&victim.uid)).collect();
+    let place =
+        |placed: &vc_framework::Placement| Some((task(&placed.uid)?, witness.node(&placed.node)?));
+    let placements: Option<Vec<(TaskId, NodeId)>> =
+        certificate.placements.iter().map(place).collect();
+    let job = certificate.pod_group.as_ref().and_then(|key| witness.job(key));
+    Some(Case { certificate, job, victims: victims?, placements: placements? })
+}
+
+impl Case<'_> {
+    fn name(&self) -> String {
+        self.certificate.pod_group.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string)
+    }
+
+    /// What the plugins were asked; the first task that is placed stands for the preemptor.
+    fn question(&self) -> Option<Question> {
+        let task = self.placements.first().map(|(task, _)| *task);
+        match self.certificate.action {
+            EvictReason::Preempt => task.map(Question::Preempt),
+            EvictReason::Reclaim => task.map(Question::Reclaim),
+            EvictReason::GangPreempt => {
+                self.job.map(|job| Question::Gang(job, GangEviction::Preempt))
+            }
+            EvictReason::GangReclaim => {
+                self.job.map(|job| Question::Gang(job, GangEviction::Reclaim))
+            }
+            EvictReason::Shuffle => Some(Question::Shuffle),
+        }
+    }
+
+    /// Phase 2 of preempt: members of the job make room for another one.
+    fn is_inside_job(&self) -> bool {
+        self.certificate.victims.iter().all(|victim| victim.relation == Relation::OwnJob)
+    }
+}

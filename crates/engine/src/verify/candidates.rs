@@ -1,0 +1,124 @@
+//! Who may be a victim at all (actions.md 6.2, 6.3, 7.3, 7.4, 8, 9), without asking plugins.
+
+use std::collections::BTreeSet;
+
+use vc_framework::{CertifiedVictim, EvictReason, Relation, Session};
+use vc_model::{JobId, TaskId, TaskStatus};
+
+use super::Case;
+
+/// The session is in the state before the transaction.
+pub(super) fn check(session: &Session<'_>, case: &Case<'_>, faults: &mut Vec<String>) {
+    if case.victims.is_empty() {
+        faults.push("nobody is evicted".to_owned());
+    }
+    if case.victims.iter().collect::<BTreeSet<_>>().len() < case.victims.len() {
+        faults.push("a pod is evicted twice".to_owned());
+    }
+    if case.job.is_none() && case.certificate.action != EvictReason::Shuffle {
+        faults.push("there is no job for which somebody is evicted".to_owned());
+    }
+    for (&task, victim) in case.victims.iter().zip(&case.certificate.victims) {
+        let mut fault = |text: &str| faults.push(format!("victim {}: {text}", victim.pod));
+        of_victim(session, case, task, victim, &mut fault);
+    }
+    of_preemptors(session, case, faults);
+}
+
+fn of_victim(
+    session: &Session<'_>,
+    case: &Case<'_>,
+    task: TaskId,
+    victim: &CertifiedVictim,
+    fault: &mut impl FnMut(&str),
+) {
+    let row = &session.tasks[task];
+    let Some(own) = row.job.filter(|&job| session.jobs[job].pod_group.is_some()) else {
+        return fault("it belongs to no PodGroup");
+    };
+    if !row.preemptable {
+        fault("it is not preemptable");
+    }
+    let group = session.jobs[own].pod_group.as_ref();
+    let in_bundles =
+        matches!(case.certificate.action, EvictReason::GangPreempt | EvictReason::GangReclaim);
+    if in_bundles && group.is_some_and(|group| group.not_preemptable) {
+        fault("its PodGroup is not preemptable");
+    }
+    if victim.rule.is_none() {
+        fault("no plugin was asked");
+    }
+    if row.node.is_none_or(|node| session.nodes[node].name != victim.node) {
+        fault("it does not run there");
+    }
+    let action = case.certificate.action;
+    let bound = victim.status == TaskStatus::Bound;
+    let bound_may_go = match action {
+        EvictReason::Preempt | EvictReason::GangPreempt => true,
+        EvictReason::Reclaim => session.settings.reclaim.reclaim_bound_tasks,
+        EvictReason::GangReclaim | EvictReason::Shuffle => false,
+    };
+    if victim.status != TaskStatus::Running && !(bound && bound_may_go) {
+        fault("its status keeps it from being a victim");
+    }
+    if victim.relation != relation(session, case.job, own) {
+        fault("its relation to the preemptor is another one");
+    }
+    let inside_job = case.is_inside_job();
+    let may_be = match action {
+        EvictReason::Preempt => match inside_job {
+            true => victim.relation == Relation::OwnJob,
+            false => victim.relation == Relation::SameQueue,
+        },
+        EvictReason::GangPreempt => victim.relation == Relation::SameQueue,
+        EvictReason::Reclaim | EvictReason::GangReclaim => {
+            let queue = &session.queues[session.jobs[own].queue];
+            victim.relation == Relation::OtherQueue && queue.reclaimable
+        }
+        EvictReason::Shuffle => victim.relation == Relation::Chosen,
+    };
+    if !may_be {
+        fault("the action takes no victims there");
+    }
+    if action == EvictReason::GangPreempt
+        && case.job.is_some_and(|job| session.jobs[job].priority <= session.jobs[own].priority)
+    {
+        fault("its job is as important as the preemptor");
+    }
+}
+
+fn relation(session: &Session<'_>, preemptor: Option<JobId>, victim: JobId) -> Relation {
+    let Some(own) = preemptor else { return Relation::Chosen };
+    let queue = |job: JobId| session.jobs[job].queue;
+    match (own == victim, queue(own) == queue(victim)) {
+        (true, _) => Relation::OwnJob,
+        (false, true) => Relation::SameQueue,
+        (false, false) => Relation::OtherQueue,
+    }
+}
+
+fn of_preemptors(session: &Session<'_>, case: &Case<'_>, faults: &mut Vec<String>) {
+    if case.certificate.action == EvictReason::Shuffle {
+        if !case.placements.is_empty() {
+            faults.push("shuffle places nobody".to_owned());
+        }
+        return;
+    }
+    if case.placements.is_empty() {
+        faults.push("nobody gets the room".to_owned());
+    }
+    let rows = || case.placements.iter().map(|(task, _)| &session.tasks[*task]);
+    for row in rows() {
+        if row.status != TaskStatus::Pending || row.job != case.job {
+            faults.push(format!("{}: is no waiting pod of the preemptor", row.key));
+        }
+    }
+    if !case.placements.is_empty() && rows().all(|row| row.never_preempts) {
+        faults.push("every pod that gets room has preemptionPolicy Never".to_owned());
+    }
+    let preempts = case.certificate.action == EvictReason::Preempt;
+    let takes_requests = case.victims.iter().any(|&victim| !session.tasks[victim].best_effort);
+    if preempts && takes_requests && rows().all(|row| row.best_effort) {
+        faults.push("best-effort pods take the room of pods with requests".to_owned());
+    }
+}

@@ -1,0 +1,236 @@
+//! Replays a certificate on the state before its transaction: each victim is granted by the
+//! plugins, with all of them gone every placement passes the whole filter stack, the gang is
+//! complete, and with any one unit of victims kept that is no longer so.
+
+use std::collections::BTreeSet;
+
+use vc_conf::{Config, Switch};
+use vc_framework::{EvictReason, Session, Statement};
+use vc_model::{Cluster, JobId, NodeId, TaskId, TaskStatus};
+
+use super::Case;
+
+/// What the session had done before the transaction.
+#[derive(Default)]
+pub(super) struct Earlier {
+    evicted: Vec<TaskId>,
+    placed: Vec<(TaskId, TaskStatus, NodeId)>,
+}
+
+/// Undoes what the session has done; what is not of this case comes back.
+pub(super) fn rewind(cluster: &mut Cluster, case: &Case<'_>) -> Earlier {
+    let victims: BTreeSet<TaskId> = case.victims.iter().copied().collect();
+    let ours: BTreeSet<TaskId> = case.placements.iter().map(|(task, _)| *task).collect();
+    let mut earlier = Earlier::default();
+    let tasks: Vec<TaskId> = cluster.tasks.ids().collect();
+    for task in tasks {
+        let row = &cluster.tasks[task];
+        match (row.status, row.node) {
+            (status @ (TaskStatus::Pipelined | TaskStatus::Allocated), Some(node)) => {
+                cluster.set_task(task, TaskStatus::Pending, None);
+                if !ours.contains(&task) {
+                    earlier.placed.push((task, status, node));
+                }
+            }
+            (TaskStatus::Releasing, Some(_)) if row.hidden => {
+                let place = case.victims.iter().position(|&victim| victim == task);
+                let before = place.map(|place| case.certificate.victims[place].status);
+                cluster.unevict_task(task, before.unwrap_or(TaskStatus::Running));
+                // Sent in this session, which begins anew.
+                cluster.tasks[task].evicting = false;
+                if !victims.contains(&task) {
+                    earlier.evicted.push(task);
+                }
+            }
+            _ => {}
+        }
+    }
+    earlier
+}
+
+/// Does again what came before the transaction, and leaves it in place.
+pub(super) fn redo(session: &mut Session<'_>, earlier: &Earlier, faults: &mut Vec<String>) {
+    let mut statement = session.statement();
+    for &task in &earlier.evicted {
+        if let Err(refused) = statement.evict(task, EvictReason::Preempt, None) {
+            faults.push(format!("an earlier eviction cannot be repeated: {refused}"));
+        }
+    }
+    for &(task, status, node) in &earlier.placed {
+        let done = match status {
+            TaskStatus::Allocated => statement.allocate(task, node),
+            _ => statement.pipeline(task, node, vc_framework::Room::Releasing),
+        };
+        if let Err(refused) = done {
+            faults.push(format!("an earlier placement cannot be repeated: {refused}"));
+        }
+    }
+    statement.keep();
+}
+
+/// Victims, placements, gang, minimality.
+pub(super) fn check(
+    session: &mut Session<'_>,
+    config: &Config,
+    case: &Case<'_>,
+    faults: &mut Vec<String>,
+) {
+    let mut statement = session.statement();
+    grants(&mut statement, case, faults);
+    if case.certificate.action == EvictReason::Shuffle {
+        return statement.discard();
+    }
+    for order in [Order::AsMade, Order::AllGone] {
+        statement.clear();
+        match fulfil(&mut statement, case, order, &|_| true) {
+            Ok(()) => outcome(&statement, config, case, faults),
+            Err(why) => faults.push(why),
+        }
+    }
+    if case.certificate.minimal.is_some() {
+        needs(&mut statement, case, faults);
+    }
+    statement.discard();
+}
+
+/// When the victims of a replay go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Each when the action evicted it.
+    AsMade,
+    /// All before the first placement, as the claim pass will find it.
+    AllGone,
+}
+
+/// Each victim by itself, after those before it.
+fn grants(statement: &mut Statement<'_, '_>, case: &Case<'_>, faults: &mut Vec<String>) {
+    let Some(question) = case.question() else { return };
+    for (&victim, certified) in case.victims.iter().zip(&case.certificate.victims) {
+        if case.certificate.action != EvictReason::Shuffle {
+            let ruling = statement.ruling(question, &[victim]);
+            if ruling.victims != [victim] {
+                let by = ruling.refused_by.unwrap_or("nobody who grants it");
+                faults.push(format!("victim {}: refused by {by}", certified.pod));
+            }
+        }
+        if let Err(refused) = statement.evict(victim, case.certificate.action, None) {
+            faults.push(format!("victim {}: {refused}", certified.pod));
+        }
+    }
+}
+
+/// Evicts the victims whose bundles `goes` names and makes the placements in order.
+fn fulfil(
+    statement: &mut Statement<'_, '_>,
+    case: &Case<'_>,
+    order: Order,
+    goes: &dyn Fn(usize) -> bool,
+) -> Result<(), String> {
+    let go = |statement: &mut Statement<'_, '_>, n_placed: usize| {
+        for (&victim, certified) in case.victims.iter().zip(&case.certificate.victims) {
+            let due = if order == Order::AllGone { 0 } else { certified.before };
+            if goes(certified.bundle) && due == n_placed {
+                let evicted = statement.evict(victim, case.certificate.action, None);
+                evicted.map_err(|refused| refused.to_string())?;
+            }
+        }
+        Ok::<(), String>(())
+    };
+    go(statement, 0)?;
+    let queue = case.job.map(|job| statement.jobs[job].queue);
+    if order == Order::AllGone
+        && queue.is_some_and(|queue| statement.hooks().overused(statement.ask(), queue))
+    {
+        return Err("the queue stays overused".to_owned());
+    }
+    for (place, &(task, node)) in case.placements.iter().enumerate() {
+        let why = |why: String| {
+            let (pod, node) = (&statement.tasks[task].key, &statement.nodes[node].name);
+            format!("{pod} does not fit on {node}: {why}")
+        };
+        fits(statement, task, node).map_err(why)?;
+        let done = statement.pipeline(task, node, vc_framework::Room::Releasing);
+        done.map_err(|refused| refused.to_string())?;
+        go(statement, place + 1)?;
+    }
+    Ok(())
+}
+
+/// The whole filter stack: shard, queue, room, every plugin.
+fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> Result<(), String> {
+    if !session.nodes[node].present || session.is_outside_shard(node) {
+        return Err("the node is not ours".to_owned());
+    }
+    let queue = session.tasks[task].job.map(|job| session.jobs[job].queue);
+    if queue.is_none_or(|queue| session.hooks().allocatable(session.ask(), queue, task).is_err()) {
+        return Err("the queue has no room".to_owned());
+    }
+    let request = session.request(task);
+    let room = session.nodes[node].future_idle();
+    if let Some(dim) = request.dims().find(|&dim| room.get(dim).max(0) < request.get(dim)) {
+        return Err(format!("insufficient {}", session.dims.name(dim)));
+    }
+    session.hooks().pre_predicate(session.ask(), task)?;
+    let mut findings = Vec::new();
+    session.hooks().predicate(session.ask(), task, node, &mut findings);
+    match findings.first() {
+        Some(finding) => Err(finding.reason.text(&session.dims)),
+        None => Ok(()),
+    }
+}
+
+/// The transaction is done: the preemptor is complete, and no gang is broken whose surplus gang
+/// has granted.
+fn outcome(session: &Session<'_>, config: &Config, case: &Case<'_>, faults: &mut Vec<String>) {
+    if let Some(job) = case.job.filter(|_| !case.is_inside_job()) {
+        if !session.hooks().job_pipelined(session.ask(), job) {
+            faults.push("the job is not pipelined by it".to_owned());
+        }
+        if gang_decides(config) && !is_complete(session, job) {
+            faults.push("the gang does not reach minAvailable by it".to_owned());
+        }
+    }
+    let in_bundles =
+        matches!(case.certificate.action, EvictReason::GangPreempt | EvictReason::GangReclaim);
+    for (&victim, certified) in case.victims.iter().zip(&case.certificate.victims) {
+        let granted = certified.rule.as_ref().is_some_and(|rule| rule.plugins.contains(&"gang"));
+        let Some(job) = session.tasks[victim].job.filter(|_| granted && !in_bundles) else {
+            continue;
+        };
+        let row = &session.jobs[job];
+        // A pod that takes the place of another one of its gang counts.
+        let left = row.counts.ready() + row.counts.waiting();
+        if i64::from(left) < i64::from(row.min_available) {
+            faults.push(format!("victim {}: its gang is left with {left}", certified.pod));
+        }
+    }
+}
+
+/// Nobody but gang may let an incomplete job wait for room.
+fn gang_decides(config: &Config) -> bool {
+    let mut plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
+    let votes = plugins
+        .clone()
+        .any(|plugin| plugin.name == "gang" && plugin.switches.on(Switch::JobPipelined));
+    votes && !plugins.any(|plugin| plugin.name == "sla")
+}
+
+fn is_complete(session: &Session<'_>, job: JobId) -> bool {
+    let row = &session.jobs[job];
+    let has = row.counts.ready() + row.counts.waiting() + row.counts.pending_best_effort;
+    i64::from(row.min_available) <= i64::from(has)
+}
+
+/// With any one unit kept the same placements no longer pass in their order.
+fn needs(statement: &mut Statement<'_, '_>, case: &Case<'_>, faults: &mut Vec<String>) {
+    let units: BTreeSet<usize> =
+        case.certificate.victims.iter().map(|victim| victim.bundle).collect();
+    for kept in units {
+        statement.clear();
+        if fulfil(statement, case, Order::AsMade, &|bundle| bundle != kept).is_ok() {
+            let mut of_unit = case.certificate.victims.iter().filter(|it| it.bundle == kept);
+            let names: Vec<String> = of_unit.by_ref().map(|it| it.pod.to_string()).collect();
+            faults.push(format!("{} could be kept", names.join(" ")));
+        }
+    }
+}

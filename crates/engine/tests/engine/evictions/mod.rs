@@ -1,0 +1,212 @@
+//! Laws of evictions over random small clusters and several cycles with kubelets that obey and
+//! controllers that replace what is evicted: never useless, never endless, the freed place goes to
+//! the job it was freed for (actions.md 2.11, 11.2, A16; invariants 1, 3 and 4 of the issue).
+
+mod checks;
+mod world;
+
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use vc_conf::Config;
+
+use crate::support::*;
+use checks::{Promises, bound, check_gangs, check_useful, ready};
+use world::{Shape, clusters};
+
+/// Each with one tier, in which gang votes.
+fn configs() -> &'static [Config; 10] {
+    static CONFIGS: OnceLock<[Config; 10]> = OnceLock::new();
+    CONFIGS.get_or_init(make_configs)
+}
+
+fn make_configs() -> [Config; 10] {
+    let tp = "gang{preemptable jobPipelined jobStarving jobReady jobOrder} \
+        priority{taskOrder jobOrder preemptable jobPipelined jobStarving} conformance \
+        proportion{overused allocatable queueOrder} predicates nodeorder";
+    let elastic = "gang{preemptable reclaimable jobPipelined jobReady jobOrder} \
+        priority{taskOrder jobOrder preemptable jobStarving} conformance \
+        proportion{reclaimable queueOrder preemptive allocatable} predicates binpack";
+    let tr = "gang{reclaimable jobPipelined jobStarving jobReady jobOrder} conformance \
+        priority{jobOrder taskOrder} drf{jobOrder} \
+        proportion{reclaimable queueOrder preemptive allocatable} predicates binpack";
+    let both = "priority gang conformance drf{jobOrder} predicates proportion{*} binpack";
+    let capacity = "gang{reclaimable jobPipelined jobStarving jobReady jobOrder} conformance \
+        priority{jobOrder taskOrder} predicates binpack \
+        capacity{reclaimable queueOrder preemptive allocatable jobEnqueued}";
+    let tree = "priority gang conformance predicates capacity{* hierarchy} binpack";
+    let all = "enqueue, allocate, preempt, reclaim, backfill";
+    let dry = conf("allocate, preempt, backfill", tp);
+    let dry = with_arguments(dry, "preempt", "{enableTopologyAwarePreemption: true}");
+    [
+        conf("allocate, preempt, backfill", tp),
+        dry,
+        conf("allocate, reclaim, backfill", tr),
+        conf(all, both),
+        with_arguments(conf(all, elastic), "preempt", "{trimStatement: true}"),
+        conf("allocate, backfill, reclaim, preempt", elastic),
+        conf("enqueue, allocate, reclaim, backfill", capacity),
+        conf(all, tree),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", both),
+        conf("allocate, preempt, gangpreempt, reclaim, gangreclaim, backfill", elastic),
+    ]
+}
+
+const N_CYCLES: u32 = 18;
+
+/// How a cluster is run.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Of [`configs`].
+    config: usize,
+    /// Kubelets obey after every so many cycles.
+    lag: u32,
+    /// The scheduler starts anew before this cycle.
+    restart: Option<u32>,
+}
+
+fn runs() -> impl Strategy<Value = Run> {
+    let restart = prop::option::weighted(0.2, 1_u32..4);
+    (0..configs().len(), 1_u32..4, restart).prop_map(|(config, lag, restart)| Run {
+        config,
+        lag,
+        restart,
+    })
+}
+
+fn live(run: Run, text: &str) -> Result<(), String> {
+    let (config, lag) = (&configs()[run.config], run.lag);
+    let mut world = World::new(config, text);
+    let mut n_quiet = 0;
+    let mut story = String::new();
+    let mut promises = Promises::default();
+    for number in 0..N_CYCLES {
+        // Who has left by then is known to nobody.
+        if run.restart == Some(number) && number % lag != 0 {
+            world.restart(config);
+            story.push_str("restart\n");
+        }
+        world.deliver();
+        let before = ready(world.engine.cluster());
+        let cycle = world.cycle();
+        story.push_str(&format!("--- {number}\n{}\n", cycle.decisions()));
+        let cluster = world.engine.cluster();
+        let n_evictions = cycle.report.n_evictions;
+        let checked = check_useful(cluster, &cycle)
+            .and_then(|()| check_gangs(cluster, &cycle, &before))
+            .and_then(|()| promises.check(cluster, &cycle, number, lag))
+            .and_then(|()| match N_CYCLES - 4 < number && 0 < n_evictions {
+                true => Err("no end of evictions".to_owned()),
+                false => Ok(()),
+            });
+        checked.map_err(|why| format!("{run:?}: {why}\n{text}{story}"))?;
+        n_quiet = if bound(&cycle).is_empty() && n_evictions == 0 { n_quiet + 1 } else { 0 };
+        if lag < n_quiet {
+            break;
+        }
+        if (number + 1) % lag == 0 {
+            world.kubelets_and_controllers();
+        }
+        world.tick(1);
+    }
+    Ok(())
+}
+
+/// One kind of clusters, and what they are run with.
+struct Law {
+    name: &'static str,
+    shape: Shape,
+}
+
+fn laws() -> [Law; 3] {
+    let shape = Shape { slots: 20..26, best_effort: false, ports: false };
+    [
+        Law { name: "cpu", shape: shape.clone() },
+        Law { name: "slots", shape: Shape { slots: 2..6, best_effort: true, ..shape.clone() } },
+        Law { name: "ports", shape: Shape { ports: true, ..shape } },
+    ]
+}
+
+/// Runs random clusters of a law.
+///
+/// # Errors
+/// The smallest cluster that breaks it, with its story and the seed.
+fn run(law: &Law, seed: u64, cases: u32) -> Result<(), String> {
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let strategy = (clusters(&law.shape), runs());
+    let outcome =
+        runner.run(&strategy, |(text, run)| live(run, &text).map_err(TestCaseError::fail));
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(TestError::Fail(why, _)) => Err(format!("{} with seed {seed}: {why}", law.name)),
+        Err(TestError::Abort(why)) => Err(format!("{} with seed {seed}: aborted: {why}", law.name)),
+    }
+}
+
+fn check(name: &str, seed: u64, cases: u32) {
+    let law = laws().into_iter().find(|law| law.name == name).expect("it is listed");
+    if let Err(why) = run(&law, seed, cases) {
+        panic!("{why}");
+    }
+}
+
+// Together 10,000 clusters, in parts that run beside each other.
+
+#[test]
+fn evictions_are_useful_and_end() {
+    check("cpu", 1, 2_000);
+}
+
+#[test]
+fn evictions_are_useful_and_end_again() {
+    check("cpu", 2, 2_000);
+}
+
+#[test]
+fn evictions_for_slots_are_useful_and_end() {
+    check("slots", 3, 2_000);
+}
+
+#[test]
+fn evictions_for_slots_are_useful_and_end_again() {
+    check("slots", 4, 1_000);
+}
+
+#[test]
+fn evictions_for_ports_are_useful_and_end() {
+    check("ports", 5, 2_000);
+}
+
+#[test]
+fn evictions_for_ports_are_useful_and_end_again() {
+    check("ports", 6, 1_000);
+}
+
+/// `make fuzz-evict`: FUZZ_EVICT=forever goes on with ever new seeds until something breaks,
+/// FUZZ_EVICT=<seed> repeats one. Without it, a few clusters of a seed of its own.
+#[test]
+fn fuzz_evict() {
+    let wanted = std::env::var("FUZZ_EVICT").unwrap_or_default();
+    let mut seed = wanted.parse().unwrap_or_else(|_| match wanted.is_empty() {
+        true => 7,
+        false => std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
+    });
+    let cases = if wanted.is_empty() { 20 } else { 1_000 };
+    loop {
+        for law in laws() {
+            if !wanted.is_empty() {
+                eprintln!("{}: {cases} clusters with seed {seed}", law.name);
+            }
+            run(&law, seed, cases).unwrap_or_else(|why| panic!("{why}"));
+        }
+        if wanted != "forever" {
+            return;
+        }
+        seed += 1;
+    }
+}
