@@ -15,6 +15,27 @@ trap 'rm -rf "$rendered"' EXIT
 new=$rendered/vc-scheduler/templates
 sed -i '${/^$/d}' "$new"/*.yaml
 
+# Everything that is off by default, and what an operator changes first: it renders as well.
+everything() {
+    "$helm" template vc-scheduler deploy/chart --namespace elsewhere --set replicas=1 \
+        --set standalone=false --set crds.install=false --set leaderElection.enabled=false \
+        --set serviceMonitor.enabled=true --set prometheusRule.enabled=true \
+        --set dashboard.enabled=true --set 'schedulerNames={a,b}' --set 'extraArgs={--v=5}' "$@"
+}
+everything >"$rendered/everything.yaml"
+for wanted in "kind: ServiceMonitor" "kind: PrometheusRule" "grafana_dashboard" "leader-elect=false" \
+    "scheduler-name=b" "alert: VcSchedulerTwoLeaders"; do
+    if ! grep -q -e "$wanted" "$rendered/everything.yaml"; then
+        echo "render.sh: the chart with everything on lacks: $wanted" >&2
+        exit 1
+    fi
+done
+# A misspelt value is refused, and so are two replicas that nobody elects.
+if everything --set replica=2 >/dev/null 2>&1 || everything --set replicas=2 >/dev/null 2>&1; then
+    echo "render.sh: the chart takes a value that it should refuse" >&2
+    exit 1
+fi
+
 # The ConfigMap has what docs/configuration.md calls the chart's file.
 sed -n '/volcano-scheduler.conf: |/,$p' "$new/20-config.yaml" | sed '1d; s/^    //' >"$rendered/conf"
 if ! diff -u config/volcano-scheduler.conf "$rendered/conf"; then

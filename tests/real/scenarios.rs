@@ -195,7 +195,7 @@ async fn scenarios_of_one_cycle_come_out_the_same_on_a_real_api_server() {
     for file in &files {
         let scenario = Scenario::read(file).unwrap();
         let found = differences(&mut cluster, file, &scenario).await;
-        println!("{} {}", if found.is_empty() { "ok   " } else { "FAIL " }, scenario.name);
+        eprintln!("{} {}", if found.is_empty() { "ok   " } else { "FAIL " }, scenario.name);
         if !found.is_empty() {
             failed.push(format!("{}:\n  {}", scenario.name, found.join("\n  ")));
         }
