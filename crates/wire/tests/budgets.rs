@@ -1,6 +1,9 @@
 //! PodDisruptionBudgets, ResourceQuotas and the cooldown of pods as they are decoded
 //! (plugins-jobs-queues.md 10-12).
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use vc_model::{BudgetRecord, ClusterEvent, Covers, ObjectKey, Operator, QuotaRecord};
 use vc_wire::{Kind, WireError, decode, decode_deleted, kind_of};
