@@ -264,3 +264,34 @@ fn a_pod_that_is_gone_or_evicted_while_it_waits_takes_its_promises_along() {
     let annotations = |effect: &Effect| matches!(effect, Effect::PreBind { .. });
     assert!(!world.cycle().effects.iter().any(annotations));
 }
+
+/// Who is evicted for `high`.
+fn evicted_for(text: &str, storage: &str) -> String {
+    let tiers = "conformance{preemptable} gang{preemptable jobPipelined jobStarving} \
+        priority{taskOrder jobOrder preemptable jobPipelined jobStarving} predicates";
+    let mut world = World::new(&conf("preempt", tiers), text);
+    tell(&mut world, storage);
+    world.cycle().only(&["evict"])
+}
+
+#[test]
+fn a_preemptor_evicts_who_holds_what_its_volumes_need() {
+    let text = "node n1 cpu=8
+        job low priority=1
+          task with cpu=1 pvc=single @n1 running
+          task without cpu=1 @n1 running
+        job high priority=100
+          task p cpu=1 pvc=single\n";
+    let claim = "pv v 1Gi claim=single phase=Bound\n pvc single 1Gi volume=v mode=";
+    assert_eq!(evicted_for(text, &format!("{claim}RWOP")), "evict low-with preempt");
+    assert_eq!(evicted_for(text, &format!("{claim}RWO")), "", "allocate can place it");
+    let elsewhere = "pv v 1Gi claim=single phase=Bound at.zone=b\n pvc single 1Gi volume=v mode=RWOP";
+    assert_eq!(evicted_for(text, elsewhere), "", "eviction does not bring the volume here");
+    let limited = text.replace("pvc=single @n1", "pvc=other @n1");
+    let full = "csinode n1 d=1
+        pv o 1Gi driver=d claim=other phase=Bound
+        pvc other 1Gi volume=o
+        pv v 1Gi driver=d claim=single phase=Bound
+        pvc single 1Gi volume=v";
+    assert_eq!(evicted_for(&limited, full), "evict low-with preempt");
+}

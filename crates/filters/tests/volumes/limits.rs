@@ -165,7 +165,7 @@ fn a_disk_is_on_one_node_unless_everybody_reads() {
 }
 
 #[test]
-fn a_volume_of_a_victim_is_free() {
+fn nodes_20_a_volume_of_a_victim_is_free_until_it_is_taken_back() {
     let mut cluster = fixture::cluster(
         "node n1 cpu=4
          csinode n1 d=1

@@ -1,6 +1,7 @@
 //! A plugin that answers what its arguments say. An argument with the name of a point is the answer
 //! there: lists of pods are `a,b`, or `-` for none, or `abstain`; votes `permit`, `abstain`,
-//! `reject`; values of nodes `n1:5,n2:7`. `counter` counts placements and sums their cpu.
+//! `reject`; values of nodes `n1:5,n2:7`. `counter` counts placements and sums their cpu;
+//! `reserve` promises something along with each node.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +10,9 @@ use vc_conf::{PluginOption, Warning};
 use vc_framework::{
     Admission, Ask, GangEviction, Invalid, Plugin, PluginEntry, Points, QueueShare, Verdict, Vote,
 };
-use vc_model::{Code, Finding, JobId, NodeId, QueueId, Reason, TaskId};
+use vc_model::{
+    Code, Finding, JobId, NodeId, QueueId, Reason, Reservation, ReservedClaim, TaskId,
+};
 use vc_resource::{Dim, Fractional};
 
 /// Plugins `a` to `f`.
@@ -111,6 +114,7 @@ const POINTS: &[(&str, Points)] = &[
     ("target_job", Points::TARGET_JOB),
     ("reserved_nodes", Points::RESERVED_NODES),
     ("counter", Points::EVENT_HANDLERS),
+    ("reserve", Points::EVENT_HANDLERS),
     ("protects", Points::PREEMPTABLE),
 ];
 
@@ -118,6 +122,24 @@ impl Plugin for Fake {
     fn points(&self) -> Points {
         let stated = POINTS.iter().filter(|(name, _)| self.answers.contains_key(*name));
         stated.fold(Points::NONE, |points, (_, point)| points.and(*point))
+    }
+
+    /// `reserve=fail`: no; else a claim of the name of the task is promised.
+    fn reserve(
+        &self,
+        ask: Ask<'_>,
+        task: TaskId,
+        _: NodeId,
+    ) -> Result<Option<Reservation>, String> {
+        match self.answer("reserve") {
+            "" => Ok(None),
+            "fail" => Err("not here".to_owned()),
+            _ => {
+                let row = &ask.cluster.tasks[task];
+                let claim = ReservedClaim { key: row.key.clone(), uid: row.uid.clone() };
+                Ok(Some(Reservation { provisions: vec![claim], ..Reservation::default() }))
+            }
+        }
     }
 
     fn open(&mut self, _: Ask<'_>) {

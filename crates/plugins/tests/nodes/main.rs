@@ -8,3 +8,4 @@ mod nodeorder;
 mod plain;
 mod predicates;
 mod spread;
+mod volumes;
