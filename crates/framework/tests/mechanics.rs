@@ -20,6 +20,8 @@ mod laws;
 mod messages;
 #[path = "mechanics/orders.rs"]
 mod orders;
+#[path = "mechanics/reserve.rs"]
+mod reserve;
 #[path = "mechanics/session.rs"]
 mod session;
 #[path = "mechanics/statement.rs"]

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::MapAccess;
+use serde::de::value::MapAccessDeserializer;
 use vc_model::{Disk, PodClaim, PodVolume};
 
 use crate::problems::{Path, Problems};
-use crate::soft::{List, Soft, object};
+use crate::soft::{List, Shape, Soft, object};
 use crate::unjudged::Present;
 
 /// A volume of a pod. Sources that nothing judges are skipped.
@@ -17,12 +19,12 @@ pub struct SlimPodVolume {
     pub name: Soft<Arc<str>>,
     pub persistent_volume_claim: Soft<SlimClaimName>,
     pub ephemeral: Soft<Present>,
-    pub gce_persistent_disk: Soft<SlimDisk>,
-    pub aws_elastic_block_store: Soft<SlimDisk>,
-    pub azure_disk: Soft<SlimDisk>,
-    pub cinder: Soft<SlimDisk>,
-    pub iscsi: Soft<SlimDisk>,
-    pub rbd: Soft<SlimDisk>,
+    pub gce_persistent_disk: Soft<Box<SlimDisk>>,
+    pub aws_elastic_block_store: Soft<Box<SlimDisk>>,
+    pub azure_disk: Soft<Box<SlimDisk>>,
+    pub cinder: Soft<Box<SlimDisk>>,
+    pub iscsi: Soft<Box<SlimDisk>>,
+    pub rbd: Soft<Box<SlimDisk>>,
 }
 
 /// `persistentVolumeClaim`.
@@ -50,7 +52,16 @@ pub struct SlimDisk {
     pub read_only: Soft<bool>,
 }
 
-object!(SlimPodVolume, SlimClaimName, SlimDisk);
+object!(SlimPodVolume, SlimClaimName);
+
+/// On the heap: hardly any volume is one, and each has room for all of them.
+impl Shape for Box<SlimDisk> {
+    const WANTED: &'static str = "an object";
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+        let access = MapAccessDeserializer::new(map);
+        Deserialize::deserialize(access).map(|disk| Some(Box::new(disk)))
+    }
+}
 
 /// The volumes that something judges, in order.
 pub(crate) fn volumes(
@@ -90,7 +101,7 @@ fn volume(
     ];
     let disk = sources.into_iter().find_map(|(slim, field, make)| {
         let path = path.field(field);
-        Some(make(problems.read(slim, &path)?, &path, problems))
+        Some(make(*problems.read(slim, &path)?, &path, problems))
     })?;
     Some(PodVolume::Disk(disk))
 }

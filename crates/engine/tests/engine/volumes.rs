@@ -285,7 +285,8 @@ fn a_preemptor_evicts_who_holds_what_its_volumes_need() {
     let claim = "pv v 1Gi claim=single phase=Bound\n pvc single 1Gi volume=v mode=";
     assert_eq!(evicted_for(text, &format!("{claim}RWOP")), "evict low-with preempt");
     assert_eq!(evicted_for(text, &format!("{claim}RWO")), "", "allocate can place it");
-    let elsewhere = "pv v 1Gi claim=single phase=Bound at.zone=b\n pvc single 1Gi volume=v mode=RWOP";
+    let elsewhere =
+        "pv v 1Gi claim=single phase=Bound at.zone=b\n pvc single 1Gi volume=v mode=RWOP";
     assert_eq!(evicted_for(text, elsewhere), "", "eviction does not bring the volume here");
     let limited = text.replace("pvc=single @n1", "pvc=other @n1");
     let full = "csinode n1 d=1

@@ -10,9 +10,7 @@ use vc_conf::{PluginOption, Warning};
 use vc_framework::{
     Admission, Ask, GangEviction, Invalid, Plugin, PluginEntry, Points, QueueShare, Verdict, Vote,
 };
-use vc_model::{
-    Code, Finding, JobId, NodeId, QueueId, Reason, Reservation, ReservedClaim, TaskId,
-};
+use vc_model::{Code, Finding, JobId, NodeId, QueueId, Reason, Reservation, ReservedClaim, TaskId};
 use vc_resource::{Dim, Fractional};
 
 /// Plugins `a` to `f`.
