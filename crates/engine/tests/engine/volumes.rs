@@ -267,7 +267,7 @@ fn a_pod_that_is_gone_or_evicted_while_it_waits_takes_its_promises_along() {
 
 /// Who is evicted for `high`.
 fn evicted_for(text: &str, storage: &str) -> String {
-    let tiers = "conformance{preemptable} gang{preemptable jobPipelined jobStarving} \
+    let tiers = "conformance{preemptable} gang{jobPipelined jobStarving} \
         priority{taskOrder jobOrder preemptable jobPipelined jobStarving} predicates";
     let mut world = World::new(&conf("preempt", tiers), text);
     tell(&mut world, storage);
