@@ -71,24 +71,33 @@ pub async fn run(
     let start = async {
         let tls = process.flags.health.as_ref().and_then(|health| health.tls.as_ref());
         let tls = tls.map(Tls::read).transpose()?;
-        let version = prepare(&process.flags, &clients).await?;
+        let server = prepare(&process.flags, &clients).await?;
         let servers = serve::start(&process.flags, tls, &process.meter).await?;
-        Ok::<_, Fatal>((version, servers, elect(process, &clients).await))
+        Ok::<_, Fatal>((server, servers, elect(process, &clients).await))
     };
-    let (version, _servers, leadership) = tokio::select! {
+    let (server, _servers, leadership) = tokio::select! {
         () = &mut stop => return Ok(()),
         () = dumper.idle() => unreachable!("it never returns"),
         started = start => started?,
     };
-    lead(process, clients, version, leadership, dumper, stop).await
+    lead(process, clients, server, leadership, dumper, stop).await
 }
 
-async fn prepare(flags: &Flags, clients: &Clients) -> Result<ServerVersion, Fatal> {
+/// What the API server can do.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    version: ServerVersion,
+    /// It has claims for devices, and we may read them (plugins-nodes.md 2.1).
+    devices: bool,
+}
+
+async fn prepare(flags: &Flags, clients: &Clients) -> Result<Server, Fatal> {
     let version = vc_kube::server_version(&clients.core).await.map_err(Fatal::Version)?;
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
     conf::check_directory(flags)?;
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
-    Ok(version)
+    let devices = vc_kube::serves_devices(clients).await;
+    Ok(Server { version, devices })
 }
 
 /// Waits for the Lease. `None`: nobody is asked.
@@ -122,13 +131,13 @@ struct Work {
 async fn lead(
     process: &Process,
     clients: Clients,
-    version: ServerVersion,
+    server: Server,
     mut leadership: Option<Leadership>,
     dumper: Dumper,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Fatal> {
     process.meter.reached(State::Leading { synced: false });
-    let mut work = Work::start(process, clients, version, dumper)?;
+    let mut work = Work::start(process, clients, server, dumper)?;
     tokio::select! {
         () = stop => {}
         () = lost(&mut leadership) => return Err(Fatal::LeaseLost),
@@ -158,7 +167,7 @@ impl Work {
     fn start(
         process: &Process,
         clients: Clients,
-        version: ServerVersion,
+        server: Server,
         dumper: Dumper,
     ) -> Result<Self, Fatal> {
         let Process { flags, meter, .. } = process;
@@ -168,7 +177,7 @@ impl Work {
             tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
         }
         let start = conf::start(flags)?;
-        let (engine, warnings) = Engine::new(options(process, version), &start.config);
+        let (engine, warnings) = Engine::new(options(process, server), &start.config);
         conf::warn(&warnings);
         meter.config_warnings(start.warnings.len() + warnings.len());
         let (inbox, receiver) = vc_kube::inbox();
@@ -180,6 +189,9 @@ impl Work {
         }
         if flags.csi_storage {
             feeds.follow_csi_storage(&clients, &inbox, &observer);
+        }
+        if server.devices {
+            feeds.follow_devices(&clients, &inbox, &observer);
         }
         if flags.gate(BUDGETS).unwrap_or(true) {
             feeds.follow_budgets(&clients, &inbox, &observer);
@@ -234,9 +246,9 @@ fn with_priority_classes(flags: &Flags) -> bool {
     flags.priority_class && flags.gate("PriorityClass").unwrap_or(true)
 }
 
-fn options(process: &Process, version: ServerVersion) -> EngineOptions {
+fn options(process: &Process, server: Server) -> EngineOptions {
     let flags = &process.flags;
-    let since = |minor| ServerVersion { major: 1, minor } <= version;
+    let since = |minor| ServerVersion { major: 1, minor } <= server.version;
     let default = |name, minor| flags.gate(name).unwrap_or_else(|| since(minor));
     let pairs = flags.node_selector.iter();
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -251,6 +263,7 @@ fn options(process: &Process, version: ServerVersion) -> EngineOptions {
             pod_level_resources: default("PodLevelResources", 34),
         },
         bare_pods: flags.bare_pods,
+        dynamic_resources: flags.gate("DynamicResourceAllocation").unwrap_or(server.devices),
         division: process.environment.division.clone(),
         sharding: flags.sharding.clone(),
         queue_gate_admission: flags.gate("SchedulingGatesQueueAdmission").unwrap_or(false),
@@ -289,7 +302,8 @@ mod tests {
     #[test]
     fn core_34_gates_follow_the_server_unless_a_flag_says_otherwise() {
         let of = |minor, args: &[&str]| {
-            let gates = options(&process(args), ServerVersion { major: 1, minor }).gates;
+            let version = ServerVersion { major: 1, minor };
+            let gates = options(&process(args), Server { version, devices: true }).gates;
             (gates.in_place_resize, gates.pod_level_resources)
         };
         assert_eq!(of(32, &[]), (false, false));
@@ -305,7 +319,8 @@ mod tests {
     #[test]
     fn flags_reach_the_engine() {
         let version = ServerVersion { major: 1, minor: 36 };
-        let options = |args: &[&str]| super::options(&process(args), version);
+        let options =
+            |args: &[&str]| super::options(&process(args), Server { version, devices: true });
         assert!(!options(&[]).bare_pods && options(&["--bare-pods=schedule"]).bare_pods);
         let gate = "--feature-gates=SchedulingGatesQueueAdmission=true";
         assert!(!options(&[]).queue_gate_admission && options(&[gate]).queue_gate_admission);

@@ -52,6 +52,8 @@ pub struct EngineOptions {
     pub queue_gate_admission: bool,
     /// `--ignored-provisioners` (core.md 3.5.1).
     pub ignored_provisioners: Vec<Arc<str>>,
+    /// The API server serves claims for devices (plugins-nodes.md 2.1).
+    pub dynamic_resources: bool,
     /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
     pub storage_capacity_scoring: bool,
     /// Seconds by which the clock on the wall is ahead of UTC at a time in microseconds since 1970.
@@ -77,6 +79,7 @@ impl Default for EngineOptions {
             sharding: settings.sharding,
             queue_gate_admission: settings.queue_gate_admission,
             ignored_provisioners: settings.ignored_provisioners,
+            dynamic_resources: settings.dynamic_resources,
             storage_capacity_scoring: settings.storage_capacity_scoring,
             utc_offset_seconds: settings.utc_offset_seconds,
             seed: 0,
@@ -135,6 +138,7 @@ impl Engine {
             sharding: options.sharding,
             queue_gate_admission: options.queue_gate_admission,
             ignored_provisioners: options.ignored_provisioners,
+            dynamic_resources: options.dynamic_resources,
             storage_capacity_scoring: options.storage_capacity_scoring,
             utc_offset_seconds: options.utc_offset_seconds,
         };
@@ -280,5 +284,6 @@ impl Engine {
         let Some(task) = self.cluster.task(uid) else { return };
         let message = format!("failed to bind to node {node}: {error}").into();
         self.pending.push(pre_bind::scheduler_error(&mut self.cluster, task, message));
+        self.pending.extend(pre_bind::unreserve(&self.cluster, task));
     }
 }

@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use vc_filters::volume_binding::{Progress, progress};
 use vc_framework::{Effect, Nomination};
-use vc_model::{Cluster, JobId, PodCondition, Stage, TaskId, TaskStatus};
+use vc_model::{
+    ClaimSource, Cluster, JobId, ObjectKey, PodCondition, PodResourceClaim, Stage, TaskId,
+    TaskStatus,
+};
 
 const TOO_LATE: &str = "context deadline exceeded";
+const VOLUMES: &str = "binding volumes";
 const REASON: &str = "SchedulerError";
 
 /// Goes through the binds that wait. `failed`: uid of a pod and why its volumes were not written.
@@ -56,16 +60,19 @@ impl Gang<'_> {
         let mut gang = Standing::default();
         for &task in tasks {
             let state = match failed.get(&self.cluster.tasks[task].uid) {
-                Some(error) => Progress::Failed(error.clone()),
+                Some(error) => {
+                    gang.lost.push((task, error.clone()));
+                    continue;
+                }
                 None => progress(self.cluster, task),
             };
             match state {
                 Progress::Ready => gang.ready.push(task),
                 Progress::Waiting if self.is_late(task, now_micros) => {
-                    gang.lost.push((task, TOO_LATE.to_owned()));
+                    gang.lost.push((task, format!("{VOLUMES}: {TOO_LATE}")));
                 }
                 Progress::Waiting => gang.waiting.push(task),
-                Progress::Failed(error) => gang.lost.push((task, error)),
+                Progress::Failed(error) => gang.lost.push((task, format!("{VOLUMES}: {error}"))),
             }
         }
         let lost: Vec<TaskId> = gang.lost.iter().map(|&(task, _)| task).collect();
@@ -81,7 +88,7 @@ impl Gang<'_> {
         }
         for (task, error) in gang.lost {
             let pod = &self.cluster.tasks[task].key;
-            let text = format!("execute preBind for pod {pod} failed: binding volumes: {error}");
+            let text = format!("execute preBind for pod {pod} failed: {error}");
             self.withdraw(task, format!("{text}, resync the task"));
         }
     }
@@ -129,8 +136,31 @@ impl Gang<'_> {
             (row.key.clone(), row.uid.clone())
         };
         let condition = scheduler_error(self.cluster, task, message.into());
-        self.effects.extend([condition, Effect::Resync { pod, uid }]);
+        self.effects.push(condition);
+        self.effects.extend(unreserve(self.cluster, task));
+        self.effects.push(Effect::Resync { pod, uid });
     }
+}
+
+/// Takes the pod out of the claims that are reserved for it (plugins-nodes.md 6.7).
+pub(crate) fn unreserve(cluster: &Cluster, task: TaskId) -> Option<Effect> {
+    let row = &cluster.tasks[task];
+    let name = |entry: &PodResourceClaim| match &entry.source {
+        ClaimSource::Named(name) | ClaimSource::Made(name) => Some(name.clone()),
+        ClaimSource::NotNeeded | ClaimSource::NotMade | ClaimSource::Unset => None,
+    };
+    let reserved = |name: &Arc<str>| {
+        let key = ObjectKey { namespace: row.key.namespace.clone(), name: name.clone() };
+        let claim = cluster.devices.claim(&key);
+        claim.is_some_and(|claim| {
+            let mut consumers = claim.reserved_for.iter();
+            claim.allocation.is_some() && consumers.any(|consumer| consumer.uid == row.uid)
+        })
+    };
+    let names = cluster.class(task).resource_claims.iter().filter_map(name);
+    let claims: Vec<Arc<str>> = names.filter(reserved).collect();
+    let (pod, uid) = (row.key.clone(), row.uid.clone());
+    (!claims.is_empty()).then_some(Effect::UnreserveClaims { pod, uid, claims })
 }
 
 /// The condition of a pod whose bind failed (core.md 7.3).

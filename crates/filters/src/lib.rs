@@ -3,6 +3,7 @@
 
 pub mod balanced_allocation;
 mod claims;
+pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vc_model::{ObjectKey, PodGroupStatus, ReservedClaim};
+use vc_model::{ClaimPromise, ObjectKey, PodGroupStatus, ReservedClaim};
 
 /// Why a pod is evicted; the text of events and conditions (core.md 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +99,27 @@ pub enum Effect {
         bindings: Vec<(ReservedClaim, Arc<str>)>,
         /// Claims that get the annotation `volume.kubernetes.io/selected-node`.
         provisions: Vec<ReservedClaim>,
+        /// Claims for devices: they get the allocation, unless they have it, and the pod as a
+        /// consumer (6.7).
+        devices: Vec<ClaimPromise>,
+    },
+    /// PATCH that takes the pod out of `status.reservedFor` of its claims: it was not bound after
+    /// all (plugins-nodes.md 6.7).
+    UnreserveClaims {
+        /// Namespace and name.
+        pod: ObjectKey,
+        /// Of the pod.
+        uid: Arc<str>,
+        /// Their names, in the namespace of the pod.
+        claims: Vec<Arc<str>>,
+    },
+    /// PUT of the status of a claim without allocation and consumers: what it has keeps its pod off
+    /// every node (plugins-nodes.md 6.4).
+    DeallocateClaim {
+        /// Namespace and name.
+        claim: ObjectKey,
+        /// Of the claim.
+        uid: Arc<str>,
     },
     /// GET of a pod whose bind was withdrawn; the answer is believed (core.md 4.5).
     Resync {

@@ -6,9 +6,10 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use vc_wire::{
-    SlimBudget, SlimCsiDriver, SlimCsiNode, SlimNamespace, SlimNode, SlimNodeShard,
-    SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass,
-    SlimQueue, SlimQuota, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment,
+    SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimNamespace, SlimNode,
+    SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup,
+    SlimPriorityClass, SlimQueue, SlimQuota, SlimResourceClaim, SlimResourceSlice,
+    SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment,
 };
 
 use crate::client::Clients;
@@ -80,6 +81,18 @@ impl Feeds {
     ) {
         self.add::<SlimCsiDriver>(&clients.core, (inbox, observer));
         self.add::<SlimStorageCapacity>(&clients.core, (inbox, observer));
+    }
+
+    /// Follows claims for devices, their classes and slices; optional, the server may be too old.
+    pub fn follow_devices(
+        &mut self,
+        clients: &Clients,
+        inbox: &mpsc::Sender<Incoming>,
+        observer: &Arc<dyn Observer>,
+    ) {
+        self.add::<SlimDeviceClass>(&clients.core, (inbox, observer));
+        self.add::<SlimResourceSlice>(&clients.core, (inbox, observer));
+        self.add::<SlimResourceClaim>(&clients.core, (inbox, observer));
     }
 
     fn add<S: Slim>(&mut self, client: &Client, (inbox, observer): To<'_>) {

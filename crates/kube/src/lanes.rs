@@ -24,6 +24,8 @@ impl Target {
             Effect::Bind { uid, .. }
             | Effect::PreBind { uid, .. }
             | Effect::Resync { uid, .. }
+            | Effect::UnreserveClaims { uid, .. }
+            | Effect::DeallocateClaim { uid, .. }
             | Effect::Evict { uid, .. }
             | Effect::PodCondition { uid, .. }
             | Effect::ClearNomination { uid, .. }
@@ -44,6 +46,8 @@ fn lane(effect: &Effect) -> usize {
         Effect::Bind { .. }
         | Effect::PreBind { .. }
         | Effect::Resync { .. }
+        | Effect::UnreserveClaims { .. }
+        | Effect::DeallocateClaim { .. }
         | Effect::Evict { .. } => 0,
         // Or the bind of the next cycle would overtake what went wrong with the last one.
         Effect::PodCondition { reason, .. } if &**reason == "SchedulerError" => 0,
@@ -149,6 +153,8 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
             Effect::Bind { .. }
             | Effect::PreBind { .. }
             | Effect::Resync { .. }
+            | Effect::UnreserveClaims { .. }
+            | Effect::DeallocateClaim { .. }
             | Effect::Evict { .. }
             | Effect::Event { .. },
             _,

@@ -6,6 +6,7 @@ mod call;
 mod client;
 mod correlate;
 mod count;
+mod devices;
 mod elect;
 mod events;
 mod evict;
@@ -27,6 +28,7 @@ mod writer;
 
 pub use call::CallError;
 pub use client::{Access, ClientError, Clients};
+pub use devices::serves_devices;
 pub use elect::{Election, Leadership, identity};
 pub use feeds::{Feeds, follow};
 pub use inbox::{Incoming, Pace, Trigger, Visit, inbox};

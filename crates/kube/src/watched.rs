@@ -9,12 +9,12 @@ use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, Deserializer};
-use vc_model::{ClusterEvent, ObjectKey, StorageObject};
+use vc_model::{ClusterEvent, DeviceObject, ObjectKey, StorageObject};
 use vc_wire::{
-    Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimMetadata, SlimNamespace, SlimNode,
-    SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup,
-    SlimPriorityClass, SlimQueue, SlimQuota, SlimStorageCapacity, SlimStorageClass,
-    SlimVolumeAttachment, Soft, WireError,
+    Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata, SlimNamespace,
+    SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod,
+    SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimResourceClaim, SlimResourceSlice,
+    SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError,
 };
 
 use crate::observe::Observer;
@@ -36,6 +36,9 @@ pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
             | Kind::CsiDriver
             | Kind::StorageCapacity
             | Kind::VolumeAttachment
+            | Kind::ResourceClaim
+            | Kind::DeviceClass
+            | Kind::ResourceSlice
     );
 
     fn metadata(&self) -> &Soft<SlimMetadata>;
@@ -156,6 +159,16 @@ storage!(
     "volumeattachments",
     Attachment
 );
+
+slim!(SlimResourceClaim, "resource.k8s.io", "v1", ResourceClaim, "resourceclaims", |claim| {
+    (ClusterEvent::DeviceApplied(Box::new(DeviceObject::Claim(claim))), Vec::new())
+});
+slim!(SlimDeviceClass, "resource.k8s.io", "v1", DeviceClass, "deviceclasses", |class| {
+    (ClusterEvent::DeviceApplied(Box::new(DeviceObject::Class(class))), Vec::new())
+});
+slim!(SlimResourceSlice, "resource.k8s.io", "v1", ResourceSlice, "resourceslices", |slice| {
+    (ClusterEvent::DeviceApplied(Box::new(DeviceObject::Slice(slice))), Vec::new())
+});
 
 /// An object as the watcher hands it over.
 #[derive(Clone, Debug)]

@@ -9,7 +9,10 @@ use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use vc_engine::{About, Effect, EvictReason, evict_message};
-use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus};
+use vc_model::{
+    ClaimPromise, ClusterEvent, ObjectKey, PodGroupStatus, ReservedClaim, ResourceClaim,
+    StorageObject,
+};
 
 use crate::call::{CallError, get};
 use crate::client::Clients;
@@ -20,7 +23,7 @@ use crate::lanes::{Lanes, Target};
 use crate::observe::{Observer, since};
 use crate::pump::Decisions;
 use crate::watched::Watched;
-use crate::{bind, evict, pre_bind, status};
+use crate::{bind, devices, evict, pre_bind, status};
 
 /// Calls in flight, each on a connection of its own (K-03).
 const IN_FLIGHT: usize = 64;
@@ -72,6 +75,8 @@ pub async fn write(
 }
 
 /// A pod that has to be looked at again after a failed write.
+/// Volumes to bind to claims, claims to provision, claims of devices to reserve.
+type Promised<'a> = (&'a [(ReservedClaim, Arc<str>)], &'a [ReservedClaim], &'a [ClaimPromise]);
 type Resync = (ObjectKey, Arc<str>);
 type Joined<T> = Result<T, tokio::task::JoinError>;
 
@@ -152,6 +157,19 @@ struct Writer {
 }
 
 impl Writer {
+    /// Volumes first, then devices (plugins-nodes.md 2.8).
+    async fn pre_bind(
+        &self,
+        (pod, uid): (&ObjectKey, &str),
+        node: &str,
+        (bindings, provisions, devices): Promised<'_>,
+    ) -> Result<(Vec<StorageObject>, Vec<ResourceClaim>), String> {
+        let volumes = pre_bind::write(&self.core, node, bindings, provisions).await;
+        let volumes = volumes.map_err(|error| format!("binding volumes: {error}"))?;
+        let claims = devices::reserve(&self.core, (pod, uid), devices).await;
+        Ok((volumes, claims.map_err(|error| error.to_string())?))
+    }
+
     /// One write; answers the pod that has to be looked at again. `created`: when a pod that is
     /// bound was created, in microseconds since 1970, if that is known.
     async fn perform(&self, effect: Effect, created: Option<i64>) -> Option<Resync> {
@@ -165,21 +183,33 @@ impl Writer {
                 }
                 self.bound(pod, uid, node, answer).await
             }
-            Effect::PreBind { pod, uid, node, bindings, provisions } => {
+            Effect::PreBind { pod, uid, node, bindings, provisions, devices } => {
                 let start = Instant::now();
-                let write = pre_bind::write(&self.core, &node, &bindings, &provisions);
-                let event = match write.await {
-                    Ok(objects) => {
+                let promised = (&bindings[..], &provisions[..], &devices[..]);
+                let event = match self.pre_bind((&pod, &uid), &node, promised).await {
+                    Ok((objects, devices)) => {
                         self.observer.stage("PreBind", start.elapsed());
                         created.inspect(|&at| self.observer.task_stage("PreBound", since(at)));
-                        ClusterEvent::VolumesWritten { uid, objects }
+                        ClusterEvent::VolumesWritten { uid, objects, devices }
                     }
                     Err(error) => {
-                        tracing::warn!(%pod, %node, %error, "volumes not written");
-                        ClusterEvent::PreBindFailed { uid, error: error.to_string() }
+                        tracing::warn!(%pod, %node, %error, "pre-bind failed");
+                        ClusterEvent::PreBindFailed { uid, error }
                     }
                 };
                 self.report(event).await;
+                None
+            }
+            Effect::UnreserveClaims { pod, uid, claims } => {
+                if let Err(error) = devices::unreserve(&self.core, &pod, &uid, &claims).await {
+                    tracing::warn!(%pod, %error, "claims stay reserved for a pod that is not bound");
+                }
+                None
+            }
+            Effect::DeallocateClaim { claim, uid } => {
+                if let Err(error) = devices::deallocate(&self.core, &claim, &uid).await {
+                    tracing::warn!(%claim, %error, "useless devices are not taken away");
+                }
                 None
             }
             Effect::Resync { pod, uid } => Some((pod, uid)),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_resource::Resource;
 
+use crate::device::PodResourceClaim;
 use crate::ids::{ClassId, Table};
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
@@ -39,6 +40,8 @@ pub struct Class {
     pub pod_affinity: Option<Arc<PodAffinity>>,
     /// `spec.topologySpreadConstraints`.
     pub spread: Vec<SpreadConstraint>,
+    /// In the order of `spec.resourceClaims`.
+    pub resource_claims: Vec<PodResourceClaim>,
 }
 
 /// Cpu and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).

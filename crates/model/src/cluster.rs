@@ -5,6 +5,7 @@ mod apply;
 mod bare;
 mod changes;
 mod check;
+mod devices;
 mod groups;
 mod nodes;
 mod place;
@@ -22,6 +23,7 @@ use vc_resource::{Dim, Dims, Fractional, Resource};
 
 use crate::budget::Budgets;
 use crate::class::{Class, Classes};
+use crate::device::Devices;
 use crate::division::Division;
 use crate::domains::{Domains, World};
 use crate::ids::{ClassId, JobId, NodeId, QueueId, Table, TaskId};
@@ -59,6 +61,8 @@ pub struct Settings {
     pub sharding: Sharding,
     /// Feature gate `SchedulingGatesQueueAdmission`: our gate is lifted when the queue has room.
     pub queue_gate_admission: bool,
+    /// The API server serves claims for devices (plugins-nodes.md 2.1).
+    pub dynamic_resources: bool,
     /// `--ignored-provisioners`: CSI drivers whose volumes are not counted (core.md 3.5.1).
     pub ignored_provisioners: Vec<Arc<str>>,
     /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
@@ -78,6 +82,7 @@ impl Default for Settings {
             division: None,
             sharding: Sharding::default(),
             queue_gate_admission: false,
+            dynamic_resources: true,
             ignored_provisioners: Vec::new(),
             storage_capacity_scoring: false,
             utc_offset_seconds: |_| 0,
@@ -113,6 +118,8 @@ pub struct Cluster {
     pub images: Images,
     /// Pods by topology domain.
     pub domains: Domains,
+    /// Devices and the claims for them.
+    pub devices: Devices,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
     job_by_key: BTreeMap<ObjectKey, JobId>,

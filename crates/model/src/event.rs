@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::budget::BudgetRecord;
+use crate::device::{DeviceKind, DeviceObject, ResourceClaim};
 use crate::quota::QuotaRecord;
 use crate::record::{
     NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
@@ -107,12 +108,23 @@ pub enum ClusterEvent {
         /// The namespace is empty for kinds of cluster scope.
         key: ObjectKey,
     },
+    /// A claim for devices, a class or a slice of them was added or changed.
+    DeviceApplied(Box<DeviceObject>),
+    /// One of these is gone.
+    DeviceDeleted {
+        /// Its kind.
+        kind: DeviceKind,
+        /// Namespace (empty for cluster scope) and name.
+        key: ObjectKey,
+    },
     /// The volumes and claims of a pod were written as they are now (plugins-nodes.md 5.7).
     VolumesWritten {
         /// Of the pod.
         uid: Arc<str>,
         /// As the API server answered.
         objects: Vec<StorageObject>,
+        /// Claims for devices as they are stored now.
+        devices: Vec<ResourceClaim>,
     },
     /// What has to be written before a bind was refused; nothing was bound.
     PreBindFailed {

@@ -6,6 +6,7 @@
 mod budget;
 mod class;
 mod cluster;
+mod device;
 mod division;
 mod domains;
 mod duration;
@@ -33,6 +34,12 @@ mod volume;
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use class::{Class, Classes, NonZero};
 pub use cluster::{Cluster, NodeChanges, Settings, Sharding, ShardingMode};
+pub use device::{
+    Allocation, AllocationMode, Attribute, ClaimPromise, ClaimSource, Consumer, Device,
+    DeviceClass, DeviceConfig, DeviceConstraint, DeviceId, DeviceKind, DeviceObject, DeviceRequest,
+    DeviceResult, DeviceTaint, DeviceToleration, Devices, ExactRequest, InFlight, PodResourceClaim,
+    RequestKind, ResourceClaim, ResourceSlice, SliceNodes,
+};
 pub use division::Division;
 pub use domains::{Domains, Links, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
+use crate::device::PodResourceClaim;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
 use crate::volume::PodVolume;
@@ -170,6 +171,8 @@ pub struct PodRecord {
     pub started_micros: Option<i64>,
     /// Claims and disks, in the order of `spec.volumes`.
     pub volumes: Vec<PodVolume>,
+    /// In the order of `spec.resourceClaims`, resolved by the status.
+    pub resource_claims: Vec<PodResourceClaim>,
     /// A hard constraint that no filter built so far reads; such a pod never evicts others.
     pub unjudged: Option<&'static str>,
     /// Condition `PodScheduled`; `None`: absent.

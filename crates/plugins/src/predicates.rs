@@ -2,6 +2,7 @@
 //! Predicate. Specification: plugins-nodes.md 2.1-2.5, 4.10.
 
 mod binding;
+mod devices;
 
 use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::{
@@ -9,11 +10,12 @@ use vc_filters::{
     node_unschedulable, node_volume_limits, pod_topology_spread, taint_toleration, volume_binding,
     volume_restrictions, volume_zone,
 };
-use vc_framework::{Ask, Column, NodeRule, Plugin, PluginEntry, Points, Reads};
+use vc_framework::{Ask, Column, NodeRule, Outbox, Plugin, PluginEntry, Points, Reads, Records};
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
 
 use binding::VolumeBinding;
+use devices::DynamicResources;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "predicates", build };
 
@@ -117,15 +119,16 @@ const WRAPPED: &[Wrapped] = &[
     },
 ];
 
-/// Switches without effect: of the filter for resource claims, and of the cache, which never changes a result (2.5). A value of the wrong type is still reported.
-const WITHOUT_EFFECT: &[&str] =
-    &["predicate.DynamicResourceAllocationEnable", "predicate.CacheEnable"];
+/// Switches without effect: of the cache, which never changes a result (2.5). A value of the wrong
+/// type is still reported.
+const WITHOUT_EFFECT: &[&str] = &["predicate.CacheEnable"];
 
 struct Predicates {
     /// Those that are on, the stable ones first.
     filters: Vec<&'static Wrapped>,
     /// `None`: switched off as a whole.
     binding: Option<VolumeBinding>,
+    devices: DynamicResources,
 }
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
@@ -135,7 +138,8 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     let filters = filters(&option.arguments, warnings);
     let binds = filters.iter().any(|wrapped| wrapped.name == VOLUME_BINDING);
     let binding = binds.then(|| VolumeBinding::new(&option.arguments));
-    Box::new(Predicates { filters, binding })
+    let devices = DynamicResources::new(&option.arguments, warnings);
+    Box::new(Predicates { filters, binding, devices })
 }
 
 fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static Wrapped> {
@@ -154,6 +158,10 @@ impl Plugin for Predicates {
         POINTS
     }
 
+    fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
+        self.devices.release_useless(ask.cluster, records, out);
+    }
+
     fn reserve(
         &self,
         ask: Ask<'_>,
@@ -161,10 +169,15 @@ impl Plugin for Predicates {
         node: NodeId,
     ) -> Result<Option<Reservation>, String> {
         let pod = Pod::new(ask.cluster, task);
-        match &self.binding {
-            Some(binding) if !pod.class.volumes.is_empty() => binding.reserve(pod, node),
-            _ => Ok(None),
+        let volumes = match &self.binding {
+            Some(binding) if !pod.class.volumes.is_empty() => binding.reserve(pod, node)?,
+            _ => None,
+        };
+        let devices = self.devices.reserve(pod, node)?;
+        if devices.is_empty() {
+            return Ok(volumes);
         }
+        Ok(Some(Reservation { devices, ..volumes.unwrap_or_default() }))
     }
 
     fn batch_node_order(
@@ -174,15 +187,18 @@ impl Plugin for Predicates {
         nodes: &[NodeId],
         out: &mut [f64],
     ) -> Result<(), String> {
+        let pod = Pod::new(ask.cluster, task);
+        self.devices.score(pod, nodes, out);
         match &self.binding {
-            Some(binding) => binding.score(Pod::new(ask.cluster, task), nodes, out),
+            Some(binding) => binding.score(pod, nodes, out),
             None => Ok(()),
         }
     }
 
     fn columns<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
-        let binding = self.binding.as_ref();
-        let scores = binding.is_some_and(|_| VolumeBinding::scores(Pod::new(ask.cluster, task)));
+        let (binding, pod) = (self.binding.as_ref(), Pod::new(ask.cluster, task));
+        let scores =
+            binding.is_some_and(|_| VolumeBinding::scores(pod)) || self.devices.judges(pod);
         (!scores).then(Vec::new)
     }
 
@@ -194,6 +210,10 @@ impl Plugin for Predicates {
                 return Err(format!("plugin {} pre-predicates failed {message}", wrapped.name));
             }
         }
+        if let PreFilter::Refuse(finding) = self.devices.pre_filter(pod) {
+            let message = finding.reason.text(&ask.cluster.dims);
+            return Err(format!("plugin {} pre-predicates failed {message}", devices::NAME));
+        }
         Ok(())
     }
 
@@ -201,7 +221,7 @@ impl Plugin for Predicates {
         let pod = Pod::new(ask.cluster, task);
         let abstains = |wrapped: &Wrapped| matches!((wrapped.pre_filter)(pod), PreFilter::Skip);
         let mut wide = self.filters.iter().filter(|wrapped| !wrapped.reads_class_and_node());
-        match wide.all(|wrapped| abstains(wrapped)) {
+        match wide.all(|wrapped| abstains(wrapped)) && !self.devices.judges(pod) {
             true => Reads::ClassAndNode,
             false => Reads::Anything,
         }
@@ -218,9 +238,10 @@ impl Plugin for Predicates {
 }
 
 impl Predicates {
-    fn prepare<'a>(&self, ask: Ask<'a>, task: TaskId) -> Prepared<'a> {
+    fn prepare<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Prepared<'a> {
         let pod = Pod::new(ask.cluster, task);
         let answers = self.filters.iter().map(|wrapped| (wrapped.pre_filter)(pod));
+        let answers = answers.chain([self.devices.pre_filter(pod)]);
         Prepared { cluster: ask.cluster, filters: answers.filter_map(asked).collect() }
     }
 }

@@ -24,8 +24,11 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
         Effect::NodeShardStatus { shard, .. } => {
             return Some((Kind::NodeShard, String::new(), shard.to_string()));
         }
-        // Of several objects: the simulation binds them.
-        Effect::PreBind { .. } | Effect::Event { .. } => return None,
+        Effect::DeallocateClaim { claim, .. } => (Kind::ResourceClaim, claim),
+        // Of several objects: the simulation changes them.
+        Effect::PreBind { .. } | Effect::UnreserveClaims { .. } | Effect::Event { .. } => {
+            return None;
+        }
     };
     Some((kind, key.namespace.to_string(), key.name.to_string()))
 }
@@ -93,7 +96,11 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
                 gates.retain(|gate| gate["name"] != QUEUE_GATE);
             }
         }
-        Effect::PreBind { .. } | Effect::Resync { .. } | Effect::Event { .. } => {}
+        Effect::DeallocateClaim { .. } => vc_wire::deallocate_claim(object),
+        Effect::PreBind { .. }
+        | Effect::UnreserveClaims { .. }
+        | Effect::Resync { .. }
+        | Effect::Event { .. } => {}
     }
 }
 

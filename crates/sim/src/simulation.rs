@@ -158,15 +158,27 @@ impl Simulation {
     fn bind_volumes(&mut self, effects: &[Effect]) -> Vec<ClusterEvent> {
         let told = std::mem::take(&mut self.changes);
         for effect in effects {
-            let Effect::PreBind { uid, node, bindings, provisions, .. } = effect else { continue };
+            let Effect::PreBind { pod, uid, node, bindings, provisions, devices } = effect else {
+                continue;
+            };
             for (claim, volume) in bindings {
                 self.bind_claim(&claim_id(claim), volume);
             }
             for claim in provisions {
                 self.provision(&claim_id(claim), node);
             }
+            for promise in devices {
+                let key = &promise.key;
+                let id = (Kind::ResourceClaim, key.namespace.to_string(), key.name.to_string());
+                if let Some(claim) = self.objects.get_mut(&id) {
+                    vc_wire::protect_claim(claim, promise);
+                    vc_wire::reserve_claim(claim, promise, &pod.name, uid);
+                    self.announce(&id);
+                }
+            }
             let uid = uid.clone();
-            self.changes.push(ClusterEvent::VolumesWritten { uid, objects: Vec::new() });
+            let (objects, devices) = (Vec::new(), Vec::new());
+            self.changes.push(ClusterEvent::VolumesWritten { uid, objects, devices });
         }
         std::mem::replace(&mut self.changes, told)
     }

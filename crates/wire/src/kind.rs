@@ -19,6 +19,9 @@ pub enum Kind {
     VolumeAttachment,
     PodDisruptionBudget,
     ResourceQuota,
+    ResourceClaim,
+    DeviceClass,
+    ResourceSlice,
 }
 
 /// The kind of an object, if it is one that is read.
@@ -33,6 +36,9 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
         ("storage.k8s.io/v1", "CSIDriver") => Some(Kind::CsiDriver),
         ("storage.k8s.io/v1", "CSIStorageCapacity") => Some(Kind::StorageCapacity),
         ("storage.k8s.io/v1", "VolumeAttachment") => Some(Kind::VolumeAttachment),
+        ("resource.k8s.io/v1", "ResourceClaim") => Some(Kind::ResourceClaim),
+        ("resource.k8s.io/v1", "DeviceClass") => Some(Kind::DeviceClass),
+        ("resource.k8s.io/v1", "ResourceSlice") => Some(Kind::ResourceSlice),
         ("v1", "Namespace") => Some(Kind::Namespace),
         ("scheduling.volcano.sh/v1beta1", "PodGroup") => Some(Kind::PodGroup),
         ("scheduling.volcano.sh/v1beta1", "Queue") => Some(Kind::Queue),
@@ -64,6 +70,9 @@ impl Kind {
             Self::VolumeAttachment => "volumeattachment",
             Self::PodDisruptionBudget => "poddisruptionbudget",
             Self::ResourceQuota => "resourcequota",
+            Self::ResourceClaim => "resourceclaim",
+            Self::DeviceClass => "deviceclass",
+            Self::ResourceSlice => "resourceslice",
         }
     }
 
@@ -77,6 +86,7 @@ impl Kind {
                 | Self::StorageCapacity
                 | Self::PodDisruptionBudget
                 | Self::ResourceQuota
+                | Self::ResourceClaim
         )
     }
 }

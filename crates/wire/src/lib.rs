@@ -3,11 +3,13 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use vc_model::{ClusterEvent, StorageKind, StorageObject};
+use vc_model::{ClusterEvent, DeviceKind, DeviceObject, StorageKind, StorageObject};
 
 mod annotations;
 mod budget;
+mod claim_status;
 mod container;
+mod device;
 mod kind;
 mod metadata;
 mod namespace;
@@ -25,12 +27,16 @@ mod selector;
 mod soft;
 mod storage;
 mod time;
-mod unjudged;
 mod volume;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
 pub use budget::{SlimBudget, SlimBudgetSpec, SlimBudgetStatus};
+pub use claim_status::{
+    ClaimLost, DELETE_PROTECTION, allocation_json, check_claim, deallocate_claim, protect_claim,
+    reserve_claim, unreserve_claim,
+};
 pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};
+pub use device::{SlimDeviceClass, SlimPodClaim, SlimResourceClaim, SlimResourceSlice};
 pub use kind::{Kind, kind_of};
 pub use metadata::{Metadata, SlimMetadata, SlimOwner};
 pub use namespace::SlimNamespace;
@@ -49,7 +55,7 @@ pub use selector::{
     SlimAffinity, SlimLabelSelector, SlimNodeAffinity, SlimNodeSelector, SlimPreferred,
     SlimRequirement, SlimTaint, SlimTerm, SlimToleration,
 };
-pub use soft::{Entries, List, Shape, Soft};
+pub use soft::{Entries, Json, List, Shape, Soft};
 pub use storage::{
     SlimCsiDriver, SlimCsiDriverSpec, SlimCsiNode, SlimCsiNodeSpec, SlimStorageCapacity,
     SlimStorageClass, SlimVolumeAttachment,
@@ -118,6 +124,18 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
             let metadata = slim::<SlimNamespace>(kind, object)?.to_record()?;
             Event::NamespaceApplied { name: metadata.name, labels: metadata.labels }
         }
+        Kind::ResourceClaim => {
+            let claim = slim::<SlimResourceClaim>(kind, object)?.to_record()?;
+            Event::DeviceApplied(Box::new(DeviceObject::Claim(claim)))
+        }
+        Kind::DeviceClass => {
+            let class = slim::<SlimDeviceClass>(kind, object)?.to_record()?;
+            Event::DeviceApplied(Box::new(DeviceObject::Class(class)))
+        }
+        Kind::ResourceSlice => {
+            let slice = slim::<SlimResourceSlice>(kind, object)?.to_record()?;
+            Event::DeviceApplied(Box::new(DeviceObject::Slice(slice)))
+        }
         _ => {
             let object = storage_object(kind, object)?;
             Event::StorageApplied(Box::new(object))
@@ -176,11 +194,18 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
         Kind::CsiDriver => gone(StorageKind::CsiDriver, key),
         Kind::StorageCapacity => gone(StorageKind::Capacity, key),
         Kind::VolumeAttachment => gone(StorageKind::Attachment, key),
+        Kind::ResourceClaim => no_device(DeviceKind::Claim, key),
+        Kind::DeviceClass => no_device(DeviceKind::Class, key),
+        Kind::ResourceSlice => no_device(DeviceKind::Slice, key),
     }
 }
 
 fn gone(kind: StorageKind, key: vc_model::ObjectKey) -> ClusterEvent {
     ClusterEvent::StorageDeleted { kind, key }
+}
+
+fn no_device(kind: DeviceKind, key: vc_model::ObjectKey) -> ClusterEvent {
+    ClusterEvent::DeviceDeleted { kind, key }
 }
 
 /// Soft fields make the only possible failure that the whole is not an object.

@@ -8,13 +8,13 @@ use vc_model::{PodCondition, PodPhase, PodRecord};
 use vc_resource::Quantity;
 
 use crate::container::{self, SlimContainer, SlimContainerStatus, SlimResources};
+use crate::device::{SlimPodClaim, SlimPodClaimStatus, pod_claims};
 use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::pod_terms::{SlimSpread, pod_affinity, spread};
 use crate::pod_volume::{SlimPodVolume, volumes};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{Entries, List, Soft, object};
-use crate::unjudged::{Present, unjudged};
 use crate::{Kind, Micros, WireError, named};
 
 /// A pod as it is decoded.
@@ -45,7 +45,7 @@ pub struct SlimPodSpec {
     pub scheduling_gates: List<SlimNamed>,
     pub topology_spread_constraints: List<SlimSpread>,
     pub volumes: List<SlimPodVolume>,
-    pub resource_claims: Soft<Present>,
+    pub resource_claims: List<SlimPodClaim>,
 }
 
 /// An object of which only the name is read.
@@ -65,6 +65,7 @@ pub struct SlimPodStatus {
     pub conditions: List<SlimPodCondition>,
     pub container_statuses: List<SlimContainerStatus>,
     pub init_container_statuses: List<SlimContainerStatus>,
+    pub resource_claim_statuses: List<SlimPodClaimStatus>,
 }
 
 /// A condition of a pod.
@@ -112,9 +113,12 @@ fn record(
 ) -> (PodRecord, Vec<String>) {
     let mut pod = empty(metadata);
     let (spec_path, status_path) = (Path::root("spec"), Path::root("status"));
-    let spec = problems.or_default(spec, &spec_path);
+    let mut spec = problems.or_default(spec, &spec_path);
+    let claims = std::mem::take(&mut spec.resource_claims);
     read_spec(&mut pod, spec, &spec_path, &mut problems);
-    let status = problems.or_default(status, &status_path);
+    let mut status = problems.or_default(status, &status_path);
+    let made = std::mem::take(&mut status.resource_claim_statuses);
+    pod.resource_claims = pod_claims(claims, made, &mut problems);
     read_status(&mut pod, status, &status_path, &mut problems);
     pod.invalid = problems.worst();
     let problems = problems.of(&named(Kind::Pod, &pod.key.namespace, &pod.key.name));
@@ -135,7 +139,6 @@ fn empty(metadata: Metadata) -> PodRecord {
 }
 
 fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: &mut Problems) {
-    pod.unjudged = unjudged(&spec.resource_claims);
     pod.scheduler_name = problems.text(spec.scheduler_name, &path.field("schedulerName"));
     pod.node_name = non_empty(problems.read(spec.node_name, &path.field("nodeName")));
     pod.priority = problems.read(spec.priority, &path.field("priority"));

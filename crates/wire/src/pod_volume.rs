@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::MapAccess;
 use serde::de::value::MapAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess};
 use vc_model::{Disk, PodClaim, PodVolume};
 
 use crate::problems::{Path, Problems};
 use crate::soft::{List, Shape, Soft, object};
-use crate::unjudged::Present;
 
 /// A volume of a pod. Sources that nothing judges are skipped.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -25,6 +24,18 @@ pub struct SlimPodVolume {
     pub cinder: Soft<Box<SlimDisk>>,
     pub iscsi: Soft<Box<SlimDisk>>,
     pub rbd: Soft<Box<SlimDisk>>,
+}
+
+/// An object of which only matters that it is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Present;
+
+impl Shape for Present {
+    const WANTED: &'static str = "an object";
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Some(Self))
+    }
 }
 
 /// `persistentVolumeClaim`.

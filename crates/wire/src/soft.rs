@@ -124,6 +124,18 @@ impl<T: Shape> Shape for Entries<T> {
     }
 }
 
+/// An object that is handed on as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Json(pub serde_json::Value);
+
+impl Shape for Json {
+    const WANTED: &'static str = "an object";
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+        let access = serde::de::value::MapAccessDeserializer::new(map);
+        Deserialize::deserialize(access).map(|value| Some(Self(value)))
+    }
+}
+
 /// Lets a struct of soft fields stand in a [`Soft`].
 macro_rules! object {
     ($($name:ty),+ $(,)?) => {$(

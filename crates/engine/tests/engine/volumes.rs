@@ -32,7 +32,7 @@ fn written(world: &mut World, pod: &str, storage: &str) {
     };
     let objects = fixture::storage(storage).into_iter().map(object).collect();
     let uid = world.pod(pod).uid.clone();
-    world.send(ClusterEvent::VolumesWritten { uid, objects });
+    world.send(ClusterEvent::VolumesWritten { uid, objects, devices: Vec::new() });
 }
 
 fn is_free_of_promises(world: &World) -> bool {

@@ -43,7 +43,8 @@ pub fn progress(cluster: &Cluster, task: TaskId) -> Progress {
 
 /// Whether the writes were stored and the cache has seen at least our versions.
 fn is_written(cluster: &Cluster, reservation: &Reservation) -> bool {
-    if reservation.bindings.is_empty() && reservation.provisions.is_empty() {
+    let has_volumes = !reservation.bindings.is_empty() || !reservation.provisions.is_empty();
+    if !has_volumes && reservation.devices.is_empty() {
         return true;
     }
     let Stage::Written { volumes, claims, .. } = &reservation.stage else { return false };

@@ -140,7 +140,7 @@ fn written(cluster: &mut Cluster, object: &str) {
         other => panic!("no object: {other:?}"),
     });
     let (uid, objects) = ("default-j-a".into(), objects.collect());
-    cluster.apply(ClusterEvent::VolumesWritten { uid, objects });
+    cluster.apply(ClusterEvent::VolumesWritten { uid, objects, devices: Vec::new() });
 }
 
 fn state(cluster: &Cluster) -> Progress {

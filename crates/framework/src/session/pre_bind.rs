@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use vc_model::{JobId, NodeId, TaskId, TaskStatus};
+use vc_model::{ClaimPromise, JobId, NodeId, TaskId, TaskStatus};
 
 use crate::effect::Effect;
 use crate::session::Session;
@@ -21,12 +21,28 @@ impl Session<'_> {
         ops.iter().filter_map(job).collect()
     }
 
+    /// A claim that a sibling of the gang allocates is written by whoever comes first.
+    fn with_allocations(&self, promises: &[ClaimPromise]) -> Vec<ClaimPromise> {
+        let complete = |promise: &ClaimPromise| {
+            let chosen = self.devices.in_flight(&promise.key);
+            let chosen = chosen.and_then(|promised| promised.allocation.as_ref());
+            let allocation = promise.allocation.clone();
+            ClaimPromise {
+                allocation: allocation.or_else(|| chosen.map(|(_, chosen)| chosen.clone())),
+                ..promise.clone()
+            }
+        };
+        promises.iter().map(complete).collect()
+    }
+
     /// Decides the bind and sends what has to be written before it.
     pub(super) fn hold_bind(&mut self, task: TaskId, node: NodeId) {
         self.cluster.set_task(task, TaskStatus::Binding, Some(node));
         self.cluster.hold(task, self.facts.now_micros);
         if let Some(reservation) = self.cluster.volumes.reservation(task)
-            && (!reservation.bindings.is_empty() || !reservation.provisions.is_empty())
+            && !(reservation.bindings.is_empty()
+                && reservation.provisions.is_empty()
+                && reservation.devices.is_empty())
         {
             let row = &self.cluster.tasks[task];
             self.out.effects.push(Effect::PreBind {
@@ -35,6 +51,7 @@ impl Session<'_> {
                 node: self.cluster.nodes[node].name.clone(),
                 bindings: reservation.bindings.clone(),
                 provisions: reservation.provisions.clone(),
+                devices: self.with_allocations(&reservation.devices),
             });
         }
         self.count_assumed(task);

@@ -39,7 +39,12 @@ impl Cluster {
             ClusterEvent::NodeShardFailed { name } => self.node_shard_failed(&name),
             ClusterEvent::StorageApplied(object) => self.storage_applied(*object),
             ClusterEvent::StorageDeleted { kind, key } => self.storage_deleted(kind, &key),
-            ClusterEvent::VolumesWritten { uid, objects } => self.volumes_written(&uid, objects),
+            ClusterEvent::DeviceApplied(object) => self.device_applied(*object),
+            ClusterEvent::DeviceDeleted { kind, key } => self.devices.remove(kind, &key),
+            ClusterEvent::VolumesWritten { uid, objects, devices } => {
+                self.devices_written(devices);
+                self.volumes_written(&uid, objects);
+            }
             // The engine withdraws the bind.
             ClusterEvent::PreBindFailed { .. } => {}
             ClusterEvent::BudgetApplied(budget) => self.budgets.apply(*budget),

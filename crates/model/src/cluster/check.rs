@@ -45,6 +45,8 @@ impl Cluster {
         self.check_indexes()?;
         self.check_classes()?;
         self.check_volumes()?;
+        let promised = self.volumes.reservations();
+        self.devices.check(promised.map(|(task, promise)| (task, &promise.devices[..])))?;
         self.check_total()?;
         self.check_images()?;
         self.domains.check(self)?;

@@ -19,7 +19,7 @@ impl Cluster {
         row.status = status;
         row.node = node;
         if node.is_none() {
-            self.volumes.release(task);
+            self.release(task);
         }
         self.attach(task);
     }

@@ -110,7 +110,7 @@ impl Cluster {
     /// Takes a task out of everything but its table row. Its class is still to be released.
     fn unlink(&mut self, task: TaskId) -> ClassId {
         self.detach(task);
-        self.volumes.release(task);
+        self.release(task);
         self.index_claims(task, false);
         let row = &self.tasks[task];
         let (job, node, class) = (row.job, row.node, row.class);

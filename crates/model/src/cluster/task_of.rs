@@ -87,6 +87,7 @@ impl Cluster {
             host_ports: host_ports(pod),
             images: images(pod),
             volumes: pod.volumes.clone(),
+            resource_claims: pod.resource_claims.clone(),
         };
         self.count_claims(&mut class);
         class

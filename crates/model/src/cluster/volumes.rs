@@ -61,12 +61,16 @@ impl Cluster {
 
     /// Promises a task what goes with its node; it loses that with the node.
     pub fn reserve(&mut self, task: TaskId, reservation: Reservation) {
+        self.release(task);
+        self.devices.promise(task, &reservation.devices);
         self.volumes.reserve(task, reservation);
     }
 
     /// Takes back what the task was promised, and that its bind waits; its node stays.
     pub fn release(&mut self, task: TaskId) {
-        self.volumes.release(task);
+        if let Some(reservation) = self.volumes.release(task) {
+            self.devices.withdraw(task, &reservation.devices);
+        }
     }
 
     /// The bind of the task is decided and waits for the volumes of its gang, from now on.

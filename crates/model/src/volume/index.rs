@@ -73,11 +73,11 @@ impl Volumes {
     }
 
     /// Forgets what the task was promised, and that its bind waits.
-    pub(crate) fn release(&mut self, task: TaskId) {
+    pub(crate) fn release(&mut self, task: TaskId) -> Option<Reservation> {
         self.held.remove(&task);
-        if let Some(reservation) = self.reservations.remove(&task) {
-            self.promised.leave(&reservation);
-        }
+        let reservation = self.reservations.remove(&task)?;
+        self.promised.leave(&reservation);
+        Some(reservation)
     }
 
     /// How far the binding of the task's volumes has come.

@@ -1,9 +1,10 @@
 //! What a task was promised along with its node: volumes to bind to its claims, claims to provision
-//! there. It lasts as long as the task has that node by our decision. Specification:
+//! there, devices. It lasts as long as the task has that node by our decision. Specification:
 //! plugins-nodes.md 5.6-5.8.
 
 use std::sync::Arc;
 
+use crate::device::ClaimPromise;
 use crate::record::ObjectKey;
 
 /// A claim and its uid, which keeps a successor of the same name from being taken for it.
@@ -46,6 +47,8 @@ pub struct Reservation {
     pub provisions: Vec<ReservedClaim>,
     /// Claims about which another task, or an earlier attempt, has decided: waited for.
     pub awaited: Vec<ReservedClaim>,
+    /// Resource claims of the task, and the devices that it chose for them.
+    pub devices: Vec<ClaimPromise>,
     /// `volumebinding.bindTimeoutSeconds`, in microseconds.
     pub timeout_micros: i64,
     /// How far it has come.
@@ -61,6 +64,6 @@ impl Reservation {
 
     /// Whether there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
-        self.claims().next().is_none()
+        self.devices.is_empty() && self.claims().next().is_none()
     }
 }

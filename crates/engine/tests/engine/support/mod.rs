@@ -220,7 +220,11 @@ impl World {
                 self.inbox.push(ClusterEvent::PodResynced(Box::new(pod)));
             }
             // Tests of shards and of volumes bring their own.
-            Effect::PreBind { .. } | Effect::NodeShardStatus { .. } | Effect::Event { .. } => {}
+            Effect::PreBind { .. }
+            | Effect::UnreserveClaims { .. }
+            | Effect::DeallocateClaim { .. }
+            | Effect::NodeShardStatus { .. }
+            | Effect::Event { .. } => {}
         }
     }
 

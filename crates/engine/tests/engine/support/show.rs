@@ -14,12 +14,22 @@ pub(crate) fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
 fn line(effect: &Effect) -> String {
     match effect {
         Effect::Bind { pod, node, .. } => format!("bind {} {node}", short(pod)),
-        Effect::PreBind { pod, node, bindings, provisions, .. } => {
+        Effect::PreBind { pod, node, bindings, provisions, devices, .. } => {
             let bound = bindings.iter().map(|(claim, pv)| format!("{}={pv}", claim.key.name));
             let made = provisions.iter().map(|claim| claim.key.name.to_string());
-            let what: Vec<String> = bound.chain(made).collect();
+            let device = |promise: &vc_model::ClaimPromise| {
+                let chosen = promise.allocation.iter().flat_map(|chosen| &chosen.results);
+                let chosen: Vec<String> = chosen.map(|one| one.device.device.to_string()).collect();
+                format!("{}:{}", promise.key.name, chosen.join(","))
+            };
+            let what = bound.chain(made).chain(devices.iter().map(device));
+            let what: Vec<String> = what.collect();
             format!("prebind {} {node} {}", short(pod), what.join(" "))
         }
+        Effect::UnreserveClaims { pod, claims, .. } => {
+            format!("unreserve {} {}", short(pod), claims.join(" "))
+        }
+        Effect::DeallocateClaim { claim, .. } => format!("deallocate {}", short(claim)),
         Effect::Resync { pod, .. } => format!("resync {}", short(pod)),
         Effect::Evict { pod, reason, .. } => format!("evict {} {}", short(pod), reason.as_str()),
         Effect::PodCondition { pod, reason, message, nomination, .. } => {

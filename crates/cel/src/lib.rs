@@ -1,0 +1,115 @@
+//! CEL selectors of devices: one expression over the variable `device` that yields a boolean.
+//! Specification: plugins-nodes.md 6.6.
+
+mod bind;
+mod budget;
+mod domains;
+mod quantity;
+mod semver;
+
+use std::sync::{Arc, LazyLock};
+
+use cel::common::types::{CelBool, CelInt, CelMap, CelString};
+use cel::common::value::Val;
+use cel::{Context, Env, Program, Value, extensions};
+use vc_model::{Attribute, Device};
+
+use domains::Domains;
+use quantity::CelQuantity;
+use semver::Semver;
+
+/// An expression, ready to be evaluated.
+#[derive(Debug)]
+pub struct Selector(Program);
+
+/// Why a selector says nothing about a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// The expression is none.
+    #[error("CEL compile error: {0}")]
+    Compile(String),
+    /// It could not be evaluated for the device.
+    #[error("CEL runtime error: {0}")]
+    Runtime(String),
+}
+
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()));
+
+/// The standard library and those Kubernetes extensions that devices are selected by.
+fn environment() -> Env {
+    let mut env = Env::stdlib().with_optional_support(true);
+    let added = [extensions::lists, extensions::strings, extensions::math]
+        .into_iter()
+        .try_for_each(|extension| env.add_extension(extension))
+        .and_then(|()| quantity::declare(&mut env))
+        .and_then(|()| semver::declare(&mut env))
+        .and_then(|()| env.add_macro(bind::cel_bind()));
+    debug_assert!(added.is_ok(), "{added:?}");
+    env
+}
+
+impl Selector {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// It is none, or could cost more than the limit of Kubernetes allows.
+    pub fn compile(expression: &str) -> Result<Self, SelectorError> {
+        let program = ENVIRONMENT.compile(expression);
+        let program = program.map_err(|error| SelectorError::Compile(one_line(&error)))?;
+        match budget::is_within(program.expression()) {
+            true => Ok(Self(program)),
+            false => Err(SelectorError::Compile("the expression may cost too much".to_owned())),
+        }
+    }
+
+    /// Whether a device of this driver is selected.
+    ///
+    /// # Errors
+    /// The evaluation fails, or yields no boolean.
+    pub fn matches(&self, driver: &str, device: &Device) -> Result<bool, SelectorError> {
+        let mut context = Context::with_env(ENVIRONMENT.clone());
+        context.add_variable_as_val("device", Box::new(variable(driver, device)));
+        match self.0.execute(&context) {
+            Ok(Value::Bool(selected)) => Ok(selected),
+            Ok(other) => {
+                Err(SelectorError::Runtime(format!("must be a boolean: {}", other.type_of())))
+            }
+            Err(error) => Err(SelectorError::Runtime(one_line(&error))),
+        }
+    }
+}
+
+/// Parsers draw the place of an error below it.
+fn one_line(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+/// The variable `device`.
+fn variable(driver: &str, device: &Device) -> CelMap<'static> {
+    let attributes = device.attributes.iter().map(|(name, value)| (name, attribute(value)));
+    let capacity = device.capacity.iter().map(|(name, &amount)| {
+        let amount: Box<dyn Val> = Box::new(CelQuantity(amount));
+        (name, amount)
+    });
+    let fields: [(&str, Box<dyn Val>); 4] = [
+        ("driver", Box::new(CelString::from(driver.to_owned()))),
+        ("attributes", Box::new(Domains::new(driver, attributes))),
+        ("capacity", Box::new(Domains::new(driver, capacity))),
+        ("allowMultipleAllocations", Box::new(CelBool::from(device.shared))),
+    ];
+    domains::map(fields)
+}
+
+fn attribute(value: &Attribute) -> Box<dyn Val> {
+    match value {
+        Attribute::Int(value) => Box::new(CelInt::from(*value)),
+        Attribute::Bool(value) => Box::new(CelBool::from(*value)),
+        Attribute::Text(text) => Box::new(CelString::from(text.to_string())),
+        Attribute::Version(text) => match text.parse::<Semver>() {
+            Ok(version) => Box::new(version),
+            Err(_) => Box::new(CelString::from(text.to_string())),
+        },
+    }
+}

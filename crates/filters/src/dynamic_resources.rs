@@ -1,0 +1,285 @@
+//! DynamicResources: the devices that a pod's claims have or need must be there on the node.
+//! Specification: plugins-nodes.md 6.
+
+mod cache;
+mod pools;
+mod result;
+mod search;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use vc_model::{
+    Allocation, ClaimPromise, ClaimSource, Code, Finding, FitErrors, NodeId, ObjectKey, Reason,
+    RequestKind, ResourceClaim, TaskId,
+};
+
+use crate::rule::{Pod, PreFilter, refused};
+pub use cache::DeviceCache;
+use pools::{PoolState, Pools};
+use search::{Choice, Failure, Search};
+use vc_model::node_selector::term_matches;
+
+const IN_USE: &str = "resourceclaim in use";
+const ELSEWHERE: &str = "resourceclaim not available on the node";
+const NOTHING_FREE: &str = "cannot allocate all claims";
+const INVALID_POOLS: &str = "invalid resource pools were encountered";
+const TIMED_OUT: &str = "timed out trying to allocate devices";
+
+/// `status.reservedFor` holds no more.
+const MOST_CONSUMERS: usize = 256;
+
+/// The claims of a pod as they are now.
+pub struct PodClaims<'a> {
+    pod: Pod<'a>,
+    /// Each once, in the order of the pod.
+    claims: Vec<&'a ResourceClaim>,
+    /// Those that have no devices yet.
+    open: Vec<&'a ResourceClaim>,
+    /// What the others have.
+    allocated: Vec<(&'a ResourceClaim, &'a Arc<Allocation>)>,
+    pools: Arc<Pools>,
+    cache: &'a DeviceCache,
+    /// Devices that one search may look at; `None`: without limit.
+    steps: Option<u64>,
+}
+
+/// Whether some node was refused because of what a claim has.
+pub fn blames_claims(errors: &FitErrors) -> bool {
+    errors.reasons.contains_key(&Reason::Text(ELSEWHERE))
+}
+
+/// Whether the pod has no claims, so that nothing is asked.
+pub fn skips(pod: Pod<'_>) -> bool {
+    pod.class.resource_claims.is_empty()
+}
+
+/// Pre-filter: claims that no node can help are a reason for all of them (6.3).
+pub fn pre_filter<'a>(pod: Pod<'a>, cache: &'a DeviceCache, steps: Option<u64>) -> PreFilter<'a> {
+    if skips(pod) {
+        return PreFilter::Skip;
+    }
+    match PodClaims::find(pod, cache, steps) {
+        Ok(claims) if claims.claims.is_empty() => PreFilter::Skip,
+        Ok(claims) => PreFilter::Ask(Box::new(move |node| claims.filter(node))),
+        Err(text) => PreFilter::Refuse(refused(Code::Unresolvable, text)),
+    }
+}
+
+impl<'a> PodClaims<'a> {
+    /// The claims of the pod.
+    ///
+    /// # Errors
+    /// Why the pod fits on no node (6.2, 6.3).
+    pub fn find(pod: Pod<'a>, cache: &'a DeviceCache, steps: Option<u64>) -> Result<Self, String> {
+        let pools = cache.pools(&pod.cluster.devices);
+        let (claims, open, allocated) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found = Self { pod, claims, open, allocated, pools, cache, steps };
+        let mut seen = BTreeSet::new();
+        for claim in named_claims(pod)? {
+            if seen.insert(&claim.key) {
+                found.add(claim)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, claim: &'a ResourceClaim) -> Result<(), String> {
+        let promised = self.pod.cluster.devices.in_flight(&claim.key);
+        let tasks = promised.map(|promised| &promised.tasks);
+        if MOST_CONSUMERS <= self.n_others(claim, tasks) {
+            return Err(IN_USE.to_owned());
+        }
+        let chosen = promised.and_then(|promised| promised.allocation.as_ref());
+        match (&claim.allocation, chosen) {
+            (Some(allocation), _) => self.allocated.push((claim, allocation)),
+            // What a task of the same gang has chosen holds for the others (2.6).
+            (None, Some((task, allocation))) if self.is_sibling(*task) => {
+                self.allocated.push((claim, allocation));
+            }
+            (None, Some(_)) => {
+                let key = &claim.key;
+                return Err(format!("resource claim {key} is in the process of being allocated"));
+            }
+            (None, None) => {
+                check_requests(self.pod, claim)?;
+                self.open.push(claim);
+            }
+        }
+        self.claims.push(claim);
+        Ok(())
+    }
+
+    /// Consumers beside the pod itself, stored and promised.
+    fn n_others(&self, claim: &ResourceClaim, tasks: Option<&BTreeSet<TaskId>>) -> usize {
+        let cluster = self.pod.cluster;
+        let own = &cluster.tasks[self.pod.task].uid;
+        let stored = claim.reserved_for.iter().map(|consumer| &consumer.uid);
+        let promised = tasks.into_iter().flatten().map(|&task| &cluster.tasks[task].uid);
+        stored.chain(promised).filter(|&uid| uid != own).collect::<BTreeSet<_>>().len()
+    }
+
+    fn is_sibling(&self, task: TaskId) -> bool {
+        let job = |task: TaskId| self.pod.cluster.tasks[task].job;
+        job(task).is_some() && job(task) == job(self.pod.task)
+    }
+
+    /// Why the node does not do, if so (6.4).
+    fn filter(&self, node: NodeId) -> Option<Finding> {
+        let unavailable = !self.is_available(node);
+        if !self.open.is_empty()
+            && let Err(failure) = self.search(node)
+        {
+            return Some(self.finding(node, failure));
+        }
+        unavailable.then(|| Finding::new(Code::Unresolvable, ELSEWHERE))
+    }
+
+    /// Whether what the claims have can be used on the node.
+    fn is_available(&self, node: NodeId) -> bool {
+        let row = &self.pod.cluster.nodes[node];
+        self.allocated.iter().all(|(_, allocation)| match &allocation.node_selector {
+            None => true,
+            Some(terms) => terms.iter().any(|term| term_matches(term, row)),
+        })
+    }
+
+    fn finding(&self, node: NodeId, failure: Failure) -> Finding {
+        let pools = self.pools.of(&self.pod.cluster.nodes[node]);
+        let any_invalid = pools.iter().any(|pool| pool.state == PoolState::Invalid);
+        match failure {
+            Failure::TooLong => Finding::new(Code::Unresolvable, TIMED_OUT),
+            Failure::None if any_invalid => Finding::new(Code::Unresolvable, INVALID_POOLS),
+            Failure::None => Finding::new(Code::Unresolvable, NOTHING_FREE),
+            Failure::Wrong(text) => refused(Code::Error, text),
+        }
+    }
+
+    /// Devices for every open claim, in the order of the claims.
+    fn search(&self, node: NodeId) -> Result<Vec<(Vec<Choice>, Allocation)>, Failure> {
+        let cluster = self.pod.cluster;
+        let row = &cluster.nodes[node];
+        let pools = self.pools.of(row);
+        let search = Search::new(&cluster.devices, self.cache, &self.open, &pools, self.steps);
+        let (chosen, candidates) = search.run()?;
+        let of_claim = |claim: usize| {
+            let chosen = chosen.iter().filter(|choice| choice.claim == claim);
+            let chosen: Vec<Choice> = chosen.cloned().collect();
+            let of = result::Chosen { claim: self.open[claim], choices: &chosen };
+            let allocation = of.allocation(&cluster.devices, &candidates, &row.name)?;
+            Ok((chosen, allocation))
+        };
+        (0..self.open.len()).map(of_claim).collect()
+    }
+
+    /// What the task is promised along with the node (6.7).
+    ///
+    /// # Errors
+    /// The node does not do any more.
+    pub fn reserve(&self, node: NodeId) -> Result<Vec<ClaimPromise>, String> {
+        if !self.is_available(node) {
+            return Err(ELSEWHERE.to_owned());
+        }
+        let found = self.search(node).map_err(|_| "claim allocation not found for node")?;
+        let mut found = found.into_iter().map(|(_, allocation)| Arc::new(allocation));
+        let promise = |claim: &&ResourceClaim| {
+            let is_open = self.open.iter().any(|open| open.key == claim.key);
+            let allocation = if is_open { found.next() } else { None };
+            ClaimPromise { key: claim.key.clone(), uid: claim.uid.clone(), allocation }
+        };
+        Ok(self.claims.iter().map(promise).collect())
+    }
+
+    /// The first claim whose devices no present node that is otherwise known can use, and that
+    /// nobody but this pod has a right to (deviation of 6.4).
+    pub fn useless(&self) -> Option<&ResourceClaim> {
+        let cluster = self.pod.cluster;
+        let own = &cluster.tasks[self.pod.task].uid;
+        let unused = |claim: &ResourceClaim| {
+            claim.reserved_for.iter().all(|consumer| consumer.uid == *own)
+                && cluster.devices.in_flight(&claim.key).is_none()
+        };
+        let mut stored = self.allocated.iter().map(|(claim, _)| *claim);
+        stored.find(|claim| claim.allocation.is_some() && unused(claim))
+    }
+
+    /// Whether alternatives make a difference between nodes (6.8).
+    pub fn has_alternatives(&self) -> bool {
+        let mut requests = self.open.iter().flat_map(|claim| &claim.requests);
+        requests.any(|request| matches!(request.kind, RequestKind::FirstAvailable(_)))
+    }
+
+    /// Raw score of a node: the better the alternatives that it serves, the more.
+    pub fn score(&self, node: NodeId) -> i64 {
+        let Ok(found) = self.search(node) else { return 0 };
+        let mut requests = BTreeSet::new();
+        let mut sum = 0;
+        for (index, (choices, _)) in found.iter().enumerate() {
+            for choice in choices {
+                if let Some(alternative) = choice.alternative
+                    && requests.insert((index, choice.request))
+                {
+                    sum += 8 - i64::try_from(alternative).unwrap_or(8);
+                }
+            }
+        }
+        sum
+    }
+}
+
+/// The claims that the pod names, in its order (6.2).
+fn named_claims(pod: Pod<'_>) -> Result<Vec<&ResourceClaim>, String> {
+    let task = &pod.cluster.tasks[pod.task];
+    let key = &task.key;
+    let mut claims = Vec::new();
+    for entry in &pod.class.resource_claims {
+        let (name, is_made) = match &entry.source {
+            ClaimSource::Named(name) => (name, false),
+            ClaimSource::Made(name) => (name, true),
+            ClaimSource::NotNeeded => continue,
+            ClaimSource::NotMade => {
+                return Err(format!("pod \"{key}\": ResourceClaim not created yet"));
+            }
+            ClaimSource::Unset => {
+                let name = &entry.name;
+                return Err(format!(
+                    "pod \"{key}\", spec.resourceClaim \"{name}\": none of the supported fields \
+                     are set"
+                ));
+            }
+        };
+        let namespace = key.namespace.clone();
+        let claim_key = ObjectKey { namespace, name: name.clone() };
+        let Some(claim) = pod.cluster.devices.claim(&claim_key) else {
+            return Err(format!("could not find ResourceClaim \"{claim_key}\""));
+        };
+        if claim.deleting {
+            return Err(format!("resourceclaim \"{name}\" is being deleted"));
+        }
+        if is_made && claim.controller != task.uid {
+            return Err(format!(
+                "ResourceClaim {claim_key} was not created for Pod {key} (Pod is not owner)"
+            ));
+        }
+        claims.push(claim);
+    }
+    Ok(claims)
+}
+
+/// Every request must name a class that exists.
+fn check_requests(pod: Pod<'_>, claim: &ResourceClaim) -> Result<(), String> {
+    let known = |place: &str, class: &Arc<str>| match pod.cluster.devices.class(class) {
+        Some(_) => Ok(()),
+        None => Err(format!("request {place}: device class {class} does not exist")),
+    };
+    claim.requests.iter().try_for_each(|request| match &request.kind {
+        RequestKind::Exactly(exact) => known(&request.name, &exact.class),
+        RequestKind::FirstAvailable(alternatives) => alternatives
+            .iter()
+            .try_for_each(|(name, exact)| known(&format!("{}/{name}", request.name), &exact.class)),
+        RequestKind::Unknown => Err(format!(
+            "resource claim {}, request {}: unknown request type",
+            claim.key, request.name
+        )),
+    })
+}

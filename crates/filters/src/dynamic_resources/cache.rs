@@ -1,0 +1,59 @@
+//! What is worked out once for all pods: the pools, compiled selectors, and which device which
+//! selector takes. Valid until a slice or class changes. Specification: plugins-nodes.md 6.9.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use vc_cel::{Selector, SelectorError};
+use vc_model::{Device, Devices};
+
+use super::pools::Pools;
+
+/// Results that are the same for every pod.
+#[derive(Debug, Default)]
+pub struct DeviceCache(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    version: Option<u64>,
+    pools: Arc<Pools>,
+    selectors: FxHashMap<Arc<str>, Arc<Result<Selector, SelectorError>>>,
+    /// By selector and device; the device is held, so that its address stays its own.
+    matches: FxHashMap<(Arc<str>, usize), (Arc<Device>, Result<bool, SelectorError>)>,
+}
+
+impl DeviceCache {
+    /// The pools of the cluster as it is.
+    pub(super) fn pools(&self, devices: &Devices) -> Arc<Pools> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.version != Some(devices.version()) {
+            state.version = Some(devices.version());
+            state.pools = Arc::new(Pools::new(devices));
+            state.matches.clear();
+            state.selectors.clear();
+        }
+        state.pools.clone()
+    }
+
+    /// Whether the selector takes the device.
+    pub(super) fn matches(
+        &self,
+        selector: &Arc<str>,
+        driver: &str,
+        device: &Arc<Device>,
+    ) -> Result<bool, SelectorError> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (selector.clone(), Arc::as_ptr(device) as usize);
+        if let Some((_, known)) = state.matches.get(&key) {
+            return known.clone();
+        }
+        let compiled = state.selectors.entry(selector.clone());
+        let compiled = compiled.or_insert_with(|| Arc::new(Selector::compile(selector))).clone();
+        let answer = match &*compiled {
+            Ok(selector) => selector.matches(driver, device),
+            Err(error) => Err(error.clone()),
+        };
+        state.matches.insert(key, (device.clone(), answer.clone()));
+        answer
+    }
+}

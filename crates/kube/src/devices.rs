@@ -1,0 +1,209 @@
+//! What is written about claims for devices: allocation and consumer before a bind, both taken back
+//! when it comes to nothing. Each claim is read by LIST, changed and PUT whole; up to five times
+//! while others write it. Specification: plugins-nodes.md 6.7.
+
+use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta};
+use kube::{Api, Client};
+use serde_json::Value;
+use vc_model::{ClaimPromise, ClusterEvent, DeviceObject, ObjectKey, ResourceClaim};
+use vc_wire::{Kind, check_claim, deallocate_claim, protect_claim, reserve_claim, unreserve_claim};
+
+use crate::call::{CallError, call, resource};
+use crate::client::Clients;
+
+const ATTEMPTS: u32 = 5;
+
+/// Why a claim could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClaimError {
+    /// The API server did not take it.
+    #[error("{what} claim {claim}: {error}")]
+    Refused {
+        /// What was to be written.
+        what: &'static str,
+        /// Of the claim.
+        claim: ObjectKey,
+        /// Its words.
+        error: CallError,
+    },
+    /// Nothing can be written any more.
+    #[error("claim {0} {1}")]
+    Lost(ObjectKey, vc_wire::ClaimLost),
+}
+
+/// Reserves the claims for the pod, with the devices that were chosen; answers what is stored.
+///
+/// # Errors
+/// The first claim that cannot be had; earlier ones stay reserved.
+pub(crate) async fn reserve(
+    client: &Client,
+    (pod, uid): (&ObjectKey, &str),
+    promises: &[ClaimPromise],
+) -> Result<Vec<ResourceClaim>, ClaimError> {
+    let mut stored = Vec::new();
+    for promise in promises {
+        let claim = Claim::new(client, &promise.key);
+        stored.extend(claim.reserve(promise, &pod.name, uid).await?.as_ref().and_then(decoded));
+    }
+    Ok(stored)
+}
+
+/// Takes the pod out of its claims. One that is gone needs nothing.
+///
+/// # Errors
+/// A write was refused.
+pub(crate) async fn unreserve(
+    client: &Client,
+    pod: &ObjectKey,
+    uid: &str,
+    claims: &[std::sync::Arc<str>],
+) -> Result<(), ClaimError> {
+    for name in claims {
+        let key = ObjectKey { namespace: pod.namespace.clone(), name: name.clone() };
+        let claim = Claim::new(client, &key);
+        claim.change("remove reservation of", |value| unreserve_claim(value, uid)).await?;
+    }
+    Ok(())
+}
+
+/// Takes the devices of a claim away.
+///
+/// # Errors
+/// A write was refused.
+pub(crate) async fn deallocate(
+    client: &Client,
+    key: &ObjectKey,
+    uid: &str,
+) -> Result<(), ClaimError> {
+    let claim = Claim::new(client, key);
+    let change = |value: &mut Value| {
+        let is_it = value["metadata"]["uid"].as_str() == Some(uid);
+        if is_it {
+            deallocate_claim(value);
+        }
+        is_it
+    };
+    claim.change("deallocate", change).await.map(drop)
+}
+
+/// Whether the server has claims for devices and lets us list them (plugins-nodes.md 2.1). Without
+/// the right that is said once: such pods are then placed as if they had no claims.
+pub async fn serves_devices(clients: &Clients) -> bool {
+    let kind = resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims");
+    let api: Api<DynamicObject> = Api::all_with(clients.core.clone(), &kind);
+    match call(api.list(&ListParams::default().limit(1))).await {
+        Ok(_) => true,
+        Err(error) if error.is_not_found() => false,
+        Err(error) => {
+            let hint = "hint: the ClusterRole must allow to list and watch resourceclaims, \
+                        resourceslices and deviceclasses of resource.k8s.io";
+            tracing::warn!("resource claims of pods are ignored: {error}\n{hint}");
+            false
+        }
+    }
+}
+
+struct Claim<'a> {
+    api: Api<DynamicObject>,
+    kind: ApiResource,
+    key: &'a ObjectKey,
+}
+
+impl<'a> Claim<'a> {
+    fn new(client: &Client, key: &'a ObjectKey) -> Self {
+        let kind = resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims");
+        let api = Api::namespaced_with(client.clone(), &key.namespace, &kind);
+        Self { api, kind, key }
+    }
+
+    async fn reserve(
+        &self,
+        promise: &ClaimPromise,
+        pod: &str,
+        uid: &str,
+    ) -> Result<Option<Value>, ClaimError> {
+        let what = match promise.allocation {
+            Some(_) => "add allocation and reservation to",
+            None => "add reservation to",
+        };
+        let lost = |why| ClaimError::Lost(self.key.clone(), why);
+        for attempt in 1..=ATTEMPTS {
+            let found = self.read().await.map_err(|error| self.refused(what, error))?;
+            let mut claim = found.ok_or_else(|| lost(vc_wire::ClaimLost::Deleted))?;
+            check_claim(&claim, promise).map_err(lost)?;
+            let mut answer = Ok(claim.clone());
+            if protect_claim(&mut claim, promise) {
+                answer = self.put(&claim, false).await;
+                if let Ok(stored) = &answer {
+                    claim = stored.clone();
+                }
+            }
+            if answer.is_ok() && reserve_claim(&mut claim, promise, pod, uid) {
+                answer = self.put(&claim, true).await;
+            }
+            match answer {
+                Err(error) if error.is_conflict() && attempt < ATTEMPTS => {}
+                answer => return answer.map(Some).map_err(|error| self.refused(what, error)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes the status of the claim, if it is there and there is something to change.
+    async fn change(
+        &self,
+        what: &'static str,
+        change: impl Fn(&mut Value) -> bool,
+    ) -> Result<(), ClaimError> {
+        for attempt in 1..=ATTEMPTS {
+            let found = self.read().await.map_err(|error| self.refused(what, error))?;
+            let Some(mut claim) = found else { return Ok(()) };
+            if !change(&mut claim) {
+                return Ok(());
+            }
+            match self.put(&claim, true).await {
+                Err(error) if error.is_conflict() && attempt < ATTEMPTS => {}
+                answer => return answer.map(drop).map_err(|error| self.refused(what, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn refused(&self, what: &'static str, error: CallError) -> ClaimError {
+        ClaimError::Refused { what, claim: self.key.clone(), error }
+    }
+
+    async fn read(&self) -> Result<Option<Value>, CallError> {
+        let name = &*self.key.name;
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        let mut found = call(self.api.list(&params)).await?.items.into_iter();
+        let found = found.find(|object| object.metadata.name.as_deref() == Some(name));
+        Ok(found.and_then(|mut object| {
+            let (api_version, kind) = (self.kind.api_version.clone(), self.kind.kind.clone());
+            object.types.get_or_insert(TypeMeta { api_version, kind });
+            serde_json::to_value(object).ok()
+        }))
+    }
+
+    async fn put(&self, claim: &Value, status: bool) -> Result<Value, CallError> {
+        let malformed = |_| CallError::Overtaken("the claim is malformed");
+        let object: DynamicObject = serde_json::from_value(claim.clone()).map_err(malformed)?;
+        let (name, params) = (&*self.key.name, PostParams::default());
+        let stored = match status {
+            true => call(self.api.replace_status(name, &params, &object)).await?,
+            false => call(self.api.replace(name, &params, &object)).await?,
+        };
+        serde_json::to_value(stored).map_err(malformed)
+    }
+}
+
+/// What the watch will tell, too.
+fn decoded(claim: &Value) -> Option<ResourceClaim> {
+    match vc_wire::decode(Kind::ResourceClaim, claim).ok()?.event {
+        ClusterEvent::DeviceApplied(object) => match *object {
+            DeviceObject::Claim(claim) => Some(claim),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,31 @@
+//! Events of claims for devices, their classes and slices. Specification: plugins-nodes.md 6.7.
+
+use crate::cluster::Cluster;
+use crate::device::{DeviceObject, ResourceClaim};
+
+impl Cluster {
+    pub(super) fn device_applied(&mut self, object: DeviceObject) {
+        if let DeviceObject::Claim(claim) = &object
+            && self.devices.claim(&claim.key).is_some_and(|stored| is_newer(stored, claim))
+        {
+            // An echo of the time before our write.
+            return;
+        }
+        self.devices.put(object);
+    }
+
+    /// What we wrote for a task is stored. The watch may have told newer versions already.
+    pub(super) fn devices_written(&mut self, claims: Vec<ResourceClaim>) {
+        for claim in claims {
+            self.device_applied(DeviceObject::Claim(claim));
+        }
+    }
+}
+
+/// Whether what is known of the same object is newer. Versions compare as numbers; others compare
+/// not at all.
+fn is_newer(known: &ResourceClaim, told: &ResourceClaim) -> bool {
+    let number = |claim: &ResourceClaim| claim.resource_version.parse::<u64>().ok();
+    let versions = number(told).zip(number(known));
+    known.uid == told.uid && versions.is_some_and(|(told, known)| told < known)
+}

@@ -1,0 +1,174 @@
+//! The tables of claims, classes and slices, with what is promised laid over them (in-flight
+//! allocations). Specification: plugins-nodes.md 6.3, 6.7.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::device::{
+    Allocation, ClaimPromise, DeviceClass, DeviceId, DeviceKind, DeviceObject, ResourceClaim,
+    ResourceSlice,
+};
+use crate::ids::TaskId;
+use crate::record::ObjectKey;
+
+/// Claims, classes and slices of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Devices {
+    claims: BTreeMap<ObjectKey, ResourceClaim>,
+    classes: BTreeMap<Arc<str>, DeviceClass>,
+    slices: BTreeMap<Arc<str>, Arc<ResourceSlice>>,
+    /// What is promised, by claim.
+    in_flight: BTreeMap<ObjectKey, InFlight>,
+    /// Devices that some claim has, and how many have them; admin access does not count.
+    taken: BTreeMap<DeviceId, u32>,
+    /// Counts changes of slices and classes.
+    version: u64,
+}
+
+/// What tasks were promised of a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InFlight {
+    /// The devices, and the task that chose them; `None`: the claim had them before.
+    pub allocation: Option<(TaskId, Arc<Allocation>)>,
+    /// Tasks that it is to be reserved for.
+    pub tasks: BTreeSet<TaskId>,
+}
+
+impl Devices {
+    /// A claim.
+    pub fn claim(&self, key: &ObjectKey) -> Option<&ResourceClaim> {
+        self.claims.get(key)
+    }
+
+    /// All claims by key.
+    pub fn claims(&self) -> impl Iterator<Item = &ResourceClaim> {
+        self.claims.values()
+    }
+
+    /// A class by name.
+    pub fn class(&self, name: &str) -> Option<&DeviceClass> {
+        self.classes.get(name)
+    }
+
+    /// All slices by name.
+    pub fn slices(&self) -> impl Iterator<Item = &Arc<ResourceSlice>> {
+        self.slices.values()
+    }
+
+    /// What was promised of a claim.
+    pub fn in_flight(&self, key: &ObjectKey) -> Option<&InFlight> {
+        self.in_flight.get(key)
+    }
+
+    /// Whether some claim has the device, stored or promised.
+    pub fn is_taken(&self, device: &DeviceId) -> bool {
+        self.taken.contains_key(device)
+    }
+
+    /// Another number for other slices or classes.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn put(&mut self, object: DeviceObject) {
+        match object {
+            DeviceObject::Claim(claim) => {
+                self.remove(DeviceKind::Claim, &claim.key);
+                // What we promised became what is stored.
+                let promised = self.in_flight.get_mut(&claim.key);
+                if claim.allocation.is_some()
+                    && let Some((_, old)) = promised.and_then(|entry| entry.allocation.take())
+                {
+                    self.count(&old, -1);
+                }
+                if let Some(allocation) = claim.allocation.clone() {
+                    self.count(&allocation, 1);
+                }
+                self.claims.insert(claim.key.clone(), claim);
+            }
+            DeviceObject::Class(class) => {
+                self.version += 1;
+                self.classes.insert(class.name.clone(), class);
+            }
+            DeviceObject::Slice(slice) => {
+                self.version += 1;
+                self.slices.insert(slice.name.clone(), Arc::new(slice));
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, kind: DeviceKind, key: &ObjectKey) {
+        match kind {
+            DeviceKind::Claim => {
+                let allocation = self.claims.remove(key).and_then(|claim| claim.allocation);
+                if let Some(allocation) = allocation {
+                    self.count(&allocation, -1);
+                }
+            }
+            DeviceKind::Class => {
+                self.version += 1;
+                self.classes.remove(&key.name);
+            }
+            DeviceKind::Slice => {
+                self.version += 1;
+                self.slices.remove(&key.name);
+            }
+        }
+    }
+
+    /// A task gets what goes with its node.
+    pub(crate) fn promise(&mut self, task: TaskId, promises: &[ClaimPromise]) {
+        for promise in promises {
+            let entry = self.in_flight.entry(promise.key.clone()).or_default();
+            entry.tasks.insert(task);
+            if let Some(allocation) = promise.allocation.clone() {
+                entry.allocation = Some((task, allocation.clone()));
+                self.count(&allocation, 1);
+            }
+        }
+    }
+
+    /// Reverses [`Devices::promise`].
+    pub(crate) fn withdraw(&mut self, task: TaskId, promises: &[ClaimPromise]) {
+        for promise in promises {
+            let Some(entry) = self.in_flight.get_mut(&promise.key) else { continue };
+            entry.tasks.remove(&task);
+            let chosen = entry.allocation.take_if(|(by, _)| *by == task);
+            if entry.tasks.is_empty() && entry.allocation.is_none() {
+                self.in_flight.remove(&promise.key);
+            }
+            if let Some((_, allocation)) = chosen {
+                self.count(&allocation, -1);
+            }
+        }
+    }
+
+    fn count(&mut self, allocation: &Allocation, change: i32) {
+        let devices = allocation.results.iter().filter(|result| !result.admin_access);
+        for result in devices {
+            let count = self.taken.entry(result.device.clone()).or_default();
+            *count = count.saturating_add_signed(change);
+            if *count == 0 {
+                self.taken.remove(&result.device);
+            }
+        }
+    }
+
+    /// Whether the derived maps are those of the rows and of what is promised.
+    pub(crate) fn check<'a>(
+        &self,
+        promised: impl Iterator<Item = (TaskId, &'a [ClaimPromise])>,
+    ) -> Result<(), String> {
+        let mut fresh = Self::default();
+        for (task, promises) in promised {
+            fresh.promise(task, promises);
+        }
+        for claim in self.claims.values() {
+            fresh.put(DeviceObject::Claim(claim.clone()));
+        }
+        match fresh.taken == self.taken && fresh.in_flight == self.in_flight {
+            true => Ok(()),
+            false => Err("devices that are taken are not those of the claims".into()),
+        }
+    }
+}
