@@ -10,6 +10,7 @@ mod certificates;
 mod claims;
 mod core;
 mod determinism;
+mod devices;
 mod enqueue;
 mod evictions;
 mod gang_actions;

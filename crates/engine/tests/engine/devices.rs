@@ -1,0 +1,177 @@
+//! Binds that wait for claims of devices: reserved as a gang, taken back when they fail, and never
+//! stuck behind devices that nobody can use. Specification: plugins-nodes.md 6.4, 6.7, test cases
+//! 77, 80, 82, 83.
+
+use std::sync::Arc;
+
+use vc_engine::Effect;
+use vc_model::*;
+
+use crate::support::*;
+
+const DRIVER: &str = "gpu.example.com";
+
+fn apply(world: &mut World, object: DeviceObject) {
+    world.send(ClusterEvent::DeviceApplied(Box::new(object)));
+}
+
+/// A class, and one device `a` that every node can use.
+fn offer(world: &mut World, nodes: SliceNodes) {
+    let class = DeviceClass { name: "gpu".into(), ..DeviceClass::default() };
+    apply(world, DeviceObject::Class(class));
+    let slice = ResourceSlice {
+        name: "slice".into(),
+        driver: DRIVER.into(),
+        pool: "pool".into(),
+        generation: 1,
+        n_slices: 1,
+        nodes,
+        devices: vec![Arc::new(Device { name: "a".into(), ..Device::default() })],
+    };
+    apply(world, DeviceObject::Slice(slice));
+}
+
+/// A claim for one device.
+fn claim(version: &str) -> ResourceClaim {
+    let exact = ExactRequest { class: "gpu".into(), ..ExactRequest::default() };
+    ResourceClaim {
+        key: key("c"),
+        uid: "uid-c".into(),
+        resource_version: version.into(),
+        requests: vec![DeviceRequest { name: "r".into(), kind: RequestKind::Exactly(exact) }],
+        ..ResourceClaim::default()
+    }
+}
+
+fn uses_claim(world: &mut World, pod: &str) {
+    let entry = PodResourceClaim { name: "gpu".into(), source: ClaimSource::Named("c".into()) };
+    world.edit(pod, |pod| pod.resource_claims = vec![entry]);
+}
+
+/// The edge has reserved what the pod was promised.
+fn reserved(world: &mut World, effects: &[Effect], version: &str) {
+    for effect in effects {
+        let Effect::PreBind { uid, devices, .. } = effect else { continue };
+        let mut stored = claim(version);
+        stored.allocation = devices[0].allocation.clone();
+        stored.reserved_for = vec![Consumer { name: "p".into(), uid: uid.clone() }];
+        world.send(ClusterEvent::VolumesWritten {
+            uid: uid.clone(),
+            objects: Vec::new(),
+            devices: vec![stored],
+        });
+    }
+}
+
+fn gang(config: &vc_conf::Config) -> World {
+    let text = "node n1 cpu=4
+        node n2 cpu=4
+        job j min=2
+          task a cpu=1
+          task b cpu=1";
+    let mut world = World::new(config, text);
+    offer(&mut world, SliceNodes::All);
+    apply(&mut world, DeviceObject::Claim(claim("1")));
+    uses_claim(&mut world, "j-a");
+    uses_claim(&mut world, "j-b");
+    world
+}
+
+#[test]
+fn nodes_77_a_gang_that_shares_a_claim_is_bound() {
+    let mut world = gang(&ta());
+    let cycle = world.cycle();
+    // Whoever is written first writes the devices, too.
+    assert_eq!(cycle.only(&["prebind", "bind"]), "prebind j-a n1 c:a\nprebind j-b n2 c:a");
+    reserved(&mut world, &cycle.effects, "2");
+    assert_eq!(world.cycle().only(&["bind"]), "bind j-a n1\nbind j-b n2");
+    assert!(world.engine.cluster().devices.in_flight(&key("c")).is_none());
+}
+
+#[test]
+fn nodes_82_a_failed_bind_gives_the_claim_back() {
+    let mut world = gang(&ta());
+    let cycle = world.cycle();
+    reserved(&mut world, &cycle.effects, "2");
+    // The last answer names the second pod as the consumer.
+    world.cycle();
+    let uid = world.pod("j-b").uid.clone();
+    let (node, error) = ("n2".into(), "refused".to_owned());
+    world.send(ClusterEvent::BindFailed { uid, node, error });
+    let cycle = world.cycle_unanswered();
+    assert_eq!(cycle.only(&["unreserve"]), "unreserve j-b c");
+}
+
+#[test]
+fn a_pre_bind_that_fails_withdraws_the_gang_and_frees_the_devices() {
+    let mut world = gang(&ta());
+    world.cycle();
+    let uid = world.pod("j-a").uid.clone();
+    let error = "claim default/c got allocated elsewhere in the meantime".to_owned();
+    world.send(ClusterEvent::PreBindFailed { uid, error });
+    let cycle = world.cycle_unanswered();
+    assert_eq!(cycle.only(&["resync"]), "resync j-a\nresync j-b");
+    let all = cycle.all();
+    let told = "execute preBind for pod default/j-a failed: claim default/c got allocated \
+                elsewhere in the meantime, resync the task";
+    assert!(all.contains(told), "{all}");
+    assert!(world.engine.cluster().devices.in_flight(&key("c")).is_none());
+}
+
+#[test]
+fn nodes_80_devices_that_keep_their_only_pod_out_are_taken_away() {
+    let text = "node n1 cpu=4
+        job j min=1
+          task a cpu=1";
+    let mut world = World::new(&ta(), text);
+    offer(&mut world, SliceNodes::All);
+    let name = Requirement {
+        key: "metadata.name".into(),
+        operator: Operator::In,
+        values: vec!["gone".into()],
+    };
+    let term = NodeSelectorTerm { match_fields: vec![name], ..NodeSelectorTerm::default() };
+    let mut pinned = claim("1");
+    let node_selector = Some(vec![term]);
+    pinned.allocation = Some(Arc::new(Allocation { node_selector, ..Allocation::default() }));
+    apply(&mut world, DeviceObject::Claim(pinned.clone()));
+    uses_claim(&mut world, "j-a");
+    let cycle = world.cycle();
+    assert_eq!(cycle.only(&["bind", "prebind", "deallocate"]), "deallocate c");
+    apply(&mut world, DeviceObject::Claim(claim("2")));
+    assert_eq!(world.cycle().only(&["prebind"]), "prebind j-a n1 c:a");
+}
+
+#[test]
+fn devices_that_another_pod_has_a_right_to_stay() {
+    let text = "node n1 cpu=4
+        job j min=1
+          task a cpu=1";
+    let mut world = World::new(&ta(), text);
+    offer(&mut world, SliceNodes::All);
+    let mut pinned = claim("1");
+    let nowhere = Some(vec![NodeSelectorTerm::default()]);
+    pinned.allocation =
+        Some(Arc::new(Allocation { node_selector: nowhere, ..Allocation::default() }));
+    pinned.reserved_for = vec![Consumer { name: "other".into(), uid: "other".into() }];
+    apply(&mut world, DeviceObject::Claim(pinned));
+    uses_claim(&mut world, "j-a");
+    assert_eq!(world.cycle().only(&["bind", "deallocate"]), "");
+}
+
+#[test]
+fn nodes_83_claims_are_ignored_where_they_are_switched_off() {
+    let off = conf(
+        "allocate",
+        "gang | predicates{* predicate.DynamicResourceAllocationEnable=false} nodeorder",
+    );
+    assert_eq!(gang(&off).cycle().only(&["bind", "prebind"]), "bind j-a n1\nbind j-b n2");
+    let options = vc_engine::EngineOptions {
+        dynamic_resources: false,
+        ..vc_engine::EngineOptions::default()
+    };
+    let text = objects("queue default\nnode n1 cpu=4\njob j min=1\n  task a cpu=1");
+    let mut world = World::with(options, &ta(), text);
+    uses_claim(&mut world, "j-a");
+    assert_eq!(world.cycle().only(&["bind"]), "bind j-a n1", "the server has no claims");
+}
