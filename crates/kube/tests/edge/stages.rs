@@ -42,6 +42,7 @@ async fn what_is_written_before_a_bind_and_the_bind_are_measured_if_they_succeed
         node: "n".into(),
         bindings: Vec::new(),
         provisions: Vec::new(),
+        devices: Vec::new(),
     };
     let bind = |name: &str| Effect::Bind {
         pod: pod(name),
