@@ -13,6 +13,8 @@ mod objects;
 mod output;
 #[path = "cycle/run.rs"]
 mod run;
+#[path = "cycle/wants.rs"]
+mod wants;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
+use crate::wants;
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -63,6 +64,14 @@ pub(crate) const CASES: &[Case] = &[
         evicts: false,
         cycles: &[1, 2],
         load: load_full,
+    },
+    Case {
+        n_nodes: 5_000,
+        n_pending: 5_000,
+        n_pending_plain: 500,
+        gang_size: 5,
+        load: wants::load,
+        ..allocate("shapes/5k-5k")
     },
     preempt("preempt/100-1k", 100, 100),
     preempt("preempt/5k-50k", 5_000, 512),

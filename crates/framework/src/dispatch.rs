@@ -11,6 +11,7 @@ use vc_conf::{Config, Switch, Switches, Warning};
 use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Dim;
 
+use crate::fast::Reads;
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
 use crate::plugin::{Admission, Ask, Invalid, NodeRule, Plugin, PluginEntry, QueueShare, Vote};
@@ -314,12 +315,30 @@ impl Dispatch {
 
     /// Predicate for many nodes: what holds for all of them is worked out here, once.
     pub fn node_rules<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> NodeRules<'a> {
-        let rule = |plugin: &'a dyn Plugin| -> NodeRule<'a> {
-            let each: NodeRule<'a> =
-                Box::new(move |node, findings| plugin.predicate(ask, task, node, findings));
-            plugin.node_rule(ask, task).unwrap_or(each)
-        };
-        NodeRules(self.all(Points::PREDICATE).map(rule).collect())
+        let plugins = self.all(Points::PREDICATE);
+        NodeRules(plugins.map(|plugin| whole_rule(plugin, ask, task)).collect())
+    }
+
+    /// Predicate of all plugins in two parts. `None`: of one it cannot be said what it reads.
+    pub(crate) fn split_rules<'a>(
+        &'a self,
+        ask: Ask<'a>,
+        task: TaskId,
+    ) -> Option<(NodeRules<'a>, NodeRules<'a>)> {
+        let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+        for plugin in self.all(Points::PREDICATE) {
+            match plugin.split_rule(ask, task) {
+                Some(split) => {
+                    narrow.push(split.narrow);
+                    wide.extend(split.wide);
+                }
+                None if plugin.reads(ask, task, Points::PREDICATE) == Reads::ClassAndNode => {
+                    narrow.push(whole_rule(plugin, ask, task));
+                }
+                None => return None,
+            }
+        }
+        Some((NodeRules(narrow), NodeRules(wide)))
     }
 
     /// The first plugin that names a node.
@@ -341,7 +360,24 @@ impl Dispatch {
 /// Predicate of all plugins for one task.
 pub struct NodeRules<'a>(Vec<NodeRule<'a>>);
 
+fn whole_rule<'a>(plugin: &'a dyn Plugin, ask: Ask<'a>, task: TaskId) -> NodeRule<'a> {
+    plugin.node_rule(ask, task).unwrap_or_else(|| {
+        Box::new(move |node, findings| plugin.predicate(ask, task, node, findings))
+    })
+}
+
 impl NodeRules<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether nothing is found against the node.
+    pub(crate) fn pass(&self, node: NodeId) -> bool {
+        let mut findings = Vec::new();
+        self.find(node, &mut findings);
+        findings.is_empty()
+    }
+
     /// Findings of the first plugin that has any.
     pub fn find(&self, node: NodeId, findings: &mut Vec<Finding>) {
         for rule in &self.0 {

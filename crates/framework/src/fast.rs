@@ -97,7 +97,10 @@ impl Session<'_> {
 
 /// The rules of all plugins, prepared for a task.
 pub(crate) struct Prepared<'a> {
+    /// Those that may be remembered.
     filters: NodeRules<'a>,
+    /// The others.
+    wide: NodeRules<'a>,
     /// Of each plugin that scores in batches, in tier order.
     columns: Vec<Vec<Column<'a>>>,
     task: TaskId,
@@ -117,7 +120,8 @@ impl Memo {
             return None;
         }
         let columns = hooks.columns(ask, task)?;
-        let rules = Prepared { filters: hooks.node_rules(ask, task), columns, task };
+        let (filters, wide) = hooks.split_rules(ask, task)?;
+        let rules = Prepared { filters, wide, columns, task };
         self.positions.follow(session);
         self.clock += 1;
         let serial = session.classes.serial(session.tasks[task].class);
@@ -132,7 +136,10 @@ impl Memo {
             _ => ClassMemo::new(session, &rules),
         };
         memo.last_use = self.clock;
-        let found = memo.found(session);
+        let found = match rules.wide.is_empty() {
+            true => memo.found(session),
+            false => memo.found_passing(session, &rules.wide),
+        };
         self.n_bytes += memo.n_bytes();
         self.by_class.insert(serial, memo);
         self.forget();

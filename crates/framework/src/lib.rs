@@ -38,7 +38,7 @@ pub use meter::Stopwatch;
 pub use outbox::Outbox;
 pub use plugin::{
     Admission, Ask, Facts, GangEviction, Invalid, NodeRule, Plugin, PluginEntry, QueueShare,
-    Verdict, Vote,
+    SplitRule, Verdict, Vote,
 };
 pub use points::{ALL_POINTS, Points};
 pub use records::{LastTransaction, Records};

@@ -102,6 +102,14 @@ pub struct QueueShare {
 /// borrows the state that it was prepared from, so that no operation can outdate it.
 pub type NodeRule<'a> = Box<dyn Fn(NodeId, &mut Vec<Finding>) + Send + Sync + 'a>;
 
+/// Predicate in two parts; a node passes if it passes both.
+pub struct SplitRule<'a> {
+    /// What reads the class of the task and the row of the node alone, and so may be remembered.
+    pub narrow: NodeRule<'a>,
+    /// What reads more; `None`: nothing does for this task.
+    pub wide: Option<NodeRule<'a>>,
+}
+
 /// A scheduling policy. Every rule has a neutral default; a plugin overrides the rules it states
 /// and names them in `points`: a rule that is not named there is never asked. Orders answer Less if
 /// `l` goes first.
@@ -313,6 +321,11 @@ pub trait Plugin: Send + Sync {
         None
     }
 
+    /// Predicate in two parts. `None`: it is not of that form; [`Plugin::reads`] tells about the
+    /// whole.
+    fn split_rule<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<SplitRule<'a>> {
+        None
+    }
     /// What the answers of Predicate and NodeOrder about this task depend on; asked with one of the
     /// two points.
     fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {

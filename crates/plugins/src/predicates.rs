@@ -10,7 +10,9 @@ use vc_filters::{
     node_unschedulable, node_volume_limits, pod_topology_spread, taint_toleration, volume_binding,
     volume_restrictions, volume_zone,
 };
-use vc_framework::{Ask, Column, NodeRule, Outbox, Plugin, PluginEntry, Points, Reads, Records};
+use vc_framework::{
+    Ask, Column, NodeRule, Outbox, Plugin, PluginEntry, Points, Records, SplitRule,
+};
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
 
@@ -217,14 +219,25 @@ impl Plugin for Predicates {
         Ok(())
     }
 
-    fn reads(&self, ask: Ask<'_>, task: TaskId, _point: Points) -> Reads {
+    fn split_rule<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<SplitRule<'a>> {
         let pod = Pod::new(ask.cluster, task);
-        let abstains = |wrapped: &Wrapped| matches!((wrapped.pre_filter)(pod), PreFilter::Skip);
-        let mut wide = self.filters.iter().filter(|wrapped| !wrapped.reads_class_and_node());
-        match wide.all(|wrapped| abstains(wrapped)) && !self.devices.judges(pod) {
-            true => Reads::ClassAndNode,
-            false => Reads::Anything,
+        if self.devices.judges(pod) {
+            return None;
         }
+        let asked_of = |narrow: bool| {
+            let those = self.filters.iter();
+            let those = those.filter(move |wrapped| wrapped.reads_class_and_node() == narrow);
+            those.filter_map(move |wrapped| asked((wrapped.pre_filter)(pod)))
+        };
+        let narrow = Prepared { cluster: ask.cluster, filters: asked_of(true).collect() };
+        let wide: Vec<NodeFilter<'a>> = asked_of(false).collect();
+        let wide = (!wide.is_empty()).then(|| -> NodeRule<'a> {
+            Box::new(move |node, findings| {
+                findings.extend(wide.iter().find_map(|filter| filter(node)));
+            })
+        });
+        let narrow: NodeRule<'a> = Box::new(move |node, findings| narrow.find(node, findings));
+        Some(SplitRule { narrow, wide })
     }
 
     fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {

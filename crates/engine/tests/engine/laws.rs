@@ -21,7 +21,8 @@ fn configs() -> [Config; 3] {
 
 /// One line per object; some pods run already, some are leaving, some wait with a nomination.
 fn clusters() -> impl Strategy<Value = String> {
-    let node = (0_u32..5, 1_u32..5).prop_map(|(cpu, pods)| format!("cpu={cpu} pods={pods}"));
+    let node = (0_u32..5, 1_u32..5, 0_u32..3)
+        .prop_map(|(cpu, pods, zone)| format!("cpu={cpu} pods={pods} zone=z{zone}"));
     let queue = (1_u32..4, prop::option::of(1_u32..6)).prop_map(|(weight, cap)| {
         format!("weight={weight} {}", cap.map_or(String::new(), |cpu| format!("cap.cpu={cpu}")))
     });
@@ -32,10 +33,22 @@ fn clusters() -> impl Strategy<Value = String> {
         1 => (0_u32..3).prop_map(|node| format!("nominated=n{node}")),
         1 => Just("gate=example.com/later".to_owned()),
     ];
-    let task = (0_u32..4, 0_u32..4, place).prop_map(|(cpu, group, place)| match cpu {
-        0 => format!("label.g={group} {place}"),
-        cpu => format!("cpu={cpu} label.g={group} {place}"),
-    });
+    // What a pod wants of other pods; most want nothing.
+    let wants = prop_oneof![
+        8 => Just(""),
+        1 => Just("near=zone:a"),
+        1 => Just("away=zone:a"),
+        1 => Just("away=zone:b like=zone:a"),
+        1 => Just("spread=zone:1:a"),
+        1 => Just("even=zone:1:b"),
+    ];
+    let task = (0_u32..4, 0_u32..4, place, wants, any::<bool>()).prop_map(
+        |(cpu, group, place, wants, a)| {
+            let app = if a { "a" } else { "b" };
+            let cpu = if cpu == 0 { String::new() } else { format!("cpu={cpu}") };
+            format!("{cpu} label.g={group} label.app={app} {wants} {place}")
+        },
+    );
     let phase = prop_oneof![Just(""), Just("pending"), Just("pending minres.cpu=2")];
     let policy = prop_oneof![2 => Just(None), 1 => (1_u32..3, 0_u32..3).prop_map(Some)];
     let job = (

@@ -60,10 +60,7 @@ impl Dispatch {
             let mut plugins = self.all(point);
             plugins.all(|plugin| plugin.reads(ask, task, point) == Reads::ClassAndNode)
         };
-        nobody(Points::BEST_NODE)
-            && nobody(Points::NODE_MAP)
-            && remembered(Points::PREDICATE)
-            && remembered(Points::NODE_ORDER)
+        nobody(Points::BEST_NODE) && nobody(Points::NODE_MAP) && remembered(Points::NODE_ORDER)
     }
 
     /// Columns of every plugin that scores in batches, in tier order. `None`: one is not of that

@@ -7,6 +7,7 @@ use vc_model::{Code, Finding, FitErrors, NodeId, ShardingMode, TaskId};
 
 use super::tree::{NONE, Tree};
 use super::{Column, Found, Normal, Positions, Prepared};
+use crate::dispatch::NodeRules;
 use crate::scan::Filter;
 use crate::session::Session;
 
@@ -61,6 +62,8 @@ struct Shape {
 #[derive(Debug)]
 struct Refusal {
     findings: Vec<Finding>,
+    /// No plugin was asked.
+    before_plugins: bool,
     n_nodes: u32,
 }
 
@@ -156,6 +159,44 @@ impl ClassMemo {
         })
     }
 
+    /// The best node that also passes what cannot be remembered: the best ones are asked until one
+    /// does. `None`: only the plain evaluator can tell, also why there is none.
+    pub(super) fn found_passing(
+        &mut self,
+        session: &Session<'_>,
+        wide: &NodeRules<'_>,
+    ) -> Option<Found> {
+        // Without a raw score above 0 no candidate that drops out changes the score of another.
+        if self.broken || self.highest().iter().any(|&highest| 0 < highest) {
+            return None;
+        }
+        let nodes = &session.facts().nodes;
+        let mut dropped = Vec::new();
+        let best = loop {
+            let best = self.tree.best();
+            match best {
+                Some(at) if !wide.pass(nodes[at]) => {
+                    dropped.push((at, self.tree.group(at), self.tree.score(at)));
+                    self.tree.set(at, NONE, 0.0);
+                }
+                _ => break best,
+            }
+        };
+        for &(at, group, score) in &dropped {
+            self.tree.set(at, group, score);
+        }
+        match best {
+            Some(at) => Some(Found::Node(nodes[at])),
+            None if dropped.is_empty() && self.all_lack_room() => self.found(session),
+            None => None,
+        }
+    }
+
+    /// No plugin was asked about any node.
+    fn all_lack_room(&self) -> bool {
+        self.refusals.iter().all(|refusal| refusal.n_nodes == 0 || refusal.before_plugins)
+    }
+
     /// About the size in memory.
     pub(super) fn n_bytes(&self) -> usize {
         let n_nodes = self.verdicts.len();
@@ -198,12 +239,14 @@ impl ClassMemo {
     fn examine(&mut self, session: &Session<'_>, rules: &Prepared<'_>, at: usize) -> u8 {
         let node = session.facts().nodes[at];
         let mut findings = Vec::new();
-        match session.unusable(rules.task, node, Filter::Allocate) {
+        let unusable = session.unusable(rules.task, node, Filter::Allocate);
+        let before_plugins = unusable.is_some();
+        match unusable {
             Some(finding) => findings.push(finding),
             None => rules.filters.find(node, &mut findings),
         }
         if !findings.is_empty() {
-            self.refuse(at, findings);
+            self.refuse(at, findings, before_plugins);
             return NONE;
         }
         self.verdicts[at] = 0;
@@ -211,10 +254,12 @@ impl ClassMemo {
         group_of(session, rules.task, node)
     }
 
-    fn refuse(&mut self, at: usize, findings: Vec<Finding>) {
-        let known = self.refusals.iter().position(|refusal| refusal.findings == findings);
+    fn refuse(&mut self, at: usize, findings: Vec<Finding>, before_plugins: bool) {
+        let known = self.refusals.iter().position(|refusal| {
+            refusal.before_plugins == before_plugins && refusal.findings == findings
+        });
         let index = known.unwrap_or_else(|| {
-            self.refusals.push(Refusal { findings, n_nodes: 0 });
+            self.refusals.push(Refusal { findings, before_plugins, n_nodes: 0 });
             self.refusals.len() - 1
         });
         self.refusals[index].n_nodes += 1;

@@ -34,6 +34,10 @@ impl Tree {
         self.groups[position]
     }
 
+    pub(super) fn score(&self, position: usize) -> f64 {
+        self.scores[position]
+    }
+
     /// Enters a result without playing; [`Tree::play_all`] follows.
     pub(super) fn seed(&mut self, position: usize, group: u8, score: f64) {
         self.groups[position] = group;

@@ -8,7 +8,8 @@
 //! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 policy.group=2x1 pending
 //!   task a cpu=2 @n1 running role=ps
 //!   task b cpu=2 x3 nominated=n1      # three pending tasks b-0, b-1, b-2
-//! pod dns cpu=1 @n1 running
+//! pod dns cpu=1 @n1 running port=80 near=zone:db away=zone:web like=zone:db
+//! pod web cpu=1 label.app=web spread=zone:1:web even=zone:1:web
 //! ```
 //!
 //! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue
@@ -259,6 +260,8 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
             }
             ("never", _) => pod.never_preempts = true,
             ("port", _) => ports.push(host_port(number(value))),
+            ("near" | "away" | "like", _) => add_term(&mut pod, name, value),
+            ("spread" | "even", _) => pod.spread.push(constraint(name, value)),
             ("class", _) => pod.priority_class_name = value.into(),
             ("pvc", _) => {
                 let claim = PodClaim { name: value.into(), ephemeral: false };
@@ -276,6 +279,43 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
 
 pub(crate) fn host_port(port: u16) -> HostPort {
     HostPort { ip: "0.0.0.0".into(), protocol: Protocol::Tcp, port }
+}
+
+/// Pods of this value of the label `app`.
+fn app(value: &str) -> Option<LabelSelector> {
+    let match_labels = [("app".into(), value.into())].into();
+    Some(LabelSelector { match_labels, ..LabelSelector::default() })
+}
+
+/// `near=KEY:APP`, `away=KEY:APP`; `like=KEY:APP` prefers.
+fn add_term(pod: &mut PodRecord, kind: &str, value: &str) {
+    let (key, wanted) = value.split_once(':').expect("KEY:APP");
+    let namespaces = vec![pod.key.namespace.clone()];
+    let pods = PodSelector { namespaces, namespace_selector: None, labels: app(wanted) };
+    let term = PodTerm { pods, topology_key: key.into() };
+    let mut affinity = pod.pod_affinity.as_deref().cloned().unwrap_or_default();
+    match kind {
+        "near" => affinity.required.push(term),
+        "away" => affinity.anti_required.push(term),
+        _ => affinity.preferred.push(PreferredPodTerm { weight: 10, term }),
+    }
+    pod.pod_affinity = Some(affinity.into());
+}
+
+/// `spread=KEY:SKEW:APP`; `even` discourages only.
+fn constraint(kind: &str, value: &str) -> SpreadConstraint {
+    let words: Vec<&str> = value.split(':').collect();
+    let [key, skew, wanted] = words[..] else { panic!("KEY:SKEW:APP, is {value}") };
+    SpreadConstraint {
+        max_skew: number(skew),
+        topology_key: key.into(),
+        when: match kind {
+            "spread" => Unsatisfiable::DoNotSchedule,
+            _ => Unsatisfiable::ScheduleAnyway,
+        },
+        labels: app(wanted),
+        ..SpreadConstraint::default()
+    }
 }
 
 fn preferred(label: &str, value: &str) -> PreferredTerm {

@@ -10,9 +10,6 @@ use crate::run::reasons::waits;
 type Feature = (&'static str, fn(&Value) -> bool);
 
 const FEATURES: &[Feature] = &[
-    ("spec.affinity.podAffinity", |pod| has(pod, "/spec/affinity/podAffinity")),
-    ("spec.affinity.podAntiAffinity", |pod| has(pod, "/spec/affinity/podAntiAffinity")),
-    ("spec.topologySpreadConstraints", |pod| has(pod, "/spec/topologySpreadConstraints")),
     ("spec.resourceClaims", |pod| has(pod, "/spec/resourceClaims")),
     ("persistent volumes", has_claimed_volume),
 ];
