@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
+mod budgets;
 mod connect;
 mod elect;
 mod fake;

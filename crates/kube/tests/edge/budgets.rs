@@ -1,0 +1,70 @@
+//! PodDisruptionBudgets are followed like an optional kind, ResourceQuotas like every kind, and a
+//! broken one costs neither itself nor its neighbours (C-06, plugins-jobs-queues.md 10, 11).
+
+use serde_json::{Value, json};
+use vc_kube::{Clients, Feeds, Incoming, follow, inbox};
+use vc_model::{ClusterEvent, Covers};
+use vc_wire::Kind;
+
+use crate::fake::{self, added, end_of_list, refusal, unobserved, watch};
+
+fn budget(name: &str, selector: Value) -> Value {
+    json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "7"},
+        "spec": {"selector": selector}, "status": {"disruptionsAllowed": 1}})
+}
+
+fn quota(name: &str, hard: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "7"},
+        "status": {"hard": hard}})
+}
+
+fn text(message: Incoming) -> Option<String> {
+    match message {
+        Incoming::Event(ClusterEvent::BudgetApplied(budget)) => {
+            let everybody = budget.covers == Covers::Everybody;
+            Some(format!("{} {everybody}", budget.key.name))
+        }
+        Incoming::Event(ClusterEvent::BudgetDeleted { key }) => Some(format!("gone {}", key.name)),
+        Incoming::Event(ClusterEvent::QuotaApplied(quota)) => {
+            Some(format!("{} {}", quota.key.name, quota.hard.len()))
+        }
+        Incoming::Synced(Kind::PodDisruptionBudget | Kind::ResourceQuota) => Some("synced".into()),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c06_budgets_are_looked_for_again() {
+    let good = budget("good", json!({"matchLabels": {"app": "x"}}));
+    let broken = budget("broken", json!({"matchLabels": 5}));
+    let (client, _) = fake::client(move |seen| match seen.before {
+        0 => refusal(404, "NotFound", "the server could not find the requested resource"),
+        1 => watch(vec![added(&broken), added(&good), end_of_list("8")]),
+        _ => refusal(404, "NotFound", "the server could not find the requested resource"),
+    });
+    let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
+    feeds.follow_budgets(&Clients::shared(client), &sender, &unobserved());
+    let mut told = Vec::new();
+    while told.len() < 5 {
+        told.extend(text(inbox.recv().await.unwrap()));
+    }
+    assert_eq!(told, ["synced", "broken true", "good false", "gone broken", "gone good"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn quotas_are_always_followed() {
+    let quotas = [quota("broken", json!({"cpu": "2x", "memory": "1Gi"})), quota("q", json!({}))];
+    let (client, _) = fake::client(move |seen| match seen.line == "GET /api/v1/resourcequotas" {
+        true => watch(vec![added(&quotas[0]), added(&quotas[1]), end_of_list("8")]),
+        false => watch(vec![end_of_list("1")]),
+    });
+    let (sender, mut inbox) = inbox();
+    let _feeds = follow(&Clients::shared(client), false, &sender, &unobserved());
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        told.extend(text(inbox.recv().await.unwrap()));
+    }
+    assert_eq!(told, ["broken 1", "q 0", "synced"]);
+}
