@@ -159,7 +159,10 @@ async fn outcome(cluster: &Cluster, audit: &Audit, scenario: &Scenario) -> Outco
         outcome.pod_groups.insert(key, state);
     }
     // Who waits for room that is not free yet is in no object.
-    outcome.pipelined = scenario.run(Evaluator::Plain).unwrap().pipelined;
+    let simulated = scenario.run(Evaluator::Plain).unwrap();
+    outcome.pipelined = simulated.pipelined;
+    // Texts are compared by the tests of each of them.
+    outcome.messages = simulated.messages;
     outcome
 }
 

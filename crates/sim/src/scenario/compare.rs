@@ -30,6 +30,11 @@ pub(super) fn differences(expect: &Expect, outcome: &Outcome) -> Vec<String> {
         let actual = owned.iter().map(|(pod, node)| (&**pod, BTreeSet::from([&**node]))).collect();
         placements("pipelined", "pipelined", pipelined, &actual, outcome, &mut found);
     }
+    for wanted in expect.messages.iter().flatten() {
+        if !outcome.messages.iter().any(|message| message.contains(&**wanted)) {
+            found.push(format!("messages: expected, but nobody is told: {wanted}"));
+        }
+    }
     for (name, expected) in expect.pod_groups.iter().flatten() {
         group(name, expected, outcome.pod_groups.get(name), &mut found);
     }

@@ -51,6 +51,7 @@ pub(super) struct Expect {
     pub(super) eviction_count: Option<usize>,
     pub(super) pipelined: Option<BTreeMap<String, Vec<String>>>,
     pub(super) pod_groups: Option<BTreeMap<String, ExpectedGroup>>,
+    pub(super) messages: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub pipelined: BTreeMap<String, String>,
     /// By name.
     pub pod_groups: BTreeMap<String, GroupState>,
+    /// Texts of events and of conditions, as they were written.
+    pub messages: BTreeSet<String>,
     /// Why pods wait, by pod.
     pub waiting: BTreeMap<String, String>,
     /// What is wrong with the scheduler itself: its sums, or the proof of an eviction.
@@ -112,6 +114,13 @@ impl Outcome {
         match effect {
             Effect::Bind { pod, node, .. } => self.binds.push((pod.to_string(), node.to_string())),
             Effect::Evict { pod, .. } => self.evictions.push(pod.to_string()),
+            Effect::Event { message, .. } | Effect::PodCondition { message, .. } => {
+                self.messages.insert(message.to_string());
+            }
+            Effect::PodGroupStatus { status, .. } => {
+                let texts = status.conditions.iter().map(|one| one.message.to_string());
+                self.messages.extend(texts);
+            }
             _ => {}
         }
     }

@@ -63,7 +63,8 @@ fn render(expect: Option<&Expect>, outcome: &Outcome) -> String {
         || expect.evictions.is_some()
         || expect.eviction_count.is_some()
         || expect.pipelined.is_some()
-        || expect.pod_groups.is_some();
+        || expect.pod_groups.is_some()
+        || expect.messages.is_some();
     let mut out = "expect:\n".to_owned();
     if expect.binds.is_some() || !has_keys {
         let binds = outcome.binds_by_pod();
@@ -92,6 +93,13 @@ fn render(expect: Option<&Expect>, outcome: &Outcome) -> String {
                 out.push_str(&format!("    {}: {}\n", scalar(name), group(expected, state)));
             }
         }
+    }
+    if let Some(wanted) = &expect.messages {
+        // A part of a text is chosen by hand: what is told no longer goes.
+        let is_told =
+            |wanted: &&String| outcome.messages.iter().any(|text| text.contains(&**wanted));
+        let kept: Vec<&str> = wanted.iter().filter(is_told).map(String::as_str).collect();
+        line(&mut out, "messages", &list(&kept));
     }
     out
 }
