@@ -74,6 +74,33 @@ fn every_scenario_holds_or_is_not_built_yet() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
+const GUIDE: &str = include_str!("../docs/preempt-and-reclaim.md");
+
+/// The files in the last column of the guide's table of symptoms.
+fn files_of_the_guide() -> Vec<String> {
+    let table = GUIDE.split("| Symptom | Cause | Remedy | File |").nth(1).unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("|---"));
+    let file = |row: &str| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        assert_eq!(cells.len(), 4, "four cells: {row}");
+        cells[3].trim().trim_matches('`').to_owned()
+    };
+    rows.map(file).collect()
+}
+
+#[test]
+fn every_symptom_of_the_guide_has_a_scenario_that_shows_it() {
+    let files = files_of_the_guide();
+    assert!(20 < files.len());
+    for file in &files {
+        assert!(folder().join(file).is_file(), "docs/preempt-and-reclaim.md: no such file: {file}");
+    }
+    for entry in std::fs::read_dir(folder().join("guide")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(GUIDE.contains(&name), "not in the guide: {name}");
+    }
+}
+
 #[test]
 fn a_skip_list_that_is_out_of_date_is_a_fault() {
     let tested = |name: &str, verdict| Tested { file: "f".into(), name: name.into(), verdict };

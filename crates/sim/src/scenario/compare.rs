@@ -32,7 +32,9 @@ pub(super) fn differences(expect: &Expect, outcome: &Outcome) -> Vec<String> {
     }
     for wanted in expect.messages.iter().flatten() {
         if !outcome.messages.iter().any(|message| message.contains(&**wanted)) {
-            found.push(format!("messages: expected, but nobody is told: {wanted}"));
+            let told: Vec<&str> = outcome.messages.iter().map(String::as_str).collect();
+            let told = if told.is_empty() { "nothing".to_owned() } else { told.join(" | ") };
+            found.push(format!("messages: expected, but not written: {wanted}, written: {told}"));
         }
     }
     for (name, expected) in expect.pod_groups.iter().flatten() {
