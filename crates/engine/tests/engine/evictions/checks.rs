@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vc_engine::{Certificate, Effect, EvictReason};
 use vc_model::{Cluster, JobId};
 
+use super::world::COVERED;
 use crate::support::*;
 
 /// What runs counts for its gang: by job, how many ready members.
@@ -134,6 +135,36 @@ impl Promises {
         match self.owed.iter().find(|(_, (_, since))| since + lag < number) {
             Some((pod, _)) => Err(format!("{pod} did not get the place")),
             None => Ok(()),
+        }
+    }
+}
+
+/// Invariant 5: critical pods stay, and no more covered pods go than the budget allows.
+pub(super) struct Protected {
+    /// `None`: there is no budget.
+    left: Option<i64>,
+}
+
+impl Protected {
+    pub(super) fn of(text: &str) -> Self {
+        let allowed = text.split_whitespace().find_map(|word| word.strip_prefix("allowed="));
+        Self { left: allowed.and_then(|number| number.parse().ok()) }
+    }
+
+    pub(super) fn check(&mut self, cluster: &Cluster, cycle: &Cycle) -> Result<(), String> {
+        for victim in cycle.report.certificates.iter().flat_map(|it| &it.victims) {
+            let id = task(cluster, &victim.pod.name);
+            if &*cluster.tasks[id].priority_class_name == "system-node-critical" {
+                return Err(format!("{} is critical", victim.pod));
+            }
+            let labels = &cluster.class(id).labels;
+            if labels.get("app").is_some_and(|label| &**label == COVERED) {
+                self.left = self.left.map(|left| left - 1);
+            }
+        }
+        match self.left.is_some_and(|left| left < 0) {
+            true => Err("more go than the budget allows".to_owned()),
+            false => Ok(()),
         }
     }
 }

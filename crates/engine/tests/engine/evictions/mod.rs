@@ -5,6 +5,7 @@
 mod checks;
 mod world;
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
@@ -12,16 +13,16 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use vc_conf::Config;
 
 use crate::support::*;
-use checks::{Promises, bound, check_gangs, check_useful, ready};
+use checks::{Promises, Protected, bound, check_gangs, check_useful, ready};
 use world::{Shape, clusters};
 
 /// Each with one tier, in which gang votes.
-fn configs() -> &'static [Config; 10] {
-    static CONFIGS: OnceLock<[Config; 10]> = OnceLock::new();
+fn configs() -> &'static [Config; 12] {
+    static CONFIGS: OnceLock<[Config; 12]> = OnceLock::new();
     CONFIGS.get_or_init(make_configs)
 }
 
-fn make_configs() -> [Config; 10] {
+fn make_configs() -> [Config; 12] {
     let tp = "gang{preemptable jobPipelined jobStarving jobReady jobOrder} \
         priority{taskOrder jobOrder preemptable jobPipelined jobStarving} conformance \
         proportion{overused allocatable queueOrder} predicates nodeorder";
@@ -50,6 +51,8 @@ fn make_configs() -> [Config; 10] {
         conf(all, tree),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", both),
         conf("allocate, preempt, gangpreempt, reclaim, gangreclaim, backfill", elastic),
+        conf(all, &format!("{elastic} pdb")),
+        conf("allocate, gangpreempt, reclaim, gangreclaim, backfill", &format!("{both} pdb")),
     ]
 }
 
@@ -66,24 +69,22 @@ struct Run {
     restart: Option<u32>,
 }
 
-fn runs() -> impl Strategy<Value = Run> {
+fn runs(configs: Range<usize>) -> impl Strategy<Value = Run> {
     let restart = prop::option::weighted(0.2, 1_u32..4);
-    (0..configs().len(), 1_u32..4, restart).prop_map(|(config, lag, restart)| Run {
-        config,
-        lag,
-        restart,
-    })
+    (configs, 1_u32..4, restart).prop_map(|(config, lag, restart)| Run { config, lag, restart })
 }
 
 fn live(run: Run, text: &str) -> Result<(), String> {
     let (config, lag) = (&configs()[run.config], run.lag);
-    let mut world = World::new(config, text);
+    let world = World::new(config, text);
+    let mut world = if lag == 1 { world } else { world.alone() };
     let mut n_quiet = 0;
     let mut story = String::new();
     let mut promises = Promises::default();
+    let mut protected = Protected::of(text);
     for number in 0..N_CYCLES {
-        // Who has left by then is known to nobody.
-        if run.restart == Some(number) && number % lag != 0 {
+        // Who has left by then is known to nobody, and no controller tells the budget.
+        if run.restart == Some(number) && number % lag != 0 && run.config < WITH_BUDGETS {
             world.restart(config);
             story.push_str("restart\n");
         }
@@ -96,6 +97,7 @@ fn live(run: Run, text: &str) -> Result<(), String> {
         let checked = check_useful(cluster, &cycle)
             .and_then(|()| check_gangs(cluster, &cycle, &before))
             .and_then(|()| promises.check(cluster, &cycle, number, lag))
+            .and_then(|()| protected.check(cluster, &cycle))
             .and_then(|()| match N_CYCLES - 4 < number && 0 < n_evictions {
                 true => Err("no end of evictions".to_owned()),
                 false => Ok(()),
@@ -117,14 +119,25 @@ fn live(run: Run, text: &str) -> Result<(), String> {
 struct Law {
     name: &'static str,
     shape: Shape,
+    /// Of [`configs`].
+    configs: Range<usize>,
 }
 
-fn laws() -> [Law; 3] {
-    let shape = Shape { slots: 20..26, best_effort: false, ports: false };
+/// From here on with the plugin pdb.
+const WITH_BUDGETS: usize = 10;
+
+fn laws() -> [Law; 4] {
+    let shape = Shape { slots: 20..26, best_effort: false, ports: false, budget: false };
+    let law = |name, shape| Law { name, shape, configs: 0..WITH_BUDGETS };
     [
-        Law { name: "cpu", shape: shape.clone() },
-        Law { name: "slots", shape: Shape { slots: 2..6, best_effort: true, ..shape.clone() } },
-        Law { name: "ports", shape: Shape { ports: true, ..shape } },
+        law("cpu", shape.clone()),
+        law("slots", Shape { slots: 2..6, best_effort: true, ..shape.clone() }),
+        law("ports", Shape { ports: true, ..shape.clone() }),
+        Law {
+            name: "budgets",
+            shape: Shape { budget: true, ..shape },
+            configs: WITH_BUDGETS..configs().len(),
+        },
     ]
 }
 
@@ -138,7 +151,7 @@ fn run(law: &Law, seed: u64, cases: u32) -> Result<(), String> {
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    let strategy = (clusters(&law.shape), runs());
+    let strategy = (clusters(&law.shape), runs(law.configs.clone()));
     let outcome =
         runner.run(&strategy, |(text, run)| live(run, &text).map_err(TestCaseError::fail));
     match outcome {
@@ -159,12 +172,12 @@ fn check(name: &str, seed: u64, cases: u32) {
 
 #[test]
 fn evictions_are_useful_and_end() {
-    check("cpu", 1, 2_000);
+    check("cpu", 1, 1_500);
 }
 
 #[test]
 fn evictions_are_useful_and_end_again() {
-    check("cpu", 2, 2_000);
+    check("cpu", 2, 1_500);
 }
 
 #[test]
@@ -174,7 +187,7 @@ fn evictions_for_slots_are_useful_and_end() {
 
 #[test]
 fn evictions_for_slots_are_useful_and_end_again() {
-    check("slots", 4, 1_000);
+    check("slots", 4, 500);
 }
 
 #[test]
@@ -184,7 +197,12 @@ fn evictions_for_ports_are_useful_and_end() {
 
 #[test]
 fn evictions_for_ports_are_useful_and_end_again() {
-    check("ports", 6, 1_000);
+    check("ports", 6, 500);
+}
+
+#[test]
+fn evictions_keep_budgets_and_end() {
+    check("budgets", 8, 2_000);
 }
 
 /// `make fuzz-evict`: FUZZ_EVICT=forever goes on with ever new seeds until something breaks,

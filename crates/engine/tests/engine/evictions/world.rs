@@ -38,6 +38,8 @@ pub(super) struct Shape {
     pub(super) best_effort: bool,
     /// Pods may ask for a host port.
     pub(super) ports: bool,
+    /// A disruption budget covers the pods of two jobs.
+    pub(super) budget: bool,
 }
 
 fn task(shape: &Shape) -> impl Strategy<Value = Task> + use<> {
@@ -47,6 +49,7 @@ fn task(shape: &Shape) -> impl Strategy<Value = Task> + use<> {
         8 => Just(""),
         1 => Just("pre=false"),
         1 => Just("never"),
+        1 => Just("class=system-node-critical"),
         ports => Just("port=80"),
     ];
     (least..5_u32, 0..3_u32, words).prop_map(|(cpu, priority, words)| Task { cpu, priority, words })
@@ -78,8 +81,20 @@ pub(super) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
         prop::collection::vec(node, 1..4),
         prop::collection::vec(queue, 2),
         prop::collection::vec(job, 5),
+        if shape.budget { (0_u32..3).prop_map(Some).boxed() } else { Just(None).boxed() },
     );
-    parts.prop_map(|(nodes, queues, jobs)| text(&nodes, &queues, &jobs))
+    parts.prop_map(|(nodes, queues, jobs, budget)| {
+        let budget =
+            budget.map_or(String::new(), |n| format!("budget b label.app={COVERED} allowed={n}\n"));
+        budget + &text(&nodes, &queues, &jobs)
+    })
+}
+
+/// Label `app` of the pods that the budget covers: those of the first two jobs.
+pub(super) const COVERED: &str = "covered";
+
+fn label(job: usize) -> &'static str {
+    if job < 2 { "label.app=covered" } else { "" }
 }
 
 fn text(nodes: &[Node], queues: &[String], jobs: &[Job]) -> String {
@@ -97,10 +112,10 @@ fn text(nodes: &[Node], queues: &[String], jobs: &[Job]) -> String {
     for (index, Job { queue, min, priority, waiting }) in jobs.iter().enumerate() {
         text.push_str(&format!("job j{index} queue=q{queue} min={min} priority={priority}\n"));
         for (task, words) in running.remove(&index).unwrap_or_default().iter().enumerate() {
-            text.push_str(&format!("  task r{task} {words}\n"));
+            text.push_str(&format!("  task r{task} {words} {}\n", label(index)));
         }
-        for (index, task) in waiting.iter().enumerate() {
-            text.push_str(&format!("  task w{index} {}\n", line(task)));
+        for (place, task) in waiting.iter().enumerate() {
+            text.push_str(&format!("  task w{place} {} {}\n", line(task), label(index)));
         }
     }
     text

@@ -123,6 +123,9 @@ fn dry__priority_queues() {
         job high queue=q1 priority=100000
           task p cpu=1 memory=1Gi";
     assert_eq!(evicted(&dry(), text), "low1-v");
+    let capacity = conf("preempt", &TT.replace("proportion{", "capacity{"));
+    let arguments = "{enableTopologyAwarePreemption: true}";
+    assert_eq!(evicted(&with_arguments(capacity, "preempt", arguments), text), "low1-v");
 }
 
 #[test]

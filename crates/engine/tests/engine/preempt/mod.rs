@@ -18,11 +18,10 @@ pub(super) const TP: &str = "conformance{preemptable} gang{preemptable jobPipeli
     priority{taskOrder jobOrder preemptable jobPipelined jobStarving} \
     proportion{overused allocatable queueOrder}";
 
-/// Legend TT.
+/// Legend TT, but for capacity beside proportion, of which the configuration warns.
 pub(super) const TT: &str = "conformance{preemptable} gang{preemptable jobPipelined jobStarving} \
     priority{taskOrder jobOrder preemptable jobPipelined jobStarving} \
-    proportion{overused allocatable queueOrder predicate} predicates{preemptable predicate} \
-    capacity{queueOrder}";
+    proportion{overused allocatable queueOrder predicate} predicates{preemptable predicate}";
 
 /// TP without gang's say on who starves: members beyond the minimum preempt, too.
 pub(super) const ELASTIC: &str = "gang{preemptable jobPipelined} \

@@ -10,6 +10,7 @@
 //!   task b cpu=2 x3 nominated=n1      # three pending tasks b-0, b-1, b-2
 //! pod dns cpu=1 @n1 running port=80 near=zone:db away=zone:web like=zone:db
 //! pod web cpu=1 label.app=web spread=zone:1:web even=zone:1:web
+//! budget b label.app=a allowed=1
 //! ```
 //!
 //! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue
@@ -27,6 +28,7 @@ pub(crate) enum Object {
     Class(PriorityClassRecord),
     Group(PodGroupRecord),
     Pod(Box<PodRecord>),
+    Budget(BudgetRecord),
 }
 
 pub(crate) fn objects(text: &str) -> Vec<Object> {
@@ -39,6 +41,7 @@ pub(crate) fn objects(text: &str) -> Vec<Object> {
         match kind {
             "node" => objects.push(Object::Node(node(name, &words))),
             "queue" => objects.push(Object::Queue(queue(name, &words))),
+            "budget" => objects.push(Object::Budget(budget(name, &words))),
             "pod" => objects.extend(pods(name, &words, None)),
             "task" => objects.extend(pods(name, &words, job.as_ref())),
             "job" => {
@@ -128,6 +131,22 @@ fn queue(name: &str, words: &[(&str, &str)]) -> QueueRecord {
         }
     }
     queue
+}
+
+fn budget(name: &str, words: &[(&str, &str)]) -> BudgetRecord {
+    let mut budget = BudgetRecord { key: key(name), ..BudgetRecord::default() };
+    for &(name, value) in words {
+        match name.split_once('.').unwrap_or((name, "")) {
+            ("allowed", _) => budget.allowed = number(value),
+            ("label", label) => {
+                let match_labels = [(label.into(), value.into())].into();
+                let selector = LabelSelector { match_labels, ..LabelSelector::default() };
+                budget.covers = Covers::Matching(selector);
+            }
+            _ => panic!("unknown word of a budget: {name}={value}"),
+        }
+    }
+    budget
 }
 
 fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, PodGroupRecord) {
