@@ -9,12 +9,12 @@ mod simulate;
 
 use vc_conf::GangSettings;
 use vc_framework::{About, Cause, Claimed, Effect, EvictReason, GangEviction, Session, Unit, klog};
-use vc_model::{Gates, JobId, NodeId, QueueId, Task, TaskId, TaskStatus};
+use vc_model::{Gates, JobId, NodeId, QueueId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
 
-use crate::preempt::has_topology;
+use crate::preempt::{HYPER_NODES_NOT_READY, has_topology, pending};
 use crate::turns::Turns;
-use crate::victims::awaits_victims;
+use crate::victims::{awaits_victims, unjudged};
 use crate::worksheet::{SubSheet, take_first, worksheet};
 use select::{Broken, Domain};
 
@@ -66,10 +66,7 @@ impl Attempt {
     }
 
     fn reason(&self) -> EvictReason {
-        match self.kind {
-            GangEviction::Preempt => EvictReason::GangPreempt,
-            GangEviction::Reclaim => EvictReason::GangReclaim,
-        }
+        reason(self.kind)
     }
 
     /// Whether the pod is a candidate (the table of 9.1).
@@ -95,6 +92,13 @@ impl Attempt {
     }
 }
 
+fn reason(kind: GangEviction) -> EvictReason {
+    match kind {
+        GangEviction::Preempt => EvictReason::GangPreempt,
+        GangEviction::Reclaim => EvictReason::GangReclaim,
+    }
+}
+
 /// A gang below its minimum for which room is made. Whoever takes what it has makes that vain.
 fn awaits_room(session: &Session<'_>, job: JobId) -> bool {
     let (row, min) = (&session.jobs[job], i64::from(session.jobs[job].min_available));
@@ -114,8 +118,7 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         if kind == GangEviction::Reclaim && overused() {
             klog!(3; "Queue <{name}> is overused, ignore it.");
             for job in turns.drop_queue(queue) {
-                let name = EvictReason::GangReclaim.as_str();
-                session.causes.note_job(job, name, Cause::QueueFull(queue));
+                session.causes.note_job(job, reason(kind).as_str(), Cause::QueueFull(queue));
             }
             continue;
         }
@@ -125,22 +128,23 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         klog!(4; "No preemptors in Queue <{name}>, break.");
         turns.drop_queue(queue);
     }
-    let (settings, name) = match kind {
-        GangEviction::Preempt => (&session.settings.gang_preempt, EvictReason::GangPreempt),
-        GangEviction::Reclaim => (&session.settings.gang_reclaim, EvictReason::GangReclaim),
+    let settings = match kind {
+        GangEviction::Preempt => &session.settings.gang_preempt,
+        GangEviction::Reclaim => &session.settings.gang_reclaim,
     };
     if !settings.explain {
-        session.causes.forget(name.as_str());
+        session.causes.forget(reason(kind).as_str());
     }
 }
 
 /// The starving jobs, and the queues of all jobs that could be (7.1).
-fn collect(session: &Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<QueueId>) {
+fn collect(session: &mut Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<QueueId>) {
     let what = match kind {
         GangEviction::Preempt => "preemption",
         GangEviction::Reclaim => "reclaim",
     };
     let (mut starving, mut queues) = (Vec::new(), Vec::new());
+    let mut with_topology = Vec::new();
     for &job in &session.facts().jobs {
         let row = &session.jobs[job];
         if row.is_pending() {
@@ -153,10 +157,18 @@ fn collect(session: &Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<QueueI
             continue;
         }
         queues.push(row.queue);
-        // As long as allocate does not place such a job, nobody is evicted for it.
-        if !has_topology(session, job) && session.hooks().job_starving(session.ask(), job) {
-            starving.push(job);
+        if !session.hooks().job_starving(session.ask(), job) {
+            continue;
         }
+        // As long as allocate does not place a job with a topology, nobody is evicted for it.
+        match has_topology(session, job) {
+            true => with_topology.push(job),
+            false => starving.push(job),
+        }
+    }
+    for job in with_topology {
+        let cause = Cause::Filter(Reason::Text(HYPER_NODES_NOT_READY));
+        session.causes.note_job(job, reason(kind).as_str(), cause);
     }
     (starving, queues)
 }
@@ -165,7 +177,7 @@ fn collect(session: &Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<QueueI
 fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     let Some(attempt) = Attempt::of(session, kind, job) else {
         klog!(3; "No preemptor task in job <{}>.", session.jobs[job].key);
-        return;
+        return note_no_need(session, kind, job);
     };
     let tasks = attempt.tasks();
     let action = attempt.reason().as_str();
@@ -179,7 +191,7 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     let mut statement = session.statement();
     let choice = select::select(&mut statement, &attempt, &domain);
     let Some(choice) = choice.filter(|choice| choice.apply(&mut statement, &attempt)) else {
-        let cause = select::why_none(&statement, &attempt, &domain);
+        let cause = select::why_none(&mut statement, &attempt, &domain);
         statement.causes.note_job(job, action, cause);
         return statement.discard();
     };
@@ -192,6 +204,18 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     let bundles = choice.units.clone();
     if statement.commit_as(&Claimed { job: Some(job), minimal, bundles }) {
         choice.broken.iter().for_each(|gang| tell_broken(session, gang));
+    }
+}
+
+/// Tasks wait, but none of them may have others evicted.
+fn note_no_need(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
+    let cause = |&task: &TaskId| match session.tasks[task].never_preempts {
+        true => Some(Cause::PolicyNever),
+        false => unjudged(session, task),
+    };
+    let causes: Vec<Cause> = pending(session, job).iter().filter_map(cause).collect();
+    for cause in causes {
+        session.causes.note_job(job, reason(kind).as_str(), cause);
     }
 }
 

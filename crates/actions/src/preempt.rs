@@ -78,6 +78,9 @@ fn collect(session: &mut Session<'_>) -> Vec<JobId> {
     starving
 }
 
+/// Why a job with a topology waits as long as there are no HyperNodes (4.2, row 4).
+pub(crate) const HYPER_NODES_NOT_READY: &str = "network topology: hyperNodes are not ready";
+
 pub(crate) fn has_topology(session: &Session<'_>, job: JobId) -> bool {
     session.jobs[job].pod_group.as_ref().is_some_and(|group| {
         let of_policy = group.policies.iter().any(|policy| policy.network_topology.is_some());

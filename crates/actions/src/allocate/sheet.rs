@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use vc_framework::{Session, klog};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
-use crate::preempt::has_topology;
+use crate::preempt::{HYPER_NODES_NOT_READY, has_topology};
 use crate::worksheet::{SubSheet, worksheet};
 
 /// What of each job is still to be placed. A job of which nothing is is not in.
@@ -83,7 +83,7 @@ fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, 
 
 /// A job that asks for a topology is not placed as if it did not (4.2, row 4).
 fn needs_what_is_not_built(session: &Session<'_>, job: JobId) -> Option<&'static str> {
-    has_topology(session, job).then_some("network topology: hyperNodes are not ready")
+    has_topology(session, job).then_some(HYPER_NODES_NOT_READY)
 }
 
 /// Pending tasks with a request and without a foreign gate (4.3).

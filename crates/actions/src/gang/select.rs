@@ -99,7 +99,7 @@ fn candidates(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<
 }
 
 /// Why there is no choice (10.6).
-pub(super) fn why_none(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Cause {
+pub(super) fn why_none(session: &mut Session<'_>, attempt: &Attempt, domain: &Domain) -> Cause {
     let candidates = candidates(session, attempt, domain);
     if candidates.is_empty() {
         return Cause::NoCandidate;
@@ -109,8 +109,14 @@ pub(super) fn why_none(session: &Session<'_>, attempt: &Attempt, domain: &Domain
     if ruling.victims.is_empty() {
         return Cause::Refused(ruling.refused_by);
     }
+    let offered = offered(session, attempt, domain);
+    if offered.is_empty() {
+        // Nobody that its gang can spare, and whole gangs may not go or are not whole.
+        return Cause::Refused(Some("gang"));
+    }
     let mut room = domain.room.clone();
-    ruling.victims.iter().for_each(|&victim| room.add(session.request(victim)));
+    let victims = offered.iter().flat_map(|bundle| &bundle.tasks);
+    victims.for_each(|&victim| room.add(session.request(victim)));
     let row = &session.jobs[attempt.job];
     let have = row.counts.ready() + row.counts.pending_best_effort;
     let below = Cause::BelowMinimum { have, min: row.min_available };

@@ -425,6 +425,53 @@ fn gang__awaits_its_victims() {
     }
 }
 
+/// Of the rows of 10.6 those that the gang actions can produce.
+#[test]
+fn record__causes_of_gang_actions() {
+    let text = |victim: &str, preemptor: &str| {
+        format!(
+            "node n1 cpu=2
+            queue q1 cap.cpu=2
+            queue q2 reclaimable=false
+            job v queue=q1 priority=1 {victim}
+            job p queue=q1 priority=9 {preemptor}"
+        )
+    };
+    let two = "min=1\ntask x cpu=1 x2 @n1 running";
+    let whole = "min=2\ntask x cpu=1 x2 @n1 running";
+    let leaving = "min=0\ntask x cpu=1 @n1 running\ntask y cpu=1 @n1 running pre=false";
+    let cases = [
+        (two, "min=1\ntask p cpu=1 never", "1 policy Never"),
+        (
+            two,
+            "min=1 topology=hard\ntask p cpu=1",
+            "1 filters: network topology: hyperNodes are not ready",
+        ),
+        (
+            "min=1 pre=false\ntask x cpu=1 x2 @n1 running",
+            "min=1\ntask p cpu=1",
+            "1 no pod passed the victim filter",
+        ),
+        (whole, "min=1\ntask p cpu=1", "1 victims refused by gang"),
+        (
+            "min=0\ntask x cpu=1 x2 @n1 running class=system-node-critical",
+            "min=1\ntask p cpu=1",
+            "1 victims refused by conformance",
+        ),
+        (leaving, "min=1\ntask p cpu=2", "1 not enough even with all victims: insufficient cpu"),
+    ];
+    for (victim, preemptor, cause) in cases {
+        let cycle = World::new(&only_safe(), &text(victim, preemptor)).cycle();
+        let events = cycle.only(&["event"]);
+        let told = events.lines().find(|line| line.contains("PreemptionSkipped"));
+        let told = told.unwrap_or_else(|| panic!("{cause}: {}", cycle.all()));
+        assert!(told.contains(cause), "{cause}: {told}");
+    }
+    let silent = with_arguments(gang_preempt(), "gangpreempt", "{explain: false}");
+    let cycle = World::new(&silent, &text(two, "min=1\ntask p cpu=1 never")).cycle();
+    assert!(!cycle.all().contains("PreemptionSkipped"));
+}
+
 #[test]
 fn log__gang_actions() {
     let text = "node n1 cpu=1

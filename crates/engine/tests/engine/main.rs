@@ -16,6 +16,7 @@ mod enqueue;
 mod evictions;
 mod gang_actions;
 mod gang_bundles;
+mod gang_laws;
 mod gates;
 mod laws;
 mod log_lines;
