@@ -106,7 +106,7 @@ fn a_refused_write_withdraws_the_whole_gang() {
     let mut world = world(&format!("{NODES}{GANG}"), &format!("{SLOW}{CLAIMS}"));
     world.cycle();
     let uid = world.pod("j-a").uid.clone();
-    world.send(ClusterEvent::PreBindFailed { uid, error: "no such claim".into() });
+    world.send(ClusterEvent::PreBindFailed { uid, error: "binding volumes: no such claim".into() });
     let cycle = world.cycle();
     let text = "execute preBind for pod default/j-a failed: binding volumes: no such claim, \
                 resync the task";
