@@ -134,3 +134,29 @@ fn cycle__claim_of_a_best_effort_pod() {
     world.kubelets_and_controllers();
     assert_eq!(world.cycle().decisions(), "bind high-p n1");
 }
+
+#[test]
+fn cycle__claim_behind_what_filters_still_see() {
+    // Filters refuse the preemptor as long as they see the victim: its slot, its port, its term.
+    let cases = ["", "port=80", "label.app=web away=zone:web"];
+    for words in cases {
+        let pods = if words.is_empty() { 1 } else { 9 };
+        let text = format!(
+            "node n1 cpu=9 pods={pods} zone=a
+            job low priority=10 min=0
+              task v cpu=1 {words} @n1 running
+            job high priority=100
+              task p cpu=1 {words}"
+        );
+        let mut world = World::new(&whole(), &text);
+        let first = world.cycle().decisions();
+        assert_eq!(first, "evict low-v preempt\npipeline high-p n1", "{words}");
+        world.add(&format!("job later priority=100 created=9\n task p cpu=1 {words}"));
+        for _ in 0..3 {
+            world.tick(1);
+            assert_eq!(world.cycle().decisions(), "pipeline high-p n1", "{words}");
+        }
+        world.kubelets_and_controllers();
+        assert_eq!(world.cycle().decisions(), "bind high-p n1", "{words}");
+    }
+}

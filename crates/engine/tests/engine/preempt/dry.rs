@@ -112,6 +112,19 @@ fn dry__zero_victims() {
 }
 
 #[test]
+fn dry__anti_affinity() {
+    let text = "node n1 cpu=2 zone=n1
+        queue q1 cap.cpu=2
+        job pg1 queue=q1 priority=10 min=0
+          task e2 cpu=1 @n1 running label.app=test away=zone:test
+        job pg2 queue=q1 priority=10 min=0
+          task e1 cpu=1 @n1 running
+        job high queue=q1 priority=100000
+          task p cpu=1 label.app=test away=zone:test";
+    assert_eq!(evicted(&dry(), text), "pg1-e2");
+}
+
+#[test]
 fn dry__priority_queues() {
     let text = "node n1 cpu=2 memory=2Gi
         queue q1 priority=1 cap.cpu=1 cap.memory=1Gi
