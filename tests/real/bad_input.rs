@@ -60,17 +60,13 @@ async fn malformed_custom_objects_are_told_and_stop_nothing() {
     cluster.api.delete(&format!("{QUEUES}/odd")).await.unwrap();
     cluster.api.delete(&cluster.path("podgroups/odd")).await.unwrap();
     install(&cluster.api).await;
-    for (mut object, at) in [(group, "again"), (queue, "again")] {
-        object["metadata"]["name"] = json!(at);
+    let collections = [(group, cluster.path("podgroups")), (queue, QUEUES.to_owned())];
+    for (mut object, collection) in collections {
+        object["metadata"]["name"] = json!("again");
         until("the schemas are in force again", async || match cluster.api.create(&object).await {
             Err(error) => (code(&error) == 422).then_some(()),
-            Ok(made) => {
-                let plural = if made["kind"] == "Queue" { "queues" } else { "podgroups" };
-                let path = match plural {
-                    "queues" => format!("{QUEUES}/{at}"),
-                    _ => cluster.path(&format!("podgroups/{at}")),
-                };
-                drop(cluster.api.delete(&path).await);
+            Ok(_) => {
+                drop(cluster.api.delete(&format!("{collection}/again")).await);
                 None
             }
         })

@@ -471,10 +471,9 @@ hint: write 1 or more"
             "reclaimBoundTasks": true});
         let (all, _) = settings("reclaim", victims.clone());
         assert!(!all.reclaim.trim_victims && !all.reclaim.explain);
-        assert!(all.reclaim.trim_statement && all.preempt.trim_statement);
-        assert!(all.reclaim.reclaim_bound_tasks);
+        assert!(all.reclaim.trim_statement && all.reclaim.reclaim_bound_tasks);
         let (all, _) = settings("preempt", victims);
-        assert!(!all.preempt.trim_victims && !all.preempt.explain);
+        assert!(!all.preempt.trim_victims && !all.preempt.explain && all.preempt.trim_statement);
         let gang = json!({"allowWholeBundle": false, "trimBoundaryBundle": false,
             "victimOrderPolicy": "priority-first", "explain": false, "maxDomains": "3"});
         let (all, warnings) = settings("GangPreempt", gang);

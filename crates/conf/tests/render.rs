@@ -78,6 +78,6 @@ fn the_arguments_of_every_action_are_shown() {
     let text = format!("actions: \"{}\"\n", vc_conf::ACTIONS.join(", "));
     let shown = render(&parse("test.conf", &text, &known).unwrap());
     let defaults: Vec<&str> = shown.lines().filter(|line| line.ends_with(" (default)")).collect();
-    // allocate 4, backfill 1, preempt 8, reclaim 4, gangpreempt and gangreclaim 6 each.
-    assert_eq!(defaults.len(), 29, "{shown}");
+    // allocate 4, backfill 1, preempt 9, reclaim 5, gangpreempt and gangreclaim 6 each.
+    assert_eq!(defaults.len(), 31, "{shown}");
 }
