@@ -23,8 +23,34 @@ const NO_LIMIT: i64 = i32::MAX as i64;
 
 impl Cluster {
     pub(super) fn storage_applied(&mut self, object: StorageObject) {
+        if self.is_progress(&object) {
+            return self.volumes.put(object);
+        }
         let (kind, key) = identity(&object);
         self.change_storage(kind, &key, |volumes| volumes.put(object));
+    }
+
+    /// Whether all requests and names of volumes stay as they are, as with most events: they tell
+    /// how far the binding of a volume has come.
+    fn is_progress(&self, object: &StorageObject) -> bool {
+        let volumes = &self.volumes;
+        match object {
+            StorageObject::Volume(new) => {
+                volumes.volume(&new.name).is_some_and(|old| old.source == new.source)
+            }
+            StorageObject::Claim(new) => volumes
+                .claim(&new.key)
+                .is_some_and(|old| old.volume_name == new.volume_name && old.class == new.class),
+            StorageObject::Class(new) => volumes
+                .class(&new.name)
+                .is_some_and(|old| old.provisioner == new.provisioner && old.driver == new.driver),
+            StorageObject::CsiNode(new) => {
+                volumes.csi_node(&new.name).is_some_and(|old| old.drivers == new.drivers)
+            }
+            StorageObject::CsiDriver(_)
+            | StorageObject::Capacity(_)
+            | StorageObject::Attachment(_) => true,
+        }
     }
 
     pub(super) fn storage_deleted(&mut self, kind: StorageKind, key: &ObjectKey) {

@@ -74,6 +74,30 @@ fn core_38_a_pod_before_its_claim_gets_the_count_with_the_claim() {
 }
 
 #[test]
+fn progress_of_a_claim_changes_no_node() {
+    let mut cluster = fixture::cluster(
+        "node n cpu=4
+         class slow provisioner=d delayed
+         pvc c 1Gi class=slow version=1
+         pod p pvc=c @n running",
+    );
+    let before = cluster.node_changes().end();
+    for event in [
+        "pvc c 1Gi class=slow version=2 selected=n",
+        "class slow provisioner=d delayed topology.zone=a",
+        "csidriver d capacity",
+        "capacity k 5Gi class=slow everywhere",
+        "attachment a d node=n volume=v",
+    ] {
+        fixture::apply(&mut cluster, event);
+        assert_eq!((cluster.check(), cluster.node_changes().end()), (Ok(()), before), "{event}");
+    }
+    fixture::apply(&mut cluster, "pvc c 1Gi class=slow version=3 selected=n volume=v");
+    assert!(before < cluster.node_changes().end(), "it has another name now");
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
 fn core_56_the_limits_of_a_node_are_amounts() {
     let mut cluster = fixture::cluster("csinode n x y=3\nnode n cpu=4");
     let amount = |cluster: &Cluster, driver: &str| {
