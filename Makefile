@@ -4,7 +4,7 @@ export GO ?= go
 IMAGE ?= vc-scheduler:dev
 
 .PHONY: demo test test-rust test-apiserver test-image test-scenarios-apiserver apiserver
-.PHONY: fuzz-evict bench lint docs image
+.PHONY: fuzz-evict bench bench-wire bench-apiserver lint docs image
 
 demo:
 	$(CARGO) build --release --locked
@@ -46,6 +46,14 @@ test-image:
 
 bench:
 	$(CARGO) bench --locked --bench cycle
+
+# The scheduler's process against an API server: every figure of "On the wire" in
+# docs/performance.md. CASE=waiting measures only the cases of that name.
+bench-wire:
+	$(CARGO) bench --locked --bench wire -- $(CASE) --plots target/plots
+
+bench-apiserver: target/apiserver/harness
+	$(CARGO) bench --locked --bench wire -- $(CASE) --apiserver --plots target/plots
 
 lint:
 	$(CARGO) fmt --all --check

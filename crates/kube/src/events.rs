@@ -1,6 +1,8 @@
 //! Core/v1 events. They are worth less than a decision: the queue is bounded, what does not fit is
-//! dropped, and one write is in flight at a time. Specification: core.md 7.9, rust-ecosystem.md 5.8
-//! (K-20).
+//! dropped, one write is in flight at a time, and they yield to decisions that wait to be written.
+//! Specification: core.md 7.9, rust-ecosystem.md 5.8 (K-20).
+
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -8,14 +10,16 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout};
 
 use crate::call::{CallError, call};
 use crate::correlate::{Correlator, Key, Note, Verdict};
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
 const QUEUE: usize = 16_384;
+/// How long an event yields to decisions: as long as there are always some, this is its pace.
+const YIELD: Duration = Duration::from_millis(50);
 
 /// Takes events without waiting, from any thread.
 #[derive(Clone)]
@@ -23,10 +27,14 @@ pub(crate) struct Recorder(mpsc::Sender<Note>);
 
 impl Recorder {
     /// The recorder and the writer behind it, which ends when the last recorder is gone.
-    /// `component` is what `kubectl describe` shows as the source.
-    pub(crate) fn new(client: Client, component: String) -> (Self, impl Future<Output = ()>) {
+    /// `component` is what `kubectl describe` shows as the source, `busy` whether decisions wait.
+    pub(crate) fn new(
+        client: Client,
+        component: String,
+        busy: watch::Receiver<bool>,
+    ) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
-        (Self(sender), Writer { client, component, memory: Correlator::default() }.run(notes))
+        (Self(sender), Writer { client, component, busy, memory: Correlator::default() }.run(notes))
     }
 
     /// Drops the event when too many wait.
@@ -39,7 +47,7 @@ impl Recorder {
 
 /// Writes a single event, without what others have told about the object before.
 pub(crate) async fn record_one(client: Client, component: String, note: Note) {
-    let (recorder, writer) = Recorder::new(client, component);
+    let (recorder, writer) = Recorder::new(client, component, watch::channel(false).1);
     recorder.record(note);
     drop(recorder);
     writer.await;
@@ -48,12 +56,15 @@ pub(crate) async fn record_one(client: Client, component: String, note: Note) {
 struct Writer {
     client: Client,
     component: String,
+    busy: watch::Receiver<bool>,
     memory: Correlator,
 }
 
 impl Writer {
     async fn run(mut self, mut notes: mpsc::Receiver<Note>) {
         while let Some(note) = notes.recv().await {
+            // Whoever knew of decisions may be gone: then there are none.
+            drop(timeout(YIELD, self.busy.wait_for(|busy| !busy)).await);
             let verdict = self.memory.judge(note, Instant::now());
             if let Err(error) = self.write(verdict).await {
                 tracing::debug!(v = 3, %error, "event not written");

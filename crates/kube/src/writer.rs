@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::{Api, Client};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use vc_engine::{About, Effect, EvictReason, evict_message};
 use vc_model::{
@@ -44,7 +44,8 @@ pub async fn write(
     mut decisions: mpsc::Receiver<Decisions>,
     observer: Arc<dyn Observer>,
 ) {
-    let (recorder, events) = Recorder::new(clients.events, component);
+    let (busy, yields) = watch::channel(false);
+    let (recorder, events) = Recorder::new(clients.events, component, yields);
     let events = tokio::spawn(events);
     let Clients { core, volcano, .. } = clients;
     let writer = Writer { core, volcano, recorder, inbox, observer: observer.clone() };
@@ -54,6 +55,7 @@ pub async fn write(
         lanes: Lanes::default(),
         in_flight: JoinSet::new(),
         resyncs: JoinSet::new(),
+        busy,
     };
     let mut open = true;
     while open || !pool.in_flight.is_empty() {
@@ -88,6 +90,8 @@ struct Pool {
     in_flight: JoinSet<(Target, Option<Resync>)>,
     /// They wait between attempts, so they do not count.
     resyncs: JoinSet<Target>,
+    /// Whether calls are in flight, for which events make room.
+    busy: watch::Sender<bool>,
 }
 
 impl Pool {
@@ -117,6 +121,8 @@ impl Pool {
             };
             self.in_flight.spawn(async move { (target, writer.perform(effect, created).await) });
         }
+        let busy = !self.in_flight.is_empty();
+        self.busy.send_if_modified(|before| std::mem::replace(before, busy) != busy);
     }
 
     /// The object stays taken while it is looked at again.

@@ -1,6 +1,7 @@
 //! Writes: bodies, conflicts, failures and what the engine hears of them (core.md 7).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -447,4 +448,18 @@ async fn eco_16_a_flood_of_events_delays_no_bind() {
     }
     assert!(log.of(EVENTS).len() <= 1);
     writer.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_yield_while_decisions_are_written() {
+    let silent = edge(|_| None);
+    let events = vec![condition_event(); 3];
+    silent.effects.send([vec![bind()], events].concat().into()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(75)).await;
+    // One at its slow pace, the others wait for the answer that does not come.
+    assert_eq!(silent.log.of("POST /api/v1/namespaces/ns/events").len(), 1);
+    assert_eq!(silent.log.of("PATCH").len(), 0);
+    silent.writer.abort();
+    let (log, _) = edge(|_| success()).run(vec![bind(), condition_event()]).await;
+    assert_eq!(log.of("POST /api/v1/namespaces/ns/events").len(), 2);
 }

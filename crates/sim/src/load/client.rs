@@ -124,6 +124,20 @@ impl Connection {
         }
     }
 
+    /// Reads what is at a path without keeping it, and says how many bytes that was.
+    ///
+    /// # Errors
+    /// The server is gone, or refuses it.
+    pub async fn skim(&mut self, path: &str) -> Result<usize, LoadError> {
+        let response = self.open(&Method::GET, path, Bytes::new()).await?;
+        let status = response.status();
+        let (mut body, mut length) = (response.into_body(), 0);
+        while let Some(frame) = body.frame().await {
+            length += frame?.data_ref().map_or(0, Bytes::len);
+        }
+        if status.is_success() { Ok(length) } else { Err(refused(path, status, &[])) }
+    }
+
     /// The text at a path.
     pub(super) async fn text(&mut self, path: &str) -> Result<String, LoadError> {
         let (code, answer) = self.call(&Method::GET, path, Bytes::new()).await?;

@@ -52,6 +52,8 @@ pub struct Made {
     pub body: Value,
 }
 
+/// When what runs already was created.
+const CREATED: &str = "2026-01-01T00:00:00Z";
 const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
 
 impl Workload {
@@ -118,6 +120,45 @@ impl Workload {
             "spec": self.pod_spec(),
         });
         Made { path, body }
+    }
+
+    /// The PodGroup of a gang whose pods all run, as it is stored.
+    pub fn running_pod_group(&self, gang: u32) -> Value {
+        let mut group = self.pod_group(gang).body;
+        group["metadata"]["uid"] = uid(1, gang, 0).into();
+        group["metadata"]["creationTimestamp"] = CREATED.into();
+        group["status"] = json!({"phase": "Running", "running": self.size, "conditions": [
+            {"type": "Scheduled", "status": "True", "reason": "tasks in gang are ready to be scheduled",
+                "transitionID": "4d0b9ae6-9b5f-4bd6-97ee-ae1d9b0b3a1e", "lastTransitionTime": CREATED},
+        ]});
+        group
+    }
+
+    /// A pod of a gang that runs on the node of that number, as it is stored.
+    pub fn running_pod(&self, gang: u32, index: u32, node: u32) -> Value {
+        let mut pod = self.pod(gang, index).body;
+        let condition = |kind: &str| {
+            json!({"type": kind, "status": "True", "lastProbeTime": null,
+                "lastTransitionTime": CREATED})
+        };
+        let conditions = ["Initialized", "Ready", "ContainersReady", "PodScheduled"].map(condition);
+        let address = format!("10.{}.{}.{}", gang >> 16 & 255, gang >> 8 & 255, gang & 255);
+        pod["metadata"]["uid"] = uid(2, gang, index).into();
+        pod["metadata"]["creationTimestamp"] = CREATED.into();
+        pod["spec"]["nodeName"] = node_name(node).into();
+        pod["status"] = json!({
+            "phase": "Running", "startTime": CREATED, "qosClass": "Guaranteed",
+            "hostIP": "10.0.0.1", "podIP": address, "podIPs": [{"ip": address}],
+            "conditions": conditions,
+            "containerStatuses": [{
+                "name": "main", "image": "registry.example.com/team/train:v1", "ready": true,
+                "imageID": "registry.example.com/team/train@sha256:0123456789abcdef",
+                "containerID": format!("containerd://{gang:032x}{index:032x}"),
+                "restartCount": 0, "started": true, "lastState": {},
+                "state": {"running": {"startedAt": CREATED}},
+            }],
+        });
+        pod
     }
 
     /// Position of a pod among all, by its name.
@@ -195,9 +236,17 @@ impl Workload {
     }
 }
 
+fn node_name(number: u32) -> String {
+    format!("node-{number:05}")
+}
+
+fn uid(kind: u8, gang: u32, index: u32) -> String {
+    format!("{kind:08x}-0000-4000-8000-{:012x}", u64::from(gang) << 16 | u64::from(index))
+}
+
 /// 64 CPUs, 256Gi, 110 pods, 500Gi of storage; ten zones, ten pools.
 fn node(number: u32) -> Value {
-    let name = format!("node-{number:05}");
+    let name = node_name(number);
     let amounts =
         json!({"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "500Gi"});
     let condition = |kind: &str, status: &str, reason: &str| {
@@ -237,6 +286,16 @@ mod tests {
         for foreign in ["gang-3-worker-0", "gang-0-worker-7", "gang-x-worker-0", "other", "gang-"] {
             assert_eq!(workload.position(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn what_runs_has_a_node_and_a_status() {
+        let workload = Workload { size: 2, ..Workload::default() };
+        let (first, second) = (workload.running_pod(1, 0, 7), workload.running_pod(1, 1, 8));
+        assert_eq!(first["spec"]["nodeName"], node(7)["metadata"]["name"]);
+        assert_eq!(first["status"]["conditions"].as_array().map(Vec::len), Some(4));
+        assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
+        assert_eq!(workload.running_pod_group(1)["status"]["running"], 2);
     }
 
     #[test]
