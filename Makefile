@@ -52,7 +52,7 @@ bench:
 bench-wire:
 	$(CARGO) bench --locked --bench wire -- $(CASE) --plots target/plots
 
-bench-apiserver: target/apiserver/harness
+bench-apiserver: apiserver
 	$(CARGO) bench --locked --bench wire -- $(CASE) --apiserver --plots target/plots
 
 lint:

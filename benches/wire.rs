@@ -48,6 +48,9 @@ struct Arguments {
     /// Seconds for which a cluster without changes is watched
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     quiet: u64,
+    /// Seconds for which a large cluster is served after its case, to be looked at
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    hold: u64,
     /// Given by cargo bench, absent under cargo test
     #[arg(long, hide = true)]
     bench: bool,
@@ -60,6 +63,7 @@ struct Context {
     plots: Option<PathBuf>,
     in_flight: usize,
     quiet: Duration,
+    hold: Duration,
 }
 
 /// One figure of a case.
@@ -84,6 +88,7 @@ fn main() -> anyhow::Result<()> {
         plots: arguments.plots,
         in_flight: arguments.in_flight,
         quiet: Duration::from_secs(arguments.quiet),
+        hold: Duration::from_secs(arguments.hold),
     };
     let runtime = tokio::runtime::Runtime::new()?;
     println!("| Case | Figure | Value | Target | Holds |\n|---|---|---|---|---|");

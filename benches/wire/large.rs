@@ -83,6 +83,10 @@ async fn first_bind(context: &Context, size: &Size) -> anyhow::Result<Seen> {
     tokio::time::sleep(AFTER).await;
     let peak_mib = scheduler.process().peak_mib().context("the scheduler is gone")?;
     drop(scheduler);
+    if !context.hold.is_zero() {
+        eprintln!("the cluster is served for a while: {}", embedded.url());
+        tokio::time::sleep(context.hold).await;
+    }
     server.stop().await?;
     Ok(Seen { filled, first_bind, cpu_seconds, peak_mib })
 }
@@ -133,7 +137,7 @@ fn put(store: &Store, mut objects: impl Iterator<Item = Value>) -> anyhow::Resul
         if batch.is_empty() {
             return Ok(());
         }
-        let refused = store.load(&batch);
+        let refused = store.load(batch);
         ensure!(refused.is_empty(), "{refused:?}");
     }
 }

@@ -108,6 +108,7 @@ fn merged(
 
 /// Takes the status as the PodGroup's and sends it. A bare pod has none that could be written.
 fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
+    let phase_changed = session.phase_before(job) != status.phase;
     let row = &mut session.cluster_mut().jobs[job];
     let Some(group) = &mut row.pod_group else { return };
     group.status = status.clone();
@@ -116,7 +117,7 @@ fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     }
     group.status_in_flight = true;
     let (pod_group, uid) = (row.key.clone(), group.uid.clone());
-    session.out.effects.push(Effect::PodGroupStatus { pod_group, uid, status });
+    session.out.effects.push(Effect::PodGroupStatus { pod_group, uid, status, phase_changed });
 }
 
 /// The event of step 5: why the group waits, or that it is ready (C-30).

@@ -173,6 +173,8 @@ pub enum Effect {
         uid: Arc<str>,
         /// Whole: fields that are not in it belong to nobody.
         status: PodGroupStatus,
+        /// The phase is another one than before; controllers wait for that.
+        phase_changed: bool,
     },
     /// PUT of `status.allocated` (core.md 7.7).
     QueueStatus {

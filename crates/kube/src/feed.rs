@@ -48,7 +48,10 @@ pub(crate) async fn feed<S: Slim>(
                             return;
                         }
                     }
-                    rows.observer.objects(S::PLURAL, rows.known.len());
+                    // A long list need not be counted object by object.
+                    if rows.synced {
+                        rows.observer.objects(S::PLURAL, rows.known.len());
+                    }
                     continue;
                 }
                 Some(Err(error)) => error,

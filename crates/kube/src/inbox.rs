@@ -11,10 +11,10 @@ use vc_engine::Engine;
 use vc_model::ClusterEvent;
 use vc_wire::Kind;
 
-/// Messages that wait at most; a longer queue holds back the watches.
-const WAITING: usize = 16_384;
+/// Messages that wait at most; a longer queue holds back the watches. A pod is some kilobytes.
+const WAITING: usize = 4096;
 /// Messages that are taken at once.
-const TAKEN: usize = 1024;
+pub(crate) const TAKEN: usize = 1024;
 
 /// A message to the engine's thread. The order of one sender is kept.
 #[derive(Debug)]

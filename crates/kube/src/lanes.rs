@@ -1,10 +1,12 @@
 //! Which write goes next: binds and evictions first, one write per object at a time, and what a
-//! newer write makes pointless is dropped while it waits. Specification: core.md 7.3, 7.4, 11
-//! (order between objects is free).
+//! newer write makes pointless is dropped while it waits. What only informs rests for a while, for
+//! it is soon replaced. Specification: core.md 7.3, 7.4, 11 (order between objects is free).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use vc_engine::{Effect, Nomination};
 use vc_model::ObjectKey;
 
@@ -59,12 +61,29 @@ fn lane(effect: &Effect) -> usize {
     }
 }
 
+/// How long what only informs rests: Volcano's period, so nobody sees it later than from Volcano.
+const REST: Duration = Duration::from_secs(1);
+
+/// Nothing but people waits for it: while a gang arrives or starts, it changes in every cycle.
+fn only_informs(effect: &Effect) -> bool {
+    match effect {
+        Effect::PodGroupStatus { phase_changed, .. } => !phase_changed,
+        Effect::PodCondition { nomination, .. } => {
+            lane(effect) != 0 && *nomination == Nomination::Keep
+        }
+        Effect::QueueStatus { .. } => true,
+        _ => false,
+    }
+}
+
 /// Writes that wait.
 #[derive(Default)]
 pub(crate) struct Lanes {
     slots: HashMap<Target, Slot>,
     /// Targets whose first write is of that lane; an entry may be stale, the slot decides.
     ready: [VecDeque<Target>; LANES],
+    /// Targets whose first write rests, in the order of their ends; an entry may be stale, too.
+    resting: VecDeque<(Instant, Target)>,
 }
 
 #[derive(Default)]
@@ -75,18 +94,47 @@ struct Slot {
 
 impl Lanes {
     /// Queues a write behind those of the same object, a bind or an eviction before the lesser
-    /// ones.
-    pub(crate) fn push(&mut self, target: Target, mut effect: Effect) {
+    /// ones. One that replaces a resting one does not rest longer than that.
+    pub(crate) fn push(&mut self, target: Target, mut effect: Effect, now: Instant) {
         let slot = self.slots.entry(target.clone()).or_default();
+        let rests = slot.waiting.front().is_some_and(only_informs);
         keep_nomination(&mut effect, &slot.waiting);
         slot.waiting.retain(|waiting| !supersedes(&effect, waiting));
         let urgent = slot.waiting.iter().filter(|waiting| lane(waiting) == 0).count();
         let at = if lane(&effect) == 0 { urgent } else { slot.waiting.len() };
         slot.waiting.insert(at, effect);
-        if !slot.running
-            && let Some(first) = slot.waiting.front()
+        let first = slot.waiting.front();
+        if !slot.running && !(rests && first.is_some_and(only_informs)) {
+            self.line_up(target, now);
+        }
+    }
+
+    /// Puts a target where its first write belongs.
+    fn line_up(&mut self, target: Target, now: Instant) {
+        let Some(first) = self.slots.get(&target).and_then(|slot| slot.waiting.front()) else {
+            return;
+        };
+        match only_informs(first) {
+            true => self.resting.push_back((now + REST, target)),
+            false => self.ready[lane(first)].push_back(target),
+        }
+    }
+
+    /// When the next write has rested; `None`: none rests.
+    pub(crate) fn rested_at(&self) -> Option<Instant> {
+        self.resting.front().map(|(end, _)| *end)
+    }
+
+    /// Lets go what has rested until then; without a time, everything.
+    pub(crate) fn wake(&mut self, now: Option<Instant>) {
+        while let Some((end, _)) = self.resting.front()
+            && now.is_none_or(|now| *end <= now)
+            && let Some((_, target)) = self.resting.pop_front()
         {
-            self.ready[lane(first)].push_back(target);
+            let slot = self.slots.get(&target).filter(|slot| !slot.running);
+            if let Some(first) = slot.and_then(|slot| slot.waiting.front()) {
+                self.ready[lane(first)].push_back(target);
+            }
         }
     }
 
@@ -107,14 +155,14 @@ impl Lanes {
     }
 
     /// The write of this object has ended.
-    pub(crate) fn finish(&mut self, target: Target) {
+    pub(crate) fn finish(&mut self, target: Target, now: Instant) {
         let Some(slot) = self.slots.get_mut(&target) else {
             return;
         };
         slot.running = false;
-        match slot.waiting.front() {
-            Some(first) => self.ready[lane(first)].push_back(target),
-            None => drop(self.slots.remove(&target)),
+        match slot.waiting.is_empty() {
+            true => drop(self.slots.remove(&target)),
+            false => self.line_up(target, now),
         }
     }
 }
@@ -164,6 +212,8 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use vc_model::PodGroupStatus;
+
     use super::*;
 
     fn condition(pod: &str, message: &str) -> Effect {
@@ -194,14 +244,17 @@ mod tests {
     }
 
     fn push(lanes: &mut Lanes, effect: Effect) {
-        lanes.push(Target::of(&effect).unwrap(), effect);
+        lanes.push(Target::of(&effect).unwrap(), effect, Instant::now());
     }
 
+    /// All writes, without rest.
     fn drain(lanes: &mut Lanes) -> Vec<Effect> {
         let mut order = Vec::new();
+        lanes.wake(None);
         while let Some((target, effect)) = lanes.next() {
             order.push(effect);
-            lanes.finish(target);
+            lanes.finish(target, Instant::now());
+            lanes.wake(None);
         }
         assert!(lanes.slots.is_empty());
         order
@@ -258,7 +311,37 @@ mod tests {
         assert!(lanes.next().is_none());
         push(&mut lanes, bind("b"));
         assert_eq!(lanes.next().unwrap().1, bind("b"));
-        lanes.finish(target);
+        lanes.finish(target, Instant::now());
+        lanes.wake(None);
         assert_eq!(lanes.next().unwrap().1, condition("a", "failed"));
+    }
+
+    fn status(phase_changed: bool, running: i32) -> Effect {
+        let status = PodGroupStatus { running, ..PodGroupStatus::default() };
+        let (pod_group, uid) = (ObjectKey::new("ns", "g"), "g".into());
+        Effect::PodGroupStatus { pod_group, uid, status, phase_changed }
+    }
+
+    #[test]
+    fn what_only_informs_rests_and_is_replaced_meanwhile() {
+        let (mut lanes, start) = (Lanes::default(), Instant::now());
+        let mut push = |effect: Effect, millis| {
+            let at = start + Duration::from_millis(millis);
+            lanes.push(Target::of(&effect).unwrap(), effect, at);
+            lanes.wake(Some(at));
+            lanes.next().map(|(target, effect)| {
+                lanes.finish(target, at);
+                effect
+            })
+        };
+        assert_eq!(push(status(false, 1), 0), None);
+        assert_eq!(push(status(false, 2), 900), None);
+        assert_eq!(push(condition("a", "m"), 950), None);
+        assert_eq!(push(queue("q"), 1000), Some(status(false, 2)));
+        assert_eq!(push(bind("a"), 1100), Some(bind("a")));
+        assert_eq!(push(status(false, 3), 1200), None);
+        assert_eq!(push(status(true, 4), 1300), Some(status(true, 4)));
+        assert_eq!(lanes.rested_at(), Some(start + Duration::from_millis(1950)));
+        assert_eq!(drain(&mut lanes), [queue("q")]);
     }
 }

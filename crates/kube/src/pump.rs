@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use vc_engine::{Effect, Engine, Now, Report};
 use vc_model::{Cluster, ClusterEvent};
 
-use crate::inbox::{Incoming, Pace};
+use crate::inbox::{Incoming, Pace, TAKEN};
 use crate::observe::Observer;
 
 /// What the thread talks to.
@@ -82,16 +82,21 @@ impl Pump {
 
     /// Takes in the first lists. False: it was told to stop.
     fn sync(&mut self, engine: &mut Engine) -> bool {
-        let mut n_synced = 0;
+        let (mut n_synced, mut taken) = (0, Vec::new());
         while n_synced < self.n_kinds {
-            match self.inbox.blocking_recv() {
-                Some(Incoming::Event(event)) => engine.apply(vec![event]),
-                Some(Incoming::Synced(kind)) => {
-                    tracing::debug!(v = 3, kind = kind.noun(), "listed");
-                    n_synced += 1;
+            if self.inbox.blocking_recv_many(&mut taken, TAKEN) == 0 {
+                return false;
+            }
+            for message in taken.drain(..) {
+                match message {
+                    Incoming::Event(event) => engine.apply(vec![event]),
+                    Incoming::Synced(kind) => {
+                        tracing::debug!(v = 3, kind = kind.noun(), "listed");
+                        n_synced += 1;
+                    }
+                    Incoming::Visit(visit) => visit.pay(engine),
+                    Incoming::Stop => return false,
                 }
-                Some(Incoming::Visit(visit)) => visit.pay(engine),
-                Some(Incoming::Stop) | None => return false,
             }
         }
         true

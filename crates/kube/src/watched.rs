@@ -170,9 +170,13 @@ slim!(SlimResourceSlice, "resource.k8s.io", "v1", ResourceSlice, "resourceslices
     (ClusterEvent::DeviceApplied(Box::new(DeviceObject::Slice(slice))), Vec::new())
 });
 
-/// An object as the watcher hands it over.
+/// An object as the watcher hands it over, boxed: it moves through several layers before it becomes
+/// an event.
 #[derive(Clone, Debug)]
-pub(crate) struct Watched<S> {
+pub(crate) struct Watched<S>(Box<Parts<S>>);
+
+#[derive(Clone, Debug)]
+struct Parts<S> {
     meta: ObjectMeta,
     slim: S,
 }
@@ -180,7 +184,7 @@ pub(crate) struct Watched<S> {
 impl<S: Slim> Watched<S> {
     /// Namespace, name and uid, as far as they can be read.
     pub(crate) fn identity(&self) -> Option<(ObjectKey, Arc<str>)> {
-        let Soft::Good(metadata) = self.slim.metadata() else {
+        let Soft::Good(metadata) = self.0.slim.metadata() else {
             return None;
         };
         let text = |field: &Soft<Arc<str>>| match field {
@@ -195,7 +199,7 @@ impl<S: Slim> Watched<S> {
     /// The event; what is malformed is counted, and logged with its place. `None`: it cannot be
     /// used at all.
     pub(crate) fn event(self, observer: &dyn Observer) -> Option<ClusterEvent> {
-        match self.slim.event() {
+        match self.0.slim.event() {
             Ok((event, problems)) => {
                 for problem in problems {
                     observer.malformed(S::PLURAL);
@@ -221,7 +225,7 @@ impl<'de, S: Slim> serde::Deserialize<'de> for Watched<S> {
         {
             meta.resource_version = Some(version.to_string());
         }
-        Ok(Self { meta, slim })
+        Ok(Self(Box::new(Parts { meta, slim })))
     }
 }
 
@@ -246,10 +250,10 @@ impl<S: Slim> Resource for Watched<S> {
     }
 
     fn meta(&self) -> &ObjectMeta {
-        &self.meta
+        &self.0.meta
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
+        &mut self.0.meta
     }
 }

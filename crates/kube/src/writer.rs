@@ -62,8 +62,13 @@ pub async fn write(
         tokio::select! {
             batch = decisions.recv(), if open => match batch {
                 Some(batch) => pool.accept(batch),
-                None => open = false,
+                // Nothing rests at the end.
+                None => {
+                    open = false;
+                    pool.lanes.wake(None);
+                }
             },
+            () = rested(pool.lanes.rested_at()), if open => pool.lanes.wake(Some(now())),
             Some(done) = pool.in_flight.join_next() => pool.finished(done),
             Some(done) = pool.resyncs.join_next() => pool.resynced(done),
         }
@@ -74,6 +79,17 @@ pub async fn write(
         observer.internal_error("event");
         tracing::error!("the writer of events has failed");
     }
+}
+
+async fn rested(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
 }
 
 /// A pod that has to be looked at again after a failed write.
@@ -99,7 +115,7 @@ impl Pool {
         self.created_micros.extend(decisions.created_micros);
         for effect in decisions.effects {
             match (Target::of(&effect), effect) {
-                (Some(target), effect) => self.lanes.push(target, effect),
+                (Some(target), effect) => self.lanes.push(target, effect, now()),
                 (None, Effect::Event { about, warning, reason, message }) => {
                     self.writer.note(about, warning, reason, &message);
                 }
@@ -128,7 +144,7 @@ impl Pool {
     /// The object stays taken while it is looked at again.
     fn finished(&mut self, done: Joined<(Target, Option<Resync>)>) {
         match done {
-            Ok((target, None)) => self.lanes.finish(target),
+            Ok((target, None)) => self.lanes.finish(target, now()),
             Ok((target, Some((key, uid)))) => {
                 let writer = self.writer.clone();
                 self.resyncs.spawn(async move {
@@ -145,7 +161,7 @@ impl Pool {
 
     fn resynced(&mut self, done: Joined<Target>) {
         match done {
-            Ok(target) => self.lanes.finish(target),
+            Ok(target) => self.lanes.finish(target, now()),
             Err(error) => {
                 self.writer.observer.internal_error("resync");
                 tracing::error!(%error, "a resync has failed inside");
@@ -237,7 +253,7 @@ impl Writer {
                 self.pod_written(pod, uid, answer).await;
                 None
             }
-            Effect::PodGroupStatus { pod_group, uid, status } => {
+            Effect::PodGroupStatus { pod_group, uid, status, .. } => {
                 self.set_pod_group(pod_group, &uid, &status).await;
                 None
             }

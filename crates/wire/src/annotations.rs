@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::soft::{Entries, Shape};
+use crate::word::word;
 
 /// Whether something reads this annotation.
 pub fn is_read(key: &str) -> bool {
@@ -100,7 +101,7 @@ impl Visitor<'_> for KeptKey {
         out.write_str("a key")
     }
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(is_read(key).then(|| key.into()))
+        Ok(is_read(key).then(|| word(key)))
     }
 }
 

@@ -28,6 +28,7 @@ mod soft;
 mod storage;
 mod time;
 mod volume;
+mod word;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
 pub use budget::{SlimBudget, SlimBudgetSpec, SlimBudgetStatus};

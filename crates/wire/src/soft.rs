@@ -10,6 +10,8 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use vc_resource::Quantity;
 
+use crate::word::{Key, word};
+
 /// A field of an object. `null` counts as absent.
 #[derive(Clone, Debug, Default)]
 pub enum Soft<T> {
@@ -63,7 +65,7 @@ pub trait Shape: Sized {
 impl Shape for Arc<str> {
     const WANTED: &'static str = "a string";
     fn from_text(text: &str) -> Option<Result<Self, String>> {
-        Some(Ok(text.into()))
+        Some(Ok(word(text)))
     }
 }
 
@@ -117,8 +119,8 @@ impl<T: Shape> Shape for Entries<T> {
     const WANTED: &'static str = "a map";
     fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
+        while let Some(key) = map.next_key_seed(Key)? {
+            entries.push((key, map.next_value()?));
         }
         Ok(Some(Self(entries)))
     }

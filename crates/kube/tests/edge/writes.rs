@@ -346,7 +346,7 @@ fn pod_group_status() -> Effect {
         ..PodGroupStatus::default()
     };
     let pod_group = ObjectKey::new("ns", "pg");
-    Effect::PodGroupStatus { pod_group, uid: "uid-pg".into(), status }
+    Effect::PodGroupStatus { pod_group, uid: "uid-pg".into(), status, phase_changed: true }
 }
 
 #[tokio::test(start_paused = true)]

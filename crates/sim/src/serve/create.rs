@@ -39,16 +39,16 @@ impl Store {
     /// Takes in objects of files or of a running cluster, in any order: uid, status and node are
     /// kept, missing namespaces are made, and workloads that no other object names as its owner
     /// are expanded. Returns one line for each object that was refused.
-    pub fn load(&self, objects: &[Value]) -> Vec<String> {
+    pub fn load(&self, mut objects: Vec<Value>) -> Vec<String> {
         let mut refused = Vec::new();
         let mut workloads = Vec::new();
-        let mut sorted: Vec<&Value> = objects.iter().collect();
-        sorted.sort_by_key(|object| load_order(object));
-        for object in sorted {
+        objects.sort_by_key(load_order);
+        for object in objects {
+            let (kind, key) = (text(&object, "/kind").to_owned(), Key::of(&object));
             match self.load_one(object) {
                 Ok((kind, object)) if is_workload(kind) => workloads.push((kind, object)),
                 Ok(_) => {}
-                Err(error) => refused.push(describe(object, &error)),
+                Err(error) => refused.push(describe(&kind, &key, &error)),
             }
         }
         for (kind, workload) in workloads {
@@ -59,16 +59,16 @@ impl Store {
         refused
     }
 
-    fn load_one(&self, object: &Value) -> Result<(&'static Kind, Arc<Object>), Refused> {
-        let (version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
+    fn load_one(&self, object: Value) -> Result<(&'static Kind, Arc<Object>), Refused> {
+        let (version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
         let unknown = || Refused::BadRequest(format!("kind is not served: {kind} of {version}"));
         let kind = Kind::of(version, kind).ok_or_else(unknown)?;
-        let space = namespace(object);
+        let space = namespace(&object);
         if kind.is_namespaced() && !space.is_empty() && self.get(&NAMESPACES, "", space).is_none() {
             let made = json!({ "metadata": { "name": space } });
             self.insert(&NAMESPACES, made, Origin::Client)?;
         }
-        Ok((kind, self.insert(kind, object.clone(), Origin::Dump)?))
+        Ok((kind, self.insert(kind, object, Origin::Dump)?))
     }
 
     fn insert(
@@ -276,12 +276,11 @@ fn load_order(object: &Value) -> u8 {
     }
 }
 
-fn describe(object: &Value, error: &Refused) -> String {
-    let kind = match text(object, "/kind") {
+fn describe(kind: &str, key: &Key, error: &Refused) -> String {
+    let kind = match kind {
         "" => "object without a kind",
         kind => kind,
     };
-    let key = Key::of(object);
     match key.namespace.as_str() {
         "" => format!("{kind} {}: {error}", key.name),
         namespace => format!("{kind} {namespace}/{}: {error}", key.name),

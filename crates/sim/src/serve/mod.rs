@@ -147,7 +147,7 @@ pub struct Server {
 ///
 /// # Errors
 /// When it cannot or may not listen there, or the options make no sense.
-pub async fn start(options: ServeOptions) -> Result<Server, ServeError> {
+pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
     if !options.allow_remote && !options.listen.ip().is_loopback() {
         return Err(ServeError::Remote(options.listen));
     }
@@ -158,7 +158,7 @@ pub async fn start(options: ServeOptions) -> Result<Server, ServeError> {
     let listener = TcpListener::bind(address).await.map_err(refused)?;
     let addr = listener.local_addr().map_err(refused)?;
     let store = Arc::new(Store::new(options.expander.clone()));
-    let rejected = fill(&store, &options);
+    let rejected = fill(&store, &mut options);
 
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
@@ -203,15 +203,15 @@ async fn serve(listener: TcpListener, store: Arc<Store>, stop: watch::Receiver<b
 
 /// Puts in the given objects and, where they do not say otherwise, the simulated nodes and what
 /// every cluster has.
-fn fill(store: &Store, options: &ServeOptions) -> Vec<String> {
+fn fill(store: &Store, options: &mut ServeOptions) -> Vec<String> {
     let identity = |object: &Value| (object["kind"].to_string(), Key::of(object));
     let given: BTreeSet<_> = options.objects.iter().map(identity).collect();
     let node =
         |number| nodes::node(number, &options.node_cpu, &options.node_memory, options.node_pods);
     let own = (0..options.nodes).map(node).chain(defaults::initial_objects());
     let mut objects: Vec<Value> = own.filter(|own| !given.contains(&identity(own))).collect();
-    objects.extend(options.objects.iter().cloned());
-    store.load(&objects)
+    objects.append(&mut options.objects);
+    store.load(objects)
 }
 
 fn check_quantity(field: &'static str, value: &str) -> Result<(), ServeError> {

@@ -1,0 +1,71 @@
+//! Texts that many objects share (labels, namespaces, names of queues and resources) are kept once.
+//! Memory of 200,000 pods is made of such texts; DESIGN.md 4.
+
+use std::cell::RefCell;
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+use serde::de::{DeserializeSeed, Deserializer, Visitor};
+
+/// Places of the memory; a power of two.
+const PLACES: usize = 4096;
+/// Longer texts are messages, which nobody else has.
+const LONGEST: usize = 64;
+
+thread_local! {
+    /// By hash of the text, the last one seen: what is rare is soon forgotten, and nothing grows.
+    static SEEN: RefCell<Vec<Option<Arc<str>>>> = RefCell::new(vec![None; PLACES]);
+}
+
+/// The text, shared with an earlier equal one if there was one lately.
+pub(crate) fn word(text: &str) -> Arc<str> {
+    if LONGEST < text.len() {
+        return text.into();
+    }
+    let mut hasher = FxHasher::default();
+    hasher.write(text.as_bytes());
+    // The upper half is mixed best.
+    let place = (hasher.finish() >> 32) as usize % PLACES;
+    SEEN.with_borrow_mut(|seen| match &seen[place] {
+        Some(word) if **word == *text => word.clone(),
+        _ => seen[place].insert(text.into()).clone(),
+    })
+}
+
+/// Reads a key of a map as a word.
+pub(crate) struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Arc<str>;
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Self::Value, D::Error> {
+        key.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = Arc<str>;
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a key")
+    }
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(word(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_words_are_one_and_long_texts_are_not_remembered() {
+        assert!(Arc::ptr_eq(&word("volcano.sh/queue-name"), &word("volcano.sh/queue-name")));
+        assert_ne!(word("a"), word("b"));
+        let long = "x".repeat(LONGEST + 1);
+        assert!(!Arc::ptr_eq(&word(&long), &word(&long)));
+        for number in 0..100_000 {
+            let text = number.to_string();
+            assert_eq!(*word(&text), text);
+        }
+    }
+}
