@@ -21,8 +21,8 @@ const MOST_BYTES: usize = 96 << 20;
 /// What a plugin's answer about a task and a node depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Nothing but the task's class, the row of the node, the names of the dimensions, and the
-    /// plugin's own arguments.
+    /// Nothing but the task's class without namespace and labels, the row of the node, the names of
+    /// the dimensions, and the plugin's own arguments.
     ClassAndNode,
     /// Anything else as well.
     Anything,
@@ -64,7 +64,8 @@ pub enum Found {
     Nowhere(FitErrors),
 }
 
-/// Results by class, kept from cycle to cycle as long as the configuration.
+/// Results by class, kept from cycle to cycle as long as the configuration. Classes that differ in
+/// namespace and labels alone share them ([`vc_model::Classes::serial`]).
 #[derive(Debug, Default)]
 pub struct Memo {
     by_class: BTreeMap<u64, ClassMemo>,

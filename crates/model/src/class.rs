@@ -44,6 +44,13 @@ pub struct Class {
     pub resource_claims: Vec<PodResourceClaim>,
 }
 
+impl Class {
+    /// What is left without what only rules about other pods read.
+    fn shape(&self) -> Self {
+        Self { namespace: Arc::default(), labels: Labels::new(), ..self.clone() }
+    }
+}
+
 /// Cpu and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NonZero {
@@ -72,7 +79,15 @@ impl std::ops::SubAssign for NonZero {
 pub struct Classes {
     rows: Table<ClassId, Row>,
     by_content: FxHashMap<Arc<Class>, ClassId>,
+    shapes: FxHashMap<Class, Shape>,
     n_made: u64,
+}
+
+/// What classes that differ in namespace and labels alone have in common.
+#[derive(Clone, Debug)]
+struct Shape {
+    serial: u64,
+    n_classes: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -89,9 +104,9 @@ impl Classes {
             self.rows[id].n_tasks += 1;
             return (id, false);
         }
+        let serial = self.acquire_shape(&class);
         let class = Arc::new(class);
-        self.n_made += 1;
-        let row = Row { class: class.clone(), n_tasks: 1, serial: self.n_made };
+        let row = Row { class: class.clone(), n_tasks: 1, serial };
         let id = self.rows.insert(row);
         self.by_content.insert(class, id);
         (id, true)
@@ -105,10 +120,30 @@ impl Classes {
         }
         let row = self.rows.remove(id)?;
         self.by_content.remove(&row.class);
+        self.release_shape(&row.class);
         Some(row.class)
     }
 
-    /// A number that no other class has or had: ids are used again.
+    fn acquire_shape(&mut self, class: &Class) -> u64 {
+        self.n_made += 1;
+        let new = Shape { serial: self.n_made, n_classes: 0 };
+        let shape = self.shapes.entry(class.shape()).or_insert(new);
+        shape.n_classes += 1;
+        shape.serial
+    }
+
+    fn release_shape(&mut self, class: &Class) {
+        let content = class.shape();
+        if let Some(shape) = self.shapes.get_mut(&content) {
+            shape.n_classes -= 1;
+            if shape.n_classes == 0 {
+                self.shapes.remove(&content);
+            }
+        }
+    }
+
+    /// A number that only classes have or had that agree in everything but namespace and labels:
+    /// ids are used again. Nearly every job has labels of its own.
     pub fn serial(&self, id: ClassId) -> u64 {
         self.rows[id].serial
     }
