@@ -5,6 +5,7 @@ mod fresh;
 mod missing_queue;
 mod phase;
 mod pods;
+mod roles;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     let mut conditions = Fresh::take(&mut session.out);
     quiet_refusals(session, &mut memory.throttle);
     skipped::record(session, &mut memory.throttle);
+    roles::record(session, &mut memory.throttle);
     for job in session.facts().jobs.clone() {
         let text = JobText::new();
         let written = write_status(session, job, conditions.of(job));

@@ -15,13 +15,15 @@ pub(crate) enum Told {
     NotAdmitted,
     /// Why nothing was evicted for it.
     Skipped,
+    /// Its role minimums are not enforced.
+    Roles,
 }
 
 impl Told {
     /// An unchanged text is repeated after this long at the earliest.
     fn repeat_micros(self) -> i64 {
         match self {
-            Self::Waits | Self::Skipped => 300 * MICROS_PER_SECOND,
+            Self::Waits | Self::Skipped | Self::Roles => 300 * MICROS_PER_SECOND,
             Self::NotAdmitted => 30 * MICROS_PER_SECOND,
         }
     }
