@@ -177,7 +177,9 @@ async fn user_signals_are_ignored_without_a_dumper() {
 async fn core_16_the_log_level_is_set_over_a_socket() {
     let server = serve(Vec::new()).await;
     let (sockets, url) = (folder("sockets"), server.url());
-    let args = ["--master", &url, "--leader-elect=false", "-v=1"];
+    // Some cycles in the second for which the level is raised, however slow the machine is.
+    let period = "--schedule-period=100ms";
+    let args = ["--master", &url, "--leader-elect=false", "-v=1", period];
     let mut child = Child::start(&args, &sockets);
     child.says("cycles start").await;
     let socket = sockets.join("klog-klog.sock");
