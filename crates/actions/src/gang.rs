@@ -14,7 +14,7 @@ use vc_resource::Resource;
 
 use crate::preempt::{HYPER_NODES_NOT_READY, has_topology, pending};
 use crate::turns::Turns;
-use crate::victims::{awaits_victims, unjudged};
+use crate::victims::awaits_victims;
 use crate::worksheet::{SubSheet, take_first, worksheet};
 use select::{Broken, Domain};
 
@@ -33,10 +33,7 @@ struct Attempt {
 impl Attempt {
     /// `None`: nothing of the job waits for room that evictions could make.
     fn of(session: &Session<'_>, kind: GangEviction, job: JobId) -> Option<Self> {
-        // A pod that must not preempt, or whose demands no filter judges, has nobody evicted.
-        let wanted = |task: &Task| {
-            task.gates == Gates::None && !task.never_preempts && task.unjudged.is_none()
-        };
+        let wanted = |task: &Task| task.gates == Gates::None && !task.never_preempts;
         let mut rest = worksheet(session, job, wanted);
         let mut sheets = Vec::new();
         while let Some(first) = take_first(session, job, &mut rest) {
@@ -209,13 +206,10 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
 
 /// Tasks wait, but none of them may have others evicted.
 fn note_no_need(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
-    let cause = |&task: &TaskId| match session.tasks[task].never_preempts {
-        true => Some(Cause::PolicyNever),
-        false => unjudged(session, task),
-    };
-    let causes: Vec<Cause> = pending(session, job).iter().filter_map(cause).collect();
-    for cause in causes {
-        session.causes.note_job(job, reason(kind).as_str(), cause);
+    let waiting = pending(session, job);
+    let refused = waiting.iter().filter(|&&task| session.tasks[task].never_preempts).count();
+    for _ in 0..refused {
+        session.causes.note_job(job, reason(kind).as_str(), Cause::PolicyNever);
     }
 }
 

@@ -8,7 +8,6 @@ use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
     Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few, planned_node, too_few,
-    unjudged,
 };
 
 const NAME: &str = "reclaim";
@@ -95,9 +94,6 @@ fn reclaim_for_job(session: &mut Session<'_>, queue: QueueId, job: JobId) {
 fn refusal(session: &Session<'_>, queue: QueueId, task: TaskId) -> Option<Cause> {
     if session.tasks[task].never_preempts {
         return Some(Cause::PolicyNever);
-    }
-    if let Some(cause) = unjudged(session, task) {
-        return Some(cause);
     }
     if !session.hooks().preemptive(session.ask(), queue, &[task]) {
         let (name, key) = (&session.queues[queue].name, &session.tasks[task].key);

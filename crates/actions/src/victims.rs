@@ -65,11 +65,6 @@ pub(crate) fn too_few(
     lacking.map_or(Cause::NoCandidate, Cause::TooFew)
 }
 
-/// Nothing judges what the pod asks for, so nobody can tell whether an eviction helps.
-pub(crate) fn unjudged(session: &Session<'_>, task: TaskId) -> Option<Cause> {
-    session.tasks[task].unjudged.map(|what| Cause::Filter(Reason::Text(what)))
-}
-
 /// One try to make room for a task on a node.
 pub(crate) struct Try {
     pub(crate) task: TaskId,

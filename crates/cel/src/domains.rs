@@ -10,6 +10,9 @@ use cel::common::traits::{Container, Indexer};
 use cel::common::types::{CelMap, CelMapKey, CelString, MAP_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 
+/// Key and value of a map.
+type Entry<'a> = (&'a str, Box<dyn Val>);
+
 /// Values by domain and id.
 #[derive(Clone, Debug)]
 pub(crate) struct Domains(BTreeMap<String, CelMap<'static>>);
@@ -21,7 +24,7 @@ impl Domains {
         driver: &str,
         entries: impl Iterator<Item = (&'a Arc<str>, Box<dyn Val>)>,
     ) -> Self {
-        let mut by_domain: BTreeMap<String, Vec<(&str, Box<dyn Val>)>> = BTreeMap::new();
+        let mut by_domain: BTreeMap<String, Vec<Entry<'_>>> = BTreeMap::new();
         for (name, value) in entries {
             let (domain, id) = name.split_once('/').unwrap_or((driver, name));
             by_domain.entry(domain.to_owned()).or_default().push((id, value));
@@ -31,9 +34,7 @@ impl Domains {
 }
 
 /// A map with these entries.
-pub(crate) fn map<'a>(
-    entries: impl IntoIterator<Item = (&'a str, Box<dyn Val>)>,
-) -> CelMap<'static> {
+pub(crate) fn map<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> CelMap<'static> {
     let entries = entries.into_iter();
     let entries = entries.map(|(key, value)| (CelMapKey::from(key.to_owned()), value));
     CelMap::from(entries.collect::<HashMap<_, _>>())

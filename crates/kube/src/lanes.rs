@@ -104,7 +104,7 @@ impl Lanes {
         let at = if lane(&effect) == 0 { urgent } else { slot.waiting.len() };
         slot.waiting.insert(at, effect);
         let first = slot.waiting.front();
-        if !slot.running && !(rests && first.is_some_and(only_informs)) {
+        if !(slot.running || rests && first.is_some_and(only_informs)) {
             self.line_up(target, now);
         }
     }

@@ -173,8 +173,6 @@ pub struct PodRecord {
     pub volumes: Vec<PodVolume>,
     /// In the order of `spec.resourceClaims`, resolved by the status.
     pub resource_claims: Vec<PodResourceClaim>,
-    /// A hard constraint that no filter built so far reads; such a pod never evicts others.
-    pub unjudged: Option<&'static str>,
     /// Condition `PodScheduled`; `None`: absent.
     pub scheduled_condition: Option<PodCondition>,
     /// When condition `PodScheduled` became True, microseconds since 1970; `None`: it is not, or says

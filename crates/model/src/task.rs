@@ -75,8 +75,6 @@ pub struct Task {
     /// Until when the pod is not evicted: `volcano.sh/cooldown-time` after it was scheduled, in
     /// microseconds since 1970; `None`: it names no such time, or is not scheduled.
     pub cooling_until_micros: Option<i64>,
-    /// A hard constraint that no filter built so far reads; such a task never evicts others.
-    pub unjudged: Option<&'static str>,
     /// The pod is terminating because a scheduler preempted it (actions.md 6.5).
     pub preempted: bool,
     /// An eviction was sent and the watch has not shown it yet (core.md 11 (b)).

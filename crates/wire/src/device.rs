@@ -295,8 +295,7 @@ impl SlimResourceClaim {
 fn request(problems: &mut Problems, slim: SlimDeviceRequest, path: &Path<'_>) -> DeviceRequest {
     let (one, several) = (path.field("exactly"), path.field("firstAvailable"));
     let exactly = problems.read(slim.exactly, &one);
-    let alternatives = problems
-        .list(slim.first_available, &several, |problems, slim, path| exact(problems, slim, path));
+    let alternatives = problems.list(slim.first_available, &several, exact);
     let kind = match exactly {
         Some(slim) => RequestKind::Exactly(exact(problems, slim, &one).1),
         None if !alternatives.is_empty() => RequestKind::FirstAvailable(alternatives),

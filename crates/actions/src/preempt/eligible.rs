@@ -4,7 +4,7 @@
 use vc_framework::{Cause, Session};
 use vc_model::{Code, NodeId, Reason, TaskId, TaskStatus};
 
-use crate::victims::{awaits_victims, fits, planned_node, unjudged};
+use crate::victims::{awaits_victims, fits, planned_node};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Eligibility {
@@ -19,9 +19,6 @@ pub(super) enum Eligibility {
 pub(super) fn eligibility(session: &Session<'_>, task: TaskId) -> Eligibility {
     if session.tasks[task].never_preempts {
         return Eligibility::No("preemptionPolicy is Never", Cause::PolicyNever);
-    }
-    if let Some(cause) = unjudged(session, task) {
-        return Eligibility::No("no filter judges what the pod asks for", cause);
     }
     let eligibility = by_node(session, task);
     if eligibility != Eligibility::Yes {

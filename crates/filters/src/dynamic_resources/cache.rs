@@ -13,13 +13,16 @@ use super::pools::Pools;
 #[derive(Debug, Default)]
 pub struct DeviceCache(Mutex<State>);
 
+/// The device is held, so that its address stays its own.
+type Match = (Arc<Device>, Result<bool, SelectorError>);
+
 #[derive(Debug, Default)]
 struct State {
     version: Option<u64>,
     pools: Arc<Pools>,
     selectors: FxHashMap<Arc<str>, Arc<Result<Selector, SelectorError>>>,
-    /// By selector and device; the device is held, so that its address stays its own.
-    matches: FxHashMap<(Arc<str>, usize), (Arc<Device>, Result<bool, SelectorError>)>,
+    /// By selector and address of the device.
+    matches: FxHashMap<(Arc<str>, usize), Match>,
 }
 
 impl DeviceCache {

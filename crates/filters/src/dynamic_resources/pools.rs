@@ -50,10 +50,9 @@ pub(super) enum PoolState {
 
 impl Pools {
     pub(super) fn new(devices: &Devices) -> Self {
-        let mut by_name: BTreeMap<(Arc<str>, Arc<str>), Vec<&Arc<ResourceSlice>>> = BTreeMap::new();
+        let mut by_name: BTreeMap<_, Vec<&Arc<ResourceSlice>>> = BTreeMap::new();
         for slice in devices.slices() {
-            let key = (slice.driver.clone(), slice.pool.clone());
-            by_name.entry(key).or_default().push(slice);
+            by_name.entry((&slice.driver, &slice.pool)).or_default().push(slice);
         }
         let mut all = Self::default();
         for ((driver, name), slices) in by_name {
@@ -62,6 +61,7 @@ impl Pools {
             let slices: Vec<Arc<ResourceSlice>> = slices.cloned().collect();
             let n_expected = slices.first().map_or(0, |slice| slice.n_slices);
             all.index(&slices);
+            let (driver, name) = (driver.clone(), name.clone());
             all.pools.push(Pool { driver, name, n_expected, slices });
         }
         all

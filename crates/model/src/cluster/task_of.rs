@@ -62,7 +62,6 @@ impl Cluster {
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),
             started_micros: pod.started_micros,
-            unjudged: pod.unjudged,
             preempted: pod.deleting && pod.evicted_by_scheduler,
             condition: pod.scheduled_condition,
             nominated_node: pod.nominated_node,
