@@ -27,7 +27,9 @@ const CUSTOM: [&str; 3] = [
     "/apis/shard.volcano.sh/v1alpha1/nodeshards",
 ];
 /// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 13] = [
+const TEMPORARY: [&str; 15] = [
+    "/apis/resource.k8s.io/v1/resourceslices?labelSelector=",
+    "/apis/resource.k8s.io/v1/deviceclasses?labelSelector=",
     "/api/v1/nodes?",
     "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases?",
     "/apis/scheduling.k8s.io/v1/priorityclasses?labelSelector=",
@@ -231,6 +233,12 @@ async fn empty(api: &Api) {
         api.delete(&format!("{VOLCANO}/{within}/podgroups")).await.unwrap();
         api.delete(&format!("/api/v1/{within}/pods")).await.unwrap();
         api.delete(&format!("/api/v1/{within}/persistentvolumeclaims")).await.unwrap();
+        let claims = format!("/apis/resource.k8s.io/v1/{within}/resourceclaims");
+        for claim in api.list(&claims).await {
+            let unprotected = json!({"metadata": {"finalizers": null}});
+            api.merge(&format!("{claims}/{}", name(&claim)), &unprotected).await.unwrap();
+        }
+        api.delete(&claims).await.unwrap();
     }
     for collection in TEMPORARY {
         let of = if collection.ends_with('=') { LABEL } else { "" };

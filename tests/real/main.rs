@@ -17,6 +17,7 @@ mod process;
 mod webhook;
 
 mod bad_input;
+mod devices;
 mod evictions;
 mod faults;
 mod gangs;

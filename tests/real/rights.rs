@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::api::{text, until};
 use crate::audit::Asked;
 use crate::cluster::{Cluster, manifests};
+use crate::devices::{devices, submit as submit_with_devices};
 use crate::evictions::{preempting, submit_important};
 use crate::faults::{dead_webhook, refused};
 use crate::options::{WITH_GATES, WITH_SHARDS, make_shard, submit_gated};
@@ -88,6 +89,10 @@ async fn every_right_is_used_and_none_is_missing() {
     submit(&cluster, "stored", 2, "100m").await;
     reaches(&cluster, "update", "persistentvolumes").await;
     reaches(&cluster, "update", "persistentvolumeclaims").await;
+    devices(&cluster, 1).await;
+    submit_with_devices(&cluster, "computed", 1).await;
+    reaches(&cluster, "update", "resourceclaims").await;
+    reaches(&cluster, "update", "resourceclaims/status").await;
     cluster.api.create(&dead_webhook()).await.unwrap();
     refused(&cluster).await;
     cluster.submit("refused", 1, "500m").await;
