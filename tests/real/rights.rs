@@ -48,6 +48,11 @@ fn needed(asked: &[Asked]) -> BTreeSet<String> {
     asked
         .flat_map(|asked| match asked.verb.as_str() {
             "watch" => vec![of(asked, "list"), of(asked, "watch")],
+            // Admission asks for it, the audit log does not tell.
+            verb if asked.resource == "resourceclaims/status" => {
+                let binding = words(&asked.group, "resourceclaims/binding", verb);
+                vec![of(asked, verb), binding]
+            }
             verb => vec![of(asked, verb)],
         })
         .collect()

@@ -123,8 +123,8 @@ impl Profile {
     }
 
     fn function(&mut self, symbol: &Symbol) -> u64 {
-        let (name, file) = (readable(&symbol.name()), self.string(&symbol.filename()));
-        let name = self.string(&name);
+        let name = self.string(&readable(&symbol.name()));
+        let file = self.string(&symbol.filename());
         let next = self.functions.len() as u64 + 1;
         let number = *self.functions.entry((name, file)).or_insert(next);
         if number == next {
