@@ -2,8 +2,8 @@
 //! The cases that need HyperNodes come with those.
 
 use vc_conf::Config;
-use vc_framework::{Claims, EvictReason, Sample};
-use vc_model::{HostPort, Protocol};
+use vc_framework::{Ask, Claims, EvictReason, Plugin, PluginEntry, Points, Sample};
+use vc_model::{HostPort, NodeId, Protocol, Reservation, TaskId};
 
 use crate::support::gang::*;
 use crate::support::*;
@@ -175,6 +175,37 @@ fn gang__sim_success() {
     assert_eq!(decide(&gang_preempt(), &text(2, 1)), "");
     let leaving = text(1, 1).replace("running", "running deleting");
     assert_eq!(decide(&gang_preempt(), &leaving), "pipeline p-p n1");
+}
+
+/// Refuses every node at the last moment.
+struct Refuses;
+
+impl Plugin for Refuses {
+    fn points(&self) -> Points {
+        Points::EVENT_HANDLERS
+    }
+    fn reserve(&self, _: Ask<'_>, _: TaskId, _: NodeId) -> Result<Option<Reservation>, String> {
+        Err("nothing to be had".to_owned())
+    }
+}
+
+/// `gang/sim-success`, a pipeline that fails: no plan, and the victim runs.
+#[test]
+fn gang__sim_failing_pipeline() {
+    let text = "node n1 cpu=1
+        job v priority=1 min=1
+          task x cpu=1 @n1 running
+        job p priority=9
+          task p cpu=1";
+    let refuses = PluginEntry { name: "scorer", build: |_, _| Box::new(Refuses) };
+    let config = conf("gangpreempt", &format!("scorer {TIERS}"));
+    let mut stage = Stage::new(&config, vec![refuses], text);
+    let before = State::of(&stage.cluster);
+    let outbox = stage.session(|session| {
+        run(session, "gangpreempt");
+        assert_eq!(State::of(session), before);
+    });
+    assert_eq!(outbox.effects, []);
 }
 
 #[test]

@@ -73,6 +73,25 @@ fn shuffle__filters_restrict() {
     }
 }
 
+/// A40: a budget restricts what others select, and selects nobody itself.
+#[test]
+fn shuffle__pdb() {
+    let text = "node n1 cpu=8
+        budget b label.app=a allowed=1
+        job j min=1
+          task x cpu=1 priority=10 label.app=a @n1 running
+          task y cpu=1 priority=10 label.app=a @n1 running
+          task z cpu=1 priority=1 label.app=a @n1 running";
+    let done = |tiers: &str| {
+        let mut stage = Stage::new(&config(tiers), vec![SELECTOR], text);
+        let outbox = stage.session(|session| run(session, "shuffle"));
+        lines(&outbox.effects, &Report::default())
+    };
+    assert_eq!(done("scorer gang").len(), 2);
+    assert_eq!(done("pdb scorer gang"), ["evict j-x shuffle"], "the budget allows one");
+    assert_eq!(done("pdb gang"), Vec::<String>::new());
+}
+
 /// The pod without a group cannot be evicted.
 #[test]
 fn shuffle__error() {
