@@ -190,8 +190,8 @@ impl<'a> PodClaims<'a> {
         Ok(self.claims.iter().map(promise).collect())
     }
 
-    /// The first claim whose devices no present node that is otherwise known can use, and that
-    /// nobody but this pod has a right to (deviation of 6.4).
+    /// The first claim whose devices keep the pod off some node, and that nobody but this pod has a
+    /// right to (deviation of 6.4). Asked once the pod fits nowhere.
     pub fn useless(&self) -> Option<&ResourceClaim> {
         let cluster = self.pod.cluster;
         let own = &cluster.tasks[self.pod.task].uid;
@@ -199,8 +199,16 @@ impl<'a> PodClaims<'a> {
             claim.reserved_for.iter().all(|consumer| consumer.uid == *own)
                 && cluster.devices.in_flight(&claim.key).is_none()
         };
-        let mut stored = self.allocated.iter().map(|(claim, _)| *claim);
-        stored.find(|claim| claim.allocation.is_some() && unused(claim))
+        let nodes = || cluster.nodes_by_name().iter().map(|&node| &cluster.nodes[node]);
+        let is_narrow = |allocation: &Allocation| {
+            let terms = allocation.node_selector.as_deref();
+            terms.is_some_and(|terms| {
+                nodes().any(|node| !terms.iter().any(|term| term_matches(term, node)))
+            })
+        };
+        let mut stored = self.allocated.iter().filter(|(claim, _)| claim.allocation.is_some());
+        let found = stored.find(|(claim, allocation)| is_narrow(allocation) && unused(claim));
+        found.map(|(claim, _)| *claim)
     }
 
     /// Whether alternatives make a difference between nodes (6.8).

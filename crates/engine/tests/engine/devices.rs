@@ -143,6 +143,31 @@ fn nodes_80_devices_that_keep_their_only_pod_out_are_taken_away() {
 }
 
 #[test]
+fn nodes_80_only_the_claim_that_is_in_the_way_loses_its_devices() {
+    let text = "node n1 cpu=4
+        job j min=1
+          task a cpu=1";
+    let mut world = World::new(&ta(), text);
+    offer(&mut world, SliceNodes::All);
+    let allocated = |name: &str, node_selector| ResourceClaim {
+        key: key(name),
+        uid: name.into(),
+        allocation: Some(Arc::new(Allocation { node_selector, ..Allocation::default() })),
+        ..claim("1")
+    };
+    apply(&mut world, DeviceObject::Claim(allocated("anywhere", None)));
+    let nowhere = Some(vec![NodeSelectorTerm::default()]);
+    apply(&mut world, DeviceObject::Claim(allocated("nowhere", nowhere)));
+    let entry = |name: &str| PodResourceClaim {
+        name: name.into(),
+        source: ClaimSource::Named(name.into()),
+    };
+    let entries = vec![entry("anywhere"), entry("nowhere")];
+    world.edit("j-a", |pod| pod.resource_claims = entries);
+    assert_eq!(world.cycle().only(&["bind", "deallocate"]), "deallocate nowhere");
+}
+
+#[test]
 fn devices_that_another_pod_has_a_right_to_stay() {
     let text = "node n1 cpu=4
         job j min=1
