@@ -188,8 +188,9 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     let mut statement = session.statement();
     let choice = select::select(&mut statement, &attempt, &domain);
     let Some(choice) = choice.filter(|choice| choice.apply(&mut statement, &attempt)) else {
-        let cause = select::why_none(&mut statement, &attempt, &domain);
-        statement.causes.note_job(job, action, cause);
+        for cause in select::why_none(&mut statement, &attempt, &domain) {
+            statement.causes.note_job(job, action, cause);
+        }
         return statement.discard();
     };
     statement.causes.served(job);

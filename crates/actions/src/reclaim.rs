@@ -7,7 +7,8 @@ use crate::preempt::{has_topology, nodes_to_try, pending, shard_groups};
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
-    Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few, planned_node, too_few,
+    Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few, note_too_few,
+    planned_node,
 };
 
 const NAME: &str = "reclaim";
@@ -169,8 +170,7 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> boo
         if !found.is_empty() {
             log_too_few(statement, task, node);
         }
-        let cause = too_few(statement, task, node, &found, &ruling);
-        statement.causes.add(cause);
+        note_too_few(statement, task, node, &found, &ruling);
         return false;
     }
     let mut victims = ruling.victims.clone();
@@ -182,10 +182,9 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> boo
         trim: statement.settings.reclaim.trim_victims,
     };
     let Err(cause) = attempt.run(statement, &victims) else { return true };
-    let cause = match victims.is_empty() {
-        true => too_few(statement, task, node, &found, &ruling),
-        false => cause,
-    };
-    statement.causes.add(cause);
+    match victims.is_empty() {
+        true => note_too_few(statement, task, node, &found, &ruling),
+        false => statement.causes.add(cause),
+    }
     false
 }

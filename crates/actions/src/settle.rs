@@ -61,11 +61,14 @@ struct Placed {
 /// Commits what fulfils the terms, else undoes it. Whether it was committed. A statement that evicts
 /// nobody and that idle nodes can hold is allocate's business (A29).
 pub(crate) fn settle(mut statement: Statement<'_, '_>, terms: &Terms<'_>) -> bool {
+    // Also where nobody votes JobPipelined the job got nothing then, and is to be told why (10.6).
+    if statement.is_empty() {
+        statement.discard();
+        return false;
+    }
     if !(terms.is_enough)(&statement) {
-        if !statement.is_empty() {
-            let cause = below_minimum(&statement, terms.job);
-            statement.causes.note_job(terms.job, terms.action, cause);
-        }
+        let cause = below_minimum(&statement, terms.job);
+        statement.causes.note_job(terms.job, terms.action, cause);
         statement.discard();
         return false;
     }

@@ -3,7 +3,7 @@
 
 use vc_framework::{Cause, EvictReason, Mark, Refused, Room, Ruling, Session, Statement, klog};
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
-use vc_resource::Resource;
+use vc_resource::{Dim, Resource};
 
 /// Tasks of the node that pass `filter`, the one to be evicted first first.
 pub(crate) fn candidates(
@@ -45,24 +45,42 @@ pub(crate) fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId) -> Opt
     findings.into_iter().next().map(|finding| Cause::Filter(finding.reason))
 }
 
-/// Why the victims of a node are not enough.
-pub(crate) fn too_few(
-    session: &Session<'_>,
+/// Notes why the victims of a node are not enough. Where all candidates would be, whoever held some
+/// of them back is named, too.
+pub(crate) fn note_too_few(
+    session: &mut Session<'_>,
     task: TaskId,
     node: NodeId,
     found: &[TaskId],
     ruling: &Ruling,
-) -> Cause {
+) {
     if found.is_empty() {
-        return Cause::NoCandidate;
+        return session.causes.add(Cause::NoCandidate);
     }
     if ruling.victims.is_empty() {
-        return Cause::Refused(ruling.refused_by);
+        return session.causes.add(Cause::Refused(ruling.refused_by));
     }
+    match lacking_without(session, task, node, &ruling.victims) {
+        None => session.causes.add(Cause::NoCandidate),
+        Some(dim) => {
+            session.causes.add(Cause::TooFew(dim));
+            if lacking_without(session, task, node, found).is_none() {
+                session.causes.add(Cause::Refused(ruling.refused_by));
+            }
+        }
+    }
+}
+
+/// What the node would be short of for the task with the victims gone.
+fn lacking_without(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    victims: &[TaskId],
+) -> Option<Dim> {
     let mut room = session.nodes[node].future_idle();
-    ruling.victims.iter().for_each(|&victim| room.add(session.request(victim)));
-    let lacking = session.request(task).first_lacking(&room, &session.dims);
-    lacking.map_or(Cause::NoCandidate, Cause::TooFew)
+    victims.iter().for_each(|&victim| room.add(session.request(victim)));
+    session.request(task).first_lacking(&room, &session.dims)
 }
 
 /// One try to make room for a task on a node.

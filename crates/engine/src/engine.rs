@@ -171,7 +171,8 @@ impl Engine {
         self.config = config.clone();
         self.settings = ActionSettings::from(config, &mut Vec::new());
         let (dispatch, warnings) = Dispatch::new(config, vc_plugins::ALL);
-        self.dispatch = dispatch;
+        let earlier = std::mem::replace(&mut self.dispatch, dispatch);
+        self.dispatch.succeed(earlier);
         self.dispatch.set_stopwatch(self.stopwatch);
         let built =
             |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);

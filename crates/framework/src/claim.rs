@@ -8,16 +8,14 @@ use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
 
 use crate::statement::Op;
 
-/// The claim of one job.
+/// The claim of one job. It lasts until its pods have their places, also when the job is ready: what
+/// was made for members beyond the minimum is kept, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     /// Planned node per pod uid.
     pub planned: BTreeMap<Arc<str>, Arc<str>>,
     /// Uids of the pods that were evicted for it; unknown after a restart.
     pub victims: BTreeSet<Arc<str>>,
-    /// It lasts until its pods have their places, also when the job is ready: this process made the
-    /// room, or somebody is leaving still. What is made for members beyond the minimum is kept, too.
-    pub lasts: bool,
 }
 
 /// The claims of all jobs. Kept from cycle to cycle, in memory only.
@@ -27,7 +25,8 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// The claims that a restarted scheduler finds in the nominations of waiting pods.
+    /// The claims that a restarted scheduler finds in the nominations of waiting pods. A nomination
+    /// goes with its claim (A15): where one is left, the place is owed, whoever has left since.
     pub fn rebuilt(cluster: &Cluster) -> Self {
         let mut claims = Self::default();
         for (_, task) in cluster.tasks.iter() {
@@ -35,12 +34,6 @@ impl Claims {
             if task.status == TaskStatus::Pending {
                 let claim = claims.by_job.entry(cluster.jobs[job].key.clone()).or_default();
                 claim.planned.insert(task.uid.clone(), node.clone());
-                let leaves = |&other: &TaskId| {
-                    let other = &cluster.tasks[other];
-                    other.preempted && other.status == TaskStatus::Releasing
-                };
-                let node = cluster.node(node).map(|node| &cluster.nodes[node]);
-                claim.lasts |= node.is_some_and(|node| node.tasks.iter().any(leaves));
             }
         }
         claims
@@ -69,24 +62,18 @@ impl Claims {
             let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
             claim.planned.insert(planned.0, planned.1);
             claim.victims.extend(victims.iter().cloned());
-            claim.lasts = true;
         }
     }
 
-    /// Drops the claims whose job is gone, has what room was made for, or has no waiting task with
-    /// a planned node that exists.
+    /// Drops the claims whose job is gone, or has no waiting task with a planned node that exists.
     pub fn expire(&mut self, cluster: &Cluster) {
         self.by_job.retain(|key, claim| {
-            let Some(job) = cluster.job(key).map(|job| &cluster.jobs[job]) else { return false };
             claim.planned.retain(|uid, node| {
                 let pending = cluster.task(uid).is_some_and(|task| waits(cluster, task));
                 let known = cluster.node(node).is_some_and(|node| cluster.nodes[node].present);
                 pending && known
             });
-            // A pending best-effort member makes a gang ready, but it may be the one that waits
-            // here.
-            let complete = i64::from(job.min_available) <= i64::from(job.counts.ready());
-            (claim.lasts || !complete) && !claim.planned.is_empty()
+            cluster.job(key).is_some() && !claim.planned.is_empty()
         });
     }
 

@@ -88,6 +88,16 @@ impl Dispatch {
         (Self { plugins, names, calls, static_filters, handlers, ..Self::default() }, warnings)
     }
 
+    /// Takes what the plugins of the configuration before must not forget.
+    pub fn succeed(&mut self, mut earlier: Dispatch) {
+        for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
+            let same = earlier.names.iter().rposition(|other| other == name);
+            if let Some(memory) = same.and_then(|same| earlier.plugins[same].hand_over()) {
+                plugin.take_over(memory);
+            }
+        }
+    }
+
     fn tiers(&self, point: Points) -> impl Iterator<Item = impl Iterator<Item = &dyn Plugin>> {
         let tiers = self.calls.get(point.index()).map_or(&[][..], Vec::as_slice);
         tiers.iter().map(|tier| tier.iter().map(|&plugin| &*self.plugins[plugin]))

@@ -1,6 +1,7 @@
 //! What a plugin is: the table of extension points as one trait with neutral defaults.
 //! Specification: core.md 5.3, plugins-jobs-queues.md 1.
 
+use std::any::Any;
 use std::cmp::Ordering;
 
 use vc_conf::{PluginOption, Warning};
@@ -114,10 +115,18 @@ pub struct SplitRule<'a> {
 /// and names them in `points`: a rule that is not named there is never asked. Orders answer Less if
 /// `l` goes first.
 ///
-/// The object lives as long as its configuration; `open` starts a session from nothing.
+/// The object lives as long as its configuration; `open` starts a session from nothing. What must
+/// outlive a reload is handed over.
 pub trait Plugin: Send + Sync {
     /// The rules that this object states; may depend on its options.
     fn points(&self) -> Points;
+
+    /// The configuration ends: what the object of the same name in the next one must know.
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+    /// Before its first session: what the object of the same name in the last configuration knew.
+    fn take_over(&mut self, _memory: Box<dyn Any + Send>) {}
 
     /// A session begins.
     fn open(&mut self, _ask: Ask<'_>) {}

@@ -52,7 +52,8 @@ pub struct Ruling {
     pub victims: Vec<TaskId>,
     /// Why they may; `None`: nobody may.
     pub rule: Option<Rule>,
-    /// The plugin whose answer was the first to leave nobody; `None`: there was no such answer.
+    /// The plugin whose answer was the first to leave nobody; where somebody may go, the first one
+    /// that held others back. `None`: there was no such answer.
     pub refused_by: Option<&'static str>,
 }
 

@@ -2,6 +2,7 @@
 //! budget once, over all nodes, actions and cycles. Specification: plugins-jobs-queues.md 10, D1-D3,
 //! D21, D22.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -57,11 +58,21 @@ impl Plugin for Pdb {
         true
     }
 
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.opened.then(|| Box::new(std::mem::take(&mut self.ledgers)) as Box<dyn Any + Send>)
+    }
+
+    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
+        if let Ok(ledgers) = memory.downcast() {
+            (self.ledgers, self.opened) = (*ledgers, true);
+        }
+    }
+
     fn open(&mut self, ask: Ask<'_>) {
         self.evicted.clear();
         self.spent.clear();
         if !std::mem::replace(&mut self.opened, true) {
-            // A reload of the configuration has made a new object.
+            // It is new in the configuration.
             let tasks = ask.cluster.tasks.iter();
             tasks.filter(|(_, task)| task.evicting).for_each(|(id, _)| self.charge(ask, id));
         }

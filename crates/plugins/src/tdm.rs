@@ -3,6 +3,7 @@
 
 mod window;
 
+use std::any::Any;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
@@ -90,6 +91,15 @@ fn period_micros(option: &PluginOption, warnings: &mut Vec<Warning>) -> i64 {
 impl Plugin for Tdm {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    /// The clock is the process's, not the configuration's (13).
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.last_round_micros.map(|last| Box::new(last) as Box<dyn Any + Send>)
+    }
+
+    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
+        self.last_round_micros = memory.downcast().ok().map(|last| *last);
     }
 
     /// The clock moves on with every round that could be held, even if it finds nobody.

@@ -99,28 +99,40 @@ fn candidates(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<
 }
 
 /// Why there is no choice (10.6).
-pub(super) fn why_none(session: &mut Session<'_>, attempt: &Attempt, domain: &Domain) -> Cause {
+pub(super) fn why_none(
+    session: &mut Session<'_>,
+    attempt: &Attempt,
+    domain: &Domain,
+) -> Vec<Cause> {
     let candidates = candidates(session, attempt, domain);
     if candidates.is_empty() {
-        return Cause::NoCandidate;
+        return vec![Cause::NoCandidate];
     }
     let question = Question::Gang(attempt.job, attempt.kind);
     let ruling = session.hooks().ruling(session.ask(), question, &candidates);
     if ruling.victims.is_empty() {
-        return Cause::Refused(ruling.refused_by);
+        return vec![Cause::Refused(ruling.refused_by)];
     }
     let offered = offered(session, attempt, domain);
     if offered.is_empty() {
         // Nobody that its gang can spare, and whole gangs may not go or are not whole.
-        return Cause::Refused(Some("gang"));
+        let breaks = attempt.settings(session).allow_whole_bundle;
+        return vec![Cause::Refused(ruling.refused_by.filter(|_| breaks).or(Some("gang")))];
     }
-    let mut room = domain.room.clone();
-    let victims = offered.iter().flat_map(|bundle| &bundle.tasks);
-    victims.for_each(|&victim| room.add(session.request(victim)));
-    let row = &session.jobs[attempt.job];
-    let have = row.counts.ready() + row.counts.pending_best_effort;
-    let below = Cause::BelowMinimum { have, min: row.min_available };
-    attempt.need.first_lacking(&room, &session.dims).map_or(below, Cause::TooFew)
+    let lacking_without = |victims: &mut dyn Iterator<Item = TaskId>| {
+        let mut room = domain.room.clone();
+        victims.for_each(|victim| room.add(session.request(victim)));
+        attempt.need.first_lacking(&room, &session.dims)
+    };
+    let mut victims = offered.iter().flat_map(|bundle| bundle.tasks.iter().copied());
+    let Some(dim) = lacking_without(&mut victims) else {
+        let row = &session.jobs[attempt.job];
+        let have = row.counts.ready() + row.counts.pending_best_effort;
+        return vec![Cause::BelowMinimum { have, min: row.min_available }];
+    };
+    let held = ruling.refused_by.filter(|_| lacking_without(&mut candidates.into_iter()).is_none());
+    let held = held.map(|plugin| Cause::Refused(Some(plugin)));
+    [Cause::TooFew(dim)].into_iter().chain(held).collect()
 }
 
 /// The victims of as many bundles as it takes, and these bundles.

@@ -11,7 +11,8 @@ use vc_model::{NodeId, TaskId};
 use super::Phase;
 use super::normal::note_victims;
 use crate::victims::{
-    candidates, fits, in_eviction_order, log_made_room, log_too_few, log_try, obstacle, too_few,
+    candidates, fits, in_eviction_order, log_made_room, log_too_few, log_try, note_too_few,
+    obstacle,
 };
 
 /// A node where the task fits once the victims are gone.
@@ -70,8 +71,7 @@ fn try_node(
     note_victims(statement, &ruling.victims);
     if !statement.victims_suffice(task, node, &ruling.victims) {
         log_too_few(statement, task, node);
-        let cause = too_few(statement, task, node, &found, &ruling);
-        statement.causes.add(cause);
+        note_too_few(statement, task, node, &found, &ruling);
         return None;
     }
     let mut victims = ruling.victims;

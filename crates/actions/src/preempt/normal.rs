@@ -6,7 +6,7 @@ use vc_framework::{EvictReason, Question, Sample, Session, Statement, klog};
 use vc_model::{NodeId, TaskId};
 
 use super::Phase;
-use crate::victims::{Try, candidates, in_eviction_order, log_too_few, too_few};
+use crate::victims::{Try, candidates, in_eviction_order, log_too_few, note_too_few};
 
 /// Places the task on the best of the nodes where evictions make it fit. Whether.
 pub(super) fn preempt(
@@ -34,8 +34,7 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
     note_victims(statement, &ruling.victims);
     if !statement.victims_suffice(task, node, &ruling.victims) {
         log_too_few(statement, task, node);
-        let cause = too_few(statement, task, node, &found, &ruling);
-        statement.causes.add(cause);
+        note_too_few(statement, task, node, &found, &ruling);
         return false;
     }
     let mut victims = ruling.victims.clone();
@@ -49,11 +48,10 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
     };
     let Err(cause) = attempt.run(statement, &victims) else { return true };
     // With nobody to evict, who refused the candidates matters more than what was in the way.
-    let cause = match victims.is_empty() && !found.is_empty() {
-        true => too_few(statement, task, node, &found, &ruling),
-        false => cause,
-    };
-    statement.causes.add(cause);
+    match victims.is_empty() && !found.is_empty() {
+        true => note_too_few(statement, task, node, &found, &ruling),
+        false => statement.causes.add(cause),
+    }
     false
 }
 

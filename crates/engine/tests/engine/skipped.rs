@@ -176,3 +176,58 @@ fn record__causes_without_explain() {
     let cycle = World::new(&off, &text).cycle();
     assert_eq!((told(&cycle), cycle.report.skipped), (Vec::new(), Vec::new()));
 }
+
+#[test]
+fn record__causes_without_gang() {
+    // Nobody votes JobPipelined, so an empty statement would pass for enough.
+    let text = one_node("min=1\ntask v cpu=1 x2 @n1 running", "\ntask p cpu=1");
+    let equal = text.replace("priority=100", "priority=10");
+    let preempt = conf("preempt", "priority{preemptable jobStarving} predicates");
+    assert_eq!(first_told(&preempt, &equal), ["high: preempt: 1 victims refused by priority"]);
+    let reclaim = conf("reclaim", "priority{jobStarving} conformance predicates");
+    let same_queue = "high: reclaim: 1 no pod passed the victim filter";
+    assert_eq!(first_told(&reclaim, &text), [same_queue]);
+    // With the victims there is nothing to tell.
+    assert_eq!(first_told(&preempt, &text), [""; 0]);
+}
+
+#[test]
+fn record__causes_of_a_node_whose_victims_are_held_back_in_part() {
+    let text = |need: u32| {
+        let budget = "budget b label.app=a allowed=1\n";
+        let two = "min=0\ntask v cpu=1 x2 @n1 running label.app=a";
+        budget.to_owned() + &one_node(two, &format!("\ntask p cpu={need}"))
+    };
+    let tiers = format!("{PREEMPT} pdb");
+    let too_few = "not enough even with all victims: insufficient cpu";
+    for action in ["preempt", "gangpreempt"] {
+        let config = conf(action, &tiers);
+        let both = format!("high: {action}: 1 {too_few}, 1 victims refused by pdb");
+        assert_eq!(first_told(&config, &text(2)), [both]);
+        // Without the budget it would be too few as well.
+        assert_eq!(first_told(&config, &text(3)), [format!("high: {action}: 1 {too_few}")]);
+    }
+    let dry = with_arguments(
+        conf("preempt", &tiers),
+        "preempt",
+        "{enableTopologyAwarePreemption: true}",
+    );
+    let both = format!("high: preempt: 1 {too_few}, 1 victims refused by pdb");
+    assert_eq!(first_told(&dry, &text(2)), [both]);
+    let whole = "min=2\ntask v cpu=1 x2 @n1 running label.app=a";
+    let gang = "budget b label.app=a allowed=1\n".to_owned() + &one_node(whole, "\ntask p cpu=1");
+    let refused = "high: gangpreempt: 1 victims refused by pdb";
+    assert_eq!(first_told(&conf("gangpreempt", &tiers), &gang), [refused]);
+}
+
+#[test]
+fn record__causes_name_the_filter_that_took_the_last_candidate() {
+    let text = "budget b label.app=a allowed=0\n".to_owned()
+        + &one_node(
+            "min=0\ntask v cpu=1 @n1 running class=system-node-critical
+            task w cpu=1 @n1 running label.app=a",
+            "\ntask p cpu=1",
+        );
+    let config = conf("preempt", &format!("{PREEMPT} pdb"));
+    assert_eq!(first_told(&config, &text), ["high: preempt: 1 victims refused by pdb"]);
+}

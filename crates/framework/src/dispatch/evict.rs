@@ -87,8 +87,7 @@ impl Dispatch {
             if !union.is_empty() {
                 let mut filters = self.named(Points::PREEMPTABLE);
                 filters.extend(self.named(Points::VICTIM_TASKS));
-                let (victims, filters, protector) = unprotected(ask, filters, &union);
-                let refused_by = protector.filter(|_| victims.is_empty());
+                let (victims, filters, refused_by) = unprotected(ask, filters, &union);
                 let rule = Rule { tier: Some(tier + 1), plugins: granted, filters };
                 return Ruling { victims, rule: Some(rule), refused_by };
             }
@@ -115,10 +114,11 @@ impl Dispatch {
         let mut anyone_voted = false;
         for (tier, plugins) in self.named(point).into_iter().enumerate() {
             let voters = plugins.into_iter().filter(|(_, plugin)| !plugin.is_victim_filter());
-            match tier_outcome(voters.map(|(name, plugin)| (name, answer(plugin, &left)))) {
-                Outcome::Victims(victims, plugins) => {
+            let answers = voters.map(|(name, plugin)| (name, answer(plugin, &left)));
+            match tier_outcome(left.len(), answers) {
+                Outcome::Victims { victims, plugins, holder } => {
                     let rule = Rule { tier: Some(tier + 1), plugins, filters };
-                    return Ruling { victims, rule: Some(rule), refused_by: None };
+                    return Ruling { victims, rule: Some(rule), refused_by: protector.or(holder) };
                 }
                 Outcome::Nothing(plugin) => {
                     anyone_voted = true;
@@ -131,7 +131,7 @@ impl Dispatch {
         match !filters.is_empty() && !anyone_voted && !left.is_empty() {
             true => {
                 let rule = Rule { filters, ..Rule::default() };
-                Ruling { victims: left, rule: Some(rule), refused_by: None }
+                Ruling { victims: left, rule: Some(rule), refused_by: protector }
             }
             false => Ruling { refused_by, ..Ruling::default() },
         }
@@ -139,7 +139,8 @@ impl Dispatch {
 }
 
 /// What the protective filters among the plugins leave, the filters that were asked, and the one
-/// that takes the first candidate out. Budgets are spent on what none protects (D1).
+/// that took out the last candidate or, if some are left, the first one that took any. Budgets are
+/// spent on what none protects (D1).
 fn unprotected(
     ask: Ask<'_>,
     plugins: Vec<Vec<Named<'_>>>,
@@ -153,17 +154,21 @@ fn unprotected(
         seen.push(name);
         first
     });
+    let mut left = candidates.to_vec();
     let mut protector = None;
-    let mut free = |&task: &TaskId| {
-        let filter = filters.iter().find(|(_, filter)| filter.protects(ask, task));
-        protector = protector.or(filter.map(|(name, _)| *name));
-        filter.is_none()
+    let mut narrow = |name: &'static str, left: &mut Vec<TaskId>, fewer: Vec<TaskId>| {
+        if fewer.len() < left.len() && (protector.is_none() || fewer.is_empty()) {
+            protector = Some(name);
+        }
+        *left = fewer;
     };
-    let mut left: Vec<TaskId> = candidates.iter().copied().filter(|task| free(task)).collect();
+    for (name, filter) in &filters {
+        let free = left.iter().copied().filter(|&task| !filter.protects(ask, task)).collect();
+        narrow(name, &mut left, free);
+    }
     for (name, filter) in &filters {
         let within = filter.within_budget(ask, &left);
-        protector = protector.or((within.len() < left.len()).then_some(*name));
-        left = within;
+        narrow(name, &mut left, within);
     }
     (left, filters.iter().map(|(name, _)| *name).collect(), protector)
 }
@@ -174,26 +179,41 @@ enum Outcome {
     NoVote,
     /// This plugin answered with nothing, or with nothing that the earlier ones had granted.
     Nothing(&'static str),
-    /// And who granted them.
-    Victims(Vec<TaskId>, Vec<&'static str>),
+    /// Who may go, who granted them, and who was the first to hold others back.
+    Victims {
+        victims: Vec<TaskId>,
+        plugins: Vec<&'static str>,
+        holder: Option<&'static str>,
+    },
 }
 
-/// The intersection of a tier. One that becomes empty stays so (A5); later plugins are not asked.
-fn tier_outcome(answers: impl Iterator<Item = (&'static str, Verdict)>) -> Outcome {
+/// The intersection of a tier that is asked about so many candidates. One that becomes empty stays
+/// so (A5); later plugins are not asked.
+fn tier_outcome(
+    n_candidates: usize,
+    answers: impl Iterator<Item = (&'static str, Verdict)>,
+) -> Outcome {
     let mut outcome = Outcome::NoVote;
     for (name, verdict) in answers {
         let Verdict::Victims(list) = verdict else { continue };
-        let (next, mut names): (Vec<TaskId>, _) = match outcome {
-            Outcome::Victims(earlier, names) => {
-                (earlier.into_iter().filter(|task| list.contains(task)).collect(), names)
+        let (victims, mut plugins, holder) = match outcome {
+            Outcome::Victims { victims: earlier, plugins, holder } => {
+                let n_earlier = earlier.len();
+                let both: Vec<TaskId> =
+                    earlier.into_iter().filter(|task| list.contains(task)).collect();
+                let holds = both.len() < n_earlier;
+                (both, plugins, holder.or(holds.then_some(name)))
             }
-            _ => (list, Vec::new()),
+            _ => {
+                let holds = list.len() < n_candidates;
+                (list, Vec::new(), holds.then_some(name))
+            }
         };
-        if next.is_empty() {
+        if victims.is_empty() {
             return Outcome::Nothing(name);
         }
-        names.push(name);
-        outcome = Outcome::Victims(next, names);
+        plugins.push(name);
+        outcome = Outcome::Victims { victims, plugins, holder };
     }
     outcome
 }

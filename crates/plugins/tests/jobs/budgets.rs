@@ -195,6 +195,15 @@ fn a_reload_does_not_forget_what_is_on_its_way() {
     let mut cycles = after_one_eviction();
     cycles.reload("pdb");
     cycles.session(1, |session| assert_eq!(victims(session, "b"), NONE));
+    // Also what has left and is not counted by any status yet.
+    fixture::apply(&mut cycles.cluster, "job j min=1\n task a-0 cpu=1 @n1 releasing label.app=x");
+    cycles.reload("pdb");
+    cycles.session(2, |session| assert_eq!(victims(session, "b"), NONE));
+    // Whoever was without the plugin meanwhile begins with what is on its way.
+    cycles.reload("gang");
+    cycles.session(3, |_| ());
+    cycles.reload("pdb");
+    cycles.session(4, |session| assert_eq!(victims(session, "b"), ["j-b-0"]));
 }
 
 #[test]

@@ -101,7 +101,9 @@ impl Cycles {
 
     /// The configuration is read again: the plugins are new.
     pub(crate) fn reload(&mut self, tiers: &str) {
-        (self.hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+        let (hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+        let earlier = std::mem::replace(&mut self.hooks, hooks);
+        self.hooks.succeed(earlier);
     }
 }
 

@@ -209,6 +209,16 @@ fn jobs_95_one_round_in_a_period() {
 }
 
 #[test]
+fn the_clock_of_the_rounds_outlives_a_reload() {
+    let text = format!("{}job j\n task t x5 cpu=1 @shut running preemptable", nodes());
+    let mut cycles = Cycles::new(&text, ZONES);
+    assert_eq!(cycles.session(NOON, |session| victims(session).len()), 1);
+    cycles.reload(&format!("{ZONES} tdm.evict.period=30s"));
+    assert_eq!(cycles.session(NOON + 29, |session| victims(session).len()), 0);
+    assert_eq!(cycles.session(NOON + 30, |session| victims(session).len()), 1);
+}
+
+#[test]
 fn preemption_stays_on_plain_nodes_and_within_the_budgets() {
     let text = format!(
         "{}job j annotation.volcano.sh/jdb-max-unavailable=2
