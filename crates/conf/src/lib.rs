@@ -4,6 +4,7 @@
 //! This crate knows the names that Volcano registers, but no plugin and no action: which of them
 //! the process can run is given by its caller. Specification: core.md section 2, actions.md 1.
 
+mod advice;
 mod arguments;
 mod defaults;
 mod error;

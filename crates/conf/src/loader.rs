@@ -15,7 +15,7 @@ use crate::registry::{ACTIONS, Known, PLUGINS};
 use crate::spelling::{did_you_mean, nearest};
 use crate::switches::{SWITCHES, Switches, switch_of};
 use crate::tree::{Node, Tree};
-use crate::{metrics, settings, structured};
+use crate::{advice, metrics, settings, structured};
 
 const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
 const ACTIONS_HINT: &str = "name at least one, as in actions: \"enqueue, allocate, backfill\"";
@@ -41,11 +41,11 @@ impl<'a> Loader<'a> {
 
     pub(crate) fn config(&mut self, root: &Node) -> Result<Config, ConfError> {
         let mut config = Config::default();
-        let mut has_actions = false;
+        let (mut has_actions, mut actions_line) = (false, None);
         for entry in self.entries(root, "")? {
             match entry.key.as_str() {
                 "actions" => {
-                    has_actions = true;
+                    (has_actions, actions_line) = (true, entry.node.line());
                     config.actions = self.actions(&entry)?;
                 }
                 "tiers" => config.tiers = self.tiers(&entry)?,
@@ -54,6 +54,7 @@ impl<'a> Loader<'a> {
                 _ => self.unknown_key(&entry, TOP_KEYS),
             }
         }
+        self.warnings.extend(advice::enqueue_voters(&config, actions_line));
         match has_actions {
             true => Ok(config),
             false => {

@@ -395,3 +395,27 @@ fn plugin_arguments_remember_their_line() {
         found 5\nhint: write a string; until then the default \"\" is in force";
     assert_eq!(warnings[0].to_string(), expected);
 }
+
+#[test]
+fn c3_actions_that_evict_beside_plugins_that_vote_on_admission() {
+    let warnings = |actions: &str, plugins: &str| -> Vec<String> {
+        let text = format!("actions: {actions:?}\ntiers:\n- plugins: {plugins}\n");
+        load(&text).warnings.iter().map(ToString::to_string).collect()
+    };
+    let voters = "[{name: gang}, {name: overcommit}, {name: proportion}]";
+    let all = "enqueue, allocate, preempt, reclaim, backfill";
+    let [warning] = &warnings(all, voters)[..] else { panic!("{:?}", warnings(all, voters)) };
+    let told = "preempt, reclaim cannot help a job that is not admitted to its queue, on which \
+        overcommit, proportion vote";
+    assert!(warning.contains(told), "{warning}");
+    assert!(warning.contains("line 1") && warning.contains("hint: "), "{warning}");
+    let silent = "[{name: gang}, {name: overcommit, enableJobEnqueued: false}]";
+    for (actions, plugins) in [
+        ("allocate, preempt, reclaim", voters),
+        ("enqueue, allocate, shuffle", voters),
+        (all, "[{name: gang}, {name: sla}]"),
+        (all, silent),
+    ] {
+        assert_eq!(warnings(actions, plugins), [""; 0], "{actions} {plugins}");
+    }
+}
