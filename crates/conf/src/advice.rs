@@ -19,10 +19,8 @@ pub(crate) fn enqueue_voters(config: &Config, line: Option<usize>) -> Option<War
     let (enqueue, evicting) = (names(&["enqueue"]), names(&EVICTING));
     let plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
     let votes = plugins.filter(|plugin| plugin.switches.on(Switch::JobEnqueued));
-    let voters: Vec<&str> = votes
-        .map(|plugin| plugin.name.as_str())
-        .filter(|name| VOTERS.contains(name))
-        .collect();
+    let voters: Vec<&str> =
+        votes.map(|plugin| plugin.name.as_str()).filter(|name| VOTERS.contains(name)).collect();
     if enqueue.is_empty() || evicting.is_empty() || voters.is_empty() {
         return None;
     }

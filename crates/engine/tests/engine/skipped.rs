@@ -207,11 +207,8 @@ fn record__causes_of_a_node_whose_victims_are_held_back_in_part() {
         // Without the budget it would be too few as well.
         assert_eq!(first_told(&config, &text(3)), [format!("high: {action}: 1 {too_few}")]);
     }
-    let dry = with_arguments(
-        conf("preempt", &tiers),
-        "preempt",
-        "{enableTopologyAwarePreemption: true}",
-    );
+    let dry =
+        with_arguments(conf("preempt", &tiers), "preempt", "{enableTopologyAwarePreemption: true}");
     let both = format!("high: preempt: 1 {too_few}, 1 victims refused by pdb");
     assert_eq!(first_told(&dry, &text(2)), [both]);
     let whole = "min=2\ntask v cpu=1 x2 @n1 running label.app=a";

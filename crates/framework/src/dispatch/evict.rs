@@ -180,11 +180,7 @@ enum Outcome {
     /// This plugin answered with nothing, or with nothing that the earlier ones had granted.
     Nothing(&'static str),
     /// Who may go, who granted them, and who was the first to hold others back.
-    Victims {
-        victims: Vec<TaskId>,
-        plugins: Vec<&'static str>,
-        holder: Option<&'static str>,
-    },
+    Victims { victims: Vec<TaskId>, plugins: Vec<&'static str>, holder: Option<&'static str> },
 }
 
 /// The intersection of a tier that is asked about so many candidates. One that becomes empty stays
