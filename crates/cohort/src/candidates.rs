@@ -38,12 +38,17 @@ pub(crate) fn reclaimable<'g>(
     queue: QuotaNode,
     need: &'g [Slot],
 ) -> impl Iterator<Item = GroupId> + 'g {
-    let policy = groups.forest().node(preemptor.queue).policy.reclaim_within;
-    of_queue(groups, queue, need, move |group| match policy {
+    let forest = groups.forest();
+    of_queue(groups, queue, need, move |group| may_reclaim(forest, preemptor, group))
+}
+
+/// Whether the policy of the preemptor's queue allows to take the group of another one.
+pub(crate) fn may_reclaim(forest: &Forest, preemptor: &Preemptor, group: &Group) -> bool {
+    match forest.node(preemptor.queue).policy.reclaim_within {
         ReclaimWithin::Never => false,
         ReclaimWithin::LowerPriority => group.priority < preemptor.priority,
         ReclaimWithin::Any => true,
-    })
+    }
 }
 
 fn of_queue<'g>(

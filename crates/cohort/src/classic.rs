@@ -1,5 +1,5 @@
 //! The classic search: groups are taken in order until the preemptor fits, then given back where it
-//! fits without them. Specification: cohort.md A.6, A.7, A.8.
+//! fits without them. Specification: cohort.md A.6, A.7, A.8, B.7 (Q15).
 
 use crate::amount::Slot;
 use crate::candidates::{Others, others, own};
@@ -7,6 +7,7 @@ use crate::forest::Forest;
 use crate::group::{GroupId, Groups, Preemptor};
 use crate::node::QuotaNode;
 use crate::policy::BorrowWithin;
+use crate::returns::returning;
 use crate::search::{
     Borrowing, Reason, Refusal, Search, Surroundings, Target, check_hope, fits_quota, give_back,
 };
@@ -19,12 +20,37 @@ struct Candidate {
     without_borrowing: bool,
 }
 
+/// The first set of targets none of whom would at once come back.
 pub(crate) fn search(
     how: &Search,
     groups: &mut Groups,
     preemptor: &Preemptor,
     need: &[Slot],
     around: &mut dyn Surroundings,
+) -> Result<Vec<Target>, Refusal> {
+    by_attempts(how, groups, preemptor, need, around, |groups, targets| {
+        returning(how, groups, preemptor, targets)
+    })
+}
+
+/// The first set of targets.
+pub(crate) fn by_quota(
+    how: &Search,
+    groups: &mut Groups,
+    preemptor: &Preemptor,
+    need: &[Slot],
+    around: &mut dyn Surroundings,
+) -> Result<Vec<Target>, Refusal> {
+    by_attempts(how, groups, preemptor, need, around, |_, _| None)
+}
+
+fn by_attempts(
+    how: &Search,
+    groups: &mut Groups,
+    preemptor: &Preemptor,
+    need: &[Slot],
+    around: &mut dyn Surroundings,
+    mut returning: impl FnMut(&mut Groups, &[Target]) -> Option<GroupId>,
 ) -> Result<Vec<Target>, Refusal> {
     let own = if how.own { own(groups, preemptor, need) } else { Vec::new() };
     let others = if how.others { others(groups, preemptor, need) } else { Others::default() };
@@ -33,8 +59,15 @@ pub(crate) fn search(
     let all: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
     check_hope(groups, preemptor, &all, around)?;
     let mut run = Run { groups, preemptor, need, around };
-    let found = attempts.iter().find_map(|&borrowing| run.attempt(&candidates, borrowing));
-    found.ok_or(Refusal::NotEnough)
+    let mut refusal = Refusal::NotEnough;
+    for &borrowing in attempts {
+        let Some(targets) = run.attempt(&candidates, borrowing) else { continue };
+        match returning(run.groups, &targets) {
+            Some(group) => refusal = Refusal::WouldReturn(group),
+            None => return Ok(targets),
+        }
+    }
+    Err(refusal)
 }
 
 /// Whether the preemptor's queue may borrow, in which order that is tried.

@@ -1,18 +1,15 @@
 //! The search under fair sharing: one group at a time from the side with the largest share, as long
-//! as that does not turn the imbalance round; and nobody who would at once come back.
-//! Specification: cohort.md A.9.2-A.9.4, B.7 (Q12, Q13).
+//! as that does not turn the imbalance round. Specification: cohort.md A.9.2-A.9.4, B.7 (Q12).
 
 mod turns;
 
 use crate::amount::Slot;
 use crate::candidates::{own, reclaimable};
 use crate::forest::Forest;
-use crate::group::{Group, GroupId, Groups, Preemptor};
-use crate::mode::Mode;
+use crate::group::{GroupId, Groups, Preemptor};
 use crate::node::QuotaNode;
 use crate::search::{
-    Anything, Borrowing, Reason, Refusal, Search, Surroundings, Target, check_hope, fits_quota,
-    give_back,
+    Borrowing, Reason, Refusal, Search, Surroundings, Target, check_hope, fits_quota, give_back,
 };
 use crate::share::Share;
 use turns::{Shares, Turns, Waiting};
@@ -30,63 +27,6 @@ pub enum Strategies {
 }
 
 pub(crate) fn search(
-    how: &Search,
-    strategies: Strategies,
-    groups: &mut Groups,
-    preemptor: &Preemptor,
-    need: &[Slot],
-    around: &mut dyn Surroundings,
-) -> Result<Vec<Target>, Refusal> {
-    let found = targets(how, strategies, groups, preemptor, need, around)?;
-    found.iter().for_each(|target| groups.take(target.group));
-    let back = returning(how, strategies, groups, preemptor, &found);
-    found.iter().for_each(|target| groups.put_back(target.group));
-    match back {
-        Some(group) => Err(Refusal::WouldReturn(group)),
-        None => Ok(found),
-    }
-}
-
-/// A target that, evicted, would evict the preemptor in turn. The targets are taken (Q13).
-fn returning(
-    how: &Search,
-    strategies: Strategies,
-    groups: &mut Groups,
-    preemptor: &Preemptor,
-    targets: &[Target],
-) -> Option<GroupId> {
-    let by_share = |target: &&Target| target.reason == Reason::InCohortFairSharing;
-    targets.iter().find(by_share)?;
-    let newcomer = groups.insert(Group {
-        queue: preemptor.queue,
-        priority: preemptor.priority,
-        created_micros: preemptor.created_micros,
-        admitted_micros: i64::MAX,
-        uid: "".into(),
-        evicting: false,
-        holds: preemptor.demand.clone(),
-    });
-    let returns = |groups: &mut Groups, target: &Target| {
-        let group = groups.get(target.group);
-        let evicted = Preemptor {
-            queue: group.queue,
-            priority: group.priority,
-            created_micros: group.created_micros,
-            demand: group.holds.clone(),
-        };
-        let class = groups.forest().classify(evicted.queue, &evicted.demand, true);
-        let is_newcomer = |target: &Target| target.group == newcomer;
-        class.mode == Mode::Preempt
-            && candidates(how, groups, &evicted, &class.need).iter().any(is_newcomer)
-            && self::targets(how, strategies, groups, &evicted, &class.need, &mut Anything)
-                .is_ok_and(|found| found.iter().any(is_newcomer))
-    };
-    let found = targets.iter().filter(by_share).find(|target| returns(groups, target));
-    groups.remove_last();
-    found.map(|target| target.group)
-}
-
-fn targets(
     how: &Search,
     strategies: Strategies,
     groups: &mut Groups,

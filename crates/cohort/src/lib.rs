@@ -12,6 +12,7 @@ mod mode;
 mod node;
 mod order;
 mod policy;
+mod returns;
 mod search;
 mod share;
 mod spec;

@@ -5,6 +5,7 @@ use crate::amount::Slot;
 use crate::fair::Strategies;
 use crate::forest::Forest;
 use crate::group::{GroupId, Groups, Preemptor};
+use crate::returns::returning;
 
 /// Why a group may be taken; the reason of its condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +60,7 @@ pub enum Refusal {
     NotEnough,
     /// The quota would do, but there is no place.
     Unplaceable,
-    /// This group would at once take the place back (Q13).
+    /// This group would at once take the place back (Q13, Q15).
     WouldReturn(GroupId),
 }
 
@@ -114,6 +115,26 @@ impl Search {
     ) -> Result<Vec<Target>, Refusal> {
         match self.fair_sharing {
             None => crate::classic::search(self, groups, preemptor, need, around),
+            Some(_) => {
+                let found = self.by_quota(groups, preemptor, need, around)?;
+                match returning(self, groups, preemptor, &found) {
+                    Some(group) => Err(Refusal::WouldReturn(group)),
+                    None => Ok(found),
+                }
+            }
+        }
+    }
+
+    /// The same without a look at what the targets would do afterwards.
+    pub(crate) fn by_quota(
+        &self,
+        groups: &mut Groups,
+        preemptor: &Preemptor,
+        need: &[Slot],
+        around: &mut dyn Surroundings,
+    ) -> Result<Vec<Target>, Refusal> {
+        match self.fair_sharing {
+            None => crate::classic::by_quota(self, groups, preemptor, need, around),
             Some(strategies) => {
                 crate::fair::search(self, strategies, groups, preemptor, need, around)
             }

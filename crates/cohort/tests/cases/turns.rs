@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use vc_cohort::{Backoff, Group, GroupId, Groups, Head, Mode, QuotaNode, Search};
+use vc_cohort::{
+    Backoff, Group, GroupId, Groups, Head, Mode, QuotaNode, Refusal, Search, TreeRules,
+};
 
+use crate::notation::{Case, check};
 use crate::random::{FAIR, Row, Shape, admitted, decide, group, preemptor, rows, shapes};
 
 /// Cycles without pods: whoever is evicted waits again.
@@ -124,6 +127,22 @@ proptest! {
         let how = if fair { FAIR } else { Search::default() };
         prop_assert_eq!(taken_back(&shape, &rows, &incoming[0], &how), None);
     }
+}
+
+/// Both groups of `b` would go for one that borrows itself; the smaller one then has the advantage
+/// within its own quota, takes the room back, and it starts again. A lower priority that borrows
+/// still gives way where it cannot return.
+#[test]
+fn t5_who_would_return_is_not_taken_without_fair_sharing_either() {
+    const CLASSIC: Search = Search { fair_sharing: None, own: true, others: true };
+    let running = "small(b -1 1) large(b 0 2)";
+    let queues = "a 2 re:L bo:L; top –; mid – @top; b 1 re:A @mid";
+    check(&CLASSIC, queues, running, "(a +1 3)", "none");
+    let mut case = Case::new(queues, running, "(a +1 3)", &TreeRules::default());
+    let small = case.by_name["small"];
+    assert_eq!(case.decide(&CLASSIC), (Mode::Preempt, Err(Refusal::WouldReturn(small))));
+    let tame = "a 2 re:L bo:L; top –; mid – @top; b 1 @mid";
+    check(&CLASSIC, tame, running, "(a +1 3)", "small BORR, large BORR");
 }
 
 proptest! {
