@@ -14,6 +14,7 @@ use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding
 use crate::lap::Lap;
 use crate::numbers::Numbers;
 use crate::pre_bind;
+use crate::quiet::Quiet;
 use crate::record;
 use crate::report;
 use crate::session_id::session_id;
@@ -117,6 +118,8 @@ pub struct Engine {
     /// `None`: the plain evaluator is selected.
     memo: Option<Memo>,
     memory: Memory,
+    /// `None`: the last cycle has changed something, or the plain evaluator is selected.
+    quiet: Option<Quiet>,
     stopwatch: Option<Stopwatch>,
     numbers: Numbers,
     /// Effects that follow from events, not from a session.
@@ -155,6 +158,7 @@ impl Engine {
             claims: None,
             memo: (options.evaluator == Evaluator::Fast).then(Memo::default),
             memory: Memory::default(),
+            quiet: None,
             stopwatch: options.stopwatch,
             numbers: Numbers::default(),
             pending: Vec::new(),
@@ -178,12 +182,14 @@ impl Engine {
             |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);
         self.actions = config.actions.iter().filter_map(built).collect();
         self.memo = self.memo.take().map(|_| Memo::default());
+        self.quiet = None;
         warnings
     }
 
     /// Whether reports say why each task waits and how queues use their shares.
     pub fn explain(&mut self, on: bool) {
         self.explain = on;
+        self.quiet = None;
     }
 
     /// Whether reports hold the state at each certificate, for [`Engine::verify`].
@@ -239,8 +245,28 @@ impl Engine {
         self.pending = self.follow_up(events, now);
         let apply = lap.split();
         self.n_cycles += 1;
+        let (effects, mut report, times) = match self.quiet_report(now) {
+            Some(report) => (Vec::new(), report, Timings::default()),
+            None => self.full_cycle(now, &mut lap),
+        };
+        report.timings = lap.total().map(|cycle| Timings { cycle, apply, ..times });
+        (effects, report)
+    }
+
+    fn quiet_report(&self, now: Now) -> Option<Report> {
+        let quiet = self.quiet.as_ref()?;
+        let waits = !self.pending.is_empty() || self.cluster.volumes.held().next().is_some();
+        if waits || self.numbers.has_news() {
+            return None;
+        }
+        quiet.report(self.cluster.version(), now.unix_micros)
+    }
+
+    /// The session of a cycle. The times are those of its parts.
+    fn full_cycle(&mut self, now: Now, lap: &mut Lap) -> (Vec<Effect>, Report, Timings) {
         let mut claims = self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
         claims.expire(&self.cluster);
+        let n_claim_changes = claims.n_changes();
         let opening = Opening {
             now_micros: now.unix_micros,
             session_id: session_id(self.seed, self.n_cycles),
@@ -264,7 +290,10 @@ impl Engine {
         record::record(&mut session, &mut self.memory);
         let mut report = report::report(&session, self.explain);
         report.samples = self.numbers.take(&mut session);
+        let traceless = session.left_no_trace() && self.pending.is_empty();
+        let clock = traceless.then(|| session.hooks().clock(session.ask()));
         let (outbox, claims, memo) = session.finish();
+        let clock = clock.filter(|_| claims.n_changes() == n_claim_changes);
         self.claims = Some(claims);
         self.memo = memo;
         let Outbox { effects, warnings, certificates, witnesses, .. } = outbox;
@@ -273,10 +302,13 @@ impl Engine {
         let mut all = std::mem::take(&mut self.pending);
         all.extend(effects);
         report.count(&all);
+        self.quiet = clock.filter(|_| self.memo.is_some()).and_then(|clock| {
+            let due_micros = self.memory.throttle.next_due_micros();
+            let version = self.cluster.version();
+            Quiet::after(&report, version, now.unix_micros, clock, due_micros)
+        });
         let (close, times) = (lap.split(), self.dispatch.take_times());
-        let timings = |cycle| Timings { cycle, apply, open, actions, close, ..times };
-        report.timings = lap.total().map(timings);
-        (all, report)
+        (all, report, Timings { open, actions, close, ..times })
     }
 
     /// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it

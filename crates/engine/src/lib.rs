@@ -7,6 +7,7 @@ mod lap;
 mod numbers;
 mod pre_bind;
 mod queue_status;
+mod quiet;
 mod record;
 mod report;
 mod session_id;

@@ -37,6 +37,11 @@ impl Numbers {
         }
     }
 
+    /// Events have come that the numbers of the next cycle tell of.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.seen.is_empty() || !self.deleted_queues.is_empty()
+    }
+
     /// The numbers of this cycle; operations of the session are still in place.
     pub(crate) fn take(&mut self, session: &mut Session<'_>) -> Vec<Sample> {
         let mut samples = std::mem::take(&mut session.out.samples);

@@ -83,7 +83,7 @@ fn write_status(session: &mut Session<'_>, job: JobId, fresh: Conditions) -> boo
         && counts == [old.running, old.succeeded, old.failed]
         && fresh.written.iter().all(known)
     {
-        session.cluster_mut().set_phase(job, before);
+        session.restore_phase(job);
         return false;
     }
     let [running, succeeded, failed] = counts;

@@ -58,6 +58,14 @@ impl Throttle {
         self.sent.remove(&(uid.clone(), Told::Waits));
     }
 
+    /// The first time at which something may be said again, in microseconds since 1970; `None`:
+    /// nothing was said.
+    pub(crate) fn next_due_micros(&self) -> Option<i64> {
+        let due =
+            |(key, sent): (&(_, Told), &(_, i64))| sent.1.saturating_add(key.1.repeat_micros());
+        self.sent.iter().map(due).min()
+    }
+
     /// Forgets what may be said again by now, PodGroups that are gone among it.
     pub(crate) fn sweep(&mut self, now_micros: i64) {
         self.sent.retain(|(_, told), (_, then)| now_micros - *then < told.repeat_micros());

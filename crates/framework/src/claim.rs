@@ -22,6 +22,8 @@ pub struct Claim {
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     by_job: BTreeMap<ObjectKey, Claim>,
+    /// Counts what sessions have changed.
+    n_changes: u64,
 }
 
 impl Claims {
@@ -55,6 +57,7 @@ impl Claims {
         if victims.is_empty() {
             return;
         }
+        self.n_changes += 1;
         for op in ops {
             let Op::Pipeline { task, node, .. } = *op else { continue };
             let Some(job) = cluster.job_of(task) else { continue };
@@ -86,7 +89,13 @@ impl Claims {
         };
         if self.by_job.get(key).is_some_and(|claim| claim.victims.iter().all(gone)) {
             self.by_job.remove(key);
+            self.n_changes += 1;
         }
+    }
+
+    /// Another number after a session has begun or ended a claim.
+    pub fn n_changes(&self) -> u64 {
+        self.n_changes
     }
 }
 

@@ -14,7 +14,9 @@ use vc_resource::Dim;
 use crate::fast::Reads;
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
-use crate::plugin::{Admission, Ask, Invalid, NodeRule, Plugin, PluginEntry, QueueShare, Vote};
+use crate::plugin::{
+    Admission, Ask, Clock, Invalid, NodeRule, Plugin, PluginEntry, QueueShare, Vote,
+};
 use crate::points::{ALL_POINTS, Points};
 use crate::records::Records;
 use crate::report::{PluginStage, PluginTime, Timings};
@@ -116,6 +118,12 @@ impl Dispatch {
     /// Closes every plugin in tier order (core.md 5.1).
     pub fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
         self.each_timed(PluginStage::Close, |plugin| plugin.close(ask, records, out));
+    }
+
+    /// The first time at which a plugin may answer otherwise although no object has changed.
+    pub fn clock(&self, ask: Ask<'_>) -> Clock {
+        let clocks = self.plugins.iter().map(|plugin| plugin.clock(ask));
+        clocks.min().unwrap_or(Clock::Ignores)
     }
 
     /// From now on times are taken by this clock, or none are.

@@ -37,7 +37,7 @@ pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
 pub use plugin::{
-    Admission, Ask, Facts, GangEviction, Invalid, NodeRule, Plugin, PluginEntry, QueueShare,
+    Admission, Ask, Clock, Facts, GangEviction, Invalid, NodeRule, Plugin, PluginEntry, QueueShare,
     SplitRule, Verdict, Vote,
 };
 pub use points::{ALL_POINTS, Points};

@@ -90,6 +90,17 @@ pub enum GangEviction {
     Reclaim,
 }
 
+/// When a plugin may answer otherwise although no object has changed, and nothing was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clock {
+    /// At any time.
+    Reads,
+    /// Not before this time, in microseconds since 1970.
+    Until(i64),
+    /// Never.
+    Ignores,
+}
+
 /// Share of a queue, for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueShare {
@@ -132,6 +143,10 @@ pub trait Plugin: Send + Sync {
     fn open(&mut self, _ask: Ask<'_>) {}
     /// A session ends; everything uncommitted is still in place (core.md 5.1 step 8).
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, _out: &mut Outbox) {}
+    /// What its answers depend on besides the objects, asked when a session has ended.
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Reads
+    }
     /// A task was allocated, pipelined, or its eviction taken back (plugins-jobs-queues.md 1.3).
     /// The task's status and node are the new ones.
     fn on_allocate(&mut self, _ask: Ask<'_>, _task: TaskId) {}

@@ -53,6 +53,8 @@ pub struct Session<'c> {
     /// Phases that this session changed, as they were (core.md 5.1 step 3).
     phase_before: BTreeMap<JobId, PodGroupPhase>,
     n_draws: u64,
+    /// The tables were written to, past the journal.
+    recorded: bool,
 }
 
 impl Deref for Session<'_> {
@@ -103,6 +105,7 @@ impl<'c> Session<'c> {
             evicted: Vec::new(),
             phase_before: BTreeMap::new(),
             n_draws: 0,
+            recorded: false,
         }
     }
 
@@ -250,7 +253,23 @@ impl<'c> Session<'c> {
 
     /// The tables, for the recording at session close.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
+        self.recorded = true;
         self.cluster
+    }
+
+    /// Gives a job the phase back that it had when the session began.
+    pub fn restore_phase(&mut self, job: JobId) {
+        if let Some(&before) = self.phase_before.get(&job) {
+            self.cluster.set_phase(job, before);
+        }
+    }
+
+    /// Whether nothing was decided, written or drawn: once what was tried is undone, all is as it
+    /// was when the session began.
+    pub fn left_no_trace(&self) -> bool {
+        let out = &self.out;
+        let silent = out.effects.is_empty() && out.warnings.is_empty();
+        silent && !self.recorded && self.n_draws == 0
     }
 
     /// Undoes what was not committed and hands out what was decided, the claims that remain and what

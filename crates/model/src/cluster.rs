@@ -130,6 +130,8 @@ pub struct Cluster {
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     shards: Shards,
     changes: NodeChanges,
+    /// Counts events that changed something.
+    version: u64,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
 }
@@ -147,6 +149,11 @@ impl Cluster {
     /// An empty cluster.
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// Another number after every event that may have changed something. Sessions do not count.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Known nodes in name order.

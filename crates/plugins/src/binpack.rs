@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_framework::{Ask, Plugin, PluginEntry, Points, Reads};
+use vc_framework::{Ask, Clock, Plugin, PluginEntry, Points, Reads};
 use vc_model::{NodeId, TaskId};
 use vc_resource::Dim;
 
@@ -53,6 +53,10 @@ fn resource_weight(arguments: &Arguments, key: &str, warnings: &mut Vec<Warning>
 impl Plugin for Binpack {
     fn points(&self) -> Points {
         if self.weight == 0 { Points::NONE } else { Points::NODE_ORDER }
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn open(&mut self, ask: Ask<'_>) {

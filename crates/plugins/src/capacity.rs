@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{PluginOption, Switch, Warning};
 use vc_framework::{
-    About, Admission, Ask, Effect, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare,
-    Records, Told, Verdict,
+    About, Admission, Ask, Clock, Effect, GangEviction, Outbox, Plugin, PluginEntry, Points,
+    QueueShare, Records, Told, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -83,6 +83,10 @@ fn capacity(option: &PluginOption, warnings: &mut Vec<Warning>) -> Capacity {
 impl Plugin for Capacity {
     fn points(&self) -> Points {
         if self.hierarchy { TREE } else { FLAT }
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn open(&mut self, ask: Ask<'_>) {

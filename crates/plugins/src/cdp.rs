@@ -1,7 +1,7 @@
 //! Cooldown protection: a pod that was scheduled recently is not evicted. A protective filter instead
 //! of a voter. Specification: plugins-jobs-queues.md 12, D1, D3.
 
-use vc_framework::{Ask, Plugin, PluginEntry, Points};
+use vc_framework::{Ask, Clock, Plugin, PluginEntry, Points};
 use vc_model::{TaskId, TaskStatus};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "cdp", build: |_, _| Box::new(Cdp) };
@@ -11,6 +11,12 @@ struct Cdp;
 impl Plugin for Cdp {
     fn points(&self) -> Points {
         Points::PREEMPTABLE.and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE)
+    }
+
+    fn clock(&self, ask: Ask<'_>) -> Clock {
+        let now = ask.facts.now_micros;
+        let cooling = ask.cluster.tasks.iter().filter_map(|(_, task)| task.cooling_until_micros);
+        cooling.filter(|&until| now < until).min().map_or(Clock::Ignores, Clock::Until)
     }
 
     fn is_victim_filter(&self) -> bool {

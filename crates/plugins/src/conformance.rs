@@ -1,7 +1,7 @@
 //! Critical pods are never evicted. A protective filter instead of a voter.
 //! Specification: plugins-jobs-queues.md 9, D1.
 
-use vc_framework::{Ask, Plugin, PluginEntry, Points};
+use vc_framework::{Ask, Clock, Plugin, PluginEntry, Points};
 use vc_model::TaskId;
 
 pub(crate) const ENTRY: PluginEntry =
@@ -15,6 +15,10 @@ struct Conformance;
 impl Plugin for Conformance {
     fn points(&self) -> Points {
         Points::PREEMPTABLE.and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE)
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn is_victim_filter(&self) -> bool {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 use vc_conf::Switch;
 use vc_framework::{
-    Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, Records, Sample, Told, Verdict,
+    Ask, Clock, GangEviction, Outbox, Plugin, PluginEntry, Points, Records, Sample, Told, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Fractional, Resource};
@@ -60,6 +60,10 @@ enum Change {
 impl Plugin for Drf {
     fn points(&self) -> Points {
         if self.tree.is_some() { HIERARCHICAL } else { FLAT }
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn open(&mut self, ask: Ask<'_>) {

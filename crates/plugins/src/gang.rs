@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_framework::{
-    Ask, GangEviction, GangState, Invalid, Outbox, Plugin, PluginEntry, Points, Records, Sample,
-    Told, Verdict, Vote, job_text, rfc3339,
+    Ask, Clock, GangEviction, GangState, Invalid, Outbox, Plugin, PluginEntry, Points, Records,
+    Sample, Told, Verdict, Vote, job_text, rfc3339,
 };
 use vc_model::{Counts, Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 
@@ -47,6 +47,10 @@ struct Gang {
 impl Plugin for Gang {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn job_valid(&self, ask: Ask<'_>, job: JobId) -> Result<(), Invalid> {

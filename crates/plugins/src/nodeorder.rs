@@ -8,7 +8,7 @@ use vc_filters::resource_allocation::{least_allocated, most_allocated};
 use vc_filters::{
     Pod, image_locality, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
 };
-use vc_framework::{Ask, Column, Outbox, Plugin, PluginEntry, Points, Records};
+use vc_framework::{Ask, Clock, Column, Outbox, Plugin, PluginEntry, Points, Records};
 use vc_model::{NodeId, TaskId};
 
 use crate::scorers::{NodeScore, Score, Scorer, Scorers};
@@ -132,6 +132,10 @@ impl Plugin for NodeOrder {
             true => Points::NONE,
             false => Points::BATCH_NODE_ORDER,
         }
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn open(&mut self, _ask: Ask<'_>) {

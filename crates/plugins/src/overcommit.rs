@@ -2,7 +2,7 @@
 //! resources. Specification: plugins-jobs-queues.md 7, D20.
 
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Admission, Ask, Plugin, PluginEntry, Points};
+use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points};
 use vc_model::JobId;
 use vc_resource::{Fractional, Resource};
 
@@ -45,6 +45,10 @@ fn factor(option: &PluginOption, warnings: &mut Vec<Warning>) -> f64 {
 impl Plugin for Overcommit {
     fn points(&self) -> Points {
         Points::JOB_ENQUEUEABLE.and(Points::JOB_ENQUEUED)
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn open(&mut self, ask: Ask<'_>) {

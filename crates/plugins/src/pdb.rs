@@ -6,7 +6,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{Ask, Outbox, Plugin, PluginEntry, Points, Records};
+use vc_framework::{Ask, Clock, Outbox, Plugin, PluginEntry, Points, Records};
 use vc_model::{Budget, Cluster, ObjectKey, TaskId, TaskStatus};
 
 pub(crate) const ENTRY: PluginEntry =
@@ -52,6 +52,11 @@ struct Charge {
 impl Plugin for Pdb {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    /// Evictions that no budget has counted are forgotten in time.
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        if self.ledgers.is_empty() { Clock::Ignores } else { Clock::Reads }
     }
 
     fn is_victim_filter(&self) -> bool {

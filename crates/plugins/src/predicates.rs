@@ -11,7 +11,7 @@ use vc_filters::{
     volume_restrictions, volume_zone,
 };
 use vc_framework::{
-    Ask, Column, NodeRule, Outbox, Plugin, PluginEntry, Points, Records, SplitRule,
+    Ask, Clock, Column, NodeRule, Outbox, Plugin, PluginEntry, Points, Records, SplitRule,
 };
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
@@ -158,6 +158,10 @@ fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static W
 impl Plugin for Predicates {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {

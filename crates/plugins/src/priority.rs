@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{Ask, GangEviction, Plugin, PluginEntry, Points, Verdict};
+use vc_framework::{Ask, Clock, GangEviction, Plugin, PluginEntry, Points, Verdict};
 use vc_model::{Cluster, JobId, TaskId};
 
 use crate::rules::session_job;
@@ -23,6 +23,10 @@ struct Priority;
 impl Plugin for Priority {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn task_order(&self, ask: Ask<'_>, l: TaskId, r: TaskId) -> Ordering {

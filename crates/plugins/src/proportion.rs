@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records, Told,
-    Verdict,
+    Admission, Ask, Clock, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records,
+    Told, Verdict,
 };
 use vc_model::{JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
@@ -66,6 +66,10 @@ struct Attributes {
 impl Plugin for Proportion {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn open(&mut self, ask: Ask<'_>) {

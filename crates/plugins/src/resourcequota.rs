@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{Admission, Ask, Plugin, PluginEntry, Points};
+use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points};
 use vc_model::{JobId, PodGroup, Quota, QuotaAmounts};
 use vc_resource::Quantity;
 
@@ -23,6 +23,10 @@ struct ResourceQuota {
 impl Plugin for ResourceQuota {
     fn points(&self) -> Points {
         Points::JOB_ENQUEUEABLE.and(Points::JOB_ENQUEUED)
+    }
+
+    fn clock(&self, _ask: Ask<'_>) -> Clock {
+        Clock::Ignores
     }
 
     fn open(&mut self, _ask: Ask<'_>) {

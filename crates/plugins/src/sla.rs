@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Admission, Ask, Plugin, PluginEntry, Points, Vote};
+use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points, Vote};
 use vc_model::{JobId, go_duration_micros};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
@@ -39,6 +39,12 @@ fn global_waiting(option: &PluginOption, warnings: &mut Vec<Warning>) -> Option<
 impl Plugin for Sla {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    fn clock(&self, ask: Ask<'_>) -> Clock {
+        let now = ask.facts.now_micros;
+        let due = ask.facts.jobs.iter().filter_map(|&job| self.due_micros(ask, job));
+        due.filter(|&due| now < due).min().map_or(Clock::Ignores, Clock::Until)
     }
 
     /// The end of the waiting time decides; a job without one comes last.

@@ -14,6 +14,7 @@ use crate::selector::Labels;
 impl Cluster {
     /// Brings one event into the tables, at the cost of what it changes.
     pub fn apply(&mut self, event: ClusterEvent) {
+        self.version += 1;
         match event {
             ClusterEvent::PodApplied(pod) => self.pod_applied(*pod),
             ClusterEvent::PodResynced(pod) => self.pod_resynced(*pod),

@@ -258,6 +258,10 @@ impl World {
         &self.pods[&key(pod)]
     }
 
+    pub(crate) fn has_pod(&self, pod: &str) -> bool {
+        self.pods.contains_key(&key(pod))
+    }
+
     pub(crate) fn group(&self, job: &str) -> &PodGroupRecord {
         &self.groups[&key(job)]
     }

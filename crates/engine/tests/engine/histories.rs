@@ -1,0 +1,186 @@
+//! Random histories: a small cluster lives through a random sequence of events and quiet times, and
+//! `World` compares each cycle with one of the plain evaluator, which remembers nothing. What is
+//! shown: whatever is kept from cycle to cycle changes no decision, status, event, number or text.
+//! Specification: actions.md 12.2.
+
+use proptest::prelude::*;
+use vc_conf::Config;
+use vc_model::PodPhase;
+
+use crate::support::*;
+
+const N_JOBS: usize = 6;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Nothing for so many seconds.
+    Wait(i64),
+    /// Bound pods run, deleted ones go.
+    Kubelets,
+    /// Another PodGroup, or the same anew, with so many pods.
+    Job {
+        job: usize,
+        queue: usize,
+        min: u32,
+        cpu: u32,
+        n_pods: usize,
+        words: &'static str,
+    },
+    /// All pods of the job end so.
+    End {
+        job: usize,
+        phase: PodPhase,
+    },
+    /// The pods of the job are deleted.
+    Delete {
+        job: usize,
+    },
+    Node {
+        node: usize,
+        cpu: u32,
+        words: &'static str,
+    },
+    NoNode {
+        node: usize,
+    },
+    Queue {
+        queue: usize,
+        words: &'static str,
+    },
+    NoQueue {
+        queue: usize,
+    },
+    Configure {
+        which: usize,
+    },
+}
+
+fn configs() -> [Config; 6] {
+    let evicting = "enqueue, allocate, preempt, reclaim, backfill";
+    let hierarchy = "gang drf{* hierarchy} predicates nodeorder";
+    [
+        conf(
+            "enqueue, allocate, backfill",
+            "priority gang conformance | overcommit drf predicates proportion nodeorder",
+        ),
+        conf(evicting, "priority gang conformance | drf predicates proportion nodeorder"),
+        conf(evicting, "gang priority | capacity predicates nodeorder binpack pdb"),
+        conf("allocate, backfill", "priority | drf predicates"),
+        conf("enqueue, allocate, reclaim, backfill", hierarchy),
+        conf(
+            "enqueue, allocate, backfill, shuffle",
+            "sla gang tdm cdp | proportion predicates resourcequota",
+        ),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let job = 0..N_JOBS;
+    let words = prop_oneof![
+        4 => Just(""),
+        2 => Just("pending"),
+        2 => Just("pending minres.cpu=2"),
+        1 => Just("minres.cpu=3 minres.gpu=1"),
+        1 => Just("pre=true running"),
+        1 => Just("sla=3620s pending minres.cpu=9"),
+        1 => Just("role.m=2"),
+        1 => Just("priority=5"),
+        1 => Just("topology"),
+    ];
+    let job_step = (job.clone(), 0..3_usize, 0..4_u32, 0..4_u32, 0..4_usize, words);
+    let job_step = job_step.prop_map(|(job, queue, min, cpu, n_pods, words)| Step::Job {
+        job,
+        queue,
+        min,
+        cpu,
+        n_pods,
+        words,
+    });
+    let end = prop_oneof![Just(PodPhase::Succeeded), Just(PodPhase::Failed)];
+    let node_words =
+        prop_oneof![3 => Just(""), 1 => Just("taint=x:NoSchedule"), 1 => Just("zone=a")];
+    let queue_words = prop_oneof![
+        3 => Just("weight=1"),
+        1 => Just("weight=3"),
+        1 => Just("state=Closed"),
+        1 => Just("cap.cpu=2"),
+        1 => Just("deserved.cpu=2 cap.cpu=4"),
+        1 => Just("priority=4"),
+        1 => Just("reclaimable=false"),
+        1 => Just("fifo"),
+    ];
+    let step = prop_oneof![
+        6 => prop_oneof![Just(0_i64), Just(1), Just(31), Just(301)].prop_map(Step::Wait),
+        4 => Just(Step::Kubelets),
+        6 => job_step,
+        1 => (job.clone(), end).prop_map(|(job, phase)| Step::End { job, phase }),
+        1 => job.prop_map(|job| Step::Delete { job }),
+        2 => (0..3_usize, 1..6_u32, node_words).prop_map(|(node, cpu, words)| Step::Node { node, cpu, words }),
+        1 => (0..3_usize).prop_map(|node| Step::NoNode { node }),
+        1 => (0..3_usize, queue_words).prop_map(|(queue, words)| Step::Queue { queue, words }),
+        1 => (1..3_usize).prop_map(|queue| Step::NoQueue { queue }),
+        1 => (0..6_usize).prop_map(|which| Step::Configure { which }),
+    ];
+    prop::collection::vec(step, 4..24)
+}
+
+/// Names of a job's pods that exist.
+fn pods(world: &World, job: usize) -> Vec<String> {
+    let names = (0..4).map(|index| format!("j{job}-t-{index}"));
+    names.filter(|name| world.has_pod(name)).collect()
+}
+
+fn take(world: &mut World, step: &Step) {
+    match *step {
+        Step::Wait(seconds) => world.tick(seconds),
+        Step::Kubelets => world.kubelets(),
+        Step::Job { job, queue, min, cpu, n_pods, words } => {
+            for pod in pods(world, job) {
+                world.delete_pod(&pod);
+            }
+            let cpu = if cpu == 0 { String::new() } else { format!("cpu={cpu}") };
+            let pods = if n_pods == 0 { String::new() } else { format!("task t {cpu} x{n_pods}") };
+            world.add(&format!("job j{job} queue=q{queue} min={min} {words}\n{pods}"));
+        }
+        Step::End { job, phase } => {
+            for pod in pods(world, job) {
+                world.edit(&pod, |pod| {
+                    pod.node_name.get_or_insert_with(|| "n0".into());
+                    pod.phase = phase;
+                });
+            }
+        }
+        Step::Delete { job } => {
+            for pod in pods(world, job) {
+                world.delete_pod(&pod);
+            }
+        }
+        Step::Node { node, cpu, words } => world.add(&format!("node n{node} cpu={cpu} {words}")),
+        Step::NoNode { node } => world.delete_node(&format!("n{node}")),
+        Step::Queue { queue, words } => world.add(&format!("queue q{queue} {words}")),
+        Step::NoQueue { queue } => world.delete_queue(&format!("q{queue}")),
+        Step::Configure { which } => world.configure(&configs()[which]),
+    }
+}
+
+const START: &str = "node n0 cpu=4\n node n1 cpu=2\n queue q0\n queue q1 weight=2\n
+    job j0 queue=q0 min=2\n task t cpu=1 x2\n job j1 queue=q1 min=2\n task t cpu=9 x2";
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_remembered_changes_nothing(which in 0..6_usize, steps in steps()) {
+        let mut world = World::new(&configs()[which], START);
+        world.cycle();
+        for step in &steps {
+            take(&mut world, step);
+            world.cycle();
+            // Some steps follow each other at once, most are followed by a cycle without events.
+            if !matches!(step, Step::Kubelets) {
+                world.cycle();
+            }
+        }
+        world.cycle();
+    }
+}

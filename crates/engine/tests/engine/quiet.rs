@@ -1,0 +1,104 @@
+//! A cycle in which nothing has changed is not run, and tells the same. That it would is shown by
+//! every test that compares the evaluators; here: when it is not run, and when it is all the same.
+//! Specification: actions.md 12.2.
+
+use vc_conf::Config;
+use vc_engine::{EngineOptions, Sample};
+
+use crate::support::*;
+
+/// One gang runs, one fits nowhere.
+const TEXT: &str = "node n1 cpu=4
+    job a min=1 running
+      task w cpu=3 @n1 running
+    job b min=2
+      task w cpu=2 x2";
+
+/// A world whose last cycle has left no trace.
+fn settled(config: &Config, text: &str) -> World {
+    let options = EngineOptions { stopwatch: Some(|| 0), ..EngineOptions::default() };
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let mut world = World::with(options, config, all).alone();
+    for _ in 0..4 {
+        world.cycle();
+    }
+    world
+}
+
+/// Whether the next cycle runs the actions.
+fn runs(world: &mut World) -> bool {
+    let timings = world.cycle().report.timings.expect("there is a stopwatch");
+    !timings.actions.is_empty()
+}
+
+fn default_conf() -> Config {
+    conf("enqueue, allocate, backfill", &format!("{TA} overcommit"))
+}
+
+#[test]
+fn nothing_is_run_until_something_changes() {
+    type Change = fn(&mut World);
+    let changes: [(&str, Change); 6] = [
+        ("a pod came", |world| world.add("job c\n task w cpu=9")),
+        ("a pod went", |world| world.delete_pod("a-w")),
+        ("a node came", |world| world.add("node n2 cpu=1")),
+        ("a queue came", |world| world.add("queue q")),
+        ("the configuration is another", |world| world.configure(&ta())),
+        ("a report must say more", |world| world.engine.explain(false)),
+    ];
+    for (what, change) in changes {
+        let mut world = settled(&default_conf(), TEXT);
+        assert!(!runs(&mut world), "before {what}");
+        change(&mut world);
+        assert!(runs(&mut world), "{what}");
+    }
+}
+
+#[test]
+fn what_is_said_again_in_time_is_not_forgotten() {
+    let mut world = settled(&default_conf(), TEXT);
+    world.tick(299);
+    assert!(!runs(&mut world), "the event is repeated after 300 seconds");
+    world.tick(1);
+    let cycle = world.cycle();
+    assert!(cycle.all().contains("Unschedulable"), "{}", cycle.all());
+    assert!(runs(&mut world), "the cycle before has said something");
+    assert!(!runs(&mut world));
+}
+
+#[test]
+fn a_waiting_time_that_ends_is_not_missed() {
+    let text = "node n1 cpu=4\n queue q cap.cpu=1\n job a queue=q pending minres.cpu=2 sla=3700s";
+    let plugins = "sla{jobEnqueued} proportion{jobEnqueued} gang";
+    let mut world = settled(&conf("enqueue, allocate", plugins), text);
+    assert!(!runs(&mut world));
+    world.tick(99);
+    assert!(runs(&mut world), "why it is not admitted is said every 30 seconds");
+    assert!(!runs(&mut world));
+    world.tick(1);
+    assert!(runs(&mut world), "an hour had passed before the first cycle");
+    assert_eq!(world.group("a").status.phase.as_str(), "Inqueue");
+}
+
+#[test]
+fn an_earlier_time_is_another_one() {
+    let mut world = settled(&default_conf(), TEXT);
+    world.tick(-1);
+    assert!(runs(&mut world), "nobody knows what held then");
+}
+
+#[test]
+fn the_report_of_a_quiet_cycle_is_that_of_the_last_one() {
+    let mut world = settled(&default_conf(), TEXT);
+    let (l, r) = (world.cycle().report, world.cycle().report);
+    assert_eq!(format!("{l:?}"), format!("{r:?}"));
+    assert_eq!(r.samples, [Sample::UnreadyJobs(1)]);
+    assert_eq!((r.n_jobs, r.n_nodes, r.waiting.len()), (2, 1, 2));
+}
+
+#[test]
+fn a_plugin_that_reads_the_clock_is_asked_in_every_cycle() {
+    let mut world = settled(&conf("allocate", "gang tdm"), TEXT);
+    assert!(runs(&mut world));
+}
