@@ -121,7 +121,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (1..3_usize).prop_map(|queue| Step::NoQueue { queue }),
         1 => (0..6_usize).prop_map(|which| Step::Configure { which }),
     ];
-    prop::collection::vec(step, 4..24)
+    prop::collection::vec(step, 4..20)
 }
 
 /// Names of a job's pods that exist.
@@ -167,7 +167,7 @@ const START: &str = "node n0 cpu=4\n node n1 cpu=2\n queue q0\n queue q1 weight=
     job j0 queue=q0 min=2\n task t cpu=1 x2\n job j1 queue=q1 min=2\n task t cpu=9 x2";
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_remembered_changes_nothing(which in 0..6_usize, steps in steps()) {

@@ -70,7 +70,7 @@ fn what_is_said_again_in_time_is_not_forgotten() {
 #[test]
 fn a_waiting_time_that_ends_is_not_missed() {
     let text = "node n1 cpu=4\n queue q cap.cpu=1\n job a queue=q pending minres.cpu=2 sla=3700s";
-    let plugins = "sla{jobEnqueued} proportion{jobEnqueued} gang";
+    let plugins = "sla{jobEnqueued} | proportion{jobEnqueued} gang";
     let mut world = settled(&conf("enqueue, allocate", plugins), text);
     assert!(!runs(&mut world));
     world.tick(99);
