@@ -75,6 +75,7 @@ fn a_waiting_time_that_ends_is_not_missed() {
     assert!(!runs(&mut world));
     world.tick(99);
     assert!(runs(&mut world), "why it is not admitted is said every 30 seconds");
+    assert!(runs(&mut world), "the cycle before has said something");
     assert!(!runs(&mut world));
     world.tick(1);
     assert!(runs(&mut world), "an hour had passed before the first cycle");
