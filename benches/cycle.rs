@@ -3,6 +3,8 @@
 
 #[path = "cycle/cases.rs"]
 mod cases;
+#[path = "cycle/claims.rs"]
+mod claims;
 #[path = "cycle/evictions.rs"]
 mod evictions;
 #[path = "cycle/meter.rs"]

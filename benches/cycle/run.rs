@@ -110,9 +110,11 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Binds, pipelines and evictions.
+/// Binds, also those that wait for a claim to be written, pipelines and evictions.
 fn n_decisions(effects: &[Effect], report: &Report) -> u64 {
-    let decides = |effect: &&Effect| matches!(effect, Effect::Bind { .. } | Effect::Evict { .. });
+    let decides = |effect: &&Effect| {
+        matches!(effect, Effect::Bind { .. } | Effect::PreBind { .. } | Effect::Evict { .. })
+    };
     (effects.iter().filter(decides).count() + report.pipelined.len()) as u64
 }
 

@@ -7,6 +7,7 @@ use vc_model::{
 };
 
 use crate::cases::{Case, START_MICROS, apply, base, events, gang};
+use crate::claims;
 use crate::objects::Shape;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -14,7 +15,8 @@ const HOST: &str = "kubernetes.io/hostname";
 const JOB: &str = "volcano.sh/job-name";
 
 /// As many shapes as gangs: every tenth wants its pods on hosts of their own, the next one over
-/// zones, the next one certain nodes only, the next one its pods together.
+/// zones, the next one certain nodes only, the next one its pods together, the next two a device
+/// for each pod.
 pub(crate) fn load(case: &Case, engine: &mut Engine) {
     let gangs = (0..case.n_pending / case.gang_size).flat_map(|number| {
         let shape = Shape {
@@ -25,9 +27,10 @@ pub(crate) fn load(case: &Case, engine: &mut Engine) {
         let phase = PodGroupPhase::Pending;
         let gang = gang(1_000_000 + number, case.gang_size, shape, phase, created_micros);
         let events = events(&gang, |_| None).into_iter();
-        events.map(move |event| with_wants(event, number)).collect::<Vec<_>>()
+        events.flat_map(move |event| with_wants(event, number)).collect::<Vec<_>>()
     });
-    apply(engine, base(case).map(in_rack).chain(gangs));
+    let nodes = base(case).map(in_rack).flat_map(with_devices);
+    apply(engine, std::iter::once(claims::class()).chain(nodes).chain(gangs));
 }
 
 /// Racks of 100 nodes, by number.
@@ -40,11 +43,22 @@ fn in_rack(mut event: ClusterEvent) -> ClusterEvent {
     event
 }
 
-fn with_wants(mut event: ClusterEvent, number: u64) -> ClusterEvent {
+fn with_devices(event: ClusterEvent) -> Vec<ClusterEvent> {
+    let slice = match &event {
+        ClusterEvent::NodeApplied(node) => claims::slice(node),
+        _ => None,
+    };
+    std::iter::once(event).chain(slice).collect()
+}
+
+/// The pod, behind its claim if it has one.
+fn with_wants(mut event: ClusterEvent, number: u64) -> Vec<ClusterEvent> {
+    let mut claim = None;
     if let ClusterEvent::PodApplied(pod) = &mut event {
         enter(pod, number);
+        claim = matches!(number % 10, 4 | 5).then(|| claims::claim(pod));
     }
-    event
+    claim.into_iter().chain([event]).collect()
 }
 
 fn enter(pod: &mut PodRecord, number: u64) {
