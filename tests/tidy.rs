@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cohort", &["resource", "model"]),
     ("filters", &["cel", "resource", "model"]),
     ("framework", &["model", "conf", "resource"]),
-    ("plugins", &["framework", "filters", "model", "resource", "conf"]),
+    ("plugins", &["framework", "filters", "cohort", "model", "resource", "conf"]),
     ("actions", &["framework", "model", "resource", "conf"]),
     ("engine", &["actions", "plugins", "filters", "framework", "model", "resource", "conf"]),
     ("wire", &["model", "resource"]),

@@ -110,6 +110,7 @@ impl Gang {
         let n_running = if self.phase == PodGroupPhase::Running { n_pods } else { 0 };
         PodGroupRecord {
             owner_name: None,
+            controller_uid: None,
             key: ObjectKey::new(NAMESPACE, &self.name()),
             uid: uid(1, self.number),
             resource_version: "1".into(),

@@ -52,14 +52,17 @@ fn by_attempts(
     around: &mut dyn Surroundings,
     mut returning: impl FnMut(&mut Groups, &[Target]) -> Option<GroupId>,
 ) -> Result<Vec<Target>, Refusal> {
-    let own = if how.own { own(groups, preemptor, need) } else { Vec::new() };
-    let others = if how.others { others(groups, preemptor, need) } else { Others::default() };
+    let mut own = if how.own { own(groups, preemptor, need) } else { Vec::new() };
+    let mut others = if how.others { others(groups, preemptor, need) } else { Others::default() };
+    for list in [&mut own, &mut others.with_advantage, &mut others.without] {
+        list.retain(|&group| around.may_take(&[], group));
+    }
     let attempts = attempts(groups.forest(), preemptor.queue, &others, need);
     let candidates = in_order(groups, preemptor, own, others);
     let all: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
     check_hope(groups, preemptor, &all, around)?;
     let mut run = Run { groups, preemptor, need, around };
-    let mut refusal = Refusal::NotEnough;
+    let mut refusal = Refusal::NotEnough(None);
     for &borrowing in attempts {
         let Some(targets) = run.attempt(&candidates, borrowing) else { continue };
         match returning(run.groups, &targets) {

@@ -34,7 +34,8 @@ pub(crate) fn search(
     need: &[Slot],
     around: &mut dyn Surroundings,
 ) -> Result<Vec<Target>, Refusal> {
-    let candidates = candidates(how, groups, preemptor, need);
+    let mut candidates = candidates(how, groups, preemptor, need);
+    candidates.retain(|candidate| around.may_take(&[], candidate.group));
     check_hope(groups, preemptor, &candidates, around)?;
     groups.forest_mut().add(preemptor.queue, &preemptor.demand);
     let mut run = Run::new(groups, preemptor, need, around);
@@ -48,7 +49,7 @@ pub(crate) fn search(
     let taken = std::mem::take(&mut run.taken);
     taken.iter().for_each(|target| groups.put_back(target.group));
     groups.forest_mut().remove(preemptor.queue, &preemptor.demand);
-    if found { Ok(taken) } else { Err(Refusal::NotEnough) }
+    if found { Ok(taken) } else { Err(Refusal::NotEnough(None)) }
 }
 
 /// In order (A.5); reasons are set when they are taken.

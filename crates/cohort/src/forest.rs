@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::amount::{Amount, Demand, Slot, Slots, widen};
 use crate::node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
-use crate::policy::Policy;
+use crate::policy::{Policy, ReclaimWithin, WithinQueue};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
@@ -142,6 +142,18 @@ impl Forest {
         &self.slots
     }
 
+    /// Whether groups are in it; else it is a cohort.
+    pub fn is_queue(&self, node: QuotaNode) -> bool {
+        self.node(node).is_queue
+    }
+
+    /// Whether its policies let a group of the queue have others evicted.
+    pub fn may_evict(&self, node: QuotaNode) -> bool {
+        let Node { is_queue, policy, .. } = self.node(node);
+        let own = policy.within_queue != WithinQueue::Never;
+        *is_queue && (own || policy.reclaim_within != ReclaimWithin::Never)
+    }
+
     /// Its name.
     pub fn name(&self, node: QuotaNode) -> &Arc<str> {
         &self.node(node).name
@@ -199,6 +211,12 @@ impl Forest {
     /// Quota of the node itself.
     pub fn nominal(&self, node: QuotaNode, slot: Slot) -> Amount {
         self.cell(node, slot).nominal
+    }
+
+    /// Quota of the node itself and of all below it, whatever of it is lent.
+    pub fn total(&self, node: QuotaNode, slot: Slot) -> Amount {
+        let children = self.node(node).children.iter();
+        self.nominal(node, slot) + children.map(|&child| self.total(child, slot)).sum::<Amount>()
     }
 
     /// How much the subtree may use beyond its quota.

@@ -26,6 +26,6 @@ pub use mode::{Class, Mode};
 pub use node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
 pub use order::Head;
 pub use policy::{BorrowWithin, Policy, ReclaimWithin, WithinQueue};
-pub use search::{Anything, Reason, Refusal, Search, Surroundings, Target};
+pub use search::{Anything, Reason, Refusal, Search, Short, Surroundings, Target};
 pub use share::Share;
 pub use spec::{Built, QueueSpec, TreeRules, build};

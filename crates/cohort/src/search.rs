@@ -1,7 +1,7 @@
 //! What a search for groups to evict is asked, asks back, and answers. Specification: cohort.md
 //! A.6, A.9, B.6, B.7.
 
-use crate::amount::Slot;
+use crate::amount::{Amount, Slot};
 use crate::fair::Strategies;
 use crate::forest::Forest;
 use crate::group::{GroupId, Groups, Preemptor};
@@ -51,13 +51,25 @@ pub struct Target {
     pub reason: Reason,
 }
 
+/// What is missing with every candidate gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// The first resource that is missing.
+    pub slot: Slot,
+    /// How much of it.
+    pub amount: Amount,
+    /// How many candidates there are.
+    pub n_candidates: usize,
+}
+
 /// Why nobody is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No policy allows to take anybody.
     NoCandidates,
-    /// Whoever may be taken does not free enough.
-    NotEnough,
+    /// Whoever may be taken does not free enough; of what, if it does not even with all of them
+    /// gone.
+    NotEnough(Option<Short>),
     /// The quota would do, but there is no place.
     Unplaceable,
     /// This group would at once take the place back (Q13, Q15).
@@ -66,7 +78,8 @@ pub enum Refusal {
 
 /// What a search asks those who know more than quotas.
 pub trait Surroundings {
-    /// Whether the group may be taken together with those that are taken already.
+    /// Whether the group may be taken together with those that are taken already. One that may not
+    /// be taken alone is no candidate.
     fn may_take(&mut self, _taken: &[Target], _group: GroupId) -> bool {
         true
     }
@@ -169,14 +182,21 @@ pub(crate) fn check_hope(
         return Err(Refusal::NoCandidates);
     }
     candidates.iter().for_each(|target| groups.take(target.group));
-    let fits = fits_quota(groups.forest(), preemptor, Borrowing::Allowed);
-    let answer = match fits {
-        false => Err(Refusal::NotEnough),
-        true if around.has_place(candidates) => Ok(()),
-        true => Err(Refusal::Unplaceable),
+    let answer = match short(groups.forest(), preemptor, candidates.len()) {
+        Some(short) => Err(Refusal::NotEnough(Some(short))),
+        None if around.has_place(candidates) => Ok(()),
+        None => Err(Refusal::Unplaceable),
     };
     candidates.iter().for_each(|target| groups.put_back(target.group));
     answer
+}
+
+/// The first resource of which there is too little, borrowing allowed.
+fn short(forest: &Forest, preemptor: &Preemptor, n_candidates: usize) -> Option<Short> {
+    preemptor.demand.iter().find_map(|(slot, asked)| {
+        let amount = asked - forest.available(preemptor.queue, slot);
+        (0 < amount).then_some(Short { slot, amount, n_candidates })
+    })
 }
 
 /// Puts back, last taken first, whom the preemptor does not need; the last one was needed (A.6).

@@ -105,6 +105,11 @@ impl Arguments {
         Warning::new(line, self.field_of(key), message, remedy)
     }
 
+    /// Path of the map in the file.
+    pub(crate) fn path(&self) -> &str {
+        &self.field
+    }
+
     /// Path of a key in the file.
     pub(crate) fn field_of(&self, key: &str) -> String {
         match self.field.is_empty() {

@@ -12,6 +12,7 @@ mod file;
 mod known_arguments;
 mod loader;
 mod metrics;
+mod quota;
 mod registry;
 mod render;
 mod settings;

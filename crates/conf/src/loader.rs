@@ -15,7 +15,7 @@ use crate::registry::{ACTIONS, Known, PLUGINS};
 use crate::spelling::{did_you_mean, nearest};
 use crate::switches::{SWITCHES, Switches, switch_of};
 use crate::tree::{Node, Tree};
-use crate::{advice, metrics, settings, structured};
+use crate::{advice, metrics, quota, settings, structured};
 
 const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
 const ACTIONS_HINT: &str = "name at least one, as in actions: \"enqueue, allocate, backfill\"";
@@ -112,6 +112,10 @@ impl<'a> Loader<'a> {
         for (at, node) in self.items(entry)?.iter().enumerate() {
             tiers.push(self.tier(node, &format!("{}[{at}]", entry.field))?);
         }
+        quota::check(&tiers, &mut self.warnings).map_err(|wrong| {
+            let line = wrong.line.or(entry.key_line);
+            self.error(line, &wrong.field, &wrong.problem, &wrong.hint)
+        })?;
         Ok(tiers)
     }
 

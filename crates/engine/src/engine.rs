@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Memo, Opening, Outbox, Report, Session, Stopwatch,
-    Timings,
+    Action, Claims, Dispatch, Effect, Evaluator, Memo, Opening, Outbox, Report, Session, Sides,
+    Stopwatch, Timings,
 };
 use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding};
 
@@ -271,6 +271,7 @@ impl Engine {
             now_micros: now.unix_micros,
             session_id: session_id(self.seed, self.n_cycles),
             enqueue_configured: self.actions.iter().any(|action| action.name() == "enqueue"),
+            sides: Sides::of(self.actions.iter().map(|action| action.name())),
             claims,
             memo: self.memo.take(),
         };

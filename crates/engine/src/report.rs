@@ -32,6 +32,7 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
         let queues = session.facts().queues.iter();
         let of_queue = |&queue| queue_use(session, queue, held.remove(&queue).unwrap_or_default());
         report.queues = queues.map(of_queue).collect();
+        report.quotas = session.hooks().quota_use(session.ask());
     }
     report
 }

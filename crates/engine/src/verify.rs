@@ -8,6 +8,7 @@ mod replay;
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
     Certificate, Claims, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Session,
+    Sides,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
@@ -39,6 +40,7 @@ pub(crate) fn verify(
     let opening = Opening {
         now_micros: now.unix_micros,
         session_id: String::new(),
+        sides: Sides::of(config.actions.iter().map(String::as_str)),
         enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
         claims: Claims::default(),
         memo: None,

@@ -80,17 +80,33 @@ impl Claims {
         });
     }
 
-    /// Ends the claim of a job that found no place although all its victims are gone or have ended.
-    pub fn end_unless_victims_remain(&mut self, cluster: &Cluster, job: JobId) {
+    /// Jobs with claims, and their Pending tasks that have a planned node.
+    pub(crate) fn waiting(&self, cluster: &Cluster) -> Vec<(JobId, Vec<TaskId>)> {
+        let pending = |uid: &Arc<str>| {
+            let is_pending = |&task: &TaskId| cluster.tasks[task].status == TaskStatus::Pending;
+            cluster.task(uid).filter(is_pending)
+        };
+        let of_job = |(key, claim): (&ObjectKey, &Claim)| {
+            let tasks: Vec<TaskId> = claim.planned.keys().filter_map(pending).collect();
+            Some((cluster.job(key)?, tasks)).filter(|(_, tasks)| !tasks.is_empty())
+        };
+        self.by_job.iter().filter_map(of_job).collect()
+    }
+
+    /// Ends the claim of a job that found no place although all its victims are gone or have ended;
+    /// whether it did.
+    pub fn end_unless_victims_remain(&mut self, cluster: &Cluster, job: JobId) -> bool {
         let key = &cluster.jobs[job].key;
         let gone = |uid: &Arc<str>| {
             let task = cluster.task(uid);
             task.is_none_or(|task| cluster.tasks[task].status.is_terminated())
         };
-        if self.by_job.get(key).is_some_and(|claim| claim.victims.iter().all(gone)) {
+        let ends = self.by_job.get(key).is_some_and(|claim| claim.victims.iter().all(gone));
+        if ends {
             self.by_job.remove(key);
             self.n_changes += 1;
         }
+        ends
     }
 
     /// Another number after a session has begun or ended a claim.

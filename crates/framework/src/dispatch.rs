@@ -18,8 +18,9 @@ use crate::plugin::{
     Admission, Ask, Clock, Invalid, NodeRule, Plugin, PluginEntry, QueueShare, Vote,
 };
 use crate::points::{ALL_POINTS, Points};
+use crate::quota::Notice;
 use crate::records::Records;
-use crate::report::{PluginStage, PluginTime, Timings};
+use crate::report::{PluginStage, PluginTime, QuotaUse, Timings};
 
 pub(crate) use order::in_session;
 
@@ -182,6 +183,45 @@ impl Dispatch {
         for &index in &self.handlers {
             self.plugins[index].on_gate_lifted(ask, task);
         }
+    }
+
+    /// Tells the handlers what an action does.
+    pub fn on_notice(&mut self, ask: Ask<'_>, notice: &Notice<'_>) {
+        for &index in &self.handlers {
+            self.plugins[index].on_notice(ask, notice);
+        }
+    }
+
+    /// The first plugin that states the point decides; `None`: QueueOrder does.
+    pub fn next_queue(
+        &self,
+        ask: Ask<'_>,
+        heads: &[(QueueId, JobId)],
+        wanted: &dyn Fn(JobId) -> Vec<TaskId>,
+    ) -> Option<QueueId> {
+        self.all(Points::NEXT_QUEUE).next()?.next_queue(ask, heads, wanted)
+    }
+
+    /// Whether a plugin says which queue is next.
+    pub fn has_next_queue(&self) -> bool {
+        self.all(Points::NEXT_QUEUE).next().is_some()
+    }
+
+    /// Whether a plugin decides which groups go for a job.
+    pub fn has_targets(&self) -> bool {
+        self.all(Points::PREEMPT_TARGETS).next().is_some()
+    }
+
+    /// Takes the first plugin that decides targets out and leaves another one in its place.
+    pub(crate) fn lend(&mut self, instead: Box<dyn Plugin>) -> Option<(usize, Box<dyn Plugin>)> {
+        let tiers = self.calls.get(Points::PREEMPT_TARGETS.index())?;
+        let &place = tiers.iter().flatten().next()?;
+        Some((place, std::mem::replace(&mut self.plugins[place], instead)))
+    }
+
+    /// Puts it back.
+    pub(crate) fn take_back(&mut self, place: usize, plugin: Box<dyn Plugin>) {
+        self.plugins[place] = plugin;
     }
 
     /// First failure wins; has no switch.
@@ -372,6 +412,11 @@ impl Dispatch {
     /// Share of a queue by the first plugin that divides the cluster.
     pub fn queue_share(&self, ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
         self.plugins.iter().find_map(|plugin| plugin.queue_share(ask, queue))
+    }
+
+    /// The quota trees of all plugins that have some.
+    pub fn quota_use(&self, ask: Ask<'_>) -> Vec<QuotaUse> {
+        self.plugins.iter().flat_map(|plugin| plugin.quota_use(ask)).collect()
     }
 }
 

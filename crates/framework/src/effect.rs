@@ -59,6 +59,13 @@ pub enum About {
         /// `metadata.uid`.
         uid: Arc<str>,
     },
+    /// A queue.
+    Queue {
+        /// `metadata.name`.
+        name: Arc<str>,
+        /// `metadata.uid`.
+        uid: Arc<str>,
+    },
 }
 
 /// What happens to `status.nominatedNodeName`.

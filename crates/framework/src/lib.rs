@@ -16,6 +16,7 @@ mod meter;
 mod outbox;
 mod plugin;
 mod points;
+mod quota;
 mod records;
 mod report;
 mod ruling;
@@ -41,9 +42,13 @@ pub use plugin::{
     SplitRule, Verdict, Vote,
 };
 pub use points::{ALL_POINTS, Points};
+pub use quota::{
+    Notice, QuotaRefusal, Sides, Surroundings, TargetGroup, Targets, Wanted, preempt_targets,
+};
 pub use records::{LastTransaction, Records};
 pub use report::{
-    PipelinedTask, PluginStage, PluginTime, QueueUse, Report, Skipped, Timings, WaitingTask,
+    PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report, Skipped,
+    Timings, WaitingTask,
 };
 pub use ruling::{Question, Rule, RuleId, Ruling};
 pub use sample::{

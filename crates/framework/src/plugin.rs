@@ -11,7 +11,9 @@ use vc_resource::Fractional;
 use crate::fast::{Column, Reads};
 use crate::outbox::Outbox;
 use crate::points::Points;
+use crate::quota::{Notice, QuotaRefusal, Sides, Surroundings, Targets, Wanted};
 use crate::records::Records;
+use crate::report::QuotaUse;
 
 /// What is fixed for a session.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +32,10 @@ pub struct Facts {
     pub enqueue_configured: bool,
     /// Transition id of the conditions of this session.
     pub session_id: String,
+    /// Whose groups the configured actions may take where a plugin decides targets.
+    pub sides: Sides,
+    /// Jobs for which room was made, by key, with the tasks that have yet to get it.
+    pub claimed: Vec<(JobId, Vec<TaskId>)>,
 }
 
 /// What a plugin may look at: the working state of the cluster and the facts of the session.
@@ -157,6 +163,9 @@ pub trait Plugin: Send + Sync {
     /// for it (core.md 7.8). It is placed in a later session.
     fn on_gate_lifted(&mut self, _ask: Ask<'_>, _task: TaskId) {}
 
+    /// What an action tells, an event handler too.
+    fn on_notice(&mut self, _ask: Ask<'_>, _notice: &Notice<'_>) {}
+
     /// Reserve, an event handler too: what the task is promised along with the node that it is
     /// about to get. `None`: nothing.
     ///
@@ -169,6 +178,16 @@ pub trait Plugin: Send + Sync {
     /// QueueOrder: which queue is served first.
     fn queue_order(&self, _ask: Ask<'_>, _l: QueueId, _r: QueueId) -> Ordering {
         Ordering::Equal
+    }
+    /// NextQueue: which of these queues is served next, each with the first of its jobs; asked in
+    /// place of QueueOrder. `wanted`: the tasks that would complete a job. `None`: the pairs decide.
+    fn next_queue(
+        &self,
+        _ask: Ask<'_>,
+        _heads: &[(QueueId, JobId)],
+        _wanted: &dyn Fn(JobId) -> Vec<TaskId>,
+    ) -> Option<QueueId> {
+        None
     }
     /// JobOrder: which job of a queue is served first.
     fn job_order(&self, _ask: Ask<'_>, _l: JobId, _r: JobId) -> Ordering {
@@ -259,6 +278,18 @@ pub trait Plugin: Send + Sync {
         _candidates: &[TaskId],
     ) -> Verdict {
         Verdict::Abstain
+    }
+    /// PreemptTargets: which groups go, as a whole, so that a job is accommodated; decides in place of
+    /// Preemptable and Reclaimable between jobs (cohort.md B.5.4).
+    ///
+    /// # Errors
+    /// Why nobody goes.
+    fn preempt_targets(
+        &mut self,
+        _wanted: &Wanted<'_>,
+        _around: &mut dyn Surroundings,
+    ) -> Result<Targets, QuotaRefusal> {
+        Ok(Targets::default())
     }
     /// A protective filter (D1): what it protects is taken out of the candidates before the tiers
     /// vote, where its Preemptable or Reclaimable switch is on. Asked only if
@@ -364,6 +395,10 @@ pub trait Plugin: Send + Sync {
     /// For reports: deserved and share of a queue, if this plugin divides the cluster.
     fn queue_share(&self, _ask: Ask<'_>, _queue: QueueId) -> Option<QueueShare> {
         None
+    }
+    /// For reports: the quota trees with what is in use, by path; nothing if this plugin has none.
+    fn quota_use(&self, _ask: Ask<'_>) -> Vec<QuotaUse> {
+        Vec::new()
     }
 }
 

@@ -4,7 +4,7 @@ use vc_conf::Switch;
 
 /// A set of extension points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Points(u32);
+pub struct Points(u64);
 
 macro_rules! points {
     ($($name:ident = $bit:literal, $text:literal, $guard:expr;)+) => {
@@ -52,6 +52,9 @@ points! {
     RESERVED_NODES = 30, "ReservedNodes", Some(Switch::ReservedNodes);
     // Guarded by two switches: `allowed_points` of dispatch.
     SIMULATION = 31, "SimulateAddTask and SimulateRemoveTask", None;
+    NEXT_QUEUE = 32, "NextQueue", Some(Switch::QueueOrder);
+    // Guarded by the plugin itself: one switch for each side.
+    PREEMPT_TARGETS = 33, "PreemptTargets", None;
 }
 
 impl Points {

@@ -56,6 +56,40 @@ pub struct QueueUse {
     pub share: Option<f64>,
 }
 
+/// Amounts of one resource of a queue or cohort, as quantity texts; `unlimited` where there is no
+/// end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaAmounts {
+    /// Its name.
+    pub resource: String,
+    /// Quota of the subtree, with what its children lend to each other.
+    pub nominal: String,
+    /// What is in use in the subtree.
+    pub used: String,
+    /// Of it what is above the quota.
+    pub borrowed: String,
+    /// Of the unused quota what others use at the moment.
+    pub lent: String,
+    /// What a job could get now.
+    pub available: String,
+}
+
+/// Quota of a queue or cohort with its use (cohort.md B.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuotaUse {
+    /// Name.
+    pub queue: Arc<str>,
+    /// `/top/.../name`.
+    pub path: String,
+    /// Jobs may be in it; else it has children.
+    pub is_leaf: bool,
+    /// By resource, in report order; those that some queue of its tree has a quota for.
+    pub amounts: Vec<QuotaAmounts>,
+    /// Weighted share in thousandths, infinite for a borrower of weight 0; `None`: shares are not
+    /// compared.
+    pub share: Option<f64>,
+}
+
 /// Which moment of a session a plugin took part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginStage {
@@ -117,6 +151,8 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// Likewise, by name.
     pub queues: Vec<QueueUse>,
+    /// Likewise, by path; empty: no plugin has quota trees.
+    pub quotas: Vec<QuotaUse>,
     /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped
     /// sums.
     pub warnings: Vec<String>,

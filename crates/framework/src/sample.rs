@@ -195,6 +195,34 @@ pub enum Sample {
     },
     /// A statement with at least one eviction was committed.
     EvictionTransaction(EvictReason),
+    /// A group goes for another one (cohort.md B.8).
+    QuotaPreempted {
+        /// Name of the queue that gets the quota.
+        preempting: Arc<str>,
+        /// Name of the queue of the group that goes.
+        preempted: Arc<str>,
+        /// `InClusterQueue`, `InCohortReclamation`, `InCohortFairSharing`,
+        /// `InCohortReclaimWhileBorrowing`.
+        reason: &'static str,
+    },
+    /// Nobody goes for jobs of a queue.
+    QuotaRefused {
+        /// Name.
+        queue: Arc<str>,
+        /// `no_candidates`, `not_enough`, `unplaceable`, `would_return`, `backoff`, `nofit`.
+        cause: &'static str,
+        /// How many of them.
+        count: u64,
+    },
+    /// The weighted share of a queue or cohort has changed.
+    WeightedShare {
+        /// Name.
+        queue: Arc<str>,
+        /// Name of its parent; empty: it has none.
+        parent: Arc<str>,
+        /// In thousandths, not rounded; infinite for a borrower of weight 0.
+        value: f64,
+    },
     /// Preempt had so many candidate victims on a node.
     PreemptionVictims(u32),
     /// Preempt has evicted on a node or chosen a candidate.

@@ -19,6 +19,7 @@ use crate::effect::{About, Effect};
 use crate::fast::Memo;
 use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
+use crate::quota::{Notice, Sides};
 use crate::records::{LastTransaction, Records};
 use crate::ruling::{Question, Rules, Ruling};
 use crate::statement::{Op, Refused, Room, Statement};
@@ -40,6 +41,8 @@ pub struct Session<'c> {
     pub(crate) memo: Option<Memo>,
     /// Why no room was made for others.
     pub causes: Causes,
+    /// Targets were decided in this session: once is enough (cohort.md B.5.4).
+    pub targets_decided: bool,
     /// Certificates are handed out with the state that they speak of, for whoever verifies them.
     pub with_witnesses: bool,
     /// Who was allowed to go, and why.
@@ -72,6 +75,8 @@ pub struct Opening {
     pub session_id: String,
     /// The action `enqueue` is configured.
     pub enqueue_configured: bool,
+    /// Whose groups the configured actions may take where a plugin decides targets.
+    pub sides: Sides,
     /// Of earlier cycles.
     pub claims: Claims,
     /// Of earlier cycles with the same configuration; `None`: use the plain evaluator.
@@ -98,6 +103,7 @@ impl<'c> Session<'c> {
             claims: opening.claims,
             memo: opening.memo,
             causes: Causes::default(),
+            targets_decided: false,
             with_witnesses: false,
             rules: Rules::default(),
             journal: Vec::new(),
@@ -207,6 +213,19 @@ impl<'c> Session<'c> {
         }
         let ask = Ask { cluster: self.cluster, facts: &self.facts };
         self.hooks.on_gate_lifted(ask, task);
+    }
+
+    /// Tells the plugins what the action does.
+    pub fn tell(&mut self, notice: &Notice<'_>) {
+        let ask = Ask { cluster: self.cluster, facts: &self.facts };
+        self.hooks.on_notice(ask, notice);
+    }
+
+    /// Ends the claim of a job that found no place, unless pods have yet to go for it.
+    pub fn end_claim(&mut self, job: JobId) {
+        if self.claims.end_unless_victims_remain(self.cluster, job) {
+            self.tell(&Notice::ClaimEnds(job));
+        }
     }
 
     /// Gives a pipelined task back: Pending, off its node (actions.md 5, step 1). The node it had,
@@ -348,5 +367,7 @@ fn facts(cluster: &Cluster, opening: &Opening) -> Facts {
         total: cluster.total_allocatable(),
         enqueue_configured: opening.enqueue_configured,
         session_id: opening.session_id.clone(),
+        sides: opening.sides,
+        claimed: opening.claims.waiting(cluster),
     }
 }

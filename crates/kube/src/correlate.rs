@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use vc_engine::About;
+use vc_model::ObjectKey;
 
 /// Distinct messages of one object and reason that are still told apart.
 const SIMILAR: usize = 10;
@@ -41,9 +42,13 @@ pub(crate) struct Subject {
 
 impl From<About> for Subject {
     fn from(about: About) -> Self {
+        const VOLCANO: &str = "scheduling.volcano.sh/v1beta1";
         let (api_version, kind, key, uid) = match about {
             About::Pod { key, uid } => ("v1", "Pod", key, uid),
-            About::PodGroup { key, uid } => ("scheduling.volcano.sh/v1beta1", "PodGroup", key, uid),
+            About::PodGroup { key, uid } => (VOLCANO, "PodGroup", key, uid),
+            About::Queue { name, uid } => {
+                (VOLCANO, "Queue", ObjectKey { name, ..ObjectKey::default() }, uid)
+            }
         };
         Self { api_version, kind, namespace: key.namespace, name: key.name, uid }
     }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::call::{CallError, call};
-use crate::correlate::{Correlator, Key, Note, Verdict};
+use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
 const QUEUE: usize = 16_384;
@@ -97,7 +97,7 @@ impl Writer {
     async fn repeat(&self, name: &str, count: i32, note: &Note) -> Result<(), CallError> {
         let last = Time(Timestamp::now());
         let change = json!({"count": count, "lastTimestamp": last, "message": &*note.message});
-        let api = self.events(&note.about.namespace);
+        let api = self.events(namespace(&note.about));
         call(api.patch(name, &PatchParams::default(), &Patch::Merge(change))).await.map(drop)
     }
 
@@ -111,13 +111,13 @@ impl Writer {
         Event {
             metadata: ObjectMeta {
                 name: Some(event_name(&about.name, now.as_nanosecond())),
-                namespace: Some(about.namespace.to_string()),
+                namespace: Some(namespace(about).to_owned()),
                 ..ObjectMeta::default()
             },
             involved_object: ObjectReference {
                 api_version: Some(about.api_version.into()),
                 kind: Some(about.kind.into()),
-                namespace: Some(about.namespace.to_string()),
+                namespace: Some(about.namespace.to_string()).filter(|name| !name.is_empty()),
                 name: Some(about.name.to_string()),
                 uid: Some(about.uid.to_string()),
                 ..ObjectReference::default()
@@ -133,6 +133,11 @@ impl Writer {
             ..Event::default()
         }
     }
+}
+
+/// Where the event lives: that of an object without namespace in the default one.
+fn namespace(about: &Subject) -> &str {
+    if about.namespace.is_empty() { "default" } else { &about.namespace }
 }
 
 /// Unique by the time; a long name is cut, for the whole is at most 253 bytes and each part ends

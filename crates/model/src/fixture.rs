@@ -382,6 +382,7 @@ fn new_pod_group(key: ObjectKey) -> PodGroupRecord {
         labels: Labels::default(),
         annotations: Labels::default(),
         owner_name: None,
+        controller_uid: None,
         min_member: 1,
         min_task_member: Default::default(),
         queue: "".into(),

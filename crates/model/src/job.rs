@@ -54,6 +54,8 @@ pub struct Job {
 pub struct PodGroup {
     /// `metadata.uid`.
     pub uid: Arc<str>,
+    /// Uid of the controlling owner; `None`: there is none.
+    pub controller_uid: Option<Arc<str>>,
     /// Microseconds since 1970.
     pub created_micros: i64,
     /// As last seen, with what we wrote on top until the watch shows it (core.md 11 (c)).

@@ -12,6 +12,8 @@ use crate::selector::Labels;
 pub struct Queue {
     /// `metadata.name`, which is the queue's id.
     pub name: Arc<str>,
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
     /// The Queue object is known.
     pub present: bool,
     /// Microseconds since 1970.

@@ -332,6 +332,8 @@ pub struct PodGroupRecord {
     pub annotations: Labels,
     /// Name of the first owner reference, which divides work (core.md 4.4); `None`: no owner.
     pub owner_name: Option<Arc<str>>,
+    /// Uid of the controlling owner; `None`: there is none.
+    pub controller_uid: Option<Arc<str>>,
     /// `spec.minMember`.
     pub min_member: i32,
     /// `spec.minTaskMember`: minimum per role.
@@ -381,6 +383,8 @@ impl QueueState {
 pub struct QueueRecord {
     /// `metadata.name`.
     pub name: Arc<str>,
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
     /// Microseconds since 1970.
     pub created_micros: i64,
     /// Absent: 1.

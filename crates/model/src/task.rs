@@ -72,6 +72,9 @@ pub struct Task {
     pub pod_priority: i32,
     /// Microseconds since 1970; `None` before the pod starts.
     pub started_micros: Option<i64>,
+    /// When condition `PodScheduled` became True, microseconds since 1970; `None`: it is not, or says
+    /// no time.
+    pub scheduled_micros: Option<i64>,
     /// Until when the pod is not evicted: `volcano.sh/cooldown-time` after it was scheduled, in
     /// microseconds since 1970; `None`: it names no such time, or is not scheduled.
     pub cooling_until_micros: Option<i64>,

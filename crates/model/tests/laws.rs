@@ -202,6 +202,7 @@ prop_compose! {
             labels: Labels::default(),
             annotations: Labels::default(),
             owner_name: None,
+            controller_uid: None,
             min_member,
             min_task_member: [("1".into(), min_member)].into(),
             queue: if queue == 0 { "".into() } else { format!("q{queue}").into() },

@@ -3,6 +3,7 @@
 mod binpack;
 mod capacity;
 mod cdp;
+mod cohort;
 mod conformance;
 mod drf;
 mod gang;
@@ -25,6 +26,7 @@ pub const ALL: &[PluginEntry] = &[
     binpack::ENTRY,
     capacity::ENTRY,
     cdp::ENTRY,
+    cohort::ENTRY,
     conformance::ENTRY,
     drf::ENTRY,
     gang::ENTRY,

@@ -90,6 +90,7 @@ fn record(
     let state = problems.text(status.state, &status_path.field("state"));
     let allocated = status_path.field("allocated");
     let queue = QueueRecord {
+        uid: metadata.uid.clone(),
         name: metadata.name.clone(),
         created_micros: metadata.created_micros,
         weight: problems.read(spec.weight, &path.field("weight")).unwrap_or(1),

@@ -33,11 +33,7 @@ pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
         }
         unserved.remove(&job);
     }
-    let mut claims = std::mem::take(&mut session.claims);
-    for job in unserved {
-        claims.end_unless_victims_remain(session, job);
-    }
-    session.claims = claims;
+    unserved.into_iter().for_each(|job| session.end_claim(job));
 }
 
 /// Jobs with a claim that take part, also those whose waiting tasks are all best-effort: without a

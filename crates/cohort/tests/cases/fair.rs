@@ -327,9 +327,10 @@ fn surroundings_have_a_say() {
         // The first one is given back: the place is elsewhere.
         assert_eq!(text(None, b2), Ok("b2 REC".to_owned()));
         assert_eq!(text(Some(b1), b2), Ok("b2 REC".to_owned()));
-        assert_eq!(text(Some(b1), b1), Err(Refusal::NotEnough));
+        // Who may not be taken alone is no candidate.
+        assert_eq!(text(Some(b1), b1), Err(Refusal::Unplaceable));
         assert_eq!(text(Some(b2), b3), Ok("b3 REC".to_owned()));
         // b is within its quota before its third group is reached.
-        assert_eq!(text(None, b3), Err(Refusal::NotEnough));
+        assert_eq!(text(None, b3), Err(Refusal::NotEnough(None)));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
-use vc_framework::{Claims, Dispatch, Effect, Opening, Outbox, Session};
+use vc_framework::{Claims, Dispatch, Effect, Opening, Outbox, Session, Sides};
 use vc_model::{Cluster, JobId, NodeId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
 
@@ -38,6 +38,7 @@ pub(crate) fn opening(claims: Claims) -> Opening {
     Opening {
         now_micros: fixture::START_MICROS,
         session_id: "session-1".to_owned(),
+        sides: Sides::default(),
         enqueue_configured: true,
         claims,
         memo: None,

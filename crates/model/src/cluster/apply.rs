@@ -119,6 +119,7 @@ impl Cluster {
         let guarantee = to_resource(&record.guarantee, &mut self.dims);
         self.queues[id] = Queue {
             name: record.name,
+            uid: record.uid,
             present: true,
             created_micros: record.created_micros,
             weight: record.weight,

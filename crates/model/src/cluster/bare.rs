@@ -67,6 +67,7 @@ fn first_status(pod: &PodRecord) -> PodGroupStatus {
 
 fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> PodGroup {
     PodGroup {
+        controller_uid: None,
         uid: pod.uid.clone(),
         created_micros: pod.created_micros,
         observed_status: status.clone(),

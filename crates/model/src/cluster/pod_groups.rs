@@ -189,6 +189,7 @@ fn pod_group(
         not_preemptable: preemptable(&record.annotations, &record.labels) == Some(false),
         budget: budget(&record.annotations),
         min_resource_list: record.min_resources.unwrap_or_default(),
+        controller_uid: record.controller_uid.clone(),
         uid: record.uid,
         created_micros: record.created_micros,
         status: overlay.status.unwrap_or_else(|| record.status.clone()),

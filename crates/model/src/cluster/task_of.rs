@@ -62,6 +62,7 @@ impl Cluster {
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),
             started_micros: pod.started_micros,
+            scheduled_micros: pod.scheduled_micros,
             preempted: pod.deleting && pod.evicted_by_scheduler,
             condition: pod.scheduled_condition,
             nominated_node: pod.nominated_node,

@@ -71,6 +71,7 @@ pub(crate) fn group(name: &str, min_member: i32) -> PodGroupRecord {
         labels: Labels::default(),
         annotations: Labels::default(),
         owner_name: None,
+        controller_uid: None,
         min_member,
         min_task_member: Default::default(),
         queue: "".into(),

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
 use vc_framework::{
-    Claims, Dispatch, EvictReason, Opening, Plugin, QueueAmount, QueueGauges, Room, Sample, Session,
+    Claims, Dispatch, EvictReason, Opening, Plugin, QueueAmount, QueueGauges, Room, Sample,
+    Session, Sides,
 };
 use vc_model::{Cluster, JobId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
@@ -87,6 +88,7 @@ impl Cycles {
         let opening = Opening {
             now_micros: fixture::START_MICROS + seconds * 1_000_000,
             session_id: "session-1".to_owned(),
+            sides: Sides::default(),
             enqueue_configured: true,
             claims: Claims::default(),
             memo: None,
@@ -128,6 +130,7 @@ pub(crate) fn in_session_of<R>(
     let opening = Opening {
         now_micros: fixture::START_MICROS + seconds * 1_000_000,
         session_id: "session-1".to_owned(),
+        sides: Sides::default(),
         enqueue_configured: true,
         claims: Claims::default(),
         memo: None,

@@ -1,7 +1,7 @@
 //! A session of its own, for states that no built action leaves behind.
 
 use vc_conf::{ActionSettings, Config};
-use vc_framework::{Claims, Dispatch, Opening, Outbox, PluginEntry, Session};
+use vc_framework::{Claims, Dispatch, Opening, Outbox, PluginEntry, Session, Sides};
 use vc_model::{Cluster, Counts, Node, NodeId, SubJob, TaskId, TaskStatus};
 use vc_resource::Resource;
 
@@ -40,6 +40,7 @@ impl Stage {
         let opening = Opening {
             now_micros: START_MICROS,
             session_id: "session".to_owned(),
+            sides: Sides::default(),
             enqueue_configured: true,
             claims: self.claims.clone(),
             memo: None,

@@ -56,12 +56,13 @@ fn line(effect: &Effect) -> String {
         }
         Effect::RemoveGate { pod, .. } => format!("ungate {}", short(pod)),
         Effect::Event { about, warning, reason, message } => {
-            let (kind, key) = match about {
-                About::Pod { key, .. } => ("Pod", key),
-                About::PodGroup { key, .. } => ("PodGroup", key),
+            let (kind, name) = match about {
+                About::Pod { key, .. } => ("Pod", short(key)),
+                About::PodGroup { key, .. } => ("PodGroup", short(key)),
+                About::Queue { name, .. } => ("Queue", name.to_string()),
             };
             let severity = if *warning { "Warning" } else { "Normal" };
-            format!("event {kind} {} {severity} {reason} {message:?}", short(key))
+            format!("event {kind} {name} {severity} {reason} {message:?}")
         }
     }
 }

@@ -160,6 +160,7 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
         labels: Labels::default(),
         annotations: Labels::default(),
         owner_name: None,
+        controller_uid: None,
         min_member: 1,
         min_task_member: Default::default(),
         queue: "default".into(),

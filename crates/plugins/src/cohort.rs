@@ -1,0 +1,312 @@
+//! Quota between queues as Kueue has it: nominal quota, borrowing and lending in trees, and who may
+//! take back from whom, decided together with placement. Specification: cohort.md Part B.
+
+mod arguments;
+mod book;
+mod enqueue;
+mod gauges;
+mod overview;
+mod queues;
+mod targets;
+mod told;
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use vc_cohort::{Backoff, Built, Head, QuotaNode, TreeRules};
+use vc_conf::{PluginOption, Warning};
+use vc_framework::{
+    Admission, Ask, Notice, Outbox, Plugin, PluginEntry, Points, QuotaRefusal, QuotaUse, Records,
+    Surroundings, Targets, Wanted,
+};
+use vc_model::{JobId, QueueId, TaskId};
+use vc_resource::Dim;
+
+use arguments::Settings;
+use book::Book;
+use queues::Problem;
+use told::Told;
+
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry { name: "cohort", build: |option, warnings| Box::new(cohort(option, warnings)) };
+
+const POINTS: Points = Points::QUEUE_ORDER
+    .and(Points::NEXT_QUEUE)
+    .and(Points::ALLOCATABLE)
+    .and(Points::JOB_ENQUEUEABLE)
+    .and(Points::JOB_ENQUEUED)
+    .and(Points::PREEMPT_TARGETS)
+    .and(Points::EVENT_HANDLERS);
+
+struct Cohort {
+    settings: Settings,
+    /// The trees as the queues of the last session make them.
+    trees: Option<Trees>,
+    /// Rules look at it and try something in it, which they take back.
+    book: Mutex<Book>,
+    /// The heads of the queues as an action named them last.
+    heads: Mutex<BTreeMap<QueueId, Head>>,
+    backoff: Backoff,
+    told: Told,
+    gauges: gauges::Gauges,
+    /// It was said that no queue lets anybody be evicted.
+    never_told: bool,
+}
+
+/// What the trees were built of, and the trees.
+struct Trees {
+    key: Vec<String>,
+    built: Built,
+    problems: BTreeSet<Problem>,
+}
+
+fn cohort(option: &PluginOption, warnings: &mut Vec<Warning>) -> Cohort {
+    let settings = Settings::new(option, warnings);
+    Cohort {
+        backoff: Backoff::new(settings.backoff_micros),
+        settings,
+        trees: None,
+        book: Mutex::new(Book::empty()),
+        heads: Mutex::default(),
+        told: Told::default(),
+        gauges: gauges::Gauges::default(),
+        never_told: false,
+    }
+}
+
+impl Plugin for Cohort {
+    fn points(&self) -> Points {
+        POINTS
+    }
+
+    fn open(&mut self, ask: Ask<'_>) {
+        self.grow(ask);
+        let Some(trees) = &self.trees else { return };
+        *own(&mut self.book) = Book::open(ask, &trees.built);
+        own(&mut self.heads).clear();
+    }
+
+    fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
+        own(&mut self.book).leave_ledger();
+        self.tell_queues(ask, out);
+        self.told.close(ask, &mut self.backoff, out);
+        let book = own(&mut self.book);
+        self.gauges.tell(ask, book, &self.settings, out);
+    }
+
+    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        own(&mut self.book).allocated(ask.cluster, task);
+    }
+
+    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        own(&mut self.book).deallocated(ask.cluster, task);
+    }
+
+    fn on_notice(&mut self, ask: Ask<'_>, notice: &Notice<'_>) {
+        let book = own(&mut self.book);
+        match *notice {
+            Notice::NotPlaced { job, tasks } => {
+                reserve(book, ask, job, tasks, self.settings.is_fair());
+            }
+            Notice::AllocateEnds => book.drop_reservations(),
+            Notice::ClaimEnds(job) => book.end_claim(ask.cluster, job),
+            Notice::Preempted { job, groups } => self.told.preempted(ask, job, groups),
+        }
+    }
+
+    fn next_queue(
+        &self,
+        ask: Ask<'_>,
+        heads: &[(QueueId, JobId)],
+        wanted: &dyn Fn(JobId) -> Vec<TaskId>,
+    ) -> Option<QueueId> {
+        let mut book = lock(&self.book);
+        match heads.iter().all(|&(_, job)| ask.cluster.jobs[job].is_pending()) {
+            true => book.enter_ledger(ask),
+            false => book.leave_ledger(),
+        }
+        let mut known = Vec::new();
+        for &(queue, job) in heads {
+            let Some(node) = book.leaf(queue) else { continue };
+            known.push((queue, head(&mut book, ask, node, job, wanted)));
+        }
+        let list: Vec<Head> = known.iter().map(|(_, head)| head.clone()).collect();
+        let next = book.groups().next_head(&list, self.settings.is_fair());
+        let next = next.map(|place| known[place].0);
+        lock(&self.heads).extend(known);
+        // Jobs of queues that take no part are refused when their turn comes.
+        next.or_else(|| heads.first().map(|&(queue, _)| queue))
+    }
+
+    fn queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
+        let mut book = lock(&self.book);
+        let heads = lock(&self.heads);
+        let (Some(node_l), Some(node_r)) = (book.leaf(l), book.leaf(r)) else {
+            return book.leaf(r).is_some().cmp(&book.leaf(l).is_some());
+        };
+        if l == r {
+            return Ordering::Equal;
+        }
+        let head = |queue: QueueId, node| heads.get(&queue).cloned().unwrap_or(nobody(node));
+        let pair = [head(l, node_l), head(r, node_r)];
+        debug_assert!(ask.cluster.queues[l].present, "it has a node");
+        match book.groups().next_head(&pair, self.settings.is_fair()) {
+            Some(0) => Ordering::Less,
+            _ => Ordering::Greater,
+        }
+    }
+
+    fn allocatable(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> bool {
+        let mut book = lock(&self.book);
+        let Some(node) = book.leaf(queue) else { return false };
+        ask.cluster.queues[queue].is_open() && lacks(&mut book, ask, node, task).is_empty()
+    }
+
+    fn allocatable_lacks(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> Vec<Dim> {
+        let mut book = lock(&self.book);
+        let node = book.leaf(queue).filter(|_| ask.cluster.queues[queue].is_open());
+        node.map_or_else(Vec::new, |node| lacks(&mut book, ask, node, task))
+    }
+
+    fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
+        let mut book = lock(&self.book);
+        book.enter_ledger(ask);
+        enqueue::admission(&mut book, ask, job, &self.settings)
+    }
+
+    fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
+        let book = own(&mut self.book);
+        book.enter_ledger(ask);
+        enqueue::admit(book, ask, job, &self.settings);
+    }
+
+    fn preempt_targets(
+        &mut self,
+        wanted: &Wanted<'_>,
+        around: &mut dyn Surroundings,
+    ) -> Result<Targets, QuotaRefusal> {
+        let book = own(&mut self.book);
+        book.leave_ledger();
+        book.drop_reservations();
+        let found = targets::find(book, &self.settings, &self.backoff, wanted, around);
+        if let Err(refusal) = &found {
+            let cluster = around.ask().cluster;
+            let queue = &cluster.queues[cluster.jobs[wanted.job].queue].name;
+            self.gauges.refused(queue, refusal.cause);
+        }
+        found
+    }
+
+    fn quota_use(&self, ask: Ask<'_>) -> Vec<QuotaUse> {
+        let mut book = lock(&self.book);
+        book.leave_ledger();
+        let forest = book.forest();
+        overview::quota_use(ask, forest, self.settings.is_fair())
+    }
+}
+
+impl Cohort {
+    /// Builds the trees anew if something of what they are made of has changed.
+    fn grow(&mut self, ask: Ask<'_>) {
+        let slots = queues::slots(ask.cluster);
+        let mut problems = Vec::new();
+        let specs = queues::specs(ask, &slots, &self.settings, &mut problems);
+        let owns_cluster = self.settings.root_owns_cluster;
+        let cluster = owns_cluster.then(|| queues::of_cluster(ask, &slots));
+        let rules = TreeRules { without_root: self.settings.without_root, cluster };
+        let mut key: Vec<String> = specs.iter().map(|spec| format!("{spec:?}")).collect();
+        key.push(format!("{rules:?} {}", slots.len()));
+        if self.trees.as_ref().is_some_and(|trees| trees.key == key) {
+            return;
+        }
+        match vc_cohort::build(slots, &specs, &rules) {
+            Ok(built) => {
+                let problems = problems.into_iter().collect();
+                self.trees = Some(Trees { key, built, problems });
+            }
+            Err(error) => tracing::error!("the quota trees stay as they are: {error}"),
+        }
+    }
+
+    /// What users should know about their queues.
+    fn tell_queues(&mut self, ask: Ask<'_>, out: &mut Outbox) {
+        let Some(trees) = &self.trees else { return };
+        self.told.queues(ask, &trees.built, &trees.problems, out);
+        if !self.never_told && !ask.facts.queues.is_empty() {
+            self.never_told = true;
+            let sides = ask.facts.sides;
+            let forest = &trees.built.forest;
+            let may = |node| forest.may_evict(node);
+            if (sides.own || sides.others) && !forest.nodes().any(may) {
+                out.warnings.push(NEVER.to_owned());
+            }
+        }
+    }
+}
+
+/// Once per configuration: preempt or reclaim has nothing to do (B.1).
+const NEVER: &str = "cohort: every queue says Never: nobody is ever evicted for quota\n\
+    hint: set withinClusterQueue or reclaimWithinCohort, as argument or as annotation of queues";
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn own<T>(of: &mut Mutex<T>) -> &mut T {
+    of.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A queue in which nobody is known to wait.
+fn nobody(queue: QuotaNode) -> Head {
+    Head { queue, priority: 0, created_micros: i64::MAX, demand: Default::default() }
+}
+
+fn head(
+    book: &mut Book,
+    ask: Ask<'_>,
+    queue: QuotaNode,
+    job: JobId,
+    wanted: &dyn Fn(JobId) -> Vec<TaskId>,
+) -> Head {
+    let row = &ask.cluster.jobs[job];
+    let demand = match row.is_pending() {
+        true => enqueue::demand(book, row),
+        false => book.demand_of_job(ask.cluster, job, || wanted(job)),
+    };
+    let created_micros = row.pod_group.as_ref().map_or(0, |group| group.created_micros);
+    Head { queue, priority: row.priority, created_micros, demand }
+}
+
+/// The resources of which the queue has too little for the task (B.5.3).
+fn lacks(book: &mut Book, ask: Ask<'_>, node: QuotaNode, task: TaskId) -> Vec<Dim> {
+    book.leave_ledger();
+    let demand = book.demand(ask.cluster.request(task));
+    let lacking = |book: &mut Book| {
+        let forest = book.forest();
+        let short = demand.iter().filter(|&(slot, amount)| forest.available(node, slot) < amount);
+        short.map(|(slot, _)| forest.slots().dim(slot)).collect()
+    };
+    match ask.cluster.tasks[task].job {
+        Some(job) => book.without_claim(job, node, lacking),
+        None => lacking(book),
+    }
+}
+
+/// The first job of a queue that waits for others to end keeps what is idle (A.11 step 3).
+fn reserve(book: &mut Book, ask: Ask<'_>, job: JobId, tasks: &[TaskId], is_fair: bool) {
+    use vc_cohort::Mode;
+    let Some(node) = book.leaf(ask.cluster.jobs[job].queue) else { return };
+    if book.has_reserved(node) || tasks.is_empty() {
+        return;
+    }
+    let demand = book.demand_of(ask.cluster, tasks);
+    let kept = book.without_claim(job, node, |book| {
+        let class = book.forest().classify(node, &demand, is_fair);
+        let waits = class.mode == Mode::Preempt;
+        waits.then(|| book.forest().reservation(node, &demand, class.level))
+    });
+    if let Some(kept) = kept {
+        book.reserve(node, kept);
+    }
+}

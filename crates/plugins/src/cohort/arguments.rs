@@ -1,0 +1,132 @@
+//! Arguments of the plugin: default policies of queues, fair sharing, the shape of the trees.
+//! Words and lists that are not known make the file invalid before. Specification: cohort.md B.1.
+
+use vc_cohort::{BorrowWithin, Policy, ReclaimWithin, Search, Strategies, WithinQueue};
+use vc_conf::{PluginOption, Switch, Warning};
+use vc_model::go_duration_micros;
+
+pub(super) const WITHIN: &str = "withinClusterQueue";
+pub(super) const RECLAIM: &str = "reclaimWithinCohort";
+pub(super) const BORROW: &str = "borrowWithinCohort.policy";
+pub(super) const THRESHOLD: &str = "borrowWithinCohort.maxPriorityThreshold";
+const FAIR: &str = "fairSharing.enable";
+const STRATEGIES: &str = "fairSharing.preemptionStrategies";
+const ROOT_COHORT: &str = "rootCohort";
+const ROOT_QUOTA: &str = "rootQuota";
+const BACKOFF: &str = "preemptionBackoff";
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// What the arguments and switches say.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// Of queues that do not say otherwise.
+    pub(super) policy: Policy,
+    /// Default of `borrowWithinCohort.maxPriorityThreshold`; `None`: there is no limit.
+    pub(super) threshold: Option<i32>,
+    /// Whom a search may take, by the switches; the actions restrict it further.
+    pub(super) search: Search,
+    /// `rootCohort: false`.
+    pub(super) without_root: bool,
+    /// `rootQuota: Cluster`.
+    pub(super) root_owns_cluster: bool,
+    /// B.7; 0: off.
+    pub(super) backoff_micros: i64,
+}
+
+impl Settings {
+    pub(super) fn new(option: &PluginOption, warnings: &mut Vec<Warning>) -> Self {
+        let arguments = &option.arguments;
+        let word = |key| arguments.get(key).and_then(|value| value.as_str());
+        let threshold = threshold(option, warnings);
+        let policy = Policy {
+            within_queue: word(WITHIN).and_then(within).unwrap_or_default(),
+            reclaim_within: word(RECLAIM).and_then(reclaim).unwrap_or_default(),
+            borrow_within: borrow(word(BORROW).is_some_and(|word| word != "Never"), threshold),
+        };
+        let named_fair = |(key, _): (&str, _)| key.starts_with("fairSharing.");
+        let is_named = arguments.iter().any(named_fair);
+        let fair = arguments.bool(FAIR, is_named, warnings);
+        let search = Search {
+            fair_sharing: fair.then(|| strategies(option)),
+            own: option.switches.on(Switch::Preemptable),
+            others: option.switches.on(Switch::Reclaimable),
+        };
+        Self {
+            policy,
+            threshold,
+            search,
+            without_root: !arguments.bool(ROOT_COHORT, true, warnings),
+            root_owns_cluster: word(ROOT_QUOTA) == Some("Cluster"),
+            backoff_micros: duration(option, BACKOFF, 60, warnings),
+        }
+    }
+
+    pub(super) fn is_fair(&self) -> bool {
+        self.search.fair_sharing.is_some()
+    }
+}
+
+fn threshold(option: &PluginOption, warnings: &mut Vec<Warning>) -> Option<i32> {
+    option.arguments.get(THRESHOLD)?;
+    let value = option.arguments.int_lenient(THRESHOLD, i64::from(i32::MIN), warnings);
+    Some(i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX }))
+}
+
+fn strategies(option: &PluginOption) -> Strategies {
+    let names = option.arguments.names(STRATEGIES).unwrap_or_default();
+    match names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["LessThanOrEqualToFinalShare"] => Strategies::FinalShare,
+        ["LessThanInitialShare"] => Strategies::InitialShare,
+        _ => Strategies::Both,
+    }
+}
+
+fn duration(
+    option: &PluginOption,
+    key: &str,
+    default_seconds: i64,
+    warnings: &mut Vec<Warning>,
+) -> i64 {
+    let arguments = &option.arguments;
+    let default = default_seconds * MICROS_PER_SECOND;
+    let Some(value) = arguments.get(key) else { return default };
+    let micros = match value.as_i64() {
+        Some(0) => Some(0),
+        Some(_) => None,
+        None => value.as_str().and_then(go_duration_micros),
+    };
+    micros.filter(|micros| 0 <= *micros).unwrap_or_else(|| {
+        let message = format!("expected a duration, found {value}");
+        let remedy = format!(
+            "write a duration such as 90s or 0s; until then {default_seconds}s is in force"
+        );
+        warnings.push(arguments.warning(key, &message, &remedy));
+        default
+    })
+}
+
+pub(super) fn within(word: &str) -> Option<WithinQueue> {
+    match word {
+        "Never" => Some(WithinQueue::Never),
+        "LowerPriority" => Some(WithinQueue::LowerPriority),
+        "LowerOrNewerEqualPriority" => Some(WithinQueue::LowerOrNewerEqualPriority),
+        _ => None,
+    }
+}
+
+pub(super) fn reclaim(word: &str) -> Option<ReclaimWithin> {
+    match word {
+        "Never" => Some(ReclaimWithin::Never),
+        "LowerPriority" => Some(ReclaimWithin::LowerPriority),
+        "Any" => Some(ReclaimWithin::Any),
+        _ => None,
+    }
+}
+
+pub(super) fn borrow(is_on: bool, max_priority: Option<i32>) -> BorrowWithin {
+    match is_on {
+        true => BorrowWithin::LowerPriority { max_priority },
+        false => BorrowWithin::Never,
+    }
+}

@@ -1,0 +1,384 @@
+//! Who holds how much quota in a session: the trees with the groups in them, what is kept for
+//! claims and reservations, kept up to date with every operation. Specification: cohort.md B.4,
+//! B.5.1, B.5.3, B.7, B.11.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_cohort::{Built, Demand, Flavor, Forest, Group, GroupId, Groups, QuotaNode, Slot};
+use vc_framework::Ask;
+use vc_model::{Cluster, Id, Job, JobId, QueueId, TaskId, TaskStatus};
+use vc_resource::{Dim, Resource};
+
+use crate::rules::session_job;
+
+/// Whether jobs of a queue take part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// They do.
+    Leaf(QuotaNode),
+    /// It has children: what runs there counts, nothing else.
+    Inner(QuotaNode),
+    /// On a cycle of parents or below one, or not in the session (B.9).
+    #[default]
+    Inactive,
+}
+
+impl Standing {
+    pub(super) fn node(self) -> Option<QuotaNode> {
+        match self {
+            Self::Leaf(node) | Self::Inner(node) => Some(node),
+            Self::Inactive => None,
+        }
+    }
+}
+
+/// What is kept for a job until its tasks have it.
+#[derive(Clone, Debug, Default)]
+struct Claimed {
+    tasks: Vec<TaskId>,
+    /// Of those that are still Pending.
+    rest: Demand,
+}
+
+/// What enqueue counts besides what is held (B.5.1).
+#[derive(Clone, Debug, Default)]
+struct Ledger {
+    kept: Vec<(QuotaNode, Demand)>,
+    taken: Vec<GroupId>,
+}
+
+/// The quota of a session.
+#[derive(Clone, Debug)]
+pub(super) struct Book {
+    groups: Groups,
+    /// By queue.
+    standings: Vec<Standing>,
+    /// By dimension.
+    slots: Vec<Option<Slot>>,
+    /// By job; `None`: it has held nothing yet.
+    of_job: Vec<Option<GroupId>>,
+    /// By group.
+    jobs: Vec<JobId>,
+    /// What the jobs hold, by group.
+    held: Vec<Resource>,
+    claims: BTreeMap<JobId, Claimed>,
+    reservations: BTreeMap<QuotaNode, Demand>,
+    /// In the state that enqueue sees; `None`: in the real one.
+    ledger: Option<Ledger>,
+    /// What would complete a job, as long as nothing of it changes.
+    demands: BTreeMap<JobId, Demand>,
+    /// Counts changes of what is in use.
+    pub(super) version: u64,
+}
+
+impl Book {
+    /// Nothing is in use.
+    pub(super) fn empty() -> Self {
+        let forest = Forest::new(vc_cohort::Slots::default(), &[]).expect("nothing is no cycle");
+        Self::of_groups(Groups::new(forest))
+    }
+
+    fn of_groups(groups: Groups) -> Self {
+        Self {
+            groups,
+            standings: Vec::new(),
+            slots: Vec::new(),
+            of_job: Vec::new(),
+            jobs: Vec::new(),
+            held: Vec::new(),
+            claims: BTreeMap::new(),
+            reservations: BTreeMap::new(),
+            ledger: None,
+            demands: BTreeMap::new(),
+            version: 0,
+        }
+    }
+
+    /// The trees with what the jobs of the session hold.
+    pub(super) fn open(ask: Ask<'_>, built: &Built) -> Self {
+        let mut book = Self::of_groups(Groups::new(built.forest.clone()));
+        let slots = built.forest.slots();
+        let dims = ask.cluster.dims.in_report_order();
+        let last = dims.iter().map(|dim| dim.index()).max().unwrap_or(0);
+        book.slots = vec![None; last + 1];
+        for &dim in dims {
+            book.slots[dim.index()] = slots.get(Flavor::default(), dim);
+        }
+        book.place_queues(ask, built);
+        for &job in &ask.facts.jobs {
+            let allocated = &ask.cluster.jobs[job].allocated;
+            if ask.cluster.jobs[job].counts.allocated() != 0 {
+                book.change(ask.cluster, job, |held| held.add(allocated));
+            }
+        }
+        for (job, tasks) in &ask.facts.claimed {
+            book.claims.insert(*job, Claimed { tasks: tasks.clone(), ..Claimed::default() });
+            book.refresh_claim(ask.cluster, *job);
+        }
+        book
+    }
+
+    fn place_queues(&mut self, ask: Ask<'_>, built: &Built) {
+        for &queue in &ask.facts.queues {
+            if self.standings.len() <= queue.index() {
+                self.standings.resize(queue.index() + 1, Standing::default());
+            }
+            let node = built.by_name.get(&ask.cluster.queues[queue].name);
+            let standing = |&node: &QuotaNode| match built.forest.is_queue(node) {
+                true => Standing::Leaf(node),
+                false => Standing::Inner(node),
+            };
+            self.standings[queue.index()] = node.map_or(Standing::Inactive, standing);
+        }
+    }
+
+    pub(super) fn standing(&self, queue: QueueId) -> Standing {
+        self.standings.get(queue.index()).copied().unwrap_or_default()
+    }
+
+    /// The node of a queue in which jobs are served.
+    pub(super) fn leaf(&self, queue: QueueId) -> Option<QuotaNode> {
+        match self.standing(queue) {
+            Standing::Leaf(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    pub(super) fn forest(&self) -> &Forest {
+        self.groups.forest()
+    }
+
+    pub(super) fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
+    /// What a search needs: the groups, and the job of each.
+    pub(super) fn split(&mut self) -> (&mut Groups, &[JobId]) {
+        (&mut self.groups, &self.jobs)
+    }
+
+    /// Where the use of a job counts.
+    pub(super) fn node(&self, cluster: &Cluster, job: JobId) -> Option<QuotaNode> {
+        self.standing(cluster.jobs[job].queue).node()
+    }
+
+    pub(super) fn job_of(&self, group: GroupId) -> Option<JobId> {
+        self.jobs.get(group.index()).copied()
+    }
+
+    pub(super) fn slot(&self, dim: Dim) -> Option<Slot> {
+        self.slots.get(dim.index()).copied().flatten()
+    }
+
+    /// An amount as the trees count it.
+    pub(super) fn demand(&self, amount: &Resource) -> Demand {
+        let of_dim = |dim: Dim| Some((self.slot(dim)?, amount.get(dim)));
+        Demand::new(amount.dims().filter_map(of_dim))
+    }
+
+    /// What the tasks ask for together.
+    pub(super) fn demand_of(&self, cluster: &Cluster, tasks: &[TaskId]) -> Demand {
+        let mut sum = Resource::default();
+        tasks.iter().for_each(|&task| sum.add(cluster.request(task)));
+        self.demand(&sum)
+    }
+
+    /// What would complete a job; `tasks` is asked only if that is not known.
+    pub(super) fn demand_of_job(
+        &mut self,
+        cluster: &Cluster,
+        job: JobId,
+        tasks: impl FnOnce() -> Vec<TaskId>,
+    ) -> Demand {
+        if let Some(known) = self.demands.get(&job) {
+            return known.clone();
+        }
+        let demand = self.demand_of(cluster, &tasks());
+        self.demands.insert(job, demand.clone());
+        demand
+    }
+
+    /// A task has got a place, or its eviction was taken back.
+    pub(super) fn allocated(&mut self, cluster: &Cluster, task: TaskId) {
+        self.note(cluster, task, Resource::add);
+    }
+
+    /// A task has lost its place.
+    pub(super) fn deallocated(&mut self, cluster: &Cluster, task: TaskId) {
+        self.note(cluster, task, Resource::sub);
+    }
+
+    fn note(&mut self, cluster: &Cluster, task: TaskId, change: fn(&mut Resource, &Resource)) {
+        let Some((job, _)) = session_job(cluster, task) else { return };
+        self.leave_ledger();
+        self.change(cluster, job, |held| change(held, cluster.request(task)));
+        self.refresh_claim(cluster, job);
+        self.demands.remove(&job);
+    }
+
+    fn change(&mut self, cluster: &Cluster, job: JobId, change: impl FnOnce(&mut Resource)) {
+        self.version += 1;
+        let id = match self.of_job.get(job.index()).copied().flatten() {
+            Some(id) => id,
+            None => {
+                let queue = cluster.jobs[job].queue;
+                let Some(node) = self.standing(queue).node() else { return };
+                self.enter(cluster, job, node)
+            }
+        };
+        let held = &mut self.held[id.index()];
+        change(held);
+        let demand = self.demand(&self.held[id.index()].clone());
+        self.groups.change(id, demand);
+    }
+
+    fn enter(&mut self, cluster: &Cluster, job: JobId, node: QuotaNode) -> GroupId {
+        let id = self.groups.insert(group(cluster, &cluster.jobs[job], node));
+        if self.of_job.len() <= job.index() {
+            self.of_job.resize(job.index() + 1, None);
+        }
+        self.of_job[job.index()] = Some(id);
+        self.jobs.push(job);
+        self.held.push(Resource::default());
+        id
+    }
+
+    /// What is kept for a job is what its claimed tasks have yet to get.
+    fn refresh_claim(&mut self, cluster: &Cluster, job: JobId) {
+        let Some(claim) = self.claims.get(&job) else { return };
+        let waits = |task: &&TaskId| cluster.tasks[**task].status == TaskStatus::Pending;
+        let waiting: Vec<TaskId> = claim.tasks.iter().filter(waits).copied().collect();
+        let rest = self.demand_of(cluster, &waiting);
+        self.keep_for(cluster, job, rest);
+    }
+
+    fn keep_for(&mut self, cluster: &Cluster, job: JobId, rest: Demand) {
+        let Some(node) = self.leaf(cluster.jobs[job].queue) else { return };
+        let Some(claim) = self.claims.get_mut(&job) else { return };
+        let before = std::mem::replace(&mut claim.rest, rest.clone());
+        self.groups.let_go(node, &before);
+        self.groups.keep(node, &rest);
+        self.version += 1;
+    }
+
+    /// Nothing is kept for the job any longer.
+    pub(super) fn end_claim(&mut self, cluster: &Cluster, job: JobId) {
+        self.leave_ledger();
+        self.keep_for(cluster, job, Demand::default());
+        self.claims.remove(&job);
+    }
+
+    /// Answers a question of a job, which its own claim does not concern.
+    pub(super) fn without_claim<T>(
+        &mut self,
+        job: JobId,
+        node: QuotaNode,
+        ask: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let rest = self.claims.get(&job).map(|claim| claim.rest.clone()).unwrap_or_default();
+        self.groups.let_go(node, &rest);
+        let answer = ask(self);
+        self.groups.keep(node, &rest);
+        answer
+    }
+
+    /// Keeps quota for the first job of a queue that waits for some (A.11 step 3); one per queue.
+    pub(super) fn reserve(&mut self, node: QuotaNode, demand: Demand) {
+        if !demand.is_empty() && !self.reservations.contains_key(&node) {
+            self.groups.keep(node, &demand);
+            self.reservations.insert(node, demand);
+            self.version += 1;
+        }
+    }
+
+    pub(super) fn has_reserved(&self, node: QuotaNode) -> bool {
+        self.reservations.contains_key(&node)
+    }
+
+    pub(super) fn drop_reservations(&mut self) {
+        for (node, demand) in std::mem::take(&mut self.reservations) {
+            self.groups.let_go(node, &demand);
+            self.version += 1;
+        }
+    }
+
+    /// Shows the state that enqueue sees: admitted groups count with what they have yet to get.
+    pub(super) fn enter_ledger(&mut self, ask: Ask<'_>) {
+        if self.ledger.is_some() {
+            return;
+        }
+        let mut ledger = Ledger::default();
+        for &job in &ask.facts.jobs {
+            let row = &ask.cluster.jobs[job];
+            let Some(node) = self.leaf(row.queue) else { continue };
+            if let Some(rest) = self.admitted_rest(row, job) {
+                self.groups.keep(node, &rest);
+                ledger.kept.push((node, rest));
+            }
+        }
+        self.ledger = Some(ledger);
+        self.version += 1;
+    }
+
+    /// What is not counted yet of an admitted group: its claim is counted already.
+    fn admitted_rest(&self, row: &Job, job: JobId) -> Option<Demand> {
+        use vc_model::PodGroupPhase::Inqueue;
+        let asked = crate::rules::min_resources(row).filter(|_| row.phase() == Inqueue)?;
+        let rest = self.demand(&row.minus_gated(&asked.excess(&row.allocated)));
+        let claimed = self.claims.get(&job).map(|claim| &claim.rest);
+        let beyond = |(slot, amount): (Slot, vc_cohort::Amount)| {
+            let counted = claimed.map_or(0, |claimed| claimed.get(slot));
+            (slot, i64::try_from(amount - counted).unwrap_or(0))
+        };
+        let rest = Demand::new(rest.iter().map(beyond));
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    /// A group was admitted in the place of these.
+    pub(super) fn admit(&mut self, node: QuotaNode, demand: Demand, targets: &[GroupId]) {
+        let Some(ledger) = &mut self.ledger else { return };
+        targets.iter().for_each(|&target| self.groups.take(target));
+        ledger.taken.extend(targets);
+        self.groups.keep(node, &demand);
+        ledger.kept.push((node, demand));
+        self.version += 1;
+    }
+
+    /// Shows the real state again.
+    pub(super) fn leave_ledger(&mut self) {
+        let Some(ledger) = self.ledger.take() else { return };
+        ledger.taken.into_iter().for_each(|target| self.groups.put_back(target));
+        for (node, demand) in ledger.kept.into_iter().rev() {
+            self.groups.let_go(node, &demand);
+        }
+        self.version += 1;
+    }
+}
+
+/// A group that holds nothing yet.
+fn group(cluster: &Cluster, job: &Job, queue: QuotaNode) -> Group {
+    let pod_group = job.pod_group.as_ref();
+    let evicted = pod_group.is_some_and(|group| {
+        let mut conditions = group.status.conditions.iter();
+        conditions.any(|condition| &*condition.kind == "Evicted" && &*condition.status == "True")
+    });
+    Group {
+        queue,
+        priority: job.priority,
+        created_micros: pod_group.map_or(0, |group| group.created_micros),
+        admitted_micros: admitted_micros(cluster, job),
+        uid: pod_group.map_or_else(|| Arc::from(""), |group| group.uid.clone()),
+        evicting: evicted,
+        holds: Demand::default(),
+    }
+}
+
+/// When the first of its tasks that hold quota was placed (B.4).
+fn admitted_micros(cluster: &Cluster, job: &Job) -> i64 {
+    let tasks = job.tasks.iter().map(|&task| &cluster.tasks[task]);
+    let holding = tasks.filter(|task| task.status.is_allocated());
+    let placed = holding
+        .map(|task| task.scheduled_micros.or(task.started_micros).unwrap_or(task.created_micros));
+    placed.min().unwrap_or(i64::MAX)
+}

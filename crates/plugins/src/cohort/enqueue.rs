@@ -1,0 +1,124 @@
+//! Admission of PodGroups: what fits the quota, and what would fit if others went. Specification:
+//! cohort.md B.5.1 (Q7).
+
+use vc_cohort::{
+    Class, Demand, GroupId, Groups, Mode, Preemptor, QuotaNode, Slot, Surroundings, Target,
+};
+use vc_framework::{Admission, Ask};
+use vc_model::{Cluster, Job, JobId};
+
+use super::arguments::Settings;
+use super::book::Book;
+use super::overview::amount_text;
+use super::targets::is_candidate;
+use crate::rules::min_resources;
+
+/// What a waiting group asks for, gated pods left out.
+pub(super) fn demand(book: &Book, job: &Job) -> Demand {
+    let asked = min_resources(job);
+    asked.map_or_else(Demand::default, |asked| book.demand(&job.minus_gated(asked)))
+}
+
+/// The book shows the ledger.
+pub(super) fn admission(
+    book: &mut Book,
+    ask: Ask<'_>,
+    job: JobId,
+    settings: &Settings,
+) -> Admission {
+    let row = &ask.cluster.jobs[job];
+    let queue = &ask.cluster.queues[row.queue];
+    let Some(node) = book.leaf(row.queue).filter(|_| queue.is_open()) else {
+        return Admission::Reject(None);
+    };
+    let demand = demand(book, row);
+    let class = book.forest().classify(node, &demand, settings.is_fair());
+    let finds = class.mode == Mode::Preempt
+        && targets(book, ask, job, (node, &demand), &class, settings).is_some();
+    match finds || class.mode == Mode::Fit {
+        true => Admission::Permit,
+        false => Admission::Reject(why_not(book, ask.cluster, node, &demand)),
+    }
+}
+
+/// The group counts from now on; those that would go for it do not.
+pub(super) fn admit(book: &mut Book, ask: Ask<'_>, job: JobId, settings: &Settings) {
+    let row = &ask.cluster.jobs[job];
+    let Some(node) = book.leaf(row.queue) else { return };
+    let demand = demand(book, row);
+    let class = book.forest().classify(node, &demand, settings.is_fair());
+    let found = match class.mode {
+        Mode::Preempt => targets(book, ask, job, (node, &demand), &class, settings),
+        _ => None,
+    };
+    book.admit(node, demand, &found.unwrap_or_default());
+}
+
+/// Who would go if there was a place for everybody; `None`: nobody, and the group does not fit.
+fn targets(
+    book: &mut Book,
+    ask: Ask<'_>,
+    job: JobId,
+    (queue, demand): (QuotaNode, &Demand),
+    class: &Class,
+    settings: &Settings,
+) -> Option<Vec<GroupId>> {
+    let row = &ask.cluster.jobs[job];
+    let created_micros = row.pod_group.as_ref().map_or(0, |group| group.created_micros);
+    let demand = demand.clone();
+    let preemptor = Preemptor { queue, priority: row.priority, created_micros, demand };
+    let mut search = settings.search;
+    search.own &= ask.facts.sides.own;
+    search.others &= ask.facts.sides.others;
+    let (groups, jobs) = book.split();
+    let mut around = Candidates { ask, jobs, own: row.queue };
+    let found = run(groups, &search, &preemptor, &class.need, &mut around)?;
+    Some(found.into_iter().map(|target| target.group).collect())
+}
+
+fn run(
+    groups: &mut Groups,
+    search: &vc_cohort::Search,
+    preemptor: &Preemptor,
+    need: &[Slot],
+    around: &mut Candidates<'_>,
+) -> Option<Vec<Target>> {
+    search.run(groups, preemptor, need, around).ok()
+}
+
+/// Who may be taken at all; everything has a place.
+struct Candidates<'a> {
+    ask: Ask<'a>,
+    jobs: &'a [JobId],
+    own: vc_model::QueueId,
+}
+
+impl Surroundings for Candidates<'_> {
+    fn may_take(&mut self, _taken: &[Target], group: GroupId) -> bool {
+        let job = self.jobs.get(group.index());
+        job.is_some_and(|&job| is_candidate(self.ask.cluster, self.own, job))
+    }
+}
+
+fn why_not(book: &Book, cluster: &Cluster, node: QuotaNode, demand: &Demand) -> Option<String> {
+    let forest = book.forest();
+    let (queue, dims) = (forest.name(node), &cluster.dims);
+    let text = |slot: Slot, amount| amount_text(amount, forest.slots().dim(slot), dims);
+    let name = |slot: Slot| dims.name(forest.slots().dim(slot));
+    let too_large = demand.iter().find(|&(slot, amount)| forest.potential(node, slot) < amount);
+    if let Some((slot, amount)) = too_large {
+        return Some(format!(
+            "insufficient quota for {} in queue {queue}: request {} > maximum capacity {}",
+            name(slot),
+            text(slot, amount),
+            text(slot, forest.potential(node, slot))
+        ));
+    }
+    let (slot, amount) =
+        demand.iter().find(|&(slot, amount)| forest.available(node, slot) < amount)?;
+    Some(format!(
+        "insufficient unused quota for {} in queue {queue}: {} more needed",
+        name(slot),
+        text(slot, amount - forest.available(node, slot))
+    ))
+}

@@ -1,0 +1,124 @@
+//! Numbers of the queues for metrics, and why nobody went for a job. Specification: cohort.md B.8,
+//! core.md 9.2.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_cohort::{Amount, Forest, QuotaNode, Slot, is_unlimited};
+use vc_framework::{Amounts, Ask, Outbox, QueueAmount, QueueGauges, Sample, Told};
+use vc_model::QueueId;
+use vc_resource::{Fractional, Resource, share};
+
+use super::arguments::Settings;
+use super::book::Book;
+use crate::rules::JobSums;
+
+/// What was told, and what is to be told.
+#[derive(Default)]
+pub(super) struct Gauges {
+    told: Told<QueueId, Shown>,
+    shares: BTreeMap<Arc<str>, f64>,
+    refused: BTreeMap<(Arc<str>, &'static str), u64>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Shown {
+    amounts: Vec<(QueueAmount, Fractional)>,
+    share: f64,
+    borrows: bool,
+}
+
+impl Gauges {
+    /// Nobody goes for a job of the queue.
+    pub(super) fn refused(&mut self, queue: &Arc<str>, cause: &'static str) {
+        *self.refused.entry((queue.clone(), cause)).or_default() += 1;
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        ask: Ask<'_>,
+        book: &Book,
+        settings: &Settings,
+        out: &mut Outbox,
+    ) {
+        for ((queue, cause), count) in std::mem::take(&mut self.refused) {
+            out.samples.push(Sample::QuotaRefused { queue, cause, count });
+        }
+        self.tell_queues(ask, book, out);
+        if settings.is_fair() {
+            self.tell_shares(book.forest(), out);
+        }
+    }
+
+    fn tell_queues(&mut self, ask: Ask<'_>, book: &Book, out: &mut Outbox) {
+        let mut sums: BTreeMap<QueueId, JobSums> = BTreeMap::new();
+        for &job in &ask.facts.jobs {
+            let row = &ask.cluster.jobs[job];
+            sums.entry(row.queue).or_default().count(row);
+        }
+        self.told.begin();
+        for &queue in &ask.facts.queues {
+            let Some(node) = book.standing(queue).node() else { continue };
+            let row = &ask.cluster.queues[queue];
+            let shown = shown(book.forest(), node, sums.get(&queue), &row.capability);
+            if self.told.is_news(queue, shown.clone()) {
+                let amounts = shown.amounts.iter();
+                let of_kind =
+                    |(kind, amount): &(_, _)| (*kind, Amounts::of(amount, &ask.cluster.dims));
+                out.samples.push(Sample::Queue(Box::new(QueueGauges {
+                    queue: row.name.clone(),
+                    amounts: amounts.map(of_kind).collect(),
+                    weight: None,
+                    share: Some(shown.share),
+                    overused: Some(shown.borrows),
+                })));
+            }
+        }
+    }
+
+    fn tell_shares(&mut self, forest: &Forest, out: &mut Outbox) {
+        for node in forest.nodes() {
+            let (name, value) = (forest.name(node), forest.share(node).value());
+            if self.shares.insert(name.clone(), value) != Some(value) {
+                let parent = forest.parent(node).map(|parent| forest.name(parent).clone());
+                let parent = parent.unwrap_or_default();
+                out.samples.push(Sample::WeightedShare { queue: name.clone(), parent, value });
+            }
+        }
+    }
+}
+
+fn shown(forest: &Forest, node: QuotaNode, sums: Option<&JobSums>, capability: &Resource) -> Shown {
+    let listed: Vec<Slot> =
+        forest.slots().iter().filter(|&slot| !is_unlimited(forest.nominal(node, slot))).collect();
+    let of = |amount: &dyn Fn(Slot) -> Amount| {
+        let mut all = Fractional::new();
+        for &slot in &listed {
+            let amount = amount(slot);
+            let value = if is_unlimited(amount) { f64::MAX } else { amount as f64 };
+            all.set(forest.slots().dim(slot), value);
+        }
+        all
+    };
+    let (request, inqueue) = match sums {
+        Some(sums) => (sums.request.to_fractional(), sums.inqueue.to_fractional()),
+        None => Default::default(),
+    };
+    let amounts = vec![
+        (QueueAmount::Allocated, of(&|slot| forest.usage(node, slot))),
+        (QueueAmount::Request, request),
+        (QueueAmount::Inqueue, inqueue),
+        (QueueAmount::Deserved, of(&|slot| forest.total(node, slot))),
+        (QueueAmount::RealCapability, of(&|slot| forest.potential(node, slot))),
+        (QueueAmount::Capability, capability.to_fractional()),
+    ];
+    let used = |slot: Slot| {
+        let (used, total) = (forest.usage(node, slot) as f64, forest.total(node, slot) as f64);
+        share(used, total)
+    };
+    Shown {
+        amounts,
+        share: listed.iter().map(|&slot| used(slot)).fold(0.0, f64::max),
+        borrows: forest.borrows(node),
+    }
+}

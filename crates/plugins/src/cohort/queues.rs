@@ -1,0 +1,183 @@
+//! Queue objects as the quota trees need them: amounts, policies and weight, with what of it cannot
+//! be read. Specification: cohort.md B.2, B.3, B.9.
+
+use std::sync::Arc;
+
+use vc_cohort::{BorrowWithin, Flavor, Policy, QueueSpec, Slots, WithinQueue};
+use vc_framework::Ask;
+use vc_model::{Cluster, Queue};
+use vc_resource::{Dim, Resource};
+
+use super::arguments::{self, Settings};
+
+const PREFIX: &str = "cohort.volcano.sh/";
+const WEIGHT: &str = "fairSharing.weight";
+const SMALLEST_WEIGHT: f64 = 1e-9;
+
+/// Quotas of devices are not known to the trees.
+const DEVICE_CLASS: &str = "deviceclass/";
+
+/// An annotation that cannot be read, or has no effect.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Problem {
+    pub(super) queue: Arc<str>,
+    /// Key, value and what is wrong with it.
+    pub(super) text: String,
+}
+
+/// What quotas are given for: every resource that something has or asks for.
+pub(super) fn slots(cluster: &Cluster) -> Slots {
+    let mut slots = Slots::default();
+    for &dim in cluster.dims.in_report_order() {
+        if !cluster.dims.name(dim).starts_with(DEVICE_CLASS) {
+            slots.intern(Flavor::default(), dim);
+        }
+    }
+    slots
+}
+
+/// Queues of the session, by name.
+pub(super) fn specs(
+    ask: Ask<'_>,
+    slots: &Slots,
+    settings: &Settings,
+    problems: &mut Vec<Problem>,
+) -> Vec<QueueSpec> {
+    let queues = ask.facts.queues.iter().map(|&queue| &ask.cluster.queues[queue]);
+    queues.map(|queue| spec(queue, slots, settings, problems)).collect()
+}
+
+fn spec(
+    queue: &Queue,
+    slots: &Slots,
+    settings: &Settings,
+    problems: &mut Vec<Problem>,
+) -> QueueSpec {
+    let mut reader = Reader { queue, problems };
+    QueueSpec {
+        name: queue.name.clone(),
+        parent: queue.parent.clone(),
+        deserved: amounts(slots, &queue.deserved),
+        capability: amounts(slots, &queue.capability),
+        guarantee: amounts(slots, &queue.guarantee),
+        weight: reader.weight(),
+        priority: queue.priority,
+        policy: reader.policy(settings),
+    }
+}
+
+/// Of cpu and memory nothing and 0 are the same.
+fn amounts(slots: &Slots, of: &Resource) -> Vec<Option<i64>> {
+    let is_native = |dim: Dim| dim == Dim::CPU || dim == Dim::MEMORY;
+    let listed = |dim: Dim| of.has(dim) && (!is_native(dim) || of.get(dim) != 0);
+    let amount = |slot| {
+        let dim = slots.dim(slot);
+        listed(dim).then(|| of.get(dim))
+    };
+    slots.iter().map(amount).collect()
+}
+
+/// What the nodes have, for `rootQuota: Cluster`.
+pub(super) fn of_cluster(ask: Ask<'_>, slots: &Slots) -> Vec<i64> {
+    let total = &ask.facts.total;
+    slots.iter().map(|slot| total.get(slots.dim(slot)) as i64).collect()
+}
+
+/// Reads the annotations of one queue.
+struct Reader<'a> {
+    queue: &'a Queue,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn get(&self, key: &str) -> Option<Arc<str>> {
+        self.queue.annotations.get(format!("{PREFIX}{key}").as_str()).cloned()
+    }
+
+    fn problem(&mut self, key: &str, value: &str, problem: &str) {
+        let text = format!("{PREFIX}{key}:{value}: {problem}");
+        self.problems.push(Problem { queue: self.queue.name.clone(), text });
+    }
+
+    /// The value of the annotation, else `default`; `wrong` where it cannot be read.
+    fn word<T>(
+        &mut self,
+        key: &str,
+        (default, wrong): (T, T),
+        read: fn(&str) -> Option<T>,
+        words: &str,
+    ) -> T {
+        let Some(value) = self.get(key) else { return default };
+        read(&value).unwrap_or_else(|| {
+            self.problem(key, &value, &format!("is not one of {words}"));
+            wrong
+        })
+    }
+
+    fn policy(&mut self, settings: &Settings) -> Policy {
+        let default = settings.policy;
+        let words = "Never, LowerPriority, LowerOrNewerEqualPriority";
+        let never = WithinQueue::Never;
+        let within_queue =
+            self.word(arguments::WITHIN, (default.within_queue, never), arguments::within, words);
+        let reclaim_within = self.word(
+            arguments::RECLAIM,
+            (default.reclaim_within, vc_cohort::ReclaimWithin::Never),
+            arguments::reclaim,
+            "Never, LowerPriority, Any",
+        );
+        let borrow_within = self.borrow(default.borrow_within, settings.threshold);
+        let policy = Policy { within_queue, reclaim_within, borrow_within };
+        self.check_borrowing(&policy, settings);
+        policy
+    }
+
+    fn borrow(&mut self, default: BorrowWithin, limit: Option<i32>) -> BorrowWithin {
+        let is_on = default != BorrowWithin::Never;
+        let is_on = self.word(
+            arguments::BORROW,
+            (is_on, false),
+            |word| match word {
+                "Never" => Some(false),
+                "LowerPriority" => Some(true),
+                _ => None,
+            },
+            "Never, LowerPriority",
+        );
+        let limit = match self.get(arguments::THRESHOLD) {
+            None => limit,
+            Some(value) => Some(value.trim().parse().unwrap_or_else(|_| {
+                self.problem(arguments::THRESHOLD, &value, "is not a 32 bit integer");
+                i32::MIN
+            })),
+        };
+        arguments::borrow(is_on, limit)
+    }
+
+    fn check_borrowing(&mut self, policy: &Policy, settings: &Settings) {
+        let Some(value) = self.get(arguments::BORROW) else { return };
+        if policy.borrow_within == BorrowWithin::Never {
+            return;
+        }
+        if settings.is_fair() {
+            self.problem(arguments::BORROW, &value, "has no effect under fair sharing");
+        } else if policy.reclaim_within == vc_cohort::ReclaimWithin::Never {
+            let problem = "has no effect while reclaimWithinCohort is Never";
+            self.problem(arguments::BORROW, &value, problem);
+        }
+    }
+
+    fn weight(&mut self) -> f64 {
+        let of_spec = f64::from(self.queue.weight.max(0));
+        let Some(value) = self.get(WEIGHT) else { return of_spec };
+        let weight = value.trim().parse::<f64>().ok().filter(|weight| weight.is_finite());
+        match weight {
+            Some(weight) if weight == 0.0 || SMALLEST_WEIGHT < weight => weight,
+            _ => {
+                let problem = "is not 0 and not a number above 1e-9";
+                self.problem(WEIGHT, &value, problem);
+                of_spec
+            }
+        }
+    }
+}
