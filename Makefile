@@ -4,7 +4,7 @@ export GO ?= go
 IMAGE ?= vc-scheduler:dev
 
 .PHONY: demo test test-rust test-apiserver test-image test-scenarios-apiserver apiserver
-.PHONY: fuzz-evict bench bench-wire bench-apiserver lint docs image
+.PHONY: fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
 
 demo:
 	$(CARGO) build --release --locked
@@ -26,6 +26,11 @@ test-rust:
 fuzz-evict:
 	FUZZ_EVICT=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-engine --test engine \
 		fuzz_evict -- --nocapture
+
+# Random stories that the plain and the fast evaluator see, until the two differ; SEED=N repeats one.
+fuzz-fast:
+	FUZZ_FAST=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-engine --test engine \
+		fuzz_fast -- --nocapture
 
 # The real kube-apiserver and the real helm; Go 1.26. Minutes the first time, seconds afterwards.
 apiserver:

@@ -232,9 +232,16 @@ impl Engine {
     pub fn follow_up(&mut self, events: Vec<ClusterEvent>, now: Now) -> Vec<Effect> {
         self.apply(events);
         let mut effects = std::mem::take(&mut self.pending);
+        effects.retain(|effect| !self.tells_nobody(effect));
         let failed = std::mem::take(&mut self.not_written);
         pre_bind::advance(&mut self.cluster, &failed, now.unix_micros, &mut effects);
         effects
+    }
+
+    /// Whether it is a word to a pod that has gone since.
+    fn tells_nobody(&self, effect: &Effect) -> bool {
+        let Effect::PodCondition { uid, .. } = effect else { return false };
+        self.cluster.task(uid).is_none()
     }
 
     /// Applies the events and runs one cycle. The effects are in the order in which they were

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use vc_conf::{Config, Switch};
-use vc_framework::{EvictReason, Session, Statement};
+use vc_framework::{CertifiedVictim, EvictReason, Session, Statement};
 use vc_model::{Cluster, JobId, NodeId, TaskId, TaskStatus};
 
 use super::Case;
@@ -179,8 +179,8 @@ fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> Result<(), String>
     }
 }
 
-/// The transaction is done: the preemptor is complete, and no gang is broken whose surplus gang
-/// has granted.
+/// The transaction is done: the preemptor is complete, and no gang is broken of which gang has
+/// granted every victim; where it granted none of the rest, a later tier may (core.md 5.5).
 fn outcome(session: &Session<'_>, config: &Config, case: &Case<'_>, faults: &mut Vec<String>) {
     if let Some(job) = case.job.filter(|_| !case.is_inside_job()) {
         if !session.hooks().job_pipelined(session.ask(), job) {
@@ -192,9 +192,12 @@ fn outcome(session: &Session<'_>, config: &Config, case: &Case<'_>, faults: &mut
     }
     let in_bundles =
         matches!(case.certificate.action, EvictReason::GangPreempt | EvictReason::GangReclaim);
-    for (&victim, certified) in case.victims.iter().zip(&case.certificate.victims) {
-        let granted = certified.rule.as_ref().is_some_and(|rule| rule.plugins.contains(&"gang"));
-        let Some(job) = session.tasks[victim].job.filter(|_| granted && !in_bundles) else {
+    let of_job = |&task: &TaskId| session.tasks[task].job;
+    let certified = case.victims.iter().zip(&case.certificate.victims);
+    let ungranted = certified.clone().filter(|(_, victim)| !granted_by_gang(victim));
+    let broken: BTreeSet<JobId> = ungranted.filter_map(|(task, _)| of_job(task)).collect();
+    for (victim, certified) in certified {
+        let Some(job) = of_job(victim).filter(|job| !in_bundles && !broken.contains(job)) else {
             continue;
         };
         let row = &session.jobs[job];
@@ -204,6 +207,10 @@ fn outcome(session: &Session<'_>, config: &Config, case: &Case<'_>, faults: &mut
             faults.push(format!("victim {}: its gang is left with {left}", certified.pod));
         }
     }
+}
+
+fn granted_by_gang(victim: &CertifiedVictim) -> bool {
+    victim.rule.as_ref().is_some_and(|rule| rule.plugins.contains(&"gang"))
 }
 
 /// Nobody but gang may let an incomplete job wait for room.

@@ -12,6 +12,7 @@ mod claims;
 mod core;
 mod determinism;
 mod devices;
+mod differential;
 mod enqueue;
 mod evictions;
 mod gang_actions;

@@ -168,6 +168,32 @@ impl World {
         cycle
     }
 
+    /// One cycle of whose binds every so many fail; 0: none.
+    pub(crate) fn cycle_refusing(&mut self, every: usize) -> Cycle {
+        let cycle = self.cycle_unanswered();
+        let mut n_binds = 0;
+        for effect in &cycle.effects {
+            match effect {
+                Effect::Bind { pod, uid, node, .. } if every != 0 && self.pods.contains_key(pod) => {
+                    n_binds += 1;
+                    match n_binds % every {
+                        0 => self.refuse(pod, uid, node),
+                        _ => self.store(effect),
+                    }
+                }
+                _ => self.store(effect),
+            }
+        }
+        cycle
+    }
+
+    fn refuse(&mut self, pod: &ObjectKey, uid: &Arc<str>, node: &Arc<str>) {
+        let (uid, node, error) = (uid.clone(), node.clone(), "refused".to_owned());
+        self.inbox.push(ClusterEvent::BindFailed { uid, node, error });
+        let pod = Box::new(self.pods[pod].clone());
+        self.inbox.push(ClusterEvent::PodResynced(pod));
+    }
+
     /// One cycle whose writes are neither stored nor answered.
     pub(crate) fn cycle_unanswered(&mut self) -> Cycle {
         let now = Now { unix_micros: self.now_micros };
@@ -269,6 +295,17 @@ impl World {
     pub(crate) fn delete_pod(&mut self, pod: &str) {
         let pod = self.pods.remove(&key(pod)).expect("the pod is known");
         self.inbox.push(ClusterEvent::PodDeleted { key: pod.key, uid: pod.uid });
+    }
+
+    /// `namespace/name` of the pod of this place in their order, if there are so many.
+    pub(crate) fn nth_pod(&self, place: usize) -> Option<String> {
+        self.pods.keys().nth(place).map(ToString::to_string)
+    }
+
+    pub(crate) fn delete_group(&mut self, name: &str) {
+        if let Some(group) = self.groups.remove(&key(name)) {
+            self.inbox.push(ClusterEvent::PodGroupDeleted { key: group.key });
+        }
     }
 
     pub(crate) fn delete_node(&mut self, name: &str) {

@@ -90,6 +90,9 @@ fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
     for &(name, value) in words {
         match name {
             "unschedulable" => node.unschedulable = true,
+            "revocable" => {
+                node.labels.insert("volcano.sh/revocable-zone".into(), value.into());
+            }
             "taint" => {
                 let (key, _) = value.split_once(':').expect("key:NoSchedule");
                 let effect = TaintEffect::NoSchedule;
