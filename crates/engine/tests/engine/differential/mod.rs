@@ -21,7 +21,8 @@ fn configs() -> &'static [Config] {
 
 fn make_configs() -> Vec<Config> {
     let all = "enqueue, allocate, preempt, reclaim, backfill";
-    let chart = "priority gang conformance | overcommit drf predicates proportion nodeorder binpack";
+    let chart =
+        "priority gang conformance | overcommit drf predicates proportion nodeorder binpack";
     let flat = "priority gang conformance pdb sla=1 | drf predicates capacity nodeorder";
     let flat = flat.replace("sla=1", "sla{* sla-waiting-time=90s}");
     let tree = "priority gang conformance cdp | predicates capacity{* hierarchy} binpack nodeorder";

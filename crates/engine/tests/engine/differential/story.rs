@@ -174,10 +174,12 @@ pub(super) fn stories() -> impl Strategy<Value = Story> {
         prop::collection::vec(queue(), 1..4),
         prop::collection::vec(job(), 1..6),
     );
-    let cluster = cluster.prop_map(|(nodes, queues, jobs)| {
-        nodes.concat() + &queues.concat() + &jobs.concat()
-    });
+    let cluster = cluster
+        .prop_map(|(nodes, queues, jobs)| nodes.concat() + &queues.concat() + &jobs.concat());
     let turns = prop::collection::vec(prop::collection::vec(step(), 0..4), 3..9);
-    (0_usize..64, cluster, turns)
-        .prop_map(|(config, cluster, turns)| Story { config, cluster, turns })
+    (0_usize..64, cluster, turns).prop_map(|(config, cluster, turns)| Story {
+        config,
+        cluster,
+        turns,
+    })
 }

@@ -174,7 +174,9 @@ impl World {
         let mut n_binds = 0;
         for effect in &cycle.effects {
             match effect {
-                Effect::Bind { pod, uid, node, .. } if every != 0 && self.pods.contains_key(pod) => {
+                Effect::Bind { pod, uid, node, .. }
+                    if every != 0 && self.pods.contains_key(pod) =>
+                {
                     n_binds += 1;
                     match n_binds % every {
                         0 => self.refuse(pod, uid, node),
