@@ -190,6 +190,15 @@ pub enum Effect {
         /// Resource name and quantity text, by name.
         allocated: Vec<(String, String)>,
     },
+    /// PUT of a queue with an annotation of ours; PATCH is not granted (cohort.md B.8).
+    QueueAnnotation {
+        /// Name.
+        queue: Arc<str>,
+        /// Key of the annotation.
+        key: &'static str,
+        /// Its text.
+        value: String,
+    },
     /// PUT of the status of our NodeShard (core.md 4.10).
     NodeShardStatus {
         /// Name.

@@ -33,7 +33,9 @@ impl Target {
             | Effect::ClearNomination { uid, .. }
             | Effect::RemoveGate { uid, .. } => Some(Self::Pod(uid.clone())),
             Effect::PodGroupStatus { pod_group, .. } => Some(Self::PodGroup(pod_group.clone())),
-            Effect::QueueStatus { queue, .. } => Some(Self::Queue(queue.clone())),
+            Effect::QueueStatus { queue, .. } | Effect::QueueAnnotation { queue, .. } => {
+                Some(Self::Queue(queue.clone()))
+            }
             Effect::NodeShardStatus { shard, .. } => Some(Self::NodeShard(shard.clone())),
             Effect::Event { .. } => None,
         }
@@ -57,7 +59,10 @@ fn lane(effect: &Effect) -> usize {
         | Effect::QueueStatus { .. }
         | Effect::NodeShardStatus { .. }
         | Effect::RemoveGate { .. } => 1,
-        Effect::PodCondition { .. } | Effect::ClearNomination { .. } | Effect::Event { .. } => 2,
+        Effect::PodCondition { .. }
+        | Effect::ClearNomination { .. }
+        | Effect::QueueAnnotation { .. }
+        | Effect::Event { .. } => 2,
     }
 }
 
@@ -71,7 +76,7 @@ fn only_informs(effect: &Effect) -> bool {
         Effect::PodCondition { nomination, .. } => {
             lane(effect) != 0 && *nomination == Nomination::Keep
         }
-        Effect::QueueStatus { .. } => true,
+        Effect::QueueStatus { .. } | Effect::QueueAnnotation { .. } => true,
         _ => false,
     }
 }
@@ -191,12 +196,11 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
         (Effect::PodCondition { .. }, _) => lane(older) != 0,
         (Effect::ClearNomination { .. }, _) => matches!(newer, Effect::ClearNomination { .. }),
         (Effect::RemoveGate { .. }, _) => matches!(newer, Effect::RemoveGate { .. }),
-        (
-            Effect::PodGroupStatus { .. }
-            | Effect::QueueStatus { .. }
-            | Effect::NodeShardStatus { .. },
-            _,
-        ) => true,
+        (Effect::QueueStatus { .. }, _) => matches!(newer, Effect::QueueStatus { .. }),
+        (Effect::QueueAnnotation { key, .. }, _) => {
+            matches!(newer, Effect::QueueAnnotation { key: other, .. } if other == key)
+        }
+        (Effect::PodGroupStatus { .. } | Effect::NodeShardStatus { .. }, _) => true,
         (
             Effect::Bind { .. }
             | Effect::PreBind { .. }

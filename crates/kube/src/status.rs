@@ -219,6 +219,29 @@ pub(crate) async fn set_queue(
     }
 }
 
+/// PUT of the queue with the annotation; nothing is written if it has it already.
+pub(crate) async fn annotate_queue(
+    client: &Client,
+    queue: &str,
+    key: &str,
+    value: &str,
+) -> Result<(), CallError> {
+    let api = queues(client);
+    let mut retried = false;
+    loop {
+        let mut object = call(api.get(queue)).await?;
+        typed(&mut object, &queue_resource());
+        let annotations = object.metadata.annotations.get_or_insert_default();
+        if annotations.insert(key.to_owned(), value.to_owned()).as_deref() == Some(value) {
+            return Ok(());
+        }
+        match call(api.replace(queue, &PostParams::default(), &object)).await {
+            Err(error) if error.is_conflict() && !retried => retried = true,
+            answer => return answer.map(drop),
+        }
+    }
+}
+
 /// PUT of the status of our NodeShard; `lastUpdateTime` belongs to others (core.md 4.10).
 pub(crate) async fn set_node_shard(
     client: &Client,

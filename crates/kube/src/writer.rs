@@ -265,6 +265,14 @@ impl Writer {
                 }
                 None
             }
+            Effect::QueueAnnotation { queue, key, value } => {
+                // Written again when the watch still shows another value.
+                if let Err(error) = status::annotate_queue(&self.volcano, &queue, key, &value).await
+                {
+                    tracing::warn!(%queue, annotation = key, %error, "queue not annotated");
+                }
+                None
+            }
             Effect::NodeShardStatus { shard, nodes_in_use, nodes_to_remove, nodes_to_add } => {
                 let nodes = [
                     ("nodesInUse", &*nodes_in_use),

@@ -18,7 +18,7 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
         | Effect::ClearNomination { pod, .. }
         | Effect::RemoveGate { pod, .. } => (Kind::Pod, pod),
         Effect::PodGroupStatus { pod_group, .. } => (Kind::PodGroup, pod_group),
-        Effect::QueueStatus { queue, .. } => {
+        Effect::QueueStatus { queue, .. } | Effect::QueueAnnotation { queue, .. } => {
             return Some((Kind::Queue, String::new(), queue.to_string()));
         }
         Effect::NodeShardStatus { shard, .. } => {
@@ -77,6 +77,11 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
                 .collect();
             if let Some(status) = object_mut(object, &["status"]) {
                 status.insert("allocated".to_owned(), Value::Object(list));
+            }
+        }
+        Effect::QueueAnnotation { key, value, .. } => {
+            if let Some(map) = object_mut(object, &["metadata", "annotations"]) {
+                map.insert((*key).to_owned(), value.as_str().into());
             }
         }
         Effect::NodeShardStatus { nodes_in_use, nodes_to_remove, nodes_to_add, .. } => {

@@ -7,6 +7,7 @@ mod families;
 mod jobs;
 mod metrics;
 mod queues;
+mod quotas;
 mod table;
 mod text;
 

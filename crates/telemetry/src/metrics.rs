@@ -9,6 +9,7 @@ use vc_engine::{PluginStage, Report, Sample, Timings};
 use crate::families::Families;
 use crate::jobs::Jobs;
 use crate::queues::Queues;
+use crate::quotas::Quotas;
 
 const NANOS_PER_MILLI: f64 = 1e6;
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -27,6 +28,7 @@ pub struct Metrics {
 struct Series {
     jobs: Jobs,
     queues: Queues,
+    quotas: Quotas,
 }
 
 impl Metrics {
@@ -145,6 +147,7 @@ impl Metrics {
         let series = self.catch_up(lock(&self.series));
         series.jobs.write(&mut text);
         series.queues.write(&mut text);
+        series.quotas.write(&mut text);
         drop(series);
         families.scrapes_in_flight.dec();
         let code = if encoded.is_ok() { "200" } else { "500" };
@@ -228,6 +231,7 @@ impl Series {
         for sample in samples {
             self.jobs.take(sample);
             self.queues.take(sample);
+            self.quotas.take(sample);
         }
     }
 }

@@ -96,6 +96,7 @@ const JOB_ID: &[&str] = &["job_id"];
 const QUEUE: &[&str] = &["queue_name"];
 const QUEUE_RESOURCE: &[&str] = &["queue_name", "resource"];
 const NAMESPACE: &[&str] = &["namespace_name"];
+const PREEMPTED: &[&str] = &["preempting_queue", "preempted_queue", "reason"];
 
 const AT_CLOSE: &str = "end of a cycle, if it has changed";
 const NEVER: &str = "never; the name is kept, nothing is exported";
@@ -207,6 +208,17 @@ pub const TABLE: &[Row] = &[
     ours(gauge("volcano_objects", &["kind"], "Objects that are known", "as they come and go")),
     ours(gauge("volcano_pending_pods", &["queue", "reason"],
         "Pods that wait, by what keeps them out first", AT_CLOSE)),
+    ours(counter("volcano_cohort_preempted_podgroups_total", PREEMPTED,
+        "PodGroups that were evicted for the quota of another one",
+        "each of them; `reason` is `InClusterQueue`, `InCohortReclamation`, `InCohortFairSharing` or \
+         `InCohortReclaimWhileBorrowing`")),
+    ours(counter("volcano_cohort_preemption_refused_total", &["queue_name", "cause"],
+        "Times that no PodGroup was evicted for one that asked for it",
+        "each of them; `cause` is `no_candidates`, `not_enough`, `unplaceable`, `would_return`, \
+         `backoff` or `nofit`")),
+    ours(gauge("volcano_cohort_weighted_share", &["queue_name", "parent"],
+        "What a queue borrows of what its cohort lends in thousandths, divided by its weight; +Inf for \
+         a borrower of weight 0. With fair sharing only", AT_CLOSE)),
     ours(counter("volcano_internal_errors_total", &["kind"],
         "Things that cannot happen and have happened; the scheduler went on", "each of them")),
     ours(gauge("volcano_config_warnings", &[],

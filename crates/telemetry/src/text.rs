@@ -27,9 +27,10 @@ pub(crate) fn series(out: &mut String, name: &str, labels: &[(&str, &str)], valu
         out.push('"');
     }
     out.push_str(if labels.is_empty() { " " } else { "} " });
-    let _ = match LARGE <= value.abs() {
-        true => writeln!(out, "{value:e}"),
-        false => writeln!(out, "{value}"),
+    let _ = match value.abs() {
+        f64::INFINITY => writeln!(out, "{}Inf", if 0.0 < value { '+' } else { '-' }),
+        large if LARGE <= large => writeln!(out, "{value:e}"),
+        _ => writeln!(out, "{value}"),
     };
 }
 
@@ -53,12 +54,14 @@ mod tests {
 
     #[test]
     fn lines_of_the_text_format() {
-        let cases: [Case; 5] = [
+        let cases: [Case; 7] = [
             (&[], 3.0, "m 3\n"),
             (&[("a", "x")], 0.5, "m{a=\"x\"} 0.5\n"),
             (&[("a", "x"), ("b", "")], -1.0, "m{a=\"x\",b=\"\"} -1\n"),
             (&[("a", "\"\\\n")], 1e20, "m{a=\"\\\"\\\\\\n\"} 100000000000000000000\n"),
             (&[], f64::MAX, "m 1.7976931348623157e308\n"),
+            (&[], f64::INFINITY, "m +Inf\n"),
+            (&[], f64::NEG_INFINITY, "m -Inf\n"),
         ];
         for (labels, value, line) in cases {
             let mut out = String::new();

@@ -201,6 +201,56 @@ fn reasons_to_wait_become_zero_and_go_with_the_queue() {
     assert_eq!(all(), [line("", "no_queue", 0)]);
 }
 
+#[test]
+fn t6_metrics_of_quota_go_with_their_queues() {
+    let metrics = Metrics::new();
+    let preempted = |preempted: &str| Sample::QuotaPreempted {
+        preempting: "c1".into(),
+        preempted: preempted.into(),
+        reason: "InCohortReclamation",
+    };
+    let refused = Sample::QuotaRefused { queue: "c2".into(), cause: "unplaceable", count: 3 };
+    let share = |queue: &str, value| Sample::WeightedShare {
+        queue: queue.into(),
+        parent: "root".into(),
+        value,
+    };
+    let samples = vec![
+        preempted("c2"),
+        preempted("c2"),
+        preempted("c3"),
+        refused,
+        share("c2", f64::INFINITY),
+        share("c3", 12.5),
+    ];
+    metrics.observe_cycle(&report(samples));
+    let all = || series(&metrics, "volcano_cohort_");
+    let line = |queue: &str, count: u32| {
+        format!(
+            "volcano_cohort_preempted_podgroups_total{{preempted_queue=\"{queue}\",\
+             preempting_queue=\"c1\",reason=\"InCohortReclamation\"}} {count}"
+        )
+    };
+    let share = |queue: &str, value: &str| {
+        let labels = format!("parent=\"root\",queue_name=\"{queue}\"");
+        format!("volcano_cohort_weighted_share{{{labels}}} {value}")
+    };
+    let refused = "volcano_cohort_preemption_refused_total\
+        {cause=\"unplaceable\",queue_name=\"c2\"} 3";
+    let first = [
+        line("c2", 2),
+        line("c3", 1),
+        refused.to_owned(),
+        share("c2", "+Inf"),
+        share("c3", "12.5"),
+    ];
+    assert_eq!(all(), first);
+    metrics.observe_cycle(&report(vec![Sample::QueueGone("c2".into())]));
+    assert_eq!(all(), [line("c3", 1), share("c3", "12.5")]);
+    metrics.observe_cycle(&report(vec![Sample::QueueGone("c1".into())]));
+    assert_eq!(all(), [share("c3", "12.5")]);
+}
+
 /// Everything that can have a value has one.
 fn full() -> std::sync::Arc<Metrics> {
     let metrics = Metrics::new();
@@ -242,6 +292,13 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::UnreadyJobs(1),
         Sample::Assumed { waited_micros: 1 },
         Sample::EvictionTransaction(EvictReason::Reclaim),
+        Sample::QuotaPreempted {
+            preempting: "q1".into(),
+            preempted: "q1".into(),
+            reason: "InClusterQueue",
+        },
+        Sample::QuotaRefused { queue: "q1".into(), cause: "nofit", count: 1 },
+        Sample::WeightedShare { queue: "q1".into(), parent: "root".into(), value: 1.0 },
         Sample::PendingPods(vec![waiting]),
         Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 },
     ]);

@@ -413,6 +413,28 @@ async fn a_queue_keeps_the_status_of_its_controller() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_annotation_of_a_queue_leaves_everything_else() {
+    let queue = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": {"name": "q", "resourceVersion": "4", "annotations": {"a": "b"}},
+        "spec": {"weight": 3}, "status": {"state": "Open"}});
+    let effect = |value: &str| Effect::QueueAnnotation {
+        queue: "q".into(),
+        key: "cohort.volcano.sh/weightedShare",
+        value: value.into(),
+    };
+    let stored = queue.clone();
+    let (log, _) = edge(move |_| json_answer(200, stored.clone())).run(vec![effect("125")]).await;
+    let puts = log.of("PUT /apis/scheduling.volcano.sh/v1beta1/queues/q");
+    let mut wanted = queue;
+    wanted["metadata"]["annotations"]["cohort.volcano.sh/weightedShare"] = json!("125");
+    assert_eq!(puts.len(), 1);
+    assert_eq!((puts[0].line.ends_with("/status"), &puts[0].body), (false, &wanted));
+    // It says so already.
+    let (log, _) = edge(move |_| json_answer(200, wanted.clone())).run(vec![effect("125")]).await;
+    assert_eq!(log.of("PUT").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_repeated_event_raises_its_count() {
     let (log, _) = edge(|_| success()).run(vec![condition_event(); 3]).await;
     let created = &log.of(EVENTS)[0].body;

@@ -3,6 +3,7 @@
 
 mod certificate;
 mod lint;
+mod quota;
 mod reasons;
 mod result;
 mod table;
@@ -17,6 +18,7 @@ use crate::input::{self, InputError};
 use crate::simulation::{Finding, Kubelet, Setup, Simulation};
 
 pub use certificate::{Certificate, Placement, Rule, Victim};
+pub use quota::{QuotaAmounts, QuotaUse};
 pub use result::{Bind, Eviction, Pipelined, PodGroup, QueueUse, RunResult, Skipped, Waiting};
 pub use table::table;
 

@@ -8,6 +8,7 @@ use vc_engine::{Effect, Report};
 use vc_wire::Kind;
 
 use super::certificate::Certificate;
+use super::quota::QuotaUse;
 use super::reasons;
 use crate::field::{name_of, text};
 use crate::simulation::{Cycle, Simulation};
@@ -32,6 +33,8 @@ pub struct RunResult {
     pub skipped: Vec<Skipped>,
     pub pod_groups: Vec<PodGroup>,
     pub queues: Vec<QueueUse>,
+    /// By path; empty: no plugin has quota trees.
+    pub quotas: Vec<QuotaUse>,
     /// What users should know.
     pub warnings: Vec<String>,
 }
@@ -151,6 +154,7 @@ impl RunResult {
         self.skipped = report.skipped.iter().map(skipped).collect();
         self.pod_groups = pod_groups(simulation);
         self.queues = queues(report, simulation);
+        self.quotas = report.quotas.iter().map(QuotaUse::from).collect();
     }
 }
 

@@ -25,6 +25,7 @@ pub fn table(result: &RunResult) -> String {
     section(&mut out, "NOTHING EVICTED FOR", ["PODGROUP", "CAUSE", "REMEDY"], rows);
     pod_groups(&mut out, result);
     queues(&mut out, result);
+    quotas(&mut out, result);
     for warning in &result.warnings {
         out.push_str(&format!("warning: {}\n", warning.replace('\n', "\n         ")));
     }
@@ -63,6 +64,15 @@ fn queues(out: &mut String, result: &RunResult) {
     let rows: Vec<_> = result.queues.iter().map(describe).collect();
     let rows = rows.iter().map(|row| row.each_ref().map(String::as_str));
     section(out, "QUEUES", ["QUEUE", "STATE", "ALLOCATED", "DESERVED", "USED"], rows);
+}
+
+/// Of the cohorts, if the plugin is configured.
+fn quotas(out: &mut String, result: &RunResult) {
+    const COLUMNS: [&str; 8] =
+        ["QUEUE", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "AVAILABLE", "SHARE"];
+    let rows: Vec<_> = result.quotas.iter().flat_map(super::QuotaUse::rows).collect();
+    let rows = rows.iter().map(|row| row.each_ref().map(String::as_str));
+    section(out, "QUOTA", COLUMNS, rows);
 }
 
 /// A heading, the names of the columns and the rows, each column as wide as its longest text.

@@ -255,6 +255,11 @@ impl World {
                 queue.status_allocated = allocated.iter().map(entry).collect();
                 self.inbox.push(ClusterEvent::QueueApplied(Box::new(queue.clone())));
             }
+            Effect::QueueAnnotation { queue, key, value } => {
+                let queue = self.queues.get_mut(queue).expect("the queue is known");
+                queue.annotations.insert((*key).into(), value.as_str().into());
+                self.inbox.push(ClusterEvent::QueueApplied(Box::new(queue.clone())));
+            }
             Effect::RemoveGate { pod, .. } => {
                 self.change(pod, |pod| pod.scheduling_gates.retain(|gate| **gate != *QUEUE_GATE));
             }

@@ -44,6 +44,9 @@ fn line(effect: &Effect) -> String {
         Effect::PodGroupStatus { pod_group, status, .. } => {
             format!("group {} {}", short(pod_group), status_text(status))
         }
+        Effect::QueueAnnotation { queue, key, value } => {
+            format!("annotate queue {queue} {key}={value}")
+        }
         Effect::QueueStatus { queue, allocated } => {
             let amounts: Vec<String> =
                 allocated.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
