@@ -3,6 +3,7 @@
 mod allocate;
 mod backfill;
 mod enqueue;
+mod failures;
 mod gang;
 mod gangpreempt;
 mod gangreclaim;

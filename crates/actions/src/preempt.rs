@@ -5,11 +5,12 @@ mod dry_run;
 mod eligible;
 mod normal;
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use vc_framework::{Action, Cause, Filter, Room, Session, Statement, klog};
-use vc_model::{Gates, JobId, NodeId, Reason, TaskId, TaskStatus};
+use vc_framework::{Action, Cause, Filter, Room, Session, Statement, Walks, klog};
+use vc_model::{Cluster, Gates, JobId, NodeId, Reason, ShardingMode, TaskId, TaskStatus};
 
+use crate::failures::{Failures, Outcome};
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::fits;
@@ -28,15 +29,18 @@ impl Action for Preempt {
         klog!(5; "Enter Preempt ...");
         let starving = collect(session);
         let mut turns = Turns::new(session, &starving);
+        let mut known = Known::default();
         while let Some(queue) = turns.next_queue(session) {
             let mut under_served = Vec::new();
             while let Some(job) = turns.next_job_now(session, queue) {
                 under_served.push(job);
-                between_jobs(session, job);
+                between_jobs(session, job, &mut known);
             }
             let name = &session.queues[queue].name;
             klog!(4; "No preemptors in Queue <{name}>, break.");
-            under_served.into_iter().for_each(|job| inside_job(session, job));
+            for job in under_served {
+                inside_job(session, job, &mut known);
+            }
             turns.drop_queue(queue);
         }
         if !session.settings.preempt.explain {
@@ -99,8 +103,15 @@ pub(crate) fn pending(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
     tasks
 }
 
+/// What is remembered from task to task.
+#[derive(Default)]
+struct Known {
+    failures: Failures<Phase>,
+    walks: BTreeMap<Phase, Walks>,
+}
+
 /// Which pods may be victims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Phase {
     /// Of other jobs of the same queue.
     BetweenJobs,
@@ -130,7 +141,7 @@ impl Phase {
 }
 
 /// Phase 1: either the job as a whole becomes pipelined, or none of its evictions happens (6.2).
-fn between_jobs(session: &mut Session<'_>, job: JobId) {
+fn between_jobs(session: &mut Session<'_>, job: JobId, known: &mut Known) {
     let settings = &session.settings.preempt;
     let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
@@ -140,7 +151,7 @@ fn between_jobs(session: &mut Session<'_>, job: JobId) {
             klog!(3; "No preemptor task in job <{}>.", statement.jobs[job].key);
             break;
         };
-        match preempt(&mut statement, task, Phase::BetweenJobs) {
+        match preempt(&mut statement, task, Phase::BetweenJobs, known) {
             true => statement.causes.drop_task(),
             false => statement.causes.end_task(job, NAME),
         }
@@ -155,13 +166,13 @@ fn terms<'f>(job: JobId, is_enough: &'f dyn Fn(&Session<'_>) -> bool, trim: Trim
 
 /// Phase 2: a more important member replaces a less important one, whether or not the gang is
 /// complete (6.3).
-fn inside_job(session: &mut Session<'_>, job: JobId) {
+fn inside_job(session: &mut Session<'_>, job: JobId, known: &mut Known) {
     let settings = &session.settings.preempt;
     let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
     while let Some(task) = tasks.pop() {
         let mut statement = session.statement();
-        let assigned = preempt(&mut statement, task, Phase::InsideJob);
+        let assigned = preempt(&mut statement, task, Phase::InsideJob, known);
         // Phase 1 has said why there is nothing.
         statement.causes.drop_task();
         settle(statement, &terms(job, &|_| assigned, trim));
@@ -172,8 +183,13 @@ fn inside_job(session: &mut Session<'_>, job: JobId) {
 }
 
 /// One task (6.4). Whether it was assigned a node.
-fn preempt(statement: &mut Statement<'_, '_>, task: TaskId, phase: Phase) -> bool {
-    place(statement, task, phase).unwrap_or_else(|error| {
+fn preempt(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    phase: Phase,
+    known: &mut Known,
+) -> bool {
+    place(statement, task, phase, known).unwrap_or_else(|error| {
         let key = &statement.tasks[task].key;
         klog!(3; "Preemptor <{key}> failed to preempt Task , err: {error}");
         false
@@ -185,7 +201,8 @@ fn place(
     statement: &mut Statement<'_, '_>,
     task: TaskId,
     phase: Phase,
-) -> Result<bool, Cow<'static, str>> {
+    known: &mut Known,
+) -> Outcome {
     match eligible::eligibility(statement, task) {
         Eligibility::No(why, cause) => {
             statement.causes.add(cause);
@@ -196,6 +213,26 @@ fn place(
         }
         Eligibility::Yes => {}
     }
+    // A dry run draws a number, also where it fails.
+    if statement.settings.preempt.topology_aware {
+        return search(statement, task, phase);
+    }
+    let Known { failures, walks } = known;
+    failures.or_search(statement, task, phase, |statement| {
+        let n_attempts = statement.out.n_preemption_attempts;
+        if normal::resume(statement, task, phase, walks.entry(phase).or_default()) {
+            statement.hits.n_resumed += 1;
+            return Ok(true);
+        }
+        // It says the causes, and counts the attempts.
+        statement.causes.drop_task();
+        statement.out.n_preemption_attempts = n_attempts;
+        search(statement, task, phase)
+    })
+}
+
+/// Looks for a node and places the task there.
+fn search(statement: &mut Statement<'_, '_>, task: TaskId, phase: Phase) -> Outcome {
     let nodes = nodes_to_try(statement, task)?;
     let dry_run = statement.settings.preempt.topology_aware;
     if nodes.is_empty() {
@@ -237,4 +274,25 @@ pub(crate) fn nodes_to_try(session: &mut Session<'_>, task: TaskId) -> Result<Ve
 /// first.
 pub(crate) fn shard_groups(session: &Session<'_>, nodes: Vec<NodeId>) -> Vec<Vec<NodeId>> {
     session.by_shard(&nodes).map_or_else(|| vec![nodes], Vec::from)
+}
+
+/// The same groups as a question: own nodes, then others; `None`: all at once.
+pub(crate) fn shards(session: &Session<'_>) -> Vec<Option<bool>> {
+    let cluster: &Cluster = session;
+    match cluster.settings.sharding.mode == ShardingMode::Soft {
+        true => vec![Some(true), Some(false)],
+        false => vec![None],
+    }
+}
+
+/// Whether a node is of this group, and evictions may help the task there (2.8).
+pub(crate) fn is_tried(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    shard: Option<bool>,
+) -> bool {
+    let errors = session.records.fit_errors.get(&task);
+    shard.is_none_or(|own| session.nodes[node].in_shard == own)
+        && !errors.is_some_and(|errors| errors.is_unresolvable(node))
 }

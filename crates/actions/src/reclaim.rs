@@ -1,13 +1,18 @@
 //! A starving job takes back what other queues use beyond their share. Specification: actions.md 7.
 
-use vc_framework::{Action, Cause, EvictReason, Question, Room, Session, Statement, klog};
+use std::collections::BTreeSet;
+
+use vc_framework::{
+    Action, Cause, EvictReason, Op, Prospect, Question, Room, Session, Statement, Walk, Walks, klog,
+};
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
-use crate::preempt::{has_topology, nodes_to_try, pending, shard_groups};
+use crate::failures::Failures;
+use crate::preempt::{has_topology, is_tried, nodes_to_try, pending, shard_groups, shards};
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
-    Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few, note_too_few,
+    self, Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few, note_too_few,
     planned_node,
 };
 
@@ -25,6 +30,7 @@ impl Action for Reclaim {
         let (starving, queues) = collect(session);
         let mut turns = Turns::new(session, &starving);
         queues.into_iter().for_each(|queue| turns.serve(queue));
+        let mut known = Known::default();
         while let Some(queue) = turns.next_queue(session) {
             let name = session.queues[queue].name.clone();
             if session.hooks().overused(session.ask(), queue) {
@@ -36,7 +42,7 @@ impl Action for Reclaim {
             }
             match turns.next_job_now(session, queue) {
                 // The queue stays: overuse and order are asked again between two jobs (A35).
-                Some(job) => reclaim_for_job(session, queue, job),
+                Some(job) => reclaim_for_job(session, queue, job, &mut known),
                 None => {
                     klog!(4; "No preemptors in Queue <{name}>, break.");
                     turns.drop_queue(queue);
@@ -75,14 +81,15 @@ fn collect(session: &Session<'_>) -> (Vec<JobId>, Vec<QueueId>) {
 }
 
 /// Either the job becomes pipelined as a whole, or nobody is evicted for it (7.2).
-fn reclaim_for_job(session: &mut Session<'_>, queue: QueueId, job: JobId) {
+fn reclaim_for_job(session: &mut Session<'_>, queue: QueueId, job: JobId, known: &mut Known) {
     let settings = &session.settings.reclaim;
     let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
     let mut statement = session.statement();
+    let mut freed = Freed::default();
     while statement.hooks().job_starving(statement.ask(), job) {
         let Some(task) = tasks.pop() else { break };
-        match reclaim_for_task(&mut statement, queue, task) {
+        match reclaim_for_task(&mut statement, queue, task, &mut freed, known) {
             true => statement.causes.drop_task(),
             false => statement.causes.end_task(job, NAME),
         }
@@ -104,9 +111,49 @@ fn refusal(session: &Session<'_>, queue: QueueId, task: TaskId) -> Option<Cause>
     None
 }
 
-/// Nodes that this statement freed, then free nodes without anybody to evict, then the rest (7.3,
-/// A36).
-fn reclaim_for_task(statement: &mut Statement<'_, '_>, queue: QueueId, task: TaskId) -> bool {
+/// What is remembered from task to task.
+#[derive(Default)]
+struct Known {
+    failures: Failures<()>,
+    walks: Walks,
+}
+
+/// The nodes that the statement frees.
+#[derive(Default)]
+struct Freed {
+    nodes: BTreeSet<NodeId>,
+    /// Operations that are looked at; a task that fails leaves none behind.
+    n_seen: usize,
+}
+
+impl Freed {
+    fn catch_up(&mut self, statement: &Statement<'_, '_>) {
+        let ops = statement.ops();
+        let new = ops.get(self.n_seen..).unwrap_or_default();
+        self.nodes.extend(new.iter().filter_map(|op| match op {
+            Op::Evict { task, .. } => statement.tasks[*task].node,
+            _ => None,
+        }));
+        self.n_seen = ops.len();
+    }
+
+    /// Room that an earlier task's victims left over is room made by eviction, too.
+    fn room_of(&self, node: NodeId) -> Room {
+        match self.nodes.contains(&node) {
+            true => Room::Evicted,
+            false => Room::Releasing,
+        }
+    }
+}
+
+/// One task (7.3). Whether it was assigned a node.
+fn reclaim_for_task(
+    statement: &mut Statement<'_, '_>,
+    queue: QueueId,
+    task: TaskId,
+    freed: &mut Freed,
+    known: &mut Known,
+) -> bool {
     if let Some(cause) = refusal(statement, queue, task) {
         statement.causes.add(cause);
         return false;
@@ -120,47 +167,121 @@ fn reclaim_for_task(statement: &mut Statement<'_, '_>, queue: QueueId, task: Tas
         statement.causes.add(Cause::AwaitsVictims(node));
         return false;
     }
+    freed.catch_up(statement);
+    let Known { failures, walks } = known;
+    let outcome = failures.or_search(statement, task, (), |statement| {
+        if resume(statement, task, freed, walks) {
+            statement.hits.n_resumed += 1;
+            return Ok(true);
+        }
+        // It says the causes.
+        statement.causes.drop_task();
+        Ok(search(statement, task, freed))
+    });
+    outcome.is_ok_and(|assigned| assigned)
+}
+
+/// Nodes that this statement freed, then free nodes without anybody to evict, then the rest (7.3,
+/// A36).
+fn search(statement: &mut Statement<'_, '_>, task: TaskId, freed: &Freed) -> bool {
     let Ok(nodes) = nodes_to_try(statement, task) else { return false };
     shard_groups(statement, nodes).into_iter().any(|group| {
-        let freed: Vec<NodeId> = statement.evicted_nodes();
-        let is_freed = |node: &NodeId| freed.contains(node);
+        let fits = |node: &NodeId| fits(statement, task, *node);
+        let is_freed = |node: &NodeId| freed.nodes.contains(node);
         // Allocate has looked for free places already, but not for a best-effort pod.
         let best_effort = statement.tasks[task].best_effort;
         let free = |node: &NodeId| best_effort || reclaimees(statement, task, *node).is_empty();
-        let first: Vec<NodeId> = group.iter().copied().filter(is_freed).collect();
-        let second: Vec<NodeId> = group.iter().copied().filter(free).collect();
-        let without = first.into_iter().chain(second).find(|&node| fits(statement, task, node));
-        if let Some(node) = without {
-            return statement.pipeline(task, node, room_of(&freed, node)).is_ok();
+        let first = group.iter().copied().filter(is_freed).find(fits);
+        let place = first.or_else(|| group.iter().copied().filter(free).find(fits));
+        match place {
+            Some(node) => statement.pipeline(task, node, freed.room_of(node)).is_ok(),
+            None => group.iter().any(|&node| on_node(statement, task, node)),
         }
-        group.iter().any(|&node| on_node(statement, task, node))
     })
 }
 
-/// Room that an earlier task's victims left over is room made by eviction, too.
-fn room_of(freed: &[NodeId], node: NodeId) -> Room {
-    match freed.contains(&node) {
-        true => Room::Evicted,
-        false => Room::Releasing,
+/// The same with what is known of the nodes. Whether the task was assigned one; if not, nothing is
+/// said about it.
+fn resume(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    freed: &Freed,
+    walks: &mut Walks,
+) -> bool {
+    let look = |node: NodeId| prospect(statement, task, node);
+    let Some(walk) = walks.of(statement, task, None, look) else { return false };
+    for shard in shards(statement) {
+        let is_ours = |session: &Session<'_>, node| is_tried(session, task, node, shard);
+        if let Some(node) = free_place(statement, walk, task, freed, &is_ours) {
+            return statement.pipeline(task, node, freed.room_of(node)).is_ok();
+        }
+        let mut next = walk.next_worth_it(0);
+        while let Some(place) = next {
+            let node = statement.facts().nodes[place];
+            if is_ours(statement, node) && on_node(statement, task, node) {
+                return true;
+            }
+            next = walk.next_worth_it(place + 1);
+        }
     }
+    false
+}
+
+/// A node on which nobody has to go.
+fn free_place(
+    session: &Session<'_>,
+    walk: &Walk,
+    task: TaskId,
+    freed: &Freed,
+    is_ours: &dyn Fn(&Session<'_>, NodeId) -> bool,
+) -> Option<NodeId> {
+    let queue = session.jobs[session.tasks[task].job?].queue;
+    session.hooks().allocatable(session.ask(), queue, task).ok()?;
+    let best_effort = session.tasks[task].best_effort;
+    let places = || {
+        let places =
+            std::iter::successors(walk.next_with_room(0), |&last| walk.next_with_room(last + 1));
+        let nodes = places.map(|place| (place, session.facts().nodes[place]));
+        nodes.filter(|&(_, node)| is_ours(session, node))
+    };
+    let is_freed = |&(_, node): &(usize, NodeId)| freed.nodes.contains(&node);
+    let is_free =
+        |&(place, _): &(usize, NodeId)| best_effort || !walk.prospect(place).has_candidates;
+    let fits = |&(_, node): &(usize, NodeId)| fits(session, task, node);
+    let first = places().filter(is_freed).find(fits);
+    let place = first.or_else(|| places().filter(is_free).find(fits));
+    place.map(|(_, node)| node)
+}
+
+/// What the row of a node says (S8).
+fn prospect(session: &Session<'_>, task: TaskId, node: NodeId) -> Prospect {
+    let tasks = session.nodes[node].tasks.iter().copied();
+    let candidates = tasks.filter(|&victim| may_give(session, task, victim));
+    let prospect = victims::prospect(session, task, node, candidates);
+    // Free places are another matter.
+    Prospect { may_suffice: prospect.may_suffice && prospect.has_candidates, ..prospect }
 }
 
 /// Pods of other reclaimable queues that may go, in eviction order (7.3 step 2, 7.4).
 fn reclaimees(session: &Session<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> {
-    let own = session.tasks[task].job.map(|job| session.jobs[job].queue);
+    candidates(session, task, node, |victim| may_give(session, task, victim))
+}
+
+/// Whether the pod is one of another queue that may give.
+fn may_give(session: &Session<'_>, task: TaskId, victim: TaskId) -> bool {
+    let row = &session.tasks[victim];
     let with_bound = session.settings.reclaim.reclaim_bound_tasks;
-    candidates(session, task, node, |victim| {
-        let row = &session.tasks[victim];
-        let status =
-            row.status == TaskStatus::Running || (with_bound && row.status == TaskStatus::Bound);
-        let Some(job) = row.job.filter(|&job| session.jobs[job].pod_group.is_some()) else {
-            return false;
-        };
-        let queue = session.jobs[job].queue;
-        let row_of_queue = &session.queues[queue];
-        let may_give = row_of_queue.present && row_of_queue.reclaimable;
-        status && row.preemptable && Some(queue) != own && may_give
-    })
+    let runs = row.status == TaskStatus::Running || (with_bound && row.status == TaskStatus::Bound);
+    if !runs || !row.preemptable {
+        return false;
+    }
+    let Some(job) = row.job.filter(|&job| session.jobs[job].pod_group.is_some()) else {
+        return false;
+    };
+    let own = session.tasks[task].job.map(|job| session.jobs[job].queue);
+    let queue = session.jobs[job].queue;
+    let row_of_queue = &session.queues[queue];
+    Some(queue) != own && row_of_queue.present && row_of_queue.reclaimable
 }
 
 fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> bool {

@@ -2,7 +2,7 @@
 //! placement must still hold, and nobody goes in vain. Specification: actions.md 2.4, 6.6 with A28,
 //! 7.3 with A38, A29.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vc_framework::{
     Cause, Claimed, EvictReason, Op, Refused, Room, Session, Statement, Unit, klog,
@@ -148,8 +148,9 @@ fn arrange(
     if statement.hooks().overused(statement.ask(), queue) {
         return Err(Cause::QueueFull(queue));
     }
+    let freed = freed(statement, victims);
     for placed in placed {
-        let room = room(statement, victims, placed);
+        let room = room(&freed, placed);
         if let Some(cause) = obstacle(statement, placed.task, placed.node) {
             return Err(cause);
         }
@@ -161,14 +162,16 @@ fn arrange(
     }
 }
 
+/// Nodes on which victims leave room.
+fn freed(session: &Session<'_>, victims: &[Victim]) -> BTreeSet<NodeId> {
+    let rows = victims.iter().map(|victim| &session.tasks[victim.task]);
+    rows.filter(|row| !row.best_effort).filter_map(|row| row.node).collect()
+}
+
 /// Room made by an eviction stays that only as long as one of the victims there is needed (6.6
 /// step 6).
-fn room(session: &Session<'_>, victims: &[Victim], placed: &Placed) -> Room {
-    let makes_room = |victim: &Victim| {
-        let row = &session.tasks[victim.task];
-        row.node == Some(placed.node) && !row.best_effort
-    };
-    match placed.room == Room::Evicted && victims.iter().any(makes_room) {
+fn room(freed: &BTreeSet<NodeId>, placed: &Placed) -> Room {
+    match placed.room == Room::Evicted && freed.contains(&placed.node) {
         true => Room::Evicted,
         false => Room::Releasing,
     }

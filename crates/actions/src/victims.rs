@@ -1,7 +1,9 @@
 //! Victims on a node: who is a candidate in which order, and evicting no more of them than needed.
 //! Shared by preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
-use vc_framework::{Cause, EvictReason, Mark, Refused, Room, Ruling, Session, Statement, klog};
+use vc_framework::{
+    Cause, EvictReason, Mark, Prospect, Refused, Room, Ruling, Session, Statement, klog,
+};
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
@@ -16,6 +18,25 @@ pub(crate) fn candidates(
     let mut found: Vec<TaskId> = tasks.filter(|&task| filter(task)).collect();
     in_eviction_order(session, preemptor, &mut found);
     found
+}
+
+/// What is known of a node without asking anybody but its row (S8): plugins only shrink the list of
+/// candidates.
+pub(crate) fn prospect(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    candidates: impl Iterator<Item = TaskId>,
+) -> Prospect {
+    let mut room = session.nodes[node].future_idle();
+    let request = session.request(task);
+    let has_room = request.fits(&room);
+    let mut n_candidates = 0;
+    for candidate in candidates {
+        n_candidates += 1;
+        room.add(session.request(candidate));
+    }
+    Prospect { has_room, may_suffice: request.fits(&room), has_candidates: 0 < n_candidates }
 }
 
 /// Sorts victims so that the first one is evicted first.

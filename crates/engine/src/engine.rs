@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Memo, Opening, Outbox, Report, Session, Sides,
-    Stopwatch, Timings,
+    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Report, Session,
+    Sides, Stopwatch, Timings,
 };
 use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding};
 
@@ -121,6 +121,7 @@ pub struct Engine {
     /// `None`: the last cycle has changed something, or the plain evaluator is selected.
     quiet: Option<Quiet>,
     stopwatch: Option<Stopwatch>,
+    hits: Hits,
     numbers: Numbers,
     /// Effects that follow from events, not from a session.
     pending: Vec<Effect>,
@@ -160,6 +161,7 @@ impl Engine {
             memory: Memory::default(),
             quiet: None,
             stopwatch: options.stopwatch,
+            hits: Hits::default(),
             numbers: Numbers::default(),
             pending: Vec::new(),
             not_written: BTreeMap::new(),
@@ -195,6 +197,11 @@ impl Engine {
     /// Whether reports hold the state at each certificate, for [`Engine::verify`].
     pub fn witness(&mut self, on: bool) {
         self.witness = on;
+    }
+
+    /// How often shortcuts of evictions were taken in the last cycle.
+    pub fn hits(&self) -> Hits {
+        self.hits
     }
 
     /// The state.
@@ -300,6 +307,7 @@ impl Engine {
         report.samples = self.numbers.take(&mut session);
         let traceless = session.left_no_trace() && self.pending.is_empty();
         let clock = traceless.then(|| session.hooks().clock(session.ask()));
+        self.hits = session.hits;
         let (outbox, claims, memo) = session.finish();
         let clock = clock.filter(|_| claims.n_changes() == n_claim_changes);
         self.claims = Some(claims);

@@ -45,6 +45,9 @@ impl Numbers {
     /// The numbers of this cycle; operations of the session are still in place.
     pub(crate) fn take(&mut self, session: &mut Session<'_>) -> Vec<Sample> {
         let mut samples = std::mem::take(&mut session.out.samples);
+        let n_attempts = std::mem::take(&mut session.out.n_preemption_attempts);
+        samples.extend(session.out.preemption_victims.take().map(Sample::PreemptionVictims));
+        samples.extend((0 < n_attempts).then_some(Sample::PreemptionAttempts(n_attempts)));
         let mut seen = std::mem::take(&mut self.seen);
         // By name, so that a report does not depend on the order of arrival.
         seen.sort_unstable();

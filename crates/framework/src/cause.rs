@@ -91,6 +91,16 @@ impl Causes {
         *self.of_task.entry(cause).or_default() += count;
     }
 
+    /// What was noted of the task at hand.
+    pub fn of_task(&self) -> &Tally {
+        &self.of_task
+    }
+
+    /// The task at hand fails as another one did, of which this was noted.
+    pub fn repeat(&mut self, noted: &Tally) {
+        noted.iter().for_each(|(cause, &count)| self.add_times(cause.clone(), count));
+    }
+
     /// The task at hand found no place. Members of a job mostly fail on the same nodes, so the
     /// most that one of them has met counts; what concerns pods adds up.
     pub fn end_task(&mut self, job: JobId, action: &'static str) {

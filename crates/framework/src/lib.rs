@@ -4,12 +4,14 @@
 #![deny(missing_docs)]
 
 mod action;
+mod asker;
 mod cause;
 mod certificate;
 mod claim;
 mod dispatch;
 mod effect;
 mod fast;
+mod journal;
 mod log;
 mod message;
 mod meter;
@@ -28,12 +30,13 @@ mod time;
 mod told;
 
 pub use action::Action;
+pub use asker::Asker;
 pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit};
 pub use claim::{Claim, Claims};
 pub use dispatch::{Dispatch, NodeRules};
 pub use effect::{About, Effect, EvictReason, Nomination, evict_message};
-pub use fast::{Column, Evaluator, Found, Memo, Normal, Reads};
+pub use fast::{Column, Evaluator, Found, Memo, Normal, Prospect, Reads, Walk, Walks};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
@@ -55,7 +58,7 @@ pub use sample::{
     Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
 };
 pub use scan::{Filter, Scan};
-pub use session::{Opening, Session};
+pub use session::{Hits, Opening, Session};
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
 pub use time::rfc3339;
 pub use told::Told;

@@ -20,6 +20,11 @@ pub struct Outbox {
     pub confirmed: Vec<(JobId, &'static str)>,
     /// Numbers for metrics.
     pub samples: Vec<Sample>,
+    /// How many victims preempt could have had on the node that it tried last; `None`: it tried
+    /// none (actions.md 10.4).
+    pub preemption_victims: Option<u32>,
+    /// How often preempt has tried evictions on a node or chosen a candidate.
+    pub n_preemption_attempts: u32,
     /// How often a place was found for a task of the job, also if it was given up later.
     pub placed: BTreeMap<JobId, u32>,
     /// One per transaction that evicts, in the order of the commits.

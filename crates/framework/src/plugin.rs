@@ -189,7 +189,8 @@ pub trait Plugin: Send + Sync {
     ) -> Option<QueueId> {
         None
     }
-    /// JobOrder: which job of a queue is served first.
+    /// JobOrder: which job of a queue is served first. It reads the two jobs alone: what they are,
+    /// and what their tasks hold.
     fn job_order(&self, _ask: Ask<'_>, _l: JobId, _r: JobId) -> Ordering {
         Ordering::Equal
     }
@@ -385,6 +386,11 @@ pub trait Plugin: Send + Sync {
     /// two points.
     fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {
         Reads::Anything
+    }
+    /// Whether what this plugin says about a task that looks for victims, at any point, follows from
+    /// its [`crate::Asker`] and the state.
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        false
     }
     /// BatchNodeOrder as a sum of scorers that read the class of the task and one node each.
     /// `None`: it is not of that form.

@@ -223,10 +223,10 @@ pub enum Sample {
         /// In thousandths, not rounded; infinite for a borrower of weight 0.
         value: f64,
     },
-    /// Preempt had so many candidate victims on a node.
+    /// Preempt had so many candidate victims on the node that it tried last.
     PreemptionVictims(u32),
-    /// Preempt has evicted on a node or chosen a candidate.
-    PreemptionAttempt,
+    /// So often preempt has tried evictions on a node or chosen a candidate.
+    PreemptionAttempts(u32),
     /// All of them, whenever one has changed; what is not named is 0.
     PendingPods(Vec<PendingPods>),
     /// Assertions that failed and were clamped (C-03).

@@ -17,6 +17,7 @@ use crate::claim::Claims;
 use crate::dispatch::{Dispatch, in_session};
 use crate::effect::{About, Effect};
 use crate::fast::Memo;
+use crate::journal::Journal;
 use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::quota::{Notice, Sides};
@@ -45,10 +46,12 @@ pub struct Session<'c> {
     pub targets_decided: bool,
     /// Certificates are handed out with the state that they speak of, for whoever verifies them.
     pub with_witnesses: bool,
+    /// How often shortcuts of evictions were taken.
+    pub hits: Hits,
     /// Who was allowed to go, and why.
     pub(crate) rules: Rules,
     /// Operations of the open statement.
-    pub(crate) journal: Vec<Op>,
+    pub(crate) journal: Journal,
     /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
     pub(crate) held: Vec<Op>,
     /// Tasks whose eviction was sent in this session.
@@ -65,6 +68,15 @@ impl Deref for Session<'_> {
     fn deref(&self) -> &Cluster {
         self.cluster
     }
+}
+
+/// How often shortcuts were taken where room is made by evictions, for tests of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hits {
+    /// Searches that were not run because it was known how they fail.
+    pub n_repeated: u64,
+    /// Searches that were resumed with what was known of the nodes, and found one.
+    pub n_resumed: u64,
 }
 
 /// What the engine knows when a session begins.
@@ -105,8 +117,9 @@ impl<'c> Session<'c> {
             causes: Causes::default(),
             targets_decided: false,
             with_witnesses: false,
+            hits: Hits::default(),
             rules: Rules::default(),
-            journal: Vec::new(),
+            journal: Journal::default(),
             held: Vec::new(),
             evicted: Vec::new(),
             phase_before: BTreeMap::new(),
@@ -132,6 +145,22 @@ impl<'c> Session<'c> {
         ruling
     }
 
+    /// A number for the state: another one whenever it is another, the same again when it is rolled
+    /// back to.
+    pub fn version(&self) -> u64 {
+        self.journal.version()
+    }
+
+    /// Remembered results may be used; not so if the plain evaluator is selected.
+    pub fn is_fast(&self) -> bool {
+        self.memo.is_some()
+    }
+
+    /// Tasks whose eviction was sent in this session, in order.
+    pub fn evicted(&self) -> &[TaskId] {
+        &self.evicted
+    }
+
     /// What is fixed for the session.
     pub fn facts(&self) -> &Facts {
         &self.facts
@@ -155,6 +184,7 @@ impl<'c> Session<'c> {
 
     /// Tells all plugins that the job was admitted and makes it Inqueue (actions.md 3.1).
     pub fn enqueue(&mut self, job: JobId) {
+        self.journal.touch();
         let ask = Ask { cluster: self.cluster, facts: &self.facts };
         self.hooks.job_enqueued(ask, job);
         self.admit(job);
@@ -162,6 +192,7 @@ impl<'c> Session<'c> {
 
     /// Makes a job Inqueue without asking: `enqueue` is not configured (actions.md 4.2).
     pub fn admit(&mut self, job: JobId) {
+        self.journal.touch();
         self.phase_before.entry(job).or_insert(self.cluster.jobs[job].phase());
         self.cluster.set_phase(job, PodGroupPhase::Inqueue);
     }
@@ -211,6 +242,7 @@ impl<'c> Session<'c> {
             self.out.effects.push(Effect::RemoveGate { pod, uid });
             self.cluster.tasks[task].ungating = true;
         }
+        self.journal.touch();
         let ask = Ask { cluster: self.cluster, facts: &self.facts };
         self.hooks.on_gate_lifted(ask, task);
     }
@@ -238,6 +270,7 @@ impl<'c> Session<'c> {
         let mut places = self.held.iter().enumerate();
         let (place, node) = places.find_map(|(place, op)| Some((place, held(op)?)))?;
         let op = self.held.remove(place);
+        self.journal.touch();
         self.undo(op);
         Some((node, op))
     }
@@ -247,6 +280,7 @@ impl<'c> Session<'c> {
         if let Op::Pipeline { task, node, .. } = op
             && self.place(task, TaskStatus::Pipelined, node).is_ok()
         {
+            self.journal.touch();
             self.held.push(op);
         }
     }
@@ -273,6 +307,7 @@ impl<'c> Session<'c> {
     /// The tables, for the recording at session close.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         self.recorded = true;
+        self.journal.touch();
         self.cluster
     }
 

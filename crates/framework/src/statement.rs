@@ -235,7 +235,7 @@ impl<'s, 'c> Statement<'s, 'c> {
 
     /// The operations so far, in order.
     pub fn ops(&self) -> &[Op] {
-        self.session.journal.get(self.start..).unwrap_or_default()
+        self.session.journal.from(self.start)
     }
 
     /// Here; to roll back to, or to take a plan from.
@@ -255,8 +255,7 @@ impl<'s, 'c> Statement<'s, 'c> {
 
     /// The operations after `mark` as data (Save).
     pub fn plan(&self, mark: Mark) -> Plan {
-        let ops = self.session.journal.get(mark.0.max(self.start)..);
-        Plan(ops.map(<[Op]>::to_vec).unwrap_or_default())
+        Plan(self.session.journal.from(mark.0.max(self.start)).to_vec())
     }
 
     /// Applies a plan again, in order (Recover).

@@ -57,7 +57,7 @@ pub use pod_affinity::{
 };
 pub use queue::Queue;
 pub use quota::{Quota, QuotaAmounts, QuotaRecord, Quotas};
-pub use reason::{Code, Finding, FitErrors, Reason, joined, single_node_text};
+pub use reason::{Code, Finding, FitErrors, NodeSet, Reason, joined, single_node_text};
 pub use record::{
     ContainerRecord, InPlace, NetworkTopology, NodeRecord, NodeShardRecord, ObjectKey,
     PodCondition, PodGroupCondition, PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase,

@@ -118,6 +118,11 @@ impl FitErrors {
         self.unresolvable.insert(node);
     }
 
+    /// The nodes on which eviction cannot help.
+    pub fn unresolvable(&self) -> &NodeSet {
+        &self.unresolvable
+    }
+
     /// Whether eviction cannot help on this node.
     pub fn is_unresolvable(&self, node: NodeId) -> bool {
         self.unresolvable.contains(node)
@@ -150,8 +155,8 @@ impl FitErrors {
 }
 
 /// A set of nodes, one bit each: a cluster may have as many waiting tasks as it has nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct NodeSet(Vec<u64>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NodeSet(Vec<u64>);
 
 impl NodeSet {
     fn insert(&mut self, node: NodeId) {

@@ -59,6 +59,10 @@ impl Plugin for Binpack {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn open(&mut self, ask: Ask<'_>) {
         let known = |(name, &weight): (&String, &i64)| Some((ask.cluster.dims.get(name)?, weight));
         self.weights = self.resources.iter().filter_map(known).collect();

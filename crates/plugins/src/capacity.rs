@@ -89,6 +89,10 @@ impl Plugin for Capacity {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, task: TaskId) -> bool {
+        !self.reservations.has(task)
+    }
+
     fn open(&mut self, ask: Ask<'_>) {
         self.shape = if self.hierarchy { Shape::tree(ask) } else { Shape::flat(ask) };
         self.quotas = Quotas::of_session(ask, &self.shape);

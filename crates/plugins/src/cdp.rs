@@ -19,6 +19,10 @@ impl Plugin for Cdp {
         cooling.filter(|&until| now < until).min().map_or(Clock::Ignores, Clock::Until)
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn is_victim_filter(&self) -> bool {
         true
     }

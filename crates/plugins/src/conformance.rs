@@ -21,6 +21,10 @@ impl Plugin for Conformance {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn is_victim_filter(&self) -> bool {
         true
     }

@@ -66,6 +66,11 @@ impl Plugin for Drf {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        // The tree divides among jobs by their place in it.
+        self.tree.is_none()
+    }
+
     fn open(&mut self, ask: Ask<'_>) {
         self.total = ask.facts.total.clone();
         self.jobs.clear();

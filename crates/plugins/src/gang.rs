@@ -53,6 +53,10 @@ impl Plugin for Gang {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn job_valid(&self, ask: Ask<'_>, job: JobId) -> Result<(), Invalid> {
         let job = &ask.cluster.jobs[job];
         let invalid = |reason, message| Err(Invalid { reason, message });

@@ -138,6 +138,10 @@ impl Plugin for NodeOrder {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn open(&mut self, _ask: Ask<'_>) {
         self.0.open();
     }

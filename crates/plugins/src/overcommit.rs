@@ -3,7 +3,7 @@
 
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points};
-use vc_model::JobId;
+use vc_model::{JobId, TaskId};
 use vc_resource::{Fractional, Resource};
 
 use crate::rules::{min_resources, reserved};
@@ -49,6 +49,10 @@ impl Plugin for Overcommit {
 
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
+    }
+
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
     }
 
     fn open(&mut self, ask: Ask<'_>) {

@@ -59,6 +59,10 @@ impl Plugin for Pdb {
         if self.ledgers.is_empty() { Clock::Ignores } else { Clock::Reads }
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn is_victim_filter(&self) -> bool {
         true
     }

@@ -164,6 +164,10 @@ impl Plugin for Predicates {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, ask: Ask<'_>, task: TaskId) -> bool {
+        !self.devices.judges(Pod::new(ask.cluster, task))
+    }
+
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
         self.devices.release_useless(ask.cluster, records, out);
     }

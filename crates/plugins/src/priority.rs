@@ -29,6 +29,10 @@ impl Plugin for Priority {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn task_order(&self, ask: Ask<'_>, l: TaskId, r: TaskId) -> Ordering {
         let tasks = &ask.cluster.tasks;
         tasks[r].priority.cmp(&tasks[l].priority)

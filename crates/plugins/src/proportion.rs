@@ -72,6 +72,10 @@ impl Plugin for Proportion {
         Clock::Ignores
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     fn open(&mut self, ask: Ask<'_>) {
         self.queues = ask.facts.queues.iter().map(|&id| (id, Attributes::default())).collect();
         for &id in &ask.facts.jobs {

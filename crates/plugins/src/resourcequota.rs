@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points};
-use vc_model::{JobId, PodGroup, Quota, QuotaAmounts};
+use vc_model::{JobId, PodGroup, Quota, QuotaAmounts, TaskId};
 use vc_resource::Quantity;
 
 pub(crate) const ENTRY: PluginEntry =
@@ -27,6 +27,10 @@ impl Plugin for ResourceQuota {
 
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
+    }
+
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
     }
 
     fn open(&mut self, _ask: Ask<'_>) {

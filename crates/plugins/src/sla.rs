@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points, Vote};
-use vc_model::{JobId, go_duration_micros};
+use vc_model::{JobId, TaskId, go_duration_micros};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "sla",
@@ -45,6 +45,10 @@ impl Plugin for Sla {
         let now = ask.facts.now_micros;
         let due = ask.facts.jobs.iter().filter_map(|&job| self.due_micros(ask, job));
         due.filter(|&due| now < due).min().map_or(Clock::Ignores, Clock::Until)
+    }
+
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
     }
 
     /// The end of the waiting time decides; a job without one comes last.

@@ -102,6 +102,10 @@ impl Plugin for Tdm {
         self.last_round_micros = memory.downcast().ok().map(|last| *last);
     }
 
+    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
+        true
+    }
+
     /// The clock moves on with every round that could be held, even if it finds nobody.
     fn open(&mut self, ask: Ask<'_>) {
         let now = ask.facts.now_micros;

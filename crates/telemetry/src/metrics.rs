@@ -107,7 +107,9 @@ impl Metrics {
             Sample::PreemptionVictims(n_victims) => {
                 families.preemption_victims.set(f64::from(n_victims));
             }
-            Sample::PreemptionAttempt => families.preemption_attempts.inc(),
+            Sample::PreemptionAttempts(n_attempts) => {
+                families.preemption_attempts.inc_by(u64::from(n_attempts));
+            }
             Sample::UnreadyJobs(n_jobs) => {
                 families.unready_jobs.set(i64::try_from(n_jobs).unwrap_or(i64::MAX));
             }

@@ -89,7 +89,7 @@ fn core_98_bounds_as_text() {
 #[test]
 fn rust_15_counters_keep_their_names() {
     let metrics = Metrics::new();
-    let samples = vec![Sample::PreemptionVictims(7), Sample::PreemptionAttempt];
+    let samples = vec![Sample::PreemptionVictims(7), Sample::PreemptionAttempts(1)];
     metrics.observe_cycle(&report(samples));
     let lines = series(&metrics, "volcano_total_preemption_attempts");
     assert_eq!(lines, ["volcano_total_preemption_attempts 1"]);

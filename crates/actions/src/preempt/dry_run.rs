@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use vc_conf::PreemptSettings;
-use vc_framework::{EvictReason, Question, Room, Sample, Statement};
+use vc_framework::{EvictReason, Question, Room, Statement};
 use vc_model::{NodeId, TaskId};
 
 use super::Phase;
@@ -129,7 +129,7 @@ fn choose(statement: &Statement<'_, '_>, found: Vec<Candidate>) -> Option<Candid
 /// Evicts the victims of the candidate and pipelines the task; on failure nothing is left.
 fn apply(statement: &mut Statement<'_, '_>, task: TaskId, best: &Candidate) -> bool {
     let mark = statement.mark();
-    statement.out.samples.push(Sample::PreemptionAttempt);
+    statement.out.n_preemption_attempts += 1;
     best.victims.iter().for_each(|&victim| log_try(statement, victim, task, EvictReason::Preempt));
     log_made_room(statement, task, best.node, &best.victims, EvictReason::Preempt);
     let room = if best.victims.is_empty() { Room::Releasing } else { Room::Evicted };

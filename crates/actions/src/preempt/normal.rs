@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{EvictReason, Question, Sample, Session, Statement, klog};
-use vc_model::{NodeId, TaskId};
+use vc_framework::{EvictReason, Question, Session, Statement, Walks, klog};
+use vc_model::{NodeId, TaskId, TaskStatus};
 
-use super::Phase;
-use crate::victims::{Try, candidates, in_eviction_order, log_too_few, note_too_few};
+use super::{Phase, is_tried, shards};
+use crate::victims::{Try, candidates, in_eviction_order, log_too_few, note_too_few, prospect};
 
 /// Places the task on the best of the nodes where evictions make it fit. Whether.
 pub(super) fn preempt(
@@ -15,15 +15,47 @@ pub(super) fn preempt(
     nodes: &[NodeId],
     phase: Phase,
 ) -> bool {
-    by_score(statement, task, nodes).into_iter().any(|node| on_node(statement, task, node, phase))
+    let best_first = by_score(statement, task, nodes);
+    best_first.into_iter().any(|index| on_node(statement, task, nodes[index], phase))
 }
 
-/// Best first; equal scores by name.
-fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<NodeId> {
+/// The same with what is known of the nodes. Whether the task was placed; if not, nothing is said
+/// about it.
+pub(super) fn resume(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    phase: Phase,
+    walks: &mut Walks,
+) -> bool {
+    let row = &statement.tasks[task];
+    let Some(job) = row.job.filter(|_| !row.best_effort) else { return false };
+    let counts = &statement.jobs[job].counts;
+    let has_victims = 0 < counts.of(TaskStatus::Running) + counts.of(TaskStatus::Bound);
+    let own = (has_victims || phase == Phase::InsideJob).then_some(job);
+    let look = |node: NodeId| {
+        let tasks = statement.nodes[node].tasks.iter().copied();
+        prospect(statement, task, node, tasks.filter(|&it| phase.admits(statement, task, it)))
+    };
+    let Some(walk) = walks.of(statement, task, own, look) else { return false };
+    shards(statement).into_iter().any(|shard| {
+        let nodes = &statement.facts().nodes;
+        let open = std::iter::successors(walk.next_open(0), |&last| walk.next_open(last + 1));
+        let open = open.filter(|&place| is_tried(statement, task, nodes[place], shard));
+        let places: Vec<usize> = open.collect();
+        let open: Vec<NodeId> = places.iter().map(|&place| nodes[place]).collect();
+        let may_suffice = |&index: &usize| walk.prospect(places[index]).may_suffice;
+        let best_first = by_score(statement, task, &open);
+        let mut worth_it = best_first.into_iter().filter(may_suffice);
+        worth_it.any(|index| on_node(statement, task, open[index], phase))
+    })
+}
+
+/// Indices of the nodes, the best first; equal scores by name.
+fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<usize> {
     let scores = session.hooks().scores(session.ask(), task, nodes);
-    let mut scored: Vec<(NodeId, f64)> = nodes.iter().copied().zip(scores).collect();
-    scored.sort_by(|l, r| r.1.partial_cmp(&l.1).unwrap_or(Ordering::Equal));
-    scored.into_iter().map(|(node, _)| node).collect()
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by(|&l, &r| scores[r].partial_cmp(&scores[l]).unwrap_or(Ordering::Equal));
+    order
 }
 
 fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase: Phase) -> bool {
@@ -38,7 +70,7 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
         return false;
     }
     let mut victims = ruling.victims.clone();
-    statement.out.samples.push(Sample::PreemptionAttempt);
+    statement.out.n_preemption_attempts += 1;
     in_eviction_order(statement, task, &mut victims);
     let attempt = Try {
         task,
@@ -58,5 +90,5 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
 /// The gauge of 10.4.
 pub(super) fn note_victims(session: &mut Session<'_>, victims: &[TaskId]) {
     let n_victims = u32::try_from(victims.len()).unwrap_or(u32::MAX);
-    session.out.samples.push(Sample::PreemptionVictims(n_victims));
+    session.out.preemption_victims = Some(n_victims);
 }

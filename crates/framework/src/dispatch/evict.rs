@@ -71,6 +71,11 @@ impl Dispatch {
         self.ruling(ask, Question::Shuffle, running).victims
     }
 
+    /// Whether every plugin reads no more of the task than its [`crate::Asker`].
+    pub(crate) fn know_asker(&self, ask: Ask<'_>, task: TaskId) -> bool {
+        self.plugins.iter().all(|plugin| plugin.knows_askers(ask, task))
+    }
+
     fn chosen(&self, ask: Ask<'_>, running: &[TaskId]) -> Ruling {
         for (tier, plugins) in self.named(Points::VICTIM_TASKS).into_iter().enumerate() {
             let mut union: Vec<TaskId> = Vec::new();

@@ -48,6 +48,7 @@ impl Session<'_> {
     /// Hands all Allocated tasks of a job to the binder, those that were kept included (actions.md
     /// 5). A task that the binder would refuse is Pending again.
     pub fn dispatch_allocated(&mut self, job: JobId) {
+        self.journal.touch();
         let (ours, rest): (Vec<Op>, Vec<Op>) =
             std::mem::take(&mut self.held).into_iter().partition(
                 |op| matches!(*op, Op::Allocate { task, .. } if self.tasks[task].job == Some(job)),

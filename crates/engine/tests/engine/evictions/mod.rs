@@ -3,6 +3,7 @@
 //! the job it was freed for (actions.md 2.11, 11.2, A16; invariants 1, 3 and 4 of the issue).
 
 mod checks;
+mod shortcuts;
 mod world;
 
 use std::ops::Range;
@@ -126,11 +127,19 @@ struct Law {
 /// From here on with the plugin pdb.
 const WITH_BUDGETS: usize = 10;
 
-fn laws() -> [Law; 4] {
-    let shape = Shape { slots: 20..26, best_effort: false, ports: false, budget: false };
+fn laws() -> [Law; 5] {
+    let shape = Shape {
+        nodes: 1..4,
+        copies: 1..2,
+        slots: 20..26,
+        best_effort: false,
+        ports: false,
+        budget: false,
+    };
     let law = |name, shape| Law { name, shape, configs: 0..WITH_BUDGETS };
     [
         law("cpu", shape.clone()),
+        law("alike", Shape { nodes: 3..9, copies: 1..6, ..shape.clone() }),
         law("slots", Shape { slots: 2..6, best_effort: true, ..shape.clone() }),
         law("ports", Shape { ports: true, ..shape.clone() }),
         Law {
@@ -177,7 +186,12 @@ fn evictions_are_useful_and_end() {
 
 #[test]
 fn evictions_are_useful_and_end_again() {
-    check("cpu", 2, 1_500);
+    check("cpu", 2, 500);
+}
+
+#[test]
+fn evictions_for_pods_alike_are_useful_and_end() {
+    check("alike", 9, 1_000);
 }
 
 #[test]

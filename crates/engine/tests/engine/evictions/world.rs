@@ -11,6 +11,8 @@ struct Task {
     cpu: u32,
     priority: u32,
     words: &'static str,
+    /// Pods like this one.
+    copies: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +34,10 @@ struct Node {
 /// How scarce what is.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
+    /// How many nodes.
+    pub(super) nodes: Range<usize>,
+    /// Pods that wait and are alike.
+    pub(super) copies: Range<u32>,
     /// Pod slots of a node.
     pub(super) slots: Range<u32>,
     /// Pods may ask for nothing.
@@ -52,10 +58,11 @@ fn task(shape: &Shape) -> impl Strategy<Value = Task> + use<> {
         1 => Just("class=system-node-critical"),
         ports => Just("port=80"),
     ];
-    (least..5_u32, 0..3_u32, words).prop_map(|(cpu, priority, words)| Task { cpu, priority, words })
+    let parts = (least..5_u32, 0..3_u32, words, shape.copies.clone());
+    parts.prop_map(|(cpu, priority, words, copies)| Task { cpu, priority, words, copies })
 }
 
-/// Up to 3 nodes, 5 jobs in 2 queues.
+/// Some nodes, 5 jobs in 2 queues.
 pub(super) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
     let may_give = prop::bool::weighted(0.9);
     let amount = || prop::option::of(2_u32..8);
@@ -78,7 +85,7 @@ pub(super) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
     let job = (0_u32..2, 0_u32..4, 0_u32..3, waiting)
         .prop_map(|(queue, min, priority, waiting)| Job { queue, min, priority, waiting });
     let parts = (
-        prop::collection::vec(node, 1..4),
+        prop::collection::vec(node, shape.nodes.clone()),
         prop::collection::vec(queue, 2),
         prop::collection::vec(job, 5),
         if shape.budget { (0_u32..3).prop_map(Some).boxed() } else { Just(None).boxed() },
@@ -115,7 +122,8 @@ fn text(nodes: &[Node], queues: &[String], jobs: &[Job]) -> String {
             text.push_str(&format!("  task r{task} {words} {}\n", label(index)));
         }
         for (place, task) in waiting.iter().enumerate() {
-            text.push_str(&format!("  task w{place} {} {}\n", line(task), label(index)));
+            let copies = if task.copies == 1 { String::new() } else { format!("x{}", task.copies) };
+            text.push_str(&format!("  task w{place} {} {} {copies}\n", line(task), label(index)));
         }
     }
     text
@@ -136,7 +144,7 @@ fn fill(index: usize, node: &Node) -> Vec<(usize, String)> {
     filled
 }
 
-fn line(Task { cpu, priority, words }: &Task) -> String {
+fn line(Task { cpu, priority, words, .. }: &Task) -> String {
     match cpu {
         0 => format!("priority={priority} {words}"),
         cpu => format!("cpu={cpu} priority={priority} {words}"),

@@ -1,6 +1,6 @@
 //! actions.md "preempt, dry-run (TT)".
 
-use vc_framework::{Sample, Session};
+use vc_framework::Session;
 use vc_model::NodeId;
 use vc_resource::Resource;
 
@@ -196,6 +196,5 @@ fn dry__isolation() {
         assert_eq!(tables(session), before);
     });
     assert_eq!(outbox.effects, []);
-    let tried = outbox.samples.iter().filter(|sample| **sample == Sample::PreemptionAttempt);
-    assert_eq!(tried.count(), 2);
+    assert_eq!(outbox.n_preemption_attempts, 2);
 }

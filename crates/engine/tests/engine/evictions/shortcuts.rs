@@ -1,0 +1,73 @@
+//! The shortcuts of evictions are taken in the random clusters in which they are compared with the
+//! plain search, and where they pay (actions.md 12.2 S7-S9).
+
+use proptest::strategy::ValueTree;
+use vc_engine::Hits;
+
+use super::*;
+
+/// What three cycles of this many random clusters of the law take.
+fn hits(law: &str, seed: u64, n_clusters: usize) -> Hits {
+    let law = laws().into_iter().find(|it| it.name == law).expect("it is listed");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
+    let strategy = (clusters(&law.shape), law.configs.clone());
+    let mut sum = Hits::default();
+    for _ in 0..n_clusters {
+        let (text, config) = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
+        let mut world = World::new(&configs()[config], &text);
+        for _ in 0..3 {
+            world.cycle();
+            let hits = world.engine.hits();
+            sum.n_repeated += hits.n_repeated;
+            sum.n_resumed += hits.n_resumed;
+            world.kubelets_and_controllers();
+        }
+    }
+    sum
+}
+
+#[test]
+fn random_clusters_take_the_shortcuts() {
+    let Hits { n_repeated, n_resumed } = hits("alike", 9, 100);
+    assert!(100 < n_repeated && 100 < n_resumed, "{n_repeated} {n_resumed}");
+}
+
+#[test]
+fn a_failure_is_searched_for_once() {
+    let mut text = String::from("node n1 cpu=4\n");
+    for job in 0..5 {
+        text.push_str(&format!("job r{job} min=0\n  task a cpu=1 @n1 running\n"));
+        text.push_str(&format!("job w{job} min=3\n  task a cpu=1 x3\n"));
+    }
+    let tiers = "gang{preemptable jobPipelined jobStarving} \
+        priority{preemptable jobOrder taskOrder jobStarving} predicates nodeorder";
+    let mut world = World::new(&conf("preempt", tiers), &text);
+    let cycle = world.cycle();
+    assert_eq!(cycle.decisions(), "");
+    // Five jobs of three equal tasks; in the second phase one of each is tried.
+    assert_eq!(world.engine.hits(), Hits { n_repeated: 5 * 3 - 1 + 5 - 1, n_resumed: 0 });
+}
+
+#[test]
+fn equal_tasks_find_their_nodes_by_resuming() {
+    let mut text = String::from("queue mine\nqueue theirs\n");
+    for node in 0..5 {
+        text.push_str(&format!("node n{node} cpu=2\n"));
+    }
+    text.push_str("job low queue=theirs min=0 priority=1\n");
+    for node in 0..5 {
+        text.push_str(&format!("  task v{node} cpu=1 x2 @n{node} running\n"));
+    }
+    for (queue, action) in [("mine", "reclaim"), ("theirs", "preempt")] {
+        let waiting = format!("job high queue={queue} min=4 priority=2\n  task p cpu=1 x4\n");
+        let tiers = "gang{jobPipelined jobStarving} priority{preemptable} \
+            proportion{reclaimable queueOrder preemptive} predicates nodeorder";
+        let mut world = World::new(&conf(action, tiers), &(text.clone() + &waiting));
+        let cycle = world.cycle();
+        assert_eq!(cycle.report.n_evictions, 4, "{action}");
+        assert_eq!(world.engine.hits(), Hits { n_repeated: 0, n_resumed: 4 }, "{action}");
+    }
+}

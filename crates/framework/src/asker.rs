@@ -1,0 +1,55 @@
+//! What may be read of a task that looks for victims. Tasks that agree in it fail for the same
+//! reasons in the same state, as long as every plugin says that it reads no more
+//! (`Plugin::knows_askers`). Specification: actions.md 12.2 S1, S7.
+
+use vc_model::{ClassId, JobId, NodeSet, QueueId, TaskId, TaskStatus};
+
+use crate::session::Session;
+
+/// What a plugin may read of a task and its job. Volumes, claims and nominations are no part of it:
+/// tasks that have any are not [`Session::asker`]s.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Asker {
+    class: ClassId,
+    /// Of the task: [`vc_model::Task::priority`] and `pod_priority`.
+    priorities: (i32, i32),
+    best_effort: bool,
+    /// Whether it may be evicted, and that it says so.
+    preemptable: (bool, bool),
+    any_revocable_zone: bool,
+    queue: QueueId,
+    job_priority: i32,
+    job_preemptable: bool,
+    /// `None`: all its tasks are Pending, so it holds nothing.
+    job: Option<JobId>,
+    /// Where eviction cannot help, as allocate has found.
+    hopeless: NodeSet,
+}
+
+impl Session<'_> {
+    /// What plugins read of the task. `None`: one reads more, or the plain evaluator is selected.
+    pub fn asker(&self, task: TaskId) -> Option<Asker> {
+        let (row, class) = (&self.tasks[task], self.class(task));
+        let own = row.job?;
+        let job = &self.jobs[own];
+        let group = job.pod_group.as_ref()?;
+        let is_plain = class.volumes.is_empty() && class.resource_claims.is_empty();
+        if !self.is_fast() || !is_plain || !self.hooks().know_asker(self.ask(), task) {
+            return None;
+        }
+        let errors = self.records.fit_errors.get(&task);
+        let holds_nothing = job.counts.total() == job.counts.of(TaskStatus::Pending);
+        Some(Asker {
+            class: row.class,
+            priorities: (row.priority, row.pod_priority),
+            best_effort: row.best_effort,
+            preemptable: (row.preemptable, row.marked_preemptable),
+            any_revocable_zone: row.any_revocable_zone,
+            queue: job.queue,
+            job_priority: job.priority,
+            job_preemptable: group.preemptable,
+            job: (!holds_nothing).then_some(own),
+            hopeless: errors.map(|errors| errors.unresolvable().clone()).unwrap_or_default(),
+        })
+    }
+}

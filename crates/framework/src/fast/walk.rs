@@ -1,0 +1,214 @@
+//! Where victims may be worth a look: what the row of a node says about it is kept until the row
+//! changes, so that the search for the next task of a gang goes on where the last one has stopped.
+//! Exact, because only nodes are left out that the plain search would pass over for what their row
+//! says: a filter that eviction cannot cure, no candidate, or too little room even with all
+//! candidates gone. Why they are passed over is not said: where nothing is found, the plain search
+//! says it. The engine's `evictions` tests compare the two. Specification: actions.md 12.2 S2, S8,
+//! S9.
+
+use rustc_hash::FxHashMap;
+use vc_model::{Code, JobId, NodeId, QueueId, TaskId};
+
+use super::Positions;
+use crate::dispatch::NodeRules;
+use crate::scan::Filter;
+use crate::session::Session;
+
+/// What one look at a node has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prospect {
+    /// The task has room there as it is.
+    pub has_room: bool,
+    /// It would have if all candidates were gone.
+    pub may_suffice: bool,
+    /// Somebody is a candidate.
+    pub has_candidates: bool,
+}
+
+/// Tasks that see the same prospects in the same state: what filters read of them, and what says
+/// who is a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Seeker {
+    serial: u64,
+    queue: QueueId,
+    best_effort: bool,
+    /// The job, where its own pods are another matter than those of others.
+    job: Option<JobId>,
+}
+
+/// The walks of one action.
+#[derive(Debug, Default)]
+pub struct Walks {
+    by_seeker: FxHashMap<Seeker, Walk>,
+    positions: Positions,
+}
+
+/// What is known about every node for some tasks.
+#[derive(Debug)]
+pub struct Walk {
+    /// In the log of changed nodes.
+    seen_until: u64,
+    /// By position in name order.
+    prospects: Vec<Prospect>,
+    /// Those that no filter rules out, of them those with room and those that may be worth
+    /// evictions.
+    open: Places,
+    with_room: Places,
+    worth_it: Places,
+}
+
+/// A set of positions, one bit each.
+#[derive(Clone, Debug, Default)]
+struct Places(Vec<u64>);
+
+impl Places {
+    fn set(&mut self, place: usize, is_in: bool) {
+        let bit = 1 << (place % 64);
+        match is_in {
+            true => self.0[place / 64] |= bit,
+            false => self.0[place / 64] &= !bit,
+        }
+    }
+
+    /// The first one from here on.
+    fn next(&self, from: usize) -> Option<usize> {
+        let first = self.0.get(from / 64)? & (u64::MAX << (from % 64));
+        let words = self.0[from / 64..].iter().enumerate().map(|(word, &bits)| (word, bits));
+        let mut words = words.map(|(word, bits)| (word, if word == 0 { first } else { bits }));
+        let (word, bits) = words.find(|(_, bits)| *bits != 0)?;
+        Some(64 * (from / 64 + word) + bits.trailing_zeros() as usize)
+    }
+}
+
+impl Walks {
+    /// What is known for the task, brought up to date; `own` is its job if that decides who is a
+    /// candidate, `look` looks at the row of a node that no filter rules out. `None`: only the
+    /// plain search can tell.
+    pub fn of(
+        &mut self,
+        session: &Session<'_>,
+        task: TaskId,
+        own: Option<JobId>,
+        look: impl Fn(NodeId) -> Prospect,
+    ) -> Option<&Walk> {
+        let row = &session.tasks[task];
+        let queue = session.jobs[row.job?].queue;
+        let (hooks, ask) = (session.hooks(), session.ask());
+        if !session.is_fast() || hooks.pre_predicate(ask, task).is_err() {
+            return None;
+        }
+        let (narrow, wide) = hooks.split_rules(ask, task)?;
+        if !wide.is_empty() {
+            return None;
+        }
+        self.positions.follow(session);
+        let serial = session.classes.serial(row.class);
+        let seeker = Seeker { serial, queue, best_effort: row.best_effort, job: own };
+        let eyes = Eyes { session, task, rules: narrow, look };
+        let known = self.by_seeker.entry(seeker).or_insert_with(|| Walk::new(&eyes));
+        known.catch_up(&eyes, &mut self.positions);
+        Some(known)
+    }
+}
+
+/// How a node is looked at.
+struct Eyes<'a, 'c, F> {
+    session: &'a Session<'c>,
+    task: TaskId,
+    rules: NodeRules<'a>,
+    look: F,
+}
+
+impl<F: Fn(NodeId) -> Prospect> Eyes<'_, '_, F> {
+    /// `None`: a filter rules it out.
+    fn see(&self, node: NodeId) -> Option<Prospect> {
+        let mut findings = Vec::new();
+        match self.session.unusable(self.task, node, Filter::Preempt) {
+            Some(finding) => findings.push(finding),
+            None => self.rules.find(node, &mut findings),
+        }
+        let is_open = findings.iter().all(|finding| finding.code == Code::Unschedulable);
+        is_open.then(|| (self.look)(node))
+    }
+}
+
+impl Walk {
+    fn new<F: Fn(NodeId) -> Prospect>(eyes: &Eyes<'_, '_, F>) -> Self {
+        let nodes = &eyes.session.facts().nodes;
+        let n_words = nodes.len().div_ceil(64);
+        let mut walk = Self {
+            seen_until: eyes.session.node_changes().end(),
+            prospects: vec![Prospect::default(); nodes.len()],
+            open: Places(vec![0; n_words]),
+            with_room: Places(vec![0; n_words]),
+            worth_it: Places(vec![0; n_words]),
+        };
+        for (place, &node) in nodes.iter().enumerate() {
+            walk.enter(place, eyes.see(node));
+        }
+        walk
+    }
+
+    fn enter(&mut self, place: usize, prospect: Option<Prospect>) {
+        self.open.set(place, prospect.is_some());
+        let prospect = prospect.unwrap_or_default();
+        self.prospects[place] = prospect;
+        self.with_room.set(place, prospect.has_room);
+        self.worth_it.set(place, prospect.may_suffice);
+    }
+
+    /// Looks again at the nodes whose row changed. The log is not shortened within a cycle.
+    fn catch_up<F: Fn(NodeId) -> Prospect>(
+        &mut self,
+        eyes: &Eyes<'_, '_, F>,
+        positions: &mut Positions,
+    ) {
+        let changes = eyes.session.node_changes();
+        let changed = changes.since(self.seen_until).unwrap_or(&eyes.session.facts().nodes);
+        if changed.is_empty() {
+            return;
+        }
+        self.seen_until = changes.end();
+        for place in positions.distinct(changed) {
+            self.enter(place, eyes.see(eyes.session.facts().nodes[place]));
+        }
+    }
+
+    /// The first node from this position on, in name order, that no filter rules out.
+    pub fn next_open(&self, from: usize) -> Option<usize> {
+        self.open.next(from)
+    }
+
+    /// The first from this position on, in name order, on which the task has room.
+    pub fn next_with_room(&self, from: usize) -> Option<usize> {
+        self.with_room.next(from)
+    }
+
+    /// The first from this position on, in name order, on which victims may be enough.
+    pub fn next_worth_it(&self, from: usize) -> Option<usize> {
+        self.worth_it.next(from)
+    }
+
+    /// What the row of the node at this position says.
+    pub fn prospect(&self, place: usize) -> Prospect {
+        self.prospects[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found_in_order() {
+        let mut places = Places(vec![0; 3]);
+        for place in [0, 5, 63, 64, 130, 5] {
+            places.set(place, true);
+        }
+        places.set(63, false);
+        let all = std::iter::successors(places.next(0), |&last| places.next(last + 1));
+        assert_eq!(all.collect::<Vec<_>>(), [0, 5, 64, 130]);
+        assert_eq!((places.next(131), places.next(1000)), (None, None));
+        assert_eq!(Places::default().next(0), None);
+    }
+}
