@@ -193,6 +193,9 @@ impl Work {
         if server.devices {
             feeds.follow_devices(&clients, &inbox, &observer);
         }
+        if flags.gate(CONTROLLERS).unwrap_or(true) {
+            feeds.follow_controllers(&clients, &inbox, &observer);
+        }
         if flags.gate(BUDGETS).unwrap_or(true) {
             feeds.follow_budgets(&clients, &inbox, &observer);
         }
@@ -238,6 +241,10 @@ fn spawn(pump: Pump, engine: Engine) -> std::io::Result<oneshot::Receiver<()>> {
     })?;
     Ok(ended)
 }
+
+/// Feature gate: without it ReplicationControllers, ReplicaSets and StatefulSets are not followed
+/// (core.md 1.3).
+const CONTROLLERS: &str = "WorkLoadSupport";
 
 /// Feature gate: without it no PodDisruptionBudget is seen (plugins-jobs-queues.md 10).
 const BUDGETS: &str = "PodDisruptionBudgetsSupport";

@@ -75,7 +75,8 @@ async fn every_right_is_used_and_none_is_missing() {
     let args = [&soon[..], &[conf.as_str(), WITH_GATES, WITH_SHARDS]].concat();
     make_shard(&cluster, "volcano", &["node-0"]).await;
     let scheduler = Scheduler::start_with(&cluster, &args).await;
-    for kind in ["poddisruptionbudgets", "resourcequotas"] {
+    let controllers = ["replicationcontrollers", "replicasets", "statefulsets"];
+    for kind in ["poddisruptionbudgets", "resourcequotas", "services"].iter().chain(&controllers) {
         reaches(&cluster, "watch", kind).await;
     }
     cluster.submit("low", 1, "7").await;

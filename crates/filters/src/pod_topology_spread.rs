@@ -78,21 +78,24 @@ pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) -> Result<(), S
         return Err(problem);
     }
     let (domains, soft) = (&pod.cluster.domains, soft(pod));
-    let is_ignored =
+    let lacks_any =
         |&node: &NodeId| soft.iter().any(|spreading| domains.value(spreading.key, node).is_none());
+    // Where the constraints are the default ones, no node is (7.8).
+    let is_ignored = |node: &NodeId| !pod.class.spread.is_empty() && lacks_any(node);
     let counted: Vec<NodeId> = nodes.iter().copied().filter(|node| !is_ignored(node)).collect();
-    let raw: Vec<Option<i64>> = raw_scores(domains, soft, &counted, nodes);
+    let raw = raw_scores(domains, soft, &counted);
+    let raw = |node: &NodeId| (!is_ignored(node)).then(|| raw(*node));
+    let raw: Vec<Option<i64>> = nodes.iter().map(raw).collect();
     normalize(&raw, scores);
     Ok(())
 }
 
-/// `None`: the node is ignored. `counted` are the others.
-fn raw_scores(
-    domains: &Domains,
-    soft: &[Spreading],
+/// The raw score of a node. `counted`: the candidates that are not ignored.
+fn raw_scores<'a>(
+    domains: &'a Domains,
+    soft: &'a [Spreading],
     counted: &[NodeId],
-    nodes: &[NodeId],
-) -> Vec<Option<i64>> {
+) -> impl Fn(NodeId) -> i64 + 'a {
     let weight = |spreading: &Spreading| {
         let n_domains = match spreading.by_host {
             true => counted.len(),
@@ -107,15 +110,11 @@ fn raw_scores(
         .iter()
         .map(|spreading| (spreading, domains.spread(spreading.spread), weight(spreading)))
         .collect();
-    let part = |node: NodeId, (spreading, spread, weight): &(&Spreading, &Spread, f64)| {
+    let part = move |node: NodeId, (spreading, spread, weight): &(&Spreading, &Spread, f64)| {
         let value = domains.value(spreading.key, node)?;
         Some(f64::from(spread.at(value)) * weight + f64::from(spreading.max_skew - 1))
     };
-    let raw = |&node: &NodeId| {
-        let parts: Option<Vec<f64>> = weighted.iter().map(|rule| part(node, rule)).collect();
-        parts.map(|parts| parts.iter().sum::<f64>().round() as i64)
-    };
-    nodes.iter().map(raw).collect()
+    move |node| weighted.iter().filter_map(|rule| part(node, rule)).sum::<f64>().round() as i64
 }
 
 /// The fewest pods 100; ignored nodes 0 (7.8).

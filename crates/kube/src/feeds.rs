@@ -8,8 +8,9 @@ use tokio::task::JoinSet;
 use vc_wire::{
     SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimNamespace, SlimNode,
     SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod, SlimPodGroup,
-    SlimPriorityClass, SlimQueue, SlimQuota, SlimResourceClaim, SlimResourceSlice,
-    SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment,
+    SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet, SlimReplicationController,
+    SlimResourceClaim, SlimResourceSlice, SlimService, SlimStatefulSet, SlimStorageCapacity,
+    SlimStorageClass, SlimVolumeAttachment,
 };
 
 use crate::client::Clients;
@@ -33,6 +34,7 @@ pub fn follow(
     let to = (inbox, observer);
     feeds.add::<SlimNode>(&clients.core, to);
     feeds.add::<SlimNamespace>(&clients.core, to);
+    feeds.add::<SlimService>(&clients.core, to);
     feeds.add::<SlimQueue>(&clients.volcano, to);
     if priority_classes {
         feeds.add::<SlimPriorityClass>(&clients.core, to);
@@ -70,6 +72,19 @@ impl Feeds {
         observer: &Arc<dyn Observer>,
     ) {
         self.add::<SlimBudget>(&clients.core, (inbox, observer));
+    }
+
+    /// Follows controllers of pods too, for default spread constraints: gate `WorkLoadSupport`
+    /// (core.md 1.3).
+    pub fn follow_controllers(
+        &mut self,
+        clients: &Clients,
+        inbox: &mpsc::Sender<Incoming>,
+        observer: &Arc<dyn Observer>,
+    ) {
+        self.add::<SlimReplicationController>(&clients.core, (inbox, observer));
+        self.add::<SlimReplicaSet>(&clients.core, (inbox, observer));
+        self.add::<SlimStatefulSet>(&clients.core, (inbox, observer));
     }
 
     /// Follows storage drivers and what room they have: `--csi-storage`.

@@ -9,11 +9,12 @@ use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, Deserializer};
-use vc_model::{ClusterEvent, DeviceObject, ObjectKey, StorageObject};
+use vc_model::{ClusterEvent, DeviceObject, ObjectKey, SelectorObject, StorageObject};
 use vc_wire::{
     Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata, SlimNamespace,
     SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod,
-    SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimResourceClaim, SlimResourceSlice,
+    SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet,
+    SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService, SlimStatefulSet,
     SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError,
 };
 
@@ -39,6 +40,9 @@ pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
             | Kind::ResourceClaim
             | Kind::DeviceClass
             | Kind::ResourceSlice
+            | Kind::ReplicationController
+            | Kind::ReplicaSet
+            | Kind::StatefulSet
     );
 
     fn metadata(&self) -> &Soft<SlimMetadata>;
@@ -124,6 +128,22 @@ slim!(SlimBudget, "policy", "v1", PodDisruptionBudget, "poddisruptionbudgets", |
 slim!(SlimQuota, "", "v1", ResourceQuota, "resourcequotas", |(quota, problems)| {
     (ClusterEvent::QuotaApplied(Box::new(quota)), problems)
 });
+/// The event of a Service or a controller.
+fn selecting((object, problems): (SelectorObject, Vec<String>)) -> (ClusterEvent, Vec<String>) {
+    (ClusterEvent::SelectorApplied(Box::new(object)), problems)
+}
+
+slim!(SlimService, "", "v1", Service, "services", selecting);
+slim!(
+    SlimReplicationController,
+    "",
+    "v1",
+    ReplicationController,
+    "replicationcontrollers",
+    selecting
+);
+slim!(SlimReplicaSet, "apps", "v1", ReplicaSet, "replicasets", selecting);
+slim!(SlimStatefulSet, "apps", "v1", StatefulSet, "statefulsets", selecting);
 storage!(
     SlimPersistentVolume,
     "",

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_resource::Resource;
 
+use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
 use crate::ids::{ClassId, Table};
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
@@ -42,12 +43,15 @@ pub struct Class {
     pub spread: Vec<SpreadConstraint>,
     /// In the order of `spec.resourceClaims`.
     pub resource_claims: Vec<PodResourceClaim>,
+    /// The controlling owner, if it is of a kind that selects pods (7.8).
+    pub controller: Option<Controller>,
 }
 
 impl Class {
     /// What is left without what only rules about other pods read.
     fn shape(&self) -> Self {
-        Self { namespace: Arc::default(), labels: Labels::new(), ..self.clone() }
+        let (namespace, labels, controller) = Default::default();
+        Self { namespace, labels, controller, ..self.clone() }
     }
 }
 

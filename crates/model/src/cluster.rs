@@ -23,6 +23,7 @@ use vc_resource::{Dim, Dims, Fractional, Resource};
 
 use crate::budget::Budgets;
 use crate::class::{Class, Classes};
+use crate::default_spread::Selectors;
 use crate::device::Devices;
 use crate::division::Division;
 use crate::domains::{Domains, World};
@@ -128,6 +129,7 @@ pub struct Cluster {
     task_by_key: FxHashMap<ObjectKey, TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
+    pub(crate) selectors: Selectors,
     shards: Shards,
     changes: NodeChanges,
     /// Counts events that changed something.
@@ -258,8 +260,8 @@ impl Cluster {
     }
 
     fn domains_and_world(&mut self) -> (&mut Domains, World<'_>) {
-        let Self { domains, nodes, classes, namespaces, .. } = self;
-        (domains, World { nodes, classes, namespaces })
+        let Self { domains, nodes, classes, namespaces, selectors, .. } = self;
+        (domains, World { nodes, classes, namespaces, selectors })
     }
 
     /// Value of a PriorityClass: of that name, else the smallest global default (C-13), else 0.

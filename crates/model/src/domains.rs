@@ -10,14 +10,16 @@ mod inclusion;
 mod keys;
 mod matchers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::class::{Class, Classes};
+use crate::default_spread::{SelectorKind, Selectors};
 use crate::ids::{ClassId, KeyId, MatcherId, NodeId, SpreadId, Table, TermId, ValueId};
 use crate::node::Node;
 use crate::pod_affinity::{PodAffinity, PreferredPodTerm, SpreadConstraint, Unsatisfiable};
-use crate::selector::Labels;
+use crate::record::ObjectKey;
+use crate::selector::{LabelSelector, Labels};
 
 use classes::{ClassIndex, Place};
 use counters::Counters;
@@ -42,6 +44,7 @@ pub(crate) struct World<'a> {
     pub(crate) nodes: &'a Table<NodeId, Node>,
     pub(crate) classes: &'a Classes,
     pub(crate) namespaces: &'a BTreeMap<Arc<str>, Labels>,
+    pub(crate) selectors: &'a Selectors,
 }
 
 impl Domains {
@@ -106,9 +109,6 @@ impl Domains {
     }
 
     fn resolve(&mut self, class: &Class, world: World<'_>) -> Option<Wants> {
-        if class.pod_affinity.is_none() && class.spread.is_empty() {
-            return None;
-        }
         let mut wants = Wants::default();
         if let Some(affinity) = &class.pod_affinity {
             self.resolve_affinity(affinity, world, &mut wants);
@@ -120,7 +120,15 @@ impl Domains {
                 Unsatisfiable::ScheduleAnyway => wants.soft.push(spreading),
             }
         }
-        Some(wants)
+        if class.spread.is_empty() {
+            wants.soft = self.resolve_defaults(class, world);
+        }
+        (wants != Wants::default()).then_some(wants)
+    }
+
+    fn resolve_defaults(&mut self, class: &Class, world: World<'_>) -> Vec<Spreading> {
+        let constraints = world.selectors.constraints(class);
+        constraints.iter().map(|one| self.resolve_spread(class, one, world)).collect()
     }
 
     fn resolve_affinity(&mut self, affinity: &PodAffinity, world: World<'_>, wants: &mut Wants) {
@@ -148,6 +156,8 @@ impl Domains {
     ) -> Spreading {
         let alike = class.spread.iter().filter(|other| other.when == constraint.when);
         let mut keys: Vec<Arc<str>> = alike.map(|other| other.topology_key.clone()).collect();
+        // A default constraint is none of the pod's.
+        keys.push(constraint.topology_key.clone());
         keys.sort_unstable();
         keys.dedup();
         let by_host = constraint.when == Unsatisfiable::ScheduleAnyway
@@ -219,6 +229,35 @@ impl Domains {
                     self.counters.count_meant(matcher, *place);
                 }
             }
+        }
+    }
+
+    /// An object selects other pods than before: the default constraints of both are made again.
+    pub(crate) fn selector_changed(
+        &mut self,
+        kind: SelectorKind,
+        key: &ObjectKey,
+        selectors: [Option<LabelSelector>; 2],
+        world: World<'_>,
+    ) {
+        let affected: BTreeSet<ClassId> = match kind {
+            SelectorKind::Service => {
+                let selectors = selectors.into_iter().flatten();
+                selectors.flat_map(|labels| self.classes.selected(&key.namespace, labels)).collect()
+            }
+            _ => self.classes.controlled_by(kind, key).into_iter().collect(),
+        };
+        for id in affected {
+            let class = &world.classes[id];
+            if !class.spread.is_empty() {
+                continue;
+            }
+            let soft = self.resolve_defaults(class, world);
+            let mut wants = self.classes[id].wants.take().unwrap_or_default();
+            let soft = std::mem::replace(&mut wants.soft, soft);
+            self.classes[id].wants = (*wants != Wants::default()).then_some(wants);
+            let old = Wants { soft, ..Wants::default() };
+            self.counters.release(&old, &mut self.classes);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::budget::BudgetRecord;
+use crate::default_spread::{SelectorKind, SelectorObject};
 use crate::device::{DeviceKind, DeviceObject, ResourceClaim};
 use crate::quota::QuotaRecord;
 use crate::record::{
@@ -144,6 +145,15 @@ pub enum ClusterEvent {
     QuotaApplied(Box<QuotaRecord>),
     /// A ResourceQuota is gone.
     QuotaDeleted {
+        /// Namespace and name.
+        key: ObjectKey,
+    },
+    /// A Service or a controller, which select pods, was added or changed.
+    SelectorApplied(Box<SelectorObject>),
+    /// One of these is gone.
+    SelectorDeleted {
+        /// Its kind.
+        kind: SelectorKind,
         /// Namespace and name.
         key: ObjectKey,
     },

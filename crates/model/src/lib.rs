@@ -6,6 +6,7 @@
 mod budget;
 mod class;
 mod cluster;
+mod default_spread;
 mod device;
 mod division;
 mod domains;
@@ -34,6 +35,7 @@ mod volume;
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use class::{Class, Classes, NonZero};
 pub use cluster::{Cluster, NodeChanges, Settings, Sharding, ShardingMode};
+pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{
     Allocation, AllocationMode, Attribute, ClaimPromise, ClaimSource, Consumer, Device,
     DeviceClass, DeviceConfig, DeviceConstraint, DeviceId, DeviceKind, DeviceObject, DeviceRequest,

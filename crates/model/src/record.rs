@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
+use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
@@ -173,6 +174,8 @@ pub struct PodRecord {
     pub volumes: Vec<PodVolume>,
     /// In the order of `spec.resourceClaims`, resolved by the status.
     pub resource_claims: Vec<PodResourceClaim>,
+    /// The controlling owner, if it is of a kind that selects pods (plugins-nodes.md 7.8).
+    pub controller: Option<Controller>,
     /// Condition `PodScheduled`; `None`: absent.
     pub scheduled_condition: Option<PodCondition>,
     /// When condition `PodScheduled` became True, microseconds since 1970; `None`: it is not, or says

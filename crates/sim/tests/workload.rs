@@ -9,7 +9,8 @@ use vc_sim::workload::Controllers;
 
 fn made(object: Value) -> (Vec<Value>, Vec<Value>) {
     let objects = Controllers.expand(&object);
-    objects.into_iter().partition(|object| object["kind"] == "PodGroup")
+    let between = |object: &Value| object["kind"] != "ReplicaSet";
+    objects.into_iter().filter(between).partition(|object| object["kind"] == "PodGroup")
 }
 
 fn volcano_job() -> Value {

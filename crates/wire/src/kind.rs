@@ -22,6 +22,10 @@ pub enum Kind {
     ResourceClaim,
     DeviceClass,
     ResourceSlice,
+    Service,
+    ReplicationController,
+    ReplicaSet,
+    StatefulSet,
 }
 
 /// The kind of an object, if it is one that is read.
@@ -46,6 +50,10 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
         ("shard.volcano.sh/v1alpha1", "NodeShard") => Some(Kind::NodeShard),
         ("policy/v1", "PodDisruptionBudget") => Some(Kind::PodDisruptionBudget),
         ("v1", "ResourceQuota") => Some(Kind::ResourceQuota),
+        ("v1", "Service") => Some(Kind::Service),
+        ("v1", "ReplicationController") => Some(Kind::ReplicationController),
+        ("apps/v1", "ReplicaSet") => Some(Kind::ReplicaSet),
+        ("apps/v1", "StatefulSet") => Some(Kind::StatefulSet),
         _ => None,
     }
 }
@@ -73,6 +81,10 @@ impl Kind {
             Self::ResourceClaim => "resourceclaim",
             Self::DeviceClass => "deviceclass",
             Self::ResourceSlice => "resourceslice",
+            Self::Service => "service",
+            Self::ReplicationController => "replicationcontroller",
+            Self::ReplicaSet => "replicaset",
+            Self::StatefulSet => "statefulset",
         }
     }
 
@@ -87,6 +99,10 @@ impl Kind {
                 | Self::PodDisruptionBudget
                 | Self::ResourceQuota
                 | Self::ResourceClaim
+                | Self::Service
+                | Self::ReplicationController
+                | Self::ReplicaSet
+                | Self::StatefulSet
         )
     }
 }

@@ -3,7 +3,10 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use vc_model::{ClusterEvent, DeviceKind, DeviceObject, StorageKind, StorageObject};
+use vc_model::{
+    ClusterEvent, DeviceKind, DeviceObject, SelectorKind, SelectorObject, StorageKind,
+    StorageObject,
+};
 
 mod annotations;
 mod budget;
@@ -23,6 +26,7 @@ mod priority_class;
 mod problems;
 mod queue;
 mod quota;
+mod selecting;
 mod selector;
 mod soft;
 mod storage;
@@ -52,6 +56,10 @@ pub use pod_volume::{SlimClaimName, SlimDisk, SlimPodVolume};
 pub use priority_class::{SlimPriorityClass, priority_class_record};
 pub use queue::{SlimGuarantee, SlimQueue, SlimQueueSpec, SlimQueueStatus, queue_record};
 pub use quota::{SlimQuota, SlimQuotaStatus};
+pub use selecting::{
+    SlimByLabels, SlimBySelector, SlimReplicaSet, SlimReplicationController, SlimService,
+    SlimStatefulSet,
+};
 pub use selector::{
     SlimAffinity, SlimLabelSelector, SlimNodeAffinity, SlimNodeSelector, SlimPreferred,
     SlimRequirement, SlimTaint, SlimTerm, SlimToleration,
@@ -137,12 +145,26 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
             let slice = slim::<SlimResourceSlice>(kind, object)?.to_record()?;
             Event::DeviceApplied(Box::new(DeviceObject::Slice(slice)))
         }
+        Kind::Service => return Ok(selecting(slim::<SlimService>(kind, object)?.to_record()?)),
+        Kind::ReplicationController => {
+            return Ok(selecting(slim::<SlimReplicationController>(kind, object)?.to_record()?));
+        }
+        Kind::ReplicaSet => {
+            return Ok(selecting(slim::<SlimReplicaSet>(kind, object)?.to_record()?));
+        }
+        Kind::StatefulSet => {
+            return Ok(selecting(slim::<SlimStatefulSet>(kind, object)?.to_record()?));
+        }
         _ => {
             let object = storage_object(kind, object)?;
             Event::StorageApplied(Box::new(object))
         }
     };
     Ok(Decoded { event, problems: Vec::new() })
+}
+
+fn selecting((object, problems): (SelectorObject, Vec<String>)) -> Decoded {
+    Decoded { event: ClusterEvent::SelectorApplied(Box::new(object)), problems }
 }
 
 fn storage_object(kind: Kind, object: &Value) -> Result<StorageObject, WireError> {
@@ -198,6 +220,10 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
         Kind::ResourceClaim => no_device(DeviceKind::Claim, key),
         Kind::DeviceClass => no_device(DeviceKind::Class, key),
         Kind::ResourceSlice => no_device(DeviceKind::Slice, key),
+        Kind::Service => no_selector(SelectorKind::Service, key),
+        Kind::ReplicationController => no_selector(SelectorKind::ReplicationController, key),
+        Kind::ReplicaSet => no_selector(SelectorKind::ReplicaSet, key),
+        Kind::StatefulSet => no_selector(SelectorKind::StatefulSet, key),
     }
 }
 
@@ -207,6 +233,10 @@ fn gone(kind: StorageKind, key: vc_model::ObjectKey) -> ClusterEvent {
 
 fn no_device(kind: DeviceKind, key: vc_model::ObjectKey) -> ClusterEvent {
     ClusterEvent::DeviceDeleted { kind, key }
+}
+
+fn no_selector(kind: SelectorKind, key: vc_model::ObjectKey) -> ClusterEvent {
+    ClusterEvent::SelectorDeleted { kind, key }
 }
 
 /// Soft fields make the only possible failure that the whole is not an object.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use vc_model::{Labels, ObjectKey};
+use vc_model::{Controller, Labels, ObjectKey, SelectorKind};
 
 use crate::annotations::Annotations;
 use crate::problems::{Path, Problems};
@@ -28,8 +28,10 @@ pub struct SlimMetadata {
 
 /// An owner.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct SlimOwner {
+    pub api_version: Soft<Arc<str>>,
+    pub kind: Soft<Arc<str>>,
     pub name: Soft<Arc<str>>,
     pub uid: Soft<Arc<str>>,
     pub controller: Soft<bool>,
@@ -57,6 +59,8 @@ pub struct Metadata {
     pub owner_name: Option<Arc<str>>,
     /// Uid of the owner with `controller: true`; `None`: there is none.
     pub controller_uid: Option<Arc<str>>,
+    /// That owner, if it is of a kind that selects pods.
+    pub controller: Option<Controller>,
 }
 
 impl Metadata {
@@ -101,7 +105,9 @@ pub(crate) fn read(
     let annotations = annotations(slim.annotations, &path, problems);
     let version = path.field("resourceVersion");
     let created = path.field("creationTimestamp");
-    let controller_uid = controller(&slim.owner_references);
+    let controller = controller(&slim.owner_references);
+    let controller_uid = controller.and_then(|owner| good(&owner.uid));
+    let controller = controller.and_then(selecting);
     let deleting = !matches!(slim.deletion_timestamp, Soft::Absent);
     problems.read(slim.deletion_timestamp, &path.field("deletionTimestamp"));
     Ok(Metadata {
@@ -112,6 +118,7 @@ pub(crate) fn read(
         created_micros: problems.or_default(slim.creation_timestamp, &created).0,
         deleting,
         controller_uid,
+        controller,
         labels,
         annotations,
         owner_name: first_owner(slim.owner_references, &path.field("ownerReferences"), problems),
@@ -143,14 +150,30 @@ fn first_owner(
     }
 }
 
-fn controller(owners: &List<SlimOwner>) -> Option<Arc<str>> {
+fn controller(owners: &List<SlimOwner>) -> Option<&SlimOwner> {
     let Soft::Good(owners) = owners else { return None };
     owners.iter().find_map(|owner| match owner {
-        Soft::Good(SlimOwner { uid: Soft::Good(uid), controller: Soft::Good(true), .. }) => {
-            Some(uid.clone())
-        }
+        Soft::Good(owner) if matches!(owner.controller, Soft::Good(true)) => Some(owner),
         _ => None,
     })
+}
+
+/// Kind and name of an owner that selects pods.
+fn selecting(owner: &SlimOwner) -> Option<Controller> {
+    let kind = match (&*good(&owner.api_version)?, &*good(&owner.kind)?) {
+        ("v1", "ReplicationController") => SelectorKind::ReplicationController,
+        ("apps/v1", "ReplicaSet") => SelectorKind::ReplicaSet,
+        ("apps/v1", "StatefulSet") => SelectorKind::StatefulSet,
+        _ => return None,
+    };
+    Some((kind, good(&owner.name)?))
+}
+
+fn good(text: &Soft<Arc<str>>) -> Option<Arc<str>> {
+    match text {
+        Soft::Good(text) => Some(text.clone()),
+        Soft::Absent | Soft::Bad(_) => None,
+    }
 }
 
 fn annotations(slim: Soft<Annotations>, path: &Path<'_>, problems: &mut Problems) -> Labels {

@@ -134,6 +134,7 @@ fn empty(metadata: Metadata) -> PodRecord {
         labels: metadata.labels,
         annotations: metadata.annotations,
         owner_name: metadata.owner_name,
+        controller: metadata.controller,
         ..PodRecord::default()
     }
 }

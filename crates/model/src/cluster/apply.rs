@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
+use crate::default_spread::SelectorKind;
 use crate::event::ClusterEvent;
 use crate::ids::{JobId, QueueId};
 use crate::queue::Queue;
-use crate::record::{PriorityClassRecord, QueueRecord};
+use crate::record::{ObjectKey, PriorityClassRecord, QueueRecord};
 use crate::request::to_resource;
-use crate::selector::Labels;
+use crate::selector::{LabelSelector, Labels};
 
 impl Cluster {
     /// Brings one event into the tables, at the cost of what it changes.
@@ -52,6 +53,10 @@ impl Cluster {
             ClusterEvent::BudgetDeleted { key } => self.budgets.remove(&key),
             ClusterEvent::QuotaApplied(quota) => self.quotas.apply(*quota),
             ClusterEvent::QuotaDeleted { key } => self.quotas.remove(&key),
+            ClusterEvent::SelectorApplied(object) => {
+                self.selector_changed(object.kind, object.key, object.selector);
+            }
+            ClusterEvent::SelectorDeleted { kind, key } => self.selector_changed(kind, key, None),
             ClusterEvent::NamespaceApplied { name, labels } => {
                 let before = self.namespaces.insert(name.clone(), labels);
                 self.namespace_changed(&name, before);
@@ -69,6 +74,22 @@ impl Cluster {
         if before.as_ref().unwrap_or(&Labels::new()) != now.unwrap_or(&Labels::new()) {
             let (domains, world) = self.domains_and_world();
             domains.namespace_changed(name, world);
+        }
+    }
+
+    /// The default constraints of the pods that it selects or selected are made again (7.8).
+    fn selector_changed(
+        &mut self,
+        kind: SelectorKind,
+        key: ObjectKey,
+        selector: Option<LabelSelector>,
+    ) {
+        let before = self.selectors.get(kind, &key);
+        self.selectors.set(kind, key.clone(), selector);
+        let after = self.selectors.get(kind, &key);
+        if before != after {
+            let (domains, world) = self.domains_and_world();
+            domains.selector_changed(kind, &key, [before, after], world);
         }
     }
 

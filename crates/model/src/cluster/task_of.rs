@@ -88,6 +88,7 @@ impl Cluster {
             images: images(pod),
             volumes: pod.volumes.clone(),
             resource_claims: pod.resource_claims.clone(),
+            controller: pod.controller.clone(),
         };
         self.count_claims(&mut class);
         class

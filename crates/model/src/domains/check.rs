@@ -31,6 +31,7 @@ impl Domains {
             let held = &self.classes[*id];
             same("places of a class", &held.places, &fresh.places)?;
             same("matchers of a class", &held.meant_by, &self.meant_by(cluster, *id))?;
+            self.check_defaults(cluster, *id)?;
         }
         for (id, term) in self.counters.terms.iter() {
             same("term", term, &counters.terms[id])?;
@@ -39,6 +40,24 @@ impl Domains {
             same("spread", spread, &counters.spreads[id])?;
         }
         Ok(())
+    }
+
+    /// A class without constraints has the default ones, by key and pods that count.
+    fn check_defaults(&self, cluster: &Cluster, id: ClassId) -> Result<(), String> {
+        let class = &cluster.classes[id];
+        if !class.spread.is_empty() {
+            return Ok(());
+        }
+        let constraints = cluster.selectors.constraints(class);
+        let fresh: Vec<_> = constraints
+            .iter()
+            .map(|one| (one.max_skew, vec![one.counted(&class.namespace)]))
+            .collect();
+        let held = self.classes[id].wants.iter().flat_map(|wants| &wants.soft).map(|soft| {
+            let matcher = self.spread(soft.spread).matcher;
+            (soft.max_skew, self.counters.matchers.rows[matcher].selectors.clone())
+        });
+        same("default constraints of a class", &held.collect(), &fresh)
     }
 
     /// Every matcher asked, without the indexes.

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::class::Class;
+use crate::default_spread::SelectorKind;
 use crate::domains::matchers::{Anchor, anchor_labels, anchor_namespaces};
 use crate::ids::{ClassId, Id, KeyId, MatcherId, NodeId, SpreadId, TermId};
 use crate::pod_affinity::PodSelector;
+use crate::record::ObjectKey;
+use crate::selector::LabelSelector;
 
 /// What a class has to do with topology domains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +45,8 @@ pub struct Wants {
     pub preferred: Vec<(TermId, i64)>,
     /// Constraints that forbid, in the order of the pod.
     pub hard: Vec<Spreading>,
-    /// Constraints that discourage, in the order of the pod.
+    /// Constraints that discourage, in the order of the pod; the default ones if it has none of any
+    /// kind.
     pub soft: Vec<Spreading>,
 }
 
@@ -69,6 +73,7 @@ pub(super) struct ClassIndex {
     rows: Vec<Option<Links>>,
     by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, BTreeSet<ClassId>>>,
     by_namespace: BTreeMap<Arc<str>, BTreeSet<ClassId>>,
+    by_controller: BTreeMap<(SelectorKind, ObjectKey), BTreeSet<ClassId>>,
 }
 
 impl std::ops::Index<ClassId> for ClassIndex {
@@ -97,6 +102,9 @@ impl ClassIndex {
             let by_value = self.by_label.entry(key.clone()).or_default();
             by_value.entry(value.clone()).or_default().insert(id);
         }
+        if let Some(key) = controller_of(class) {
+            self.by_controller.entry(key).or_default().insert(id);
+        }
     }
 
     pub(super) fn remove(&mut self, id: ClassId, class: &Class) -> Links {
@@ -118,17 +126,42 @@ impl ClassIndex {
                 self.by_namespace.remove(&class.namespace);
             }
         }
+        if let Some(key) = controller_of(class)
+            && let Some(ids) = self.by_controller.get_mut(&key)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_controller.remove(&key);
+            }
+        }
         self.rows.get_mut(id.index()).and_then(Option::take).unwrap_or_default()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.by_label.is_empty()
             && self.by_namespace.is_empty()
+            && self.by_controller.is_empty()
             && self.rows.iter().all(Option::is_none)
     }
 
     pub(super) fn of_namespace(&self, name: &str) -> Vec<ClassId> {
         self.by_namespace.get(name).into_iter().flatten().copied().collect()
+    }
+
+    /// The classes whose pods this object controls.
+    pub(super) fn controlled_by(&self, kind: SelectorKind, key: &ObjectKey) -> Vec<ClassId> {
+        let ids = self.by_controller.get(&(kind, key.clone()));
+        ids.into_iter().flatten().copied().collect()
+    }
+
+    /// The classes of a namespace that may have what a selector asks for, and others.
+    pub(super) fn selected(&self, namespace: &Arc<str>, labels: LabelSelector) -> Vec<ClassId> {
+        let selector = PodSelector {
+            namespaces: vec![namespace.clone()],
+            namespace_selector: None,
+            labels: Some(labels),
+        };
+        self.at(&self.best_anchor(&[selector], |_, _| 0))
     }
 
     /// The classes that an anchor admits.
@@ -170,6 +203,11 @@ impl ClassIndex {
             (None, None) => Anchor::Anywhere,
         }
     }
+}
+
+fn controller_of(class: &Class) -> Option<(SelectorKind, ObjectKey)> {
+    let (kind, name) = class.controller.clone()?;
+    Some((kind, ObjectKey { namespace: class.namespace.clone(), name }))
 }
 
 impl Links {

@@ -8,7 +8,8 @@ use vc_framework::Plugin;
 use vc_model::{
     ClusterEvent, InclusionPolicy, LabelSelector, Labels, NodeId, NodeRecord, ObjectKey, Operator,
     PodAffinity, PodPhase, PodRecord, PodSelector, PodTerm, PreferredPodTerm, Requirement,
-    SpreadConstraint, Taint, TaintEffect, TaskId, TaskStatus, Unsatisfiable,
+    SelectorKind, SelectorObject, SpreadConstraint, Taint, TaintEffect, TaskId, TaskStatus,
+    Unsatisfiable,
 };
 
 use crate::bed::{Bed, node, plugin, pod};
@@ -105,12 +106,13 @@ prop_compose! {
     fn a_pod()(
         n in 0..N_PODS, app in 0..3u8, other in any::<bool>(), affinity in affinity(),
         spread in vec(spread(), 0..3), wants in 0..6u8, place in 0..2 * N_NODES,
-        deleting in 0..8u8, zone in 0..4u8,
+        deleting in 0..8u8, zone in 0..4u8, controller in proptest::option::of(selecting_name()),
     ) -> PodRecord {
         let name = format!("p{n}");
         let mut record = pod(&name, &[]);
         record.key = ObjectKey::new(if other { "other" } else { "ns" }, &name);
         record.labels = Labels::from([("app".into(), app.to_string().into())]);
+        record.controller = controller.map(|(kind, name)| (kind, name.into()));
         record.pod_affinity = (wants % 2 == 1).then(|| affinity.into());
         record.spread = if 2 <= wants { spread } else { vec![] };
         record.node_selector = (zone == 0).then(|| [("zone".into(), "a".into())].into());
@@ -134,6 +136,7 @@ prop_compose! {
         label("kubernetes.io/hostname", &name);
         if zone < 3 {
             label("zone", ["a", "b", "c"][zone]);
+            label("topology.kubernetes.io/zone", ["a", "b", "c"][zone]);
         }
         if rack < 2 {
             label("rack", ["1", "2"][rack]);
@@ -144,6 +147,29 @@ prop_compose! {
         }
         record
     }
+}
+
+/// Kind and name of an object that may select pods.
+fn selecting_name() -> impl Strategy<Value = (SelectorKind, &'static str)> {
+    let kinds = [
+        SelectorKind::Service,
+        SelectorKind::ReplicationController,
+        SelectorKind::ReplicaSet,
+        SelectorKind::StatefulSet,
+    ];
+    (0..kinds.len(), 0..2usize).prop_map(move |(kind, name)| (kinds[kind], ["s0", "s1"][name]))
+}
+
+fn a_selecting() -> impl Strategy<Value = SelectorObject> {
+    (selecting_name(), any::<bool>(), selector()).prop_map(|((kind, name), other, selector)| {
+        let key = ObjectKey::new(if other { "other" } else { "ns" }, name);
+        let by_labels = [SelectorKind::Service, SelectorKind::ReplicationController];
+        let selector = selector.map(|selector| match by_labels.contains(&kind) {
+            true => LabelSelector { match_expressions: Vec::new(), ..selector },
+            false => selector,
+        });
+        SelectorObject { kind, key, selector }
+    })
 }
 
 fn a_step() -> impl Strategy<Value = Step> {
@@ -165,6 +191,15 @@ fn a_step() -> impl Strategy<Value = Step> {
                 labels: Labels::from([("env".into(), env.into())]),
             })
         }),
+        1 => (any::<bool>()).prop_map(move |which| {
+            Step::Event(ClusterEvent::NamespaceDeleted { name: namespace(which).into() })
+        }),
+        4 => a_selecting()
+            .prop_map(|object| Step::Event(ClusterEvent::SelectorApplied(Box::new(object)))),
+        1 => a_selecting().prop_map(|object| Step::Event(ClusterEvent::SelectorDeleted {
+            kind: object.kind,
+            key: object.key,
+        })),
         8 => (0..N_PODS, 0..N_NODES, any::<bool>())
             .prop_map(|(pod, node, idle)| Step::Place(pod, node, idle)),
         3 => (0..N_PODS).prop_map(Step::Evict),
@@ -176,6 +211,7 @@ fn a_step() -> impl Strategy<Value = Step> {
 struct History {
     bed: Bed,
     undo: Vec<(TaskId, TaskStatus)>,
+    selecting: Vec<SelectorObject>,
 }
 
 impl History {
@@ -187,6 +223,7 @@ impl History {
                 while !self.undo.is_empty() {
                     self.undo_last();
                 }
+                self.note(&event);
                 self.bed.apply(event);
             }
             Step::Place(pod, node, idle) => {
@@ -210,6 +247,16 @@ impl History {
             }
             Step::UndoLast => self.undo_last(),
         }
+    }
+
+    fn note(&mut self, event: &ClusterEvent) {
+        let (kind, key, now) = match event {
+            ClusterEvent::SelectorApplied(object) => (object.kind, &object.key, Some(object)),
+            ClusterEvent::SelectorDeleted { kind, key } => (*kind, key, None),
+            _ => return,
+        };
+        self.selecting.retain(|object| (object.kind, &object.key) != (kind, key));
+        self.selecting.extend(now.map(|object| (**object).clone()));
     }
 
     fn undo_last(&mut self) {
@@ -276,7 +323,8 @@ struct Plugins {
 }
 
 impl Plugins {
-    fn compare(&self, bed: &Bed) -> Result<(), TestCaseError> {
+    fn compare(&self, history: &History) -> Result<(), TestCaseError> {
+        let History { bed, selecting, .. } = history;
         prop_assert_eq!(bed.cluster.check(), Ok(()));
         let plain = Plain(&bed.cluster);
         let nodes = bed.cluster.nodes_by_name().to_vec();
@@ -297,7 +345,7 @@ impl Plugins {
             };
             let expected = plain.affinity_scores(task, &nodes);
             prop_assert_eq!(scores(&*self.affinity_score), expected, "{}", row.key);
-            let expected = plain.spread_scores(task, &nodes);
+            let expected = plain.spread_scores(task, &nodes, selecting);
             prop_assert_eq!(scores(&*self.spread_score), expected, "{}", row.key);
         }
         Ok(())
@@ -318,10 +366,11 @@ proptest! {
             affinity_score: scoring("podaffinity.weight"),
             spread_score: scoring("podtopologyspread.weight"),
         };
-        let mut history = History { bed: Bed::new(nodes, vec![]), undo: Vec::new() };
+        let bed = Bed::new(nodes, vec![]);
+        let mut history = History { bed, undo: Vec::new(), selecting: Vec::new() };
         for step in steps {
             history.take(step);
-            plugins.compare(&history.bed)?;
+            plugins.compare(&history)?;
         }
     }
 }

@@ -4,6 +4,7 @@ mod affinity;
 mod against_plain;
 mod bed;
 mod binpack;
+mod default_spread;
 mod nodeorder;
 mod plain;
 mod predicates;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use vc_model::node_selector::required_matches;
 use vc_model::{
-    Class, Cluster, Code, InclusionPolicy, Labels, Node, NodeId, PodAffinity, PodTerm,
-    SpreadConstraint, TaintEffect, Task, TaskId, TaskStatus, Unsatisfiable, any_tolerates,
+    Class, Cluster, Code, InclusionPolicy, LabelSelector, Labels, Node, NodeId, Operator,
+    PodAffinity, PodTerm, Requirement, SelectorKind, SelectorObject, SpreadConstraint, TaintEffect,
+    Task, TaskId, TaskStatus, Unsatisfiable, any_tolerates,
 };
 
 pub(crate) type Found = Option<(Code, &'static str)>;
@@ -165,21 +166,33 @@ impl<'a> Plain<'a> {
         raw.into_iter().map(scaled).collect()
     }
 
-    pub(crate) fn spread_scores(&self, task: TaskId, nodes: &[NodeId]) -> Vec<i64> {
+    /// `selecting`: Services and controllers.
+    pub(crate) fn spread_scores(
+        &self,
+        task: TaskId,
+        nodes: &[NodeId],
+        selecting: &[SelectorObject],
+    ) -> Vec<i64> {
         let pod = self.class(task);
-        let soft = of_kind(pod, Unsatisfiable::ScheduleAnyway);
+        let (has_own, defaults) = (!pod.spread.is_empty(), defaults(pod, selecting));
+        let soft = match has_own {
+            true => of_kind(pod, Unsatisfiable::ScheduleAnyway),
+            false => defaults.iter().collect(),
+        };
         if soft.is_empty() {
             return vec![0; nodes.len()];
         }
         let keys: Vec<&Arc<str>> = soft.iter().map(|constraint| &constraint.topology_key).collect();
         let rows: Vec<&Node> = nodes.iter().map(|&node| &self.0.nodes[node]).collect();
-        let has_keys = |node: &Node| keys.iter().all(|&key| node.labels.contains_key(key));
+        let has_all = |node: &Node| keys.iter().all(|&key| node.labels.contains_key(key));
+        let has_keys = |node: &Node| !has_own || has_all(node);
         let counted: Vec<&Node> = rows.iter().copied().filter(|node| has_keys(node)).collect();
         let part = |constraint: &SpreadConstraint, node: &Node| {
             let key = &constraint.topology_key;
+            let Some(value) = node.labels.get(key) else { return 0.0 };
             let by_host = &**key == "kubernetes.io/hostname";
             let values: BTreeSet<&Arc<str>> =
-                counted.iter().map(|node| &node.labels[key]).collect();
+                counted.iter().filter_map(|node| node.labels.get(key)).collect();
             let n_domains = if by_host { counted.len() } else { values.len() };
             let count = match by_host {
                 true => {
@@ -189,8 +202,9 @@ impl<'a> Plain<'a> {
                         as i64
                 }
                 false => {
-                    let domains = self.domains(pod, constraint, &keys);
-                    domains.get(&node.labels[key]).copied().unwrap_or(0)
+                    let needed = if has_own { keys.clone() } else { vec![key] };
+                    let domains = self.domains(pod, constraint, &needed);
+                    domains.get(value).copied().unwrap_or(0)
                 }
             };
             count as f64 * ((n_domains + 2) as f64).ln() + f64::from(constraint.max_skew - 1)
@@ -208,6 +222,44 @@ impl<'a> Plain<'a> {
         };
         rows.iter().map(score).collect()
     }
+}
+
+/// What a pod without constraints gets from what selects it (7.8).
+fn defaults(pod: &Class, selecting: &[SelectorObject]) -> Vec<SpreadConstraint> {
+    let here = selecting.iter().filter(|object| object.key.namespace == pod.namespace);
+    let here = here.filter_map(|object| Some((object, object.selector.as_ref()?)));
+    let (mut labels, mut rules) = (Labels::new(), Vec::new());
+    for (object, selector) in here {
+        let controls = pod.controller == Some((object.kind, object.key.name.clone()));
+        match object.kind {
+            SelectorKind::Service if selector.matches(&pod.labels) => {
+                labels.extend(selector.match_labels.clone());
+            }
+            SelectorKind::ReplicationController if controls => {
+                labels.extend(selector.match_labels.clone());
+            }
+            SelectorKind::ReplicaSet | SelectorKind::StatefulSet if controls => {
+                rules.extend(selector.match_labels.iter().map(is));
+                rules.extend(selector.match_expressions.clone());
+            }
+            _ => {}
+        }
+    }
+    rules.extend(labels.iter().map(is));
+    let selector = LabelSelector { match_expressions: rules, ..LabelSelector::default() };
+    let of = |(key, max_skew): (&str, i32)| SpreadConstraint {
+        topology_key: key.into(),
+        max_skew,
+        when: Unsatisfiable::ScheduleAnyway,
+        labels: Some(selector.clone()),
+        ..SpreadConstraint::default()
+    };
+    let keys = [("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5)];
+    if selector == LabelSelector::default() { Vec::new() } else { keys.map(of).into() }
+}
+
+fn is((key, value): (&Arc<str>, &Arc<str>)) -> Requirement {
+    Requirement { key: key.clone(), operator: Operator::In, values: vec![value.clone()] }
 }
 
 fn pair(term: &PodTerm, node: &Node) -> Option<Pair> {

@@ -21,10 +21,15 @@ pub(super) fn deployment(object: &Value, context: &Context) -> Result<Vec<Value>
             "name": format!("{}-{hash}", name(object)), "uid": uid,
             "namespace": object["metadata"]["namespace"],
             "annotations": object["metadata"]["annotations"],
+            "ownerReferences": [template::owner(object)],
         },
-        "spec": { "replicas": object["spec"]["replicas"], "template": object["spec"]["template"] },
+        "spec": {
+            "replicas": object["spec"]["replicas"], "template": object["spec"]["template"],
+            "selector": object["spec"]["selector"],
+        },
     });
-    self::replica_set(&replica_set, context)
+    let children = self::replica_set(&replica_set, context)?;
+    Ok(std::iter::once(replica_set).chain(children).collect())
 }
 
 pub(super) fn replica_set(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
