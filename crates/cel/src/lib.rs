@@ -4,7 +4,10 @@
 mod bind;
 mod budget;
 mod domains;
+mod lists;
+mod net;
 mod quantity;
+mod regex;
 mod semver;
 
 use std::sync::{Arc, LazyLock};
@@ -38,9 +41,11 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()
 /// The standard library and those Kubernetes extensions that devices are selected by.
 fn environment() -> Env {
     let mut env = Env::stdlib().with_optional_support(true);
-    let added = [extensions::lists, extensions::strings, extensions::math]
-        .into_iter()
-        .try_for_each(|extension| env.add_extension(extension))
+    let added = env
+        .add_extension(extensions::strings)
+        .and_then(|()| lists::declare(&mut env))
+        .and_then(|()| net::declare(&mut env))
+        .and_then(|()| regex::declare(&mut env))
         .and_then(|()| quantity::declare(&mut env))
         .and_then(|()| semver::declare(&mut env))
         .and_then(|()| env.add_macro(bind::cel_bind()));
@@ -54,6 +59,9 @@ impl Selector {
     /// # Errors
     /// It is none, or could cost more than the limit of Kubernetes allows.
     pub fn compile(expression: &str) -> Result<Self, SelectorError> {
+        if !budget::is_short(expression) {
+            return Err(SelectorError::Compile("the expression is too long".to_owned()));
+        }
         let program = ENVIRONMENT.compile(expression);
         let program = program.map_err(|error| SelectorError::Compile(one_line(&error)))?;
         match budget::is_within(program.expression()) {
