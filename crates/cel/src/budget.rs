@@ -58,14 +58,59 @@ const SCALARS: &[&str] = &[
 /// Characters that cost as much as one evaluation.
 const CHARACTERS: u64 = 10;
 
+/// Parts of an expression inside each other: evaluation takes stack for each.
+const MOST_LEVELS: usize = 48;
+
 /// Whether the text is short enough to be parsed.
 pub(crate) fn is_short(expression: &str) -> bool {
     expression.len() <= LONGEST
 }
 
-/// Whether the bound is within the limit.
-pub(crate) fn is_within(expression: &IdedExpr) -> bool {
-    Names::default().bound(expression).cost <= LIMIT
+/// What keeps the expression from being evaluated, if anything does.
+pub(crate) fn problem(expression: &IdedExpr) -> Option<&'static str> {
+    if !is_flat(expression) {
+        return Some("the expression is nested too deeply");
+    }
+    let is_dear = LIMIT < Names::default().bound(expression).cost;
+    is_dear.then_some("the expression may cost too much")
+}
+
+/// Whether evaluation does not go too deep; asked without going there itself.
+fn is_flat(expression: &IdedExpr) -> bool {
+    let mut level = vec![expression];
+    for _ in 0..MOST_LEVELS {
+        if level.is_empty() {
+            return true;
+        }
+        level = level.into_iter().flat_map(parts).collect();
+    }
+    false
+}
+
+/// The expressions directly inside of one.
+fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
+    match &expression.expr {
+        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
+        Expr::Comprehension(loops) => vec![
+            &loops.iter_range,
+            &loops.accu_init,
+            &loops.loop_cond,
+            &loops.loop_step,
+            &loops.result,
+        ],
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Map(map) => map.entries.iter().flat_map(|entry| entry_parts(&entry.expr)).collect(),
+        Expr::Select(select) => vec![&select.operand],
+        Expr::Struct(of) => of.entries.iter().flat_map(|entry| entry_parts(&entry.expr)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(field) => vec![&field.value],
+    }
 }
 
 /// What an expression takes at most.
@@ -113,11 +158,7 @@ impl<'a> Names<'a> {
                 Bound { n_elements: list.elements.len() as u64, ..sum }
             }
             Expr::Map(map) => {
-                let parts = map.entries.iter().flat_map(|entry| match &entry.expr {
-                    EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
-                    EntryExpr::StructField(field) => vec![&field.value],
-                });
-                let sum = self.sum(parts);
+                let sum = self.sum(parts(expression));
                 Bound { n_elements: map.entries.len() as u64, ..sum }
             }
             Expr::Call(call) => self.call(call),

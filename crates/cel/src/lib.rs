@@ -62,12 +62,12 @@ impl Selector {
         if !budget::is_short(expression) {
             return Err(SelectorError::Compile("the expression is too long".to_owned()));
         }
-        let program = ENVIRONMENT.compile(expression);
-        let program = program.map_err(|error| SelectorError::Compile(one_line(&error)))?;
-        match budget::is_within(program.expression()) {
-            true => Ok(Self(program)),
-            false => Err(SelectorError::Compile("the expression may cost too much".to_owned())),
-        }
+        let parsed = std::thread::scope(|scope| {
+            let parser = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let parser = parser.spawn_scoped(scope, || parse(expression))?;
+            parser.join().map_err(|_| std::io::Error::other("the parser has given up"))
+        });
+        parsed.unwrap_or_else(|error| Err(SelectorError::Compile(error.to_string())))
     }
 
     /// Whether a device of this driver is selected.
@@ -87,11 +87,26 @@ impl Selector {
     }
 }
 
-/// Parsers draw the place of an error below it.
+/// Enough to parse any expression that is short enough; the stack of an engine is not.
+const STACK_BYTES: usize = 64 << 20;
+
+fn parse(expression: &str) -> Result<Selector, SelectorError> {
+    let program = ENVIRONMENT.compile(expression);
+    let program = program.map_err(|error| SelectorError::Compile(one_line(&error)))?;
+    match budget::problem(program.expression()) {
+        None => Ok(Selector(program)),
+        Some(problem) => Err(SelectorError::Compile(problem.to_owned())),
+    }
+}
+
+/// Characters of an error that go into conditions and events.
+const MOST_TEXT: usize = 300;
+
+/// Parsers draw the place of an error below it, in as many columns as the expression has.
 fn one_line(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join(" ")
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    first.chars().take(MOST_TEXT).collect()
 }
 
 /// The variable `device`.
