@@ -37,7 +37,7 @@ impl Slot {
 }
 
 /// The resources of all flavors that quotas are given for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
     all: Vec<(Flavor, Dim)>,
     /// The slots of each resource.

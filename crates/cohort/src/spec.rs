@@ -14,7 +14,7 @@ use crate::policy::Policy;
 const ROOT: &str = "root";
 
 /// A queue as its object says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct QueueSpec {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -35,7 +35,7 @@ pub struct QueueSpec {
 }
 
 /// Arguments that shape the trees.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeRules {
     /// `rootCohort: false`: every child of root is the top of a tree of its own.
     pub without_root: bool,

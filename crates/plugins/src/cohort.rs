@@ -6,6 +6,7 @@ mod book;
 mod enqueue;
 mod gauges;
 mod overview;
+mod published;
 mod queues;
 mod targets;
 mod told;
@@ -14,7 +15,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use vc_cohort::{Backoff, Built, Head, QuotaNode, TreeRules};
+use vc_cohort::{Backoff, Built, Head, QueueSpec, QuotaNode, Slots, TreeRules};
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
     Admission, Ask, Notice, Outbox, Plugin, PluginEntry, Points, QuotaRefusal, QuotaUse, Records,
@@ -50,13 +51,18 @@ struct Cohort {
     backoff: Backoff,
     told: Told,
     gauges: gauges::Gauges,
+    published: published::Published,
     /// It was said that no queue lets anybody be evicted.
     never_told: bool,
 }
 
 /// What the trees were built of, and the trees.
 struct Trees {
-    key: Vec<String>,
+    specs: Vec<QueueSpec>,
+    rules: TreeRules,
+    slots: Slots,
+    /// As the annotations showed them.
+    unreadable: Vec<Problem>,
     built: Built,
     problems: BTreeSet<Problem>,
 }
@@ -71,6 +77,7 @@ fn cohort(option: &PluginOption, warnings: &mut Vec<Warning>) -> Cohort {
         heads: Mutex::default(),
         told: Told::default(),
         gauges: gauges::Gauges::default(),
+        published: published::Published::default(),
         never_told: false,
     }
 }
@@ -93,6 +100,10 @@ impl Plugin for Cohort {
         self.told.close(ask, &mut self.backoff, out);
         let book = own(&mut self.book);
         self.gauges.tell(ask, book, &self.settings, out);
+        let period = self.settings.share_period_micros;
+        if self.settings.is_fair() && 0 < period {
+            self.published.write(ask, book, period, out);
+        }
     }
 
     fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
@@ -210,20 +221,25 @@ impl Cohort {
     /// Builds the trees anew if something of what they are made of has changed.
     fn grow(&mut self, ask: Ask<'_>) {
         let slots = queues::slots(ask.cluster);
-        let mut problems = Vec::new();
-        let specs = queues::specs(ask, &slots, &self.settings, &mut problems);
+        let mut unreadable = Vec::new();
+        let specs = queues::specs(ask, &slots, &self.settings, &mut unreadable);
         let owns_cluster = self.settings.root_owns_cluster;
         let cluster = owns_cluster.then(|| queues::of_cluster(ask, &slots));
         let rules = TreeRules { without_root: self.settings.without_root, cluster };
-        let mut key: Vec<String> = specs.iter().map(|spec| format!("{spec:?}")).collect();
-        key.push(format!("{rules:?} {}", slots.len()));
-        if self.trees.as_ref().is_some_and(|trees| trees.key == key) {
+        let is_same = |trees: &Trees| {
+            trees.specs == specs
+                && trees.rules == rules
+                && trees.slots == slots
+                && trees.unreadable == unreadable
+        };
+        if self.trees.as_ref().is_some_and(is_same) {
             return;
         }
-        match vc_cohort::build(slots, &specs, &rules) {
+        match vc_cohort::build(slots.clone(), &specs, &rules) {
             Ok(built) => {
-                let problems = problems.into_iter().collect();
-                self.trees = Some(Trees { key, built, problems });
+                let mut problems: BTreeSet<Problem> = unreadable.iter().cloned().collect();
+                problems.extend(queues::faults(&ask.cluster.dims, &slots, &specs, &built));
+                self.trees = Some(Trees { specs, rules, slots, unreadable, built, problems });
             }
             Err(error) => tracing::error!("the quota trees stay as they are: {error}"),
         }
@@ -232,7 +248,7 @@ impl Cohort {
     /// What users should know about their queues.
     fn tell_queues(&mut self, ask: Ask<'_>, out: &mut Outbox) {
         let Some(trees) = &self.trees else { return };
-        self.told.queues(ask, &trees.built, &trees.problems, out);
+        self.told.queues(ask, &trees.problems, out);
         if !self.never_told && !ask.facts.queues.is_empty() {
             self.never_told = true;
             let sides = ask.facts.sides;

@@ -14,6 +14,7 @@ const STRATEGIES: &str = "fairSharing.preemptionStrategies";
 const ROOT_COHORT: &str = "rootCohort";
 const ROOT_QUOTA: &str = "rootQuota";
 const BACKOFF: &str = "preemptionBackoff";
+const SHARE_PERIOD: &str = "weightedSharePeriod";
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -32,6 +33,8 @@ pub(super) struct Settings {
     pub(super) root_owns_cluster: bool,
     /// B.7; 0: off.
     pub(super) backoff_micros: i64,
+    /// How often a weighted share is written at most (B.8); 0: never.
+    pub(super) share_period_micros: i64,
 }
 
 impl Settings {
@@ -59,6 +62,7 @@ impl Settings {
             without_root: !arguments.bool(ROOT_COHORT, true, warnings),
             root_owns_cluster: word(ROOT_QUOTA) == Some("Cluster"),
             backoff_micros: duration(option, BACKOFF, 60, warnings),
+            share_period_micros: duration(option, SHARE_PERIOD, 30, warnings),
         }
     }
 

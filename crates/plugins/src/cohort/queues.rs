@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use vc_cohort::{BorrowWithin, Flavor, Policy, QueueSpec, Slots, WithinQueue};
+use vc_cohort::{BorrowWithin, Built, Flavor, Policy, QueueSpec, Slots, WithinQueue};
 use vc_framework::Ask;
 use vc_model::{Cluster, Queue};
-use vc_resource::{Dim, Resource};
+use vc_resource::{Dim, Dims, Resource};
 
 use super::arguments::{self, Settings};
+use super::overview::amount_text;
 
 const PREFIX: &str = "cohort.volcano.sh/";
 const WEIGHT: &str = "fairSharing.weight";
@@ -17,11 +18,19 @@ const SMALLEST_WEIGHT: f64 = 1e-9;
 /// Quotas of devices are not known to the trees.
 const DEVICE_CLASS: &str = "deviceclass/";
 
-/// An annotation that cannot be read, or has no effect.
+/// Reason of the event: an annotation cannot be read, or has no effect.
+const POLICY: &str = "InvalidCohortPolicy";
+
+/// Likewise: the amounts or the parent of a queue do not mean what they seem to.
+const QUOTA: &str = "InvalidCohortQuota";
+
+/// What the author of a queue should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Problem {
     pub(super) queue: Arc<str>,
-    /// Key, value and what is wrong with it.
+    /// Of the event.
+    pub(super) reason: &'static str,
+    /// Key or field, value and what is wrong with it.
     pub(super) text: String,
 }
 
@@ -77,6 +86,67 @@ fn amounts(slots: &Slots, of: &Resource) -> Vec<Option<i64>> {
     slots.iter().map(amount).collect()
 }
 
+/// What is wrong with parents and amounts (B.9). The formulas of B.2 go on with all of it.
+pub(super) fn faults(
+    dims: &Dims,
+    slots: &Slots,
+    specs: &[QueueSpec],
+    built: &Built,
+) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for spec in specs {
+        let texts = parent_fault(spec, built).into_iter().chain(amount_faults(dims, slots, spec));
+        let problem = |text| Problem { queue: spec.name.clone(), reason: QUOTA, text };
+        found.extend(texts.map(problem));
+    }
+    found
+}
+
+fn parent_fault(spec: &QueueSpec, built: &Built) -> Option<String> {
+    let parent = &spec.parent;
+    if built.inactive.contains(&spec.name) {
+        let what = "the parents form a cycle: nothing is admitted to the queue";
+        return Some(format!("spec.parent: {parent}: {what}"));
+    }
+    let is_missing = !parent.is_empty() && built.missing.contains(parent);
+    is_missing
+        .then(|| format!("spec.parent: {parent}: does not exist: there is nobody to borrow from"))
+}
+
+fn amount_faults(dims: &Dims, slots: &Slots, spec: &QueueSpec) -> Vec<String> {
+    let mut found = Vec::new();
+    for slot in slots.iter() {
+        let dim = slots.dim(slot);
+        let of = |list: &[Option<i64>]| list.get(slot.index()).copied().flatten();
+        let text = |amount: i64| amount_text(amount.into(), dim, dims);
+        let mut fault = |field: &str, amount: i64, what: &str| {
+            let name = dims.name(dim);
+            found.push(format!("spec.{field}.{name}: {}: {what}", text(amount)));
+        };
+        let (deserved, capability) = (of(&spec.deserved), of(&spec.capability));
+        let guarantee = of(&spec.guarantee);
+        let fields =
+            [("deserved", deserved), ("capability", capability), ("guarantee.resource", guarantee)];
+        for (field, amount) in fields {
+            if let Some(amount) = amount.filter(|&amount| amount < 0) {
+                fault(field, amount, "is below zero: counts as 0");
+            }
+        }
+        if let (Some(deserved), Some(guarantee)) = (deserved, guarantee)
+            && deserved < guarantee
+        {
+            fault("guarantee.resource", guarantee, "is above deserved: counts as deserved, too");
+        }
+        let least = deserved.max(guarantee).unwrap_or(0);
+        if let Some(capability) = capability.filter(|&capability| 0 <= capability)
+            && capability < least
+        {
+            fault("capability", capability, "is below deserved or guarantee: no more can be used");
+        }
+    }
+    found
+}
+
 /// What the nodes have, for `rootQuota: Cluster`.
 pub(super) fn of_cluster(ask: Ask<'_>, slots: &Slots) -> Vec<i64> {
     let total = &ask.facts.total;
@@ -95,8 +165,9 @@ impl Reader<'_> {
     }
 
     fn problem(&mut self, key: &str, value: &str, problem: &str) {
-        let text = format!("{PREFIX}{key}:{value}: {problem}");
-        self.problems.push(Problem { queue: self.queue.name.clone(), text });
+        let text = format!("{PREFIX}{key}: {value}: {problem}");
+        let queue = self.queue.name.clone();
+        self.problems.push(Problem { queue, reason: POLICY, text });
     }
 
     /// The value of the annotation, else `default`; `wrong` where it cannot be read.

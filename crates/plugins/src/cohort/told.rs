@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_cohort::{Backoff, Built, Forest, QuotaNode, Reason};
+use vc_cohort::{Backoff, Forest, QuotaNode, Reason};
 use vc_framework::{About, Ask, Effect, Outbox, Sample, TargetGroup, rfc3339};
 use vc_model::{Cluster, JobId, PodGroupCondition};
 
@@ -105,23 +105,18 @@ impl Told {
     }
 
     /// Queues that do not mean what their authors expect: once, until they change.
-    pub(super) fn queues(
-        &mut self,
-        ask: Ask<'_>,
-        built: &Built,
-        problems: &BTreeSet<Problem>,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn queues(&mut self, ask: Ask<'_>, problems: &BTreeSet<Problem>, out: &mut Outbox) {
         for problem in problems.difference(&self.problems) {
             let Some(queue) = ask.cluster.queue(&problem.queue) else { continue };
             let (name, uid) = (problem.queue.clone(), ask.cluster.queues[queue].uid.clone());
             let about = About::Queue { name, uid };
             let message = problem.text.as_str().into();
-            let reason = "InvalidCohortPolicy";
+            let reason = problem.reason;
             out.effects.push(Effect::Event { about, warning: true, reason, message });
         }
-        self.problems.clone_from(problems);
-        let _ = (ask, built);
+        if self.problems != *problems {
+            self.problems.clone_from(problems);
+        }
     }
 }
 

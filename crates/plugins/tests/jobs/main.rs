@@ -6,6 +6,7 @@ mod capacity;
 mod capacity_ancestors;
 mod capacity_gates;
 mod capacity_tree;
+mod cohort_queues;
 mod conformance;
 mod cooldown;
 mod drf;
