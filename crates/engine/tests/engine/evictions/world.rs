@@ -58,7 +58,11 @@ fn task(shape: &Shape) -> impl Strategy<Value = Task> + use<> {
         1 => Just("class=system-node-critical"),
         ports => Just("port=80"),
     ];
-    let parts = (least..5_u32, 0..3_u32, words, shape.copies.clone());
+    let copies = match shape.copies.len() {
+        1 => Just(shape.copies.start).boxed(),
+        _ => shape.copies.clone().boxed(),
+    };
+    let parts = (least..5_u32, 0..3_u32, words, copies);
     parts.prop_map(|(cpu, priority, words, copies)| Task { cpu, priority, words, copies })
 }
 
