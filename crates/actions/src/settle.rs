@@ -207,7 +207,8 @@ fn minimal(
         if !spared_any {
             return victims;
         }
-        order.retain(|task| victims.iter().any(|victim| victim.task == *task));
+        let left: BTreeSet<TaskId> = victims.iter().map(|victim| victim.task).collect();
+        order.retain(|task| left.contains(task));
     }
 }
 

@@ -164,20 +164,25 @@ impl Try {
         &self,
         statement: &mut Statement<'_, '_>,
         mark: Mark,
-        mut evicted: Vec<TaskId>,
+        evicted: Vec<TaskId>,
     ) -> Vec<TaskId> {
         // The last one evicted was needed by construction; with one victim there is nothing to
         // spare.
-        for index in (0..evicted.len().saturating_sub(1)).rev() {
-            let mut fewer = evicted.clone();
+        let n_doubtful = evicted.len().saturating_sub(1);
+        let mut needed = evicted;
+        for index in (0..n_doubtful).rev() {
+            if !leaves_room(statement, self.task, self.node, needed[index]) {
+                continue;
+            }
+            let mut fewer = needed.clone();
             fewer.remove(index);
             self.evict_again(statement, mark, &fewer);
-            if fits(statement, self.task, self.node) {
-                evicted = fewer;
+            match fits(statement, self.task, self.node) {
+                true => needed = fewer,
+                false => self.evict_again(statement, mark, &needed),
             }
         }
-        self.evict_again(statement, mark, &evicted);
-        evicted
+        needed
     }
 
     fn evict_again(&self, statement: &mut Statement<'_, '_>, mark: Mark, victims: &[TaskId]) {
@@ -194,6 +199,19 @@ impl Try {
             "Failed to pipeline Task <{task}> on Node <{node}>: {refused}"
         );
     }
+}
+
+/// Whether the node has room for the task also if this victim, which is gone now, stays. If not,
+/// nobody need be put back to see that it is needed.
+pub(crate) fn leaves_room(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    victim: TaskId,
+) -> bool {
+    let mut room = session.nodes[node].future_idle();
+    room.sub(session.request(victim));
+    session.request(task).first_lacking(&room, &session.dims).is_none()
 }
 
 /// The node that the claim of the task's job plans for it.

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
 
 use crate::effect::EvictReason;
@@ -130,9 +131,12 @@ impl Certificate {
         });
         let (action, for_task) = first?;
         let job = claimed.job.or_else(|| cluster.tasks[for_task?].job);
+        let mut bundles: FxHashMap<TaskId, usize> = FxHashMap::default();
+        for (bundle, tasks) in claimed.bundles.iter().enumerate() {
+            tasks.iter().for_each(|&task| _ = bundles.entry(task).or_insert(bundle));
+        }
         let bundle_of = |task: TaskId, index: usize| {
-            let place = claimed.bundles.iter().position(|bundle| bundle.contains(&task));
-            place.unwrap_or(claimed.bundles.len() + index)
+            bundles.get(&task).copied().unwrap_or(claimed.bundles.len() + index)
         };
         let mut n_placed = 0;
         let evictions = ops.iter().filter_map(|op| match *op {

@@ -58,13 +58,16 @@ impl Claims {
             return;
         }
         self.n_changes += 1;
+        let mut jobs = BTreeSet::new();
         for op in ops {
             let Op::Pipeline { task, node, .. } = *op else { continue };
-            let Some(job) = cluster.job_of(task) else { continue };
-            let claim = self.by_job.entry(job.key.clone()).or_default();
+            let Some(job) = cluster.tasks[task].job else { continue };
+            let claim = self.by_job.entry(cluster.jobs[job].key.clone()).or_default();
             let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
             claim.planned.insert(planned.0, planned.1);
-            claim.victims.extend(victims.iter().cloned());
+            if jobs.insert(job) {
+                claim.victims.extend(victims.iter().cloned());
+            }
         }
     }
 

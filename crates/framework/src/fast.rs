@@ -6,7 +6,6 @@
 
 mod class;
 mod tree;
-mod walk;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,6 @@ use vc_model::{FitErrors, NodeId, TaskId};
 use crate::dispatch::NodeRules;
 use crate::session::Session;
 use class::{ClassMemo, Staleness};
-pub use walk::{Prospect, Walk, Walks};
 
 /// Bytes that remembered classes may take together; the one that was not used for longest goes.
 const MOST_BYTES: usize = 96 << 20;

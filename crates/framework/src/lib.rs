@@ -28,6 +28,7 @@ mod session;
 mod statement;
 mod time;
 mod told;
+mod walk;
 
 pub use action::Action;
 pub use asker::Asker;
@@ -36,7 +37,7 @@ pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation
 pub use claim::{Claim, Claims};
 pub use dispatch::{Dispatch, NodeRules};
 pub use effect::{About, Effect, EvictReason, Nomination, evict_message};
-pub use fast::{Column, Evaluator, Found, Memo, Normal, Prospect, Reads, Walk, Walks};
+pub use fast::{Column, Evaluator, Found, Memo, Normal, Reads};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
@@ -65,3 +66,4 @@ pub use told::Told;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;
+pub use walk::{Prospect, Walk, Walks};

@@ -11,8 +11,8 @@ use vc_model::{NodeId, TaskId};
 use super::Phase;
 use super::normal::note_victims;
 use crate::victims::{
-    candidates, fits, in_eviction_order, log_made_room, log_too_few, log_try, note_too_few,
-    obstacle,
+    candidates, fits, in_eviction_order, leaves_room, log_made_room, log_too_few, log_try,
+    note_too_few, obstacle,
 };
 
 /// A node where the task fits once the victims are gone.
@@ -90,13 +90,18 @@ fn try_node(
         }
     }
     let mut needed = removed.clone();
-    for index in (0..removed.len()).rev() {
-        let fewer: Vec<TaskId> =
-            needed.iter().copied().filter(|&victim| victim != removed[index]).collect();
+    for &victim in removed.iter().rev() {
+        if !leaves_room(statement, task, node, victim) {
+            continue;
+        }
+        let fewer: Vec<TaskId> = needed.iter().copied().filter(|&other| other != victim).collect();
         statement.roll_back(mark);
         evict_all(statement, task, &fewer);
         if fits(statement, task, node) {
             needed = fewer;
+        } else {
+            statement.roll_back(mark);
+            evict_all(statement, task, &needed);
         }
     }
     statement.roll_back(mark);

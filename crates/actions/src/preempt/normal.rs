@@ -1,6 +1,7 @@
 //! Normal preemption: the first node in score order that works. Specification: actions.md 6.6.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 use vc_framework::{EvictReason, Question, Session, Statement, Walks, klog};
 use vc_model::{NodeId, TaskId, TaskStatus};
@@ -37,18 +38,54 @@ pub(super) fn resume(
         prospect(statement, task, node, tasks.filter(|&it| phase.admits(statement, task, it)))
     };
     let Some(walk) = walks.of(statement, task, own, look) else { return false };
+    if walk.next_worth_it(0).is_none() {
+        return false;
+    }
     shards(statement).into_iter().any(|shard| {
         let nodes = &statement.facts().nodes;
         let open = std::iter::successors(walk.next_open(0), |&last| walk.next_open(last + 1));
         let open = open.filter(|&place| is_tried(statement, task, nodes[place], shard));
         let places: Vec<usize> = open.collect();
         let open: Vec<NodeId> = places.iter().map(|&place| nodes[place]).collect();
+        let scores = statement.hooks().scores(statement.ask(), task, &open);
+        let ranked = |index: usize| Ranked { score: scores[index], index: Reverse(index) };
         let may_suffice = |&index: &usize| walk.prospect(places[index]).may_suffice;
-        let best_first = by_score(statement, task, &open);
-        let mut worth_it = best_first.into_iter().filter(may_suffice);
-        worth_it.any(|index| on_node(statement, task, open[index], phase))
+        let mut best_first: BinaryHeap<Ranked> =
+            (0..open.len()).filter(may_suffice).map(ranked).collect();
+        // What is no number has no place in an order.
+        let comparable = !scores.iter().any(|score| score.is_nan());
+        let mut next = || best_first.pop().filter(|_| comparable).map(|best| open[best.index.0]);
+        std::iter::from_fn(&mut next).any(|node| on_node(statement, task, node, phase))
     })
 }
+
+/// Greater is tried first: the higher score, then the name that comes first.
+#[derive(Clone, Copy, Debug)]
+struct Ranked {
+    score: f64,
+    index: Reverse<usize>,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_score = self.score.partial_cmp(&other.score).unwrap_or(Ordering::Equal);
+        by_score.then(self.index.cmp(&other.index))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}
 
 /// Indices of the nodes, the best first; equal scores by name.
 fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<usize> {

@@ -1,6 +1,7 @@
 //! Who may be evicted: protective filters first, then the tiered intersection. Specification:
 //! core.md 5.5, actions.md 2.3 with A5, plugins-jobs-queues.md D1, D2.
 
+use rustc_hash::FxHashSet;
 use vc_model::{JobId, TaskId};
 
 use crate::dispatch::Dispatch;
@@ -71,6 +72,11 @@ impl Dispatch {
         self.ruling(ask, Question::Shuffle, running).victims
     }
 
+    /// Whether every plugin filters by the class of the task and the row of the node alone.
+    pub(crate) fn filters_read_rows(&self, ask: Ask<'_>, task: TaskId) -> bool {
+        self.split_rules(ask, task).is_some_and(|(_, wide)| wide.is_empty())
+    }
+
     /// Whether every plugin reads no more of the task than its [`crate::Asker`].
     pub(crate) fn know_asker(&self, ask: Ask<'_>, task: TaskId) -> bool {
         self.plugins.iter().all(|plugin| plugin.knows_askers(ask, task))
@@ -79,12 +85,13 @@ impl Dispatch {
     fn chosen(&self, ask: Ask<'_>, running: &[TaskId]) -> Ruling {
         for (tier, plugins) in self.named(Points::VICTIM_TASKS).into_iter().enumerate() {
             let mut union: Vec<TaskId> = Vec::new();
+            let mut known = FxHashSet::default();
             let mut granted = Vec::new();
             for (name, plugin) in plugins {
                 let chosen = plugin.victim_tasks(ask, running);
                 granted.extend((!chosen.is_empty()).then_some(name));
                 for task in chosen {
-                    if !union.contains(&task) {
+                    if known.insert(task) {
                         union.push(task);
                     }
                 }
@@ -188,6 +195,15 @@ enum Outcome {
     Victims { victims: Vec<TaskId>, plugins: Vec<&'static str>, holder: Option<&'static str> },
 }
 
+/// The tasks of the first list that are in the second one, too.
+fn in_both(first: Vec<TaskId>, second: &[TaskId]) -> Vec<TaskId> {
+    if first == second {
+        return first;
+    }
+    let second: FxHashSet<TaskId> = second.iter().copied().collect();
+    first.into_iter().filter(|task| second.contains(task)).collect()
+}
+
 /// The intersection of a tier that is asked about so many candidates. One that becomes empty stays
 /// so (A5); later plugins are not asked.
 fn tier_outcome(
@@ -200,8 +216,7 @@ fn tier_outcome(
         let (victims, mut plugins, holder) = match outcome {
             Outcome::Victims { victims: earlier, plugins, holder } => {
                 let n_earlier = earlier.len();
-                let both: Vec<TaskId> =
-                    earlier.into_iter().filter(|task| list.contains(task)).collect();
+                let both = in_both(earlier, &list);
                 let holds = both.len() < n_earlier;
                 (both, plugins, holder.or(holds.then_some(name)))
             }

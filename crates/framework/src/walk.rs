@@ -7,9 +7,8 @@
 //! S9.
 
 use rustc_hash::FxHashMap;
-use vc_model::{Code, JobId, NodeId, QueueId, TaskId};
+use vc_model::{Code, Id, JobId, NodeId, QueueId, TaskId};
 
-use super::Positions;
 use crate::dispatch::NodeRules;
 use crate::scan::Filter;
 use crate::session::Session;
@@ -57,6 +56,48 @@ pub struct Walk {
     worth_it: Places,
 }
 
+/// Where a node stands in name order.
+#[derive(Debug, Default)]
+struct Positions {
+    by_node: Vec<u32>,
+    /// Of the set of nodes, which stays the same within a cycle.
+    set_version: Option<u64>,
+    /// Per position the catch-up that saw it last: a node that changed twice is looked at once.
+    seen: Vec<u64>,
+    n_catch_ups: u64,
+}
+
+impl Positions {
+    fn follow(&mut self, session: &Session<'_>) {
+        let version = Some(session.node_changes().set_version());
+        if self.set_version == version {
+            return;
+        }
+        let nodes = &session.facts().nodes;
+        let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+        self.by_node = vec![u32::MAX; n_ids];
+        for (position, node) in nodes.iter().enumerate() {
+            self.by_node[node.index()] = position as u32;
+        }
+        (self.set_version, self.seen) = (version, vec![0; nodes.len()]);
+    }
+
+    /// Positions of the known ones among the nodes, each once.
+    fn distinct(&mut self, nodes: &[NodeId]) -> Vec<usize> {
+        self.n_catch_ups += 1;
+        let position = |node: &NodeId| self.by_node.get(node.index()).map(|&at| at as usize);
+        let mut distinct = Vec::new();
+        for position in nodes.iter().filter_map(position) {
+            if let Some(seen) = self.seen.get_mut(position).filter(|seen| **seen < self.n_catch_ups)
+            {
+                *seen = self.n_catch_ups;
+                distinct.push(position);
+            }
+        }
+        distinct
+    }
+}
+
 /// A set of positions, one bit each.
 #[derive(Clone, Debug, Default)]
 struct Places(Vec<u64>);
@@ -97,14 +138,13 @@ impl Walks {
         if !session.is_fast() || hooks.pre_predicate(ask, task).is_err() {
             return None;
         }
-        let (narrow, wide) = hooks.split_rules(ask, task)?;
-        if !wide.is_empty() {
+        if !hooks.filters_read_rows(ask, task) {
             return None;
         }
         self.positions.follow(session);
         let serial = session.classes.serial(row.class);
         let seeker = Seeker { serial, queue, best_effort: row.best_effort, job: own };
-        let eyes = Eyes { session, task, rules: narrow, look };
+        let eyes = Eyes { session, task, rules: hooks.node_rules(ask, task), look };
         let known = self.by_seeker.entry(seeker).or_insert_with(|| Walk::new(&eyes));
         known.catch_up(&eyes, &mut self.positions);
         Some(known)
