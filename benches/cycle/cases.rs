@@ -87,6 +87,19 @@ pub(crate) const CASES: &[Case] = &[
         load: evictions::load_equals,
         ..preempt("preempt/none-5k", 100, 0)
     },
+    Case {
+        n_running: 10_000,
+        n_pending_plain: 10,
+        load: evictions::load_one_node,
+        ..preempt("stress/preempt-on-node-of-10k", 1, 100)
+    },
+    Case { n_pending_plain: 500, ..preempt("stress/preempt-for-gang-of-50k", 5_000, 50_000) },
+    Case {
+        n_pending: 500,
+        n_pending_plain: 50,
+        load: evictions::load_queues,
+        ..reclaim("stress/reclaim-between-1k-queues", 1_000, 1)
+    },
 ];
 
 /// One gang takes as many places as it has pods, of ten on every node.

@@ -3,6 +3,7 @@
 
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, PodGroupPhase};
+use vc_resource::Quantity;
 
 use crate::cases::{Case, START_MICROS, apply, base, events, gang};
 use crate::objects::{Gang, Shape, queue, urgent};
@@ -42,6 +43,7 @@ tiers:
 "#;
 
 const OTHER_QUEUE: &str = "other";
+const N_QUEUES: u64 = 1_000;
 /// A tenth of a node.
 const TENTH: Shape = Shape { cpu_milli: 6_400, memory_gi: 25 };
 
@@ -65,6 +67,49 @@ pub(crate) fn load_equals(case: &Case, engine: &mut Engine) {
     let numbers = 0..case.n_pending / case.gang_size;
     let waiting = numbers.flat_map(|number| events(&waiting(case, number), |_| None));
     apply(engine, base(case).chain(running(case)).chain(waiting));
+}
+
+/// All pods are on one node.
+pub(crate) fn load_one_node(case: &Case, engine: &mut Engine) {
+    let n_running = i64::try_from(case.n_running).expect("few pods");
+    let filled = move |mut event: ClusterEvent| {
+        if let ClusterEvent::NodeApplied(node) = &mut event {
+            for (name, amount) in &mut node.allocatable {
+                *amount = match &**name {
+                    "cpu" => Quantity::from_value(TENTH.cpu_milli * n_running / 1000),
+                    "memory" => Quantity::from_value(TENTH.memory_gi * n_running << 30),
+                    _ => Quantity::from_value(1 << 40),
+                };
+            }
+        }
+        event
+    };
+    let class = std::iter::once(ClusterEvent::PriorityClassApplied(urgent()));
+    let waiting = Gang { is_urgent: true, ..waiting(case, 0) };
+    let base = class.chain(base(case)).map(filled);
+    apply(engine, base.chain(running(case)).chain(events(&waiting, |_| None)));
+}
+
+/// What runs is of one half of many queues, what waits of the other half.
+pub(crate) fn load_queues(case: &Case, engine: &mut Engine) {
+    let name = |number: u64| format!("queue-{:04}", number % N_QUEUES);
+    let queues = (0..N_QUEUES).map(|number| {
+        let queue = queue(&name(number));
+        ClusterEvent::QueueApplied(Box::new(queue))
+    });
+    let mut number = 0;
+    let mut moved = move |mut event: ClusterEvent, half: u64| {
+        if let ClusterEvent::PodGroupApplied(group) = &mut event {
+            number += 2;
+            group.queue = name(number + half).into();
+        }
+        event
+    };
+    let numbers = 0..case.n_pending / case.gang_size;
+    let waiting = numbers.flat_map(|number| events(&waiting(case, number), |_| None));
+    let gangs: Vec<ClusterEvent> = running(case).map(|event| moved(event, 0)).collect();
+    let waiting: Vec<ClusterEvent> = waiting.map(|event| moved(event, 1)).collect();
+    apply(engine, base(case).chain(queues).chain(gangs).chain(waiting));
 }
 
 fn waiting(case: &Case, number: u64) -> Gang {
