@@ -12,8 +12,8 @@ use crate::preempt::{has_topology, is_tried, nodes_to_try, pending, shard_groups
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
-    self, Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few, note_too_few,
-    planned_node,
+    self, OnNode, Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few,
+    note_too_few, planned_node,
 };
 
 const NAME: &str = "reclaim";
@@ -195,7 +195,7 @@ fn search(statement: &mut Statement<'_, '_>, task: TaskId, freed: &Freed) -> boo
         let place = first.or_else(|| group.iter().copied().filter(free).find(fits));
         match place {
             Some(node) => statement.pipeline(task, node, freed.room_of(node)).is_ok(),
-            None => group.iter().any(|&node| on_node(statement, task, node)),
+            None => group.iter().any(|&node| on_node(statement, task, node).is_placed()),
         }
     })
 }
@@ -217,11 +217,22 @@ fn resume(
         }
         let mut next = walk.next_worth_it(0);
         while let Some(place) = next {
-            let node = statement.facts().nodes[place];
-            if is_ours(statement, node) && on_node(statement, task, node) {
-                return true;
-            }
             next = walk.next_worth_it(place + 1);
+            let node = statement.facts().nodes[place];
+            if !is_ours(statement, node) {
+                continue;
+            }
+            if walk.is_rejected(statement, place) {
+                statement.hits.n_passed_over += 1;
+                continue;
+            }
+            match on_node(statement, task, node) {
+                OnNode::Placed => return true,
+                OnNode::TooFew(found, ruling) => {
+                    walk.reject(statement, place, Question::Reclaim(task), &found, &ruling);
+                }
+                OnNode::InTheWay => {}
+            }
         }
     }
     false
@@ -284,7 +295,7 @@ fn may_give(session: &Session<'_>, task: TaskId, victim: TaskId) -> bool {
     Some(queue) != own && row_of_queue.present && row_of_queue.reclaimable
 }
 
-fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> bool {
+fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> OnNode {
     let found = reclaimees(statement, task, node);
     let ruling = statement.ruling(Question::Reclaim(task), &found);
     if found.is_empty() || !statement.victims_suffice(task, node, &ruling.victims) {
@@ -292,7 +303,7 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> boo
             log_too_few(statement, task, node);
         }
         note_too_few(statement, task, node, &found, &ruling);
-        return false;
+        return OnNode::TooFew(found, ruling);
     }
     let mut victims = ruling.victims.clone();
     in_eviction_order(statement, task, &mut victims);
@@ -302,10 +313,10 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> boo
         reason: EvictReason::Reclaim,
         trim: statement.settings.reclaim.trim_victims,
     };
-    let Err(cause) = attempt.run(statement, &victims) else { return true };
+    let Err(cause) = attempt.run(statement, &victims) else { return OnNode::Placed };
     match victims.is_empty() {
         true => note_too_few(statement, task, node, &found, &ruling),
         false => statement.causes.add(cause),
     }
-    false
+    OnNode::InTheWay
 }

@@ -104,6 +104,21 @@ fn lacking_without(
     session.request(task).first_lacking(&room, &session.dims)
 }
 
+/// How it went on one node.
+pub(crate) enum OnNode {
+    Placed,
+    /// The votes left too few of these candidates.
+    TooFew(Vec<TaskId>, Ruling),
+    /// Something was in the way although there was room.
+    InTheWay,
+}
+
+impl OnNode {
+    pub(crate) fn is_placed(&self) -> bool {
+        matches!(self, Self::Placed)
+    }
+}
+
 /// One try to make room for a task on a node.
 pub(crate) struct Try {
     pub(crate) task: TaskId,

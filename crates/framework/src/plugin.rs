@@ -392,6 +392,12 @@ pub trait Plugin: Send + Sync {
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         false
     }
+    /// Whether Preemptable, Reclaimable and the protective filter of this plugin read, of the state,
+    /// the rows of the candidates and the counts of their jobs alone, and answer for the candidates
+    /// of each job without a look at those of others.
+    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
+        false
+    }
     /// BatchNodeOrder as a sum of scorers that read the class of the task and one node each.
     /// `None`: it is not of that form.
     fn columns<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<Vec<Column<'a>>> {

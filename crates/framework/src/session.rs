@@ -77,6 +77,8 @@ pub struct Hits {
     pub n_repeated: u64,
     /// Searches that were resumed with what was known of the nodes, and found one.
     pub n_resumed: u64,
+    /// Nodes that were passed over because votes would leave too few there again.
+    pub n_passed_over: u64,
 }
 
 /// What the engine knows when a session begins.

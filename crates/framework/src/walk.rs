@@ -2,14 +2,15 @@
 //! changes, so that the search for the next task of a gang goes on where the last one has stopped.
 //! Exact, because only nodes are left out that the plain search would pass over for what their row
 //! says: a filter that eviction cannot cure, no candidate, or too little room even with all
-//! candidates gone. Why they are passed over is not said: where nothing is found, the plain search
+//! candidates gone; or for votes that are the same again. Why they are passed over is not said: where nothing is found, the plain search
 //! says it. The engine's `evictions` tests compare the two. Specification: actions.md 12.2 S2, S8,
 //! S9.
 
 use rustc_hash::FxHashMap;
-use vc_model::{Code, Id, JobId, NodeId, QueueId, TaskId};
+use vc_model::{Code, Counts, Id, JobId, NodeId, QueueId, TaskId};
 
 use crate::dispatch::NodeRules;
+use crate::ruling::{Question, Ruling};
 use crate::scan::Filter;
 use crate::session::Session;
 
@@ -24,8 +25,8 @@ pub struct Prospect {
     pub has_candidates: bool,
 }
 
-/// Tasks that see the same prospects in the same state: what filters read of them, and what says
-/// who is a candidate.
+/// Tasks that see the same prospects in the same state: what filters read of them, what says who is
+/// a candidate, and what votes about victims read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Seeker {
     serial: u64,
@@ -33,7 +34,31 @@ struct Seeker {
     best_effort: bool,
     /// The job, where its own pods are another matter than those of others.
     job: Option<JobId>,
+    priorities: (i32, i32, i32),
+    /// Of the task, what it says, and of its PodGroup.
+    preemptable: (bool, bool, bool),
+    any_revocable_zone: bool,
 }
+
+impl Seeker {
+    fn of(session: &Session<'_>, task: TaskId, own: Option<JobId>) -> Option<Self> {
+        let row = &session.tasks[task];
+        let job = &session.jobs[row.job?];
+        let group = job.pod_group.as_ref()?;
+        Some(Self {
+            serial: session.classes.serial(row.class),
+            queue: job.queue,
+            best_effort: row.best_effort,
+            job: own,
+            priorities: (row.priority, row.pod_priority, job.priority),
+            preemptable: (row.preemptable, row.marked_preemptable, group.preemptable),
+            any_revocable_zone: row.any_revocable_zone,
+        })
+    }
+}
+
+/// The jobs of the candidates of a node that were too few, as they stood then.
+type Rejection = Vec<(JobId, Counts)>;
 
 /// The walks of one action.
 #[derive(Debug, Default)]
@@ -49,6 +74,8 @@ pub struct Walk {
     seen_until: u64,
     /// By position in name order.
     prospects: Vec<Prospect>,
+    /// Where votes left too few of the candidates.
+    rejections: Vec<Option<Rejection>>,
     /// Those that no filter rules out, of them those with room and those that may be worth
     /// evictions.
     open: Places,
@@ -131,9 +158,8 @@ impl Walks {
         task: TaskId,
         own: Option<JobId>,
         look: impl Fn(NodeId) -> Prospect,
-    ) -> Option<&Walk> {
-        let row = &session.tasks[task];
-        let queue = session.jobs[row.job?].queue;
+    ) -> Option<&mut Walk> {
+        let seeker = Seeker::of(session, task, own)?;
         let (hooks, ask) = (session.hooks(), session.ask());
         if !session.is_fast() || hooks.pre_predicate(ask, task).is_err() {
             return None;
@@ -142,8 +168,6 @@ impl Walks {
             return None;
         }
         self.positions.follow(session);
-        let serial = session.classes.serial(row.class);
-        let seeker = Seeker { serial, queue, best_effort: row.best_effort, job: own };
         let eyes = Eyes { session, task, rules: hooks.node_rules(ask, task), look };
         let known = self.by_seeker.entry(seeker).or_insert_with(|| Walk::new(&eyes));
         known.catch_up(&eyes, &mut self.positions);
@@ -179,6 +203,7 @@ impl Walk {
         let mut walk = Self {
             seen_until: eyes.session.node_changes().end(),
             prospects: vec![Prospect::default(); nodes.len()],
+            rejections: vec![None; nodes.len()],
             open: Places(vec![0; n_words]),
             with_room: Places(vec![0; n_words]),
             worth_it: Places(vec![0; n_words]),
@@ -193,6 +218,7 @@ impl Walk {
         self.open.set(place, prospect.is_some());
         let prospect = prospect.unwrap_or_default();
         self.prospects[place] = prospect;
+        self.rejections[place] = None;
         self.with_room.set(place, prospect.has_room);
         self.worth_it.set(place, prospect.may_suffice);
     }
@@ -227,6 +253,36 @@ impl Walk {
     /// The first from this position on, in name order, on which victims may be enough.
     pub fn next_worth_it(&self, from: usize) -> Option<usize> {
         self.worth_it.next(from)
+    }
+
+    /// Remembers that the votes left too few of these candidates, if they read no more than the
+    /// candidates and their jobs ([`crate::Plugin::votes_by_job`]); `ruling` is what they left.
+    pub fn reject(
+        &mut self,
+        session: &Session<'_>,
+        place: usize,
+        question: Question,
+        candidates: &[TaskId],
+        ruling: &Ruling,
+    ) {
+        let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
+        if !session.hooks().vote_by_job(session.ask(), question, tier) {
+            return;
+        }
+        let mut jobs: Vec<JobId> =
+            candidates.iter().filter_map(|&candidate| session.tasks[candidate].job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let stand = |job: JobId| (job, session.jobs[job].counts.clone());
+        self.rejections[place] = Some(jobs.into_iter().map(stand).collect());
+    }
+
+    /// Whether the votes leave too few of the candidates still: neither the row of the node nor the
+    /// jobs of the candidates have changed.
+    pub fn is_rejected(&self, session: &Session<'_>, place: usize) -> bool {
+        self.rejections[place].as_ref().is_some_and(|jobs| {
+            jobs.iter().all(|(job, counts)| session.jobs[*job].counts == *counts)
+        })
     }
 
     /// What the row of the node at this position says.

@@ -19,6 +19,10 @@ impl Plugin for Cdp {
         cooling.filter(|&until| now < until).min().map_or(Clock::Ignores, Clock::Until)
     }
 
+    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
+        true
+    }
+
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         true
     }

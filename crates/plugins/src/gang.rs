@@ -53,6 +53,10 @@ impl Plugin for Gang {
         Clock::Ignores
     }
 
+    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
+        true
+    }
+
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         true
     }

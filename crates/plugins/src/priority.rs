@@ -29,6 +29,10 @@ impl Plugin for Priority {
         Clock::Ignores
     }
 
+    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
+        true
+    }
+
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         true
     }

@@ -102,6 +102,10 @@ impl Plugin for Tdm {
         self.last_round_micros = memory.downcast().ok().map(|last| *last);
     }
 
+    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
+        true
+    }
+
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         true
     }

@@ -7,7 +7,9 @@ use vc_framework::{EvictReason, Question, Session, Statement, Walks, klog};
 use vc_model::{NodeId, TaskId, TaskStatus};
 
 use super::{Phase, is_tried, shards};
-use crate::victims::{Try, candidates, in_eviction_order, log_too_few, note_too_few, prospect};
+use crate::victims::{
+    OnNode, Try, candidates, in_eviction_order, log_too_few, note_too_few, prospect,
+};
 
 /// Places the task on the best of the nodes where evictions make it fit. Whether.
 pub(super) fn preempt(
@@ -17,7 +19,7 @@ pub(super) fn preempt(
     phase: Phase,
 ) -> bool {
     let best_first = by_score(statement, task, nodes);
-    best_first.into_iter().any(|index| on_node(statement, task, nodes[index], phase))
+    best_first.into_iter().any(|index| on_node(statement, task, nodes[index], phase).is_placed())
 }
 
 /// The same with what is known of the nodes. Whether the task was placed; if not, nothing is said
@@ -48,14 +50,29 @@ pub(super) fn resume(
         let places: Vec<usize> = open.collect();
         let open: Vec<NodeId> = places.iter().map(|&place| nodes[place]).collect();
         let scores = statement.hooks().scores(statement.ask(), task, &open);
+        // What is no number has no place in an order.
+        if scores.iter().any(|score| score.is_nan()) {
+            return false;
+        }
         let ranked = |index: usize| Ranked { score: scores[index], index: Reverse(index) };
         let may_suffice = |&index: &usize| walk.prospect(places[index]).may_suffice;
         let mut best_first: BinaryHeap<Ranked> =
             (0..open.len()).filter(may_suffice).map(ranked).collect();
-        // What is no number has no place in an order.
-        let comparable = !scores.iter().any(|score| score.is_nan());
-        let mut next = || best_first.pop().filter(|_| comparable).map(|best| open[best.index.0]);
-        std::iter::from_fn(&mut next).any(|node| on_node(statement, task, node, phase))
+        while let Some(Ranked { index: Reverse(index), .. }) = best_first.pop() {
+            if walk.is_rejected(statement, places[index]) {
+                statement.hits.n_passed_over += 1;
+                continue;
+            }
+            match on_node(statement, task, open[index], phase) {
+                OnNode::Placed => return true,
+                OnNode::TooFew(found, ruling) => {
+                    let question = Question::Preempt(task);
+                    walk.reject(statement, places[index], question, &found, &ruling);
+                }
+                OnNode::InTheWay => {}
+            }
+        }
+        false
     })
 }
 
@@ -95,7 +112,7 @@ fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<usize>
     order
 }
 
-fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase: Phase) -> bool {
+fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase: Phase) -> OnNode {
     let (key, name) = (&statement.tasks[task].key, &statement.nodes[node].name);
     klog!(3; "Considering Task <{key}> on Node <{name}>.");
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
@@ -104,7 +121,7 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
     if !statement.victims_suffice(task, node, &ruling.victims) {
         log_too_few(statement, task, node);
         note_too_few(statement, task, node, &found, &ruling);
-        return false;
+        return OnNode::TooFew(found, ruling);
     }
     let mut victims = ruling.victims.clone();
     statement.out.n_preemption_attempts += 1;
@@ -115,13 +132,13 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
         reason: EvictReason::Preempt,
         trim: statement.settings.preempt.trim_victims,
     };
-    let Err(cause) = attempt.run(statement, &victims) else { return true };
+    let Err(cause) = attempt.run(statement, &victims) else { return OnNode::Placed };
     // With nobody to evict, who refused the candidates matters more than what was in the way.
     match victims.is_empty() && !found.is_empty() {
         true => note_too_few(statement, task, node, &found, &ruling),
         false => statement.causes.add(cause),
     }
-    false
+    OnNode::InTheWay
 }
 
 /// The gauge of 10.4.

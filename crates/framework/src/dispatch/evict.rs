@@ -77,6 +77,27 @@ impl Dispatch {
         self.split_rules(ask, task).is_some_and(|(_, wide)| wide.is_empty())
     }
 
+    /// Whether the plugins up to this tier, `None`: all, vote by what the candidates and their jobs
+    /// are alone.
+    pub(crate) fn vote_by_job(
+        &self,
+        ask: Ask<'_>,
+        question: Question,
+        tier: Option<usize>,
+    ) -> bool {
+        let point = match question {
+            Question::Preempt(_) => Points::PREEMPTABLE,
+            Question::Reclaim(_) => Points::RECLAIMABLE,
+            Question::Gang(..) | Question::Shuffle => return false,
+        };
+        let tiers = self.named(point).into_iter().enumerate();
+        let mut asked = tiers.flat_map(|(number, plugins)| {
+            let in_time = tier.is_none_or(|tier| number < tier);
+            plugins.into_iter().filter(move |(_, it)| in_time || it.is_victim_filter())
+        });
+        asked.all(|(_, plugin)| plugin.votes_by_job(ask))
+    }
+
     /// Whether every plugin reads no more of the task than its [`crate::Asker`].
     pub(crate) fn know_asker(&self, ask: Ask<'_>, task: TaskId) -> bool {
         self.plugins.iter().all(|plugin| plugin.knows_askers(ask, task))

@@ -23,6 +23,7 @@ fn hits(law: &str, seed: u64, n_clusters: usize) -> Hits {
             let hits = world.engine.hits();
             sum.n_repeated += hits.n_repeated;
             sum.n_resumed += hits.n_resumed;
+            sum.n_passed_over += hits.n_passed_over;
             world.kubelets_and_controllers();
         }
     }
@@ -31,8 +32,10 @@ fn hits(law: &str, seed: u64, n_clusters: usize) -> Hits {
 
 #[test]
 fn random_clusters_take_the_shortcuts() {
-    let Hits { n_repeated, n_resumed } = hits("alike", 9, 100);
-    assert!(100 < n_repeated && 100 < n_resumed, "{n_repeated} {n_resumed}");
+    let hits = hits("alike", 9, 100);
+    assert!(100 < hits.n_repeated, "{hits:?}");
+    assert!(100 < hits.n_resumed, "{hits:?}");
+    assert!(10 < hits.n_passed_over, "{hits:?}");
 }
 
 #[test]
@@ -48,7 +51,8 @@ fn a_failure_is_searched_for_once() {
     let cycle = world.cycle();
     assert_eq!(cycle.decisions(), "");
     // Five jobs of three equal tasks; in the second phase one of each is tried.
-    assert_eq!(world.engine.hits(), Hits { n_repeated: 5 * 3 - 1 + 5 - 1, n_resumed: 0 });
+    let n_repeated = 5 * 3 - 1 + 5 - 1;
+    assert_eq!(world.engine.hits(), Hits { n_repeated, ..Hits::default() });
 }
 
 #[test]
@@ -68,6 +72,24 @@ fn equal_tasks_find_their_nodes_by_resuming() {
         let mut world = World::new(&conf(action, tiers), &(text.clone() + &waiting));
         let cycle = world.cycle();
         assert_eq!(cycle.report.n_evictions, 4, "{action}");
-        assert_eq!(world.engine.hits(), Hits { n_repeated: 0, n_resumed: 4 }, "{action}");
+        assert_eq!(world.engine.hits(), Hits { n_resumed: 4, ..Hits::default() }, "{action}");
     }
+}
+
+#[test]
+fn a_node_whose_pods_are_refused_is_passed_over_until_their_job_changes() {
+    let mut text = String::new();
+    for node in 0..3 {
+        text.push_str(&format!("node a{node} cpu=1\n"));
+        text.push_str(&format!("job r{node} min=1\n  task a cpu=1 @a{node} running\n"));
+    }
+    text.push_str("node b0 cpu=3\njob low min=0\n  task a cpu=1 x3 @b0 running\n");
+    text.push_str("job high priority=1 min=3\n  task a cpu=1 x3\n");
+    let tiers = "gang{preemptable jobPipelined jobStarving} \
+        priority{preemptable jobOrder taskOrder jobStarving} predicates";
+    let mut world = World::new(&conf("preempt", tiers), &text);
+    let cycle = world.cycle();
+    assert_eq!(cycle.report.n_evictions, 3);
+    let hits = world.engine.hits();
+    assert_eq!(hits, Hits { n_repeated: 0, n_resumed: 3, n_passed_over: 6 });
 }
