@@ -5,6 +5,8 @@
 mod cases;
 #[path = "cycle/claims.rs"]
 mod claims;
+#[path = "cycle/cohorts.rs"]
+mod cohorts;
 #[path = "cycle/evictions.rs"]
 mod evictions;
 #[path = "cycle/meter.rs"]

@@ -3,6 +3,7 @@
 use vc_engine::{Engine, Evaluator};
 use vc_model::{ClusterEvent, PodGroupPhase};
 
+use crate::cohorts;
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
 use crate::wants;
@@ -77,6 +78,21 @@ pub(crate) const CASES: &[Case] = &[
     preempt("preempt/5k-50k", 5_000, 512),
     reclaim("reclaim/100-1k", 100, 100),
     reclaim("reclaim/5k-50k", 5_000, 512),
+    Case {
+        n_running: 1_000,
+        conf: Some(cohorts::SEARCH),
+        load: cohorts::load_search,
+        ..preempt("cohort/search-1k", 100, 10)
+    },
+    Case {
+        n_nodes: 4_000,
+        n_pending: 50_000,
+        n_pending_plain: 500,
+        gang_size: 1,
+        conf: Some(cohorts::ADMIT),
+        load: cohorts::load_admit,
+        ..allocate("cohort/admit-50k")
+    },
     Case {
         n_pending: 5_000,
         n_pending_plain: 5_000,

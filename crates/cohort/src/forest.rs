@@ -239,6 +239,16 @@ impl Forest {
         self.cell(node, slot).usage
     }
 
+    /// What is in use at the node itself and below it, whoever's quota it is.
+    pub fn used(&self, node: QuotaNode, slot: Slot) -> Amount {
+        let children = self.node(node).children.iter();
+        let kept = children.map(|&child| {
+            let cell = self.cell(child, slot);
+            self.used(child, slot) - (cell.usage - cell.local).max(0)
+        });
+        self.usage(node, slot) + kept.sum::<Amount>()
+    }
+
     /// What could be admitted if nothing was in use.
     pub fn potential(&self, node: QuotaNode, slot: Slot) -> Amount {
         self.cell(node, slot).potential

@@ -62,13 +62,13 @@ pub struct QueueUse {
 pub struct QuotaAmounts {
     /// Its name.
     pub resource: String,
-    /// Quota of the subtree, with what its children lend to each other.
+    /// Quota of the subtree.
     pub nominal: String,
     /// What is in use in the subtree.
     pub used: String,
-    /// Of it what is above the quota.
+    /// What it uses of the quota of others.
     pub borrowed: String,
-    /// Of the unused quota what others use at the moment.
+    /// What of its unused quota it cannot have now, because others use it.
     pub lent: String,
     /// What a job could get now.
     pub available: String,

@@ -1,5 +1,6 @@
 //! The numbered cases of cohort.md T.1-T.5 and laws against brute force on small trees.
 
+mod brute;
 mod classic;
 mod fair;
 mod hierarchy;

@@ -46,6 +46,20 @@ fn t5_01_lend_available() {
     assert_eq!((world.available("lend1"), potential), (5, (8, 10)));
 }
 
+/// Whatever of it is lent or kept, a cohort shows what it has and what is in use below it.
+#[test]
+fn totals_count_what_is_kept_too() {
+    let built = trees("top 10; a 4 g3 @top; b 2 @top; other 5", &TreeRules::default());
+    let mut forest = built.forest.clone();
+    let (node, cpu) = (|name: &str| built.by_name[name], slots().1[0]);
+    forest.add(node("a"), &demand("2"));
+    forest.add(node("b"), &demand("6"));
+    let shown = ["top", "a", "b", "other", "root"]
+        .map(|name| (forest.total(node(name), cpu) / 1000, forest.used(node(name), cpu) / 1000));
+    assert_eq!(shown, [(10, 8), (4, 2), (2, 6), (5, 0), (15, 8)]);
+    assert_eq!(forest.usage(node("top"), cpu), 6_000, "what a keeps is its own business");
+}
+
 #[test]
 fn t5_02_parent_own_quota() {
     for (parent, own, potential) in [("10", 3000, 10), ("–", 0, 7)] {

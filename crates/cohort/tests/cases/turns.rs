@@ -161,4 +161,36 @@ proptest! {
         (0..300).for_each(|_| { life.cycle(&how); });
         prop_assert!(life.n_preempted.values().all(|&n_times| n_times <= 3), "{:?}", life.story);
     }
+
+    /// Two groups never take turns, and nobody has to wait for it. Three can: one has the quota of
+    /// its own, the next one is older, the third one has the higher priority.
+    #[test]
+    fn a_pair_comes_to_rest(
+        shape in shapes(true),
+        rows in rows(2..3),
+        fair in any::<bool>(),
+    ) {
+        let how = if fair { FAIR } else { Search::default() };
+        let mut life = Life::new(&shape, &rows, 0);
+        (0..20).for_each(|_| { life.cycle(&how); });
+        let n_evicted = life.story.len();
+        (0..20).for_each(|_| { life.cycle(&how); });
+        prop_assert_eq!(life.story.len(), n_evicted, "{:?}", life.story);
+    }
+
+    /// With more of them those that take turns wait longer and longer; between their waits nothing
+    /// goes on.
+    #[test]
+    fn many_queues_come_to_rest_while_some_wait(
+        shape in shapes(true),
+        rows in rows(1..7),
+        fair in any::<bool>(),
+    ) {
+        let how = if fair { FAIR } else { Search::default() };
+        let mut life = Life::new(&shape, &rows, 1_000);
+        (0..20).for_each(|_| { life.cycle(&how); });
+        let n_evicted = life.story.len();
+        (0..20).for_each(|_| { life.cycle(&how); });
+        prop_assert_eq!(life.story.len(), n_evicted, "{:?}", life.story);
+    }
 }

@@ -105,7 +105,7 @@ fn shown(forest: &Forest, node: QuotaNode, sums: Option<&JobSums>, capability: &
         None => Default::default(),
     };
     let amounts = vec![
-        (QueueAmount::Allocated, of(&|slot| forest.usage(node, slot))),
+        (QueueAmount::Allocated, of(&|slot| forest.used(node, slot))),
         (QueueAmount::Request, request),
         (QueueAmount::Inqueue, inqueue),
         (QueueAmount::Deserved, of(&|slot| forest.total(node, slot))),
@@ -113,7 +113,7 @@ fn shown(forest: &Forest, node: QuotaNode, sums: Option<&JobSums>, capability: &
         (QueueAmount::Capability, capability.to_fractional()),
     ];
     let used = |slot: Slot| {
-        let (used, total) = (forest.usage(node, slot) as f64, forest.total(node, slot) as f64);
+        let (used, total) = (forest.used(node, slot) as f64, forest.total(node, slot) as f64);
         share(used, total)
     };
     Shown {

@@ -49,8 +49,8 @@ fn of_slot(forest: &Forest, node: QuotaNode, slot: Slot, dims: &Dims) -> QuotaAm
     let available = forest.available(node, slot);
     QuotaAmounts {
         resource: dims.name(dim).to_owned(),
-        nominal: text(owned),
-        used: text(used),
+        nominal: text(forest.total(node, slot)),
+        used: text(forest.used(node, slot)),
         borrowed: text((used - owned).max(0)),
         lent: text((owned - used - available).max(0)),
         available: text(available),
