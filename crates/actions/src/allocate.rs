@@ -7,11 +7,13 @@ mod place;
 mod sheet;
 mod starvation;
 
-use vc_framework::{Action, Session, klog};
+use vc_framework::{Action, Notice, Session, klog};
 use vc_model::{JobId, QueueId};
 
+use crate::demand::needed;
 use crate::turns::Turns;
 use place::Outcome;
+pub(crate) use place::find_node;
 use sheet::Sheets;
 
 pub(crate) struct Allocate;
@@ -31,6 +33,7 @@ impl Action for Allocate {
             starvation::repair_pass(session, &mut sheets);
         }
         regular_pass(session, &mut sheets);
+        session.tell(&Notice::AllocateEnds);
         klog!(5; "Leaving Allocate ...");
     }
 }
@@ -39,6 +42,10 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     let mut turns = Turns::new(session, &sheets.jobs());
     while let Some((queue, job)) = next(session, &mut turns) {
         let outcome = place::attempt(session, job, sheets.of(job));
+        if outcome == Outcome::Neither && session.hooks().has_targets() {
+            let tasks = needed(session, job);
+            session.tell(&Notice::NotPlaced { job, tasks: &tasks });
+        }
         match outcome {
             Outcome::Ready if !sheets.of(job).is_empty() => turns.put_back(session, job),
             // A fifo queue waits for its head (D38).

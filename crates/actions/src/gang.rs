@@ -13,6 +13,7 @@ use vc_model::{Gates, JobId, NodeId, QueueId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::preempt::{HYPER_NODES_NOT_READY, has_topology, pending};
+use crate::quota_pass;
 use crate::turns::Turns;
 use crate::victims::awaits_victims;
 use crate::worksheet::{SubSheet, take_first, worksheet};
@@ -106,7 +107,10 @@ fn awaits_room(session: &Session<'_>, job: JobId) -> bool {
 
 /// Queues in queue order, their starving jobs in job order (9.1).
 pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
-    let (starving, queues) = collect(session, kind);
+    let (starving, queues) = match quota_pass::run(session, reason(kind)) {
+        true => Default::default(),
+        false => collect(session, kind),
+    };
     let mut turns = Turns::new(session, &starving);
     queues.into_iter().for_each(|queue| turns.serve(queue));
     while let Some(queue) = turns.next_queue(session) {

@@ -2,12 +2,14 @@
 
 mod allocate;
 mod backfill;
+mod demand;
 mod enqueue;
 mod failures;
 mod gang;
 mod gangpreempt;
 mod gangreclaim;
 mod preempt;
+mod quota_pass;
 mod reclaim;
 mod settle;
 mod shuffle;

@@ -7,10 +7,11 @@ mod normal;
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Action, Cause, Filter, Room, Session, Statement, Walks, klog};
+use vc_framework::{Action, Cause, EvictReason, Filter, Room, Session, Statement, Walks, klog};
 use vc_model::{Cluster, Gates, JobId, NodeId, Reason, ShardingMode, TaskId, TaskStatus};
 
 use crate::failures::{Failures, Outcome};
+use crate::quota_pass;
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::fits;
@@ -27,6 +28,7 @@ impl Action for Preempt {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Preempt ...");
+        let by_quota = quota_pass::run(session, EvictReason::Preempt);
         let starving = collect(session);
         let mut turns = Turns::new(session, &starving);
         let mut known = Known::default();
@@ -34,7 +36,9 @@ impl Action for Preempt {
             let mut under_served = Vec::new();
             while let Some(job) = turns.next_job_now(session, queue) {
                 under_served.push(job);
-                between_jobs(session, job, &mut known);
+                if !by_quota {
+                    between_jobs(session, job, &mut known);
+                }
             }
             let name = &session.queues[queue].name;
             klog!(4; "No preemptors in Queue <{name}>, break.");

@@ -9,6 +9,7 @@ use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
 use crate::failures::Failures;
 use crate::preempt::{has_topology, is_tried, nodes_to_try, pending, shard_groups, shards};
+use crate::quota_pass;
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
@@ -27,7 +28,10 @@ impl Action for Reclaim {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Reclaim ...");
-        let (starving, queues) = collect(session);
+        let (starving, queues) = match quota_pass::run(session, EvictReason::Reclaim) {
+            true => Default::default(),
+            false => collect(session),
+        };
         let mut turns = Turns::new(session, &starving);
         queues.into_iter().for_each(|queue| turns.serve(queue));
         let mut known = Known::default();

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use vc_framework::Session;
 use vc_model::{JobId, QueueId};
 
+use crate::demand::needed;
+
 /// Jobs that wait for a turn, by queue, the first one last. Only the job that is taken out changes
 /// its own keys, so the order of the others stays true while they wait, but for those that lose
 /// pods.
@@ -29,8 +31,18 @@ impl Turns {
         turns
     }
 
-    /// The queue that is first under the current order; it stays until [`Turns::drop_queue`].
+    /// The queue that is first under the current order, or that a plugin names (cohort.md B.5.2); it
+    /// stays until [`Turns::drop_queue`].
     pub(crate) fn next_queue(&self, session: &Session<'_>) -> Option<QueueId> {
+        if session.hooks().has_next_queue() {
+            let head = |(&queue, line): (&QueueId, &Vec<JobId>)| Some((queue, *line.last()?));
+            let heads: Vec<(QueueId, JobId)> = self.lines.iter().filter_map(head).collect();
+            let wanted = |job| needed(session, job);
+            let next = session.hooks().next_queue(session.ask(), &heads, &wanted);
+            if next.is_some() {
+                return next;
+            }
+        }
         let queues = self.lines.keys().copied();
         queues.min_by(|&l, &r| session.hooks().queue_order(session.ask(), l, r))
     }

@@ -73,6 +73,7 @@ fn of_cause(cause: &Cause) -> &'static str {
         Cause::Filter(_) => "change the constraints of the pods, or add nodes that satisfy them",
         Cause::BelowMinimum { .. } => "lower minMember, or add nodes",
         Cause::Topology => "use gangpreempt",
+        Cause::Quota(_) => "change the quotas or the policies of the queues, or end jobs",
         Cause::NotAdmitted(_) => {
             "leave minResources unset, raise overcommit-factor or the share of the queue, or take \
              enqueue out of the actions"

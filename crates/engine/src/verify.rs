@@ -3,12 +3,13 @@
 //! certificate says on the state before it, and shares no code with the actions.
 
 mod candidates;
+mod quota;
 mod replay;
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    Certificate, Claims, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Session,
-    Sides,
+    Certificate, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Session, Sides,
+    Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
@@ -23,11 +24,10 @@ struct Case<'a> {
     placements: Vec<(TaskId, NodeId)>,
 }
 
-/// Every rule that a certificate breaks, one text each; none: it holds. `witness` is the state with
-/// the operations of the transaction and of all before it applied.
+/// Every rule that a certificate breaks, one text each; none: it holds.
 pub(crate) fn verify(
     config: &Config,
-    witness: &Cluster,
+    Witness { cluster: witness, claims }: &Witness,
     certificate: &Certificate,
     now: Now,
 ) -> Vec<String> {
@@ -42,12 +42,15 @@ pub(crate) fn verify(
         session_id: String::new(),
         sides: Sides::of(config.actions.iter().map(String::as_str)),
         enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
-        claims: Claims::default(),
+        claims: claims.clone(),
         memo: None,
     };
     let mut session = Session::open(&mut cluster, &mut dispatch, &settings, opening);
     replay::redo(&mut session, &earlier, &mut faults);
     candidates::check(&session, &case, &mut faults);
+    if certificate.is_for_quota() {
+        quota::check(&session, config, &case, &mut faults);
+    }
     replay::check(&mut session, config, &case, &mut faults);
     session.finish();
     let about =

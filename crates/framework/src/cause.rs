@@ -2,6 +2,7 @@
 //! actions.md 10.6.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use vc_model::{Cluster, JobId, NodeId, QueueId, Reason, joined};
 use vc_resource::Dim;
@@ -34,6 +35,8 @@ pub enum Cause {
     Topology,
     /// This plugin keeps the job out of its queue.
     NotAdmitted(&'static str),
+    /// The quotas of queues let nobody go for the job (cohort.md B.8).
+    Quota(Arc<str>),
 }
 
 impl Cause {
@@ -60,6 +63,7 @@ impl Cause {
             }
             Self::Topology => "network topology: use gangpreempt".to_owned(),
             Self::NotAdmitted(plugin) => format!("not admitted to the queue: {plugin}"),
+            Self::Quota(text) => text.to_string(),
         }
     }
 

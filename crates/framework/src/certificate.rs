@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
 
+use crate::claim::Claims;
 use crate::effect::EvictReason;
 use crate::ruling::{Rule, Rules};
 use crate::statement::Op;
@@ -19,6 +20,8 @@ pub enum Unit {
     Pod,
     /// Each bundle of a gang action (actions.md 9.4).
     Bundle,
+    /// Each group that goes for quota (cohort.md B.4).
+    Group,
 }
 
 impl Unit {
@@ -27,6 +30,7 @@ impl Unit {
         match self {
             Self::Pod => "pod",
             Self::Bundle => "bundle",
+            Self::Group => "group",
         }
     }
 }
@@ -117,7 +121,23 @@ pub struct Certificate {
     pub minimal: Option<Unit>,
 }
 
+/// What the claims of a certificate are checked against.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    /// The state with the operations of the transaction and of all before it applied.
+    pub cluster: Cluster,
+    /// The claims that held then.
+    pub claims: Claims,
+}
+
 impl Certificate {
+    /// Whole groups go for quota.
+    pub fn is_for_quota(&self) -> bool {
+        let by_quota =
+            |victim: &CertifiedVictim| victim.rule.as_ref().is_some_and(|rule| rule.why.is_some());
+        self.victims.iter().any(by_quota)
+    }
+
     /// Of operations that are about to be performed; `None`: they evict nobody.
     pub(crate) fn of(
         cluster: &Cluster,

@@ -149,6 +149,8 @@ pub enum Effect {
         for_pod: Option<ObjectKey>,
         /// The PodGroup for which it goes; `None`: no one's.
         for_pod_group: Option<ObjectKey>,
+        /// Text of its events in the place of [`evict_message`]; `None`: there is no other.
+        message: Option<Arc<str>>,
     },
     /// Condition `PodScheduled` = False and nomination, with its FailedScheduling event (core.md
     /// 7.4).

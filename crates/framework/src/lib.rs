@@ -33,7 +33,7 @@ mod walk;
 pub use action::Action;
 pub use asker::Asker;
 pub use cause::{Cause, Causes, Tally, histogram};
-pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit};
+pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit, Witness};
 pub use claim::{Claim, Claims};
 pub use dispatch::{Dispatch, NodeRules};
 pub use effect::{About, Effect, EvictReason, Nomination, evict_message};

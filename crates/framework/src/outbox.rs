@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use vc_model::{Cluster, JobId, PodGroupCondition};
+use vc_model::{JobId, PodGroupCondition};
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, Witness};
 use crate::effect::Effect;
 use crate::sample::Sample;
 
@@ -30,7 +30,7 @@ pub struct Outbox {
     /// One per transaction that evicts, in the order of the commits.
     pub certificates: Vec<Certificate>,
     /// The state at each certificate, its operations applied; only where somebody wants to verify.
-    pub witnesses: Vec<Cluster>,
+    pub witnesses: Vec<Witness>,
     /// Things that users should know.
     pub warnings: Vec<String>,
 }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use vc_model::{Cluster, ObjectKey};
+use vc_model::ObjectKey;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, Witness};
 use crate::sample::Sample;
 
 /// A task that ended the last action Pipelined.
@@ -159,7 +159,7 @@ pub struct Report {
     /// One per transaction that evicts, in order.
     pub certificates: Vec<Certificate>,
     /// The state at each certificate; filled only when asked for: `Engine::witness(true)`.
-    pub witnesses: Vec<Cluster>,
+    pub witnesses: Vec<Witness>,
     /// Numbers for metrics, in any order but for those of one thing.
     pub samples: Vec<Sample>,
     /// `None`: there was no stopwatch.

@@ -30,13 +30,16 @@ pub struct Rule {
     pub plugins: Vec<&'static str>,
     /// The protective filters that let it pass.
     pub filters: Vec<&'static str>,
+    /// The reason by which a group goes as a whole for quota; `None`: pods were judged one by one.
+    pub why: Option<&'static str>,
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.tier {
-            Some(tier) => write!(out, "tier {tier}: {}", self.plugins.join(" "))?,
-            None => write!(out, "no tier voted")?,
+        match (self.tier, self.why) {
+            (_, Some(why)) => write!(out, "{}: {why}", self.plugins.join(" "))?,
+            (Some(tier), None) => write!(out, "tier {tier}: {}", self.plugins.join(" "))?,
+            (None, None) => write!(out, "no tier voted")?,
         }
         match self.filters.is_empty() {
             true => Ok(()),
@@ -97,8 +100,12 @@ mod tests {
 
     #[test]
     fn a_rule_says_who_granted_and_who_did_not_protect() {
-        let rule = Rule { tier: Some(2), plugins: vec!["gang", "priority"], filters: vec!["pdb"] };
+        let (plugins, filters) = (vec!["gang", "priority"], vec!["pdb"]);
+        let rule = Rule { tier: Some(2), plugins, filters, why: None };
         assert_eq!(rule.to_string(), "tier 2: gang priority; not protected by pdb");
         assert_eq!(Rule::default().to_string(), "no tier voted");
+        let why = Some("InClusterQueue");
+        let rule = Rule { plugins: vec!["cohort"], why, ..Rule::default() };
+        assert_eq!(rule.to_string(), "cohort: InClusterQueue");
     }
 }

@@ -6,7 +6,9 @@ mod pre_bind;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use vc_conf::ActionSettings;
 use vc_model::{
     Cluster, Gates, JobId, NodeId, PodGroupPhase, QUEUE_GATE, QueueId, TaskId, TaskStatus,
@@ -22,7 +24,7 @@ use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::quota::{Notice, Sides};
 use crate::records::{LastTransaction, Records};
-use crate::ruling::{Question, Rules, Ruling};
+use crate::ruling::{Question, Rule, Rules, Ruling};
 use crate::statement::{Op, Refused, Room, Statement};
 
 /// The working state of a cycle; reads like the [`Cluster`] that it holds.
@@ -54,6 +56,8 @@ pub struct Session<'c> {
     pub(crate) journal: Journal,
     /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
     pub(crate) held: Vec<Op>,
+    /// What those who go by quota are told; looked up by id only.
+    pub(crate) evict_texts: FxHashMap<TaskId, Arc<str>>,
     /// Tasks whose eviction was sent in this session.
     pub(crate) evicted: Vec<TaskId>,
     /// Phases that this session changed, as they were (core.md 5.1 step 3).
@@ -121,6 +125,7 @@ impl<'c> Session<'c> {
             with_witnesses: false,
             hits: Hits::default(),
             rules: Rules::default(),
+            evict_texts: FxHashMap::default(),
             journal: Journal::default(),
             held: Vec::new(),
             evicted: Vec::new(),
@@ -137,6 +142,11 @@ impl<'c> Session<'c> {
 
     /// The rules.
     pub fn hooks(&self) -> &Dispatch {
+        self.hooks
+    }
+
+    /// The rules, for whoever lends one out.
+    pub fn dispatch(&mut self) -> &mut Dispatch {
         self.hooks
     }
 
@@ -161,6 +171,14 @@ impl<'c> Session<'c> {
     /// Tasks whose eviction was sent in this session, in order.
     pub fn evicted(&self) -> &[TaskId] {
         &self.evicted
+    }
+
+    /// The tasks go by this rule if they are evicted, and this is what they are told.
+    pub fn allow(&mut self, victims: &[TaskId], rule: Rule, message: &Arc<str>) {
+        let ruling = Ruling { victims: victims.to_vec(), rule: Some(rule), refused_by: None };
+        self.rules.note(&ruling);
+        let texts = victims.iter().map(|&victim| (victim, message.clone()));
+        self.evict_texts.extend(texts);
     }
 
     /// What is fixed for the session.

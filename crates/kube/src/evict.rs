@@ -10,6 +10,33 @@ use vc_model::ObjectKey;
 use crate::call::{CallError, call, pods};
 use crate::status::{change_pod, now, upsert};
 
+/// What the pod and its PodGroup are told (core.md 7.2; for quota cohort.md B.8).
+pub(crate) struct EvictTexts {
+    pub(crate) of_pod: String,
+    pub(crate) of_group: String,
+    pub(crate) of_condition: String,
+}
+
+impl EvictTexts {
+    pub(crate) fn new(
+        reason: EvictReason,
+        pod_group: Option<&ObjectKey>,
+        message: Option<&str>,
+    ) -> Self {
+        match message {
+            Some(message) => {
+                let of_pod = format!("Pod is evicted, because of {message}");
+                Self { of_condition: of_pod.clone(), of_pod, of_group: message.to_owned() }
+            }
+            None => Self {
+                of_pod: evict_message(reason, pod_group),
+                of_group: reason.as_str().to_owned(),
+                of_condition: evict_message(reason, None),
+            },
+        }
+    }
+}
+
 /// Writes the conditions, then deletes whatever came of that. A pod that is gone already is a
 /// success.
 ///
@@ -19,18 +46,18 @@ pub(crate) async fn evict(
     client: &Client,
     pod: &ObjectKey,
     uid: &str,
-    reason: EvictReason,
+    message: &str,
 ) -> Result<(), CallError> {
-    let marked = change_pod(client, pod, uid, |object| mark(object, reason)).await;
+    let marked = change_pod(client, pod, uid, |object| mark(object, message)).await;
     delete(client, pod, uid).await?;
     marked.map(drop)
 }
 
 /// False: both conditions are there already, and only the DELETE is missing (C-24).
-fn mark(pod: &mut DynamicObject, reason: EvictReason) -> bool {
+fn mark(pod: &mut DynamicObject, message: &str) -> bool {
     let scheduler = pod.data["spec"]["schedulerName"].as_str().unwrap_or_default().to_owned();
     let ready = json!({"type": "Ready", "status": "False", "reason": "Evict",
-        "message": evict_message(reason, None), "lastTransitionTime": now()});
+        "message": message, "lastTransitionTime": now()});
     let target = json!({"type": "DisruptionTarget", "status": "True",
         "reason": "PreemptionByScheduler",
         "message": format!("{scheduler}: preempting to accommodate a higher priority pod"),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use vc_engine::{About, Effect, EvictReason, evict_message};
+use vc_engine::{About, Effect};
 use vc_model::{
     ClaimPromise, ClusterEvent, ObjectKey, PodGroupStatus, ReservedClaim, ResourceClaim,
     StorageObject,
@@ -18,6 +18,7 @@ use crate::call::{CallError, get};
 use crate::client::Clients;
 use crate::correlate::Note;
 use crate::events::Recorder;
+use crate::evict::EvictTexts;
 use crate::inbox::Incoming;
 use crate::lanes::{Lanes, Target};
 use crate::observe::{Observer, since};
@@ -235,9 +236,9 @@ impl Writer {
                 None
             }
             Effect::Resync { pod, uid } => Some((pod, uid)),
-            Effect::Evict { pod, uid, pod_group, reason, for_pod_group, .. } => {
-                let message = evict_message(reason, for_pod_group.as_ref());
-                self.evict(pod, uid, pod_group, reason, &message).await
+            Effect::Evict { pod, uid, pod_group, reason, for_pod_group, message, .. } => {
+                let texts = EvictTexts::new(reason, for_pod_group.as_ref(), message.as_deref());
+                self.evict(pod, uid, pod_group, &texts).await
             }
             Effect::PodCondition { pod, uid, reason, message, nomination } => {
                 let about = About::Pod { key: pod.clone(), uid: uid.clone() };
@@ -336,15 +337,14 @@ impl Writer {
         pod: ObjectKey,
         uid: Arc<str>,
         pod_group: Option<(ObjectKey, Arc<str>)>,
-        reason: EvictReason,
-        message: &str,
+        texts: &EvictTexts,
     ) -> Option<Resync> {
         if let Some((key, uid)) = pod_group {
-            self.note(About::PodGroup { key, uid }, false, "Evict", reason.as_str());
+            self.note(About::PodGroup { key, uid }, false, "Evict", &texts.of_group);
         }
         let about = About::Pod { key: pod.clone(), uid: uid.clone() };
-        self.note(about, true, "Evict", message);
-        let error = evict::evict(&self.core, &pod, &uid, reason).await.err()?;
+        self.note(about, true, "Evict", &texts.of_pod);
+        let error = evict::evict(&self.core, &pod, &uid, &texts.of_condition).await.err()?;
         tracing::warn!(%pod, %error, "not evicted cleanly");
         Some((pod, uid))
     }

@@ -182,6 +182,31 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
     next
 }
 
+/// The node that allocate would choose for the task, whether or not its queue has room.
+///
+/// # Errors
+/// Why it fits on none of `nodes`, which are all.
+pub(crate) fn find_node(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    nodes: &[NodeId],
+) -> Result<NodeId, FitErrors> {
+    if let Err(error) = statement.hooks().pre_predicate(statement.ask(), task) {
+        let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
+        return Err(FitErrors::everywhere(nodes, &finding));
+    }
+    if statement.tasks[task].nominated_node.is_none()
+        && let Some(found) = statement.find_remembered(task)
+    {
+        return match found {
+            Found::Node(node) => Ok(node),
+            Found::Nowhere(errors) => Err(errors),
+        };
+    }
+    let Scan { feasible, errors } = scan(statement, task, nodes);
+    statement.choose_by_group(task, &feasible).ok_or(errors)
+}
+
 /// What the fast evaluator says for a task without nomination. `None`: the plain one has to.
 fn remembered(
     statement: &mut Statement<'_, '_>,

@@ -40,9 +40,10 @@ fn of_victim(
         fault("it is not preemptable");
     }
     let group = session.jobs[own].pod_group.as_ref();
+    let for_quota = case.certificate.is_for_quota();
     let in_bundles =
         matches!(case.certificate.action, EvictReason::GangPreempt | EvictReason::GangReclaim);
-    if in_bundles && group.is_some_and(|group| group.not_preemptable) {
+    if in_bundles && !for_quota && group.is_some_and(|group| group.not_preemptable) {
         fault("its PodGroup is not preemptable");
     }
     if victim.rule.is_none() {
@@ -54,6 +55,7 @@ fn of_victim(
     let action = case.certificate.action;
     let bound = victim.status == TaskStatus::Bound;
     let bound_may_go = match action {
+        _ if for_quota => true,
         EvictReason::Preempt | EvictReason::GangPreempt => true,
         EvictReason::Reclaim => session.settings.reclaim.reclaim_bound_tasks,
         EvictReason::GangReclaim | EvictReason::Shuffle => false,
@@ -66,6 +68,15 @@ fn of_victim(
     }
     let inside_job = case.is_inside_job();
     let may_be = match action {
+        // Both sides are open to whichever action comes first (cohort.md B.5.4).
+        _ if for_quota => {
+            let queue = &session.queues[session.jobs[own].queue];
+            match victim.relation {
+                Relation::SameQueue => session.facts().sides.own,
+                Relation::OtherQueue => session.facts().sides.others && queue.reclaimable,
+                Relation::OwnJob | Relation::Chosen => false,
+            }
+        }
         EvictReason::Preempt => match inside_job {
             true => victim.relation == Relation::OwnJob,
             false => victim.relation == Relation::SameQueue,
@@ -81,6 +92,7 @@ fn of_victim(
         fault("the action takes no victims there");
     }
     if action == EvictReason::GangPreempt
+        && !for_quota
         && case.job.is_some_and(|job| session.jobs[job].priority <= session.jobs[own].priority)
     {
         fault("its job is as important as the preemptor");

@@ -105,8 +105,10 @@ enum Order {
 /// Each victim by itself, after those before it.
 fn grants(statement: &mut Statement<'_, '_>, case: &Case<'_>, faults: &mut Vec<String>) {
     let Some(question) = case.question() else { return };
+    let is_judged =
+        case.certificate.action != EvictReason::Shuffle && !case.certificate.is_for_quota();
     for (&victim, certified) in case.victims.iter().zip(&case.certificate.victims) {
-        if case.certificate.action != EvictReason::Shuffle {
+        if is_judged {
             let ruling = statement.ruling(question, &[victim]);
             if ruling.victims != [victim] {
                 let by = ruling.refused_by.unwrap_or("nobody who grants it");

@@ -170,6 +170,7 @@ fn core_81_evicted_pod_stays_releasing_until_it_is_seen() {
             reason: EvictReason::Preempt,
             for_pod: Some(ObjectKey::new("default", "p-a")),
             for_pod_group: Some(ObjectKey::new("default", "p")),
+            message: None,
         }]
     );
     let mut after = |event: ClusterEvent| {

@@ -103,6 +103,41 @@ impl Dispatch {
         self.plugins.iter().all(|plugin| plugin.knows_askers(ask, task))
     }
 
+    /// Whether no protective filter objects to a whole group going after, and together with, those
+    /// that are taken; `own`: it is of the preemptor's queue (cohort.md B.4, Q6).
+    pub fn lets_go(&self, ask: Ask<'_>, own: bool, taken: &[TaskId], group: &[TaskId]) -> bool {
+        let filters = self.filters(own);
+        if filters.iter().any(|(_, filter)| group.iter().any(|&task| filter.protects(ask, task))) {
+            return false;
+        }
+        let all: Vec<TaskId> = taken.iter().chain(group).copied().collect();
+        filters.iter().all(|(_, filter)| {
+            let within = filter.within_budget(ask, &all);
+            group.iter().all(|task| within.contains(task))
+        })
+    }
+
+    /// The protective filters that are asked about groups of the own queue, or of others.
+    pub fn filter_names(&self, own: bool) -> Vec<&'static str> {
+        self.filters(own).into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The plugin that decides which groups go.
+    pub fn targets_name(&self) -> Option<&'static str> {
+        self.named(Points::PREEMPT_TARGETS).into_iter().flatten().map(|(name, _)| name).next()
+    }
+
+    fn filters(&self, own: bool) -> Vec<Named<'_>> {
+        let point = if own { Points::PREEMPTABLE } else { Points::RECLAIMABLE };
+        let mut filters: Vec<Named<'_>> = Vec::new();
+        for (name, plugin) in self.named(point).into_iter().flatten() {
+            if plugin.is_victim_filter() && filters.iter().all(|(other, _)| *other != name) {
+                filters.push((name, plugin));
+            }
+        }
+        filters
+    }
+
     fn chosen(&self, ask: Ask<'_>, running: &[TaskId]) -> Ruling {
         for (tier, plugins) in self.named(Points::VICTIM_TASKS).into_iter().enumerate() {
             let mut union: Vec<TaskId> = Vec::new();
@@ -121,7 +156,7 @@ impl Dispatch {
                 let mut filters = self.named(Points::PREEMPTABLE);
                 filters.extend(self.named(Points::VICTIM_TASKS));
                 let (victims, filters, refused_by) = unprotected(ask, filters, &union);
-                let rule = Rule { tier: Some(tier + 1), plugins: granted, filters };
+                let rule = Rule { tier: Some(tier + 1), plugins: granted, filters, why: None };
                 return Ruling { victims, rule: Some(rule), refused_by };
             }
         }
@@ -150,7 +185,7 @@ impl Dispatch {
             let answers = voters.map(|(name, plugin)| (name, answer(plugin, &left)));
             match tier_outcome(left.len(), answers) {
                 Outcome::Victims { victims, plugins, holder } => {
-                    let rule = Rule { tier: Some(tier + 1), plugins, filters };
+                    let rule = Rule { tier: Some(tier + 1), plugins, filters, why: None };
                     return Ruling { victims, rule: Some(rule), refused_by: protector.or(holder) };
                 }
                 Outcome::Nothing(plugin) => {

@@ -3,7 +3,7 @@
 
 use vc_model::{JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
-use crate::certificate::{Certificate, Claimed};
+use crate::certificate::{Certificate, Claimed, Witness};
 use crate::effect::{Effect, EvictReason};
 use crate::sample::Sample;
 use crate::session::Session;
@@ -40,7 +40,8 @@ impl Session<'_> {
         let pod_group = certificate.pod_group.clone();
         self.out.certificates.push(certificate);
         if self.with_witnesses {
-            self.out.witnesses.push(self.cluster.clone());
+            let (cluster, claims) = (self.cluster.clone(), self.claims.clone());
+            self.out.witnesses.push(Witness { cluster, claims });
         }
         pod_group
     }
@@ -193,6 +194,7 @@ impl Session<'_> {
             reason,
             for_pod: for_task.map(|task| self.cluster.tasks[task].key.clone()),
             for_pod_group: for_pod_group.cloned(),
+            message: self.evict_texts.get(&task).cloned(),
         });
     }
 }

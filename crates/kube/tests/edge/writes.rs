@@ -89,6 +89,7 @@ fn evict() -> Effect {
         reason: EvictReason::Preempt,
         for_pod: None,
         for_pod_group: Some(ObjectKey::new("ns", "high")),
+        message: None,
     }
 }
 

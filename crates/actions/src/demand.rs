@@ -1,0 +1,83 @@
+//! The tasks of a job that would complete it: what it asks its queue for. Specification: cohort.md
+//! B.4 (demand).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_framework::Session;
+use vc_model::{Gates, Job, JobId, Task, TaskId};
+
+use crate::worksheet::{take_first, worksheet};
+
+/// Pending tasks with a request and without gates in the order in which they are placed, until the
+/// gang is complete; of a complete one the next. Members that ask for nothing are as good as placed.
+pub(crate) fn needed(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
+    let mut sheets = worksheet(session, job, |task| task.gates == Gates::None);
+    let mut gang = Gang::of(&session.jobs[job]);
+    let mut tasks = Vec::new();
+    while let Some(sheet) = take_first(session, job, &mut sheets) {
+        for task in sheet.tasks {
+            if !tasks.is_empty() && gang.is_complete() {
+                return tasks;
+            }
+            gang.place(&session.tasks[task]);
+            tasks.push(task);
+        }
+    }
+    tasks
+}
+
+/// The minimums of a job with the tasks that count as placed.
+struct Gang<'a> {
+    job: &'a Job,
+    n_more: u32,
+    roles: BTreeMap<Arc<str>, u32>,
+    sub_jobs: BTreeMap<usize, u32>,
+}
+
+impl<'a> Gang<'a> {
+    fn of(job: &'a Job) -> Self {
+        Self { job, n_more: 0, roles: BTreeMap::new(), sub_jobs: BTreeMap::new() }
+    }
+
+    fn place(&mut self, task: &Task) {
+        self.n_more += 1;
+        *self.roles.entry(task.role.clone()).or_default() += 1;
+        *self.sub_jobs.entry(task.sub_job).or_default() += 1;
+    }
+
+    /// JobPipelined would hold.
+    fn is_complete(&self) -> bool {
+        let counts = &self.job.counts;
+        let has = counts.ready() + counts.waiting() + counts.pending_best_effort + self.n_more;
+        i64::from(self.job.min_available) <= i64::from(has)
+            && self.has_roles()
+            && self.has_sub_jobs()
+    }
+
+    fn has_roles(&self) -> bool {
+        let enough = |(role, &minimum): (&Arc<str>, &i32)| {
+            let of_role = self.job.roles.get(role);
+            let placed = of_role
+                .map_or(0, |counts| counts.ready() + counts.waiting() + counts.pending_best_effort);
+            let more = self.roles.get(role).copied().unwrap_or(0);
+            i64::from(minimum) <= i64::from(placed + more)
+        };
+        !self.job.enforces_roles() || self.job.task_min_available.iter().all(enough)
+    }
+
+    fn has_sub_jobs(&self) -> bool {
+        self.job.policies().iter().enumerate().all(|(policy, of)| {
+            let sub_jobs = self.job.sub_jobs.iter().enumerate();
+            let of_policy =
+                sub_jobs.filter(|(_, sub)| sub.policy == Some(policy) && !sub.tasks.is_empty());
+            let complete = of_policy.filter(|(index, sub)| {
+                let more = self.sub_jobs.get(index).copied().unwrap_or(0);
+                let counts = &sub.counts;
+                let has = counts.ready() + counts.waiting() + counts.pending_best_effort + more;
+                i64::from(sub.min_available) <= i64::from(has)
+            });
+            i64::from(of.min_sub_groups) <= complete.count() as i64
+        })
+    }
+}
