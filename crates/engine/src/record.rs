@@ -62,9 +62,12 @@ fn name_closed_queues(session: &mut Session<'_>) {
 fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
     let now_micros = session.facts().now_micros;
     session.out.effects.retain(|effect| match effect {
-        Effect::Event { about: About::PodGroup { uid, .. }, message, .. } => {
-            throttle.admits(uid, Told::NotAdmitted, message, now_micros)
-        }
+        Effect::Event {
+            about: About::PodGroup { uid, .. },
+            reason: "Unschedulable",
+            message,
+            ..
+        } => throttle.admits(uid, Told::NotAdmitted, message, now_micros),
         _ => true,
     });
 }

@@ -9,6 +9,7 @@ mod bad_input;
 mod bare_pods;
 mod certificates;
 mod claims;
+mod cohort;
 mod core;
 mod determinism;
 mod devices;

@@ -123,6 +123,10 @@ fn queue(name: &str, words: &[(&str, &str)]) -> QueueRecord {
         match name.split_once('.').unwrap_or((name, "")) {
             ("cap", name) => assert!(amount(&mut queue.capability, name, value)),
             ("deserved", name) => assert!(amount(&mut queue.deserved, name, value)),
+            ("guarantee", name) => assert!(amount(&mut queue.guarantee, name, value)),
+            ("annotation", key) => {
+                queue.annotations.insert(format!("cohort.volcano.sh/{key}").into(), value.into());
+            }
             ("weight", _) => queue.weight = number(value),
             ("created", _) => queue.created_micros = micros(value),
             ("priority", _) => queue.priority = number(value),
@@ -291,6 +295,7 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
                 pod.volumes.push(PodVolume::Claim(claim));
             }
             ("started", _) => pod.started_micros = Some(micros(value)),
+            ("scheduled", _) => pod.scheduled_micros = Some(micros(value)),
             _ => panic!("unknown word of a pod: {name}={value}"),
         }
     }

@@ -1,0 +1,92 @@
+//! Enqueue and allocate under quota: who is admitted, who is served first, what is kept.
+//! Specification: cohort.md B.5.1-B.5.3, T.5.
+
+use super::notation::*;
+use crate::support::*;
+
+/// The phase of the incoming group after one cycle, and what it is told.
+fn admitted(queues: &str, running: &str, minres: &str) -> (String, String) {
+    let text = case(queues, running, "(a 0 1 pending)");
+    let text = match minres {
+        "" => text,
+        minres => text.replace(" pending", &format!(" pending minres.cpu={minres}")),
+    };
+    let mut world = World::new(&quota(), &text);
+    let cycle = world.cycle();
+    let (events, binds) = (cycle.only(&["event"]), cycle.only(&["bind"]));
+    let phase = world.group("in").status.phase.as_str();
+    let phase = if binds.is_empty() { phase } else { "bound" };
+    let told = events.lines().find(|line| line.contains("insufficient")).unwrap_or_default();
+    (phase.to_owned(), told.split('"').nth(1).unwrap_or_default().to_owned())
+}
+
+#[test]
+fn t6_enqueue_fit_preempt_nofit() {
+    let queues = "a 4 in:L; b 0";
+    let phase = |running: &str, minres: &str| admitted(queues, running, minres).0;
+    assert_eq!(phase("", "4"), "bound", "it fits");
+    assert_eq!(phase("low(a -1 4)", "4"), "Inqueue");
+    let told = "insufficient unused quota for cpu in queue a: 4 more needed".to_owned();
+    assert_eq!(admitted(queues, "same(a 0 4)", "4"), ("Pending".to_owned(), told));
+    let told = "insufficient quota for cpu in queue a: request 5 > maximum capacity 4".to_owned();
+    assert_eq!(admitted(queues, "", "5"), ("Pending".to_owned(), told));
+    assert_eq!(phase("same(a 0 4)", ""), "Inqueue");
+}
+
+#[test]
+fn enqueue_counts_what_was_admitted_before() {
+    let incoming = "one(a 0 3 pending made=1) two(a 0 3 pending made=2)";
+    let text = case("a 4", "", incoming).replace(" pending", " pending minres.cpu=3");
+    let mut world = World::new(&quota(), &text);
+    assert_eq!(world.cycle().decisions(), "bind one-p n1");
+    assert_eq!(world.group("two").status.phase.as_str(), "Pending");
+}
+
+#[test]
+fn t6_elastic() {
+    let cycle = World::new(&quota(), &case("a 4", "", "g(a 0 1 x5 min=2)")).cycle();
+    assert_eq!(cycle.only(&["bind"]).lines().count(), 4, "{}", cycle.decisions());
+    let waits = cycle.report.waiting.iter().filter(|task| task.message.contains("has no room"));
+    assert_eq!(waits.count(), 1);
+}
+
+#[test]
+fn t5_reserve_lower_and_any() {
+    let bound = |policy: &str| {
+        let queues = format!("a 2 re:{policy}; b 0");
+        let incoming = "ga(a 0 2 made=1) gb(b 0 1 made=2)";
+        decide(&conf("enqueue, allocate", TIERS), &case(&queues, "r(a 0 1)", incoming))
+    };
+    assert_eq!(bound("L"), "", "the head of a reserves what is free");
+    assert_eq!(bound("A"), "bind gb-p n1");
+}
+
+#[test]
+fn t5_two_reclaimers() {
+    let text = case("a 3 re:A; c 1 re:A; b 0", "big(b 0 4)", "ga(a 0 3) gc(c 0 1)");
+    let decisions = decide(&quota(), &text);
+    let expected = "evict big-p preempt\npipeline ga-p n1\npipeline gc-p n1";
+    assert_eq!(decisions, expected);
+}
+
+#[test]
+fn t5_borrow_level() {
+    let queues = "p 4; g 0 @p; e 0";
+    let text = case(queues, "", "gg(g 0 4) ge(e 3 4)");
+    assert_eq!(decide(&quota(), &text), "bind gg-p n1");
+}
+
+#[test]
+fn t5_capability_is_a_plain_ceiling() {
+    let queues = "x cap.cpu=4; y";
+    let text = case(queues, "", "gx(x 0 4) hx(x 0 1) gy(y 0 50)").replace("deserved.cpu=y", "");
+    let decisions = decide(&quota(), &text);
+    assert_eq!(decisions, "bind gx-p n1\nbind gy-p n1");
+}
+
+#[test]
+fn a_closed_queue_serves_nobody_and_lends() {
+    let queues = "x 4 state=Closed; y 0";
+    let text = case(queues, "", "gx(x 0 1) gy(y 0 4)");
+    assert_eq!(decide(&quota(), &text), "bind gy-p n1");
+}
