@@ -123,8 +123,8 @@ impl Trial<'_, '_, '_> {
         let Some((_, places)) = self.plan.clone() else { return false };
         let minimal = groups.iter().all(|kept| {
             self.statement.roll_back(self.start);
-            let others = groups.iter().filter(|group| group.job != kept.job);
-            let evicted = others.fold(true, |done, group| self.evict(group.job) && done);
+            let mut others = groups.iter().filter(|group| group.job != kept.job);
+            let evicted = others.all(|group| self.evict(group.job));
             evicted && !self.repeat(&places, Room::Evicted)
         });
         self.statement.roll_back(self.start);
