@@ -101,6 +101,26 @@ fn every_symptom_of_the_guide_has_a_scenario_that_shows_it() {
     }
 }
 
+/// Scenario files that a page names.
+fn files_in(page: &str) -> Vec<&str> {
+    page.split('`').filter(|word| word.ends_with(".yaml") && word.contains('/')).collect()
+}
+
+#[test]
+fn every_example_of_the_page_on_cohorts_is_there() {
+    let page = include_str!("../docs/cohort.md");
+    let of_config = |file: &str| file.starts_with("config/");
+    let files: Vec<&str> = files_in(page).into_iter().filter(|file| !of_config(file)).collect();
+    assert!(15 < files.len());
+    for file in files {
+        assert!(folder().join(file).is_file(), "docs/cohort.md: no such file: {file}");
+    }
+    for entry in std::fs::read_dir(folder().join("own")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(!name.contains("cohort-") || page.contains(&name), "not on the page: {name}");
+    }
+}
+
 #[test]
 fn a_skip_list_that_is_out_of_date_is_a_fault() {
     let tested = |name: &str, verdict| Tested { file: "f".into(), name: name.into(), verdict };

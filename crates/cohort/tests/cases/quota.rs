@@ -197,3 +197,37 @@ fn every_queue_of_the_notation_is_read() {
     assert_eq!(read[0].capability[0], Some(13_000));
     assert_eq!((read[1].deserved[0], read[1].weight), (Some(10_000), 1.0));
 }
+
+/// A thousand queues, five levels below root: a change is noted where the queue's own quota does not
+/// suffice, at most once per level.
+#[test]
+fn a_change_touches_the_path_only() {
+    let parent = |number: usize| match number {
+        0 => String::new(),
+        _ => format!(" @q{}", (number - 1) / 4),
+    };
+    let queue = |number: usize| format!("q{number} 2 g1{}", parent(number));
+    let text: Vec<String> = (0..1_000).map(queue).collect();
+    let mut forest = trees(&text.join(";"), &TreeRules::default()).forest;
+    let cpu = slots().1[0];
+    let uses = |forest: &Forest| -> Vec<Amount> {
+        forest.nodes().map(|node| forest.usage(node, cpu)).collect()
+    };
+    let leaves: Vec<_> = forest.nodes().filter(|&node| forest.is_queue(node)).collect();
+    assert!(700 < leaves.len());
+    for (asked, whole_way) in [("1", false), ("2", true), ("50", true)] {
+        for &leaf in leaves.iter().step_by(37) {
+            let before = uses(&forest);
+            forest.add(leaf, &demand(asked));
+            let after = uses(&forest);
+            let changed = forest.nodes().filter(|node| before[node.index()] != after[node.index()]);
+            let changed: Vec<_> = changed.collect();
+            let path: Vec<_> = forest.path(leaf).collect();
+            assert!(path.len() <= 7 && changed.iter().all(|node| path.contains(node)));
+            let n_touched = if whole_way { 2..=path.len() } else { 1..=1 };
+            assert!(n_touched.contains(&changed.len()), "{asked}: {changed:?}");
+            forest.remove(leaf, &demand(asked));
+            assert_eq!(uses(&forest), before);
+        }
+    }
+}
