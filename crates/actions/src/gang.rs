@@ -144,7 +144,8 @@ fn collect(session: &mut Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<Qu
         GangEviction::Preempt => "preemption",
         GangEviction::Reclaim => "reclaim",
     };
-    let (mut starving, mut queues) = (Vec::new(), Vec::new());
+    let settled_queues = session.facts().roster.settled_queues();
+    let (mut starving, mut queues) = (Vec::new(), settled_queues.collect::<Vec<QueueId>>());
     let mut with_topology = Vec::new();
     for &job in &session.facts().jobs {
         let row = &session.jobs[job];

@@ -62,7 +62,8 @@ impl Action for Reclaim {
 
 /// The starving jobs, and the queues of all jobs that could (7.1).
 fn collect(session: &Session<'_>) -> (Vec<JobId>, Vec<QueueId>) {
-    let (mut starving, mut queues) = (Vec::new(), Vec::new());
+    let settled_queues = session.facts().roster.settled_queues();
+    let (mut starving, mut queues) = (Vec::new(), settled_queues.collect::<Vec<QueueId>>());
     for &job in &session.facts().jobs {
         let row = &session.jobs[job];
         if row.is_pending() {

@@ -31,7 +31,7 @@ impl Action for Shuffle {
 
 /// The Running tasks of all jobs.
 fn running(session: &Session<'_>) -> Vec<TaskId> {
-    let jobs = session.facts().jobs.iter();
-    let tasks = jobs.flat_map(|&job| session.jobs[job].tasks.iter().copied());
+    let jobs = session.ask().all_jobs();
+    let tasks = jobs.flat_map(|job| session.jobs[job].tasks.iter().copied());
     tasks.filter(|&task| session.tasks[task].status == TaskStatus::Running).collect()
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Report, Session,
-    Sides, Stopwatch, Timings,
+    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Report, Roster,
+    Session, Sides, Stopwatch, Timings,
 };
 use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding};
 
@@ -117,6 +117,7 @@ pub struct Engine {
     claims: Option<Claims>,
     /// `None`: the plain evaluator is selected.
     memo: Option<Memo>,
+    roster: Roster,
     memory: Memory,
     /// `None`: the last cycle has changed something, or the plain evaluator is selected.
     quiet: Option<Quiet>,
@@ -158,6 +159,7 @@ impl Engine {
             witness: false,
             claims: None,
             memo: (options.evaluator == Evaluator::Fast).then(Memo::default),
+            roster: Roster::default(),
             memory: Memory::default(),
             quiet: None,
             stopwatch: options.stopwatch,
@@ -185,6 +187,10 @@ impl Engine {
         self.actions = config.actions.iter().filter_map(built).collect();
         self.memo = self.memo.take().map(|_| Memo::default());
         self.quiet = None;
+        self.roster = match self.memo {
+            Some(_) => Roster::lasting(),
+            None => Roster::default(),
+        };
         warnings
     }
 
@@ -255,7 +261,6 @@ impl Engine {
     /// decided.
     pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: Now) -> (Vec<Effect>, Report) {
         let mut lap = Lap::start(self.stopwatch);
-        self.cluster.recycle();
         self.pending = self.follow_up(events, now);
         let apply = lap.split();
         self.n_cycles += 1;
@@ -288,6 +293,7 @@ impl Engine {
             sides: Sides::of(self.actions.iter().map(|action| action.name())),
             claims,
             memo: self.memo.take(),
+            roster: std::mem::take(&mut self.roster),
         };
         let mut session =
             Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
@@ -308,10 +314,10 @@ impl Engine {
         let traceless = session.left_no_trace() && self.pending.is_empty();
         let clock = traceless.then(|| session.hooks().clock(session.ask()));
         self.hits = session.hits;
-        let (outbox, claims, memo) = session.finish();
+        let (outbox, claims, memo, roster) = session.finish();
         let clock = clock.filter(|_| claims.n_changes() == n_claim_changes);
         self.claims = Some(claims);
-        self.memo = memo;
+        (self.memo, self.roster) = (memo, roster);
         let Outbox { effects, warnings, certificates, witnesses, .. } = outbox;
         report.warnings = warnings;
         (report.certificates, report.witnesses) = (certificates, witnesses);
@@ -324,6 +330,7 @@ impl Engine {
             Quiet::after(&report, version, now.unix_micros, clock, due_micros)
         });
         let (close, times) = (lap.split(), self.dispatch.take_times());
+        self.cluster.recycle();
         (all, report, Timings { open, actions, close, ..times })
     }
 

@@ -120,7 +120,9 @@ fn job_placed(session: &Session<'_>, row: &Job, n_tasks: u32) -> Option<Sample> 
 
 fn pending(session: &Session<'_>) -> Pending {
     let mut pending = Pending::new();
-    for (_, row) in session.jobs.iter() {
+    let facts = session.facts();
+    for &job in facts.to_close.iter().chain(facts.roster.outside()) {
+        let row = &session.jobs[job];
         let counts = &row.counts;
         let n_waiting = counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Allocated);
         if n_waiting + counts.waiting() == 0 {

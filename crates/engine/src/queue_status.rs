@@ -30,12 +30,19 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     }
 }
 
-/// What the jobs of each queue hold, without those of its children.
+/// What the jobs of each queue hold now, without those of its children.
 pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
-    let mut own: BTreeMap<QueueId, Resource> = BTreeMap::new();
-    for &job in &session.facts().jobs {
+    let facts = session.facts();
+    let of_queue = |&queue: &QueueId| (queue, facts.roster.sums(queue).allocated.clone());
+    let with_jobs = facts.queues.iter().filter(|&&queue| 0 < facts.roster.sums(queue).n_jobs);
+    let mut own: BTreeMap<QueueId, Resource> = with_jobs.map(of_queue).collect();
+    for &job in &facts.to_close {
         let row = &session.jobs[job];
-        own.entry(row.queue).or_default().add(&row.allocated);
+        let at_open = facts.roster.allocated_at_open(job);
+        if let Some(sum) = own.get_mut(&row.queue).filter(|_| at_open != Some(&row.allocated)) {
+            at_open.into_iter().for_each(|amount| sum.sub(amount));
+            sum.add(&row.allocated);
+        }
     }
     own
 }

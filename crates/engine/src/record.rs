@@ -27,13 +27,14 @@ type JobText = OnceCell<String>;
 
 /// Records everything; the operations of the session are still in place.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+    session.list_to_close();
     name_closed_queues(session);
     session.close_plugins();
     let mut conditions = Fresh::take(&mut session.out);
     quiet_refusals(session, &mut memory.throttle);
     skipped::record(session, &mut memory.throttle);
     roles::record(session, &mut memory.throttle);
-    for job in session.facts().jobs.clone() {
+    for job in session.facts().to_close.clone() {
         let text = JobText::new();
         let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.throttle, job, written, &text);
@@ -47,7 +48,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
 
 /// A queue that is not open is named to the jobs that wait for it (C-33).
 fn name_closed_queues(session: &mut Session<'_>) {
-    for job in session.facts().jobs.clone() {
+    for job in session.facts().to_close.clone() {
         let row = &session.jobs[job];
         let queue = &session.queues[row.queue];
         if queue.state == QueueState::Open || row.is_ready() {
@@ -114,6 +115,7 @@ fn merged(
 /// Takes the status as the PodGroup's and sends it. A bare pod has none that could be written.
 fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     let phase_changed = session.phase_before(job) != status.phase;
+    session.cluster_mut().touch_job(job);
     let row = &mut session.cluster_mut().jobs[job];
     let Some(group) = &mut row.pod_group else { return };
     group.status = status.clone();

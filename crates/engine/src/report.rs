@@ -14,10 +14,10 @@ use crate::skipped::skipped;
 pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
     let mut report = Report {
         n_nodes: session.facts().nodes.len(),
-        n_jobs: session.facts().jobs.len(),
+        n_jobs: session.facts().roster.n_jobs(),
         ..Report::default()
     };
-    for &job in &session.facts().jobs {
+    for &job in &session.facts().to_close {
         if session.jobs[job].counts.waiting() == 0 {
             continue;
         }

@@ -8,7 +8,7 @@ mod replay;
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    Certificate, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Session, Sides,
+    Certificate, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Roster, Session, Sides,
     Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
@@ -44,6 +44,7 @@ pub(crate) fn verify(
         enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
         claims: claims.clone(),
         memo: None,
+        roster: Roster::default(),
     };
     let mut session = Session::open(&mut cluster, &mut dispatch, &settings, opening);
     replay::redo(&mut session, &earlier, &mut faults);

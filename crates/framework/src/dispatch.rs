@@ -121,6 +121,12 @@ impl Dispatch {
         self.each_timed(PluginStage::Close, |plugin| plugin.close(ask, records, out));
     }
 
+    /// Whether all plugins that judge jobs read their rows alone.
+    pub(crate) fn judges_rows(&self) -> bool {
+        let points = [Points::JOB_VALID, Points::JOB_READY, Points::JOB_STARVING];
+        points.iter().all(|&point| self.all(point).all(|plugin| plugin.judges_rows()))
+    }
+
     /// The first time at which a plugin may answer otherwise although no object has changed.
     pub fn clock(&self, ask: Ask<'_>) -> Clock {
         let clocks = self.plugins.iter().map(|plugin| plugin.clock(ask));

@@ -21,11 +21,13 @@ mod points;
 mod quota;
 mod records;
 mod report;
+mod roster;
 mod ruling;
 mod sample;
 mod scan;
 mod session;
 mod statement;
+mod sums;
 mod time;
 mod told;
 mod walk;
@@ -54,6 +56,7 @@ pub use report::{
     PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report, Skipped,
     Timings, WaitingTask,
 };
+pub use roster::Roster;
 pub use ruling::{Question, Rule, RuleId, Ruling};
 pub use sample::{
     Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
@@ -61,8 +64,9 @@ pub use sample::{
 pub use scan::{Filter, Scan};
 pub use session::{Hits, Opening, Session};
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
+pub use sums::JobSums;
 pub use time::rfc3339;
-pub use told::Told;
+pub use told::{Latest, Told};
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;

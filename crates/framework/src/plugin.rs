@@ -8,12 +8,14 @@ use vc_conf::{PluginOption, Warning};
 use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Fractional;
 
+use crate::dispatch::in_session;
 use crate::fast::{Column, Reads};
 use crate::outbox::Outbox;
 use crate::points::Points;
 use crate::quota::{Notice, QuotaRefusal, Sides, Surroundings, Targets, Wanted};
 use crate::records::Records;
 use crate::report::QuotaUse;
+use crate::roster::Roster;
 
 /// What is fixed for a session.
 #[derive(Clone, Debug, Default)]
@@ -22,8 +24,16 @@ pub struct Facts {
     pub now_micros: i64,
     /// Known nodes in name order.
     pub nodes: Vec<NodeId>,
-    /// Jobs that have a PodGroup and whose queue exists, by uid (`namespace/name`).
+    /// By uid (`namespace/name`): the jobs of the session that wait or to which something may be owed.
+    /// The others run or are complete, no action has business with them, and nothing about them has
+    /// changed: who needs them too asks [`Ask::all_jobs`], or what they hold together from `roster`.
+    /// With the plain evaluator all jobs.
     pub jobs: Vec<JobId>,
+    /// By uid, when the session closes: those of `jobs`, and whatever changed since the last session
+    /// began.
+    pub to_close: Vec<JobId>,
+    /// All jobs together.
+    pub roster: Roster,
     /// Known queues by name.
     pub queues: Vec<QueueId>,
     /// Σ allocatable of all session nodes.
@@ -45,6 +55,14 @@ pub struct Ask<'a> {
     pub cluster: &'a Cluster,
     /// What stands still within the session.
     pub facts: &'a Facts,
+}
+
+impl<'a> Ask<'a> {
+    /// All jobs of the session, by uid (`namespace/name`): those that have a PodGroup and whose
+    /// queue exists.
+    pub fn all_jobs(self) -> impl Iterator<Item = JobId> + 'a {
+        self.cluster.jobs_by_key().filter(move |&job| in_session(self.cluster, job))
+    }
 }
 
 /// Answer of an evictable function (core.md 5.5).
@@ -149,6 +167,11 @@ pub trait Plugin: Send + Sync {
     fn open(&mut self, _ask: Ask<'_>) {}
     /// A session ends; everything uncommitted is still in place (core.md 5.1 step 8).
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, _out: &mut Outbox) {}
+    /// JobValid, JobReady and JobStarving are answered from the row of the job alone, also before the
+    /// session has begun, so that a job that needs nothing is not asked about until it changes.
+    fn judges_rows(&self) -> bool {
+        false
+    }
     /// What its answers depend on besides the objects, asked when a session has ended.
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Reads

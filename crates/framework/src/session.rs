@@ -16,7 +16,7 @@ use vc_model::{
 
 use crate::cause::Causes;
 use crate::claim::Claims;
-use crate::dispatch::{Dispatch, in_session};
+use crate::dispatch::Dispatch;
 use crate::effect::{About, Effect};
 use crate::fast::Memo;
 use crate::journal::Journal;
@@ -24,6 +24,7 @@ use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::quota::{Notice, Sides};
 use crate::records::{LastTransaction, Records};
+use crate::roster::Roster;
 use crate::ruling::{Question, Rule, Rules, Ruling};
 use crate::statement::{Op, Refused, Room, Statement};
 
@@ -99,6 +100,8 @@ pub struct Opening {
     pub claims: Claims,
     /// Of earlier cycles with the same configuration; `None`: use the plain evaluator.
     pub memo: Option<Memo>,
+    /// Of earlier cycles with the same configuration, or a new one.
+    pub roster: Roster,
 }
 
 impl<'c> Session<'c> {
@@ -107,9 +110,9 @@ impl<'c> Session<'c> {
         cluster: &'c mut Cluster,
         hooks: &'c mut Dispatch,
         settings: &'c ActionSettings,
-        opening: Opening,
+        mut opening: Opening,
     ) -> Self {
-        let facts = facts(cluster, &opening);
+        let facts = facts(cluster, hooks, &mut opening);
         hooks.open(Ask { cluster, facts: &facts });
         Self {
             cluster,
@@ -320,8 +323,14 @@ impl<'c> Session<'c> {
 
     /// Asks plugins to write their conditions; everything tried and kept is still in place.
     pub fn close_plugins(&mut self) {
+        self.list_to_close();
         let ask = Ask { cluster: self.cluster, facts: &self.facts };
         self.hooks.close(ask, &self.records, &mut self.out);
+    }
+
+    /// Sets `to_close` of the facts.
+    pub fn list_to_close(&mut self) {
+        self.facts.to_close = self.facts.roster.to_close(self.cluster);
     }
 
     /// The tables, for the recording at session close.
@@ -348,14 +357,15 @@ impl<'c> Session<'c> {
 
     /// Undoes what was not committed and hands out what was decided, the claims that remain and what
     /// was remembered.
-    pub fn finish(mut self) -> (Outbox, Claims, Option<Memo>) {
+    pub fn finish(mut self) -> (Outbox, Claims, Option<Memo>, Roster) {
         for op in std::mem::take(&mut self.held).into_iter().rev() {
             self.undo(op);
         }
         for task in std::mem::take(&mut self.evicted) {
             self.cluster.reveal_task(task);
         }
-        (std::mem::take(&mut self.out), std::mem::take(&mut self.claims), self.memo.take())
+        let (out, claims) = (std::mem::take(&mut self.out), std::mem::take(&mut self.claims));
+        (out, claims, self.memo.take(), std::mem::take(&mut self.facts.roster))
     }
 
     /// Gives the task the node with what goes along with it.
@@ -412,17 +422,21 @@ impl<'c> Session<'c> {
     }
 }
 
-fn facts(cluster: &Cluster, opening: &Opening) -> Facts {
+fn facts(cluster: &Cluster, hooks: &Dispatch, opening: &mut Opening) -> Facts {
     let queue_known = |queue: QueueId| cluster.queues[queue].present;
-    Facts {
+    let mut facts = Facts {
         now_micros: opening.now_micros,
         nodes: cluster.nodes_by_name().to_vec(),
-        jobs: cluster.jobs_by_key().filter(|&job| in_session(cluster, job)).collect(),
         queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
         total: cluster.total_allocatable(),
         enqueue_configured: opening.enqueue_configured,
         session_id: opening.session_id.clone(),
         sides: opening.sides,
         claimed: opening.claims.waiting(cluster),
-    }
+        ..Facts::default()
+    };
+    let mut roster = std::mem::take(&mut opening.roster);
+    facts.jobs = roster.follow(cluster, hooks, &facts);
+    facts.roster = roster;
+    facts
 }

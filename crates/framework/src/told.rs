@@ -5,24 +5,18 @@ use std::marker::PhantomData;
 
 use vc_model::Id;
 
-/// The value of each row as it was last told. A row that was not in the last session is news: its
-/// id may mean another object by now.
+/// The value of each row as it was last told, where all rows are told in every session. A row that
+/// was not in the last session is news: its id may mean another object by now.
 #[derive(Clone, Debug)]
 pub struct Told<I, V> {
     session: u64,
     rows: Vec<Option<(u64, V)>>,
-    /// Rows of the last session.
-    n_before: usize,
-    /// Rows of this session, and those of them that were in the last one too.
-    n_rows: usize,
-    n_stayed: usize,
     id: PhantomData<I>,
 }
 
 impl<I, V> Default for Told<I, V> {
     fn default() -> Self {
-        let (rows, id) = (Vec::new(), PhantomData);
-        Self { session: 1, rows, n_before: 0, n_rows: 0, n_stayed: 0, id }
+        Self { session: 1, rows: Vec::new(), id: PhantomData }
     }
 }
 
@@ -30,38 +24,57 @@ impl<I: Id, V: PartialEq> Told<I, V> {
     /// A session begins.
     pub fn begin(&mut self) {
         self.session += 1;
-        self.n_before = std::mem::take(&mut self.n_rows);
-        self.n_stayed = 0;
     }
 
     /// Whether the value was not told for this row before; from now on it was.
     pub fn is_news(&mut self, id: I, value: V) -> bool {
-        if self.rows.len() <= id.index() {
-            self.rows.resize_with(id.index() + 1, || None);
-        }
-        let row = &mut self.rows[id.index()];
-        let last = row.as_ref().map_or(0, |(session, _)| *session);
-        self.n_rows += usize::from(last != self.session);
-        self.n_stayed += usize::from(last + 1 == self.session);
-        match row {
+        match slot(&mut self.rows, id) {
             Some((session, told)) if *told == value && self.session <= *session + 1 => {
                 *session = self.session;
                 false
             }
-            _ => {
+            row => {
                 *row = Some((self.session, value));
                 true
             }
         }
     }
+}
 
-    /// Rows of the last session that are not in this one; asked when all of this one are told.
-    pub fn left(&self) -> impl Iterator<Item = I> + '_ {
-        let some_left = self.n_stayed < self.n_before;
-        let rows = self.rows.iter().enumerate().take(if some_left { self.rows.len() } else { 0 });
-        rows.filter(|(_, row)| row.as_ref().is_some_and(|row| row.0 + 1 == self.session))
-            .map(|(index, _)| I::new(u32::try_from(index).expect("ids come from u32")))
+/// The value of each row as it was last told, where rows are told when they change. Whoever tells
+/// says which are gone.
+#[derive(Clone, Debug)]
+pub struct Latest<I, V> {
+    rows: Vec<Option<V>>,
+    id: PhantomData<I>,
+}
+
+impl<I, V> Default for Latest<I, V> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), id: PhantomData }
     }
+}
+
+impl<I: Id, V: PartialEq> Latest<I, V> {
+    /// Whether the value was not told for this row before; from now on it was.
+    pub fn is_news(&mut self, id: I, value: V) -> bool {
+        let row = slot(&mut self.rows, id);
+        let is_news = row.as_ref() != Some(&value);
+        *row = Some(value);
+        is_news
+    }
+
+    /// The row is gone. Whether something was told of it.
+    pub fn forget(&mut self, id: I) -> bool {
+        self.rows.get_mut(id.index()).is_some_and(|row| row.take().is_some())
+    }
+}
+
+fn slot<I: Id, T>(rows: &mut Vec<Option<T>>, id: I) -> &mut Option<T> {
+    if rows.len() <= id.index() {
+        rows.resize_with(id.index() + 1, || None);
+    }
+    &mut rows[id.index()]
 }
 
 #[cfg(test)]
@@ -70,34 +83,38 @@ mod tests {
 
     use super::*;
 
-    /// News and leavers of a session that tells these values.
-    fn session(told: &mut Told<JobId, i32>, values: &[(u32, i32)]) -> (Vec<u32>, Vec<usize>) {
-        told.begin();
-        let mut news = Vec::new();
-        for &(id, value) in values {
-            if told.is_news(JobId::new(id), value) {
-                news.push(id);
-            }
-        }
-        (news, told.left().map(Id::index).collect())
-    }
-
-    /// What is told, what of it is news, who has left.
-    type Case = (&'static [(u32, i32)], &'static [u32], &'static [usize]);
+    /// What is told, and what of it is news.
+    type Case = (&'static [(u32, i32)], &'static [u32]);
 
     #[test]
     fn a_value_is_news_once_and_again_after_an_absence() {
         let mut told = Told::default();
         let cases: [Case; 6] = [
-            (&[(0, 5), (3, 7)], &[0, 3], &[]),
-            (&[(0, 5), (3, 7)], &[], &[]),
-            (&[(0, 6), (3, 7)], &[0], &[]),
-            (&[(3, 7), (4, 1)], &[4], &[0]),
-            (&[(0, 6), (3, 7), (3, 7)], &[0], &[4]),
-            (&[], &[], &[0, 3]),
+            (&[(0, 5), (3, 7)], &[0, 3]),
+            (&[(0, 5), (3, 7)], &[]),
+            (&[(0, 6), (3, 7)], &[0]),
+            (&[(3, 7), (4, 1)], &[4]),
+            (&[(0, 6), (3, 7), (3, 7)], &[0]),
+            (&[], &[]),
         ];
-        for (values, news, left) in cases {
-            assert_eq!(session(&mut told, values), (news.to_vec(), left.to_vec()), "{values:?}");
+        for (values, news) in cases {
+            told.begin();
+            let mut found = Vec::new();
+            for &(id, value) in values {
+                if told.is_news(JobId::new(id), value) {
+                    found.push(id);
+                }
+            }
+            assert_eq!(found, news, "{values:?}");
         }
+    }
+
+    #[test]
+    fn a_value_stays_told_until_its_row_is_gone() {
+        let (mut latest, job) = (Latest::default(), JobId::new(3));
+        assert!(latest.is_news(job, 1) && !latest.is_news(job, 1) && latest.is_news(job, 2));
+        assert!(latest.forget(job) && !latest.forget(job));
+        assert!(!latest.forget(JobId::new(9)));
+        assert!(latest.is_news(job, 2), "another object");
     }
 }

@@ -39,7 +39,7 @@ use crate::selector::Labels;
 use crate::task::Task;
 use crate::volume::Volumes;
 
-pub use changes::NodeChanges;
+pub use changes::Changes;
 use shards::Shards;
 pub use shards::{Sharding, ShardingMode};
 
@@ -131,7 +131,8 @@ pub struct Cluster {
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     pub(crate) selectors: Selectors,
     shards: Shards,
-    changes: NodeChanges,
+    changes: Changes<NodeId>,
+    job_changes: Changes<JobId>,
     /// Counts events that changed something.
     version: u64,
     /// Σ allocatable of the present nodes, by dimension.
@@ -273,9 +274,11 @@ impl Cluster {
         defaults.map(|class| class.value).min().unwrap_or(0)
     }
 
-    /// Lets freed rows be used again; called before the events of a cycle are applied.
+    /// Lets freed rows be used again; called when a session has ended, so that whoever keeps ids from
+    /// session to session sees each row without an owner before it gets another.
     pub fn recycle(&mut self) {
         self.changes.shorten(self.node_order.len());
+        self.job_changes.shorten(self.jobs.len());
         self.nodes.recycle();
         self.tasks.recycle();
         self.jobs.recycle();

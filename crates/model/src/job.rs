@@ -238,6 +238,21 @@ impl Job {
         self.allocated.excess(&self.min_resources())
     }
 
+    /// What an admitted job still holds back of its `minResources`, without gated tasks (5.1, 16.1;
+    /// for overcommit D20). `None`: the job is not admitted, or asks for nothing.
+    pub fn reserved(&self) -> Option<Resource> {
+        let min_resources = self.pod_group.as_ref()?.min_resources.as_ref()?;
+        let admitted = match self.phase() {
+            PodGroupPhase::Inqueue => true,
+            // A finished driver may leave the group Running: what it had must not be reserved again.
+            PodGroupPhase::Running => {
+                i64::from(self.min_available) <= self.counts.allocated().into()
+            }
+            PodGroupPhase::Pending | PodGroupPhase::Unknown | PodGroupPhase::Completed => false,
+        };
+        admitted.then(|| self.minus_gated(&min_resources.excess(&self.allocated)))
+    }
+
     /// An amount without what gated tasks would take of it, at least 0 (plugins-jobs-queues.md
     /// 16.1).
     pub fn minus_gated(&self, amount: &Resource) -> Resource {

@@ -34,7 +34,7 @@ mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use class::{Class, Classes, NonZero};
-pub use cluster::{Cluster, NodeChanges, Settings, Sharding, ShardingMode};
+pub use cluster::{Changes, Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{
     Allocation, AllocationMode, Attribute, ClaimPromise, ClaimSource, Consumer, Device,

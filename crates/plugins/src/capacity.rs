@@ -280,8 +280,11 @@ impl Capacity {
             let queue = ask.cluster.jobs[job].queue;
             self.shape.standing(queue) == Standing::Inner
         };
-        let misplaced: BTreeSet<JobId> =
-            ask.facts.jobs.iter().copied().filter(is_misplaced).collect();
+        let has_jobs = |&queue: &QueueId| 0 < ask.facts.roster.sums(queue).n_jobs;
+        let is_inner = |&queue: &QueueId| self.shape.standing(queue) == Standing::Inner;
+        let some = ask.facts.queues.iter().filter(|queue| is_inner(queue)).any(has_jobs);
+        let jobs = ask.all_jobs().take(if some { usize::MAX } else { 0 });
+        let misplaced: BTreeSet<JobId> = jobs.filter(is_misplaced).collect();
         for &job in misplaced.difference(&self.misplaced) {
             let row = &ask.cluster.jobs[job];
             let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { continue };

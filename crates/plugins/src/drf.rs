@@ -9,12 +9,12 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 use vc_conf::Switch;
 use vc_framework::{
-    Ask, Clock, GangEviction, Outbox, Plugin, PluginEntry, Points, Records, Sample, Told, Verdict,
+    Ask, Clock, GangEviction, Latest, Outbox, Plugin, PluginEntry, Points, Records, Sample, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Fractional, Resource};
 
-use crate::rules::{dominant_share, session_job};
+use crate::rules::{dominant_share, is_in_session, session_job};
 use hierarchy::Tree;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
@@ -37,12 +37,14 @@ const SHARE_DELTA: f64 = 1e-6;
 struct Drf {
     /// Σ allocatable of the session.
     total: Fractional,
+    /// It is another than in the session before.
+    is_rescaled: bool,
     /// Looked up only, never walked.
     jobs: FxHashMap<JobId, JobShare>,
     /// With `enableHierarchy`.
     tree: Option<Tree>,
     /// What was handed out for metrics.
-    told: Told<JobId, f64>,
+    told: Latest<JobId, f64>,
 }
 
 struct JobShare {
@@ -71,13 +73,17 @@ impl Plugin for Drf {
         self.tree.is_none()
     }
 
+    /// Shares are kept from session to session: only those of jobs that changed are new, unless the
+    /// cluster has become larger or smaller.
     fn open(&mut self, ask: Ask<'_>) {
-        self.total = ask.facts.total.clone();
-        self.jobs.clear();
-        for &job in &ask.facts.jobs {
-            let allocated = ask.cluster.jobs[job].allocated.clone();
-            let share = dominant_share(&allocated, &self.total);
-            self.jobs.insert(job, JobShare { allocated, share });
+        self.is_rescaled = self.total != ask.facts.total;
+        match ask.facts.roster.changed().filter(|_| !self.is_rescaled) {
+            Some(changed) => changed.iter().for_each(|&job| self.enter(ask, job)),
+            None => {
+                self.total = ask.facts.total.clone();
+                self.jobs.clear();
+                ask.all_jobs().for_each(|job| self.enter(ask, job));
+            }
         }
         if let Some(tree) = &mut self.tree {
             *tree = Tree::of_session(ask);
@@ -85,13 +91,12 @@ impl Plugin for Drf {
     }
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        self.told.begin();
-        for &id in &ask.facts.jobs {
-            let (job, share) = (&ask.cluster.jobs[id], self.share(id));
-            // A pod without PodGroup has no series of its own.
-            if !job.bare && self.told.is_news(id, share) {
-                out.samples.push(Sample::JobShare { job: job.key.clone(), share });
-            }
+        for &job in ask.facts.roster.gone() {
+            self.told.forget(job);
+        }
+        match self.is_rescaled {
+            true => ask.all_jobs().for_each(|job| self.tell(ask, job, out)),
+            false => ask.facts.to_close.iter().for_each(|&job| self.tell(ask, job, out)),
         }
     }
 
@@ -168,6 +173,25 @@ impl Plugin for Drf {
 }
 
 impl Drf {
+    fn enter(&mut self, ask: Ask<'_>, id: JobId) {
+        let known = ask.cluster.jobs.get(id).filter(|job| is_in_session(ask.cluster, job));
+        let Some(job) = known else {
+            self.jobs.remove(&id);
+            return;
+        };
+        let allocated = job.allocated.clone();
+        let share = dominant_share(&allocated, &self.total);
+        self.jobs.insert(id, JobShare { allocated, share });
+    }
+
+    fn tell(&mut self, ask: Ask<'_>, id: JobId, out: &mut Outbox) {
+        let (job, share) = (&ask.cluster.jobs[id], self.share(id));
+        // A pod without PodGroup has no series of its own.
+        if !job.bare && self.told.is_news(id, share) {
+            out.samples.push(Sample::JobShare { job: job.key.clone(), share });
+        }
+    }
+
     fn share(&self, job: JobId) -> f64 {
         self.jobs.get(&job).map_or(0.0, |job| job.share)
     }

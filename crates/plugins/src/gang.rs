@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_framework::{
-    Ask, Clock, GangEviction, GangState, Invalid, Outbox, Plugin, PluginEntry, Points, Records,
-    Sample, Told, Verdict, Vote, job_text, rfc3339,
+    Ask, Clock, GangEviction, GangState, Invalid, Latest, Outbox, Plugin, PluginEntry, Points,
+    Records, Sample, Verdict, Vote, job_text, rfc3339,
 };
 use vc_model::{Counts, Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 
@@ -41,12 +41,16 @@ const UNSCHEDULABLE: (&str, &str) = ("Unschedulable", "NotEnoughResources");
 #[derive(Default)]
 struct Gang {
     /// What was handed out for metrics.
-    told: Told<JobId, GangState>,
+    told: Latest<JobId, GangState>,
 }
 
 impl Plugin for Gang {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    fn judges_rows(&self) -> bool {
+        true
     }
 
     fn clock(&self, _ask: Ask<'_>) -> Clock {
@@ -130,9 +134,8 @@ impl Plugin for Gang {
     }
 
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
-        self.told.begin();
         let mut n_unready_jobs = 0;
-        for &id in &ask.facts.jobs {
+        for &id in &ask.facts.to_close {
             let job = &ask.cluster.jobs[id];
             let state = state(ask, records, job);
             match state {
@@ -150,8 +153,9 @@ impl Plugin for Gang {
                 out.samples.push(Sample::JobGang { job: job.key.clone(), state });
             }
         }
-        let left = self.told.left().filter_map(|id| ask.cluster.jobs.get(id));
-        let mut left: Vec<&ObjectKey> = left.map(|job| &job.key).collect();
+        let gone = ask.facts.roster.gone().iter().filter(|&&id| self.told.forget(id));
+        let mut left: Vec<&ObjectKey> =
+            gone.filter_map(|&id| Some(&ask.cluster.jobs.get(id)?.key)).collect();
         left.sort_unstable();
         out.samples.extend(
             left.into_iter()

@@ -6,7 +6,7 @@ use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points};
 use vc_model::{JobId, TaskId};
 use vc_resource::{Fractional, Resource};
 
-use crate::rules::{min_resources, reserved};
+use crate::rules::min_resources;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "overcommit",
@@ -57,14 +57,15 @@ impl Plugin for Overcommit {
 
     fn open(&mut self, ask: Ask<'_>) {
         self.idle = ask.facts.total.multi(self.factor);
-        for &node in &ask.facts.nodes {
-            self.idle.sub(&ask.cluster.nodes[node].used.to_fractional());
+        // Nobody else asks, and it takes a walk over the nodes.
+        if ask.facts.jobs.iter().any(|&job| ask.cluster.jobs[job].is_pending()) {
+            for &node in &ask.facts.nodes {
+                self.idle.sub(&ask.cluster.nodes[node].used.to_fractional());
+            }
         }
         self.inqueue = Resource::default();
-        for &job in &ask.facts.jobs {
-            if let Some(reserved) = reserved(&ask.cluster.jobs[job]) {
-                self.inqueue.add(&reserved);
-            }
+        for &queue in &ask.facts.queues {
+            self.inqueue.add(&ask.facts.roster.sums(queue).inqueue);
         }
     }
 

@@ -25,6 +25,10 @@ impl Plugin for Priority {
         POINTS
     }
 
+    fn judges_rows(&self) -> bool {
+        true
+    }
+
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
     }

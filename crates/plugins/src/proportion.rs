@@ -10,15 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, Clock, GangEviction, Outbox, Plugin, PluginEntry, Points, QueueShare, Records,
-    Told, Verdict,
+    Admission, Ask, Clock, GangEviction, JobSums, Outbox, Plugin, PluginEntry, Points, QueueShare,
+    Records, Told, Verdict,
 };
 use vc_model::{JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
 
 use crate::rules::{
-    JobSums, capability, dominant_share, min_resources, quota_insufficient, session_job,
-    tell_clamped,
+    capability, dominant_share, min_resources, quota_insufficient, session_job, tell_clamped,
 };
 use deserved::{Claim, divide};
 
@@ -77,17 +76,12 @@ impl Plugin for Proportion {
     }
 
     fn open(&mut self, ask: Ask<'_>) {
-        self.queues = ask.facts.queues.iter().map(|&id| (id, Attributes::default())).collect();
-        for &id in &ask.facts.jobs {
-            let job = &ask.cluster.jobs[id];
-            if let Some(queue) = self.queues.get_mut(&job.queue) {
-                queue.at_open.count(job);
-            }
-        }
-        for queue in self.queues.values_mut() {
-            queue.allocated.clone_from(&queue.at_open.allocated);
-            queue.inqueue.clone_from(&queue.at_open.inqueue);
-        }
+        let attributes = |id| {
+            let at_open = ask.facts.roster.sums(id).clone();
+            let (allocated, inqueue) = (at_open.allocated.clone(), at_open.inqueue.clone());
+            Attributes { at_open, allocated, inqueue, ..Attributes::default() }
+        };
+        self.queues = ask.facts.queues.iter().map(|&id| (id, attributes(id))).collect();
         self.bound(ask);
         self.divide(ask);
     }

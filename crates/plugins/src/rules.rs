@@ -1,49 +1,25 @@
-//! Rules that several plugins share: who is in the session, dominant shares, what jobs of a queue
-//! hold, ask for and hold back. Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1, D5.
+//! Rules that several plugins share: who is in the session, dominant shares, what queues may have. Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1, D5.
 
 use vc_framework::{Outbox, Sample};
-use vc_model::{Cluster, Job, JobId, PodGroupPhase, Queue, TaskId};
+use vc_model::{Cluster, Job, JobId, Queue, TaskId};
 use vc_resource::{Amount, Dim, Dims, Resource, Vector, share};
 
 /// The job of a task. `None` for an orphan: the job, or its queue, is not in the session (1.6).
 pub(crate) fn session_job(cluster: &Cluster, task: TaskId) -> Option<(JobId, &Job)> {
     let id = cluster.tasks[task].job?;
     let job = &cluster.jobs[id];
-    (job.pod_group.is_some() && cluster.queues[job.queue].present).then_some((id, job))
+    is_in_session(cluster, job).then_some((id, job))
+}
+
+/// It has a PodGroup, and its queue exists (1.6).
+pub(crate) fn is_in_session(cluster: &Cluster, job: &Job) -> bool {
+    job.pod_group.is_some() && cluster.queues[job.queue].present
 }
 
 /// Largest part of `of` that is allocated, over the names of `of`; 0 if it has none (4.1, 5.2).
 pub(crate) fn dominant_share<T: Amount, U: Amount>(allocated: &Vector<T>, of: &Vector<U>) -> f64 {
     let shares = of.names().map(|dim| share(allocated.get(dim).to_f64(), of.get(dim).to_f64()));
     shares.fold(0.0, f64::max)
-}
-
-/// Sums over the jobs of a queue when a session begins (5.1).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct JobSums {
-    pub(crate) n_jobs: usize,
-    /// Tasks in allocated statuses.
-    pub(crate) allocated: Resource,
-    /// Allocated and Pending tasks.
-    pub(crate) request: Resource,
-    /// What admitted jobs hold back.
-    pub(crate) inqueue: Resource,
-    /// What jobs have beyond their minimum.
-    pub(crate) elastic: Resource,
-}
-
-impl JobSums {
-    /// Adds a job.
-    pub(crate) fn count(&mut self, job: &Job) {
-        self.n_jobs += 1;
-        self.allocated.add(&job.allocated);
-        self.request.add(&job.allocated);
-        self.request.add(&job.pending_request);
-        self.elastic.add(&job.elastic());
-        if let Some(reserved) = reserved(job) {
-            self.inqueue.add(&reserved);
-        }
-    }
 }
 
 /// `spec.capability` where cpu and memory that are missing or not positive are unlimited; `None`:
@@ -82,19 +58,6 @@ pub(crate) fn min_resources(job: &Job) -> Option<&Resource> {
     job.pod_group.as_ref()?.min_resources.as_ref()
 }
 
-/// What an admitted job still holds back of its `minResources`, without gated tasks (5.1, 16.1; for
-/// overcommit D20). `None`: the job is not admitted, or asks for nothing.
-pub(crate) fn reserved(job: &Job) -> Option<Resource> {
-    let min_resources = min_resources(job)?;
-    let admitted = match job.phase() {
-        PodGroupPhase::Inqueue => true,
-        // A finished driver may leave the group Running: what it had must not be reserved again.
-        PodGroupPhase::Running => i64::from(job.min_available) <= job.counts.allocated().into(),
-        PodGroupPhase::Pending | PodGroupPhase::Unknown | PodGroupPhase::Completed => false,
-    };
-    admitted.then(|| job.minus_gated(&min_resources.excess(&job.allocated)))
-}
-
 #[cfg(test)]
 mod tests {
     use vc_model::fixture;
@@ -104,8 +67,9 @@ mod tests {
 
     fn reserved_text(job: &str) -> Option<String> {
         let cluster = fixture::cluster(&format!("node n cpu=9\n {job}"));
-        let job = &cluster.jobs[fixture::job(&cluster, "j")];
-        reserved(job).map(|amount| amount.text(&cluster.dims))
+        cluster.jobs[fixture::job(&cluster, "j")]
+            .reserved()
+            .map(|amount| amount.text(&cluster.dims))
     }
 
     #[test]

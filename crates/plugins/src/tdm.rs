@@ -93,6 +93,10 @@ impl Plugin for Tdm {
         POINTS
     }
 
+    fn judges_rows(&self) -> bool {
+        true
+    }
+
     /// The clock is the process's, not the configuration's (13).
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.last_round_micros.map(|last| Box::new(last) as Box<dyn Any + Send>)
@@ -121,7 +125,7 @@ impl Plugin for Tdm {
     }
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        for &job in &ask.facts.jobs {
+        for job in ask.all_jobs() {
             let row = &ask.cluster.jobs[job];
             let budget = row.pod_group.as_ref().and_then(|group| group.budget.as_ref());
             if let Some(JobBudget::Unreadable(text)) = budget {

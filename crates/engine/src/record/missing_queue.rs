@@ -15,7 +15,8 @@ pub(super) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         let row = &session.jobs[job];
         row.pod_group.is_some() && !session.queues[row.queue].present
     };
-    let jobs: Vec<JobId> = session.jobs_by_key().filter(lost).collect();
+    let outside = session.facts().roster.outside();
+    let jobs: Vec<JobId> = outside.iter().copied().filter(lost).collect();
     let uid = |&job: &JobId| Some(session.jobs[job].pod_group.as_ref()?.uid.clone());
     let uids = jobs.iter().filter_map(uid).collect();
     let told = std::mem::replace(&mut memory.without_queue, uids);

@@ -12,7 +12,7 @@ const REASON: &str = "RoleMinimumsNotEnforced";
 
 pub(super) fn record(session: &mut Session<'_>, throttle: &mut Throttle) {
     let mut told = Vec::new();
-    for &job in &session.facts().jobs {
+    for &job in &session.facts().to_close {
         let row = &session.jobs[job];
         let waits =
             matches!(session.phase_before(job), PodGroupPhase::Pending | PodGroupPhase::Inqueue);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
-use vc_framework::{Claims, Dispatch, Effect, Opening, Outbox, Session, Sides};
+use vc_framework::{Claims, Dispatch, Effect, Opening, Outbox, Roster, Session, Sides};
 use vc_model::{Cluster, JobId, NodeId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
 
@@ -42,6 +42,7 @@ pub(crate) fn opening(claims: Claims) -> Opening {
         enqueue_configured: true,
         claims,
         memo: None,
+        roster: Roster::default(),
     }
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn in_session_of<R>(
     let mut session = Session::open(cluster, &mut hooks, &settings, opening(Claims::default()));
     let result = run(&mut session);
     assert_eq!(session.check(), Ok(()));
-    let (outbox, claims, _) = session.finish();
+    let (outbox, claims, ..) = session.finish();
     assert_eq!(cluster.check(), Ok(()));
     (result, outbox, claims)
 }

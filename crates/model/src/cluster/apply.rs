@@ -114,6 +114,7 @@ impl Cluster {
         let ids: Vec<JobId> = self.jobs.ids().collect();
         for id in ids {
             self.jobs[id].priority = self.job_priority(id);
+            self.job_changes.push(id);
         }
     }
 
@@ -135,6 +136,9 @@ impl Cluster {
 
     fn queue_applied(&mut self, record: QueueRecord) {
         let id = self.queue_row(&record.name);
+        if !self.queues[id].present {
+            self.job_changes.forget();
+        }
         let capability = to_resource(&record.capability, &mut self.dims);
         let deserved = to_resource(&record.deserved, &mut self.dims);
         let guarantee = to_resource(&record.guarantee, &mut self.dims);
@@ -160,6 +164,7 @@ impl Cluster {
     /// The row stays, since PodGroups may name the queue; it is no longer present.
     fn queue_deleted(&mut self, name: &str) {
         if let Some(id) = self.queue(name) {
+            self.job_changes.forget();
             let name = self.queues[id].name.clone();
             self.queues[id] = Queue { name, ..Queue::default() };
         }

@@ -19,6 +19,7 @@ impl Cluster {
     /// sessions have set it while the pod is the same.
     pub(super) fn bare_job(&mut self, pod: &PodRecord, request: &Resource) -> JobId {
         let id = self.job_row(&bare_key(&pod.key));
+        self.job_changes.push(id);
         let queue_name = queue_of(pod).unwrap_or_else(|| self.settings.default_queue.clone());
         let queue = self.queue_row(&queue_name);
         let job = &mut self.jobs[id];

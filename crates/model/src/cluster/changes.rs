@@ -1,33 +1,40 @@
-//! Which nodes changed, in order, for readers that remember what they worked out per node: they
-//! look again at those that changed since, and at no others. Specification: actions.md 12.2 S2.
+//! Which nodes and which jobs changed, in order, for readers that remember what they worked out per
+//! row: they look again at those that changed since, and at no others. Specification: actions.md
+//! 12.2 S2, 12.3.
 
 use crate::cluster::Cluster;
-use crate::ids::NodeId;
+use crate::ids::{JobId, NodeId};
 
-/// The log of changed nodes. Positions only grow; old entries are forgotten between cycles.
-#[derive(Clone, Debug, Default)]
-pub struct NodeChanges {
+/// A log of changed rows. Positions only grow; old entries are forgotten between cycles.
+#[derive(Clone, Debug)]
+pub struct Changes<I> {
     /// Position of the first entry that is kept.
     start: u64,
-    nodes: Vec<NodeId>,
-    /// Counts changes of the set of known nodes.
+    rows: Vec<I>,
+    /// Counts changes of the set of known rows.
     set_version: u64,
 }
 
-impl NodeChanges {
+impl<I> Default for Changes<I> {
+    fn default() -> Self {
+        Self { start: 0, rows: Vec::new(), set_version: 0 }
+    }
+}
+
+impl<I: Copy + PartialEq> Changes<I> {
     /// Position behind the last entry.
     pub fn end(&self) -> u64 {
-        self.start + self.nodes.len() as u64
+        self.start + self.rows.len() as u64
     }
 
-    /// The nodes that changed from this position on, some more than once. `None`: the entries are
-    /// forgotten, any node may have changed.
-    pub fn since(&self, position: u64) -> Option<&[NodeId]> {
+    /// The rows that changed from this position on, some more than once. `None`: the entries are
+    /// forgotten, any row may have changed.
+    pub fn since(&self, position: u64) -> Option<&[I]> {
         let skipped = usize::try_from(position.checked_sub(self.start)?).ok()?;
-        self.nodes.get(skipped..)
+        self.rows.get(skipped..)
     }
 
-    /// Another number for every other set of known nodes.
+    /// Another number for every other set of known nodes. Jobs are not counted.
     pub fn set_version(&self) -> u64 {
         self.set_version
     }
@@ -36,23 +43,38 @@ impl NodeChanges {
         self.set_version += 1;
     }
 
-    pub(super) fn push(&mut self, node: NodeId) {
-        self.nodes.push(node);
+    pub(super) fn push(&mut self, row: I) {
+        self.rows.push(row);
     }
 
-    /// Forgets entries once they are more than looking at every node is worth.
-    pub(super) fn shorten(&mut self, n_nodes: usize) {
-        if 4 * n_nodes + 1024 < self.nodes.len() {
-            self.start = self.end();
-            self.nodes.clear();
+    /// Any row may have changed; readers start anew.
+    pub(super) fn forget(&mut self) {
+        self.start = self.end() + 1;
+        self.rows.clear();
+    }
+
+    /// Forgets entries once they are more than looking at every row is worth.
+    pub(super) fn shorten(&mut self, n_rows: usize) {
+        if 4 * n_rows + 1024 < self.rows.len() {
+            self.forget();
         }
     }
 }
 
 impl Cluster {
     /// Nodes whose row changed: the object, what runs there, or the shard.
-    pub fn node_changes(&self) -> &NodeChanges {
+    pub fn node_changes(&self) -> &Changes<NodeId> {
         &self.changes
+    }
+
+    /// Jobs whose row, or whose tasks, changed; also those that are gone.
+    pub fn job_changes(&self) -> &Changes<JobId> {
+        &self.job_changes
+    }
+
+    /// A job was written to.
+    pub fn touch_job(&mut self, job: JobId) {
+        self.job_changes.push(job);
     }
 }
 
@@ -63,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_reader_sees_what_came_after_it() {
-        let mut changes = NodeChanges::default();
+        let mut changes = Changes::default();
         let node = NodeId::new;
         [1, 2, 2, 1].map(node).into_iter().for_each(|node| changes.push(node));
         assert_eq!(changes.since(0), Some(&[1, 2, 2, 1].map(node)[..]));
@@ -76,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_too_late_is_told() {
-        let mut changes = NodeChanges::default();
+        let mut changes = Changes::default();
         for number in 0..2000 {
             changes.push(NodeId::new(number));
         }

@@ -58,7 +58,8 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Enters the task in the sums of its job and its node.
+    /// Enters the task in the sums of its job and its node. The job is in the log of changes already: the
+    /// task has just joined it, or was detached.
     pub(super) fn attach(&mut self, task: TaskId) {
         let row = &self.tasks[task];
         let class = &self.classes[row.class];
@@ -92,6 +93,7 @@ impl Cluster {
         let row = &self.tasks[task];
         let class = &self.classes[row.class];
         if let Some(job) = row.job {
+            self.job_changes.push(job);
             count(&mut self.jobs[job], row, Counts::sub);
             sum(&mut self.jobs[job], row.status, &class.request, sums::leave);
         }

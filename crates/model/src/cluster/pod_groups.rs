@@ -53,6 +53,7 @@ impl Cluster {
             let key = job.key.clone();
             self.job_by_key.remove(&key);
             self.jobs.remove(id);
+            self.job_changes.push(id);
         }
     }
 
@@ -61,6 +62,7 @@ impl Cluster {
             return self.pod_group_deleted(&record.key);
         }
         let id = self.job_row(&record.key);
+        self.job_changes.push(id);
         let known = self.jobs[id].pod_group.as_ref().filter(|group| group.uid == record.uid);
         let version = &record.resource_version;
         if known.is_some_and(|group| !version.is_empty() && group.resource_version == *version) {
@@ -91,6 +93,7 @@ impl Cluster {
 
     pub(super) fn pod_group_deleted(&mut self, key: &ObjectKey) {
         let Some(id) = self.job(key) else { return };
+        self.job_changes.push(id);
         let default_queue = self.settings.default_queue.clone();
         let queue = self.queue_row(&default_queue);
         let job = &mut self.jobs[id];
@@ -108,6 +111,7 @@ impl Cluster {
     /// have shown one before the answer came.
     pub(super) fn pod_group_written(&mut self, key: &ObjectKey, version: &str) {
         let Some(id) = self.job(key) else { return };
+        self.job_changes.push(id);
         let Some(group) = &mut self.jobs[id].pod_group else { return };
         group.status_in_flight = false;
         group.written_version = number(version);
@@ -120,6 +124,7 @@ impl Cluster {
 
     pub(super) fn pod_group_failed(&mut self, key: &ObjectKey) {
         let Some(id) = self.job(key) else { return };
+        self.job_changes.push(id);
         if let Some(group) = &mut self.jobs[id].pod_group {
             group.status_in_flight = false;
             group.written_version = None;
@@ -129,6 +134,7 @@ impl Cluster {
 
     /// Sets the phase of a job's PodGroup in the session (core.md 7.5).
     pub fn set_phase(&mut self, job: JobId, phase: crate::record::PodGroupPhase) {
+        self.job_changes.push(job);
         if let Some(group) = &mut self.jobs[job].pod_group {
             group.status.phase = phase;
         }

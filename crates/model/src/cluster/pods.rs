@@ -126,6 +126,7 @@ impl Cluster {
     }
 
     fn join(&mut self, id: JobId, task: TaskId) {
+        self.job_changes.push(id);
         let place = self.place_in(&self.jobs[id].tasks, task);
         let row = &self.tasks[task];
         let sub_place = self.place_in(&self.jobs[id].sub_jobs[row.sub_job].tasks, task);
@@ -141,6 +142,7 @@ impl Cluster {
 
     /// Reverses [`Cluster::join`]; a role without tasks goes, and an empty job without PodGroup.
     fn quit(&mut self, id: JobId, task: TaskId) {
+        self.job_changes.push(id);
         let place = self.place_in(&self.jobs[id].tasks, task);
         let row = &self.tasks[task];
         let sub_place = self.place_in(&self.jobs[id].sub_jobs[row.sub_job].tasks, task);

@@ -3,12 +3,12 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::Ask;
+use vc_framework::{Ask, JobSums};
 use vc_model::{Id, QueueId};
 use vc_resource::{Dim, Dims, Resource};
 
 use super::shape::Shape;
-use crate::rules::{JobSums, dominant_share};
+use crate::rules::dominant_share;
 
 /// Amounts that the spec of the queues and the size of the cluster give. The largest amount stands
 /// for "unlimited"; a scalar that is missing in `real_capability` is 0 there.
@@ -51,11 +51,11 @@ impl Quotas {
             }
             quotas.0[queue.index()] = Some(Quota::default());
         }
-        for &id in &ask.facts.jobs {
-            let job = &ask.cluster.jobs[id];
-            for &queue in shape.path(job.queue) {
-                if let Some(quota) = quotas.get_mut(queue) {
-                    quota.at_open.count(job);
+        for &queue in &ask.facts.queues {
+            let sums = ask.facts.roster.sums(queue);
+            for &above in shape.path(queue) {
+                if let Some(quota) = quotas.get_mut(above) {
+                    quota.at_open.add(sums);
                 }
             }
         }

@@ -106,7 +106,7 @@ impl Book {
             book.slots[dim.index()] = slots.get(Flavor::default(), dim);
         }
         book.place_queues(ask, built);
-        for &job in &ask.facts.jobs {
+        for job in ask.all_jobs() {
             let allocated = &ask.cluster.jobs[job].allocated;
             if ask.cluster.jobs[job].counts.allocated() != 0 {
                 book.change(ask.cluster, job, |held| held.add(allocated));

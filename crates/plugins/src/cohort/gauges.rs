@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_cohort::{Amount, Forest, QuotaNode, Slot, is_unlimited};
-use vc_framework::{Amounts, Ask, Outbox, QueueAmount, QueueGauges, Sample, Told};
+use vc_framework::{Amounts, Ask, JobSums, Outbox, QueueAmount, QueueGauges, Sample, Told};
 use vc_model::QueueId;
 use vc_resource::{Fractional, Resource, share};
 
 use super::arguments::Settings;
 use super::book::Book;
-use crate::rules::JobSums;
 
 /// What was told, and what is to be told.
 #[derive(Default)]
@@ -52,7 +51,7 @@ impl Gauges {
 
     fn tell_queues(&mut self, ask: Ask<'_>, book: &Book, out: &mut Outbox) {
         let mut sums: BTreeMap<QueueId, JobSums> = BTreeMap::new();
-        for &job in &ask.facts.jobs {
+        for job in ask.all_jobs() {
             let row = &ask.cluster.jobs[job];
             sums.entry(row.queue).or_default().count(row);
         }

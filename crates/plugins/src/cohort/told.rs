@@ -82,7 +82,7 @@ impl Told {
 
     /// A group that is ready again has its quota back.
     fn resolve(&self, ask: Ask<'_>, evictions: &[Eviction], out: &mut Outbox) {
-        for &job in &ask.facts.jobs {
+        for &job in &ask.facts.to_close {
             let row = &ask.cluster.jobs[job];
             let Some(group) = &row.pod_group else { continue };
             let stands = |condition: &&PodGroupCondition| {
@@ -121,8 +121,8 @@ impl Told {
 }
 
 fn exists(ask: Ask<'_>, uid: &str) -> bool {
-    let of_job = |&job: &JobId| ask.cluster.jobs[job].pod_group.as_ref();
-    ask.facts.jobs.iter().filter_map(of_job).any(|group| *group.uid == *uid)
+    let of_job = |job: JobId| ask.cluster.jobs[job].pod_group.as_ref();
+    ask.all_jobs().filter_map(of_job).any(|group| *group.uid == *uid)
 }
 
 fn uid(cluster: &Cluster, job: JobId) -> Option<Arc<str>> {

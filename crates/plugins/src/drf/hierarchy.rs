@@ -57,7 +57,7 @@ impl Tree {
             nodes: vec![Node::new("".into(), 1.0, None)],
             ..Tree::default()
         };
-        for &id in &ask.facts.jobs {
+        for id in ask.all_jobs() {
             let job = &ask.cluster.jobs[id];
             let demand =
                 Demand { allocated: job.allocated.clone(), request: job.total_request.clone() };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
 use vc_framework::{
-    Claims, Dispatch, EvictReason, Opening, Plugin, QueueAmount, QueueGauges, Room, Sample,
+    Claims, Dispatch, EvictReason, Opening, Plugin, QueueAmount, QueueGauges, Room, Roster, Sample,
     Session, Sides,
 };
 use vc_model::{Cluster, JobId, QueueId, TaskId, TaskStatus, fixture};
@@ -92,6 +92,7 @@ impl Cycles {
             enqueue_configured: true,
             claims: Claims::default(),
             memo: None,
+            roster: Roster::default(),
         };
         let mut session = Session::open(&mut self.cluster, &mut self.hooks, &settings, opening);
         let result = check(&mut session);
@@ -134,6 +135,7 @@ pub(crate) fn in_session_of<R>(
         enqueue_configured: true,
         claims: Claims::default(),
         memo: None,
+        roster: Roster::default(),
     };
     let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening);
     let result = check(&mut session);

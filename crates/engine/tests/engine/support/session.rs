@@ -1,7 +1,7 @@
 //! A session of its own, for states that no built action leaves behind.
 
 use vc_conf::{ActionSettings, Config};
-use vc_framework::{Claims, Dispatch, Opening, Outbox, PluginEntry, Session, Sides};
+use vc_framework::{Claims, Dispatch, Opening, Outbox, PluginEntry, Roster, Session, Sides};
 use vc_model::{Cluster, Counts, Node, NodeId, SubJob, TaskId, TaskStatus};
 use vc_resource::Resource;
 
@@ -44,11 +44,12 @@ impl Stage {
             enqueue_configured: true,
             claims: self.claims.clone(),
             memo: None,
+            roster: Roster::default(),
         };
         let mut session =
             Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
         work(&mut session);
-        let (outbox, claims, _) = session.finish();
+        let (outbox, claims, ..) = session.finish();
         assert_eq!(self.cluster.check(), Ok(()));
         self.claims = claims;
         outbox

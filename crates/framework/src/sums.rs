@@ -1,0 +1,105 @@
+//! What the jobs of a queue hold, ask for and hold back together, as one sum into which jobs enter and
+//! which they leave. Amounts are whole and a scalar exists in a sum exactly while it is not 0, so that
+//! leaving undoes entering bit for bit. Specification: plugins-jobs-queues.md 5.1, actions.md 12.2
+//! S10.
+
+use vc_model::Job;
+use vc_resource::Resource;
+
+/// Sums over the jobs of a queue when a session begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobSums {
+    /// All of them.
+    pub n_jobs: usize,
+    /// Those that no action looks at: they run, and are valid.
+    pub n_settled: usize,
+    /// Tasks in allocated statuses.
+    pub allocated: Resource,
+    /// Allocated and Pending tasks.
+    pub request: Resource,
+    /// What admitted jobs hold back.
+    pub inqueue: Resource,
+    /// What jobs have beyond their minimum.
+    pub elastic: Resource,
+}
+
+/// The part of one job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    allocated: Resource,
+    /// `None`: a job that runs, and has what it asked for.
+    rest: Option<Box<Rest>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rest {
+    pending: Resource,
+    inqueue: Resource,
+    elastic: Resource,
+}
+
+impl Part {
+    pub(crate) fn of(job: &Job) -> Self {
+        let rest = Rest {
+            pending: job.pending_request.clone(),
+            inqueue: job.reserved().unwrap_or_default(),
+            elastic: job.elastic(),
+        };
+        let nothing = |amount: &Resource| amount.dims().all(|dim| amount.get(dim) == 0);
+        let is_empty = [&rest.pending, &rest.inqueue, &rest.elastic].into_iter().all(nothing);
+        Self { allocated: job.allocated.clone(), rest: (!is_empty).then(|| Box::new(rest)) }
+    }
+
+    pub(crate) fn allocated(&self) -> &Resource {
+        &self.allocated
+    }
+}
+
+impl JobSums {
+    /// Adds a job as it is now.
+    pub fn count(&mut self, job: &Job) {
+        self.enter(&Part::of(job), false);
+    }
+
+    /// Adds a job.
+    pub(crate) fn enter(&mut self, part: &Part, is_settled: bool) {
+        self.n_jobs += 1;
+        self.n_settled += usize::from(is_settled);
+        self.change(part, Resource::add);
+    }
+
+    /// Takes a job out that was added.
+    pub(crate) fn leave(&mut self, part: &Part, was_settled: bool) {
+        self.n_jobs -= 1;
+        self.n_settled -= usize::from(was_settled);
+        self.change(part, Resource::sub);
+    }
+
+    /// Adds the jobs of another queue.
+    pub fn add(&mut self, other: &Self) {
+        self.n_jobs += other.n_jobs;
+        self.n_settled += other.n_settled;
+        self.allocated.add(&other.allocated);
+        self.request.add(&other.request);
+        self.inqueue.add(&other.inqueue);
+        self.elastic.add(&other.elastic);
+    }
+
+    fn change(&mut self, part: &Part, change: fn(&mut Resource, &Resource)) {
+        let move_in = |sum: &mut Resource, by: &Resource| {
+            change(sum, by);
+            for dim in by.scalars() {
+                if sum.get(dim) == 0 {
+                    sum.remove(dim);
+                }
+            }
+        };
+        move_in(&mut self.allocated, &part.allocated);
+        move_in(&mut self.request, &part.allocated);
+        if let Some(rest) = &part.rest {
+            move_in(&mut self.request, &rest.pending);
+            move_in(&mut self.inqueue, &rest.inqueue);
+            move_in(&mut self.elastic, &rest.elastic);
+        }
+    }
+}
