@@ -1,12 +1,12 @@
-//! A cycle in which nothing has changed since one that left no trace. Exact: a cycle is a function of
-//! the state, of what the engine remembers and of the time. The cycle before left the first two as
-//! they were, no event has touched them since, and nothing that reads the clock is due, so that this
-//! cycle would decide, say and report the same once more. `tests/engine/quiet.rs` shows it.
-//! Specification: actions.md 12.2, core.md 11.
+//! A cycle in which nothing has changed since one that decided nothing. Exact: a cycle is a function
+//! of the state, of what the engine remembers and of the time. The cycle before left what decisions
+//! are made of as it was, no event has touched it since, and nothing that reads the clock is due: this
+//! one would decide and report the same, and find its texts written. `quiet.rs` and `histories.rs` of
+//! the tests show it. Specification: actions.md 12.2, core.md 11.
 
 use vc_framework::{Clock, Report, Sample};
 
-/// What a cycle without trace has found.
+/// What a cycle that decided nothing has found.
 #[derive(Clone, Debug)]
 pub(crate) struct Quiet {
     /// Of the state.
@@ -18,7 +18,7 @@ pub(crate) struct Quiet {
 }
 
 impl Quiet {
-    /// After a cycle without trace. `None`: it may end otherwise the next time all the same.
+    /// After a cycle that left no trace. `None`: the next one may be another all the same.
     pub(crate) fn after(
         report: &Report,
         version: u64,
@@ -31,13 +31,21 @@ impl Quiet {
             Clock::Until(due_micros) => Some(due_micros),
             Clock::Ignores => None,
         };
-        // All others are news, or count what was tried at this time.
-        let repeats = |sample: &Sample| matches!(sample, Sample::UnreadyJobs(_));
-        if !report.samples.iter().all(repeats) || !report.warnings.is_empty() {
+        if !report.samples.iter().all(is_news_or_stands) || !report.warnings.is_empty() {
             return None;
         }
+        let stands = |sample: &&Sample| matches!(sample, Sample::UnreadyJobs(_));
         let until_micros = plugins_due_micros.into_iter().chain(throttle_due_micros).min();
-        let report = Report { timings: None, ..report.clone() };
+        let report = Report {
+            n_nodes: report.n_nodes,
+            n_jobs: report.n_jobs,
+            pipelined: report.pipelined.clone(),
+            waiting: report.waiting.clone(),
+            skipped: report.skipped.clone(),
+            queues: report.queues.clone(),
+            samples: report.samples.iter().filter(stands).cloned().collect(),
+            ..Report::default()
+        };
         Some(Self { version, since_micros: now_micros, until_micros, report })
     }
 
@@ -47,4 +55,19 @@ impl Quiet {
             && self.until_micros.is_none_or(|until_micros| now_micros < until_micros);
         (self.version == version && in_time).then(|| self.report.clone())
     }
+}
+
+/// Told once, or the same again in every cycle. The others count what was tried at that time.
+fn is_news_or_stands(sample: &Sample) -> bool {
+    matches!(
+        sample,
+        Sample::Queue(_)
+            | Sample::QueueGone(_)
+            | Sample::JobSeen { .. }
+            | Sample::JobShare { .. }
+            | Sample::JobGang { .. }
+            | Sample::JobGone(_)
+            | Sample::PendingPods(_)
+            | Sample::UnreadyJobs(_)
+    )
 }

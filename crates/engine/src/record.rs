@@ -115,6 +115,9 @@ fn merged(
 /// Takes the status as the PodGroup's and sends it. A bare pod has none that could be written.
 fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     let phase_changed = session.phase_before(job) != status.phase;
+    if phase_changed {
+        session.leaves_trace();
+    }
     session.cluster_mut().touch_job(job);
     let row = &mut session.cluster_mut().jobs[job];
     let Some(group) = &mut row.pod_group else { return };

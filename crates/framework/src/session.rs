@@ -17,7 +17,7 @@ use vc_model::{
 use crate::cause::Causes;
 use crate::claim::Claims;
 use crate::dispatch::Dispatch;
-use crate::effect::{About, Effect};
+use crate::effect::{About, Effect, Nomination};
 use crate::fast::Memo;
 use crate::journal::Journal;
 use crate::outbox::Outbox;
@@ -64,8 +64,8 @@ pub struct Session<'c> {
     /// Phases that this session changed, as they were (core.md 5.1 step 3).
     phase_before: BTreeMap<JobId, PodGroupPhase>,
     n_draws: u64,
-    /// The tables were written to, past the journal.
-    recorded: bool,
+    /// Something was written that later sessions decide by.
+    traced: bool,
 }
 
 impl Deref for Session<'_> {
@@ -134,7 +134,7 @@ impl<'c> Session<'c> {
             evicted: Vec::new(),
             phase_before: BTreeMap::new(),
             n_draws: 0,
-            recorded: false,
+            traced: false,
         }
     }
 
@@ -335,7 +335,6 @@ impl<'c> Session<'c> {
 
     /// The tables, for the recording at session close.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
-        self.recorded = true;
         self.journal.touch();
         self.cluster
     }
@@ -347,12 +346,21 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Whether nothing was decided, written or drawn: once what was tried is undone, all is as it
-    /// was when the session began.
+    /// What is recorded now is read by later sessions when they decide.
+    pub fn leaves_trace(&mut self) {
+        self.traced = true;
+    }
+
+    /// Whether nothing was decided or drawn, so that once what was tried is undone a session on the
+    /// same state decides the same: all that was written is what recording compares with.
     pub fn left_no_trace(&self) -> bool {
-        let out = &self.out;
-        let silent = out.effects.is_empty() && out.warnings.is_empty();
-        silent && !self.recorded && self.n_draws == 0
+        let recorded = |effect: &Effect| match effect {
+            Effect::Event { .. } | Effect::QueueStatus { .. } => true,
+            Effect::PodGroupStatus { phase_changed, .. } => !phase_changed,
+            Effect::PodCondition { nomination, .. } => *nomination == Nomination::Keep,
+            _ => false,
+        };
+        !self.traced && self.n_draws == 0 && self.out.effects.iter().all(recorded)
     }
 
     /// Undoes what was not committed and hands out what was decided, the claims that remain and what

@@ -15,6 +15,8 @@ const N_JOBS: usize = 6;
 enum Step {
     /// Nothing for so many seconds.
     Wait(i64),
+    /// Two cycles whose writes nobody has seen yet.
+    Unanswered,
     /// Bound pods run, deleted ones go.
     Kubelets,
     /// Another PodGroup, or the same anew, with so many pods.
@@ -111,6 +113,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let step = prop_oneof![
         6 => prop_oneof![Just(0_i64), Just(1), Just(31), Just(301)].prop_map(Step::Wait),
+        1 => Just(Step::Unanswered),
         4 => Just(Step::Kubelets),
         6 => job_step,
         1 => (job.clone(), end).prop_map(|(job, phase)| Step::End { job, phase }),
@@ -133,6 +136,10 @@ fn pods(world: &World, job: usize) -> Vec<String> {
 fn take(world: &mut World, step: &Step) {
     match *step {
         Step::Wait(seconds) => world.tick(seconds),
+        Step::Unanswered => {
+            world.cycle_unanswered();
+            world.cycle_unanswered();
+        }
         Step::Kubelets => world.kubelets(),
         Step::Job { job, queue, min, cpu, n_pods, words } => {
             for pod in pods(world, job) {
