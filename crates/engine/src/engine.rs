@@ -272,13 +272,14 @@ impl Engine {
         (effects, report)
     }
 
-    fn quiet_report(&self, now: Now) -> Option<Report> {
+    fn quiet_report(&mut self, now: Now) -> Option<Report> {
         let quiet = self.quiet.as_ref()?;
-        let waits = !self.pending.is_empty() || self.cluster.volumes.held().next().is_some();
-        if waits || self.numbers.has_news() {
+        if !self.pending.is_empty() || self.cluster.volumes.held().next().is_some() {
             return None;
         }
-        quiet.report(self.cluster.version(), now.unix_micros)
+        let mut report = quiet.report(self.cluster.version(), now.unix_micros)?;
+        report.samples.extend(self.numbers.take_seen(&self.cluster));
+        Some(report)
     }
 
     /// The session of a cycle. The times are those of its parts.

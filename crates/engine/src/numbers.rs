@@ -37,9 +37,13 @@ impl Numbers {
         }
     }
 
-    /// Events have come that the numbers of the next cycle tell of.
-    pub(crate) fn has_news(&self) -> bool {
-        !self.seen.is_empty() || !self.deleted_queues.is_empty()
+    /// PodGroups of which events came.
+    pub(crate) fn take_seen(&mut self, cluster: &Cluster) -> impl Iterator<Item = Sample> {
+        let mut seen = std::mem::take(&mut self.seen);
+        // By name, so that a report does not depend on the order of arrival.
+        seen.sort_unstable();
+        seen.dedup();
+        seen.into_iter().filter_map(|key| job_seen(cluster, &key))
     }
 
     /// The numbers of this cycle; operations of the session are still in place.
@@ -48,11 +52,7 @@ impl Numbers {
         let n_attempts = std::mem::take(&mut session.out.n_preemption_attempts);
         samples.extend(session.out.preemption_victims.take().map(Sample::PreemptionVictims));
         samples.extend((0 < n_attempts).then_some(Sample::PreemptionAttempts(n_attempts)));
-        let mut seen = std::mem::take(&mut self.seen);
-        // By name, so that a report does not depend on the order of arrival.
-        seen.sort_unstable();
-        seen.dedup();
-        samples.extend(seen.iter().filter_map(|key| job_seen(session, key)));
+        samples.extend(self.take_seen(session));
         let placed = std::mem::take(&mut session.out.placed);
         let mut placed: Vec<(&Job, u32)> =
             placed.into_iter().map(|(job, n_tasks)| (&session.jobs[job], n_tasks)).collect();
@@ -96,11 +96,11 @@ impl Numbers {
     }
 }
 
-fn job_seen(session: &Session<'_>, key: &ObjectKey) -> Option<Sample> {
-    let row = &session.jobs[session.job(key)?];
+fn job_seen(cluster: &Cluster, key: &ObjectKey) -> Option<Sample> {
+    let row = &cluster.jobs[cluster.job(key)?];
     Some(Sample::JobSeen {
         job: row.key.clone(),
-        queue: session.queues[row.queue].name.clone(),
+        queue: cluster.queues[row.queue].name.clone(),
         created_micros: row.pod_group.as_ref()?.created_micros,
     })
 }

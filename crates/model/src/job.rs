@@ -50,7 +50,7 @@ pub struct Job {
 }
 
 /// What a job takes from its PodGroup.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PodGroup {
     /// `metadata.uid`.
     pub uid: Arc<str>,

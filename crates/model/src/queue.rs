@@ -8,7 +8,7 @@ use crate::record::QueueState;
 use crate::selector::Labels;
 
 /// A queue. Rows exist for names that only PodGroups know, too; those are not [`Queue::present`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queue {
     /// `metadata.name`, which is the queue's id.
     pub name: Arc<str>,

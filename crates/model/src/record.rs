@@ -288,6 +288,16 @@ impl PodGroupStatus {
             && l.len() == r.len()
             && l.iter().zip(r).all(|(l, r)| l.same_content(r))
     }
+
+    /// The same without times and transition ids of conditions.
+    pub fn without_times(&self) -> Self {
+        let timeless = |condition: &PodGroupCondition| PodGroupCondition {
+            transition_id: Arc::default(),
+            last_transition_time: Arc::default(),
+            ..condition.clone()
+        };
+        Self { conditions: self.conditions.iter().map(timeless).collect(), ..self.clone() }
+    }
 }
 
 /// `spec.networkTopology` of a PodGroup or sub-group policy.

@@ -21,7 +21,7 @@ pub enum Gates {
 }
 
 /// A pod as the scheduler sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Namespace and name of the pod.
     pub key: ObjectKey,

@@ -56,6 +56,22 @@ fn nothing_is_run_until_something_changes() {
 }
 
 #[test]
+fn echoes_and_heartbeats_are_no_news() {
+    let options = EngineOptions { stopwatch: Some(|| 0), ..EngineOptions::default() };
+    let mut all = objects("queue default");
+    all.extend(objects(TEXT));
+    let mut world = World::with(options, &default_conf(), all).alone();
+    let first = world.cycle();
+    assert!(first.all().contains("Unschedulable"), "{}", first.all());
+    assert!(!runs(&mut world), "what was written came back");
+    world.add("node n1 cpu=4");
+    world.edit("b-w-0", |_| {});
+    assert!(!runs(&mut world));
+    world.edit("b-w-0", |pod| pod.scheduled_condition = None);
+    assert!(runs(&mut world), "somebody else has written it");
+}
+
+#[test]
 fn what_is_said_again_in_time_is_not_forgotten() {
     let mut world = settled(&default_conf(), TEXT);
     world.tick(299);

@@ -15,23 +15,39 @@ use crate::selector::{LabelSelector, Labels};
 impl Cluster {
     /// Brings one event into the tables, at the cost of what it changes.
     pub fn apply(&mut self, event: ClusterEvent) {
-        self.version += 1;
-        match event {
+        // Heartbeats and the echoes of our own writes say what is known.
+        let is_news = match event {
             ClusterEvent::PodApplied(pod) => self.pod_applied(*pod),
-            ClusterEvent::PodResynced(pod) => self.pod_resynced(*pod),
+            ClusterEvent::PodResynced(pod) => self.put_pod(*pod, false),
+            ClusterEvent::NodeApplied(node) => self.node_applied(*node),
+            ClusterEvent::PodGroupApplied(group) => self.pod_group_applied(*group),
+            ClusterEvent::PodGroupWritten { key, resource_version } => {
+                self.pod_group_written(&key, &resource_version)
+            }
+            ClusterEvent::QueueApplied(queue) => self.queue_applied(*queue),
+            other => {
+                self.apply_news(other);
+                true
+            }
+        };
+        self.version += u64::from(is_news);
+    }
+
+    fn apply_news(&mut self, event: ClusterEvent) {
+        match event {
+            ClusterEvent::PodApplied(_)
+            | ClusterEvent::PodResynced(_)
+            | ClusterEvent::NodeApplied(_)
+            | ClusterEvent::PodGroupApplied(_)
+            | ClusterEvent::PodGroupWritten { .. }
+            | ClusterEvent::QueueApplied(_) => {}
             ClusterEvent::PodDeleted { key, uid } => self.pod_deleted(&key, &uid),
             // The binder's answer for users is made by the engine; the pod waits for its resync.
             ClusterEvent::BindFailed { .. } => {}
             ClusterEvent::PodStatusFailed { uid } => self.forget_condition(&uid),
-            ClusterEvent::NodeApplied(node) => self.node_applied(*node),
             ClusterEvent::NodeDeleted { name } => self.node_deleted(&name),
-            ClusterEvent::PodGroupApplied(group) => self.pod_group_applied(*group),
             ClusterEvent::PodGroupDeleted { key } => self.pod_group_deleted(&key),
-            ClusterEvent::PodGroupWritten { key, resource_version } => {
-                self.pod_group_written(&key, &resource_version);
-            }
             ClusterEvent::PodGroupFailed { key } => self.pod_group_failed(&key),
-            ClusterEvent::QueueApplied(queue) => self.queue_applied(*queue),
             ClusterEvent::QueueDeleted { name } => self.queue_deleted(&name),
             ClusterEvent::QueueFailed { name } => self.queue_failed(&name),
             ClusterEvent::PriorityClassApplied(class) => self.priority_class_applied(class),
@@ -134,7 +150,8 @@ impl Cluster {
         queue
     }
 
-    fn queue_applied(&mut self, record: QueueRecord) {
+    /// Whether it says anything new.
+    fn queue_applied(&mut self, record: QueueRecord) -> bool {
         let id = self.queue_row(&record.name);
         if !self.queues[id].present {
             self.job_changes.forget();
@@ -142,7 +159,7 @@ impl Cluster {
         let capability = to_resource(&record.capability, &mut self.dims);
         let deserved = to_resource(&record.deserved, &mut self.dims);
         let guarantee = to_resource(&record.guarantee, &mut self.dims);
-        self.queues[id] = Queue {
+        let queue = Queue {
             name: record.name,
             uid: record.uid,
             present: true,
@@ -159,6 +176,9 @@ impl Cluster {
             annotations: record.annotations,
             written_allocated: Some(record.status_allocated),
         };
+        let is_news = self.queues[id] != queue;
+        self.queues[id] = queue;
+        is_news
     }
 
     /// The row stays, since PodGroups may name the queue; it is no longer present.

@@ -24,12 +24,14 @@ impl Cluster {
         node
     }
 
-    pub(super) fn node_applied(&mut self, record: NodeRecord) {
+    /// Whether it says anything new.
+    pub(super) fn node_applied(&mut self, record: NodeRecord) -> bool {
         let division = self.settings.division.as_ref();
         let ours = division.is_none_or(|division| division.owns(&record.name));
         if !ours || !self.selects_node(&record.labels) {
             // It stops being schedulable; its tasks stay accounted (C-18).
-            return self.node_deleted(&record.name);
+            self.node_deleted(&record.name);
+            return true;
         }
         let id = self.node_row(&record.name);
         let mut allocatable = to_resource(&record.allocatable, &mut self.dims);
@@ -42,6 +44,13 @@ impl Cluster {
             capacity.set(dim, limit);
         }
         let node = &self.nodes[id];
+        let known = (&node.labels, &node.taints, node.unschedulable, &node.capacity);
+        let told = (&record.labels, &record.taints, record.unschedulable, &capacity);
+        let in_shard = self.shards.ours.contains(&node.name);
+        let is_same = node.present && known == told && node.in_shard == in_shard;
+        if is_same && node.allocatable == allocatable && self.has_images(id, &record.images) {
+            return false;
+        }
         let moves = !node.present || node.labels != record.labels || node.taints != record.taints;
         self.enter(id);
         self.changes.push(id);
@@ -62,6 +71,7 @@ impl Cluster {
             self.each_in_view(id, Domains::enter);
         }
         self.change_allocatable(id, allocatable);
+        true
     }
 
     pub(super) fn node_deleted(&mut self, name: &str) {
@@ -89,12 +99,16 @@ impl Cluster {
     }
 
     /// Heartbeats say the same again and again; that changes nothing.
-    fn set_images(&mut self, id: NodeId, listed: &[(Arc<str>, i64)]) {
+    fn has_images(&self, id: NodeId, listed: &[(Arc<str>, i64)]) -> bool {
         let held = &self.nodes[id].images;
         let is_held = |(name, _): &(Arc<str>, i64)| {
             self.images.get(name).is_some_and(|image| held.binary_search(&image).is_ok())
         };
-        if listed.len() == held.len() && listed.iter().all(is_held) {
+        listed.len() == held.len() && listed.iter().all(is_held)
+    }
+
+    fn set_images(&mut self, id: NodeId, listed: &[(Arc<str>, i64)]) {
+        if self.has_images(id, listed) {
             return;
         }
         let images = self.images.acquire(listed);

@@ -1,6 +1,7 @@
 //! Events of PodGroups, and what of their status is ours until the watch shows it. Specification:
 //! core.md 3.7, 4.6, 11 (c).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_resource::Resource;
@@ -8,7 +9,7 @@ use vc_resource::Resource;
 use crate::cluster::apply::go_bool;
 use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
-use crate::ids::JobId;
+use crate::ids::{JobId, QueueId};
 use crate::job::{Job, JobBudget, PodGroup, Portion};
 use crate::record::{ObjectKey, PodGroupRecord, PodGroupStatus};
 use crate::request::to_resource;
@@ -57,16 +58,18 @@ impl Cluster {
         }
     }
 
-    pub(super) fn pod_group_applied(&mut self, record: PodGroupRecord) {
+    /// Whether it says anything new.
+    pub(super) fn pod_group_applied(&mut self, record: PodGroupRecord) -> bool {
         if !self.in_division(record.owner_name.as_ref(), &record.key) {
-            return self.pod_group_deleted(&record.key);
+            self.pod_group_deleted(&record.key);
+            return true;
         }
         let id = self.job_row(&record.key);
         self.job_changes.push(id);
         let known = self.jobs[id].pod_group.as_ref().filter(|group| group.uid == record.uid);
         let version = &record.resource_version;
         if known.is_some_and(|group| !version.is_empty() && group.resource_version == *version) {
-            return;
+            return false;
         }
         let overlay = known.map(Overlay::of).unwrap_or_default().see(&record);
         let queue_name = match record.queue.is_empty() {
@@ -76,6 +79,7 @@ impl Cluster {
         let queue = self.queue_row(&queue_name);
         let min_resources = record.min_resources.as_ref();
         let min_resources = min_resources.map(|list| to_resource(list, &mut self.dims));
+        let before = Heading::of(&self.jobs[id]);
         let job = &mut self.jobs[id];
         let regroups = *job.policies() != *record.sub_group_policies;
         job.queue = queue;
@@ -89,6 +93,7 @@ impl Cluster {
         if regroups {
             self.regroup(id);
         }
+        before != Heading::of(&self.jobs[id])
     }
 
     pub(super) fn pod_group_deleted(&mut self, key: &ObjectKey) {
@@ -109,17 +114,21 @@ impl Cluster {
 
     /// From now on only a version newer than that of our write says something new. The watch may
     /// have shown one before the answer came.
-    pub(super) fn pod_group_written(&mut self, key: &ObjectKey, version: &str) {
-        let Some(id) = self.job(key) else { return };
+    ///
+    /// Whether something is new by that.
+    pub(super) fn pod_group_written(&mut self, key: &ObjectKey, version: &str) -> bool {
+        let Some(id) = self.job(key) else { return false };
         self.job_changes.push(id);
-        let Some(group) = &mut self.jobs[id].pod_group else { return };
+        let Some(group) = &mut self.jobs[id].pod_group else { return false };
         group.status_in_flight = false;
         group.written_version = number(version);
         let versions = group.written_version.zip(number(&group.resource_version));
-        if versions.is_some_and(|(written, seen)| written < seen) {
-            group.status = group.observed_status.clone();
-            group.written_version = None;
+        if !versions.is_some_and(|(written, seen)| written < seen) {
+            return false;
         }
+        let before = std::mem::replace(&mut group.status, group.observed_status.clone());
+        group.written_version = None;
+        !before.same_content(&group.status)
     }
 
     pub(super) fn pod_group_failed(&mut self, key: &ObjectKey) {
@@ -137,6 +146,36 @@ impl Cluster {
         self.job_changes.push(job);
         if let Some(group) = &mut self.jobs[job].pod_group {
             group.status.phase = phase;
+        }
+    }
+}
+
+/// What a session reads of a PodGroup, all but the versions and what of its status is on the way.
+#[derive(PartialEq)]
+struct Heading {
+    queue: QueueId,
+    priority: i32,
+    min_available: i32,
+    task_min_available: BTreeMap<Arc<str>, i32>,
+    pod_group: Option<PodGroup>,
+}
+
+impl Heading {
+    fn of(job: &Job) -> Self {
+        let read = |group: &PodGroup| PodGroup {
+            status: group.status.without_times(),
+            observed_status: PodGroupStatus::default(),
+            status_in_flight: false,
+            written_version: None,
+            resource_version: Arc::default(),
+            ..group.clone()
+        };
+        Self {
+            queue: job.queue,
+            priority: job.priority,
+            min_available: job.min_available,
+            task_min_available: job.task_min_available.clone(),
+            pod_group: job.pod_group.as_ref().map(read),
         }
     }
 }

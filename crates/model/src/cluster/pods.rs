@@ -10,19 +10,16 @@ use crate::sums;
 use crate::task::Gates;
 
 impl Cluster {
-    pub(super) fn pod_applied(&mut self, pod: PodRecord) {
+    /// Whether it says anything new.
+    pub(super) fn pod_applied(&mut self, pod: PodRecord) -> bool {
         let known = self.task(&pod.uid).map(|task| &self.tasks[task]);
         let evicting = known.is_some_and(|task| task.evicting);
         // A decision is under way; its outcome decides (core.md 4.5, 11).
         let decided = known.is_some_and(|task| task.status.is_allocated() || task.evicting);
         if decided && pod.node_name.is_none() && self.tracks(&pod) {
-            return;
+            return false;
         }
-        self.put_pod(pod, evicting);
-    }
-
-    pub(super) fn pod_resynced(&mut self, pod: PodRecord) {
-        self.put_pod(pod, false);
+        self.put_pod(pod, evicting)
     }
 
     pub(super) fn pod_deleted(&mut self, key: &ObjectKey, uid: &str) {
@@ -68,9 +65,11 @@ impl Cluster {
         division.is_none_or(|division| division.owns(owner.unwrap_or(&key.name)))
     }
 
-    fn put_pod(&mut self, pod: PodRecord, evicting: bool) {
+    /// Whether it says anything new.
+    pub(super) fn put_pod(&mut self, pod: PodRecord, evicting: bool) -> bool {
         if !self.tracks(&pod) {
-            return self.pod_deleted(&pod.key, &pod.uid);
+            self.pod_deleted(&pod.key, &pod.uid);
+            return true;
         }
         // A successor of the same name: the end of the old pod was missed.
         if let Some(old) = self.task_named(&pod.key).filter(|&old| self.tasks[old].uid != pod.uid) {
@@ -78,6 +77,9 @@ impl Cluster {
         }
         let known = self.task(&pod.uid);
         let job_before = known.and_then(|task| self.tasks[task].job);
+        // What is promised to it ends here.
+        let is_plain = |&task: &TaskId| self.volumes.reservation(task).is_none();
+        let before = known.filter(is_plain).map(|task| self.tasks[task].clone());
         // Its class goes after the new one has come, so that what both share is not made again.
         let class_before = known.map(|task| self.unlink(task));
         let row = self.task_of(pod, evicting);
@@ -93,6 +95,9 @@ impl Cluster {
             self.release_class(class);
         }
         self.drop_bare_job(job_before);
+        // The job of a bare pod is made from more than its task.
+        let is_bare = self.job_of(id).is_some_and(|job| job.bare);
+        is_bare || before.is_none_or(|before| before != self.tasks[id])
     }
 
     /// Enters a complete task in the indexes, its job and its node.
