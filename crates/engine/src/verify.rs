@@ -8,8 +8,8 @@ mod replay;
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    Certificate, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Roster, Session, Sides,
-    Witness,
+    Certificate, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Roster, Session,
+    Sides, Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
