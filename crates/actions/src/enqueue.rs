@@ -2,7 +2,7 @@
 //! 3.
 
 use vc_framework::{Action, Cause, Session, klog};
-use vc_model::JobId;
+use vc_model::{JobId, QueueId};
 
 use crate::turns::Turns;
 
@@ -20,7 +20,11 @@ impl Action for Enqueue {
         let mut turns = Turns::new(session, &pending);
         while let Some(queue) = turns.next_queue(session) {
             match turns.next_job(queue) {
-                Some(job) => consider(session, job),
+                // Where queues are served by quota a fifo queue waits for its head (cohort.md B.9).
+                Some(job) if !consider(session, job) && waits_for_head(session, queue) => {
+                    turns.drop_queue(queue);
+                }
+                Some(_) => {}
                 None => {
                     turns.drop_queue(queue);
                 }
@@ -30,8 +34,13 @@ impl Action for Enqueue {
     }
 }
 
-/// A refused job is not looked at again in this cycle and does not stop later ones (3.1).
-fn consider(session: &mut Session<'_>, job: JobId) {
+fn waits_for_head(session: &Session<'_>, queue: QueueId) -> bool {
+    session.hooks().has_next_queue() && session.queues[queue].fifo
+}
+
+/// A refused job is not looked at again in this cycle and does not stop later ones (3.1). Whether it
+/// is admitted.
+fn consider(session: &mut Session<'_>, job: JobId) -> bool {
     let group = session.jobs[job].pod_group.as_ref();
     let asks_for_room = group.is_some_and(|group| group.min_resources.is_some());
     let answer = match asks_for_room {
@@ -39,7 +48,10 @@ fn consider(session: &mut Session<'_>, job: JobId) {
         false => Ok(()),
     };
     match answer {
-        Ok(()) => session.enqueue(job),
+        Ok(()) => {
+            session.enqueue(job);
+            true
+        }
         Err(message) => {
             klog!(4; "Job {} is not enqueued", session.jobs[job].key);
             if let Some(plugin) = session.hooks().not_admitted_by(session.ask(), job) {
@@ -49,6 +61,7 @@ fn consider(session: &mut Session<'_>, job: JobId) {
                 session.records.job_fit.insert(job, message.clone());
                 session.pod_group_event(job, message);
             }
+            false
         }
     }
 }

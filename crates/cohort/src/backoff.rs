@@ -49,6 +49,12 @@ impl Backoff {
         (now_micros < until).then_some(until)
     }
 
+    /// When the next wait ends; `None`: nobody waits.
+    pub fn next_until(&self, now_micros: i64) -> Option<i64> {
+        let untils = self.records.values().map(|record| record.until_micros);
+        untils.filter(|until| now_micros < *until).min()
+    }
+
     /// Forgets groups that are gone.
     pub fn retain(&mut self, exists: impl Fn(&str) -> bool) {
         self.records.retain(|uid, _| exists(uid));
@@ -70,6 +76,8 @@ mod tests {
             assert_eq!(backoff.evicted(&uid, 1_000), Some(1_000 + wait), "{round}");
             assert_eq!(backoff.evicted(&uid, 5_000), None, "no round in between");
             assert_eq!(backoff.waits_until(&uid, 999 + wait), Some(1_000 + wait));
+            assert_eq!(backoff.next_until(999 + wait), Some(1_000 + wait));
+            assert_eq!(backoff.next_until(1_000 + wait), None);
             assert_eq!(backoff.waits_until(&uid, 1_000 + wait), None);
         }
         backoff.retain(|uid| uid != "a");

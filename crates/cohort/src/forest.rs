@@ -42,6 +42,10 @@ pub struct Forest {
     nodes: Vec<Node>,
     /// By node, then slot.
     cells: Vec<Cell>,
+    /// By node: how often its use has changed.
+    stamps: Vec<u64>,
+    /// Children before their parents.
+    up: Vec<QuotaNode>,
 }
 
 impl Forest {
@@ -69,7 +73,8 @@ impl Forest {
         let cells = specs.iter().flat_map(|spec| {
             (0..n_slots).map(move |slot| cell(&quota_of(spec, slot).unwrap_or_default()))
         });
-        let mut forest = Self { cells: cells.collect(), slots, nodes };
+        let (stamps, up) = (vec![0; specs.len()], down.iter().rev().copied().collect());
+        let mut forest = Self { cells: cells.collect(), slots, nodes, stamps, up };
         for &node in down.iter().rev() {
             forest.set_subtree(node, &specs[node.index()]);
         }
@@ -167,6 +172,11 @@ impl Forest {
     /// The node, its cohort and so on up to the top.
     pub fn path(&self, node: QuotaNode) -> impl Iterator<Item = QuotaNode> + '_ {
         std::iter::successors(Some(node), |&node| self.parent(node))
+    }
+
+    /// Number of nodes above it.
+    pub(crate) fn depth(&self, node: QuotaNode) -> u32 {
+        self.node(node).depth
     }
 
     /// Top of the tree.
@@ -282,6 +292,29 @@ impl Forest {
         above.unwrap_or(0).max(0)
     }
 
+    /// Children before their parents.
+    pub(crate) fn up(&self) -> &[QuotaNode] {
+        &self.up
+    }
+
+    /// Another number if the use of one of the first nodes on the way up is another one.
+    pub(crate) fn stamp(&self, node: QuotaNode, n_nodes: usize) -> u64 {
+        self.path(node).take(n_nodes).map(|node| self.stamps[node.index()]).sum()
+    }
+
+    /// Lets something be tried that is taken back exactly: nothing has changed then.
+    pub(crate) fn without_trace<T>(
+        &mut self,
+        node: QuotaNode,
+        try_out: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let path: Vec<QuotaNode> = self.path(node).collect();
+        let before: Vec<u64> = path.iter().map(|node| self.stamps[node.index()]).collect();
+        let answer = try_out(self);
+        path.iter().zip(before).for_each(|(node, stamp)| self.stamps[node.index()] = stamp);
+        answer
+    }
+
     /// Whether the node uses no more than its quota in all of these.
     pub fn is_within_nominal(&self, node: QuotaNode, slots: &[Slot]) -> bool {
         slots.iter().all(|&slot| {
@@ -297,6 +330,7 @@ impl Forest {
             while let Some(node) = at.filter(|_| 0 < amount) {
                 let own = self.local_available(node, slot);
                 self.cell_mut(node, slot).usage += amount;
+                self.stamps[node.index()] += 1;
                 amount = (amount - own).max(0);
                 at = self.parent(node);
             }
@@ -312,6 +346,7 @@ impl Forest {
                 let lent_use = (cell.usage - cell.local).max(0);
                 cell.usage -= amount;
                 amount = amount.min(lent_use);
+                self.stamps[node.index()] += 1;
                 at = self.parent(node);
             }
         }

@@ -24,7 +24,7 @@ pub use forest::Forest;
 pub use group::{Group, GroupId, Groups, Preemptor};
 pub use mode::{Class, Mode};
 pub use node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
-pub use order::Head;
+pub use order::{Head, Ranking};
 pub use policy::{BorrowWithin, Policy, ReclaimWithin, WithinQueue};
 pub use search::{Anything, Reason, Refusal, Search, Short, Surroundings, Target};
 pub use share::Share;

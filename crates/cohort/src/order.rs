@@ -3,10 +3,10 @@
 
 use std::cmp::Ordering;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use crate::amount::Demand;
 use crate::forest::Forest;
+use crate::group::Groups;
 use crate::node::QuotaNode;
 use crate::share::Share;
 
@@ -23,86 +23,182 @@ pub struct Head {
     pub demand: Demand,
 }
 
+/// A head of which is known how it stands, as long as what it depends on is as it was.
+#[derive(Clone, Debug)]
+struct Ranked {
+    identity: u64,
+    head: Head,
+    /// Of the nodes that it depends on, so many on the way up.
+    stamp: u64,
+    n_nodes: usize,
+    /// Borrowing level; 0 under fair sharing.
+    level: u32,
+    /// Under fair sharing with the head admitted: whether each node on the way up borrows of what it
+    /// asks for, and its share; the queue first.
+    way: Vec<(bool, Share)>,
+}
+
 /// A node with the head that has won below it.
 #[derive(Clone, Copy, Debug)]
 struct Contender {
-    head: usize,
-    /// With the head admitted, the node borrows of what the head asks for.
+    queue: QuotaNode,
     borrows: bool,
     share: Share,
 }
 
-impl Forest {
-    /// Place of the head that is served first, without fair sharing.
-    pub(crate) fn next_head(&self, heads: &[Head]) -> Option<usize> {
-        let level = |head: &Head| self.classify(head.queue, &head.demand, false).level;
-        let levels: Vec<u32> = heads.iter().map(level).collect();
-        (0..heads.len()).min_by(|&l, &r| {
-            let by_queue = self.queue_priority(&heads[r]).cmp(&self.queue_priority(&heads[l]));
-            let by_level = by_queue.then_with(|| levels[l].cmp(&levels[r]));
-            by_level.then_with(|| self.by_age(&heads[l], &heads[r]))
-        })
+/// The heads of queues with what is known of them, so that a change of one queue is looked at in
+/// that queue and above only (B.11).
+#[derive(Clone, Debug, Default)]
+pub struct Ranking {
+    /// By queue.
+    known: Vec<Option<Ranked>>,
+    /// By node, for the tournament.
+    best: Vec<Option<Contender>>,
+}
+
+impl Ranking {
+    /// Places of the heads that are not known. A head is a queue with a number that is another one
+    /// when the head, or what it asks for, is another one.
+    pub fn unknown(&self, heads: &[(QuotaNode, u64)]) -> Vec<usize> {
+        let is_known = |&(queue, identity): &(QuotaNode, u64)| {
+            let known = self.known.get(queue.index()).and_then(Option::as_ref);
+            known.is_some_and(|ranked| ranked.identity == identity)
+        };
+        (0..heads.len()).filter(|&place| !is_known(&heads[place])).collect()
     }
 
-    /// Place of the head that wins the tournament of fair sharing. Nothing is in use in the end
-    /// that was not before.
-    pub(crate) fn next_fair_head(&mut self, heads: &[Head]) -> Option<usize> {
-        let mut rounds: BTreeMap<(Reverse<u32>, QuotaNode), Vec<Contender>> = BTreeMap::new();
-        // By head, the state of each node on its way up, its queue first.
-        let ways: Vec<Vec<(bool, Share)>> = heads.iter().map(|head| self.way_up(head)).collect();
-        for (head, way) in ways.iter().enumerate() {
-            let queue = heads[head].queue;
-            let key = (Reverse(self.node(queue).depth), queue);
-            rounds.insert(key, vec![contender(head, way, 0)]);
+    /// What the head of a queue is.
+    pub fn enter(&mut self, identity: u64, head: Head) {
+        let place = head.queue.index();
+        if self.known.len() <= place {
+            self.known.resize(place + 1, None);
         }
-        let mut winners: Vec<usize> = Vec::new();
-        while let Some(((Reverse(depth), node), contenders)) = rounds.pop_first() {
-            let better = |l: &Contender, r: &Contender| self.compare(heads, l, r);
-            let Some(best) = contenders.iter().min_by(|l, r| better(l, r)) else { continue };
-            let Some(parent) = self.parent(node) else {
-                winners.push(best.head);
+        let (n_nodes, level, way) = (0, 0, Vec::new());
+        // No path has this stamp: it is ranked before it is compared.
+        let stamp = u64::MAX;
+        self.known[place] = Some(Ranked { identity, head, stamp, n_nodes, level, way });
+    }
+
+    /// Place of the head that is served first, of heads that are all known.
+    pub fn next(
+        &mut self,
+        groups: &mut Groups,
+        heads: &[(QuotaNode, u64)],
+        fair_sharing: bool,
+    ) -> Option<usize> {
+        let forest = groups.forest_mut();
+        for &(queue, _) in heads {
+            let Some(known) = &mut self.known[queue.index()] else { continue };
+            if forest.stamp(queue, known.n_nodes) != known.stamp {
+                known.rank(forest, fair_sharing);
+            }
+        }
+        match fair_sharing {
+            false => {
+                let places = 0..heads.len();
+                places.min_by(|&l, &r| self.by_level(forest, heads[l].0, heads[r].0))
+            }
+            true => {
+                let queue = self.tournament(forest, heads)?;
+                heads.iter().position(|head| head.0 == queue)
+            }
+        }
+    }
+
+    fn of(&self, queue: QuotaNode) -> Option<&Ranked> {
+        self.known[queue.index()].as_ref()
+    }
+
+    fn by_level(&self, forest: &Forest, l: QuotaNode, r: QuotaNode) -> Ordering {
+        let level = |queue| self.of(queue).map_or(0, |ranked| ranked.level);
+        let by_level = || level(l).cmp(&level(r));
+        by_queue(forest, l, r).then_with(by_level).then_with(|| self.by_age(forest, l, r))
+    }
+
+    fn by_age(&self, forest: &Forest, l: QuotaNode, r: QuotaNode) -> Ordering {
+        let key = |queue| {
+            self.of(queue).map(|ranked| (Reverse(ranked.head.priority), ranked.head.created_micros))
+        };
+        key(l).cmp(&key(r)).then_with(|| forest.name(l).cmp(forest.name(r)))
+    }
+
+    /// At each cohort, from below, the winners of its children compete; then the winners of all
+    /// tops.
+    fn tournament(&mut self, forest: &Forest, heads: &[(QuotaNode, u64)]) -> Option<QuotaNode> {
+        let mut best = std::mem::take(&mut self.best);
+        best.clear();
+        best.resize(forest.len(), None);
+        for &(queue, _) in heads {
+            best[queue.index()] = self.contender(queue, 0);
+        }
+        let mut first: Option<QuotaNode> = None;
+        for &node in forest.up() {
+            let Some(winner) = best[node.index()] else { continue };
+            let Some(parent) = forest.parent(node) else {
+                let before = first.filter(|&other| self.is_first(forest, other, winner.queue));
+                first = before.or(Some(winner.queue));
                 continue;
             };
-            let way = &ways[best.head];
-            let steps = self.node(heads[best.head].queue).depth - depth;
-            let own = contender(best.head, way, steps as usize);
-            rounds.entry((Reverse(depth - 1), parent)).or_default().push(own);
+            let steps = forest.depth(winner.queue) - forest.depth(node);
+            let own = self.contender(winner.queue, steps as usize);
+            let place = &mut best[parent.index()];
+            *place = match (*place, own) {
+                (Some(l), Some(r)) if self.compare(forest, &l, &r).is_lt() => Some(l),
+                (before, own) => own.or(before),
+            };
         }
-        winners.into_iter().min_by(|&l, &r| {
-            let by_queue = self.queue_priority(&heads[r]).cmp(&self.queue_priority(&heads[l]));
-            by_queue.then_with(|| self.by_age(&heads[l], &heads[r]))
-        })
+        self.best = best;
+        first
     }
 
-    /// Each node up to the top with the head admitted.
-    fn way_up(&mut self, head: &Head) -> Vec<(bool, Share)> {
-        self.add(head.queue, &head.demand);
-        let state = |node| (self.borrows_of(node, &head.demand), self.share(node));
-        let way = self.path(head.queue).map(state).collect();
-        self.remove(head.queue, &head.demand);
-        way
+    /// What the queue's head is, seen so many steps above the queue.
+    fn contender(&self, queue: QuotaNode, steps: usize) -> Option<Contender> {
+        let &(borrows, share) = self.of(queue)?.way.get(steps)?;
+        Some(Contender { queue, borrows, share })
     }
 
-    fn compare(&self, heads: &[Head], l: &Contender, r: &Contender) -> Ordering {
-        let (head_l, head_r) = (&heads[l.head], &heads[r.head]);
-        self.queue_priority(head_r)
-            .cmp(&self.queue_priority(head_l))
+    fn compare(&self, forest: &Forest, l: &Contender, r: &Contender) -> Ordering {
+        by_queue(forest, l.queue, r.queue)
             .then_with(|| l.borrows.cmp(&r.borrows))
             .then_with(|| l.share.compare(&r.share))
-            .then_with(|| self.by_age(head_l, head_r))
+            .then_with(|| self.by_age(forest, l.queue, r.queue))
     }
 
-    fn queue_priority(&self, head: &Head) -> i32 {
-        self.node(head.queue).queue_priority
-    }
-
-    fn by_age(&self, l: &Head, r: &Head) -> Ordering {
-        let key = |head: &Head| (Reverse(head.priority), head.created_micros);
-        key(l).cmp(&key(r)).then_with(|| self.name(l.queue).cmp(self.name(r.queue)))
+    /// Of the winners of two trees.
+    fn is_first(&self, forest: &Forest, l: QuotaNode, r: QuotaNode) -> bool {
+        by_queue(forest, l, r).then_with(|| self.by_age(forest, l, r)).is_lt()
     }
 }
 
-fn contender(head: usize, way: &[(bool, Share)], step: usize) -> Contender {
-    let (borrows, share) = way[step];
-    Contender { head, borrows, share }
+/// Higher `spec.priority` first.
+fn by_queue(forest: &Forest, l: QuotaNode, r: QuotaNode) -> Ordering {
+    forest.node(r).queue_priority.cmp(&forest.node(l).queue_priority)
+}
+
+impl Ranked {
+    fn rank(&mut self, forest: &mut Forest, fair_sharing: bool) {
+        let queue = self.head.queue;
+        match fair_sharing {
+            false => (self.level, self.n_nodes) = forest.level(queue, &self.head.demand),
+            true => {
+                self.way = forest.way_up(&self.head);
+                // A top neither borrows nor has a share.
+                self.n_nodes = self.way.len() - 1;
+            }
+        }
+        self.stamp = forest.stamp(queue, self.n_nodes);
+    }
+}
+
+impl Forest {
+    /// Each node up to the top with the head admitted.
+    fn way_up(&mut self, head: &Head) -> Vec<(bool, Share)> {
+        self.without_trace(head.queue, |forest| {
+            forest.add(head.queue, &head.demand);
+            let state = |node| (forest.borrows_of(node, &head.demand), forest.share(node));
+            let way = forest.path(head.queue).map(state).collect();
+            forest.remove(head.queue, &head.demand);
+            way
+        })
+    }
 }

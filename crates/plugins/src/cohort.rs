@@ -15,11 +15,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use vc_cohort::{Backoff, Built, Head, QueueSpec, QuotaNode, Slots, TreeRules};
+use vc_cohort::{Backoff, Built, Head, QueueSpec, QuotaNode, Ranking, Slots, TreeRules};
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
-    Admission, Ask, Notice, Outbox, Plugin, PluginEntry, Points, QuotaRefusal, QuotaUse, Records,
-    Surroundings, Targets, Wanted,
+    Admission, Ask, Clock, Notice, Outbox, Plugin, PluginEntry, Points, QuotaRefusal, QuotaUse,
+    Records, Surroundings, Targets, Wanted,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
@@ -48,6 +48,8 @@ struct Cohort {
     book: Mutex<Book>,
     /// The heads of the queues as an action named them last.
     heads: Mutex<BTreeMap<QueueId, Head>>,
+    /// How the heads stand to each other.
+    ranking: Mutex<Ranking>,
     backoff: Backoff,
     told: Told,
     gauges: gauges::Gauges,
@@ -75,6 +77,7 @@ fn cohort(option: &PluginOption, warnings: &mut Vec<Warning>) -> Cohort {
         trees: None,
         book: Mutex::new(Book::empty()),
         heads: Mutex::default(),
+        ranking: Mutex::default(),
         told: Told::default(),
         gauges: gauges::Gauges::default(),
         published: published::Published::default(),
@@ -92,6 +95,7 @@ impl Plugin for Cohort {
         let Some(trees) = &self.trees else { return };
         *own(&mut self.book) = Book::open(ask, &trees.built);
         own(&mut self.heads).clear();
+        *own(&mut self.ranking) = Ranking::default();
     }
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
@@ -104,6 +108,14 @@ impl Plugin for Cohort {
         if self.settings.is_fair() && 0 < period {
             self.published.write(ask, book, period, out);
         }
+    }
+
+    fn clock(&self, ask: Ask<'_>) -> Clock {
+        if self.settings.is_fair() && 0 < self.settings.share_period_micros {
+            return Clock::Reads;
+        }
+        let next = self.backoff.next_until(ask.facts.now_micros);
+        next.map_or(Clock::Ignores, Clock::Until)
     }
 
     fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
@@ -137,17 +149,23 @@ impl Plugin for Cohort {
             true => book.enter_ledger(ask),
             false => book.leave_ledger(),
         }
-        let mut known = Vec::new();
-        for &(queue, job) in heads {
+        let mut named = Vec::new();
+        let mut places = Vec::new();
+        for (place, &(queue, job)) in heads.iter().enumerate() {
             let Some(node) = book.leaf(queue) else { continue };
-            known.push((queue, head(&mut book, ask, node, job, wanted)));
+            named.push((node, book.identity(ask.cluster, job)));
+            places.push(place);
         }
-        let list: Vec<Head> = known.iter().map(|(_, head)| head.clone()).collect();
-        let next = book.groups().next_head(&list, self.settings.is_fair());
-        let next = next.map(|place| known[place].0);
-        lock(&self.heads).extend(known);
+        let (mut told, mut ranking) = (lock(&self.heads), lock(&self.ranking));
+        for at in ranking.unknown(&named) {
+            let (queue, job) = heads[places[at]];
+            let head = head(&mut book, ask, named[at].0, job, wanted);
+            told.insert(queue, head.clone());
+            ranking.enter(named[at].1, head);
+        }
+        let next = ranking.next(book.groups(), &named, self.settings.is_fair());
         // Jobs of queues that take no part are refused when their turn comes.
-        next.or_else(|| heads.first().map(|&(queue, _)| queue))
+        next.map(|at| heads[places[at]].0).or_else(|| heads.first().map(|&(queue, _)| queue))
     }
 
     fn queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {

@@ -1,7 +1,8 @@
 //! Cases T.5 of cohort.md: which queue is first, what a waiting head keeps, two that reclaim.
 
+use proptest::prelude::*;
 use vc_cohort::{
-    Anything, Demand, Group, Groups, Head, Mode, Preemptor, Search, Strategies, TreeRules,
+    Anything, Demand, Group, Groups, Head, Mode, Preemptor, Ranking, Search, Strategies, TreeRules,
 };
 
 use crate::notation::{demand, slots, trees};
@@ -155,5 +156,41 @@ fn t5_15_two_reclaimers() {
         let second = incoming("c", "1");
         let class = groups.forest().classify(second.queue, &second.demand, fair);
         assert_eq!(class.mode, Mode::Fit);
+    }
+}
+
+proptest! {
+    /// What is remembered of heads changes no decision (B.11).
+    #[test]
+    fn a_ranking_that_is_kept_decides_as_a_new_one(
+        steps in prop::collection::vec((0..5_usize, 0..6_i64, any::<bool>()), 1..30),
+        sizes in prop::collection::vec(1..6_i64, 5),
+        fair_sharing in any::<bool>(),
+    ) {
+        let queues = "p 6; a 2 @p; b 1 g1 @p; r 4; c 3 @r; d 0 @r; e 2 w2";
+        let built = trees(queues, &TreeRules::default());
+        let nodes = ["a", "b", "c", "d", "e"].map(|name| built.by_name[name]);
+        let mut groups = Groups::new(built.forest.clone());
+        let mut ranking = Ranking::default();
+        let head = |at: usize, size: i64| Head {
+            queue: nodes[at],
+            priority: 0,
+            created_micros: at as i64,
+            demand: demand(&size.to_string()),
+        };
+        let mut asked = sizes.clone();
+        for (at, size, is_head) in steps {
+            match is_head {
+                true => asked[at] = size.max(1),
+                false => groups.keep(nodes[at], &demand(&size.to_string())),
+            }
+            let heads: Vec<Head> = (0..5).map(|at| head(at, asked[at])).collect();
+            let named: Vec<_> = (0..5).map(|at| (nodes[at], asked[at] as u64)).collect();
+            for place in ranking.unknown(&named) {
+                ranking.enter(named[place].1, heads[place].clone());
+            }
+            let kept = ranking.next(&mut groups, &named, fair_sharing);
+            prop_assert_eq!(kept, groups.next_head(&heads, fair_sharing));
+        }
     }
 }

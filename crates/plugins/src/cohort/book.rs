@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_cohort::{Built, Demand, Flavor, Forest, Group, GroupId, Groups, QuotaNode, Slot};
+use vc_cohort::{
+    Built, Demand, Flavor, Forest, Group, GroupId, Groups, Preemptor, QuotaNode, Refusal, Slot,
+};
 use vc_framework::Ask;
 use vc_model::{Cluster, Id, Job, JobId, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
@@ -41,6 +43,28 @@ struct Claimed {
     rest: Demand,
 }
 
+/// A search that found nobody (B.11).
+#[derive(Clone, Debug)]
+struct Failure {
+    preemptor: Preemptor,
+    need: Vec<Slot>,
+    refusal: Refusal,
+}
+
+impl Failure {
+    /// Whoever asks for as much, and is neither more important nor older, finds nobody either.
+    fn covers(&self, preemptor: &Preemptor, need: &[Slot]) -> bool {
+        let known = &self.preemptor;
+        let asks_as_much =
+            || known.demand.iter().all(|(slot, amount)| amount <= preemptor.demand.get(slot));
+        known.queue == preemptor.queue
+            && self.need == need
+            && preemptor.priority <= known.priority
+            && known.created_micros <= preemptor.created_micros
+            && asks_as_much()
+    }
+}
+
 /// What enqueue counts besides what is held (B.5.1).
 #[derive(Clone, Debug, Default)]
 struct Ledger {
@@ -68,6 +92,11 @@ pub(super) struct Book {
     ledger: Option<Ledger>,
     /// What would complete a job, as long as nothing of it changes.
     demands: BTreeMap<JobId, Demand>,
+    /// Searches that found nobody in this very state.
+    failures: Vec<Failure>,
+    failures_version: u64,
+    /// By job: how often what it holds has changed.
+    n_changes: Vec<u32>,
     /// Counts changes of what is in use.
     pub(super) version: u64,
 }
@@ -91,6 +120,9 @@ impl Book {
             reservations: BTreeMap::new(),
             ledger: None,
             demands: BTreeMap::new(),
+            failures: Vec::new(),
+            failures_version: 0,
+            n_changes: Vec::new(),
             version: 0,
         }
     }
@@ -215,6 +247,17 @@ impl Book {
         self.change(cluster, job, |held| change(held, cluster.request(task)));
         self.refresh_claim(cluster, job);
         self.demands.remove(&job);
+        if self.n_changes.len() <= job.index() {
+            self.n_changes.resize(job.index() + 1, 0);
+        }
+        self.n_changes[job.index()] += 1;
+    }
+
+    /// Another number when a job is another one, or asks for something else.
+    pub(super) fn identity(&self, cluster: &Cluster, job: JobId) -> u64 {
+        let n_changes = self.n_changes.get(job.index()).copied().unwrap_or(0);
+        let is_pending = u64::from(cluster.jobs[job].is_pending());
+        (job.index() as u64) << 32 | u64::from(n_changes) << 1 | is_pending
     }
 
     fn change(&mut self, cluster: &Cluster, job: JobId, change: impl FnOnce(&mut Resource)) {
@@ -269,6 +312,10 @@ impl Book {
         self.claims.remove(&job);
     }
 
+    pub(super) fn has_claim(&self, job: JobId) -> bool {
+        self.claims.contains_key(&job)
+    }
+
     /// Answers a question of a job, which its own claim does not concern.
     pub(super) fn without_claim<T>(
         &mut self,
@@ -281,6 +328,36 @@ impl Book {
         let answer = ask(self);
         self.groups.keep(node, &rest);
         answer
+    }
+
+    /// What a search for this preemptor has said in this state, or would say; only answers that no
+    /// placement has a part in are remembered.
+    pub(super) fn known_failure(&self, preemptor: &Preemptor, need: &[Slot]) -> Option<Refusal> {
+        let is_current = self.failures_version == self.version;
+        let mut failures = self.failures.iter().filter(|_| is_current);
+        let known = failures.find(|failure| failure.covers(preemptor, need))?;
+        let is_same = known.preemptor.demand == preemptor.demand;
+        // The amounts in the answer are those of another demand.
+        Some(known.refusal).filter(|refusal| is_same || *refusal == Refusal::NoCandidates)
+    }
+
+    /// The same, where only the fact counts.
+    pub(super) fn is_known_to_fail(&self, preemptor: &Preemptor, need: &[Slot]) -> bool {
+        self.failures_version == self.version
+            && self.failures.iter().any(|failure| failure.covers(preemptor, need))
+    }
+
+    /// Remembers that nobody was found.
+    pub(super) fn note_failure(&mut self, preemptor: &Preemptor, need: &[Slot], refusal: Refusal) {
+        if !matches!(refusal, Refusal::NoCandidates | Refusal::NotEnough(Some(_))) {
+            return;
+        }
+        if self.failures_version != self.version {
+            self.failures.clear();
+            self.failures_version = self.version;
+        }
+        let (preemptor, need) = (preemptor.clone(), need.to_vec());
+        self.failures.push(Failure { preemptor, need, refusal });
     }
 
     /// Keeps quota for the first job of a queue that waits for some (A.11 step 3); one per queue.

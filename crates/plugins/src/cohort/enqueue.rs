@@ -1,9 +1,7 @@
 //! Admission of PodGroups: what fits the quota, and what would fit if others went. Specification:
 //! cohort.md B.5.1 (Q7).
 
-use vc_cohort::{
-    Class, Demand, GroupId, Groups, Mode, Preemptor, QuotaNode, Slot, Surroundings, Target,
-};
+use vc_cohort::{Class, Demand, GroupId, Mode, Preemptor, QuotaNode, Slot, Surroundings, Target};
 use vc_framework::{Admission, Ask};
 use vc_model::{Cluster, Job, JobId};
 
@@ -70,20 +68,18 @@ fn targets(
     let mut search = settings.search;
     search.own &= ask.facts.sides.own;
     search.others &= ask.facts.sides.others;
+    if book.is_known_to_fail(&preemptor, &class.need) {
+        return None;
+    }
     let (groups, jobs) = book.split();
     let mut around = Candidates { ask, jobs, own: row.queue };
-    let found = run(groups, &search, &preemptor, &class.need, &mut around)?;
-    Some(found.into_iter().map(|target| target.group).collect())
-}
-
-fn run(
-    groups: &mut Groups,
-    search: &vc_cohort::Search,
-    preemptor: &Preemptor,
-    need: &[Slot],
-    around: &mut Candidates<'_>,
-) -> Option<Vec<Target>> {
-    search.run(groups, preemptor, need, around).ok()
+    match search.run(groups, &preemptor, &class.need, &mut around) {
+        Ok(found) => Some(found.into_iter().map(|target| target.group).collect()),
+        Err(refusal) => {
+            book.note_failure(&preemptor, &class.need, refusal);
+            None
+        }
+    }
 }
 
 /// Who may be taken at all; everything has a place.

@@ -78,21 +78,37 @@ impl Attempt<'_> {
         if class.mode == Mode::NoFit {
             return self.no_fit(*queue, demand);
         }
+        let sides = self.wanted.sides;
+        let mut search = self.settings.search;
+        search.own &= sides.own;
+        search.others &= sides.others;
+        let may_evict = (search.own || search.others) && self.book.forest().may_evict(*queue);
+        if !may_evict && class.mode == Mode::Preempt {
+            return self.why_not(Refusal::NoCandidates, &class, &class.need);
+        }
         let placed = self.around.has_place(&[]);
         if placed && class.mode == Mode::Fit {
             return Ok(Targets::default());
         }
         // Nodes are short, not only quota: whatever is asked for is contested.
         let need: Vec<Slot> = if placed { class.need.clone() } else { demand.slots().collect() };
-        let mut search = self.settings.search;
-        search.own &= self.wanted.sides.own;
-        search.others &= self.wanted.sides.others;
+        // Of a job with a claim the state is another one than of the others.
+        let is_alone = self.book.has_claim(self.wanted.job);
+        let known = || self.book.known_failure(self.preemptor, &need);
+        if let Some(refusal) = (!is_alone).then(known).flatten() {
+            return self.why_not(refusal, &class, &need);
+        }
         let own = self.around.ask().cluster.jobs[self.wanted.job].queue;
         let (groups, jobs) = self.book.split();
         let mut trial = Trial { jobs, own, around: &mut *self.around };
         match search.run(groups, self.preemptor, &need, &mut trial) {
             Ok(found) => Ok(self.targets(&found)),
-            Err(refusal) => self.why_not(refusal, &class, &need),
+            Err(refusal) => {
+                if !is_alone {
+                    self.book.note_failure(self.preemptor, &need, refusal);
+                }
+                self.why_not(refusal, &class, &need)
+            }
         }
     }
 

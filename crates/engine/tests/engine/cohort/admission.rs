@@ -90,3 +90,12 @@ fn a_closed_queue_serves_nobody_and_lends() {
     let text = case(queues, "", "gx(x 0 1) gy(y 0 4)");
     assert_eq!(decide(&quota(), &text), "bind gy-p n1");
 }
+
+#[test]
+fn a_fifo_queue_admits_nobody_before_its_head() {
+    let incoming = "big(a +1 6 pending made=1) small(a 0 1 pending made=2)";
+    let text = case("a 4", "", incoming).replace(" pending", " pending minres.cpu=1");
+    let text = text.replacen("minres.cpu=1", "minres.cpu=6", 1);
+    assert_eq!(decide(&quota(), &text), "bind small-p n1");
+    assert_eq!(decide(&quota(), &text.replace("queue a", "queue a fifo")), "");
+}

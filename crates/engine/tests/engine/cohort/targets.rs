@@ -108,7 +108,7 @@ fn t6_policy_argument() {
     assert_eq!(cycle.only(&["evict"]), "");
     let events = cycle.only(&["event"]);
     let expected = "event Queue sa Warning InvalidCohortPolicy \
-        \"cohort.volcano.sh/withinClusterQueue:lower: is not one of";
+        \"cohort.volcano.sh/withinClusterQueue: lower: is not one of";
     assert!(events.contains(expected), "{events}");
 }
 
