@@ -255,7 +255,8 @@ impl Proportion {
 
     /// Tasks that hold some of what their queue has beyond its deserved amount, until it no longer
     /// has any. By 5.3 any dimension would do: then a queue below its share of what the task holds
-    /// would lose it and not come nearer to its share, and could take it back at once.
+    /// would lose it and not come nearer to its share, and could take it back at once. Nor does a
+    /// large task go that holds what is guaranteed, too.
     fn surplus(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
         let mut left: BTreeMap<QueueId, Resource> = BTreeMap::new();
         let mut may_go = |&task: &TaskId| {
@@ -268,11 +269,13 @@ impl Proportion {
             let left = left.entry(job.queue).or_insert_with(|| queue.allocated.clone());
             let request = ask.cluster.request(task);
             let is_above = |dim| queue.deserved.get(dim) + EPS <= left.get(dim) as f64;
-            let is_surplus = request.names().any(is_above);
-            if is_surplus {
+            let guarantee = &ask.cluster.queues[job.queue].guarantee;
+            let keeps = |dim| guarantee.get(dim) <= left.get(dim).saturating_sub(request.get(dim));
+            let may_go = request.names().any(is_above) && guarantee.names().all(keeps);
+            if may_go {
                 left.sub(request);
             }
-            is_surplus
+            may_go
         };
         Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
     }

@@ -8,6 +8,7 @@ use vc_resource::Dim;
 
 use crate::support::{
     allocate, bind, deserved, evict, in_session, in_session_of, job, names, queue, series, task,
+    tasks,
 };
 
 /// Cores, Gi and share within a thousandth.
@@ -397,4 +398,33 @@ fn orphans_are_no_victims_and_zero_weights_divide_nothing() {
         assert_eq!(session.hooks().reclaimable(session.ask(), own, &lost), []);
         assert_close(session, "q", 0.0, 0.0);
     });
+}
+
+/// By 5.3 the pod of 3 cores could go, because the queue has more than it deserves.
+#[test]
+fn a_guarantee_is_not_reclaimed() {
+    let text = |guarantee: &str| {
+        format!(
+            "node n cpu=4
+            queue q {guarantee}
+            queue own weight=9
+            job r queue=q\n task large cpu=3 @n running\n task small cpu=1 @n running
+            job j queue=own\n task t cpu=3"
+        )
+    };
+    let both = ["r/large", "r/small"];
+    for (guarantee, victims) in [
+        ("", &["r-large"][..]),
+        ("guarantee.cpu=1", &["r-large"]),
+        ("guarantee.cpu=2", &["r-small"]),
+        ("guarantee.cpu=4", &[]),
+        ("guarantee.gpu=1", &[]),
+    ] {
+        in_session(&text(guarantee), "priority / proportion", |session| {
+            let own = task(session, "j/t");
+            let candidates = tasks(session, &both);
+            let reclaimed = session.hooks().reclaimable(session.ask(), own, &candidates);
+            assert_eq!(names(session, &reclaimed), victims, "{guarantee}");
+        });
+    }
 }

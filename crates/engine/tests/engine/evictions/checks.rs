@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_engine::{Certificate, Effect, EvictReason};
-use vc_model::{Cluster, JobId};
+use vc_model::{Cluster, JobBudget, JobId, TaskId, TaskStatus};
+use vc_resource::Dim;
 
 use super::world::COVERED;
 use crate::support::*;
@@ -47,7 +48,10 @@ pub(super) fn check_useful(cluster: &Cluster, cycle: &Cycle) -> Result<(), Strin
             }
         }
         let Some(it) = certificate.placements.first() else {
-            return Err("evictions for nobody".to_owned());
+            match certificate.action {
+                EvictReason::Shuffle => continue,
+                _ => return Err("evictions for nobody".to_owned()),
+            }
         };
         if is_inside_job(certificate) {
             continue;
@@ -78,7 +82,8 @@ pub(super) fn check_gangs(
         *left.entry(job_of(cluster, pod)).or_default() += 1;
     }
     let (mut losers, mut broken) = (BTreeSet::new(), BTreeSet::new());
-    for certificate in &cycle.report.certificates {
+    let shuffled = |it: &&Certificate| it.action == EvictReason::Shuffle;
+    for certificate in cycle.report.certificates.iter().filter(|it| !shuffled(it)) {
         let in_bundles =
             matches!(certificate.action, EvictReason::GangPreempt | EvictReason::GangReclaim);
         for victim in &certificate.victims {
@@ -132,32 +137,106 @@ impl Promises {
                 return Err(format!("{pod} was to get {planned}, it got {node}"));
             }
         }
+        self.forget_refused(cluster);
         match self.owed.iter().find(|(_, (_, since))| since + lag < number) {
             Some((pod, _)) => Err(format!("{pod} did not get the place")),
             None => Ok(()),
         }
     }
+
+    /// Nothing is owed once the limit of the queue is lower than it was (11.2): who replaces a
+    /// victim asks for the share of its queue again.
+    fn forget_refused(&mut self, cluster: &Cluster) {
+        let refused = |pod: &str| {
+            let told = cluster.tasks[task(cluster, pod)].condition.as_ref();
+            told.is_some_and(|told| {
+                told.message.contains(" has no room: ") || told.message.ends_with(" is overused")
+            })
+        };
+        let gone: Vec<String> = self.owed.keys().filter(|pod| refused(pod)).cloned().collect();
+        for pod in gone {
+            self.owed.remove(&pod);
+            self.served.remove(&pod);
+        }
+    }
 }
 
-/// Invariant 5: critical pods stay, and no more covered pods go than the budget allows.
+/// Invariant 5: nobody goes who is protected.
 pub(super) struct Protected {
-    /// `None`: there is no budget.
+    /// Covered pods that may go yet; `None`: there is no budget.
     left: Option<i64>,
+    /// cpu of the quota; `None`: there is none.
+    hard: Option<i64>,
+}
+
+/// What is known before a cycle.
+pub(super) struct Before {
+    now_micros: i64,
+    /// By job: how many run.
+    running: BTreeMap<JobId, i64>,
+    /// Pods that have begun.
+    begun: BTreeSet<TaskId>,
+    /// Jobs that are not admitted.
+    outside: BTreeSet<JobId>,
+}
+
+impl Before {
+    pub(super) fn of(cluster: &Cluster, now_micros: i64) -> Self {
+        let running = |(job, row): (JobId, &vc_model::Job)| {
+            (job, i64::from(row.counts.of(TaskStatus::Running)))
+        };
+        let begun = cluster.tasks.iter().filter(|(_, row)| row.status == TaskStatus::Running);
+        let outside = cluster.jobs.iter().filter(|(_, row)| row.is_pending());
+        Self {
+            now_micros,
+            running: cluster.jobs.iter().map(running).collect(),
+            begun: begun.map(|(task, _)| task).collect(),
+            outside: outside.map(|(job, _)| job).collect(),
+        }
+    }
 }
 
 impl Protected {
     pub(super) fn of(text: &str) -> Self {
-        let allowed = text.split_whitespace().find_map(|word| word.strip_prefix("allowed="));
-        Self { left: allowed.and_then(|number| number.parse().ok()) }
+        let number = |key: &str| {
+            let found = text.split_whitespace().find_map(|word| word.strip_prefix(key));
+            found.and_then(|number| number.parse().ok())
+        };
+        Self { left: number("allowed="), hard: number("hard.cpu=") }
     }
 
-    pub(super) fn check(&mut self, cluster: &Cluster, cycle: &Cycle) -> Result<(), String> {
+    pub(super) fn check(
+        &mut self,
+        cluster: &Cluster,
+        cycle: &Cycle,
+        before: &Before,
+        rules: Rules,
+    ) -> Result<(), String> {
         for victim in cycle.report.certificates.iter().flat_map(|it| &it.victims) {
             let id = task(cluster, &victim.pod.name);
-            if &*cluster.tasks[id].priority_class_name == "system-node-critical" {
+            let row = &cluster.tasks[id];
+            if rules.conformance && &*row.priority_class_name == "system-node-critical" {
                 return Err(format!("{} is critical", victim.pod));
             }
-            let labels = &cluster.class(id).labels;
+            let cools = row.cooling_until_micros.is_some_and(|until| before.now_micros < until);
+            if rules.cooldown && cools && before.begun.contains(&id) {
+                return Err(format!("{} cools down", victim.pod));
+            }
+        }
+        self.check_budget(cluster, cycle)?;
+        if rules.zones {
+            check_job_budgets(cluster, cycle, before)?;
+        }
+        if rules.guarantees {
+            check_guarantees(cluster, cycle)?;
+        }
+        self.check_quota(cluster, before)
+    }
+
+    /// No more covered pods go than the budget allows.
+    fn check_budget(&mut self, cluster: &Cluster, cycle: &Cycle) -> Result<(), String> {
+        for victim in cycle.report.certificates.iter().flat_map(|it| &it.victims) {
+            let labels = &cluster.class(task(cluster, &victim.pod.name)).labels;
             if labels.get("app").is_some_and(|label| &**label == COVERED) {
                 self.left = self.left.map(|left| left - 1);
             }
@@ -167,4 +246,81 @@ impl Protected {
             false => Ok(()),
         }
     }
+
+    /// What is admitted in one cycle fits into the quota.
+    fn check_quota(&self, cluster: &Cluster, before: &Before) -> Result<(), String> {
+        let admitted = before.outside.iter().map(|&job| &cluster.jobs[job]);
+        let admitted = admitted.filter(|row| !row.is_pending());
+        let group = |row: &vc_model::Job| row.pod_group.clone();
+        let asked = admitted.filter_map(group).filter_map(|group| group.min_resources);
+        let sum: i64 = asked.map(|asked| asked.get(Dim::CPU)).sum();
+        match self.hard.is_some_and(|hard| hard * 1000 < sum) {
+            true => Err(format!("{sum} milli cpu are admitted, the quota has less")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Which plugins are in force.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) conformance: bool,
+    pub(super) cooldown: bool,
+    pub(super) zones: bool,
+    pub(super) guarantees: bool,
+}
+
+/// Who loses pods keeps as many running, or as few out of work, as its annotation says; below that
+/// it loses none.
+fn check_job_budgets(cluster: &Cluster, cycle: &Cycle, before: &Before) -> Result<(), String> {
+    let mut lost: BTreeMap<JobId, i64> = BTreeMap::new();
+    // The plugin tdm has no part in what is reclaimed.
+    let asked =
+        |it: &&Certificate| matches!(it.action, EvictReason::Preempt | EvictReason::Shuffle);
+    let certificates = cycle.report.certificates.iter().filter(asked);
+    for victim in certificates.flat_map(|it| &it.victims) {
+        *lost.entry(job_of(cluster, &victim.pod.name)).or_default() += 1;
+    }
+    for (job, lost) in lost {
+        let row = &cluster.jobs[job];
+        let Some(budget) = row.pod_group.as_ref().and_then(|group| group.budget.as_ref()) else {
+            continue;
+        };
+        let (n_tasks, running) = (row.counts.total(), before.running[&job]);
+        let may_lose = match budget {
+            JobBudget::MinAvailable(portion) => running - portion.of(n_tasks),
+            JobBudget::MaxUnavailable(portion) => {
+                portion.of(n_tasks) - (i64::from(n_tasks) - running)
+            }
+            JobBudget::Unreadable(_) => 0,
+        };
+        if may_lose < lost {
+            return Err(format!("{} loses {lost}, its budget is {may_lose}", row.key));
+        }
+    }
+    Ok(())
+}
+
+/// A queue from which something was reclaimed still has what it is guaranteed.
+fn check_guarantees(cluster: &Cluster, cycle: &Cycle) -> Result<(), String> {
+    let reclaims =
+        |it: &&Certificate| matches!(it.action, EvictReason::Reclaim | EvictReason::GangReclaim);
+    let certificates = cycle.report.certificates.iter().filter(reclaims);
+    for victim in certificates.flat_map(|it| &it.victims) {
+        let queue = cluster.jobs[job_of(cluster, &victim.pod.name)].queue;
+        let holds = |id: TaskId, row: &vc_model::Task| {
+            let status = row.status.is_allocated() || row.status == TaskStatus::Pipelined;
+            let planned = cycle.report.pipelined.iter().any(|it| it.pod == row.key);
+            let ours = row.job.is_some_and(|job| cluster.jobs[job].queue == queue);
+            let counts = ours && (status || planned);
+            if counts { cluster.request(id).get(Dim::CPU) } else { 0 }
+        };
+        let held: i64 = cluster.tasks.iter().map(|(id, row)| holds(id, row)).sum();
+        let guarantee = cluster.queues[queue].guarantee.get(Dim::CPU);
+        if held < guarantee {
+            let name = &cluster.queues[queue].name;
+            return Err(format!("{name} has {held} left of {guarantee} milli cpu"));
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Laws of evictions over random small clusters and several cycles with kubelets that obey and
 //! controllers that replace what is evicted: never useless, never endless, the freed place goes to
-//! the job it was freed for (actions.md 2.11, 11.2, A16; invariants 1, 3 and 4 of the issue).
+//! the job it was freed for, and nobody goes who is protected (actions.md 2.11, 11.2, A16;
+//! plugins-jobs-queues.md D1, 6.8, 10-13).
 
 mod checks;
 mod shortcuts;
@@ -14,16 +15,40 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use vc_conf::Config;
 
 use crate::support::*;
-use checks::{Promises, Protected, bound, check_gangs, check_useful, ready};
-use world::{Shape, clusters};
+use checks::{Before, Promises, Protected, Rules, bound, check_gangs, check_useful, ready};
+use vc_engine::EvictReason;
+use world::{Shape, With, clusters};
+
+/// Of [`configs`]: nothing holds evictions back but votes.
+const PLAIN: Range<usize> = 0..10;
+/// With the plugin pdb.
+const BUDGETS: Range<usize> = 10..12;
+/// With cdp.
+const COOLDOWN: Range<usize> = 12..14;
+/// With tdm.
+const ZONES: Range<usize> = 14..16;
+/// With resourcequota.
+const QUOTA: Range<usize> = 16..18;
+/// Actions that take only from other queues.
+const GUARANTEES: Range<usize> = 18..22;
 
 /// Each with one tier, in which gang votes.
-fn configs() -> &'static [Config; 12] {
-    static CONFIGS: OnceLock<[Config; 12]> = OnceLock::new();
+fn configs() -> &'static [Config; 22] {
+    static CONFIGS: OnceLock<[Config; 22]> = OnceLock::new();
     CONFIGS.get_or_init(make_configs)
 }
 
-fn make_configs() -> [Config; 12] {
+/// Of a configuration.
+fn rules(config: usize) -> Rules {
+    Rules {
+        conformance: true,
+        cooldown: COOLDOWN.contains(&config),
+        zones: ZONES.contains(&config),
+        guarantees: GUARANTEES.contains(&config),
+    }
+}
+
+fn make_configs() -> [Config; 22] {
     let tp = "gang{preemptable jobPipelined jobStarving jobReady jobOrder} \
         priority{taskOrder jobOrder preemptable jobPipelined jobStarving} conformance \
         proportion{overused allocatable queueOrder} predicates nodeorder";
@@ -38,6 +63,10 @@ fn make_configs() -> [Config; 12] {
         priority{jobOrder taskOrder} predicates binpack \
         capacity{reclaimable queueOrder preemptive allocatable jobEnqueued}";
     let tree = "priority gang conformance predicates capacity{* hierarchy} binpack";
+    let deep = "priority gang conformance predicates \
+        capacity{* hierarchy ancestorReclaimLevel=1} binpack";
+    let zones = "tdm{* tdm.revocable-zone.open=0:00-0:00 tdm.revocable-zone.shut=0:00-0:01 \
+        tdm.evict.period=1s}";
     let all = "enqueue, allocate, preempt, reclaim, backfill";
     let dry = conf("allocate, preempt, backfill", tp);
     let dry = with_arguments(dry, "preempt", "{enableTopologyAwarePreemption: true}");
@@ -54,6 +83,16 @@ fn make_configs() -> [Config; 12] {
         conf("allocate, preempt, gangpreempt, reclaim, gangreclaim, backfill", elastic),
         conf(all, &format!("{elastic} pdb")),
         conf("allocate, gangpreempt, reclaim, gangreclaim, backfill", &format!("{both} pdb")),
+        conf(all, &format!("{elastic} cdp")),
+        conf("allocate, gangpreempt, reclaim, gangreclaim, backfill", &format!("{both} cdp")),
+        conf("allocate, preempt, shuffle, backfill", &format!("{tp} {zones}")),
+        conf("allocate, shuffle, backfill, reclaim, preempt", &format!("{elastic} {zones}")),
+        conf("enqueue, allocate, preempt, backfill", &format!("{tp} resourcequota")),
+        conf(all, &format!("{both} resourcequota")),
+        conf("allocate, reclaim, backfill", tr),
+        conf("enqueue, allocate, reclaim, backfill", capacity),
+        conf("enqueue, allocate, reclaim, backfill", deep),
+        conf("enqueue, allocate, gangreclaim, backfill", tree),
     ]
 }
 
@@ -88,27 +127,30 @@ fn live(run: Run, text: &str) -> Result<(), String> {
     let mut promises = Promises::default();
     let mut protected = Protected::of(text);
     for number in 0..N_CYCLES {
-        // Who has left by then is known to nobody, and no controller tells the budget.
-        if run.restart == Some(number) && number % lag != 0 && run.config < WITH_BUDGETS {
+        // Who has left by then is known to nobody.
+        if run.restart == Some(number) && number % lag != 0 {
             world.restart(config);
             story.push_str("restart\n");
         }
         world.deliver();
-        let before = ready(world.engine.cluster());
+        let n_ready = ready(world.engine.cluster());
+        let before = Before::of(world.engine.cluster(), world.now_micros());
         let cycle = world.cycle();
         story.push_str(&format!("--- {number}\n{}\n", cycle.decisions()));
         let cluster = world.engine.cluster();
-        let n_evictions = cycle.report.n_evictions;
+        let proofs = cycle.report.certificates.iter();
+        let for_somebody = proofs.filter(|it| it.action != EvictReason::Shuffle).count();
         let checked = check_useful(cluster, &cycle)
-            .and_then(|()| check_gangs(cluster, &cycle, &before))
+            .and_then(|()| check_gangs(cluster, &cycle, &n_ready))
             .and_then(|()| promises.check(cluster, &cycle, number, lag))
-            .and_then(|()| protected.check(cluster, &cycle))
-            .and_then(|()| match N_CYCLES - 4 < number && 0 < n_evictions {
+            .and_then(|()| protected.check(cluster, &cycle, &before, rules(run.config)))
+            .and_then(|()| match N_CYCLES - 4 < number && 0 < for_somebody {
                 true => Err("no end of evictions".to_owned()),
                 false => Ok(()),
             });
         checked.map_err(|why| format!("{run:?}: {why}\n{text}{story}"))?;
-        n_quiet = if bound(&cycle).is_empty() && n_evictions == 0 { n_quiet + 1 } else { 0 };
+        let quiet = bound(&cycle).is_empty() && cycle.report.n_evictions == 0;
+        n_quiet = if quiet { n_quiet + 1 } else { 0 };
         if lag < n_quiet {
             break;
         }
@@ -131,33 +173,30 @@ struct Law {
     restarts: bool,
 }
 
-/// From here on with the plugin pdb.
-const WITH_BUDGETS: usize = 10;
-
-fn laws() -> [Law; 5] {
+fn laws() -> [Law; 9] {
     let shape = Shape {
         nodes: 1..4,
         copies: 1..2,
         slots: 20..26,
         best_effort: false,
         ports: false,
-        budget: false,
+        with: With::Nothing,
     };
-    let law = |name, shape| Law { name, shape, configs: 0..WITH_BUDGETS, restarts: true };
+    let law = |name, shape, configs| Law { name, shape, configs, restarts: true };
+    let with = |with| Shape { with, ..shape.clone() };
+    // No nomination tells of room that was made for a pod without requests, and the world does not
+    // keep the objects that limit evictions.
+    let unbroken = |law| Law { restarts: false, ..law };
     [
-        law("cpu", shape.clone()),
-        Law {
-            restarts: false,
-            ..law("alike", Shape { nodes: 3..9, copies: 1..6, ..shape.clone() })
-        },
-        law("slots", Shape { slots: 2..6, best_effort: true, ..shape.clone() }),
-        law("ports", Shape { ports: true, ..shape.clone() }),
-        Law {
-            name: "budgets",
-            shape: Shape { budget: true, ..shape },
-            configs: WITH_BUDGETS..configs().len(),
-            restarts: true,
-        },
+        law("cpu", shape.clone(), PLAIN),
+        unbroken(law("alike", Shape { nodes: 3..9, copies: 1..6, ..shape.clone() }, PLAIN)),
+        unbroken(law("slots", Shape { slots: 2..6, best_effort: true, ..shape.clone() }, PLAIN)),
+        law("ports", Shape { ports: true, ..shape.clone() }, PLAIN),
+        unbroken(law("budgets", with(With::Budget), BUDGETS)),
+        law("cooldown", with(With::Cooldown), COOLDOWN),
+        law("zones", with(With::Zones), ZONES),
+        unbroken(law("quota", with(With::Quota), QUOTA)),
+        law("guarantees", with(With::Guarantees), GUARANTEES),
     ]
 }
 
@@ -192,7 +231,7 @@ fn check(name: &str, seed: u64, cases: u32) {
 
 #[test]
 fn evictions_are_useful_and_end() {
-    check("cpu", 1, 1_500);
+    check("cpu", 1, 1_200);
 }
 
 #[test]
@@ -202,32 +241,52 @@ fn evictions_are_useful_and_end_again() {
 
 #[test]
 fn evictions_for_pods_alike_are_useful_and_end() {
-    check("alike", 9, 1_000);
+    check("alike", 13, 1_000);
 }
 
 #[test]
 fn evictions_for_slots_are_useful_and_end() {
-    check("slots", 3, 2_000);
+    check("slots", 3, 1_500);
 }
 
 #[test]
 fn evictions_for_slots_are_useful_and_end_again() {
-    check("slots", 4, 500);
+    check("slots", 4, 300);
 }
 
 #[test]
 fn evictions_for_ports_are_useful_and_end() {
-    check("ports", 5, 2_000);
+    check("ports", 5, 1_200);
 }
 
 #[test]
 fn evictions_for_ports_are_useful_and_end_again() {
-    check("ports", 6, 500);
+    check("ports", 6, 300);
 }
 
 #[test]
 fn evictions_keep_budgets_and_end() {
-    check("budgets", 8, 2_000);
+    check("budgets", 8, 1_000);
+}
+
+#[test]
+fn evictions_keep_cooldowns_and_end() {
+    check("cooldown", 9, 700);
+}
+
+#[test]
+fn evictions_drain_zones_and_end() {
+    check("zones", 10, 700);
+}
+
+#[test]
+fn evictions_keep_quotas_and_end() {
+    check("quota", 11, 600);
+}
+
+#[test]
+fn evictions_keep_guarantees_and_end() {
+    check("guarantees", 12, 1_500);
 }
 
 /// `make fuzz-evict`: FUZZ_EVICT=forever goes on with ever new seeds until something breaks,

@@ -20,6 +20,7 @@ struct Job {
     queue: u32,
     min: u32,
     priority: u32,
+    words: &'static str,
     waiting: Vec<Task>,
 }
 
@@ -27,6 +28,7 @@ struct Job {
 struct Node {
     cpu: u32,
     pods: u32,
+    words: &'static str,
     /// Job and pod, where there is room.
     slots: Vec<Option<(usize, Task)>>,
 }
@@ -44,20 +46,46 @@ pub(super) struct Shape {
     pub(super) best_effort: bool,
     /// Pods may ask for a host port.
     pub(super) ports: bool,
+    pub(super) with: With,
+}
+
+/// What holds evictions back, or lets jobs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum With {
+    Nothing,
     /// A disruption budget covers the pods of two jobs.
-    pub(super) budget: bool,
+    Budget,
+    /// Pods may have been scheduled a moment ago.
+    Cooldown,
+    /// Nodes that are revocable: `open` always usable, `shut` never; jobs with budgets of their own.
+    Zones,
+    /// A quota of the namespace; jobs may have yet to be admitted.
+    Quota,
+    /// Queues are guaranteed something and have parents.
+    Guarantees,
+}
+
+/// One of these words; those of weight 0 are never drawn.
+fn weighted(words: &[(usize, &'static str)]) -> impl Strategy<Value = &'static str> + use<> {
+    let times = |&(weight, word): &(usize, &'static str)| std::iter::repeat_n(word, weight);
+    prop::sample::select(words.iter().flat_map(times).collect::<Vec<_>>())
 }
 
 fn task(shape: &Shape) -> impl Strategy<Value = Task> + use<> {
     let least = if shape.best_effort { 0 } else { 1 };
     let ports = if shape.ports { 3 } else { 0 };
-    let words = prop_oneof![
-        8 => Just(""),
-        1 => Just("pre=false"),
-        1 => Just("never"),
-        1 => Just("class=system-node-critical"),
-        ports => Just("port=80"),
-    ];
+    let cools = if shape.with == With::Cooldown { 2 } else { 0 };
+    let marked = if shape.with == With::Zones { 6 } else { 0 };
+    let words = weighted(&[
+        (8, ""),
+        (1, "pre=false"),
+        (1, "never"),
+        (1, "class=system-node-critical"),
+        (ports, "port=80"),
+        (cools, "scheduled=3590 annotation.volcano.sh/cooldown-time=12s"),
+        (cools, "scheduled=3590 annotation.volcano.sh/cooldown-time=1h"),
+        (marked, "pre=true"),
+    ]);
     let copies = match shape.copies.len() {
         1 => Just(shape.copies.start).boxed(),
         _ => shape.copies.clone().boxed(),
@@ -66,38 +94,79 @@ fn task(shape: &Shape) -> impl Strategy<Value = Task> + use<> {
     parts.prop_map(|(cpu, priority, words, copies)| Task { cpu, priority, words, copies })
 }
 
-/// Some nodes, 5 jobs in 2 queues.
-pub(super) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
+fn queue(shape: &Shape) -> impl Strategy<Value = String> + use<> {
     let may_give = prop::bool::weighted(0.9);
     let amount = || prop::option::of(2_u32..8);
-    let queue = (1_u32..4, amount(), amount(), may_give);
-    let queue = queue.prop_map(|(weight, cap, deserved, gives)| {
+    let guarantee = match shape.with {
+        With::Guarantees => prop::option::weighted(0.7, 1_u32..5).boxed(),
+        _ => Just(None).boxed(),
+    };
+    let parts = (1_u32..4, amount(), amount(), guarantee, may_give);
+    parts.prop_map(|(weight, cap, deserved, guarantee, gives)| {
         let word = |name, amount: Option<u32>| {
             amount.map_or(String::new(), |cpu| format!("{name}.cpu={cpu}"))
         };
-        let (cap, deserved) = (word("cap", cap), word("deserved", deserved));
-        format!("weight={weight} reclaimable={gives} {cap} {deserved}")
-    });
+        let amounts = [("cap", cap), ("deserved", deserved), ("guarantee", guarantee)];
+        let amounts = amounts.map(|(name, amount)| word(name, amount)).join(" ");
+        format!("weight={weight} reclaimable={gives} {amounts}")
+    })
+}
+
+fn node(shape: &Shape) -> impl Strategy<Value = Node> + use<> {
     let slot = prop::option::weighted(0.8, (0_usize..5, task(shape)));
     let slots = prop::collection::vec(slot, 0..5);
-    let node = (2_u32..7, shape.slots.clone(), slots).prop_map(|(cpu, pods, slots)| Node {
+    let zoned = if shape.with == With::Zones { 1 } else { 0 };
+    let words = weighted(&[
+        (2, ""),
+        (zoned, "volcano.sh/revocable-zone=open"),
+        (zoned, "volcano.sh/revocable-zone=shut"),
+    ]);
+    (2_u32..7, shape.slots.clone(), words, slots).prop_map(|(cpu, pods, words, slots)| Node {
         cpu,
         pods,
+        words,
         slots,
-    });
+    })
+}
+
+fn job(shape: &Shape) -> impl Strategy<Value = Job> + use<> {
+    let budgets = if shape.with == With::Zones { 1 } else { 0 };
+    let outside = if shape.with == With::Quota { 3 } else { 0 };
+    let words = weighted(&[
+        (2, ""),
+        (budgets, "annotation.volcano.sh/jdb-max-unavailable=1"),
+        (budgets, "annotation.volcano.sh/jdb-min-available=50%"),
+        (outside, "pending minres.cpu=2"),
+        (outside, "pending minres.cpu=4"),
+    ]);
     let waiting = prop::collection::vec(task(shape), 0..4);
-    let job = (0_u32..2, 0_u32..4, 0_u32..3, waiting)
-        .prop_map(|(queue, min, priority, waiting)| Job { queue, min, priority, waiting });
+    (0_u32..2, 0_u32..4, 0_u32..3, words, waiting).prop_map(
+        |(queue, min, priority, words, waiting)| Job { queue, min, priority, words, waiting },
+    )
+}
+
+/// Some nodes, 5 jobs in 2 queues.
+pub(super) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
+    let with = shape.with;
     let parts = (
-        prop::collection::vec(node, shape.nodes.clone()),
-        prop::collection::vec(queue, 2),
-        prop::collection::vec(job, 5),
-        if shape.budget { (0_u32..3).prop_map(Some).boxed() } else { Just(None).boxed() },
+        prop::collection::vec(node(shape), shape.nodes.clone()),
+        prop::collection::vec(queue(shape), 3),
+        prop::collection::vec(job(shape), 5),
+        (0_u32..3, 3_u32..9),
     );
-    parts.prop_map(|(nodes, queues, jobs, budget)| {
-        let budget =
-            budget.map_or(String::new(), |n| format!("budget b label.app={COVERED} allowed={n}\n"));
-        budget + &text(&nodes, &queues, &jobs)
+    parts.prop_map(move |(nodes, mut queues, jobs, (allowed, hard))| {
+        let mut text = match with {
+            With::Budget => format!("budget b label.app={COVERED} allowed={allowed}\n"),
+            With::Quota => format!("quota b hard.cpu={hard}\n"),
+            With::Guarantees => format!("queue parent {}\n", queues[2]),
+            With::Nothing | With::Cooldown | With::Zones => String::new(),
+        };
+        queues.truncate(2);
+        if with == With::Guarantees {
+            queues[0].push_str(" parent=parent");
+        }
+        text.push_str(&cluster_text(&nodes, &queues, &jobs));
+        text
     })
 }
 
@@ -108,11 +177,14 @@ fn label(job: usize) -> &'static str {
     if job < 2 { "label.app=covered" } else { "" }
 }
 
-fn text(nodes: &[Node], queues: &[String], jobs: &[Job]) -> String {
+fn cluster_text(nodes: &[Node], queues: &[String], jobs: &[Job]) -> String {
     let mut text = String::new();
     let mut running: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        text.push_str(&format!("node n{index} cpu={} pods={}\n", node.cpu, node.pods));
+        text.push_str(&format!(
+            "node n{index} cpu={} pods={} {}\n",
+            node.cpu, node.pods, node.words
+        ));
         for (job, words) in fill(index, node) {
             running.entry(job).or_default().push(words);
         }
@@ -120,9 +192,16 @@ fn text(nodes: &[Node], queues: &[String], jobs: &[Job]) -> String {
     for (index, words) in queues.iter().enumerate() {
         text.push_str(&format!("queue q{index} {words}\n"));
     }
-    for (index, Job { queue, min, priority, waiting }) in jobs.iter().enumerate() {
-        text.push_str(&format!("job j{index} queue=q{queue} min={min} priority={priority}\n"));
-        for (task, words) in running.remove(&index).unwrap_or_default().iter().enumerate() {
+    for (index, Job { queue, min, priority, words, waiting }) in jobs.iter().enumerate() {
+        let running = running.remove(&index).unwrap_or_default();
+        // A job whose pods run was admitted.
+        let words = if running.is_empty() || !words.starts_with("pending") { words } else { "" };
+        // Without a minimum its phase is Running at once (actions.md 10.1), admitted or not.
+        let min = if words.starts_with("pending") { (*min).max(1) } else { *min };
+        text.push_str(&format!(
+            "job j{index} queue=q{queue} min={min} priority={priority} {words}\n"
+        ));
+        for (task, words) in running.iter().enumerate() {
             text.push_str(&format!("  task r{task} {words} {}\n", label(index)));
         }
         for (place, task) in waiting.iter().enumerate() {

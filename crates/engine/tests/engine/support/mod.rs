@@ -121,6 +121,7 @@ impl World {
             }
             // No controller looks after it.
             Object::Budget(budget) => ClusterEvent::BudgetApplied(Box::new(budget)),
+            Object::Quota(quota) => ClusterEvent::QuotaApplied(Box::new(quota)),
             Object::Pod(pod) => {
                 self.pods.insert(pod.key.clone(), (*pod).clone());
                 ClusterEvent::PodApplied(pod)
@@ -137,6 +138,10 @@ impl World {
     /// An event that follows from no object.
     pub(crate) fn send(&mut self, event: ClusterEvent) {
         self.inbox.push(event);
+    }
+
+    pub(crate) fn now_micros(&self) -> i64 {
+        self.now_micros
     }
 
     pub(crate) fn tick(&mut self, seconds: i64) {
@@ -216,7 +221,11 @@ impl World {
     fn store(&mut self, effect: &Effect) {
         match effect {
             Effect::Bind { pod, node, .. } => {
-                self.change(pod, |pod| pod.node_name = Some(node.clone()));
+                let now_micros = self.now_micros;
+                self.change(pod, |pod| {
+                    pod.node_name = Some(node.clone());
+                    pod.scheduled_micros = Some(now_micros);
+                });
             }
             Effect::Evict { pod, .. } => self.change(pod, |pod| {
                 pod.deleting = true;
@@ -348,6 +357,7 @@ impl World {
             pod.uid = format!("{}r", pod.uid).into();
             (pod.deleting, pod.evicted_by_scheduler) = (false, false);
             (pod.node_name, pod.nominated_node, pod.scheduled_condition) = (None, None, None);
+            pod.scheduled_micros = None;
             pod.phase = PodPhase::Pending;
             self.put(Object::Pod(Box::new(pod)));
         }

@@ -11,6 +11,7 @@
 //! pod dns cpu=1 @n1 running port=80 near=zone:db away=zone:web like=zone:db
 //! pod web cpu=1 label.app=web spread=zone:1:web even=zone:1:web
 //! budget b label.app=a allowed=1
+//! quota q hard.cpu=4
 //! ```
 //!
 //! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue
@@ -29,6 +30,7 @@ pub(crate) enum Object {
     Group(PodGroupRecord),
     Pod(Box<PodRecord>),
     Budget(BudgetRecord),
+    Quota(QuotaRecord),
 }
 
 pub(crate) fn objects(text: &str) -> Vec<Object> {
@@ -42,6 +44,7 @@ pub(crate) fn objects(text: &str) -> Vec<Object> {
             "node" => objects.push(Object::Node(node(name, &words))),
             "queue" => objects.push(Object::Queue(queue(name, &words))),
             "budget" => objects.push(Object::Budget(budget(name, &words))),
+            "quota" => objects.push(Object::Quota(quota(name, &words))),
             "pod" => objects.extend(pods(name, &words, None)),
             "task" => objects.extend(pods(name, &words, job.as_ref())),
             "job" => {
@@ -77,7 +80,8 @@ fn micros(seconds: &str) -> i64 {
 /// Enters an amount if the word is one.
 fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
     let name = if name == "gpu" { "nvidia.com/gpu" } else { name };
-    let known = matches!(name, "cpu" | "memory" | "pods") || name.contains('/');
+    let is_extended = name.contains('/') && !name.contains("volcano.sh/");
+    let known = matches!(name, "cpu" | "memory" | "pods") || is_extended;
     if known {
         let quantity: Quantity = value.parse().unwrap_or_else(|error| panic!("{value}: {error}"));
         list.push((name.into(), quantity));
@@ -156,6 +160,17 @@ fn budget(name: &str, words: &[(&str, &str)]) -> BudgetRecord {
     budget
 }
 
+fn quota(name: &str, words: &[(&str, &str)]) -> QuotaRecord {
+    let mut quota = QuotaRecord { key: key(name), ..QuotaRecord::default() };
+    for &(name, value) in words {
+        match name.split_once('.') {
+            Some(("hard", name)) => assert!(amount(&mut quota.hard, name, value)),
+            _ => panic!("unknown word of a quota: {name}={value}"),
+        }
+    }
+    quota
+}
+
 fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, PodGroupRecord) {
     let key = key(name);
     let mut class = None;
@@ -209,6 +224,9 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
             }
             ("pre", _) => {
                 group.annotations.insert("volcano.sh/preemptable".into(), value.into());
+            }
+            ("annotation", name) => {
+                group.annotations.insert(name.into(), value.into());
             }
             ("policy", name) => group.sub_group_policies.push(policy(name, value)),
             ("running", _) => group.status.phase = PodGroupPhase::Running,
@@ -285,6 +303,10 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
             ("pre", _) => {
                 pod.annotations.insert("volcano.sh/preemptable".into(), value.into());
             }
+            ("annotation", name) => {
+                pod.annotations.insert(name.into(), value.into());
+            }
+            ("scheduled", _) => pod.scheduled_micros = Some(micros(value)),
             ("never", _) => pod.never_preempts = true,
             ("port", _) => ports.push(host_port(number(value))),
             ("near" | "away" | "like", _) => add_term(&mut pod, name, value),
