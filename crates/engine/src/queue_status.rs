@@ -1,6 +1,8 @@
 //! `status.allocated` of queues: what their jobs hold, summed into their ancestors. Specification:
 //! core.md 7.7, C-31.
 
+mod devices;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -15,10 +17,14 @@ const ROOT: &str = "root";
 
 /// Writes the queues whose amounts differ from what the API holds.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
-    let sums = sums(session, memory);
+    let own = own_sums(session);
+    let chains = chains(session, memory, &own);
+    let sums = sums(own, &chains);
+    let devices = devices::counts(session, &chains);
     for queue in session.facts().queues.clone() {
         let allocated = sums.get(&queue).cloned().unwrap_or_default();
-        let list = to_list(session, &allocated);
+        let mut list = to_list(session, &allocated);
+        list.extend(devices.get(&queue).into_iter().flatten().cloned());
         let value = parsed(&list);
         let row = &session.queues[queue];
         if row.written_allocated.as_ref().is_some_and(|written| same(written, &value)) {
@@ -47,20 +53,33 @@ pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
     own
 }
 
-/// The same with every amount added to all ancestors, if there is a root.
-fn sums(session: &mut Session<'_>, memory: &mut Memory) -> BTreeMap<QueueId, Resource> {
-    let own = own_sums(session);
-    let has_root = session.queue(ROOT).is_some_and(|root| session.queues[root].present);
-    if !has_root {
-        return own;
-    }
-    let mut sums = own.clone();
-    // By name, so that the warnings are in an order that does not depend on arrival.
-    for queue in session.facts().queues.clone() {
-        let Some(amount) = own.get(&queue) else { continue };
-        for ancestor in ancestors(session, memory, queue) {
-            sums.entry(ancestor).or_default().add(amount);
+/// The ancestors of each queue that has jobs; none if there is no root.
+fn chains(
+    session: &mut Session<'_>,
+    memory: &mut Memory,
+    own: &BTreeMap<QueueId, Resource>,
+) -> BTreeMap<QueueId, Vec<QueueId>> {
+    let mut chains = BTreeMap::new();
+    if session.queue(ROOT).is_some_and(|root| session.queues[root].present) {
+        // By name, so that the warnings are in an order that does not depend on arrival.
+        for queue in session.facts().queues.clone() {
+            if own.contains_key(&queue) {
+                chains.insert(queue, ancestors(session, memory, queue));
+            }
         }
+    }
+    chains
+}
+
+/// The same with every amount added to all ancestors.
+fn sums(
+    own: BTreeMap<QueueId, Resource>,
+    chains: &BTreeMap<QueueId, Vec<QueueId>>,
+) -> BTreeMap<QueueId, Resource> {
+    let mut sums = own.clone();
+    for (queue, chain) in chains {
+        let Some(amount) = own.get(queue) else { continue };
+        chain.iter().for_each(|&ancestor| sums.entry(ancestor).or_default().add(amount));
     }
     sums
 }

@@ -92,3 +92,21 @@ fn a_gang_that_cannot_keep_its_pods_apart_waits_with_the_reason() {
     let reason = "0/2 nodes are unavailable: 2 node(s) didn't match pod anti-affinity rules.";
     assert!(cycle.all().contains(reason), "{}", cycle.all());
 }
+
+/// A12: the second member fits where it had failed before, once the first one is there.
+#[test]
+fn allocate__self_affinity() {
+    let near = "near=zone:w label.app=w role=w";
+    let text = format!(
+        "node n1 cpu=4 zone=a
+        job j min=2
+          task a cpu=1 label.app=w role=w
+          task b cpu=1 {near}
+          task c cpu=9 {near}
+          task d cpu=1 {near}"
+    );
+    assert_eq!(decide(&ta(), &text), "bind j-a n1\nbind j-b n1\nbind j-d n1");
+    // A pod that asks for its own kind is the first one itself.
+    let alone = text.replace("task a cpu=1 label.app=w role=w", "");
+    assert_eq!(decide(&ta(), &alone), "bind j-b n1\nbind j-d n1");
+}

@@ -1,7 +1,10 @@
 //! actions.md "allocate, flat" (TA).
 
-use crate::support::*;
 use vc_conf::Config;
+use vc_framework::{Ask, Plugin, PluginEntry, Points};
+use vc_model::{NodeId, Reservation, TaskId};
+
+use crate::support::*;
 
 fn check(text: &str, decisions: &str) {
     check_with(&ta(), text, decisions);
@@ -434,4 +437,43 @@ fn allocate__twice_goes_on_where_the_first_stopped() {
         job gang min=2
           task p cpu=1 x3";
     check_with(&conf("allocate, allocate", TA), text, "pipeline gang-p-1 n1");
+}
+
+/// A device that n1 turns out not to have.
+struct NotOnTheFirst;
+
+impl Plugin for NotOnTheFirst {
+    fn points(&self) -> Points {
+        Points::EVENT_HANDLERS
+    }
+    fn reserve(
+        &self,
+        ask: Ask<'_>,
+        _: TaskId,
+        node: NodeId,
+    ) -> Result<Option<Reservation>, String> {
+        match &*ask.cluster.nodes[node].name == "n1" {
+            true => Err("no device is left".to_owned()),
+            false => Ok(None),
+        }
+    }
+}
+
+/// A21: the node is left out for this task, and the next best one is taken.
+#[test]
+fn allocate__reserve_fails() {
+    let entry = || PluginEntry { name: "scorer", build: |_, _| Box::new(NotOnTheFirst) };
+    let config = conf("allocate", &format!("scorer {TA}"));
+    let placed = |text: &str| {
+        let mut stage = Stage::new(&config, vec![entry()], text);
+        let outbox = stage.session(|session| run(session, "allocate"));
+        let bind = |effect: &vc_engine::Effect| match effect {
+            vc_engine::Effect::Bind { node, .. } => Some(node.to_string()),
+            _ => None,
+        };
+        outbox.effects.iter().filter_map(bind).collect::<Vec<_>>()
+    };
+    let job = "\njob j min=2\n task a cpu=1\n task b cpu=1";
+    assert_eq!(placed(&format!("node n1 cpu=4\nnode n2 cpu=4{job}")), ["n2", "n2"]);
+    assert_eq!(placed(&format!("node n1 cpu=4\nnode n2 cpu=1{job}")), [""; 0]);
 }

@@ -56,6 +56,96 @@ fn bad_input__names_of_253_characters() {
     assert_eq!(decide(&config(), &text), format!("bind {job}-a {node}"));
 }
 
+/// The decisions and what is told of preempt and reclaim.
+fn evicting(text: &str) -> (String, String) {
+    let tiers = "priority gang conformance | drf predicates proportion nodeorder";
+    let config = conf("allocate, preempt, reclaim, gangpreempt, gangreclaim, backfill", tiers);
+    let cycle = World::new(&config, text).cycle();
+    (cycle.decisions(), cycle.only(&["event"]))
+}
+
+#[test]
+fn bad_input__preemptor_larger_than_any_node() {
+    let (decisions, told) = evicting(
+        "node n1 cpu=4
+        job low priority=1 min=0
+          task v cpu=4 @n1 running
+        job high priority=9
+          task p cpu=5",
+    );
+    assert_eq!(decisions, "");
+    assert!(told.contains("not enough even with all victims: insufficient cpu"), "{told}");
+}
+
+#[test]
+fn bad_input__priorities_at_the_ends() {
+    let text = |low: i32, high: i32| {
+        format!(
+            "node n1 cpu=1
+            job low priority={low} min=0
+              task v cpu=1 priority={low} @n1 running
+            job high priority={high}
+              task p cpu=1 priority={high}"
+        )
+    };
+    let (least, most) = (i32::MIN, i32::MAX);
+    let (decisions, _) = evicting(&text(least, most));
+    assert_eq!(decisions, "evict low-v preempt\npipeline high-p n1");
+    for (low, high) in [(most, least), (most, most), (least, least)] {
+        let (decisions, told) = evicting(&text(low, high));
+        assert_eq!(decisions, "");
+        assert!(told.contains("preempt: 1 victims refused by priority"), "{told}");
+    }
+    // The sums of the dry run (6.7.4, level 2) do not leave 64 bits either.
+    let dry = with_arguments(
+        conf("preempt", "priority gang predicates"),
+        "preempt",
+        "{enableTopologyAwarePreemption: true, minCandidateNodesAbsolute: 10}",
+    );
+    let ends = "node n1 cpu=2
+        node n2 cpu=2
+        job a priority=-2147483648 min=0
+          task x cpu=1 x2 priority=2147483647 @n1 running
+        job b priority=-2147483648 min=0
+          task x cpu=1 x2 priority=-2147483648 @n2 running
+        job high priority=2147483647
+          task p cpu=2 priority=2147483647";
+    let decided = "evict b-x-1 preempt\nevict b-x-0 preempt\npipeline high-p n2";
+    let mut lines: Vec<String> = decide(&dry, ends).lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    let mut expected: Vec<&str> = decided.lines().collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn bad_input__only_best_effort_members() {
+    let text = |slots: u32| {
+        format!(
+            "node n1 cpu=1 pods={slots}
+            job low priority=1 min=0
+              task v cpu=1 @n1 running
+            job high priority=9 min=2
+              task p x2"
+        )
+    };
+    // They need nothing but slots, and a pod with a request is no victim for them.
+    assert_eq!(evicting(&text(3)).0, "bind high-p-0 n1\nbind high-p-1 n1");
+    assert_eq!(evicting(&text(1)).0, "");
+}
+
+#[test]
+fn bad_input__victims_without_a_pod_group() {
+    let (decisions, told) = evicting(
+        "node n1 cpu=1
+        job high priority=9
+          task p cpu=1
+        pod lost cpu=1 @n1 running",
+    );
+    assert_eq!(decisions, "");
+    assert!(told.contains("preempt: 1 no pod passed the victim filter"), "{told}");
+}
+
 #[test]
 fn args__unknown_action() {
     let parse =

@@ -1,6 +1,6 @@
 //! Binds that wait for claims of devices: reserved as a gang, taken back when they fail, and never
 //! stuck behind devices that nobody can use. Specification: plugins-nodes.md 6.4, 6.7, test cases
-//! 77, 80, 82, 83.
+//! 77, 80, 82, 83; core.md cases 80 and 89.
 
 use std::sync::Arc;
 
@@ -199,4 +199,52 @@ fn nodes_83_claims_are_ignored_where_they_are_switched_off() {
     let mut world = World::with(options, &ta(), text);
     uses_claim(&mut world, "j-a");
     assert_eq!(world.cycle().only(&["bind"]), "bind j-a n1", "the server has no claims");
+}
+
+#[test]
+fn core_80_a_pre_bind_that_fails_gives_back_volumes_and_devices() {
+    let text = "node n1 cpu=4
+        job j min=1
+          task a cpu=1 pvc=data";
+    let mut world = World::new(&ta(), text);
+    offer(&mut world, SliceNodes::All);
+    apply(&mut world, DeviceObject::Claim(claim("1")));
+    uses_claim(&mut world, "j-a");
+    let storage = "class slow provisioner=d delayed
+        csinode n1 d=9
+        pvc data 1Gi class=slow version=1";
+    fixture::storage(storage).into_iter().for_each(|event| world.send(event));
+    let prebind = world.cycle().only(&["prebind", "bind"]);
+    assert!(prebind.contains("prebind j-a n1") && prebind.contains("c:a"), "{prebind}");
+    let promised = |world: &World| {
+        let cluster = world.engine.cluster();
+        let volumes = cluster.volumes.reservations().count() + cluster.volumes.held().count();
+        (volumes, cluster.devices.in_flight(&key("c")).is_some())
+    };
+    assert_ne!(promised(&world), (0, false));
+    // The volumes are written, the devices are not.
+    let uid = world.pod("j-a").uid.clone();
+    let error = "claim default/c got allocated elsewhere in the meantime".to_owned();
+    world.send(ClusterEvent::PreBindFailed { uid, error });
+    let effects = world.engine_follow_up();
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Bind { .. })), "{effects:?}");
+    assert_eq!(promised(&world), (0, false));
+}
+
+#[test]
+fn core_89_a_claim_that_pods_share_counts_once() {
+    let mut world = gang(&ta());
+    let status = |cycle: &Cycle| cycle.only(&["queue"]);
+    let cycle = world.cycle();
+    let expected = "queue default cpu=2 deviceclass/gpu=1 memory=0 pods=2";
+    assert_eq!(sorted(&status(&cycle)), expected);
+    reserved(&mut world, &cycle.effects, "2");
+    assert_eq!(status(&world.cycle()), "", "nothing has changed");
+}
+
+/// The words of a line about a queue in the order of their names.
+fn sorted(line: &str) -> String {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    words[2..].sort_unstable();
+    words.join(" ")
 }

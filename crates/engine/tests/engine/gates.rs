@@ -31,7 +31,7 @@ fn text(queue: &str) -> String {
 }
 
 #[test]
-fn core_90_only_a_pod_whose_single_gate_is_ours_is_ungated() {
+fn core_90_allocate__queue_gate() {
     let mut world = world(true, &text(""));
     let cycle = world.cycle();
     assert_eq!(cycle.only(&["ungate", "bind", "pod"]), "ungate j-a");
@@ -51,7 +51,7 @@ fn core_90_without_the_feature_gates_stay() {
 }
 
 #[test]
-fn core_90_a_queue_without_room_lifts_no_gate() {
+fn core_90_allocate__queue_gate_of_a_full_queue() {
     let mut world = world(true, &text("cap.cpu=1"));
     world.add(
         "job r queue=q running

@@ -57,6 +57,25 @@ fn waiting_gang() -> World {
 }
 
 #[test]
+fn allocate__volumes() {
+    let text = |cpu: u32| {
+        format!(
+            "node n1 cpu={cpu}
+            job j min=2
+              task a cpu=1 pvc=da
+              task b cpu=1 pvc=db"
+        )
+    };
+    let storage = "pv va 1Gi claim=da phase=Bound\npv vb 1Gi claim=db phase=Bound
+        pvc da 1Gi volume=va\npvc db 1Gi volume=vb";
+    let mut full = world(&text(1), storage);
+    assert_eq!(full.cycle().only(&["bind", "prebind"]), "");
+    assert_eq!(full.group("j").status.phase, PodGroupPhase::Inqueue);
+    let decisions = world(&text(2), storage).cycle().only(&["bind", "prebind"]);
+    assert_eq!(decisions, "bind j-a n1\nbind j-b n1");
+}
+
+#[test]
 fn nodes_61_a_gang_is_bound_when_all_its_volumes_are() {
     let mut world = waiting_gang();
     assert_eq!(world.cycle().only(&["prebind", "bind"]), "");

@@ -3,6 +3,8 @@
 
 // Helpers are not `#[test]` functions, but they are tests.
 #![allow(clippy::unwrap_used)]
+// The slugs of the specification have a double underscore.
+#![allow(non_snake_case)]
 
 mod bad_input;
 mod budgets;

@@ -252,7 +252,7 @@ async fn core_83_nomination_is_kept_set_or_cleared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn eco_9_core_81_evict_marks_and_deletes_with_the_uid() {
+async fn eco_9_core_81_evict__conditions() {
     let (log, outcomes) = edge(|seen| match seen.line.starts_with("DELETE") {
         true => not_found(),
         false => json_answer(200, pod("p")),

@@ -428,3 +428,26 @@ fn a_guarantee_is_not_reclaimed() {
         });
     }
 }
+
+/// There is no copy to simulate on: a try changes the session and is undone, and the plugin has
+/// what it had before, to the bit (6.7.2, S11).
+#[test]
+fn jobs_32_what_is_tried_out_and_undone_changes_no_share() {
+    let text = "node n cpu=4
+        queue q
+        queue own
+        job r queue=q min=0\n task t x4 cpu=1 @n running
+        job j queue=own\n task t cpu=3";
+    in_session(text, "proportion", |session| {
+        let shares = |session: &Session<'_>| (deserved(session, "q"), deserved(session, "own"));
+        let (before, victims) = (shares(session), series(session, "r/t", 4));
+        let mut statement = session.statement();
+        for &victim in &victims {
+            let reason = vc_framework::EvictReason::Preempt;
+            statement.evict(victim, reason, None).expect("it runs");
+        }
+        assert_ne!(shares(&statement), before, "the queue has less now");
+        statement.discard();
+        assert_eq!(shares(session), before);
+    });
+}

@@ -156,6 +156,15 @@ impl World {
         self.engine.apply(std::mem::take(&mut self.inbox));
     }
 
+    /// What follows from the events alone, without a cycle.
+    pub(crate) fn engine_follow_up(&mut self) -> Vec<Effect> {
+        let now = Now { unix_micros: self.now_micros };
+        if let Some(plain) = &mut self.plain {
+            plain.follow_up(self.inbox.clone(), now);
+        }
+        self.engine.follow_up(std::mem::take(&mut self.inbox), now)
+    }
+
     /// Another configuration, without anything to warn of.
     pub(crate) fn configure(&mut self, config: &Config) {
         if let Some(plain) = &mut self.plain {
