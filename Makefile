@@ -3,19 +3,29 @@ CARGO ?= cargo
 export GO ?= go
 IMAGE ?= vc-scheduler:dev
 
-.PHONY: demo test test-rust test-apiserver test-image test-scenarios-apiserver apiserver
+.PHONY: demo test test-rust test-workspace test-real test-apiserver test-image test-scenarios-apiserver apiserver
 .PHONY: fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
 
 demo:
 	$(CARGO) build --release --locked
 	./target/release/vcsim demo
 
-# Everything, in the order of how soon it can fail.
+# Everything. First all is built, once; then the tests of the workspace, which compute, run beside
+# those on the real API server, which mostly wait. Each prints its output as a whole when it ends;
+# when one fails, the other is waited for, and the command fails.
 test: apiserver
 	tests/apiserver/render.sh --check
-	$(CARGO) test --workspace --locked
-	$(CARGO) test --locked --test real
+	$(CARGO) test --workspace --locked --no-run
+	$(CARGO) test --workspace --locked --test real --no-run
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-workspace test-real
 	$(MAKE) test-image
+
+# With less claim to the processor than what has to answer in time.
+test-workspace:
+	nice $(CARGO) test --workspace --locked
+
+test-real:
+	$(CARGO) test --workspace --locked --test real
 
 # What needs no Go: all but the real API server and helm.
 test-rust:
@@ -39,11 +49,11 @@ apiserver:
 # The binary and the shipped manifests on a real kube-apiserver.
 test-apiserver: apiserver
 	tests/apiserver/render.sh --check
-	$(CARGO) test --locked --test real
+	$(CARGO) test --workspace --locked --test real
 
 # Every scenario of one cycle, through the binary and a real kube-apiserver; `make test` takes some.
 test-scenarios-apiserver: apiserver
-	SCENARIOS=all $(CARGO) test --locked --test real scenarios:: -- --nocapture
+	SCENARIOS=all $(CARGO) test --workspace --locked --test real scenarios:: -- --nocapture
 
 # The build steps of the Dockerfile, with the fast profile.
 test-image:
