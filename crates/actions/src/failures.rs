@@ -8,8 +8,8 @@ use std::hash::Hash;
 use std::ops::DerefMut;
 
 use rustc_hash::FxHashMap;
-use vc_framework::{Asker, Session, Tally};
-use vc_model::TaskId;
+use vc_framework::{Asker, AskerClass, Session, Tally};
+use vc_model::{ClassId, TaskId};
 
 /// The outcome of a search that placed nothing; the error says why no node was looked at.
 pub(crate) type Outcome = Result<bool, Cow<'static, str>>;
@@ -18,6 +18,8 @@ pub(crate) type Outcome = Result<bool, Cow<'static, str>>;
 #[derive(Debug)]
 pub(crate) struct Failures<K> {
     version: u64,
+    /// What matters of the classes that were asked for.
+    classes: FxHashMap<ClassId, AskerClass>,
     known: FxHashMap<(Asker, K), Failure>,
 }
 
@@ -31,7 +33,7 @@ struct Failure {
 
 impl<K> Default for Failures<K> {
     fn default() -> Self {
-        Self { version: 0, known: FxHashMap::default() }
+        Self { version: 0, classes: FxHashMap::default(), known: FxHashMap::default() }
     }
 }
 
@@ -45,11 +47,15 @@ impl<K: Copy + Eq + Hash> Failures<K> {
         kind: K,
         search: impl FnOnce(&mut S) -> Outcome,
     ) -> Outcome {
-        let Some(asker) = session.asker(task) else { return search(session) };
         if self.version != session.version() {
             self.known.clear();
+            self.classes.clear();
             self.version = session.version();
         }
+        let classes = &mut self.classes;
+        let asker_class =
+            |class| *classes.entry(class).or_insert_with(|| session.asker_class(task));
+        let Some(asker) = session.asker(task, asker_class) else { return search(session) };
         let key = (asker, kind);
         if let Some(failure) = self.known.get(&key) {
             session.hits.n_repeated += 1;

@@ -7,10 +7,11 @@ use vc_model::{ClassId, JobId, NodeSet, QueueId, TaskId, TaskStatus};
 use crate::session::Session;
 
 /// What a plugin may read of a task and its job. Volumes, claims and nominations are no part of it:
-/// tasks that have any are not [`Session::asker`]s.
+/// tasks that have any are not [`Session::asker`]s. Namespace and labels are part of it only where
+/// filters or scorers read more than rows of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Asker {
-    class: ClassId,
+    class: AskerClass,
     /// Of the task: [`vc_model::Task::priority`] and `pod_priority`.
     priorities: (i32, i32),
     best_effort: bool,
@@ -26,9 +27,32 @@ pub struct Asker {
     hopeless: NodeSet,
 }
 
+/// What of a class matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AskerClass {
+    /// All but namespace and labels ([`vc_model::Classes::serial`]).
+    Shape(u64),
+    /// Everything.
+    Whole(ClassId),
+}
+
 impl Session<'_> {
-    /// What plugins read of the task. `None`: one reads more, or the plain evaluator is selected.
-    pub fn asker(&self, task: TaskId) -> Option<Asker> {
+    /// What of the class of the task filters and scorers read; the same for all tasks of a class in
+    /// one state.
+    pub fn asker_class(&self, task: TaskId) -> AskerClass {
+        let (hooks, ask, class) = (self.hooks(), self.ask(), self.tasks[task].class);
+        match hooks.filters_read_rows(ask, task) && hooks.scorers_read_rows(ask, task) {
+            true => AskerClass::Shape(self.classes.serial(class)),
+            false => AskerClass::Whole(class),
+        }
+    }
+
+    /// What plugins read of the task, given what matters of its class. `None`: one reads more, or the plain evaluator is selected.
+    pub fn asker(
+        &self,
+        task: TaskId,
+        asker_class: impl FnOnce(ClassId) -> AskerClass,
+    ) -> Option<Asker> {
         let (row, class) = (&self.tasks[task], self.class(task));
         let own = row.job?;
         let job = &self.jobs[own];
@@ -40,7 +64,7 @@ impl Session<'_> {
         let errors = self.records.fit_errors.get(&task);
         let holds_nothing = job.counts.total() == job.counts.of(TaskStatus::Pending);
         Some(Asker {
-            class: row.class,
+            class: asker_class(row.class),
             priorities: (row.priority, row.pod_priority),
             best_effort: row.best_effort,
             preemptable: (row.preemptable, row.marked_preemptable),

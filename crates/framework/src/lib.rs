@@ -33,7 +33,7 @@ mod told;
 mod walk;
 
 pub use action::Action;
-pub use asker::Asker;
+pub use asker::{Asker, AskerClass};
 pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit, Witness};
 pub use claim::{Claim, Claims};

@@ -63,6 +63,12 @@ impl Dispatch {
         nobody(Points::BEST_NODE) && nobody(Points::NODE_MAP) && remembered(Points::NODE_ORDER)
     }
 
+    /// Whether every plugin scores by the class of the task without namespace and labels and the row
+    /// of the node alone, but for the extremes by which scores are normalised.
+    pub(crate) fn scorers_read_rows(&self, ask: Ask<'_>, task: TaskId) -> bool {
+        self.is_memorable(ask, task) && self.columns(ask, task).is_some()
+    }
+
     /// Columns of every plugin that scores in batches, in tier order. `None`: one is not of that
     /// form.
     pub(crate) fn columns<'a>(

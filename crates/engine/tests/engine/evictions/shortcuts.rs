@@ -43,7 +43,7 @@ fn a_failure_is_searched_for_once() {
     let mut text = String::from("node n1 cpu=4\n");
     for job in 0..5 {
         text.push_str(&format!("job r{job} min=0\n  task a cpu=1 @n1 running\n"));
-        text.push_str(&format!("job w{job} min=3\n  task a cpu=1 x3\n"));
+        text.push_str(&format!("job w{job} min=3\n  task a cpu=1 x3 label.job=w{job}\n"));
     }
     let tiers = "gang{preemptable jobPipelined jobStarving} \
         priority{preemptable jobOrder taskOrder jobStarving} predicates nodeorder";
