@@ -35,7 +35,6 @@ fn random_clusters_take_the_shortcuts() {
     let hits = hits("alike", 9, 100);
     assert!(100 < hits.n_repeated, "{hits:?}");
     assert!(100 < hits.n_resumed, "{hits:?}");
-    assert!(0 < hits.n_passed_over, "{hits:?}");
 }
 
 #[test]
