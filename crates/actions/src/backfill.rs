@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use vc_framework::{Action, Filter, Op, Session, klog};
+use vc_framework::{Action, Filter, Found, Op, Session, klog};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, Reason, TaskId, TaskStatus,
 };
@@ -124,12 +124,21 @@ fn backfill(session: &mut Session<'_>, task: TaskId) {
         session.records.fit_errors.insert(task, FitErrors::everywhere(&nodes, &finding));
         return;
     }
-    let scan = session.filter(task, &nodes, Filter::BestEffort);
-    match session.choose_by_shard(task, &scan.feasible) {
-        Some(node) => place(session, task, node),
-        None => {
-            session.records.fit_errors.insert(task, scan.errors);
+    let found = session.find_remembered(task, Filter::BestEffort);
+    match found.unwrap_or_else(|| scan(session, task, &nodes)) {
+        Found::Node(node) => place(session, task, node),
+        Found::Nowhere(errors) => {
+            session.records.fit_errors.insert(task, errors);
         }
+    }
+}
+
+/// The plain way.
+fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Found {
+    let scan = session.filter(task, nodes, Filter::BestEffort);
+    match session.choose_by_shard(task, &scan.feasible) {
+        Some(node) => Found::Node(node),
+        None => Found::Nowhere(scan.errors),
     }
 }
 

@@ -27,19 +27,41 @@ pub fn skips_score(class: &Class, gpu: Option<Dim>) -> bool {
 
 /// Score of the node.
 pub fn score(class: &Class, node: &Node, gpu: Option<Dim>, mode: Mode) -> i64 {
-    let (mut with, mut without) = (Fractions::default(), Fractions::default());
-    for dim in scored(gpu) {
-        let allocatable = node.allocatable.get(dim);
-        let is_asked = Some(dim) != gpu || !class.request.is_zero(dim);
-        if 0 < allocatable && is_asked {
-            let held = node.view.requested.get(dim);
-            with.push(held.saturating_add(class.request.get(dim)), allocatable);
-            without.push(held, allocatable);
+    let mut shares = Shares::default();
+    for dim in counted(class, gpu) {
+        let requested = class.request.get(dim);
+        shares.add(node.allocatable.get(dim), node.view.requested.get(dim), requested);
+    }
+    shares.score(mode)
+}
+
+/// The resources that count for the class: gpus where it asks for them.
+pub fn counted(class: &Class, gpu: Option<Dim>) -> impl Iterator<Item = Dim> {
+    scored(gpu).filter(move |dim| Some(*dim) != gpu || !class.request.is_zero(*dim))
+}
+
+/// Used parts of the resources of a node, with the pod and without it.
+#[derive(Default)]
+pub struct Shares {
+    with: Fractions,
+    without: Fractions,
+}
+
+impl Shares {
+    /// Takes a resource in, of at most three; one that the node does not have is left out.
+    pub fn add(&mut self, allocatable: i64, held: i64, requested: i64) {
+        if 0 < allocatable {
+            self.with.push(held.saturating_add(requested), allocatable);
+            self.without.push(held, allocatable);
         }
     }
-    match mode {
-        Mode::Absolute => with.balance(),
-        Mode::Delta => 50 + (50 + with.balance() - without.balance()) / 2,
+
+    /// How even they are.
+    pub fn score(&self, mode: Mode) -> i64 {
+        match mode {
+            Mode::Absolute => self.with.balance(),
+            Mode::Delta => 50 + (50 + self.with.balance() - self.without.balance()) / 2,
+        }
     }
 }
 

@@ -2,7 +2,11 @@
 //! preferences of both sides as a score (plugins-nodes.md 4.5, 7.7). Reads live counts of pods by
 //! topology domain, so that its cost is that of the terms, not of the pods.
 
-use vc_model::{Code, Domains, Finding, KeyId, NodeId, Reason, Term, TermCount, TermId, Wants};
+use std::collections::BTreeMap;
+
+use vc_model::{
+    Code, Domains, Finding, Id, KeyId, NodeId, Reason, Term, TermCount, TermId, Values, Wants,
+};
 
 use crate::rule::{Pod, PreFilter};
 
@@ -92,30 +96,41 @@ fn their_preferences(pod: Pod<'_>) -> impl Iterator<Item = &Term> {
 
 /// Scores the nodes, 0 to 100.
 pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) {
-    let domains = &pod.cluster.domains;
-    let own = own_preferences(pod).iter();
-    let own: Vec<(&Term, i64)> = own.map(|&(id, weight)| (domains.term(id), weight)).collect();
-    let theirs: Vec<&Term> = their_preferences(pod).collect();
-    let at = |key: KeyId, node| domains.value(key, node);
-    let score = |&node: &NodeId| {
-        let own = own.iter().filter_map(|(term, weight)| {
-            Some(weight * i64::from(term.at(at(term.key, node)?).meant))
-        });
-        let theirs = theirs.iter().filter_map(|term| Some(term.at(at(term.key, node)?).weight));
-        own.chain(theirs).sum()
-    };
-    scores.iter_mut().zip(nodes).for_each(|(filled, node)| *filled = score(node));
+    let sums = sums_by_domain(pod);
+    for (score, &node) in scores.iter_mut().zip(nodes) {
+        let of_key = |(values, sums): &(Values<'_>, Vec<i64>)| Some(sums[values.of(node)?.index()]);
+        *score = sums.iter().filter_map(of_key).sum();
+    }
     normalize(scores);
+}
+
+/// Per topology key the sum of each domain: there are far fewer domains with pods than nodes.
+fn sums_by_domain(pod: Pod<'_>) -> Vec<(Values<'_>, Vec<i64>)> {
+    let domains = &pod.cluster.domains;
+    let none = |key| domains.values(key).table(0, std::iter::empty());
+    let mut by_key: BTreeMap<KeyId, Vec<i64>> = BTreeMap::new();
+    for &(id, weight) in own_preferences(pod) {
+        let term = domains.term(id);
+        let sums = by_key.entry(term.key).or_insert_with(|| none(term.key));
+        let meant = term.each().map(|(value, count)| (value, i64::from(count.meant)));
+        meant.for_each(|(value, n_pods)| sums[value.index()] += weight * n_pods);
+    }
+    for term in their_preferences(pod) {
+        let sums = by_key.entry(term.key).or_insert_with(|| none(term.key));
+        term.each().for_each(|(value, count)| sums[value.index()] += count.weight);
+    }
+    by_key.into_iter().map(|(key, sums)| (domains.values(key), sums)).collect()
 }
 
 /// Spreads the sums over 0..100, the smallest 0; all 0 if they are equal (7.7).
 fn normalize(scores: &mut [i64]) {
     let (Some(&least), Some(&most)) = (scores.iter().min(), scores.iter().max()) else { return };
+    let range = most - least;
+    if range == 0 {
+        return scores.fill(0);
+    }
     for score in scores {
-        *score = match most - least {
-            0 => 0,
-            range => (100.0 * (*score - least) as f64 / range as f64) as i64,
-        };
+        *score = (100.0 * (*score - least) as f64 / range as f64) as i64;
     }
 }
 

@@ -1,9 +1,9 @@
 //! PodTopologySpread: constraints that forbid as a filter, those that discourage as a score
 //! (plugins-nodes.md 4.8, 7.8). Reads live counts of pods by topology domain.
 
-use std::collections::BTreeSet;
-
-use vc_model::{Code, Domains, Finding, NodeId, Reason, Spread, Spreading, Unsatisfiable};
+use vc_model::{
+    Code, Domains, Finding, Id, NodeId, Reason, Spread, Spreading, Unsatisfiable, Values,
+};
 
 use crate::normalize::MAX_SCORE;
 use crate::rule::{Pod, PreFilter};
@@ -77,44 +77,63 @@ pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) -> Result<(), S
     if let Some(problem) = malformed(pod, Unsatisfiable::ScheduleAnyway) {
         return Err(problem);
     }
-    let (domains, soft) = (&pod.cluster.domains, soft(pod));
-    let lacks_any =
-        |&node: &NodeId| soft.iter().any(|spreading| domains.value(spreading.key, node).is_none());
-    // Where the constraints are the default ones, no node is (7.8).
-    let is_ignored = |node: &NodeId| !pod.class.spread.is_empty() && lacks_any(node);
-    let counted: Vec<NodeId> = nodes.iter().copied().filter(|node| !is_ignored(node)).collect();
-    let raw = raw_scores(domains, soft, &counted);
-    let raw = |node: &NodeId| (!is_ignored(node)).then(|| raw(*node));
+    let domains = &pod.cluster.domains;
+    let mut rules: Vec<Soft<'_>> = soft(pod).iter().map(|soft| Soft::new(domains, soft)).collect();
+    // Where the constraints are the default ones, no node is ignored (7.8).
+    let may_ignore = !pod.class.spread.is_empty();
+    let counts =
+        |rules: &[Soft<'_>], node| !may_ignore || rules.iter().all(|rule| rule.has(node));
+    let counted: Vec<NodeId> =
+        nodes.iter().copied().filter(|&node| counts(&rules, node)).collect();
+    rules.iter_mut().for_each(|rule| rule.weigh(&counted));
+    let raw = |&node: &NodeId| counts(&rules, node).then(|| raw_score(&rules, node));
     let raw: Vec<Option<i64>> = nodes.iter().map(raw).collect();
     normalize(&raw, scores);
     Ok(())
 }
 
-/// The raw score of a node. `counted`: the candidates that are not ignored.
-fn raw_scores<'a>(
-    domains: &'a Domains,
-    soft: &'a [Spreading],
-    counted: &[NodeId],
-) -> impl Fn(NodeId) -> i64 + 'a {
-    let weight = |spreading: &Spreading| {
-        let n_domains = match spreading.by_host {
+/// A constraint that discourages, with what holds for all nodes.
+struct Soft<'a> {
+    spreading: Spreading,
+    values: Values<'a>,
+    /// Pods by domain.
+    n_pods: Vec<i32>,
+    weight: f64,
+}
+
+impl<'a> Soft<'a> {
+    fn new(domains: &'a Domains, spreading: &Spreading) -> Self {
+        let values = domains.values(spreading.key);
+        let n_pods = values.table(0, domains.spread(spreading.spread).each());
+        Self { spreading: *spreading, values, n_pods, weight: 0.0 }
+    }
+
+    fn has(&self, node: NodeId) -> bool {
+        self.values.of(node).is_some()
+    }
+
+    /// By the number of domains among the nodes that count.
+    fn weigh(&mut self, counted: &[NodeId]) {
+        let n_domains = match self.spreading.by_host {
             true => counted.len(),
             false => {
-                let values = counted.iter().filter_map(|&node| domains.value(spreading.key, node));
-                values.collect::<BTreeSet<_>>().len()
+                let mut table = self.values.table(false, std::iter::empty());
+                let values = counted.iter().filter_map(|&node| self.values.of(node));
+                values.for_each(|value| table[value.index()] = true);
+                table.into_iter().filter(|&is_counted| is_counted).count()
             }
         };
-        ((n_domains + 2) as f64).ln()
-    };
-    let weighted: Vec<(&Spreading, &Spread, f64)> = soft
-        .iter()
-        .map(|spreading| (spreading, domains.spread(spreading.spread), weight(spreading)))
-        .collect();
-    let part = move |node: NodeId, (spreading, spread, weight): &(&Spreading, &Spread, f64)| {
-        let value = domains.value(spreading.key, node)?;
-        Some(f64::from(spread.at(value)) * weight + f64::from(spreading.max_skew - 1))
-    };
-    move |node| weighted.iter().filter_map(|rule| part(node, rule)).sum::<f64>().round() as i64
+        self.weight = ((n_domains + 2) as f64).ln();
+    }
+
+    fn part(&self, node: NodeId) -> Option<f64> {
+        let n_pods = self.n_pods[self.values.of(node)?.index()];
+        Some(f64::from(n_pods) * self.weight + f64::from(self.spreading.max_skew - 1))
+    }
+}
+
+fn raw_score(rules: &[Soft<'_>], node: NodeId) -> i64 {
+    rules.iter().filter_map(|rule| rule.part(node)).sum::<f64>().round() as i64
 }
 
 /// The fewest pods 100; ignored nodes 0 (7.8).

@@ -1,40 +1,66 @@
 //! LeastAllocated and MostAllocated: how full cpu and memory of the node would be
 //! (plugins-nodes.md 7.3). Both weigh the same in `nodeorder`, so the score is their mean.
 
-use vc_model::{Class, Node};
+use vc_model::{Class, Node, NonZero};
 use vc_resource::Dim;
 
 use crate::normalize::MAX_SCORE;
 
+/// Cpu and memory of a node as these scorers see them.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Millicores that the node offers.
+    pub cpu_milli: i64,
+    /// Bytes that it offers.
+    pub memory_bytes: i64,
+    /// What its pods request, with the scoring defaults.
+    pub held: NonZero,
+}
+
+impl Room {
+    fn of(node: &Node) -> Self {
+        let [cpu_milli, memory_bytes] = [Dim::CPU, Dim::MEMORY].map(|dim| node.allocatable.get(dim));
+        Self { cpu_milli, memory_bytes, held: node.view.non_zero }
+    }
+
+    /// Mean over the resources that the node has.
+    fn mean(&self, wanted: NonZero, score: impl Fn(i64, i64) -> i64) -> i64 {
+        let resources = [
+            (self.cpu_milli, self.held.cpu_milli.saturating_add(wanted.cpu_milli)),
+            (self.memory_bytes, self.held.memory_bytes.saturating_add(wanted.memory_bytes)),
+        ];
+        let (mut sum, mut n_resources) = (0, 0);
+        for (allocatable, requested) in resources {
+            if 0 < allocatable {
+                sum += score(requested, allocatable);
+                n_resources += 1;
+            }
+        }
+        if n_resources == 0 { 0 } else { sum / n_resources }
+    }
+}
+
 /// The emptier the better, 0..100.
 pub fn least_allocated(class: &Class, node: &Node) -> i64 {
-    mean(class, node, |requested, allocatable| match allocatable < requested {
+    least(class.non_zero, Room::of(node))
+}
+
+/// The fuller the better, 0..100.
+pub fn most_allocated(class: &Class, node: &Node) -> i64 {
+    most(class.non_zero, Room::of(node))
+}
+
+/// [`least_allocated`] from the numbers alone.
+pub fn least(wanted: NonZero, room: Room) -> i64 {
+    room.mean(wanted, |requested, allocatable| match allocatable < requested {
         true => 0,
         false => percent(allocatable.saturating_sub(requested), allocatable),
     })
 }
 
-/// The fuller the better, 0..100.
-pub fn most_allocated(class: &Class, node: &Node) -> i64 {
-    mean(class, node, |requested, allocatable| percent(requested.min(allocatable), allocatable))
-}
-
-/// Of the resources that the node has; requests with the scoring defaults.
-fn mean(class: &Class, node: &Node, score: impl Fn(i64, i64) -> i64) -> i64 {
-    let (held, wanted) = (&node.view.non_zero, &class.non_zero);
-    let resources = [
-        (Dim::CPU, held.cpu_milli.saturating_add(wanted.cpu_milli)),
-        (Dim::MEMORY, held.memory_bytes.saturating_add(wanted.memory_bytes)),
-    ];
-    let (mut sum, mut n_resources) = (0, 0);
-    for (dim, requested) in resources {
-        let allocatable = node.allocatable.get(dim);
-        if 0 < allocatable {
-            sum += score(requested, allocatable);
-            n_resources += 1;
-        }
-    }
-    if n_resources == 0 { 0 } else { sum / n_resources }
+/// [`most_allocated`] from the numbers alone.
+pub fn most(wanted: NonZero, room: Room) -> i64 {
+    room.mean(wanted, |requested, allocatable| percent(requested.min(allocatable), allocatable))
 }
 
 /// `part * 100 / whole`, exact also for amounts beyond 2^63 / 100.
@@ -52,8 +78,6 @@ fn wide_percent(part: i64, whole: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use vc_model::NonZero;
-
     use super::*;
     use crate::testing::{asking, sized};
 

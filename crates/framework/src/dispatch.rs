@@ -11,7 +11,7 @@ use vc_conf::{Config, Switch, Switches, Warning};
 use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Dim;
 
-use crate::fast::Reads;
+use crate::fast::{Reads, Test};
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
 use crate::plugin::{
@@ -383,26 +383,28 @@ impl Dispatch {
         NodeRules(plugins.map(|plugin| whole_rule(plugin, ask, task)).collect())
     }
 
-    /// Predicate of all plugins in two parts. `None`: of one it cannot be said what it reads.
-    pub(crate) fn split_rules<'a>(
+    /// Predicate of all plugins as tests, each with the number of its plugin, and what cannot be
+    /// remembered. `None`: of one it cannot be said what it reads.
+    pub(crate) fn tests<'a>(
         &'a self,
         ask: Ask<'a>,
         task: TaskId,
-    ) -> Option<(NodeRules<'a>, NodeRules<'a>)> {
-        let (mut narrow, mut wide) = (Vec::new(), Vec::new());
-        for plugin in self.all(Points::PREDICATE) {
-            match plugin.split_rule(ask, task) {
+    ) -> Option<(Vec<(usize, Test<'a>)>, NodeRules<'a>)> {
+        let (mut tests, mut wide) = (Vec::new(), Vec::new());
+        for (number, plugin) in self.all(Points::PREDICATE).enumerate() {
+            match plugin.node_tests(ask, task) {
                 Some(split) => {
-                    narrow.push(split.narrow);
+                    tests.extend(split.tests.into_iter().map(|test| (number, test)));
                     wide.extend(split.wide);
                 }
                 None if plugin.reads(ask, task, Points::PREDICATE) == Reads::ClassAndNode => {
-                    narrow.push(whole_rule(plugin, ask, task));
+                    let rules = NodeRules(vec![whole_rule(plugin, ask, task)]);
+                    tests.push((number, Test::Row(Box::new(move |node| rules.pass(node)))));
                 }
                 None => return None,
             }
         }
-        Some((NodeRules(narrow), NodeRules(wide)))
+        Some((tests, NodeRules(wide)))
     }
 
     /// The first plugin that names a node.

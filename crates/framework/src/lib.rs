@@ -39,13 +39,16 @@ pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation
 pub use claim::{Claim, Claims};
 pub use dispatch::{Dispatch, NodeRules};
 pub use effect::{About, Effect, EvictReason, Nomination, evict_message};
-pub use fast::{Column, Evaluator, Found, Memo, Normal, Reads};
+pub use fast::{
+    Column, DimColumns, Evaluator, Fill, Found, Memo, NodeColumns, NodeTests, Normal, ObjectRule,
+    Part, Paths, Raw, Reads, Test,
+};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
 pub use plugin::{
     Admission, Ask, Clock, Facts, GangEviction, Invalid, NodeRule, Plugin, PluginEntry, QueueShare,
-    SplitRule, Verdict, Vote,
+    Verdict, Vote,
 };
 pub use points::{ALL_POINTS, Points};
 pub use quota::{

@@ -9,7 +9,7 @@ use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Fractional;
 
 use crate::dispatch::in_session;
-use crate::fast::{Column, Reads};
+use crate::fast::{Column, Fill, NodeTests, Reads};
 use crate::outbox::Outbox;
 use crate::points::Points;
 use crate::quota::{Notice, QuotaRefusal, Sides, Surroundings, Targets, Wanted};
@@ -137,14 +137,6 @@ pub struct QueueShare {
 /// Predicate for the nodes of one task: findings are appended, none: the task may run there. It
 /// borrows the state that it was prepared from, so that no operation can outdate it.
 pub type NodeRule<'a> = Box<dyn Fn(NodeId, &mut Vec<Finding>) + Send + Sync + 'a>;
-
-/// Predicate in two parts; a node passes if it passes both.
-pub struct SplitRule<'a> {
-    /// What reads the class of the task and the row of the node alone, and so may be remembered.
-    pub narrow: NodeRule<'a>,
-    /// What reads more; `None`: nothing does for this task.
-    pub wide: Option<NodeRule<'a>>,
-}
 
 /// A scheduling policy. Every rule has a neutral default; a plugin overrides the rules it states
 /// and names them in `points`: a rule that is not named there is never asked. Orders answer Less if
@@ -400,9 +392,13 @@ pub trait Plugin: Send + Sync {
         None
     }
 
-    /// Predicate in two parts. `None`: it is not of that form; [`Plugin::reads`] tells about the
-    /// whole.
-    fn split_rule<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<SplitRule<'a>> {
+    /// Predicate as tests. `None`: it is not of that form; [`Plugin::reads`] tells about the whole.
+    fn node_tests<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<NodeTests<'a>> {
+        None
+    }
+    /// NodeOrder over columns: adds the scores of [`Plugin::node_order`], which never fails for the
+    /// task. `None`: each node is asked by itself.
+    fn node_order_fill<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<Fill<'a, f64>> {
         None
     }
     /// What the answers of Predicate and NodeOrder about this task depend on; asked with one of the
@@ -421,7 +417,7 @@ pub trait Plugin: Send + Sync {
     fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
         false
     }
-    /// BatchNodeOrder as a sum of scorers that read the class of the task and one node each.
+    /// BatchNodeOrder as a sum of scorers that say what they read.
     /// `None`: it is not of that form.
     fn columns<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<Vec<Column<'a>>> {
         None

@@ -22,6 +22,16 @@ pub enum Filter {
 /// A node that belongs to another scheduler (core.md 3.10, 4.10).
 const OUTSIDE_SHARD: &str = "node isn't in scheduler node shard";
 
+/// The node belongs to another scheduler.
+pub(crate) fn outside_shard() -> Finding {
+    Finding::new(Code::Error, OUTSIDE_SHARD)
+}
+
+/// The task does not fit in this dimension.
+pub(crate) fn no_room(dim: Dim) -> Finding {
+    Finding { code: Code::Unschedulable, reason: Reason::Insufficient(dim) }
+}
+
 /// What a scan of nodes found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
@@ -58,15 +68,14 @@ impl Session<'_> {
     }
 
     /// Why no plugin need be asked about the node.
-    pub(crate) fn unusable(&self, task: TaskId, node: NodeId, filter: Filter) -> Option<Finding> {
+    fn unusable(&self, task: TaskId, node: NodeId, filter: Filter) -> Option<Finding> {
         if self.is_outside_shard(node) {
-            return Some(Finding::new(Code::Error, OUTSIDE_SHARD));
+            return Some(outside_shard());
         }
         if filter != Filter::Allocate {
             return None;
         }
-        let reason = Reason::Insufficient(self.lacking(task, node)?);
-        Some(Finding { code: Code::Unschedulable, reason })
+        self.lacking(task, node).map(no_room)
     }
 
     /// The first dimension in which the task does not fit FutureIdle (A4, C-15).

@@ -48,10 +48,20 @@ pub struct Class {
 }
 
 impl Class {
-    /// What is left without what only rules about other pods read.
+    /// What is left without what only rules about other pods, volumes and devices read.
     fn shape(&self) -> Self {
         let (namespace, labels, controller) = Default::default();
-        Self { namespace, labels, controller, ..self.clone() }
+        let (pod_affinity, spread, volumes, resource_claims) = Default::default();
+        Self {
+            namespace,
+            labels,
+            controller,
+            pod_affinity,
+            spread,
+            volumes,
+            resource_claims,
+            ..self.clone()
+        }
     }
 }
 
@@ -87,7 +97,7 @@ pub struct Classes {
     n_made: u64,
 }
 
-/// What classes that differ in namespace and labels alone have in common.
+/// What classes have in common that differ in what [`Class::shape`] leaves out alone.
 #[derive(Clone, Debug)]
 struct Shape {
     serial: u64,
@@ -146,8 +156,9 @@ impl Classes {
         }
     }
 
-    /// A number that only classes have or had that agree in everything but namespace and labels:
-    /// ids are used again. Nearly every job has labels of its own.
+    /// A number that only classes have or had that agree in everything but namespace, labels, pod
+    /// affinity, spread, volumes and resource claims: ids are used again. Nearly every job has labels
+    /// of its own, and terms that name them.
     pub fn serial(&self, id: ClassId) -> u64 {
         self.rows[id].serial
     }

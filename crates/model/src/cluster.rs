@@ -132,6 +132,8 @@ pub struct Cluster {
     pub(crate) selectors: Selectors,
     shards: Shards,
     changes: Changes<NodeId>,
+    /// Of what the objects say.
+    object_changes: Changes<NodeId>,
     job_changes: Changes<JobId>,
     /// Counts events that changed something.
     version: u64,
@@ -278,6 +280,7 @@ impl Cluster {
     /// session to session sees each row without an owner before it gets another.
     pub fn recycle(&mut self) {
         self.changes.shorten(self.node_order.len());
+        self.object_changes.shorten(self.node_order.len());
         self.job_changes.shorten(self.jobs.len());
         self.nodes.recycle();
         self.tasks.recycle();

@@ -27,6 +27,7 @@ use inclusion::Rule;
 
 pub use classes::{Links, Spreading, Wants};
 pub use counts::{Spread, Term, TermCount};
+pub use keys::Values;
 
 /// The label by which each node is a domain of its own (7.8).
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -90,6 +91,11 @@ impl Domains {
     /// The domain of a node; `None`: it lacks the key.
     pub fn value(&self, key: KeyId, node: NodeId) -> Option<ValueId> {
         self.counters.keys.value(key, node)
+    }
+
+    /// The domains of all nodes by a key.
+    pub fn values(&self, key: KeyId) -> Values<'_> {
+        self.counters.keys.values(key)
     }
 
     /// A class that has no pods yet.

@@ -43,7 +43,7 @@ pub use device::{
     RequestKind, ResourceClaim, ResourceSlice, SliceNodes,
 };
 pub use division::Division;
-pub use domains::{Domains, Links, Spread, Spreading, Term, TermCount, Wants};
+pub use domains::{Domains, Links, Spread, Spreading, Term, TermCount, Values, Wants};
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
 pub use ids::{

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_framework::{Ask, Clock, Plugin, PluginEntry, Points, Reads};
+use vc_framework::{Ask, Clock, Fill, Plugin, PluginEntry, Points, Reads};
 use vc_model::{NodeId, TaskId};
-use vc_resource::Dim;
+use vc_resource::{Dim, Resource};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "binpack", build };
 
@@ -75,19 +75,54 @@ impl Plugin for Binpack {
     fn node_order(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {
         let request = ask.cluster.request(task);
         let node = &ask.cluster.nodes[node];
+        let weighed = self.weighed(request).map(|(dim, weight)| Part {
+            weight,
+            capacity: node.allocatable.get(dim),
+            used: node.used.get(dim).saturating_add(request.get(dim)),
+        });
+        Ok(self.score(weighed))
+    }
+
+    fn node_order_fill<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Fill<'a, f64>> {
+        let request = ask.cluster.request(task);
+        let weighed: Vec<(Dim, i64)> = self.weighed(request).collect();
+        Some(Box::new(move |columns, range, scores| {
+            for (sum, at) in scores.iter_mut().zip(range) {
+                *sum += self.score(weighed.iter().map(|&(dim, weight)| {
+                    let amounts = columns.of(dim);
+                    let used = amounts.used[at].saturating_add(request.get(dim));
+                    Part { weight, capacity: amounts.allocatable[at], used }
+                }));
+            }
+        }))
+    }
+}
+
+/// One resource of a node, with what the task would use.
+struct Part {
+    weight: i64,
+    capacity: i64,
+    used: i64,
+}
+
+impl Binpack {
+    /// What counts for a request.
+    fn weighed<'a>(&'a self, request: &'a Resource) -> impl Iterator<Item = (Dim, i64)> + 'a {
+        self.weights.iter().copied().filter(|(dim, _)| !request.is_zero(*dim))
+    }
+
+    fn score(&self, parts: impl Iterator<Item = Part>) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
-        for &(dim, weight) in self.weights.iter().filter(|(dim, _)| !request.is_zero(*dim)) {
+        for Part { weight, capacity, used } in parts {
             weights += weight as f64;
-            let capacity = node.allocatable.get(dim);
             if capacity == 0 || weight == 0 {
                 continue;
             }
-            let used = node.used.get(dim).saturating_add(request.get(dim));
             if capacity < used {
-                return Ok(0.0);
+                return 0.0;
             }
             sum += weight as f64 * used as f64 / capacity as f64;
         }
-        Ok(if weights == 0.0 { 0.0 } else { sum / weights * BEST * self.weight as f64 })
+        if weights == 0.0 { 0.0 } else { sum / weights * BEST * self.weight as f64 }
     }
 }

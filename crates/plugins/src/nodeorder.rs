@@ -2,14 +2,15 @@
 //! Specification: plugins-nodes.md 7, 8.
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_filters::balanced_allocation::{self, Mode};
+use vc_filters::balanced_allocation::{self, Mode, Shares};
 use vc_filters::normalize::Best;
-use vc_filters::resource_allocation::{least_allocated, most_allocated};
+use vc_filters::resource_allocation::{Room, least, least_allocated, most, most_allocated};
 use vc_filters::{
     Pod, image_locality, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
 };
-use vc_framework::{Ask, Clock, Column, Outbox, Plugin, PluginEntry, Points, Records};
-use vc_model::{NodeId, TaskId};
+use vc_framework::{Ask, Clock, Column, Fill, Outbox, Part, Plugin, PluginEntry, Points, Records};
+use vc_model::{NodeId, NonZero, TaskId};
+use vc_resource::Dim;
 
 use crate::scorers::{NodeScore, Score, Scorer, Scorers};
 
@@ -20,31 +21,51 @@ const MODE: &str = "balancedresource.mode";
 const LEAST: Scorer = Scorer {
     name: "LeastAllocated",
     weight: ("leastrequested.weight", 1),
-    score: by_row(|pod| Ok(Some(Box::new(|node| least_allocated(pod.class, node))))),
+    score: Score::Amounts {
+        score: |pod| Some(Box::new(|node| least_allocated(pod.class, node))),
+        fill: |pod| allocation(pod, least),
+    },
 };
 const MOST: Scorer = Scorer {
     name: "MostAllocated",
     weight: ("mostrequested.weight", 0),
-    score: by_row(|pod| Ok(Some(Box::new(|node| most_allocated(pod.class, node))))),
+    score: Score::Amounts {
+        score: |pod| Some(Box::new(|node| most_allocated(pod.class, node))),
+        fill: |pod| allocation(pod, most),
+    },
 };
 /// In the mode `delta`.
 const BALANCED: Scorer = Scorer {
     name: "BalancedAllocation",
     weight: ("balancedresource.weight", 1),
-    score: by_row(|pod| Ok(balanced(pod, Mode::Delta))),
+    score: Score::Amounts {
+        score: |pod| balanced(pod, Mode::Delta),
+        fill: |pod| balance(pod, Mode::Delta),
+    },
 };
 /// In the mode `absolute`.
-const BALANCED_ABSOLUTE: Scorer =
-    Scorer { score: by_row(|pod| Ok(balanced(pod, Mode::Absolute))), ..BALANCED };
+const BALANCED_ABSOLUTE: Scorer = Scorer {
+    score: Score::Amounts {
+        score: |pod| balanced(pod, Mode::Absolute),
+        fill: |pod| balance(pod, Mode::Absolute),
+    },
+    ..BALANCED
+};
 const NODE_AFFINITY: Scorer = Scorer {
     name: "NodeAffinity",
     weight: ("nodeaffinity.weight", 2),
-    score: Score::Each { raw: preferred_nodes, best: Some(Best::Highest), version: |_| 0 },
+    score: Score::Object {
+        part: Part::PreferredNodes,
+        raw: preferred_nodes,
+        best: Some(Best::Highest),
+        version: |_| 0,
+    },
 };
 const TAINT_TOLERATION: Scorer = Scorer {
     name: "TaintToleration",
     weight: ("tainttoleration.weight", 3),
-    score: Score::Each {
+    score: Score::Object {
+        part: Part::Tolerations,
         raw: |pod| Ok(Some(Box::new(|node| taint_toleration::score(pod.class, node)))),
         best: Some(Best::Lowest),
         version: |_| 0,
@@ -72,17 +93,13 @@ const TOPOLOGY_SPREAD: Scorer = Scorer {
 const IMAGE_LOCALITY: Scorer = Scorer {
     name: "ImageLocality",
     weight: ("imagelocality.weight", 1),
-    score: Score::Each {
+    score: Score::Object {
+        part: Part::Images,
         raw: |pod| Ok(Some(Box::new(image_locality::scorer(pod)))),
         best: None,
         version: image_locality::version,
     },
 };
-
-/// Raw scores are scores.
-const fn by_row(raw: for<'a> fn(Pod<'a>) -> Result<Option<NodeScore<'a>>, String>) -> Score {
-    Score::Each { raw, best: None, version: |_| 0 }
-}
 
 /// All of them, for the mode of balance.
 fn all(mode: Mode) -> [&'static Scorer; 8] {
@@ -172,6 +189,39 @@ fn balanced(pod: Pod<'_>, mode: Mode) -> Option<NodeScore<'_>> {
         return None;
     }
     Some(Box::new(move |node| balanced_allocation::score(pod.class, node, gpu, mode)))
+}
+
+/// [`least_allocated`] or [`most_allocated`] over columns.
+fn allocation(pod: Pod<'_>, score: fn(NonZero, Room) -> i64) -> Fill<'_, i64> {
+    let wanted = pod.class.non_zero;
+    Box::new(move |columns, range, scores| {
+        let [cpu, memory] = [Dim::CPU, Dim::MEMORY].map(|dim| &columns.of(dim).allocatable);
+        for (filled, at) in scores.iter_mut().zip(range) {
+            let held = NonZero {
+                cpu_milli: columns.held_cpu_milli[at],
+                memory_bytes: columns.held_memory_bytes[at],
+            };
+            let room = Room { cpu_milli: cpu[at], memory_bytes: memory[at], held };
+            *filled = score(wanted, room);
+        }
+    })
+}
+
+/// [`balanced`] over columns.
+fn balance(pod: Pod<'_>, mode: Mode) -> Fill<'_, i64> {
+    let gpu = pod.cluster.dims.get(balanced_allocation::GPU);
+    let counted: Vec<Dim> = balanced_allocation::counted(pod.class, gpu).collect();
+    Box::new(move |columns, range, scores| {
+        for (filled, at) in scores.iter_mut().zip(range) {
+            let mut shares = Shares::default();
+            for &dim in &counted {
+                let amounts = columns.of(dim);
+                let requested = pod.class.request.get(dim);
+                shares.add(amounts.allocatable[at], amounts.requested[at], requested);
+            }
+            *filled = shares.score(mode);
+        }
+    })
 }
 
 fn preferred_nodes(pod: Pod<'_>) -> Result<Option<NodeScore<'_>>, String> {

@@ -4,6 +4,8 @@
 mod binding;
 mod devices;
 
+use std::ops::Range;
+
 use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::{
     Input, NodeFilter, Pod, PreFilter, inter_pod_affinity, node_affinity, node_ports,
@@ -11,7 +13,8 @@ use vc_filters::{
     volume_restrictions, volume_zone,
 };
 use vc_framework::{
-    Ask, Clock, Column, NodeRule, Outbox, Plugin, PluginEntry, Points, Records, SplitRule,
+    Ask, Clock, Column, NodeColumns, NodeRule, NodeTests, ObjectRule, Outbox, Part, Plugin, PluginEntry, Points,
+    Records, Test,
 };
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
@@ -37,6 +40,8 @@ struct Wrapped {
     /// The argument that switches it off; `None`: nothing does.
     switch: Option<&'static str>,
     reads: &'static [Input],
+    /// What of the class it reads, of those that read pod and node object only.
+    part: Option<Part>,
     /// Runs once per task. What 2.3 keeps as the skip set is its answer at any time and so cannot
     /// go stale (deviation of 2.3).
     pre_filter: for<'a> fn(Pod<'a>) -> PreFilter<'a>,
@@ -46,6 +51,19 @@ impl Wrapped {
     /// Reads pod and node object only, and so runs before the others (2.2).
     fn is_stable(&self) -> bool {
         self.reads.iter().all(|input| matches!(input, Input::Spec | Input::Node))
+    }
+
+    /// Whether a node passes, in the form in which it is remembered.
+    fn test<'a>(&self, filter: NodeFilter<'a>) -> Test<'a> {
+        match self.part {
+            Some(part) => Test::Object(ObjectRule {
+                name: self.name,
+                part,
+                version: 0,
+                ask: Box::new(move |node| i64::from(filter(node).is_none())),
+            }),
+            None => Test::Row(Box::new(move |node| filter(node).is_none())),
+        }
     }
 
     /// Reads nothing that changes without the row of the node changing.
@@ -62,54 +80,63 @@ const WRAPPED: &[Wrapped] = &[
         name: "NodeUnschedulable",
         switch: None,
         reads: &[Input::Spec, Input::Node],
+        part: Some(Part::Tolerations),
         pre_filter: |pod| PreFilter::by_class(pod, node_unschedulable::filter),
     },
     Wrapped {
         name: "NodeAffinity",
         switch: Some("predicate.NodeAffinityEnable"),
         reads: &[Input::Spec, Input::Node],
+        part: Some(Part::RequiredNodes),
         pre_filter: node_affinity::pre_filter,
     },
     Wrapped {
         name: "NodePorts",
         switch: Some("predicate.NodePortsEnable"),
         reads: &[Input::Spec, Input::Pods],
+        part: None,
         pre_filter: node_ports::pre_filter,
     },
     Wrapped {
         name: "TaintToleration",
         switch: Some("predicate.TaintTolerationEnable"),
         reads: &[Input::Spec, Input::Node],
+        part: Some(Part::Tolerations),
         pre_filter: |pod| PreFilter::by_class(pod, taint_toleration::filter),
     },
     Wrapped {
         name: "InterPodAffinity",
         switch: Some("predicate.PodAffinityEnable"),
         reads: &[Input::Spec, Input::Node, Input::Pods, Input::Domain, Input::Other],
+        part: None,
         pre_filter: inter_pod_affinity::pre_filter,
     },
     Wrapped {
         name: "NodeVolumeLimits",
         switch: Some("predicate.NodeVolumeLimitsEnable"),
         reads: &[Input::Spec, Input::Pods, Input::Volumes],
+        part: None,
         pre_filter: node_volume_limits::pre_filter,
     },
     Wrapped {
         name: "VolumeZone",
         switch: Some("predicate.VolumeZoneEnable"),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
+        part: None,
         pre_filter: volume_zone::pre_filter,
     },
     Wrapped {
         name: "PodTopologySpread",
         switch: Some("predicate.PodTopologySpreadEnable"),
         reads: &[Input::Spec, Input::Node, Input::Domain],
+        part: None,
         pre_filter: pod_topology_spread::pre_filter,
     },
     Wrapped {
         name: VOLUME_BINDING,
         switch: Some("predicate.VolumeBindingEnable"),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
+        part: None,
         pre_filter: volume_binding::pre_filter,
     },
     // Not wrapped by Volcano (deviation of 2.2); last, so that the others name missing claims.
@@ -117,6 +144,7 @@ const WRAPPED: &[Wrapped] = &[
         name: "VolumeRestrictions",
         switch: Some("predicate.VolumeRestrictionsEnable"),
         reads: &[Input::Spec, Input::Pods, Input::Domain, Input::Volumes],
+        part: None,
         pre_filter: volume_restrictions::pre_filter,
     },
 ];
@@ -227,25 +255,25 @@ impl Plugin for Predicates {
         Ok(())
     }
 
-    fn split_rule<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<SplitRule<'a>> {
+    fn node_tests<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<NodeTests<'a>> {
         let pod = Pod::new(ask.cluster, task);
         if self.devices.judges(pod) {
             return None;
         }
-        let asked_of = |narrow: bool| {
-            let those = self.filters.iter();
-            let those = those.filter(move |wrapped| wrapped.reads_class_and_node() == narrow);
-            those.filter_map(move |wrapped| asked((wrapped.pre_filter)(pod)))
-        };
-        let narrow = Prepared { cluster: ask.cluster, filters: asked_of(true).collect() };
-        let wide: Vec<NodeFilter<'a>> = asked_of(false).collect();
+        let (mut tests, mut wide) = (vec![Test::Amounts(Box::new(has_pod_room))], Vec::new());
+        for wrapped in &self.filters {
+            let Some(filter) = asked((wrapped.pre_filter)(pod)) else { continue };
+            match wrapped.reads_class_and_node() {
+                true => tests.push(wrapped.test(filter)),
+                false => wide.push(filter),
+            }
+        }
         let wide = (!wide.is_empty()).then(|| -> NodeRule<'a> {
             Box::new(move |node, findings| {
                 findings.extend(wide.iter().find_map(|filter| filter(node)));
             })
         });
-        let narrow: NodeRule<'a> = Box::new(move |node, findings| narrow.find(node, findings));
-        Some(SplitRule { narrow, wide })
+        Some(NodeTests { tests, wide })
     }
 
     fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
@@ -271,6 +299,14 @@ impl Predicates {
 struct Prepared<'a> {
     cluster: &'a Cluster,
     filters: Vec<NodeFilter<'a>>,
+}
+
+/// The first check of [`Prepared::find`].
+fn has_pod_room(columns: &NodeColumns, range: Range<usize>, passes: &mut [bool]) {
+    let pods = &columns.of(Dim::PODS).allocatable[range.clone()];
+    for ((passes, pods), n_pods) in passes.iter_mut().zip(pods).zip(&columns.n_pods[range]) {
+        *passes &= n_pods < pods;
+    }
 }
 
 /// `None`: no node is asked. A pod that its pre-filter refuses fits on none.
@@ -333,6 +369,8 @@ mod tests {
         assert!(running.iter().eq(first.iter().chain(later)));
         let stable = WRAPPED.iter().filter(|wrapped| wrapped.is_stable()).count();
         assert_eq!(stable, 3);
+        let says_its_part = |wrapped: &Wrapped| wrapped.is_stable() == wrapped.part.is_some();
+        assert!(WRAPPED.iter().all(says_its_part));
     }
 
     #[test]

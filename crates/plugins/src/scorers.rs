@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use vc_conf::{Arguments, Warning};
 use vc_filters::Pod;
 use vc_filters::normalize::{Best, invalid, normalize, scaled};
-use vc_framework::{Ask, Column, Normal, Outbox};
+use vc_framework::{Ask, Column, Fill, Normal, ObjectRule, Outbox, Part, Raw};
 use vc_model::{Cluster, Node, NodeId, TaskId};
 
 /// Beyond it, sums of weighted scores might not be exact.
@@ -25,15 +25,23 @@ pub(crate) struct Scorer {
 /// How a scorer comes to its scores.
 #[derive(Clone, Copy)]
 pub(crate) enum Score {
-    /// By the class of the pod and one node at a time.
-    Each {
+    /// By a part of the class and the object of one node at a time.
+    Object {
+        part: Part,
         /// `None`: it has none.
         raw: for<'a> fn(Pod<'a>) -> Result<Option<NodeScore<'a>>, String>,
         /// `None`: raw scores are scores.
         best: Option<Best>,
-        /// A number that is another one when raw scores may have changed without the class or the
-        /// row of a node.
+        /// A number that is another one when raw scores may have changed without that part or the
+        /// object of a node.
         version: fn(Pod<'_>) -> u64,
+    },
+    /// By the class of the pod and the amounts of one node at a time.
+    Amounts {
+        /// `None`: it has none.
+        score: for<'a> fn(Pod<'a>) -> Option<NodeScore<'a>>,
+        /// The same scores over columns; asked where there are any.
+        fill: for<'a> fn(Pod<'a>) -> Fill<'a, i64>,
     },
     /// By what is in the cluster and all candidates at once.
     Batch {
@@ -107,7 +115,7 @@ impl Scorers {
         }
     }
 
-    /// The same as columns. `None`: a scorer looks at all candidates at once.
+    /// The same as columns. `None`: a scorer is not of that form.
     pub(crate) fn columns<'a>(&self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
         let pod = Pod::new(ask.cluster, task);
         let mut columns = Vec::with_capacity(self.weighted.len());
@@ -143,7 +151,8 @@ impl<'a> Candidates<'a> {
 
     fn run(&self, scorer: &Scorer, scores: &mut [i64]) -> Result<Answer, String> {
         let answer = match scorer.score {
-            Score::Each { raw, best, .. } => self.each(raw(self.pod)?, best, scores),
+            Score::Object { raw, best, .. } => self.each(raw(self.pod)?, best, scores),
+            Score::Amounts { score, .. } => self.each(score(self.pod), None, scores),
             Score::Batch { skips, .. } if skips(self.pod) => Answer::Skip,
             Score::Batch { score, .. } => {
                 score(self, scores)?;
@@ -173,20 +182,30 @@ impl<'a> Candidates<'a> {
 }
 
 /// `None`: it has none. The outer `None`: it is not of that form.
-fn column<'a>(pod: Pod<'a>, scorer: &Scorer, weight: i64) -> Option<Option<Column<'a>>> {
-    let (raw, best, version) = match scorer.score {
-        Score::Each { raw, best, version } => (raw, best, version(pod)),
-        Score::Batch { skips, .. } => return skips(pod).then_some(None),
-    };
+fn column<'a>(pod: Pod<'a>, scorer: &'static Scorer, weight: i64) -> Option<Option<Column<'a>>> {
     if LARGEST_WEIGHT < weight.unsigned_abs() {
         return None;
     }
-    // One that fails is left to the plain evaluator, which says so.
-    let Some(score) = raw(pod).ok()? else { return Some(None) };
-    let normal: Option<Normal> = best.map(|best| match best {
+    let raw = match scorer.score {
+        Score::Object { part, raw, best, version } => {
+            // One that fails is left to the plain evaluator, which says so.
+            let Some(score) = raw(pod).ok()? else { return Some(None) };
+            let ask = Box::new(move |node: NodeId| score(&pod.cluster.nodes[node]));
+            let rule = ObjectRule { name: scorer.name, part, version: version(pod), ask };
+            Raw::Object { rule, normal: best.map(normal) }
+        }
+        Score::Amounts { score, fill } if score(pod).is_some() => Raw::Amounts(fill(pod)),
+        Score::Batch { skips, .. } if !skips(pod) => Raw::Batch(Box::new(move |nodes, scores| {
+            Candidates { pod, nodes }.run(scorer, scores).is_ok()
+        })),
+        Score::Amounts { .. } | Score::Batch { .. } => return Some(None),
+    };
+    Some(Some(Column { weight, raw }))
+}
+
+fn normal(best: Best) -> Normal {
+    match best {
         Best::Highest => |raw, highest| scaled(raw, highest, Best::Highest),
         Best::Lowest => |raw, highest| scaled(raw, highest, Best::Lowest),
-    } as Normal);
-    let raw = Box::new(move |node: NodeId| score(&pod.cluster.nodes[node]));
-    Some(Some(Column { weight, normal, version, raw }))
+    }
 }

@@ -217,7 +217,7 @@ fn remembered(
     if !all || statement.tasks[task].nominated_node.is_some() {
         return None;
     }
-    match statement.find_remembered(task)? {
+    match statement.find_remembered(task, Filter::Allocate)? {
         Found::Node(node) => {
             // A node that refuses is a matter of the plain loop (A21).
             put(statement, task, node).ok()?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use vc_model::{NodeId, TaskId};
 
 use crate::dispatch::Dispatch;
-use crate::fast::{Column, Reads};
+use crate::fast::{Column, Fill, Reads};
 use crate::plugin::Ask;
 use crate::points::Points;
 
@@ -79,13 +79,22 @@ impl Dispatch {
         self.all(Points::BATCH_NODE_ORDER).map(|plugin| plugin.columns(ask, task)).collect()
     }
 
-    /// Whether any plugin scores single nodes.
-    pub(crate) fn scores_nodes(&self) -> bool {
-        self.all(Points::NODE_ORDER).next().is_some()
+    /// NodeOrder of all plugins over columns, in tier order: what each adds to the sum from 0. Empty:
+    /// no plugin scores single nodes.
+    pub(crate) fn bases<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Vec<Fill<'a, f64>> {
+        let fills = self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order_fill(ask, task));
+        fills.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
+            let each: Fill<'a, f64> = Box::new(move |_, range, scores| {
+                for (score, &node) in scores.iter_mut().zip(&ask.facts.nodes[range]) {
+                    *score = self.node_score(ask, task, node);
+                }
+            });
+            vec![each]
+        })
     }
 
     /// Σ NodeOrder; an error leaves the node with its other parts only (8.3).
-    pub(crate) fn node_score(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> f64 {
+    fn node_score(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> f64 {
         let mut scores =
             self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order(ask, task, node));
         let sum = scores.try_fold(0.0, |sum, score| score.map(|score| sum + score));

@@ -1,19 +1,29 @@
-//! What is remembered for one class: per node the verdict of the filters and the parts of the
-//! score. Specification: actions.md 12.2 S2, S4, 4.7.
+//! What is remembered for one class: per node whether it is a candidate and the parts of its score,
+//! worked out block by block over columns. Exact where `Prepared` could be made; the engine's laws
+//! compare with the plain evaluator, messages included. Specification: actions.md 12.2 S2, S4, 4.7.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
-use vc_model::{Code, Finding, FitErrors, NodeId, ShardingMode, TaskId};
+use vc_model::{Code, Finding, FitErrors, NodeId};
 
-use super::tree::{NONE, Tree};
-use super::{Column, Found, Normal, Positions, Prepared};
-use crate::dispatch::NodeRules;
-use crate::scan::Filter;
+use super::blocks::{BLOCK, Blocks, NONE};
+use super::columns::{NodeColumns, Shard};
+use super::normals::Normals;
+use super::parts::{Parts, Used};
+use super::prepared::{Prepared, Raw, Test};
+use super::Found;
 use crate::session::Session;
 
-/// Candidates of 4.7 in the order in which they are tried: idle before future room, and with soft
-/// sharding own nodes before others.
-const N_GROUPS: usize = 4;
+/// Verdict of a node that passes. Others are one more than the index of a refusal.
+const PASSES: u16 = 0;
+/// Refused by a rule; what it finds is asked when somebody wants to know.
+const REFUSED: u16 = u16::MAX;
+
+/// As many best nodes are asked one by one what cannot be remembered; then all are.
+const MOST_DROPS: usize = 32;
+
+/// A node by itself costs as much as so many in a row.
+const MANY: usize = 8;
 
 /// Whether what is remembered can be brought up to date.
 pub(super) enum Staleness {
@@ -23,39 +33,44 @@ pub(super) enum Staleness {
     All,
 }
 
+/// What results are worked out from.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'l, 's> {
+    pub(super) session: &'l Session<'s>,
+    pub(super) rules: &'l Prepared<'l>,
+    pub(super) columns: &'l NodeColumns,
+    pub(super) parts: &'l Parts,
+    /// The columns that the rules use, in their order.
+    pub(super) used: &'l [Used],
+}
+
 /// The results of one class for all nodes, by position in name order.
 #[derive(Debug)]
 pub(super) struct ClassMemo {
     pub(super) last_use: u64,
+    /// Columns by part of the class, as they were used.
+    pub(super) used: Vec<Used>,
+    pub(super) epoch: u64,
     /// In the log of changes.
     seen_until: u64,
     set_version: u64,
     n_dims: usize,
-    /// Of the columns.
-    versions: Vec<u64>,
-    /// Of each plugin that scores in batches, in tier order.
-    plugins: Vec<Vec<Shape>>,
-    /// 0: the node passes, else one more than the index in `refusals`.
     verdicts: Vec<u16>,
+    n_unexplained: usize,
     refusals: Vec<Refusal>,
+    /// Verdict of nodes that lack room, by the place of the resource in the request.
+    no_room: Vec<u16>,
+    /// Verdict of nodes of other shards.
+    forbidden: u16,
     /// Σ NodeOrder; empty without such plugins.
-    bases: Vec<f64>,
-    /// Per node and plugin Σ weight × score of the columns that are not normalised.
-    fixed: Vec<i64>,
-    /// Per node the raw scores of the columns that are.
-    raws: Vec<i32>,
-    n_raws: usize,
-    groups: [Group; N_GROUPS],
-    tree: Tree,
+    pub(super) bases: Vec<f64>,
+    /// Per plugin and node Σ weight × score of the columns that are not normalised; empty without
+    /// such columns.
+    pub(super) fixed: Vec<Vec<i64>>,
+    pub(super) normals: Normals,
+    pub(super) blocks: Blocks,
     /// A score is none that the plain evaluator would count: it is asked for this class.
-    broken: bool,
-}
-
-/// What a column does with raw scores.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    weight: i64,
-    normal: Option<Normal>,
+    pub(super) broken: bool,
 }
 
 /// Findings that some nodes have, and how many.
@@ -67,194 +82,207 @@ struct Refusal {
     n_nodes: u32,
 }
 
-/// The candidates of one group: how often each raw score occurs, per normalised column.
-#[derive(Debug, Default)]
-struct Group {
-    counts: Vec<BTreeMap<i32, u32>>,
-}
-
-impl Group {
-    fn highest(&self, raw: usize) -> i64 {
-        let last = self.counts.get(raw).and_then(BTreeMap::last_key_value);
-        last.map_or(0, |(&score, _)| i64::from(score.max(0)))
-    }
-}
-
 impl ClassMemo {
     /// Looks at every node.
-    pub(super) fn new(session: &Session<'_>, rules: &Prepared<'_>) -> Self {
-        let n_nodes = session.facts().nodes.len();
-        let shapes = rules.columns.iter().map(|columns| {
-            let shape =
-                |column: &Column<'_>| Shape { weight: column.weight, normal: column.normal };
-            columns.iter().map(shape).collect()
-        });
-        let plugins: Vec<Vec<Shape>> = shapes.collect();
-        let n_raws = plugins.iter().flatten().filter(|column| column.normal.is_some()).count();
-        let scores_nodes = session.hooks().scores_nodes();
+    pub(super) fn new(look: Look<'_, '_>) -> Self {
+        let Look { session, rules, columns, .. } = look;
+        let n_nodes = columns.n_nodes();
         let mut memo = Self {
             last_use: 0,
+            used: look.used.to_vec(),
+            epoch: look.parts.epoch,
             seen_until: session.node_changes().end(),
             set_version: session.node_changes().set_version(),
             n_dims: session.dims.len(),
-            versions: rules.versions(),
-            verdicts: vec![0; n_nodes],
+            verdicts: vec![PASSES; n_nodes],
+            n_unexplained: 0,
             refusals: Vec::new(),
-            bases: vec![0.0; if scores_nodes { n_nodes } else { 0 }],
-            fixed: vec![0; n_nodes * plugins.len()],
-            raws: vec![0; n_nodes * n_raws],
-            n_raws,
-            groups: std::array::from_fn(|_| Group { counts: vec![BTreeMap::new(); n_raws] }),
-            tree: Tree::new(n_nodes),
-            plugins,
+            no_room: Vec::new(),
+            forbidden: PASSES,
+            bases: vec![0.0; if rules.bases.is_empty() { 0 } else { n_nodes }],
+            fixed: rules.fixed().map(|any| vec![0; if any { n_nodes } else { 0 }]).collect(),
+            normals: Normals::new(look),
+            blocks: Blocks::new(n_nodes),
             broken: false,
         };
-        let groups: Vec<u8> = (0..n_nodes).map(|at| memo.examine(session, rules, at)).collect();
-        for (at, &group) in groups.iter().enumerate() {
-            memo.count_in(at, group);
+        memo.name_refusals(look);
+        for range in Blocks::ranges(n_nodes) {
+            memo.examine(look, range);
         }
-        for (at, group) in groups.into_iter().enumerate() {
-            let score = memo.total(at, group);
-            memo.tree.seed(at, group, score);
-        }
-        memo.tree.play_all();
+        memo.normals.settle(look.parts, &mut memo.broken);
+        memo.rank(look, 0..n_nodes);
         memo
     }
 
-    pub(super) fn staleness(&self, session: &Session<'_>, versions: &[u64]) -> Staleness {
+    /// The refusals that need no plugin.
+    fn name_refusals(&mut self, look: Look<'_, '_>) {
+        for &(dim, _) in &look.rules.room {
+            let verdict = self.verdict_of(vec![crate::scan::no_room(dim)], true);
+            self.no_room.push(verdict);
+        }
+        self.forbidden = self.verdict_of(vec![crate::scan::outside_shard()], true);
+    }
+
+    pub(super) fn staleness(&self, session: &Session<'_>, used: &[Used]) -> Staleness {
         let changes = session.node_changes();
         let same = self.set_version == changes.set_version()
             && self.n_dims == session.dims.len()
-            && self.versions == versions;
+            && self.used == used;
         match same && !self.broken && changes.since(self.seen_until).is_some() {
             true => Staleness::Nodes,
             false => Staleness::All,
         }
     }
 
-    /// Looks at the nodes that changed since the last time.
-    pub(super) fn catch_up(
-        &mut self,
-        session: &Session<'_>,
-        rules: &Prepared<'_>,
-        positions: &mut Positions,
-    ) {
+    /// The nodes that changed since the last time, to be looked at by [`ClassMemo::catch_up`].
+    pub(super) fn changed<'s>(&mut self, session: &'s Session<'_>) -> &'s [NodeId] {
         let changes = session.node_changes();
-        let changed = positions.distinct(changes.since(self.seen_until).unwrap_or(&[]));
+        let changed = changes.since(self.seen_until).unwrap_or(&[]);
         self.seen_until = changes.end();
-        for at in changed {
-            self.look_again(session, rules, at);
+        changed
+    }
+
+    /// Looks again at the nodes at these positions.
+    pub(super) fn catch_up(&mut self, look: Look<'_, '_>, changed: &[usize]) {
+        let n_nodes = self.verdicts.len();
+        let many = n_nodes < MANY * changed.len();
+        match many {
+            true => Blocks::ranges(n_nodes).for_each(|range| self.examine(look, range)),
+            false => changed.iter().for_each(|&at| self.examine(look, at..at + 1)),
+        }
+        // Another extreme changes the score of every candidate (S4).
+        match self.normals.settle(look.parts, &mut self.broken) || many {
+            true => self.rank(look, 0..n_nodes),
+            false => changed.iter().for_each(|&at| self.rank(look, at..at + 1)),
         }
     }
 
     /// The best node, or why there is none. `None`: only the plain evaluator can tell.
-    pub(super) fn found(&self, session: &Session<'_>) -> Option<Found> {
+    pub(super) fn found(&mut self, look: Look<'_, '_>) -> Option<Found> {
         if self.broken {
             return None;
         }
-        let nodes = &session.facts().nodes;
-        Some(match self.tree.best() {
-            Some(at) => Found::Node(nodes[at]),
-            None => Found::Nowhere(self.fit_errors(nodes)),
-        })
+        match self.blocks.best() {
+            Some(at) => Some(Found::Node(look.session.facts().nodes[at])),
+            None => self.fit_errors(look).map(Found::Nowhere),
+        }
     }
 
-    /// The best node that also passes what cannot be remembered: the best ones are asked until one
-    /// does. `None`: only the plain evaluator can tell, also why there is none.
-    pub(super) fn found_passing(
-        &mut self,
-        session: &Session<'_>,
-        wide: &NodeRules<'_>,
-    ) -> Option<Found> {
-        // Without a raw score above 0 no candidate that drops out changes the score of another.
-        if self.broken || self.highest().iter().any(|&highest| 0 < highest) {
+    /// The best node that also passes what cannot be remembered. `None`: only the plain evaluator
+    /// can tell, also why there is none.
+    pub(super) fn found_passing(&mut self, look: Look<'_, '_>) -> Option<Found> {
+        if self.broken {
             return None;
         }
-        let nodes = &session.facts().nodes;
-        let mut dropped = Vec::new();
-        let best = loop {
-            let best = self.tree.best();
-            match best {
-                Some(at) if !wide.pass(nodes[at]) => {
-                    dropped.push((at, self.tree.group(at), self.tree.score(at)));
-                    self.tree.set(at, NONE, 0.0);
-                }
-                _ => break best,
-            }
+        let nodes = &look.session.facts().nodes;
+        let one_by_one = !look.rules.scores_batches() && !self.normals.depend_on_candidates();
+        let best = match one_by_one.then(|| self.best_one_by_one(look)) {
+            Some(Some(best)) => best,
+            _ => self.best_of_all(look)?,
         };
-        for &(at, group, score) in &dropped {
-            self.tree.set(at, group, score);
-        }
         match best {
             Some(at) => Some(Found::Node(nodes[at])),
-            None if dropped.is_empty() && self.all_lack_room() => self.found(session),
+            None if self.no_plugin_was_asked() => self.found(look),
             None => None,
         }
     }
 
-    /// No plugin was asked about any node.
-    fn all_lack_room(&self) -> bool {
-        self.refusals.iter().all(|refusal| refusal.n_nodes == 0 || refusal.before_plugins)
+    /// The best nodes are asked until one passes. `None`: too many did not. Where no raw score is
+    /// above 0, no candidate that drops out changes the score of another.
+    fn best_one_by_one(&mut self, look: Look<'_, '_>) -> Option<Option<usize>> {
+        let nodes = &look.session.facts().nodes;
+        let mut dropped = Vec::new();
+        let best = loop {
+            let best = self.blocks.best();
+            match best {
+                Some(at) if !look.rules.wide.pass(nodes[at]) => {
+                    dropped.push((at, self.blocks.group(at), self.blocks.score(at)));
+                    self.blocks.set(at, NONE, 0.0);
+                    if MOST_DROPS < dropped.len() {
+                        break None;
+                    }
+                }
+                _ => break Some(best),
+            }
+        };
+        for &(at, group, score) in &dropped {
+            self.blocks.set(at, group, score);
+        }
+        best
+    }
+
+    /// There is no candidate, and no plugin was asked about any node.
+    fn no_plugin_was_asked(&self) -> bool {
+        self.n_unexplained == 0
+            && self.blocks.groups().iter().all(|&group| group == NONE)
+            && self.refusals.iter().all(|refusal| refusal.n_nodes == 0 || refusal.before_plugins)
     }
 
     /// About the size in memory.
     pub(super) fn n_bytes(&self) -> usize {
         let n_nodes = self.verdicts.len();
-        n_nodes * (2 + 9 + 8) + 8 * self.bases.len() + 8 * self.fixed.len() + 4 * self.raws.len()
+        let n_scores = self.bases.len() + self.fixed.iter().map(Vec::len).sum::<usize>();
+        n_nodes * (2 + 9) + 8 * n_scores
     }
 
-    fn look_again(&mut self, session: &Session<'_>, rules: &Prepared<'_>, at: usize) {
-        let before = self.highest();
-        let old = self.tree.group(at);
-        self.count_out(at, old);
-        if let Some(refusal) = self.verdicts[at].checked_sub(1) {
-            self.refusals[usize::from(refusal)].n_nodes -= 1;
+    /// Asks filters and scorers about nodes of one block.
+    fn examine(&mut self, look: Look<'_, '_>, range: Range<usize>) {
+        let mut verdicts = [PASSES; BLOCK];
+        let verdicts = &mut verdicts[..range.len()];
+        self.check_room(look, range.clone(), verdicts);
+        run_tests(look, range.clone(), verdicts);
+        if verdicts.contains(&PASSES) {
+            self.score(look, range.clone());
         }
-        let group = self.examine(session, rules, at);
-        self.count_in(at, group);
-        let score = self.total(at, group);
-        self.tree.set(at, group, score);
-        if self.n_raws != 0 && before != self.highest() {
-            self.rescale();
+        let mut groups = [0; BLOCK];
+        let groups = &mut groups[..range.len()];
+        group(look, range.clone(), groups);
+        for ((at, &verdict), &group) in range.zip(&*verdicts).zip(&*groups) {
+            let group = if verdict == PASSES { group } else { NONE };
+            self.enter(look, at, verdict, group);
         }
     }
 
-    /// The extremes on which normalised scores rest.
-    fn highest(&self) -> Vec<i64> {
-        let groups = self.groups.iter();
-        groups.flat_map(|group| (0..self.n_raws).map(|raw| group.highest(raw))).collect()
+    /// What needs no plugin, the last one first: of several resources the first one is named.
+    fn check_room(&self, look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
+        for (&(dim, amount), &refused) in look.rules.room.iter().zip(&self.no_room).rev() {
+            let room = &look.columns.of(dim).future_idle[range.clone()];
+            for (verdict, &room) in verdicts.iter_mut().zip(room) {
+                *verdict = if room < amount { refused } else { *verdict };
+            }
+        }
+        if look.columns.n_foreign == 0 {
+            return;
+        }
+        for (verdict, &shard) in verdicts.iter_mut().zip(&look.columns.shards[range]) {
+            *verdict = if shard == Shard::Forbidden { self.forbidden } else { *verdict };
+        }
     }
 
-    /// Another extreme changes the score of every candidate (S4).
-    fn rescale(&mut self) {
-        for at in 0..self.verdicts.len() {
-            let group = self.tree.group(at);
-            let score = self.total(at, group);
-            self.tree.seed(at, group, score);
+    /// Replaces what was known about a node; its score follows.
+    fn enter(&mut self, look: Look<'_, '_>, at: usize, verdict: u16, group: u8) {
+        let before = std::mem::replace(&mut self.verdicts[at], verdict);
+        if before != verdict {
+            match before {
+                PASSES => {}
+                REFUSED => self.n_unexplained -= 1,
+                refusal => self.refusals[usize::from(refusal) - 1].n_nodes -= 1,
+            }
+            match verdict {
+                PASSES => {}
+                REFUSED => self.n_unexplained += 1,
+                refusal => self.refusals[usize::from(refusal) - 1].n_nodes += 1,
+            }
         }
-        self.tree.play_all();
+        let before = self.blocks.group(at);
+        if before != group {
+            self.normals.moves(look.parts, at, before, group);
+            self.blocks.set(at, group, 0.0);
+        }
     }
 
-    /// Asks filters and scorers about a node. Its group.
-    fn examine(&mut self, session: &Session<'_>, rules: &Prepared<'_>, at: usize) -> u8 {
-        let node = session.facts().nodes[at];
-        let mut findings = Vec::new();
-        let unusable = session.unusable(rules.task, node, Filter::Allocate);
-        let before_plugins = unusable.is_some();
-        match unusable {
-            Some(finding) => findings.push(finding),
-            None => rules.filters.find(node, &mut findings),
-        }
-        if !findings.is_empty() {
-            self.refuse(at, findings, before_plugins);
-            return NONE;
-        }
-        self.verdicts[at] = 0;
-        self.score(session, rules, node, at);
-        group_of(session, rules.task, node)
-    }
-
-    fn refuse(&mut self, at: usize, findings: Vec<Finding>, before_plugins: bool) {
+    /// The verdict that stands for these findings; [`REFUSED`] if there are too many.
+    fn verdict_of(&mut self, findings: Vec<Finding>, before_plugins: bool) -> u16 {
         let known = self.refusals.iter().position(|refusal| {
             refusal.before_plugins == before_plugins && refusal.findings == findings
         });
@@ -262,79 +290,61 @@ impl ClassMemo {
             self.refusals.push(Refusal { findings, before_plugins, n_nodes: 0 });
             self.refusals.len() - 1
         });
-        self.refusals[index].n_nodes += 1;
-        match u16::try_from(index + 1) {
-            Ok(verdict) => self.verdicts[at] = verdict,
-            // Texts that differ from node to node: not worth remembering.
-            Err(_) => self.broken = true,
-        }
+        u16::try_from(index + 1).unwrap_or(REFUSED)
     }
 
-    fn score(&mut self, session: &Session<'_>, rules: &Prepared<'_>, node: NodeId, at: usize) {
-        if let Some(base) = self.bases.get_mut(at) {
-            *base = session.hooks().node_score(session.ask(), rules.task, node);
+    /// Base and fixed scores of nodes of one block, of which some are candidates.
+    fn score(&mut self, look: Look<'_, '_>, range: Range<usize>) {
+        if let Some(bases) = self.bases.get_mut(range.clone()) {
+            bases.fill(0.0);
+            look.rules.bases.iter().for_each(|add| add(look.columns, range.clone(), bases));
         }
-        let n_plugins = self.plugins.len();
-        let mut raw = at * self.n_raws;
-        for (plugin, columns) in rules.columns.iter().enumerate() {
-            let mut sum = 0;
+        let mut scores = [0; BLOCK];
+        let scores = &mut scores[..range.len()];
+        let mut used = look.used[look.rules.n_test_parts..].iter();
+        for (columns, sums) in look.rules.plugins.iter().zip(&mut self.fixed) {
+            let sums = sums.get_mut(range.clone()).unwrap_or_default();
+            sums.fill(0);
             for column in columns {
-                let score = (column.raw)(node);
-                match (column.normal, i32::try_from(score)) {
-                    (Some(_), Ok(score)) if 0 <= score => {
-                        self.raws[raw] = score;
-                        raw += 1;
+                match &column.raw {
+                    Raw::Object { normal, .. } => {
+                        let Some(used) = used.next().filter(|_| normal.is_none()) else { continue };
+                        let part = look.parts.column(used.slot);
+                        let numbers = range.clone().map(|at| part.at(at));
+                        scores.iter_mut().zip(numbers).for_each(|(score, number)| *score = number);
                     }
-                    (None, Ok(0..=100)) => sum += column.weight * score,
-                    _ => self.broken = true,
+                    Raw::Amounts(fill) => fill(look.columns, range.clone(), scores),
+                    Raw::Batch(_) => continue,
                 }
-            }
-            self.fixed[at * n_plugins + plugin] = sum;
-        }
-    }
-
-    fn count_in(&mut self, at: usize, group: u8) {
-        let Some(group) = self.groups.get_mut(usize::from(group)) else { return };
-        for (raw, counts) in group.counts.iter_mut().enumerate() {
-            *counts.entry(self.raws[at * self.n_raws + raw]).or_default() += 1;
-        }
-    }
-
-    fn count_out(&mut self, at: usize, group: u8) {
-        let Some(group) = self.groups.get_mut(usize::from(group)) else { return };
-        for (raw, counts) in group.counts.iter_mut().enumerate() {
-            let score = self.raws[at * self.n_raws + raw];
-            if let Some(count) = counts.get_mut(&score) {
-                *count -= 1;
-                if *count == 0 {
-                    counts.remove(&score);
-                }
+                self.broken |= scores.iter().any(|score| !(0..=100).contains(score));
+                let weighted = scores.iter().map(|score| column.weight * score);
+                sums.iter_mut().zip(weighted).for_each(|(sum, score)| *sum += score);
             }
         }
     }
 
-    /// The sum in the order of the plain evaluator; within a plugin all terms are whole numbers,
-    /// whose order does not matter.
-    fn total(&mut self, at: usize, group: u8) -> f64 {
-        let Some(group) = self.groups.get(usize::from(group)) else { return 0.0 };
-        let mut total = self.bases.get(at).copied().unwrap_or(0.0);
-        let mut raw = 0;
-        for (plugin, columns) in self.plugins.iter().enumerate() {
-            let mut sum = self.fixed[at * self.plugins.len() + plugin];
-            for column in columns {
-                let Some(normal) = column.normal else { continue };
-                let score = normal(self.raws[at * self.n_raws + raw].into(), group.highest(raw));
-                self.broken |= !(0..=100).contains(&score);
-                sum += column.weight * score;
-                raw += 1;
+    /// Works the totals out, in the order of the plain evaluator; within a plugin all terms are
+    /// whole numbers, whose order does not matter.
+    fn rank(&mut self, look: Look<'_, '_>, range: Range<usize>) {
+        for at in range {
+            let group = self.blocks.group(at);
+            if group == NONE {
+                continue;
             }
-            total += sum as f64;
+            let mut total = self.bases.get(at).copied().unwrap_or(0.0);
+            for (plugin, fixed) in self.fixed.iter().enumerate() {
+                let sum = fixed.get(at).copied().unwrap_or(0);
+                total += (sum + self.normals.sum(look.parts, plugin, at, group)) as f64;
+            }
+            self.broken |= total.is_nan();
+            self.blocks.set(at, group, total);
         }
-        self.broken |= total.is_nan();
-        total
     }
 
-    fn fit_errors(&self, nodes: &[NodeId]) -> FitErrors {
+    /// `None`: findings that differ from node to node are not worth remembering.
+    fn fit_errors(&mut self, look: Look<'_, '_>) -> Option<FitErrors> {
+        let nodes = &look.session.facts().nodes;
+        self.explain(look, nodes)?;
         let mut errors = FitErrors::default();
         for refusal in self.refusals.iter().filter(|refusal| 0 < refusal.n_nodes) {
             errors.add_many(refusal.n_nodes, &refusal.findings);
@@ -342,12 +352,38 @@ impl ClassMemo {
         let hopeless: Vec<bool> = self.refusals.iter().map(Refusal::is_unresolvable).collect();
         if hopeless.contains(&true) {
             for (&node, &verdict) in nodes.iter().zip(&self.verdicts) {
-                if 0 < verdict && hopeless[usize::from(verdict) - 1] {
+                if verdict != PASSES && hopeless[usize::from(verdict) - 1] {
                     errors.mark_unresolvable(node);
                 }
             }
         }
-        errors
+        Some(errors)
+    }
+
+    /// Asks the rules themselves what they have against the nodes that they refused. There are no
+    /// other rules for this task, or those here were not asked.
+    fn explain(&mut self, look: Look<'_, '_>, nodes: &[NodeId]) -> Option<()> {
+        if self.n_unexplained == 0 {
+            return Some(());
+        }
+        let rules = look.session.hooks().node_rules(look.session.ask(), look.rules.task);
+        for (at, &node) in nodes.iter().enumerate() {
+            if self.verdicts[at] != REFUSED {
+                continue;
+            }
+            let mut findings = Vec::new();
+            rules.find(node, &mut findings);
+            debug_assert!(!findings.is_empty(), "tests refuse what the rules do not");
+            let verdict = self.verdict_of(findings, false);
+            if verdict == REFUSED {
+                self.broken = true;
+                return None;
+            }
+            self.n_unexplained -= 1;
+            self.verdicts[at] = verdict;
+            self.refusals[usize::from(verdict) - 1].n_nodes += 1;
+        }
+        Some(())
     }
 }
 
@@ -357,10 +393,52 @@ impl Refusal {
     }
 }
 
-/// Where a node that passes stands in the order of the groups.
-fn group_of(session: &Session<'_>, task: TaskId, node: NodeId) -> u8 {
-    let waits = !session.fits_idle(task, node);
-    let foreign = session.cluster.settings.sharding.mode == ShardingMode::Soft
-        && !session.nodes[node].in_shard;
-    2 * u8::from(waits) + u8::from(foreign)
+/// Refuses nodes that passed so far.
+fn run_tests(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
+    let mut used = look.used.iter();
+    for (_, test) in &look.rules.tests {
+        let mut passes = [true; BLOCK];
+        let passes = &mut passes[..verdicts.len()];
+        match test {
+            Test::Object(_) => {
+                let Some(used) = used.next() else { continue };
+                let part = look.parts.column(used.slot);
+                if part.distinct() == [1] {
+                    continue;
+                }
+                let answers = range.clone().map(|at| part.at(at) != 0);
+                passes.iter_mut().zip(answers).for_each(|(pass, answer)| *pass = answer);
+            }
+            Test::Amounts(run) => run(look.columns, range.clone(), passes),
+            Test::Row(run) => {
+                let nodes = &look.session.facts().nodes[range.clone()];
+                let open = passes.iter_mut().zip(nodes).zip(&*verdicts);
+                let open = open.filter(|(_, verdict)| **verdict == PASSES);
+                open.for_each(|((pass, &node), _)| *pass = run(node));
+            }
+        }
+        for (verdict, &passes) in verdicts.iter_mut().zip(&*passes) {
+            *verdict = if *verdict == PASSES && !passes { REFUSED } else { *verdict };
+        }
+    }
+}
+
+/// Where the nodes stand in the order of the groups, if they pass: idle before future room, and with
+/// soft sharding own nodes before others.
+fn group(look: Look<'_, '_>, range: Range<usize>, groups: &mut [u8]) {
+    if 0 < look.columns.n_foreign {
+        for (group, &shard) in groups.iter_mut().zip(&look.columns.shards[range.clone()]) {
+            *group |= u8::from(shard == Shard::Other);
+        }
+    }
+    // Without movement what passed fits idle room.
+    if look.columns.n_moving == 0 {
+        return;
+    }
+    for &(dim, amount) in &look.rules.room {
+        let idle = &look.columns.of(dim).idle[range.clone()];
+        for (group, &idle) in groups.iter_mut().zip(idle) {
+            *group |= u8::from(idle < amount) << 1;
+        }
+    }
 }

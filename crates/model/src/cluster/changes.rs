@@ -67,6 +67,12 @@ impl Cluster {
         &self.changes
     }
 
+    /// Nodes whose object changed, and no others: most rows change because pods come and go. A node
+    /// that is new changes the set.
+    pub fn object_changes(&self) -> &Changes<NodeId> {
+        &self.object_changes
+    }
+
     /// Jobs whose row, or whose tasks, changed; also those that are gone.
     pub fn job_changes(&self) -> &Changes<JobId> {
         &self.job_changes

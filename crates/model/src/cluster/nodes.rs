@@ -54,6 +54,7 @@ impl Cluster {
         let moves = !node.present || node.labels != record.labels || node.taints != record.taints;
         self.enter(id);
         self.changes.push(id);
+        self.object_changes.push(id);
         if moves {
             self.each_in_view(id, Domains::leave);
         }

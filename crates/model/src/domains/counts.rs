@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use crate::ids::{InclusionId, KeyId, MatcherId, ValueId};
 
 /// Pods of one domain of a term.
@@ -39,18 +37,23 @@ pub struct Term {
     pub(super) n_users: u32,
     /// Over all nodes that have the key.
     pub total: TermCount,
-    pub(super) by_value: FxHashMap<ValueId, TermCount>,
+    pub(super) by_value: BTreeMap<ValueId, TermCount>,
 }
 
 impl Term {
     pub(super) fn new(matcher: MatcherId, key: KeyId) -> Self {
-        let (total, by_value) = (TermCount::default(), FxHashMap::default());
+        let (total, by_value) = (TermCount::default(), BTreeMap::new());
         Self { matcher, key, n_users: 1, total, by_value }
     }
 
     /// What is in the domain.
     pub fn at(&self, value: ValueId) -> TermCount {
         self.by_value.get(&value).copied().unwrap_or_default()
+    }
+
+    /// What is in each domain that has anything.
+    pub fn each(&self) -> impl Iterator<Item = (ValueId, TermCount)> + '_ {
+        self.by_value.iter().map(|(&value, &count)| (value, count))
     }
 
     pub(super) fn add(&mut self, value: ValueId, count: TermCount) {
@@ -72,20 +75,25 @@ pub struct Spread {
     pub(super) key: KeyId,
     /// Wants of classes.
     pub(super) n_users: u32,
-    pub(super) by_value: FxHashMap<ValueId, i32>,
+    pub(super) by_value: BTreeMap<ValueId, i32>,
     /// Domains by their count, where it is not 0.
     pub(super) histogram: BTreeMap<i32, u32>,
 }
 
 impl Spread {
     pub(super) fn new(matcher: MatcherId, inclusion: InclusionId, key: KeyId) -> Self {
-        let (by_value, histogram) = (FxHashMap::default(), BTreeMap::new());
+        let (by_value, histogram) = (BTreeMap::new(), BTreeMap::new());
         Self { matcher, inclusion, key, n_users: 1, by_value, histogram }
     }
 
     /// Pods in the domain; 0 if it is none.
     pub fn at(&self, value: ValueId) -> i32 {
         self.by_value.get(&value).copied().unwrap_or(0)
+    }
+
+    /// Pods in each domain that has any.
+    pub fn each(&self) -> impl Iterator<Item = (ValueId, i32)> + '_ {
+        self.by_value.iter().map(|(&value, &n_pods)| (value, n_pods))
     }
 
     pub(super) fn add(&mut self, value: ValueId, n_pods: i32) {

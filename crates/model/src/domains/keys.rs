@@ -28,7 +28,33 @@ pub(super) struct Key {
     of_node: Vec<Option<ValueId>>,
 }
 
+/// The domain of each node by one key.
+#[derive(Clone, Copy)]
+pub struct Values<'a> {
+    of_node: &'a [Option<ValueId>],
+    n_values: usize,
+}
+
+impl Values<'_> {
+    /// `None`: the node lacks the key.
+    pub fn of(&self, node: NodeId) -> Option<ValueId> {
+        self.of_node.get(node.index()).copied().flatten()
+    }
+
+    /// One number for each value, by [`ValueId`]: what is listed, else the other one.
+    pub fn table<T: Copy>(&self, other: T, listed: impl Iterator<Item = (ValueId, T)>) -> Vec<T> {
+        let mut table = vec![other; self.n_values];
+        listed.for_each(|(value, number)| table[value.index()] = number);
+        table
+    }
+}
+
 impl Keys {
+    pub(super) fn values(&self, key: KeyId) -> Values<'_> {
+        let Key { of_node, values, .. } = &self.rows[key];
+        Values { of_node, n_values: values.len() }
+    }
+
     /// The key of this name, one user more.
     pub(super) fn acquire(&mut self, name: &Arc<str>, nodes: &Table<NodeId, Node>) -> KeyId {
         if let Some(&id) = self.by_name.get(name) {

@@ -1,0 +1,153 @@
+//! Scores that depend on the extreme among the candidates: raw scores are kept, the extremes follow
+//! from how many candidates have which, and only another extreme changes other scores than that of a
+//! node that moves. Exact because raw scores are whole numbers. Specification: actions.md 12.2 S4.
+
+use super::blocks::NONE;
+use super::class::Look;
+use super::parts::Parts;
+use super::prepared::{Normal, Raw};
+
+/// Candidates of 4.7 in the order in which they are tried.
+pub(super) const N_GROUPS: usize = 4;
+
+/// The normalised columns of a class.
+#[derive(Debug)]
+pub(super) struct Normals(Vec<Normalised>);
+
+#[derive(Debug)]
+struct Normalised {
+    plugin: usize,
+    weight: i64,
+    normal: Normal,
+    /// Of the raw scores.
+    slot: usize,
+    groups: [Group; N_GROUPS],
+}
+
+/// The candidates of one group, by raw score.
+#[derive(Clone, Debug)]
+struct Group {
+    /// Candidates with each distinct raw score.
+    counts: Vec<u32>,
+    /// `None`: never worked out.
+    highest: Option<i64>,
+    /// Weight × score for each distinct raw score.
+    scores: Vec<i64>,
+}
+
+impl Normals {
+    /// Without candidates.
+    pub(super) fn new(look: Look<'_, '_>) -> Self {
+        let mut used = look.used[look.rules.n_test_parts..].iter();
+        let mut all = Vec::new();
+        for (plugin, columns) in look.rules.plugins.iter().enumerate() {
+            for column in columns {
+                let Raw::Object { normal, .. } = &column.raw else { continue };
+                let Some((used, &normal)) = used.next().zip(normal.as_ref()) else { continue };
+                let n_scores = look.parts.column(used.slot).distinct().len();
+                let (counts, scores) = (vec![0; n_scores], vec![0; n_scores]);
+                let group = Group { counts, highest: None, scores };
+                let groups = std::array::from_fn(|_| group.clone());
+                all.push(Normalised {
+                    plugin,
+                    weight: column.weight,
+                    normal,
+                    slot: used.slot,
+                    groups,
+                });
+            }
+        }
+        Self(all)
+    }
+
+    /// A node changes its group; [`NONE`] is none.
+    pub(super) fn moves(&mut self, parts: &Parts, at: usize, from: u8, to: u8) {
+        for column in &mut self.0 {
+            let code = parts.column(column.slot).code(at);
+            if from != NONE {
+                column.groups[usize::from(from)].counts[code] -= 1;
+            }
+            if to != NONE {
+                column.groups[usize::from(to)].counts[code] += 1;
+            }
+        }
+    }
+
+    /// Works the scores out anew where the extreme is another; whether it is. `broken`: a score is
+    /// none.
+    pub(super) fn settle(&mut self, parts: &Parts, broken: &mut bool) -> bool {
+        let mut any = false;
+        for column in &mut self.0 {
+            let distinct = parts.column(column.slot).distinct();
+            for group in &mut column.groups {
+                let present = distinct.iter().zip(&group.counts).filter(|(_, count)| **count != 0);
+                let highest = present.map(|(&raw, _)| raw).max().unwrap_or(0).max(0);
+                if group.highest == Some(highest) {
+                    continue;
+                }
+                group.highest = Some(highest);
+                any = true;
+                for (score, &raw) in group.scores.iter_mut().zip(distinct) {
+                    // Beyond the extreme there is no candidate.
+                    let known = (0..=highest).contains(&raw);
+                    *score = if known { column.weight * (column.normal)(raw, highest) } else { 0 };
+                }
+            }
+            *broken |= !column.is_sound(distinct);
+        }
+        any
+    }
+
+    /// Whether another set of candidates may change the scores of those that stay.
+    pub(super) fn depend_on_candidates(&self) -> bool {
+        let mut groups = self.0.iter().flat_map(|column| &column.groups);
+        groups.any(|group| group.highest.is_some_and(|highest| 0 < highest))
+    }
+
+    /// Of a plugin for a candidate.
+    pub(super) fn sum(&self, parts: &Parts, plugin: usize, at: usize, group: u8) -> i64 {
+        let own = self.0.iter().filter(|column| column.plugin == plugin);
+        own.map(|column| {
+            let code = parts.column(column.slot).code(at);
+            column.groups[usize::from(group)].scores[code]
+        })
+        .sum()
+    }
+
+    /// Adds the scores of a plugin for candidates among themselves. `None`: a score is none.
+    pub(super) fn add_among(
+        &self,
+        parts: &Parts,
+        plugin: usize,
+        candidates: &[usize],
+        sums: &mut [i64],
+    ) -> Option<()> {
+        for column in self.0.iter().filter(|column| column.plugin == plugin) {
+            let part = parts.column(column.slot);
+            let raws = || candidates.iter().map(|&at| part.at(at));
+            let highest = raws().max().unwrap_or(0).max(0);
+            for (sum, raw) in sums.iter_mut().zip(raws()) {
+                let score = (column.normal)(raw, highest);
+                if raw < 0 || i64::from(i32::MAX) < raw || !(0..=100).contains(&score) {
+                    return None;
+                }
+                *sum += column.weight * score;
+            }
+        }
+        Some(())
+    }
+}
+
+impl Normalised {
+    /// Raw scores of candidates are small enough, and what becomes of them are scores.
+    fn is_sound(&self, distinct: &[i64]) -> bool {
+        self.groups.iter().all(|group| {
+            let highest = group.highest.unwrap_or(0);
+            let present = distinct.iter().zip(&group.counts).filter(|(_, count)| **count != 0);
+            present.map(|(&raw, _)| raw).all(|raw| {
+                (0..=i64::from(i32::MAX)).contains(&raw)
+                    && (0..=100).contains(&(self.normal)(raw, highest))
+            })
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! What a rule says about nodes by a part of the class and the objects of the nodes alone: worked
+//! out once for all classes that agree in that part. Exact because the key holds the whole part, and
+//! a node is asked about again when its object changes; the engine's `laws.rs` compares with the
+//! plain evaluator. Specification: actions.md 12.2 S1, S2.
+
+use rustc_hash::FxHashMap;
+use vc_model::{Class, NodeId};
+
+use super::columns::NodeColumns;
+use crate::session::Session;
+
+/// Bytes that all columns may take together; beyond it they are worked out anew.
+const MOST_BYTES: usize = 48 << 20;
+
+/// A part of a class that a rule reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// `tolerations`.
+    Tolerations,
+    /// `node_selector` and the required terms of `node_affinity`.
+    RequiredNodes,
+    /// The preferred terms of `node_affinity`.
+    PreferredNodes,
+    /// `images`.
+    Images,
+}
+
+impl Part {
+    /// The part alone, as content to compare by.
+    fn of(self, class: &Class) -> Class {
+        let mut part = Class::default();
+        match self {
+            Self::Tolerations => part.tolerations.clone_from(&class.tolerations),
+            Self::RequiredNodes => {
+                part.node_selector.clone_from(&class.node_selector);
+                part.node_affinity.required.clone_from(&class.node_affinity.required);
+            }
+            Self::PreferredNodes => {
+                part.node_affinity.preferred.clone_from(&class.node_affinity.preferred);
+            }
+            Self::Images => part.images.clone_from(&class.images),
+        }
+        part
+    }
+}
+
+/// A number for every node, which depends on a part of the class and on labels, taints,
+/// schedulability and images of the node alone.
+pub struct ObjectRule<'a> {
+    /// Of the rule, other than those of the other rules of the plugin.
+    pub name: &'static str,
+    /// What of the class it reads.
+    pub part: Part,
+    /// Another number when answers may have changed for another reason.
+    pub version: u64,
+    /// The number of a node.
+    pub ask: Box<dyn Fn(NodeId) -> i64 + 'a>,
+}
+
+/// Which rule of which plugin, and what it read.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    owner: usize,
+    name: &'static str,
+    part: Part,
+    content: Class,
+}
+
+/// A column that a class uses, in the state in which it used it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) slot: usize,
+    n_changes: u64,
+}
+
+/// The columns, by what they depend on.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    slots: FxHashMap<Key, usize>,
+    columns: Vec<PartColumn>,
+    set_version: u64,
+    n_bytes: usize,
+    /// Counts how often all were thrown away.
+    pub(super) epoch: u64,
+}
+
+/// The numbers of all nodes, by position in name order.
+#[derive(Debug, Default)]
+pub(super) struct PartColumn {
+    /// Index into the distinct numbers.
+    codes: Vec<u32>,
+    /// In order of appearance.
+    distinct: Vec<i64>,
+    code_of: FxHashMap<i64, u32>,
+    version: u64,
+    /// In the log of changed objects.
+    seen_until: u64,
+    /// Of any number.
+    n_changes: u64,
+}
+
+impl Parts {
+    pub(super) fn column(&self, slot: usize) -> &PartColumn {
+        &self.columns[slot]
+    }
+
+    /// Throws all away where the nodes are others, or the columns too many.
+    pub(super) fn follow(&mut self, session: &Session<'_>) {
+        let set_version = session.node_changes().set_version();
+        if self.set_version != set_version || MOST_BYTES < self.n_bytes {
+            *self = Self { set_version, epoch: self.epoch + 1, ..Self::default() };
+        }
+    }
+
+    /// The column of a rule of a plugin for a class, up to date. `slot`: where it was before.
+    pub(super) fn get(
+        &mut self,
+        session: &Session<'_>,
+        positions: &NodeColumns,
+        (owner, rule, class): (usize, &ObjectRule<'_>, &Class),
+        slot: Option<usize>,
+    ) -> Used {
+        let slot = slot.unwrap_or_else(|| {
+            let content = rule.part.of(class);
+            let key = Key { owner, name: rule.name, part: rule.part, content };
+            let next = self.columns.len();
+            *self.slots.entry(key).or_insert(next)
+        });
+        if slot == self.columns.len() {
+            self.columns.push(PartColumn::default());
+            self.n_bytes += 4 * positions.n_nodes() + size_of::<Class>();
+        }
+        let column = &mut self.columns[slot];
+        column.follow(session, positions, rule);
+        Used { slot, n_changes: column.n_changes }
+    }
+}
+
+impl PartColumn {
+    /// The number of a node.
+    pub(super) fn at(&self, position: usize) -> i64 {
+        self.distinct[self.code(position)]
+    }
+
+    /// Which of the distinct numbers a node has.
+    pub(super) fn code(&self, position: usize) -> usize {
+        self.codes[position] as usize
+    }
+
+    /// Every number that some node has, each once.
+    pub(super) fn distinct(&self) -> &[i64] {
+        &self.distinct
+    }
+
+    fn follow(&mut self, session: &Session<'_>, positions: &NodeColumns, rule: &ObjectRule<'_>) {
+        let changes = session.object_changes();
+        let nodes = &session.facts().nodes;
+        let same = self.codes.len() == nodes.len() && self.version == rule.version;
+        let changed = changes.since(self.seen_until).filter(|_| same);
+        self.seen_until = changes.end();
+        match changed {
+            Some(changed) => {
+                for &node in changed {
+                    let Some(at) = positions.position(node) else { continue };
+                    let code = self.code_for((rule.ask)(node));
+                    let before = std::mem::replace(&mut self.codes[at], code);
+                    self.n_changes += u64::from(before != code);
+                }
+            }
+            None => {
+                self.version = rule.version;
+                self.n_changes += 1;
+                self.distinct.clear();
+                self.code_of.clear();
+                self.codes.clear();
+                for &node in nodes {
+                    let code = self.code_for((rule.ask)(node));
+                    self.codes.push(code);
+                }
+            }
+        }
+    }
+
+    fn code_for(&mut self, number: i64) -> u32 {
+        if self.distinct.first() == Some(&number) {
+            return 0;
+        }
+        let next = self.distinct.len() as u32;
+        *self.code_of.entry(number).or_insert_with(|| {
+            self.distinct.push(number);
+            next
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! The choice among all candidates that pass what cannot be remembered, with scores that depend on
+//! what is in the cluster: filters and scores that are remembered are not asked again. Exact, because
+//! scores that look at all candidates are worked out by the plain evaluator's own code, over the same
+//! candidates, and sums are made in its order. Specification: actions.md 4.7, 12.2 S3, S4.
+
+use vc_model::NodeId;
+
+use super::class::{ClassMemo, Look};
+use super::normals::N_GROUPS;
+use super::prepared::Raw;
+
+impl ClassMemo {
+    /// The best candidate by score, then name. The outer `None`: only the plain evaluator can tell.
+    pub(super) fn best_of_all(&self, look: Look<'_, '_>) -> Option<Option<usize>> {
+        let candidates = self.first_group(look);
+        if candidates.len() <= 1 {
+            return Some(candidates.first().copied());
+        }
+        let totals = self.totals(look, &candidates)?;
+        let mut best = (0, totals[0]);
+        for (index, &total) in totals.iter().enumerate() {
+            if best.1 < total {
+                best = (index, total);
+            }
+        }
+        Some(Some(candidates[best.0]))
+    }
+
+    /// Positions of the candidates of the first group that has any.
+    fn first_group(&self, look: Look<'_, '_>) -> Vec<usize> {
+        let (nodes, groups) = (&look.session.facts().nodes, self.blocks.groups());
+        let of_group = |group: usize| -> Vec<usize> {
+            let own = (0..groups.len()).filter(|&at| usize::from(groups[at]) == group);
+            own.filter(|&at| look.rules.wide.pass(nodes[at])).collect()
+        };
+        let mut found = (0..N_GROUPS).map(of_group);
+        found.find(|candidates| !candidates.is_empty()).unwrap_or_default()
+    }
+
+    fn totals(&self, look: Look<'_, '_>, candidates: &[usize]) -> Option<Vec<f64>> {
+        let nodes = &look.session.facts().nodes;
+        let candidate_nodes: Vec<NodeId> = candidates.iter().map(|&at| nodes[at]).collect();
+        let base = |&at: &usize| self.bases.get(at).copied().unwrap_or(0.0);
+        let mut totals: Vec<f64> = candidates.iter().map(base).collect();
+        let mut scores = vec![0; candidates.len()];
+        for (plugin, columns) in look.rules.plugins.iter().enumerate() {
+            let fixed = |&at: &usize| self.fixed[plugin].get(at).copied().unwrap_or(0);
+            let mut sums: Vec<i64> = candidates.iter().map(fixed).collect();
+            self.normals.add_among(look.parts, plugin, candidates, &mut sums)?;
+            for column in columns {
+                let Raw::Batch(score) = &column.raw else { continue };
+                if !score(&candidate_nodes, &mut scores) {
+                    return None;
+                }
+                let weighted = scores.iter().map(|score| column.weight * score);
+                sums.iter_mut().zip(weighted).for_each(|(sum, score)| *sum += score);
+            }
+            totals.iter_mut().zip(&sums).for_each(|(total, &sum)| *total += sum as f64);
+        }
+        (!totals.iter().any(|total| total.is_nan())).then_some(totals)
+    }
+}
