@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Report, Roster,
-    Session, Sides, Stopwatch, Timings,
+    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Paths, Report,
+    Roster, Session, Sides, Stopwatch, Timings,
 };
 use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding};
 
@@ -208,6 +208,12 @@ impl Engine {
     /// How often shortcuts of evictions were taken in the last cycle.
     pub fn hits(&self) -> Hits {
         self.hits
+    }
+
+    /// How often which path of the fast evaluator was taken with the present configuration. `None`:
+    /// the plain one is selected.
+    pub fn paths(&self) -> Option<Paths> {
+        self.memo.as_ref().map(Memo::paths)
     }
 
     /// The state.

@@ -20,7 +20,7 @@ pub use engine::{Engine, EngineOptions, Now};
 pub use known::KNOWN;
 pub use vc_framework::{
     About, Amounts, Certificate, CertifiedVictim, Effect, Evaluator, EvictReason, GangState, Hits,
-    Nomination, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage, PluginTime,
-    QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Rule, Sample,
-    Skipped, Stopwatch, Timings, Unit, WaitingTask, evict_message,
+    Nomination, Paths, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage,
+    PluginTime, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Rule,
+    Sample, Skipped, Stopwatch, Timings, Unit, WaitingTask, evict_message,
 };

@@ -81,10 +81,8 @@ pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) -> Result<(), S
     let mut rules: Vec<Soft<'_>> = soft(pod).iter().map(|soft| Soft::new(domains, soft)).collect();
     // Where the constraints are the default ones, no node is ignored (7.8).
     let may_ignore = !pod.class.spread.is_empty();
-    let counts =
-        |rules: &[Soft<'_>], node| !may_ignore || rules.iter().all(|rule| rule.has(node));
-    let counted: Vec<NodeId> =
-        nodes.iter().copied().filter(|&node| counts(&rules, node)).collect();
+    let counts = |rules: &[Soft<'_>], node| !may_ignore || rules.iter().all(|rule| rule.has(node));
+    let counted: Vec<NodeId> = nodes.iter().copied().filter(|&node| counts(&rules, node)).collect();
     rules.iter_mut().for_each(|rule| rule.weigh(&counted));
     let raw = |&node: &NodeId| counts(&rules, node).then(|| raw_score(&rules, node));
     let raw: Vec<Option<i64>> = nodes.iter().map(raw).collect();

@@ -19,7 +19,8 @@ pub struct Room {
 
 impl Room {
     fn of(node: &Node) -> Self {
-        let [cpu_milli, memory_bytes] = [Dim::CPU, Dim::MEMORY].map(|dim| node.allocatable.get(dim));
+        let [cpu_milli, memory_bytes] =
+            [Dim::CPU, Dim::MEMORY].map(|dim| node.allocatable.get(dim));
         Self { cpu_milli, memory_bytes, held: node.view.non_zero }
     }
 

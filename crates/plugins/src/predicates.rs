@@ -13,8 +13,8 @@ use vc_filters::{
     volume_restrictions, volume_zone,
 };
 use vc_framework::{
-    Ask, Clock, Column, NodeColumns, NodeRule, NodeTests, ObjectRule, Outbox, Part, Plugin, PluginEntry, Points,
-    Records, Test,
+    Ask, Clock, Column, NodeColumns, NodeRule, NodeTests, ObjectRule, Outbox, Part, Plugin,
+    PluginEntry, Points, Records, Test,
 };
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;

@@ -10,6 +10,7 @@ mod bare_pods;
 mod certificates;
 mod claims;
 mod cohort;
+mod columns;
 mod core;
 mod determinism;
 mod devices;

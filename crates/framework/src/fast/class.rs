@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use vc_model::{Code, Finding, FitErrors, NodeId};
 
+use super::Found;
 use super::blocks::{BLOCK, Blocks, NONE};
 use super::columns::{NodeColumns, Shard};
 use super::normals::Normals;
 use super::parts::{Parts, Used};
 use super::prepared::{Prepared, Raw, Test};
-use super::Found;
 use crate::session::Session;
 
 /// Verdict of a node that passes. Others are one more than the index of a refusal.

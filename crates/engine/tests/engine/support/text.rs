@@ -98,8 +98,11 @@ fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
                 node.labels.insert("volcano.sh/revocable-zone".into(), value.into());
             }
             "taint" => {
-                let (key, _) = value.split_once(':').expect("key:NoSchedule");
-                let effect = TaintEffect::NoSchedule;
+                let (key, effect) = value.split_once(':').expect("key:NoSchedule");
+                let effect = match effect {
+                    "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+                    _ => TaintEffect::NoSchedule,
+                };
                 node.taints.push(Taint { key: key.into(), value: "".into(), effect });
             }
             _ if amount(&mut node.allocatable, name, value) => {}
