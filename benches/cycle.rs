@@ -7,6 +7,8 @@ mod cases;
 mod claims;
 #[path = "cycle/cohorts.rs"]
 mod cohorts;
+#[path = "cycle/curves.rs"]
+mod curves;
 #[path = "cycle/evictions.rs"]
 mod evictions;
 #[path = "cycle/meter.rs"]
@@ -17,9 +19,12 @@ mod objects;
 mod output;
 #[path = "cycle/run.rs"]
 mod run;
+#[path = "cycle/stress.rs"]
+mod stress;
 #[path = "cycle/wants.rs"]
 mod wants;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -45,12 +50,21 @@ struct Arguments {
     /// One JSON object per line instead of a table
     #[arg(long)]
     json: bool,
+    /// In place of that: how the cost grows with nodes and pods, as SVG files in this directory
+    #[arg(long)]
+    curves: Option<PathBuf>,
     /// Given by cargo bench, absent under cargo test
     #[arg(long, hide = true)]
     bench: bool,
     /// One fresh start of this case; its samples go to standard output
     #[arg(long, hide = true)]
     sample: Option<String>,
+    /// So many times the nodes of the case
+    #[arg(long, hide = true, default_value_t = 1)]
+    nodes_times: u64,
+    /// So many times the pods of the case
+    #[arg(long, hide = true, default_value_t = 1)]
+    pods_times: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -87,12 +101,18 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(name) = &arguments.sample {
         let case = cases::named(name).with_context(|| format!("unknown case: {name}"))?;
         let evaluators = arguments.evaluator.each();
-        return evaluators.iter().try_for_each(|&evaluator| run::sample(case, evaluator));
+        return evaluators.iter().try_for_each(|&evaluator| {
+            let case = case.with(evaluator).times(arguments.nodes_times, arguments.pods_times);
+            run::sample(&case, evaluator)
+        });
     }
     if !arguments.bench {
         // `cargo test --benches`: there is nothing to check.
         eprintln!("nothing measured\nhint: run cargo bench --bench cycle");
         return Ok(());
+    }
+    if let Some(directory) = &arguments.curves {
+        return curves::draw_all(directory);
     }
     let is_wanted = |case: &&Case| case.name.starts_with(&arguments.prefix);
     let cases: Vec<&Case> = CASES.iter().filter(is_wanted).collect();

@@ -6,7 +6,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 use crate::cohorts;
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
-use crate::wants;
+use crate::{stress, wants};
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -66,14 +66,24 @@ pub(crate) const CASES: &[Case] = &[
         cycles: &[1, 2],
         load: load_full,
     },
+    shapes("shapes/4k-500", 4_000, 500),
+    shapes("shapes/5k-5k", 5_000, 5_000),
+    Case { n_pending: 1_000, load: stress::load_labels, ..stress("stress/1m-labels") },
+    Case { gang_size: 1, load: stress::load_shapes, ..stress("stress/5k-shapes") },
+    Case { load: stress::load_resources, ..stress("stress/500-resources") },
     Case {
-        n_nodes: 5_000,
-        n_pending: 5_000,
-        n_pending_plain: 500,
-        gang_size: 5,
-        load: wants::load,
-        ..allocate("shapes/5k-5k")
+        n_nodes: 100,
+        n_running: 10_000,
+        load: stress::load_one_node,
+        ..stress("stress/node-of-10k")
     },
+    Case {
+        n_pending: 50_000,
+        gang_size: 50_000,
+        load: stress::load_one_gang,
+        ..stress("stress/gang-of-50k")
+    },
+    Case { gang_size: 5, load: stress::load_queues, ..stress("stress/1k-queues") },
     preempt("preempt/100-1k", 100, 100),
     preempt("preempt/5k-50k", 5_000, 512),
     reclaim("reclaim/100-1k", 100, 100),
@@ -157,6 +167,17 @@ const fn allocate(name: &'static str) -> Case {
     }
 }
 
+/// Gangs of five, each of a shape of its own up to a thousand of them.
+const fn shapes(name: &'static str, n_nodes: u64, n_pending: u64) -> Case {
+    let (n_pending_plain, gang_size, load) = (500, 5, wants::load);
+    Case { n_nodes, n_pending, n_pending_plain, gang_size, load, ..allocate(name) }
+}
+
+/// With few pods for the plain evaluator.
+const fn stress(name: &'static str) -> Case {
+    Case { n_nodes: 5_000, n_pending: 5_000, n_pending_plain: 100, ..allocate(name) }
+}
+
 /// The case of this name.
 pub(crate) fn named(name: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.name == name)
@@ -169,7 +190,14 @@ impl Case {
             Evaluator::Plain => self.n_pending_plain,
             Evaluator::Fast => self.n_pending,
         };
-        Self { n_pending, ..*self }
+        let gang_size = self.gang_size.min(n_pending);
+        Self { n_pending, gang_size, ..*self }
+    }
+
+    /// With so many times the nodes and pods.
+    pub(crate) fn times(&self, nodes: u64, pods: u64) -> Self {
+        let (n_nodes, n_pending) = (self.n_nodes * nodes, self.n_pending * pods);
+        Self { n_nodes, n_pending, n_running: self.n_running * pods, ..*self }
     }
 
     /// Binds of the first cycle, or the evictions and what waits for their room.

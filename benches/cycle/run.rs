@@ -73,7 +73,6 @@ impl Sample {
 /// A cycle does not decide what the case is made for.
 #[allow(clippy::print_stdout, reason = "the parent process reads it")]
 pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
-    let case = &case.with(evaluator);
     let known = vc_engine::KNOWN;
     let conf = case.conf.unwrap_or(vc_conf::CHART);
     let loaded = vc_conf::parse("the configuration of the case", conf, &known)?;
@@ -140,7 +139,7 @@ pub(crate) fn samples_by_cycle(
     let mut samples: BTreeMap<u32, Vec<Sample>> = BTreeMap::new();
     let begin = Instant::now();
     for n_starts in 1..=STARTS {
-        for (cycle, sample) in start(case, evaluator)? {
+        for (cycle, sample) in start(case, evaluator, (1, 1))? {
             samples.entry(cycle).or_default().push(sample);
         }
         // The next one takes about as long as those before did on average.
@@ -152,10 +151,19 @@ pub(crate) fn samples_by_cycle(
     Ok(samples)
 }
 
-fn start(case: &str, evaluator: Evaluator) -> anyhow::Result<Vec<(u32, Sample)>> {
+/// One fresh start, with so many times the nodes and pods: cycle and sample.
+///
+/// # Errors
+/// The process fails, or says something else than samples.
+pub(crate) fn start(
+    case: &str,
+    evaluator: Evaluator,
+    (nodes, pods): (u64, u64),
+) -> anyhow::Result<Vec<(u32, Sample)>> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let child = Command::new(program)
         .args(["--sample", case, "--evaluator", name(evaluator)])
+        .args(["--nodes-times", &nodes.to_string(), "--pods-times", &pods.to_string()])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start a process of its own")?;

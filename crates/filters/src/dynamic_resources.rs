@@ -124,8 +124,21 @@ impl<'a> PodClaims<'a> {
         job(task).is_some() && job(task) == job(self.pod.task)
     }
 
+    /// Whether every node is refused that has no devices at all to look at.
+    pub fn need_devices(&self) -> bool {
+        let devices = &self.pod.cluster.devices;
+        let search = || Search::new(devices, self.cache, &self.open, &[], self.steps).run();
+        !self.open.is_empty() && search().is_err()
+    }
+
+    /// Whether the node has devices to look at; another answer has another
+    /// [`vc_model::Devices::version`], or another node object.
+    pub fn may_look_at(&self, node: NodeId) -> bool {
+        !self.pools.of(&self.pod.cluster.nodes[node]).is_empty()
+    }
+
     /// Why the node does not do, if so (6.4).
-    fn filter(&self, node: NodeId) -> Option<Finding> {
+    pub fn filter(&self, node: NodeId) -> Option<Finding> {
         let unavailable = !self.is_available(node);
         if !self.open.is_empty()
             && let Err(failure) = self.search(node)

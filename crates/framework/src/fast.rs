@@ -61,12 +61,16 @@ pub struct Paths {
     pub plain: u64,
 }
 
+/// Class, whether room is needed, and number of tests: some tests are for claims only, which are no
+/// part of what classes that share results have in common.
+type Key = (u64, bool, usize);
+
 /// Results by class and by what has to be fulfilled, kept from cycle to cycle as long as the
 /// configuration. Classes that differ only in what cannot be remembered share them
 /// ([`vc_model::Classes::serial`]).
 #[derive(Debug, Default)]
 pub struct Memo {
-    by_class: BTreeMap<(u64, bool), ClassMemo>,
+    by_class: BTreeMap<Key, ClassMemo>,
     n_bytes: usize,
     /// Counts uses.
     clock: u64,
@@ -100,7 +104,8 @@ impl Memo {
         self.columns.follow(session);
         self.parts.follow(session);
         self.clock += 1;
-        let key = (session.classes.serial(session.tasks[task].class), filter == Filter::Allocate);
+        let serial = session.classes.serial(session.tasks[task].class);
+        let key = (serial, filter == Filter::Allocate, rules.tests.len());
         let kept = self.by_class.remove(&key);
         self.n_bytes -= kept.as_ref().map_or(0, ClassMemo::n_bytes);
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);

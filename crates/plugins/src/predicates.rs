@@ -20,7 +20,7 @@ use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
 
 use binding::VolumeBinding;
-use devices::DynamicResources;
+use devices::{DeviceTests, DynamicResources};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "predicates", build };
 
@@ -236,7 +236,7 @@ impl Plugin for Predicates {
     fn columns<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
         let (binding, pod) = (self.binding.as_ref(), Pod::new(ask.cluster, task));
         let scores =
-            binding.is_some_and(|_| VolumeBinding::scores(pod)) || self.devices.judges(pod);
+            binding.is_some_and(|_| VolumeBinding::scores(pod)) || self.devices.scores(pod);
         (!scores).then(Vec::new)
     }
 
@@ -257,9 +257,6 @@ impl Plugin for Predicates {
 
     fn node_tests<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<NodeTests<'a>> {
         let pod = Pod::new(ask.cluster, task);
-        if self.devices.judges(pod) {
-            return None;
-        }
         let (mut tests, mut wide) = (vec![Test::Amounts(Box::new(has_pod_room))], Vec::new());
         for wrapped in &self.filters {
             let Some(filter) = asked((wrapped.pre_filter)(pod)) else { continue };
@@ -267,6 +264,11 @@ impl Plugin for Predicates {
                 true => tests.push(wrapped.test(filter)),
                 false => wide.push(filter),
             }
+        }
+        if self.devices.judges(pod) {
+            let DeviceTests { has_devices, wide: all } = self.devices.tests(pod)?;
+            tests.extend(has_devices);
+            wide.push(all);
         }
         let wide = (!wide.is_empty()).then(|| -> NodeRule<'a> {
             Box::new(move |node, findings| {

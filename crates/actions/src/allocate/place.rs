@@ -196,7 +196,7 @@ pub(crate) fn find_node(
         return Err(FitErrors::everywhere(nodes, &finding));
     }
     if statement.tasks[task].nominated_node.is_none()
-        && let Some(found) = statement.find_remembered(task)
+        && let Some(found) = statement.find_remembered(task, Filter::Allocate)
     {
         return match found {
             Found::Node(node) => Ok(node),

@@ -74,7 +74,7 @@ impl Dispatch {
 
     /// Whether every plugin filters by the class of the task and the row of the node alone.
     pub(crate) fn filters_read_rows(&self, ask: Ask<'_>, task: TaskId) -> bool {
-        self.split_rules(ask, task).is_some_and(|(_, wide)| wide.is_empty())
+        self.tests(ask, task).is_some_and(|(_, wide)| wide.is_empty())
     }
 
     /// Whether the plugins up to this tier, `None`: all, vote by what the candidates and their jobs

@@ -19,8 +19,8 @@ const PASSES: u16 = 0;
 /// Refused by a rule; what it finds is asked when somebody wants to know.
 const REFUSED: u16 = u16::MAX;
 
-/// As many best nodes are asked one by one what cannot be remembered; then all are.
-const MOST_DROPS: usize = 32;
+/// One in so many nodes at most is asked by itself what cannot be remembered; then all are at once.
+const MOST_DROPS: usize = 8;
 
 /// A node by itself costs as much as so many in a row.
 const MANY: usize = 8;
@@ -198,7 +198,7 @@ impl ClassMemo {
                 Some(at) if !look.rules.wide.pass(nodes[at]) => {
                     dropped.push((at, self.blocks.group(at), self.blocks.score(at)));
                     self.blocks.set(at, NONE, 0.0);
-                    if MOST_DROPS < dropped.len() {
+                    if nodes.len() < MOST_DROPS * dropped.len() {
                         break None;
                     }
                 }

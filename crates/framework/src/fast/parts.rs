@@ -15,6 +15,8 @@ const MOST_BYTES: usize = 48 << 20;
 /// A part of a class that a rule reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
+    /// Nothing.
+    Nothing,
     /// `tolerations`.
     Tolerations,
     /// `node_selector` and the required terms of `node_affinity`.
@@ -30,6 +32,7 @@ impl Part {
     fn of(self, class: &Class) -> Class {
         let mut part = Class::default();
         match self {
+            Self::Nothing => {}
             Self::Tolerations => part.tolerations.clone_from(&class.tolerations),
             Self::RequiredNodes => {
                 part.node_selector.clone_from(&class.node_selector);

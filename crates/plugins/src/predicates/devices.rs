@@ -5,8 +5,8 @@
 use vc_conf::{Arguments, Warning};
 use vc_filters::dynamic_resources::{self, DeviceCache, PodClaims};
 use vc_filters::normalize::{Best, normalize};
-use vc_filters::{Pod, PreFilter};
-use vc_framework::{Effect, Outbox, Records};
+use vc_filters::{NodeFilter, Pod, PreFilter};
+use vc_framework::{Effect, ObjectRule, Outbox, Part, Records, Test};
 use vc_model::{ClaimPromise, Cluster, NodeId, TaskId};
 
 /// In messages (2.2).
@@ -24,6 +24,14 @@ pub(super) struct DynamicResources {
     explicit: Option<bool>,
     steps: Option<u64>,
     cache: DeviceCache,
+}
+
+/// See [`DynamicResources::tests`].
+pub(super) struct DeviceTests<'a> {
+    /// Most nodes have no devices, and keep having none.
+    pub(super) has_devices: Option<Test<'a>>,
+    /// Everything.
+    pub(super) wide: NodeFilter<'a>,
 }
 
 impl DynamicResources {
@@ -46,6 +54,29 @@ impl DynamicResources {
 
     fn is_on(&self, cluster: &Cluster) -> bool {
         self.explicit.unwrap_or(cluster.settings.dynamic_resources)
+    }
+
+    /// What the claims of a pod that has some ask of nodes, in the form in which it is remembered.
+    /// `None`: that cannot be said.
+    pub(super) fn tests<'a>(&'a self, pod: Pod<'a>) -> Option<DeviceTests<'a>> {
+        let claims = PodClaims::find(pod, &self.cache, self.steps).ok()?;
+        let has_devices = claims.need_devices().then(|| {
+            let claims = PodClaims::find(pod, &self.cache, self.steps).ok()?;
+            Some(Test::Object(ObjectRule {
+                name: NAME,
+                part: Part::Nothing,
+                version: pod.cluster.devices.version(),
+                ask: Box::new(move |node| i64::from(claims.may_look_at(node))),
+            }))
+        });
+        let wide: NodeFilter<'a> = Box::new(move |node| claims.filter(node));
+        Some(DeviceTests { has_devices: has_devices.flatten(), wide })
+    }
+
+    /// Whether the score of a node depends on its devices.
+    pub(super) fn scores(&self, pod: Pod<'_>) -> bool {
+        let claims = || PodClaims::find(pod, &self.cache, self.steps);
+        self.judges(pod) && claims().map_or(true, |claims| claims.has_alternatives())
     }
 
     pub(super) fn pre_filter<'a>(&'a self, pod: Pod<'a>) -> PreFilter<'a> {

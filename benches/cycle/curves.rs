@@ -1,0 +1,120 @@
+//! How the cost of a case grows: CPU time with 1, 2, 4 and 8 times its nodes, its pods, and both, as
+//! one SVG file each and as a table. Twice the nodes or twice the pods may cost 2.2 times as much.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use vc_engine::Evaluator;
+
+use crate::run::start;
+
+/// Small enough that eight times as much is measured in seconds.
+const CASES: &[&str] = &["allocate/1k-10k", "shapes/4k-500"];
+
+const FACTORS: [u64; 4] = [1, 2, 4, 8];
+/// Fresh starts of which the fastest counts: what disturbs only adds.
+const STARTS: usize = 3;
+/// Doubling may cost so much.
+const LIMIT: f64 = 2.2;
+
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 320.0;
+const MARGIN: f64 = 50.0;
+/// The largest cost that is drawn, as multiple of the smallest.
+const TOP: f64 = 128.0;
+
+/// What grows.
+const GROWING: [(&str, &str); 2] = [("nodes", "#1f77b4"), ("pods", "#d62728")];
+
+/// # Errors
+/// A case fails, or a file cannot be written.
+#[allow(clippy::print_stdout, reason = "a table for whoever runs it")]
+pub(crate) fn draw_all(directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory).context("cannot make the directory")?;
+    println!("{:<20} {:<6} {:>10} {:>10} {:>10} {:>10}  worst", "case", "grows", 1, 2, 4, 8);
+    for case in CASES {
+        let mut curves = Vec::new();
+        for (index, (what, color)) in GROWING.iter().enumerate() {
+            let times = |factor| if index == 0 { (factor, 1) } else { (1, factor) };
+            let millis: anyhow::Result<Vec<f64>> =
+                FACTORS.iter().map(|&factor| cpu_millis(case, times(factor))).collect();
+            let millis = millis?;
+            let worst = millis.windows(2).map(|pair| pair[1] / pair[0]).fold(0.0, f64::max);
+            let cells: String = millis.iter().map(|millis| format!(" {millis:>10.1}")).collect();
+            println!("{case:<20} {what:<6}{cells}  {worst:.2} times");
+            curves.push((*what, *color, millis));
+        }
+        let file = directory.join(format!("{}.svg", case.replace('/', "-")));
+        fs::write(&file, svg(case, &curves))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// CPU time of the first cycle.
+fn cpu_millis(case: &str, times: (u64, u64)) -> anyhow::Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..STARTS {
+        let samples = start(case, Evaluator::Fast, times)?;
+        let (_, first) = samples.first().with_context(|| format!("{case}: no sample"))?;
+        best = best.min(first.cpu_nanos as f64 / 1e6);
+    }
+    Ok(best)
+}
+
+/// Both axes are logarithmic: a straight line is a power, and the dashed one is the limit.
+fn svg(case: &str, curves: &[(&str, &str, Vec<f64>)]) -> String {
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
+         <text x=\"{MARGIN}\" y=\"20\">{case}: CPU time by size, 1 is the smallest</text>\n"
+    );
+    for factor in FACTORS {
+        let (x, y) = place(factor as f64, 1.0);
+        text(&mut out, (x - 4.0, y + 18.0), "black", &format!("{factor} x"));
+    }
+    for cost in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0] {
+        let ((left, y), (right, _)) = (place(1.0, cost), place(8.0, cost));
+        line(&mut out, &[(left, y), (right, y)], "#dddddd", "none");
+        text(&mut out, (left - 30.0, y + 4.0), "black", &format!("{cost}"));
+    }
+    let limit: Vec<(f64, f64)> = FACTORS
+        .iter()
+        .map(|&factor| place(factor as f64, LIMIT.powf((factor as f64).log2())))
+        .collect();
+    line(&mut out, &limit, "#888888", "4 4");
+    for (index, (what, color, millis)) in curves.iter().enumerate() {
+        let smallest = millis.first().copied().unwrap_or(1.0);
+        let points = FACTORS.iter().zip(millis);
+        let points: Vec<(f64, f64)> =
+            points.map(|(&factor, millis)| place(factor as f64, millis / smallest)).collect();
+        line(&mut out, &points, color, "none");
+        let label = format!("{what}, from {smallest:.1} ms");
+        text(&mut out, (MARGIN + 10.0, 45.0 + 16.0 * index as f64), color, &label);
+    }
+    out + "</svg>\n"
+}
+
+fn place(factor: f64, cost: f64) -> (f64, f64) {
+    let along = factor.log2() / 3.0;
+    let up = (cost.max(0.5).log2() / TOP.log2()).min(1.0);
+    let (width, height) = (WIDTH - 2.0 * MARGIN, HEIGHT - 2.0 * MARGIN);
+    (MARGIN + along * width, HEIGHT - MARGIN - up * height)
+}
+
+fn line(out: &mut String, points: &[(f64, f64)], color: &str, dashes: &str) {
+    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let points = points.join(" ");
+    let _ = writeln!(
+        out,
+        "<polyline points=\"{points}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\" \
+         stroke-dasharray=\"{dashes}\"/>"
+    );
+}
+
+fn text(out: &mut String, (x, y): (f64, f64), color: &str, text: &str) {
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{color}\">{text}</text>");
+}

@@ -1,0 +1,101 @@
+//! More of something than anybody has: slower is allowed, quadratic is not, and nothing breaks.
+
+use vc_engine::Engine;
+use vc_model::{ClusterEvent, PodGroupPhase};
+use vc_resource::Quantity;
+
+use crate::cases::{Case, START_MICROS, apply, base, events, gang, pending_gangs};
+use crate::objects::{Shape, queue};
+
+/// Of every node: 200 on 5,000 nodes are a million.
+const N_LABELS: usize = 200;
+/// Different ones, of which each node has one.
+const N_RESOURCES: u64 = 500;
+const N_QUEUES: u64 = 1_000;
+
+const SMALL: Shape = Shape { cpu_milli: 100, memory_gi: 1 };
+
+/// Nodes have many labels, and pods ask for one of them.
+pub(crate) fn load_labels(case: &Case, engine: &mut Engine) {
+    let labelled = |mut event: ClusterEvent| {
+        if let ClusterEvent::NodeApplied(node) = &mut event {
+            for index in 0..N_LABELS {
+                node.labels.insert(format!("example.com/label-{index}").into(), "yes".into());
+            }
+        }
+        event
+    };
+    let asking = |mut event: ClusterEvent| {
+        if let ClusterEvent::PodApplied(pod) = &mut event {
+            let label = format!("example.com/label-{}", pod.key.name.len() % N_LABELS);
+            pod.node_selector = Some([(label.into(), "yes".into())].into());
+        }
+        event
+    };
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, |_| SMALL);
+    apply(engine, base(case).map(labelled).chain(gangs.map(asking)));
+}
+
+/// No two gangs are alike.
+pub(crate) fn load_shapes(case: &Case, engine: &mut Engine) {
+    let shape = |number: u64| Shape {
+        cpu_milli: 100 + (number % 100) as i64,
+        memory_gi: 1 + (number / 100) as i64,
+    };
+    apply(engine, base(case).chain(pending_gangs(case, PodGroupPhase::Pending, shape)));
+}
+
+/// Each node has one of many resources; the engine knows 64 names at most and says so.
+pub(crate) fn load_resources(case: &Case, engine: &mut Engine) {
+    let with_resource = |mut event: ClusterEvent| {
+        if let ClusterEvent::NodeApplied(node) = &mut event {
+            let number = node.name.rsplit('-').next().and_then(|text| text.parse::<u64>().ok());
+            let name = format!("example.com/device-{}", number.unwrap_or(0) % N_RESOURCES);
+            node.allocatable.push((name.into(), Quantity::from_value(8)));
+        }
+        event
+    };
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, |_| SMALL);
+    apply(engine, base(case).map(with_resource).chain(gangs));
+}
+
+/// One node runs all the pods there are.
+pub(crate) fn load_one_node(case: &Case, engine: &mut Engine) {
+    let large = |mut event: ClusterEvent| {
+        if let ClusterEvent::NodeApplied(node) = &mut event
+            && &*node.name == "node-00000"
+        {
+            for (name, amount) in &mut node.allocatable {
+                let value = if &**name == "memory" { 1 << 50 } else { 1 << 20 };
+                *amount = Quantity::from_value(value);
+            }
+        }
+        event
+    };
+    let created_micros = START_MICROS - 86_400_000_000;
+    let running = gang(0, case.n_running, SMALL, PodGroupPhase::Running, created_micros);
+    let running = events(&running, |_| Some(0));
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, |_| SMALL);
+    apply(engine, base(case).map(large).chain(running).chain(gangs));
+}
+
+/// All pods are of one gang.
+pub(crate) fn load_one_gang(case: &Case, engine: &mut Engine) {
+    apply(engine, base(case).chain(pending_gangs(case, PodGroupPhase::Pending, |_| SMALL)));
+}
+
+/// As many queues as gangs.
+pub(crate) fn load_queues(case: &Case, engine: &mut Engine) {
+    let name = |number: u64| format!("queue-{number:04}");
+    let queues =
+        (0..N_QUEUES).map(|number| ClusterEvent::QueueApplied(Box::new(queue(&name(number)))));
+    let mut number = 0;
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, |_| SMALL).map(move |mut event| {
+        if let ClusterEvent::PodGroupApplied(group) = &mut event {
+            group.queue = name(number % N_QUEUES).into();
+            number += 1;
+        }
+        event
+    });
+    apply(engine, base(case).chain(queues).chain(gangs));
+}
