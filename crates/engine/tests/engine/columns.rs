@@ -65,7 +65,7 @@ fn jobs() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(job, 1..6)
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Case {
     which: usize,
     n_nodes: usize,
