@@ -68,7 +68,7 @@ impl Session<'_> {
     }
 
     /// Why no plugin need be asked about the node.
-    fn unusable(&self, task: TaskId, node: NodeId, filter: Filter) -> Option<Finding> {
+    pub(crate) fn unusable(&self, task: TaskId, node: NodeId, filter: Filter) -> Option<Finding> {
         if self.is_outside_shard(node) {
             return Some(outside_shard());
         }
