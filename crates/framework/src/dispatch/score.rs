@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use vc_model::{NodeId, TaskId};
 
 use crate::dispatch::Dispatch;
-use crate::fast::{Column, Fill, Reads};
+use crate::fast::{Column, Fill, Raw, Reads};
 use crate::plugin::Ask;
 use crate::points::Points;
 
@@ -66,7 +66,10 @@ impl Dispatch {
     /// Whether every plugin scores by the class of the task without namespace and labels and the row
     /// of the node alone, but for the extremes by which scores are normalised.
     pub(crate) fn scorers_read_rows(&self, ask: Ask<'_>, task: TaskId) -> bool {
-        self.is_memorable(ask, task) && self.columns(ask, task).is_some()
+        let by_row = |column: &Column<'_>| !matches!(column.raw, Raw::Batch(_));
+        let columns = || self.columns(ask, task);
+        self.is_memorable(ask, task)
+            && columns().is_some_and(|columns| columns.iter().flatten().all(by_row))
     }
 
     /// Columns of every plugin that scores in batches, in tier order. `None`: one is not of that
