@@ -320,7 +320,6 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
                 pod.volumes.push(PodVolume::Claim(claim));
             }
             ("started", _) => pod.started_micros = Some(micros(value)),
-            ("scheduled", _) => pod.scheduled_micros = Some(micros(value)),
             _ => panic!("unknown word of a pod: {name}={value}"),
         }
     }
