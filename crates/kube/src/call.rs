@@ -89,6 +89,18 @@ where
     }
 }
 
+/// The object at a path, or `None` for 404; only what its type names is decoded.
+pub(crate) async fn read<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+) -> Result<Option<T>, CallError> {
+    let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
+    match call(async { client.request(request?).await }).await {
+        Err(error) if error.is_not_found() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 /// Pods untyped: what is sent back with PUT must be whole (rust-ecosystem.md 6).
 pub(crate) fn pods(client: &Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), namespace, &resource("", "v1", "Pod", "pods"))

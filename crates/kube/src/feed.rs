@@ -2,14 +2,11 @@
 //! from the list then is gone. Specification: core.md 4.1, rust-ecosystem.md 5.2 and K-07, K-08,
 //! K-13.
 
-use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use kube::runtime::watcher::{self, Config, Error, Event, InitialListStrategy, watcher};
-use kube::{Api, Client};
+use kube::Client;
+use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Metadata;
@@ -17,7 +14,8 @@ use vc_wire::Metadata;
 use crate::inbox::Incoming;
 use crate::observe::{Observer, since};
 use crate::restart::Pauses;
-use crate::watched::{Slim, Watched};
+use crate::slim::{self, Slim};
+use crate::source::{Change, Source, SourceError};
 
 /// Pause before a list that replaces an expired watch.
 const RESTART: Duration = Duration::from_secs(1);
@@ -31,69 +29,32 @@ pub(crate) async fn feed<S: Slim>(
     inbox: mpsc::Sender<Incoming>,
     observer: Arc<dyn Observer>,
 ) {
-    let api: Api<Watched<S>> = Api::all(client);
-    let mut config = Config::default().streaming_lists();
+    let mut source = Source::<S>::new(client);
     let (mut rows, mut pauses) = (Rows::new(observer), Pauses::default());
+    let (mut changes, mut messages) = (Vec::new(), Vec::new());
     loop {
-        let mut events = pin!(watcher(api.clone(), config.clone()));
-        loop {
-            let error = match events.next().await {
-                Some(Ok(event)) => {
-                    // Said before anything is asked for.
-                    if !matches!(event, Event::Init) {
-                        pauses.reset();
-                    }
-                    for message in rows.take(event) {
-                        if inbox.send(message).await.is_err() {
-                            return;
-                        }
-                    }
-                    // A long list need not be counted object by object.
-                    if rows.synced {
-                        rows.observer.objects(S::PLURAL, rows.known.len());
-                    }
-                    continue;
-                }
-                Some(Err(error)) => error,
-                None => break,
-            };
-            match refusal(&error) {
-                // The server has no streaming lists; kube would repeat the same request for ever.
-                Some(422) if config.initial_list_strategy == InitialListStrategy::StreamingList => {
-                    config.initial_list_strategy = InitialListStrategy::ListWatch;
-                    break;
-                }
-                Some(404) if S::OPTIONAL => {
-                    for message in rows.none::<S>() {
-                        if inbox.send(message).await.is_err() {
-                            return;
-                        }
-                    }
-                    tokio::time::sleep(UNKNOWN_KIND).await;
-                    break;
-                }
-                // kube keeps the expired version when 410 is the HTTP status; start over instead.
-                Some(410) => {
-                    rows.observer.watch_restart(S::PLURAL);
-                    tokio::time::sleep(RESTART).await;
-                    break;
-                }
-                _ => {
-                    rows.observer.watch_restart(S::PLURAL);
-                    tracing::warn!(kind = S::NAME, %error, "watch interrupted");
-                    tokio::time::sleep(pauses.after(refusal(&error))).await;
-                }
+        let outcome = source.next(&mut changes).await;
+        // That a list begins is said before anything has come.
+        if changes.iter().any(|change| !matches!(change, Change::Begun)) {
+            pauses.reset();
+        }
+        changes.drain(..).for_each(|change| rows.take(change, &mut messages));
+        let pause = match outcome {
+            Ok(()) => None,
+            Err(error) => rows.failed(&error, &mut source, &mut pauses, &mut messages),
+        };
+        for message in messages.drain(..) {
+            if inbox.send(message).await.is_err() {
+                return;
             }
         }
-    }
-}
-
-/// HTTP status with which the server refused to list or to start a watch.
-fn refusal(error: &watcher::Error) -> Option<u16> {
-    match error {
-        Error::InitialListFailed(kube::Error::Api(status))
-        | Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
-        _ => None,
+        // A long list need not be counted object by object.
+        if rows.synced {
+            rows.observer.objects(S::PLURAL, rows.known.len());
+        }
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
     }
 }
 
@@ -102,7 +63,7 @@ struct Rows {
     observer: Arc<dyn Observer>,
     generation: u32,
     synced: bool,
-    known: HashMap<ObjectKey, Row>,
+    known: FxHashMap<ObjectKey, Row>,
 }
 
 struct Row {
@@ -112,64 +73,82 @@ struct Row {
 
 impl Rows {
     fn new(observer: Arc<dyn Observer>) -> Self {
-        Self { observer, generation: 0, synced: false, known: HashMap::new() }
+        Self { observer, generation: 0, synced: false, known: FxHashMap::default() }
     }
 
-    fn take<S: Slim>(&mut self, event: Event<Watched<S>>) -> Vec<Incoming> {
-        match event {
-            Event::Init => {
-                self.generation = self.generation.wrapping_add(1);
-                Vec::new()
+    fn take<S: Slim>(&mut self, change: Change<S>, messages: &mut Vec<Incoming>) {
+        match change {
+            Change::Begun => self.generation = self.generation.wrapping_add(1),
+            Change::Applied(slim) => self.applied(slim, messages),
+            Change::Deleted(slim) => {
+                if let Some((key, uid)) = slim::identity(&slim) {
+                    self.known.remove(&key);
+                    messages.push(gone::<S>(key, uid));
+                }
             }
-            Event::InitApply(object) | Event::Apply(object) => self.applied(object),
-            Event::Delete(object) => self.deleted(object),
-            Event::InitDone => self.listed::<S>(),
+            Change::Listed => self.listed::<S>(messages),
         }
     }
 
-    /// The server does not know the kind: there is no object of it.
-    fn none<S: Slim>(&mut self) -> Vec<Incoming> {
-        self.generation = self.generation.wrapping_add(1);
-        self.listed::<S>()
+    /// What an error means for the kind, and how long to wait before the next attempt.
+    fn failed<S: Slim>(
+        &mut self,
+        error: &SourceError,
+        source: &mut Source<S>,
+        pauses: &mut Pauses,
+        messages: &mut Vec<Incoming>,
+    ) -> Option<Duration> {
+        match error.refusal() {
+            // The server has no streaming lists (K-07).
+            Some(422) if source.use_pages() => None,
+            Some(404) if S::OPTIONAL => {
+                source.restart();
+                // There is no object of it.
+                self.generation = self.generation.wrapping_add(1);
+                self.listed::<S>(messages);
+                Some(UNKNOWN_KIND)
+            }
+            // The version is too old (K-08).
+            Some(410) => {
+                source.restart();
+                self.observer.watch_restart(S::PLURAL);
+                Some(RESTART)
+            }
+            status => {
+                self.observer.watch_restart(S::PLURAL);
+                tracing::warn!(kind = S::NAME, %error, "watch interrupted");
+                Some(pauses.after(status))
+            }
+        }
     }
 
     /// A successor of the same name is another object: the one before it is deleted first.
-    fn applied<S: Slim>(&mut self, object: Watched<S>) -> Vec<Incoming> {
-        let identity = object.identity();
-        let event = object.event(&*self.observer).map(Incoming::Event);
-        let Some((key, uid)) = identity else {
-            return Vec::from_iter(event);
-        };
-        let row = Row { uid: uid.clone(), generation: self.generation };
-        let before = self.known.insert(key.clone(), row);
-        if let (None, Some(Incoming::Event(ClusterEvent::PodApplied(pod)))) = (&before, &event)
-            && pod.node_name.is_none()
-        {
-            self.observer.task_stage("Watched", since(pod.created_micros));
+    fn applied<S: Slim>(&mut self, slim: S, messages: &mut Vec<Incoming>) {
+        let identity = slim::identity(&slim);
+        let event = slim::event(slim, &*self.observer);
+        if let Some((key, uid)) = identity {
+            let row = Row { uid: uid.clone(), generation: self.generation };
+            let before = self.known.insert(key.clone(), row);
+            if let (None, Some(ClusterEvent::PodApplied(pod))) = (&before, &event)
+                && pod.node_name.is_none()
+            {
+                self.observer.task_stage("Watched", since(pod.created_micros));
+            }
+            let gone = before.filter(|row| row.uid != uid).map(|row| gone::<S>(key, row.uid));
+            messages.extend(gone);
         }
-        let gone = before.filter(|row| row.uid != uid).map(|row| gone::<S>(key, row.uid));
-        gone.into_iter().chain(event).collect()
+        messages.extend(event.map(Incoming::Event));
     }
 
-    fn deleted<S: Slim>(&mut self, object: Watched<S>) -> Vec<Incoming> {
-        let Some((key, uid)) = object.identity() else {
-            return Vec::new();
-        };
-        self.known.remove(&key);
-        vec![gone::<S>(key, uid)]
-    }
-
-    fn listed<S: Slim>(&mut self) -> Vec<Incoming> {
+    fn listed<S: Slim>(&mut self, messages: &mut Vec<Incoming>) {
         let generation = self.generation;
         let mut missing: Vec<(ObjectKey, Row)> =
             self.known.extract_if(|_, row| row.generation != generation).collect();
         missing.sort_by(|left, right| left.0.cmp(&right.0));
-        let mut messages: Vec<Incoming> =
-            missing.into_iter().map(|(key, row)| gone::<S>(key, row.uid)).collect();
+        messages.extend(missing.into_iter().map(|(key, row)| gone::<S>(key, row.uid)));
         if !std::mem::replace(&mut self.synced, true) {
             messages.push(Incoming::Synced(S::KIND));
         }
-        messages
     }
 }
 

@@ -17,7 +17,7 @@ use crate::client::Clients;
 use crate::feed::feed;
 use crate::inbox::Incoming;
 use crate::observe::Observer;
-use crate::watched::Slim;
+use crate::slim::Slim;
 
 /// The running watches; they end when this is dropped.
 #[derive(Default)]

@@ -8,12 +8,13 @@ use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, Post
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use vc_engine::Nomination;
-use vc_model::{ObjectKey, PodGroupCondition, PodGroupStatus, QUEUE_GATE};
+use vc_model::{ObjectKey, PodGroupCondition, PodGroupPhase, PodGroupStatus, QUEUE_GATE};
 
 use crate::call::{
     CallError, call, get, node_shard_resource, node_shards, pod_group_resource, pod_groups, pods,
     queue_resource, queues,
 };
+use crate::kept::Kept;
 
 /// Now, as the API writes times.
 pub(crate) fn now() -> String {
@@ -111,10 +112,11 @@ fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
 
 /// PUT of the PodGroup with this status; answers the resourceVersion that it has then.
 ///
-/// The object is read by LIST, `get` is not granted. After a 409 it is written over the newest one,
-/// unless somebody else has changed the phase (C-29).
+/// The object is that of our last write or read by LIST, `get` is not granted. After a 409 it is
+/// written over the newest one, unless somebody else has changed the phase (C-29).
 pub(crate) async fn set_pod_group(
     client: &Client,
+    kept: &Kept,
     pod_group: &ObjectKey,
     uid: &str,
     status: &PodGroupStatus,
@@ -122,7 +124,10 @@ pub(crate) async fn set_pod_group(
     let api = pod_groups(client, &pod_group.namespace);
     let mut phase = None;
     loop {
-        let mut object = find(&api, &pod_group.name, uid).await?;
+        let mut object = match kept.take(pod_group, uid) {
+            Some(object) => object,
+            None => find(&api, &pod_group.name, uid).await?,
+        };
         let seen = object.data["status"]["phase"].as_str().unwrap_or_default().to_owned();
         if phase.as_ref().is_some_and(|before| *before != seen) {
             return Err(CallError::Overtaken("the phase was changed by someone else"));
@@ -130,7 +135,15 @@ pub(crate) async fn set_pod_group(
         fill(&mut object.data["status"], status);
         match call(api.replace(&pod_group.name, &PostParams::default(), &object)).await {
             Err(error) if error.is_conflict() && phase.is_none() => phase = Some(seen),
-            answer => return answer.map(|object| version(&object)),
+            answer => {
+                let mut object = answer?;
+                typed(&mut object, &pod_group_resource());
+                let version = version(&object);
+                if matches!(status.phase, PodGroupPhase::Pending | PodGroupPhase::Inqueue) {
+                    kept.keep(pod_group, object);
+                }
+                return Ok(version);
+            }
         }
     }
 }

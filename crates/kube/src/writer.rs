@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use vc_engine::{About, Effect};
@@ -13,18 +13,19 @@ use vc_model::{
     ClaimPromise, ClusterEvent, ObjectKey, PodGroupStatus, ReservedClaim, ResourceClaim,
     StorageObject,
 };
+use vc_wire::SlimPod;
 
-use crate::call::{CallError, get};
+use crate::call::{CallError, read};
 use crate::client::Clients;
 use crate::correlate::Note;
 use crate::events::Recorder;
 use crate::evict::EvictTexts;
 use crate::inbox::Incoming;
+use crate::kept::Kept;
 use crate::lanes::{Lanes, Target};
 use crate::observe::{Observer, since};
 use crate::pump::Decisions;
-use crate::watched::Watched;
-use crate::{bind, devices, evict, pre_bind, status};
+use crate::{bind, devices, evict, pre_bind, slim, status};
 
 /// Calls in flight, each on a connection of its own (K-03).
 const IN_FLIGHT: usize = 64;
@@ -49,7 +50,8 @@ pub async fn write(
     let (recorder, events) = Recorder::new(clients.events, component, yields);
     let events = tokio::spawn(events);
     let Clients { core, volcano, .. } = clients;
-    let writer = Writer { core, volcano, recorder, inbox, observer: observer.clone() };
+    let (kept, observed) = (Kept::default(), observer.clone());
+    let writer = Writer { core, volcano, recorder, inbox, observer: observed, kept };
     let mut pool = Pool {
         writer: Arc::new(writer),
         created_micros: HashMap::new(),
@@ -177,6 +179,7 @@ struct Writer {
     recorder: Recorder,
     inbox: mpsc::Sender<Incoming>,
     observer: Arc<dyn Observer>,
+    kept: Kept,
 }
 
 impl Writer {
@@ -350,7 +353,7 @@ impl Writer {
     }
 
     async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) {
-        match status::set_pod_group(&self.volcano, &key, uid, status).await {
+        match status::set_pod_group(&self.volcano, &self.kept, &key, uid, status).await {
             Ok(resource_version) => {
                 self.report(ClusterEvent::PodGroupWritten { key, resource_version }).await;
             }
@@ -363,13 +366,12 @@ impl Writer {
 
     /// GET the pod until there is an answer; what it says is believed (core.md 4.5).
     async fn resync(&self, key: ObjectKey, uid: Arc<str>) {
-        let api: Api<Watched<vc_wire::SlimPod>> =
-            Api::namespaced_with(self.core.clone(), &key.namespace, &());
+        let path = format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name);
         let mut pause = RESYNC_PAUSE;
         loop {
-            match get(&api, &key.name).await {
+            match read::<SlimPod>(&self.core, &path).await {
                 Ok(pod) => {
-                    let event = pod.and_then(|pod| pod.event(&*self.observer));
+                    let event = pod.and_then(|pod| slim::event(pod, &*self.observer));
                     return self.report(seen(key, uid, event)).await;
                 }
                 Err(error) => tracing::warn!(pod = %key, %error, "pod not read again"),

@@ -1,14 +1,9 @@
-//! The slim types of vc-wire as kube's watcher wants them: with an `ObjectMeta`, of which only what
-//! the watcher reads is filled (K-12). Specification: core.md 4.1, rust-ecosystem.md 5.1.
+//! The slim types of vc-wire, where the API server keeps their objects, and which events they become.
+//! Specification: core.md 4.1.
 
-use std::borrow::Cow;
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use kube::Resource;
-use kube::api::ObjectMeta;
-use kube::core::DynamicResourceScope;
-use serde::de::{DeserializeOwned, Deserializer};
+use serde::de::DeserializeOwned;
 use vc_model::{ClusterEvent, DeviceObject, ObjectKey, SelectorObject, StorageObject};
 use vc_wire::{
     Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata, SlimNamespace,
@@ -21,7 +16,7 @@ use vc_wire::{
 use crate::observe::Observer;
 
 /// A slim type and where the API server keeps its objects.
-pub(crate) trait Slim: DeserializeOwned + Clone + Debug + Send + 'static {
+pub(crate) trait Slim: DeserializeOwned + Send + 'static {
     const KIND: Kind;
     const GROUP: &'static str;
     const VERSION: &'static str;
@@ -190,90 +185,54 @@ slim!(SlimResourceSlice, "resource.k8s.io", "v1", ResourceSlice, "resourceslices
     (ClusterEvent::DeviceApplied(Box::new(DeviceObject::Slice(slice))), Vec::new())
 });
 
-/// An object as the watcher hands it over, boxed: it moves through several layers before it becomes
-/// an event.
-#[derive(Clone, Debug)]
-pub(crate) struct Watched<S>(Box<Parts<S>>);
-
-#[derive(Clone, Debug)]
-struct Parts<S> {
-    meta: ObjectMeta,
-    slim: S,
+/// Namespace, name and uid, as far as they can be read.
+pub(crate) fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
+    let Soft::Good(metadata) = slim.metadata() else {
+        return None;
+    };
+    let text = |field: &Soft<Arc<str>>| match field {
+        Soft::Good(text) => text.clone(),
+        _ => Arc::default(),
+    };
+    let name = text(&metadata.name);
+    let key = ObjectKey { namespace: text(&metadata.namespace), name };
+    (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
 }
 
-impl<S: Slim> Watched<S> {
-    /// Namespace, name and uid, as far as they can be read.
-    pub(crate) fn identity(&self) -> Option<(ObjectKey, Arc<str>)> {
-        let Soft::Good(metadata) = self.0.slim.metadata() else {
-            return None;
-        };
-        let text = |field: &Soft<Arc<str>>| match field {
-            Soft::Good(text) => text.clone(),
-            _ => Arc::default(),
-        };
-        let name = text(&metadata.name);
-        let key = ObjectKey { namespace: text(&metadata.namespace), name };
-        (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
+/// `metadata.resourceVersion`.
+pub(crate) fn version<S: Slim>(slim: &S) -> Option<&str> {
+    match slim.metadata() {
+        Soft::Good(metadata) => match &metadata.resource_version {
+            Soft::Good(version) => Some(version),
+            _ => None,
+        },
+        _ => None,
     }
+}
 
-    /// The event; what is malformed is counted, and logged with its place. `None`: it cannot be
-    /// used at all.
-    pub(crate) fn event(self, observer: &dyn Observer) -> Option<ClusterEvent> {
-        match self.0.slim.event() {
-            Ok((event, problems)) => {
-                for problem in problems {
-                    observer.malformed(S::PLURAL);
-                    tracing::warn!(problem, "malformed object");
-                }
-                Some(event)
-            }
-            Err(error) => {
+/// The event; what is malformed is counted, and logged with its place. `None`: it cannot be used at
+/// all.
+pub(crate) fn event<S: Slim>(slim: S, observer: &dyn Observer) -> Option<ClusterEvent> {
+    match slim.event() {
+        Ok((event, problems)) => {
+            for problem in problems {
                 observer.malformed(S::PLURAL);
-                tracing::warn!(problem = %error, "object ignored");
-                None
+                tracing::warn!(problem, "malformed object");
             }
+            Some(event)
+        }
+        Err(error) => {
+            observer.malformed(S::PLURAL);
+            tracing::warn!(problem = %error, "object ignored");
+            None
         }
     }
 }
 
-impl<'de, S: Slim> serde::Deserialize<'de> for Watched<S> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let slim = S::deserialize(deserializer)?;
-        let mut meta = ObjectMeta::default();
-        if let Soft::Good(metadata) = slim.metadata()
-            && let Soft::Good(version) = &metadata.resource_version
-        {
-            meta.resource_version = Some(version.to_string());
-        }
-        Ok(Self(Box::new(Parts { meta, slim })))
-    }
-}
-
-impl<S: Slim> Resource for Watched<S> {
-    type DynamicType = ();
-    type Scope = DynamicResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        S::NAME.into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        S::GROUP.into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        S::VERSION.into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        S::PLURAL.into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.0.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.0.meta
+/// Path of all objects of the kind.
+pub(crate) fn collection<S: Slim>() -> String {
+    match S::GROUP {
+        "" => format!("/api/{}/{}", S::VERSION, S::PLURAL),
+        group => format!("/apis/{group}/{}/{}", S::VERSION, S::PLURAL),
     }
 }

@@ -1,0 +1,350 @@
+//! Lists a kind and watches it: what came, in batches, as the network delivers it. Streaming lists
+//! where the server has them, else pages; a watch goes on from the last version that was seen.
+//! Specification: core.md 4.1; rust-ecosystem.md 3 (K-06 to K-09, K-13, K-14, K-18).
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use http::{HeaderValue, Request, header};
+use http_body_util::{BodyDataStream, BodyExt};
+use kube::Client;
+use kube::client::Body;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::lines::Lines;
+use crate::slim::{self, Slim, collection};
+
+/// The server ends a watch after so many seconds.
+const WATCH_SECONDS: u64 = 290;
+/// A watch on which nothing has come for so long is dead: a bookmark or its end is overdue.
+const IDLE: Duration = Duration::from_secs(WATCH_SECONDS + 30);
+/// For the start of an answer; the server itself gives up after 60 s.
+const START: Duration = Duration::from_secs(70);
+/// Objects of a page of a list.
+const PAGE: usize = 500;
+/// Objects after which a batch is handed on, although more have arrived.
+const BATCH: usize = 256;
+/// In the bookmark that ends a streaming list.
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+
+/// Something that happened to the objects of a kind.
+#[derive(Debug)]
+pub(crate) enum Change<S> {
+    /// A list begins: what it does not name is gone.
+    Begun,
+    Applied(S),
+    Deleted(S),
+    /// The list has ended.
+    Listed,
+}
+
+/// Why a list or a watch does not go on. It is started again by the next call.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SourceError {
+    #[error("{code}: {message}")]
+    Refused { code: u16, message: String },
+    /// Said inside of a watch.
+    #[error("{code}: {message}")]
+    Told { code: u16, message: String },
+    #[error("{0}")]
+    Client(#[from] kube::Error),
+    #[error("no answer within {} s", START.as_secs())]
+    TimedOut,
+    /// A line or a page that is not what it should be.
+    #[error("unreadable: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+impl SourceError {
+    /// HTTP status with which the server refused a list or the start of a watch.
+    pub(crate) fn refusal(&self) -> Option<u16> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// The objects of a kind, for the life of the process.
+pub(crate) struct Source<S> {
+    client: Client,
+    /// The server has streaming lists, as far as we know (K-07).
+    streaming: bool,
+    state: State,
+    slim: PhantomData<fn() -> S>,
+}
+
+enum State {
+    /// Nothing is listed.
+    Start,
+    /// The list goes on behind this token.
+    Page(String),
+    /// Everything up to this version was seen.
+    Resume(String),
+    Open(Box<Watch>),
+}
+
+/// An open watch.
+struct Watch {
+    body: Pin<Box<BodyDataStream<Body>>>,
+    lines: Lines,
+    /// Everything up to here was seen; empty while it lists.
+    version: String,
+    /// It still lists what was there before.
+    listing: bool,
+}
+
+impl<S: Slim> Source<S> {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, streaming: true, state: State::Start, slim: PhantomData }
+    }
+
+    /// Without streaming lists from now on; false if it was so before.
+    pub(crate) fn use_pages(&mut self) -> bool {
+        std::mem::replace(&mut self.streaming, false)
+    }
+
+    /// Everything is listed again.
+    pub(crate) fn restart(&mut self) {
+        self.state = State::Start;
+    }
+
+    /// Waits for something and adds it to the changes; they hold whole objects also when there is an
+    /// error.
+    ///
+    /// # Errors
+    /// The next call starts where this one ended.
+    pub(crate) async fn next(&mut self, changes: &mut Vec<Change<S>>) -> Result<(), SourceError> {
+        match std::mem::replace(&mut self.state, State::Start) {
+            State::Start if self.streaming => {
+                let watch = watch::<S>(&self.client, String::new()).await?;
+                changes.push(Change::Begun);
+                self.state = State::Open(watch);
+            }
+            State::Start => {
+                changes.push(Change::Begun);
+                self.page(None, changes).await?;
+            }
+            State::Page(token) => self.page(Some(token), changes).await?,
+            State::Resume(version) => {
+                // An answer that does not come is asked for again.
+                self.state = State::Resume(version.clone());
+                self.state = State::Open(watch::<S>(&self.client, version).await?);
+            }
+            State::Open(mut watch) => {
+                let outcome = watch.next(changes).await;
+                self.state = match &outcome {
+                    Ok(true) | Err(SourceError::Unreadable(_)) => State::Open(watch),
+                    Err(SourceError::Told { code: 410, .. }) => State::Start,
+                    _ => watch.resume(),
+                };
+                outcome?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One page of the list.
+    async fn page(
+        &mut self,
+        token: Option<String>,
+        changes: &mut Vec<Change<S>>,
+    ) -> Result<(), SourceError> {
+        let mut query = format!("limit={PAGE}");
+        if let Some(token) = &token {
+            query.push_str("&continue=");
+            query.push_str(&escaped(token));
+        }
+        let body = get::<S>(&self.client, &query).await?;
+        let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
+        let page: Page<S> = serde_json::from_slice(&bytes.to_bytes())?;
+        changes.extend(page.items.into_iter().flatten().map(Change::Applied));
+        let Continued { resource_version, token } = page.metadata;
+        self.state = match token.filter(|token| !token.is_empty()) {
+            Some(token) => State::Page(token),
+            None => {
+                changes.push(Change::Listed);
+                State::Resume(resource_version.unwrap_or_default())
+            }
+        };
+        Ok(())
+    }
+}
+
+/// A watch from this version on; from none: a streaming list first.
+async fn watch<S: Slim>(client: &Client, version: String) -> Result<Box<Watch>, SourceError> {
+    let listing = version.is_empty();
+    let from = match listing {
+        true => "0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true",
+        false => &version,
+    };
+    let query = format!(
+        "watch=true&timeoutSeconds={WATCH_SECONDS}&allowWatchBookmarks=true&\
+         resourceVersion={from}"
+    );
+    let body = Box::pin(get::<S>(client, &query).await?.into_data_stream());
+    Ok(Box::new(Watch { body, lines: Lines::default(), version, listing }))
+}
+
+async fn get<S: Slim>(client: &Client, query: &str) -> Result<Body, SourceError> {
+    let mut request = Request::new(Body::empty());
+    let path = format!("{}?{query}", collection::<S>());
+    *request.uri_mut() = path.parse().expect("made of names and escaped text");
+    // Servers from 1.37 on compress watches event by event (K-18).
+    let identity = HeaderValue::from_static("identity");
+    request.headers_mut().insert(header::ACCEPT_ENCODING, identity);
+    let answer = timeout(START, client.send(request)).await;
+    let answer = answer.map_err(|_| SourceError::TimedOut)??;
+    let (code, body) = (answer.status(), answer.into_body());
+    if code.is_success() {
+        return Ok(body);
+    }
+    let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
+    let status: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default();
+    let message = status["message"].as_str().unwrap_or(code.canonical_reason().unwrap_or(""));
+    Err(SourceError::Refused { code: code.as_u16(), message: message.to_owned() })
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+#[serde(bound = "S: DeserializeOwned")]
+struct Page<S> {
+    metadata: Continued,
+    items: Option<Vec<S>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Continued {
+    resource_version: Option<String>,
+    #[serde(rename = "continue")]
+    token: Option<String>,
+}
+
+impl Watch {
+    /// Waits for a piece and takes what else is there already. `Ok(false)`: the watch has ended.
+    async fn next<S: Slim>(&mut self, changes: &mut Vec<Change<S>>) -> Result<bool, SourceError> {
+        let Ok(piece) = timeout(IDLE, self.body.next()).await else { return Ok(false) };
+        let mut piece = piece;
+        loop {
+            let Some(data) = piece.transpose()? else { return Ok(false) };
+            self.take(&data, changes)?;
+            if BATCH <= changes.len() {
+                return Ok(true);
+            }
+            match self.body.next().now_or_never() {
+                Some(next) => piece = next,
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// The lines of a piece. After an error the rest of them is taken all the same.
+    fn take<S: Slim>(
+        &mut self,
+        data: &[u8],
+        changes: &mut Vec<Change<S>>,
+    ) -> Result<(), SourceError> {
+        let (version, listing) = (&mut self.version, &mut self.listing);
+        let mut failed = Ok(());
+        self.lines.feed(data, |line| {
+            let taken = read(line).and_then(|event| match event {
+                Event::Change(change) => {
+                    let (Change::Applied(slim) | Change::Deleted(slim)) = &change else {
+                        return Ok(());
+                    };
+                    // In a list the versions are in no order.
+                    if let Some(seen) = slim::version(slim).filter(|_| !*listing) {
+                        version.clear();
+                        version.push_str(seen);
+                    }
+                    changes.push(change);
+                    Ok(())
+                }
+                Event::Bookmark { seen, ends_list } => {
+                    if ends_list && std::mem::take(listing) {
+                        changes.push(Change::Listed);
+                    }
+                    if !*listing {
+                        *version = seen;
+                    }
+                    Ok(())
+                }
+                Event::Error { code, message } => Err(SourceError::Told { code, message }),
+            });
+            if failed.is_ok() {
+                failed = taken;
+            }
+        });
+        failed
+    }
+
+    /// Where to go on after its end: a list that did not end is made again.
+    fn resume(self: Box<Self>) -> State {
+        match self.listing {
+            true => State::Start,
+            false => State::Resume(self.version),
+        }
+    }
+}
+
+/// A line of a watch.
+enum Event<S> {
+    Change(Change<S>),
+    Bookmark { seen: String, ends_list: bool },
+    Error { code: u16, message: String },
+}
+
+fn read<S: Slim>(line: &[u8]) -> Result<Event<S>, SourceError> {
+    if let Ok(text) = std::str::from_utf8(line)
+        && let Some((label @ ("ADDED" | "MODIFIED" | "DELETED"), object)) = parts(text)
+        && let Ok(slim) = serde_json::from_str(object)
+    {
+        return Ok(Event::Change(change(label, slim)));
+    }
+    let whole: Value = serde_json::from_slice(line)?;
+    let object = &whole["object"];
+    match whole["type"].as_str() {
+        Some("ERROR") => Ok(Event::Error {
+            code: object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0),
+            message: object["message"].as_str().unwrap_or_default().to_owned(),
+        }),
+        Some("BOOKMARK") => {
+            let metadata = &object["metadata"];
+            Ok(Event::Bookmark {
+                seen: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
+                ends_list: metadata["annotations"][INITIAL_END].is_string(),
+            })
+        }
+        label => Ok(Event::Change(change(label.unwrap_or(""), S::deserialize(object)?))),
+    }
+}
+
+fn change<S>(label: &str, slim: S) -> Change<S> {
+    if label == "DELETED" { Change::Deleted(slim) } else { Change::Applied(slim) }
+}
+
+/// Label and object of a line as API servers write it; `None`: it is written otherwise.
+fn parts(line: &str) -> Option<(&str, &str)> {
+    let (label, rest) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
+    Some((label, rest.strip_prefix(r#","object":"#)?.strip_suffix('}')?))
+}
+
+/// A token of a list as it may stand in a query.
+fn escaped(token: &str) -> String {
+    let mut text = String::with_capacity(token.len());
+    for byte in token.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte));
+            }
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
