@@ -127,7 +127,7 @@ pub(super) const TABLE: &[Row] = &[
     row("resource-sync-timeout", Time, "60s", Never,
         "initial objects are in effect as soon as they are listed"),
     row("resync-period", Time, "0s", Never, "watches are not repeated"),
-    row("schedule-gather", Time, "10ms", Built, "how long changes are gathered before a cycle"),
+    row("schedule-gather", Time, "10ms", Built, "how long changes are gathered before a cycle, at most"),
     row("schedule-period", Time, "1s", Built, "longest pause between two cycles"),
     row("schedule-trigger", Choice("change|period"), "change", Built, "what starts a cycle"),
     row("scheduler-conf", Text, "", Built, "path of the configuration file"),

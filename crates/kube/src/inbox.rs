@@ -77,30 +77,37 @@ pub struct Pace {
     pub trigger: Trigger,
     /// Longest (`Change`) or only (`Period`) pause between two cycles.
     pub period: Duration,
-    /// How long changes are gathered once there is one.
+    /// How long changes are gathered at most once there is one.
     pub gather: Duration,
 }
 
+/// A pause in which no change comes ends the gathering after this part of its time.
+const LULL: u32 = 4;
+
 impl Pace {
     /// The events for the next cycle, when it is due; `None` when there shall be none. Visits are
-    /// handed on as they come.
+    /// handed on as they come. `last`: what the last cycle took, so that dear ones are rarer.
     pub async fn next(
         &self,
         inbox: &mut mpsc::Receiver<Incoming>,
+        last: Duration,
         mut visit: impl FnMut(Visit),
     ) -> Option<Vec<ClusterEvent>> {
         let mut due = Instant::now() + self.period;
+        let mut lull_ends = due;
+        let lull = (self.gather / LULL).max(last);
         let mut events = Vec::new();
         let mut taken = Vec::new();
         loop {
-            match timeout_at(due, inbox.recv_many(&mut taken, TAKEN)).await {
+            match timeout_at(due.min(lull_ends), inbox.recv_many(&mut taken, TAKEN)).await {
                 Err(_) => return Some(events),
                 Ok(0) => return None,
                 Ok(_) => {}
             }
             for message in taken.drain(..) {
                 if self.trigger == Trigger::Change && could_change(&message) {
-                    due = due.min(Instant::now() + self.gather);
+                    let now = Instant::now();
+                    (due, lull_ends) = (due.min(now + self.gather), now + lull);
                 }
                 match message {
                     Incoming::Stop => return None,
@@ -163,13 +170,13 @@ mod tests {
             sender.send(message).await.unwrap();
         }
         let start = Instant::now();
-        let events = pace.next(&mut receiver, |_| {}).await?;
+        let events = pace.next(&mut receiver, Duration::ZERO, |_| {}).await?;
         Some((events.len(), start.elapsed().as_millis()))
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_starts_a_cycle_after_the_gather_window() {
-        assert_eq!(next(CHANGE, vec![node("a"), node("b"), failed()]).await, Some((3, 10)));
+    async fn a_change_starts_a_cycle_when_no_more_comes() {
+        assert_eq!(next(CHANGE, vec![node("a"), node("b"), failed()]).await, Some((3, 3)));
         assert_eq!(next(CHANGE, vec![]).await, Some((0, 1000)));
         assert_eq!(
             next(CHANGE, vec![failed(), Incoming::Synced(Kind::Pod)]).await,
@@ -179,7 +186,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_visit_that_changes_something_starts_a_cycle() {
-        let visits = [(Visit::look(|_| {}), 1000), (Visit::change(|_| {}), 10)];
+        let visits = [(Visit::look(|_| {}), 1000), (Visit::change(|_| {}), 3)];
         for (visit, millis) in visits {
             assert_eq!(next(CHANGE, vec![Incoming::Visit(visit)]).await, Some((0, millis)));
         }
@@ -196,7 +203,7 @@ mod tests {
         assert_eq!(next(CHANGE, vec![node("a"), Incoming::Stop]).await, None);
         let (sender, mut receiver) = inbox();
         drop(sender);
-        assert!(CHANGE.next(&mut receiver, |_| {}).await.is_none());
+        assert!(CHANGE.next(&mut receiver, Duration::ZERO, |_| {}).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
@@ -207,8 +214,20 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
-        let events = CHANGE.next(&mut receiver, |_| {}).await.unwrap();
-        assert!(events.len() < 20, "{}", events.len());
+        let events = CHANGE.next(&mut receiver, Duration::ZERO, |_| {}).await.unwrap();
+        assert!((8..20).contains(&events.len()), "{}", events.len());
         flood.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_dear_cycle_the_whole_window_is_used() {
+        for (last, millis) in [(5, 5), (500, 10)] {
+            let (sender, mut receiver) = inbox();
+            sender.send(node("a")).await.unwrap();
+            let start = Instant::now();
+            let last = Duration::from_millis(last);
+            CHANGE.next(&mut receiver, last, |_| {}).await.unwrap();
+            assert_eq!(start.elapsed().as_millis(), millis);
+        }
     }
 }

@@ -65,7 +65,9 @@ impl Pump {
         let (mut events, mut said, mut n_cycles) = (Some(Vec::new()), Vec::new(), 0_u64);
         while let Some(batch) = events {
             n_cycles += 1;
+            let start = Instant::now();
             let effects = self.cycle(&mut engine, batch, &mut said);
+            let took = start.elapsed();
             if !effects.is_empty() {
                 let decisions = Decisions::stamped(effects, &engine);
                 if self.effects.blocking_send(decisions).is_err() {
@@ -75,8 +77,8 @@ impl Pump {
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);
             }
-            events =
-                runtime.block_on(self.pace.next(&mut self.inbox, |visit| visit.pay(&mut engine)));
+            let next = self.pace.next(&mut self.inbox, took, |visit| visit.pay(&mut engine));
+            events = runtime.block_on(next);
         }
     }
 
