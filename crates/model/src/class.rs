@@ -2,6 +2,7 @@
 //! agree in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -47,21 +48,44 @@ pub struct Class {
     pub controller: Option<Controller>,
 }
 
-impl Class {
-    /// What is left without what only rules about other pods, volumes and devices read.
-    fn shape(&self) -> Self {
-        let (namespace, labels, controller) = Default::default();
-        let (pod_affinity, spread, volumes, resource_claims) = Default::default();
-        Self {
-            namespace,
-            labels,
-            controller,
-            pod_affinity,
-            spread,
-            volumes,
-            resource_claims,
-            ..self.clone()
-        }
+/// A class without what only rules about other pods, volumes and devices read. Compared in place:
+/// nearly every job has a class of its own.
+#[derive(Clone, Debug)]
+struct ShapeOf(Arc<Class>);
+
+impl ShapeOf {
+    fn parts(&self) -> impl Hash + Eq + '_ {
+        let Class {
+            request,
+            non_zero,
+            node_selector,
+            node_affinity,
+            tolerations,
+            host_ports,
+            images,
+            namespace: _,
+            labels: _,
+            controller: _,
+            pod_affinity: _,
+            spread: _,
+            volumes: _,
+            resource_claims: _,
+        } = &*self.0;
+        (request, non_zero, node_selector, node_affinity, tolerations, host_ports, images)
+    }
+}
+
+impl PartialEq for ShapeOf {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for ShapeOf {}
+
+impl Hash for ShapeOf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
     }
 }
 
@@ -93,11 +117,11 @@ impl std::ops::SubAssign for NonZero {
 pub struct Classes {
     rows: Table<ClassId, Row>,
     by_content: FxHashMap<Arc<Class>, ClassId>,
-    shapes: FxHashMap<Class, Shape>,
+    shapes: FxHashMap<ShapeOf, Shape>,
     n_made: u64,
 }
 
-/// What classes have in common that differ in what [`Class::shape`] leaves out alone.
+/// What classes have in common that differ in what [`ShapeOf`] leaves out alone.
 #[derive(Clone, Debug)]
 struct Shape {
     serial: u64,
@@ -118,8 +142,8 @@ impl Classes {
             self.rows[id].n_tasks += 1;
             return (id, false);
         }
-        let serial = self.acquire_shape(&class);
         let class = Arc::new(class);
+        let serial = self.acquire_shape(&class);
         let row = Row { class: class.clone(), n_tasks: 1, serial };
         let id = self.rows.insert(row);
         self.by_content.insert(class, id);
@@ -138,16 +162,16 @@ impl Classes {
         Some(row.class)
     }
 
-    fn acquire_shape(&mut self, class: &Class) -> u64 {
+    fn acquire_shape(&mut self, class: &Arc<Class>) -> u64 {
         self.n_made += 1;
         let new = Shape { serial: self.n_made, n_classes: 0 };
-        let shape = self.shapes.entry(class.shape()).or_insert(new);
+        let shape = self.shapes.entry(ShapeOf(class.clone())).or_insert(new);
         shape.n_classes += 1;
         shape.serial
     }
 
-    fn release_shape(&mut self, class: &Class) {
-        let content = class.shape();
+    fn release_shape(&mut self, class: &Arc<Class>) {
+        let content = ShapeOf(class.clone());
         if let Some(shape) = self.shapes.get_mut(&content) {
             shape.n_classes -= 1;
             if shape.n_classes == 0 {

@@ -1,8 +1,9 @@
 //! What task a pod makes. Specification: core.md 3.2, 3.4, 5.4 (pod index), C-20, actions.md A46.
 
+use std::mem::take;
 use std::sync::Arc;
 
-use vc_resource::amount;
+use vc_resource::{Resource, amount};
 
 use crate::class::Class;
 use crate::cluster::Cluster;
@@ -19,7 +20,7 @@ const GROUP_ANNOTATION: &str = "scheduling.k8s.io/group-name";
 
 impl Cluster {
     /// The task of a pod; makes the rows that it names. `evicting`: we have sent its eviction.
-    pub(super) fn task_of(&mut self, pod: PodRecord, evicting: bool) -> Task {
+    pub(super) fn task_of(&mut self, mut pod: PodRecord, evicting: bool) -> Task {
         let real_status = status_of(&pod);
         // Until the pod shows that it is going (core.md 11 (b)).
         let still_evicting = evicting && !pod.deleting && !real_status.is_terminated();
@@ -28,31 +29,34 @@ impl Cluster {
         let job_key = group
             .map(|name| ObjectKey { namespace: pod.key.namespace.clone(), name: name.clone() });
         let node = pod.node_name.as_ref().map(|name| self.node_row(name));
-        let class = self.class_of(&pod);
+        let request = pod_request(&pod, self.settings.gates, &mut self.dims);
         let job = match job_key {
             Some(key) => Some(self.job_row(&key)),
             None if self.settings.bare_pods && self.schedules(&pod) => {
-                Some(self.bare_job(&pod, &class.request))
+                Some(self.bare_job(&pod, &request))
             }
             None => None,
         };
+        let (role, preemptable) = (role_of(&pod), preemptable_text(&pod));
+        let cooling_until_micros = cooling_until_micros(&pod);
+        let class = self.class_of(&mut pod, request);
         Task {
             job,
             sub_job: job.map_or(0, |job| self.sub_job_for(job, &class.labels)),
             best_effort: class.request.is_empty(),
             class: self.acquire_class(class),
-            role: role_of(&pod),
+            role,
             priority: priority_of(&pod),
             status,
             node,
             created_micros: pod.created_micros,
-            preemptable: preemptable_text(&pod).unwrap_or(true),
-            marked_preemptable: preemptable_text(&pod).unwrap_or(false),
+            preemptable: preemptable.unwrap_or(true),
+            marked_preemptable: preemptable.unwrap_or(false),
             any_revocable_zone: any_revocable_zone(&pod),
             gates: gates_of(&pod),
             manages_queue_gate: pod.annotations.get(QUEUE_GATE).is_some_and(|v| &**v == "true"),
             index: pod_index(&pod.key.name),
-            cooling_until_micros: cooling_until_micros(&pod),
+            cooling_until_micros,
             evicting: still_evicting,
             ungating: false,
             hidden: false,
@@ -71,24 +75,23 @@ impl Cluster {
         }
     }
 
-    fn class_of(&mut self, pod: &PodRecord) -> Class {
-        let gates = self.settings.gates;
-        let request = pod_request(pod, gates, &mut self.dims);
+    /// Takes out of the pod what nothing reads of it afterwards: first lists are long.
+    fn class_of(&mut self, pod: &mut PodRecord, request: Resource) -> Class {
         let mut class = Class {
             namespace: pod.key.namespace.clone(),
-            labels: pod.labels.clone(),
             request,
-            non_zero: non_zero_request(pod, gates, &mut self.dims),
-            node_selector: pod.node_selector.clone(),
-            node_affinity: pod.node_affinity.clone(),
-            tolerations: pod.tolerations.clone(),
-            pod_affinity: pod.pod_affinity.clone(),
-            spread: pod.spread.clone(),
+            non_zero: non_zero_request(pod, self.settings.gates, &mut self.dims),
             host_ports: host_ports(pod),
             images: images(pod),
-            volumes: pod.volumes.clone(),
-            resource_claims: pod.resource_claims.clone(),
-            controller: pod.controller.clone(),
+            labels: take(&mut pod.labels),
+            node_selector: take(&mut pod.node_selector),
+            node_affinity: take(&mut pod.node_affinity),
+            tolerations: take(&mut pod.tolerations),
+            pod_affinity: take(&mut pod.pod_affinity),
+            spread: take(&mut pod.spread),
+            volumes: take(&mut pod.volumes),
+            resource_claims: take(&mut pod.resource_claims),
+            controller: take(&mut pod.controller),
         };
         self.count_claims(&mut class);
         class
