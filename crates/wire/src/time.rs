@@ -18,8 +18,8 @@ impl Shape for Micros {
 pub fn parse_time(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let (clock, rest) = rest.strip_prefix(['T', 't', ' '])?.split_at_checked(8)?;
-    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
-    let [hour, minute, second] = numbers(clock, ':', [2, 2, 2])?;
+    let [year, month, day] = numbers(date, b'-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(clock, b':', [2, 2, 2])?;
     let in_range = (1..=12).contains(&month)
         && (1..=days_in_month(year, month)).contains(&day)
         && hour < 24
@@ -42,15 +42,21 @@ pub fn format_time(micros: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-fn numbers<const N: usize>(text: &str, by: char, widths: [usize; N]) -> Option<[i64; N]> {
-    let mut parts = text.split(by);
+/// Numbers of so many digits each, with this byte between two of them and nothing behind.
+fn numbers<const N: usize>(text: &str, by: u8, widths: [usize; N]) -> Option<[i64; N]> {
+    let mut rest = text.as_bytes();
     let mut values = [0; N];
-    for (value, width) in values.iter_mut().zip(widths) {
-        let part = parts.next()?;
-        let plain = part.len() == width && part.bytes().all(|c| c.is_ascii_digit());
-        *value = plain.then(|| part.parse().ok())??;
+    for (index, (value, width)) in values.iter_mut().zip(widths).enumerate() {
+        if index != 0 {
+            rest = rest.strip_prefix(&[by])?;
+        }
+        let (digits, after) = rest.split_at_checked(width)?;
+        for digit in digits {
+            *value = *value * 10 + i64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        }
+        rest = after;
     }
-    parts.next().is_none().then_some(values)
+    rest.is_empty().then_some(values)
 }
 
 /// Microseconds of an optional `.digits`, and what follows.
@@ -72,7 +78,7 @@ fn offset_seconds(zone: &str) -> Option<i64> {
         ("-", offset) => (-1, offset),
         _ => return None,
     };
-    let [hours, minutes] = numbers(offset, ':', [2, 2])?;
+    let [hours, minutes] = numbers(offset, b':', [2, 2])?;
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
 }
 
