@@ -273,14 +273,19 @@ async fn quiet(context: &Context, gangs: u32, size: u32) -> anyhow::Result<Vec<F
     tokio::time::sleep(context.quiet).await;
     let after = scheduler.writes().await?;
     let cpu = scheduler.cpu_seconds()? - cpu;
-    let writes: u64 = after.since(&before).by_resource.values().sum();
+    let written = after.since(&before);
     drop(scheduler);
     server.stop().await?;
     let seconds = context.quiet.as_secs_f64();
     Ok(vec![
         plain("pending pods", workload.n_pods().to_string()),
         plain("writes before", of_resources(&before)),
-        judged("writes, events included", format!("{writes} in {seconds} s"), "0", writes == 0),
+        judged(
+            "writes",
+            format!("{} and {} events in {seconds} s", written.n_objects(), written.n_events()),
+            "0",
+            written.n_objects() + written.n_events() == 0,
+        ),
         plain("CPU", format!("{:.1} % of a core", cpu / seconds * 100.0)),
     ])
 }

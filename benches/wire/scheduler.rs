@@ -15,7 +15,7 @@ use crate::server::{Server, directory};
 const CALM: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(250);
 /// When to stop waiting for that.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) struct Scheduler {
     child: Child,

@@ -218,6 +218,7 @@ impl Workload {
             "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}});
         json!({
             "schedulerName": self.scheduler_name, "restartPolicy": "Never",
+            "serviceAccountName": "default",
             "tolerations": [
                 toleration("node.kubernetes.io/not-ready"),
                 toleration("node.kubernetes.io/unreachable"),
