@@ -3,7 +3,7 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use vc_resource::{Resource, amount};
+use vc_resource::amount;
 
 use crate::class::Class;
 use crate::cluster::Cluster;
@@ -29,17 +29,13 @@ impl Cluster {
         let job_key = group
             .map(|name| ObjectKey { namespace: pod.key.namespace.clone(), name: name.clone() });
         let node = pod.node_name.as_ref().map(|name| self.node_row(name));
-        let request = pod_request(&pod, self.settings.gates, &mut self.dims);
-        let job = match job_key {
-            Some(key) => Some(self.job_row(&key)),
-            None if self.settings.bare_pods && self.schedules(&pod) => {
-                Some(self.bare_job(&pod, &request))
-            }
-            None => None,
-        };
         let (role, preemptable) = (role_of(&pod), preemptable_text(&pod));
         let cooling_until_micros = cooling_until_micros(&pod);
-        let class = self.class_of(&mut pod, request);
+        let is_bare = job_key.is_none() && self.settings.bare_pods && self.schedules(&pod);
+        let bare = is_bare.then(|| pod.clone());
+        let class = self.class_of(&mut pod);
+        let bare_job = bare.map(|pod| self.bare_job(&pod, &class.request));
+        let job = job_key.map(|key| self.job_row(&key)).or(bare_job);
         Task {
             job,
             sub_job: job.map_or(0, |job| self.sub_job_for(job, &class.labels)),
@@ -76,11 +72,12 @@ impl Cluster {
     }
 
     /// Takes out of the pod what nothing reads of it afterwards: first lists are long.
-    fn class_of(&mut self, pod: &mut PodRecord, request: Resource) -> Class {
+    fn class_of(&mut self, pod: &mut PodRecord) -> Class {
+        let gates = self.settings.gates;
         let mut class = Class {
             namespace: pod.key.namespace.clone(),
-            request,
-            non_zero: non_zero_request(pod, self.settings.gates, &mut self.dims),
+            request: pod_request(pod, gates, &mut self.dims),
+            non_zero: non_zero_request(pod, gates, &mut self.dims),
             host_ports: host_ports(pod),
             images: images(pod),
             labels: take(&mut pod.labels),
