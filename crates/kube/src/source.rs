@@ -168,8 +168,11 @@ impl<S: Slim> Source<S> {
         self.state = match token.filter(|token| !token.is_empty()) {
             Some(token) => State::Page(token),
             None => {
+                let seen = resource_version.filter(|version| !version.is_empty());
+                let missing = || serde::de::Error::custom("a list without resourceVersion");
+                let seen = seen.ok_or_else(|| SourceError::Unreadable(missing()))?;
                 changes.push(Change::Listed);
-                State::Resume(resource_version.unwrap_or_default())
+                State::Resume(seen)
             }
         };
         Ok(())
@@ -270,7 +273,7 @@ impl Watch {
                     if ends_list && std::mem::take(listing) {
                         changes.push(Change::Listed);
                     }
-                    if !*listing {
+                    if !*listing && !seen.is_empty() {
                         *version = seen;
                     }
                     Ok(())
