@@ -55,9 +55,7 @@ impl Throttle {
     /// The first time at which something may be said again, in microseconds since 1970; `None`:
     /// nothing was said.
     pub(crate) fn next_due_micros(&self) -> Option<i64> {
-        let due =
-            |(key, sent): (&(_, Told), &(_, i64))| sent.1.saturating_add(key.1.repeat_micros());
-        self.sent.iter().map(due).min()
+        self.sent.values().map(|(_, then)| then.saturating_add(REPEAT_MICROS)).min()
     }
 
     /// Forgets what may be said again by now, PodGroups that are gone among it.
