@@ -388,6 +388,20 @@ async fn core_86_a_conflict_is_retried_unless_the_phase_was_changed() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_second_status_needs_no_list_unless_the_object_was_changed_meanwhile() {
+    let mut edge = edge(|seen| match (seen.line.starts_with("PUT"), seen.before) {
+        (true, 2) => refusal(409, "Conflict", "changed"),
+        (true, n_before) => json_answer(200, pod_group("Inqueue", &n_before.to_string())),
+        (false, _) => list(&[pod_group("Inqueue", "7")]),
+    });
+    for (n_lists, n_puts) in [(1, 1), (1, 2), (2, 4)] {
+        edge.send(pod_group_status()).await;
+        assert!(matches!(edge.outcome().await, ClusterEvent::PodGroupWritten { .. }));
+        assert_eq!((edge.log.of("GET").len(), edge.log.of("PUT").len()), (n_lists, n_puts));
+    }
+}
+
 fn condition_event() -> Effect {
     let about = About::PodGroup { key: ObjectKey::new("ns", "pg"), uid: "uid-pg".into() };
     Effect::Event { about, warning: true, reason: "Unschedulable", message: "m".into() }
