@@ -11,9 +11,9 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::core::Status;
 use vc_model::ObjectKey;
 
-use crate::call::{CallError, call, pods};
+use crate::call::{CallError, call, patiently, pods};
 
-/// Binds the pod to the node.
+/// Binds the pod to the node; a 429 is waited out.
 ///
 /// # Errors
 /// 409: already bound, or another pod of that name; after a time-out the outcome is unknown.
@@ -26,8 +26,8 @@ pub(crate) async fn bind(
 ) -> Result<(), CallError> {
     let binding = body(pod, uid, node, annotations);
     let (pods, params) = (pods(client, &pod.namespace), PostParams::default());
-    let request = pods.create_subresource::<_, Status>("binding", &pod.name, &params, &binding);
-    call(request).await.map(drop)
+    let post = || pods.create_subresource::<_, Status>("binding", &pod.name, &params, &binding);
+    patiently(|| call(post())).await.map(drop)
 }
 
 fn body(pod: &ObjectKey, uid: &str, node: &str, annotations: &[(Arc<str>, Arc<str>)]) -> Binding {

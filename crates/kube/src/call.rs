@@ -45,6 +45,13 @@ impl CallError {
         }
     }
 
+    /// `retryAfterSeconds` of a refusal.
+    fn pause(&self) -> Duration {
+        let Self::Refused(kube::Error::Api(status)) = self else { return PAUSE };
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        Duration::from_secs(seconds.into()).max(PAUSE)
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
         self.code() == 404
     }
@@ -74,6 +81,29 @@ pub(crate) async fn call<T>(
     match tokio::time::timeout(LIMIT, request).await {
         Ok(answer) => answer.map_err(CallError::Refused),
         Err(_) => Err(CallError::TimedOut),
+    }
+}
+
+/// Attempts at a write for which the server has no time.
+const ATTEMPTS: u32 = 10;
+/// Pause after a 429 that does not say how long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Repeats what was refused with 429 after the time that the server names. Meanwhile the write takes
+/// one of the places of writes in flight, so that all together ask less.
+pub(crate) async fn patiently<T, F>(mut request: impl FnMut() -> F) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let mut attempt = 1;
+    loop {
+        match request().await {
+            Err(error) if error.code() == 429 && attempt < ATTEMPTS => {
+                attempt += 1;
+                tokio::time::sleep(error.pause()).await;
+            }
+            answer => return answer,
+        }
     }
 }
 

@@ -389,6 +389,25 @@ async fn core_86_a_conflict_is_retried_unless_the_phase_was_changed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bind_that_the_server_has_no_time_for_is_repeated_as_it_says() {
+    let start = tokio::time::Instant::now();
+    let (log, outcomes) = edge(|seen| match seen.before {
+        0 => refusal(429, "TooManyRequests", "later"),
+        1 => json_answer(
+            429,
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429,
+                "details": {"retryAfterSeconds": 7}}),
+        ),
+        _ => json_answer(201, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"})),
+    })
+    .run(vec![bind()])
+    .await;
+    assert_eq!((log.of("POST /api/v1/namespaces/ns/pods/p/binding").len(), outcomes.len()), (3, 0));
+    assert_eq!(start.elapsed().as_secs(), 8);
+    assert_eq!(events(&log).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_second_status_needs_no_list_unless_the_object_was_changed_meanwhile() {
     let mut edge = edge(|seen| match (seen.line.starts_with("PUT"), seen.before) {
         (true, 2) => refusal(409, "Conflict", "changed"),
