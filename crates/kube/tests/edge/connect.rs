@@ -3,9 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use vc_engine::Effect;
-use vc_kube::{Access, Clients, Incoming, inbox, write};
-use vc_model::{ClusterEvent, ObjectKey};
+use vc_kube::{Access, Clients, server_version};
 
 use crate::fake::unobserved;
 
@@ -33,22 +31,10 @@ async fn eco_10_too_many_requests_reaches_the_caller_at_once() {
     let (address, mut heads) = refuses_all().await;
     let access = Access { master: address, kubeconfig: String::new(), qps: 100.0, burst: 100 };
     let clients = Clients::connect(&access, &unobserved()).await.unwrap();
-    let (sender, mut receiver) = inbox();
-    let (effects, batches) = mpsc::channel(1);
-    let writer = tokio::spawn(write(clients, "volcano".into(), sender, batches, unobserved()));
-    let (pod, uid) = (ObjectKey::new("ns", "p"), "u".into());
-    let bind = Effect::Bind { pod, uid, node: "n".into(), annotations: Vec::new() };
-    effects.send(vec![bind].into()).await.unwrap();
-    let Some(Incoming::Event(ClusterEvent::BindFailed { error, .. })) = receiver.recv().await
-    else {
-        panic!("no failure of the bind")
-    };
-    assert_eq!(error, "too many");
+    let error = server_version(&clients.core).await.unwrap_err();
+    assert_eq!(error.to_string(), "too many");
     let first = heads.recv().await.unwrap();
-    assert!(first.starts_with("POST /api/v1/namespaces/ns/pods/p/binding"), "{first}");
+    assert!(first.starts_with("GET /version"), "{first}");
     assert!(first.contains("user-agent: vc-scheduler/"), "{first}");
-    // The next request is the look at the pod, not the bind once more.
-    let second = heads.recv().await.unwrap();
-    assert!(second.starts_with("GET /api/v1/namespaces/ns/pods/p"), "{second}");
-    writer.abort();
+    assert!(heads.try_recv().is_err(), "asked again");
 }
