@@ -3,7 +3,9 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use vc_kube::{Access, Clients, server_version};
+use vc_engine::Effect;
+use vc_kube::{Access, Clients, Incoming, inbox, write};
+use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::fake::unobserved;
 
@@ -31,10 +33,18 @@ async fn eco_10_too_many_requests_reaches_the_caller_at_once() {
     let (address, mut heads) = refuses_all().await;
     let access = Access { master: address, kubeconfig: String::new(), qps: 100.0, burst: 100 };
     let clients = Clients::connect(&access, &unobserved()).await.unwrap();
-    let error = server_version(&clients.core).await.unwrap_err();
-    assert_eq!(error.to_string(), "too many");
+    let (sender, mut receiver) = inbox();
+    let (effects, batches) = mpsc::channel(1);
+    let writer = tokio::spawn(write(clients, "volcano".into(), sender, batches, unobserved()));
+    // Of a binding the writer itself waits a 429 out.
+    let gate = Effect::RemoveGate { pod: ObjectKey::new("ns", "p"), uid: "u".into() };
+    effects.send(vec![gate].into()).await.unwrap();
+    let outcome = receiver.recv().await;
+    let failed = matches!(outcome, Some(Incoming::Event(ClusterEvent::PodStatusFailed { .. })));
+    assert!(failed, "{outcome:?}");
     let first = heads.recv().await.unwrap();
-    assert!(first.starts_with("GET /version"), "{first}");
+    assert!(first.starts_with("PATCH /api/v1/namespaces/ns/pods/p"), "{first}");
     assert!(first.contains("user-agent: vc-scheduler/"), "{first}");
     assert!(heads.try_recv().is_err(), "asked again");
+    writer.abort();
 }
