@@ -28,6 +28,11 @@ impl Backoff {
         Self { first_micros: first_micros.max(0), records: BTreeMap::new() }
     }
 
+    /// The same records with another first wait.
+    pub fn with_first(self, first_micros: i64) -> Self {
+        Self { first_micros: first_micros.max(0), ..self }
+    }
+
     /// The group had others evicted.
     pub fn preempted(&mut self, uid: &Arc<str>) {
         self.records.entry(uid.clone()).or_default().has_preempted = true;

@@ -11,6 +11,7 @@ mod queues;
 mod targets;
 mod told;
 
+use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -88,6 +89,17 @@ fn cohort(option: &PluginOption, warnings: &mut Vec<Warning>) -> Cohort {
 impl Plugin for Cohort {
     fn points(&self) -> Points {
         POINTS
+    }
+
+    /// Who waits does so under another configuration, too (B.7).
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(std::mem::take(&mut self.backoff)))
+    }
+
+    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
+        if let Ok(backoff) = memory.downcast::<Backoff>() {
+            self.backoff = backoff.with_first(self.settings.backoff_micros);
+        }
     }
 
     fn open(&mut self, ask: Ask<'_>) {

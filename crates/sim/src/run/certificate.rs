@@ -43,6 +43,8 @@ pub struct Rule {
     pub plugins: Vec<String>,
     /// Protective filters that let it pass.
     pub filters: Vec<String>,
+    /// Why a group goes as a whole for quota; `None`: pods were judged one by one.
+    pub why: Option<String>,
 }
 
 /// A pod and the node on which it gets the room.
@@ -74,6 +76,7 @@ fn victim(victim: &CertifiedVictim) -> Victim {
         tier: rule.tier,
         plugins: names(&rule.plugins),
         filters: names(&rule.filters),
+        why: rule.why.map(str::to_owned),
     };
     Victim {
         pod: victim.pod.to_string(),

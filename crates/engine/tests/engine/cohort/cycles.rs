@@ -69,7 +69,8 @@ fn t6_backoff() {
     world.cycle();
     world.kubelets();
     world.delete_pod("high-p");
-    // Less important ones are there first.
+    // Less important ones are there first. A reload changes nothing about it.
+    world.configure(&quota());
     world.add("job young queue=a priority=-5 running\n  task p cpu=4 @n1 running");
     assert_eq!(world.cycle().only(&["evict"]), "", "it waits");
     world.tick(61);

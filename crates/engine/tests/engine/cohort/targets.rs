@@ -14,6 +14,10 @@ fn t6_gang_whole_group() {
     let expected =
         "evict v-p-0 preempt\nevict v-p-1 preempt\nevict v-p-2 preempt\npipeline in-p n1";
     assert_eq!(cycle.decisions(), expected);
+    let certificate = &cycle.report.certificates[0];
+    assert_eq!(certificate.minimal, Some(vc_engine::Unit::Group));
+    let rule = certificate.victims[0].rule.as_ref().map(ToString::to_string);
+    assert_eq!(rule.as_deref(), Some("cohort: InClusterQueue; not protected by conformance"));
 }
 
 #[test]
