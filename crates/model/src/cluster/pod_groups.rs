@@ -123,7 +123,7 @@ impl Cluster {
         group.status_in_flight = false;
         group.written_version = number(version);
         let versions = group.written_version.zip(number(&group.resource_version));
-        if !versions.is_some_and(|(written, seen)| written < seen) {
+        if versions.is_none_or(|(written, seen)| seen <= written) {
             return false;
         }
         let before = std::mem::replace(&mut group.status, group.observed_status.clone());
