@@ -77,7 +77,7 @@ pub(crate) fn load_one_node(case: &Case, engine: &mut Engine) {
             for (name, amount) in &mut node.allocatable {
                 *amount = match &**name {
                     "cpu" => Quantity::from_value(TENTH.cpu_milli * n_running / 1000),
-                    "memory" => Quantity::from_value(TENTH.memory_gi * n_running << 30),
+                    "memory" => Quantity::from_value((TENTH.memory_gi * n_running) << 30),
                     _ => Quantity::from_value(1 << 40),
                 };
             }

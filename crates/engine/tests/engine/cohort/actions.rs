@@ -97,11 +97,10 @@ fn t6_metrics() {
     assert_eq!(samples.matches(preempted).count(), 1, "{samples}");
     let overused = |world: &mut World| {
         let report = world.cycle().report;
-        let queue = report.samples.iter().find_map(|sample| match sample {
+        report.samples.iter().find_map(|sample| match sample {
             vc_engine::Sample::Queue(gauges) if &*gauges.queue == "c2" => gauges.overused,
             _ => None,
-        });
-        queue
+        })
     };
     let mut before = World::new(&quota(), &case(RECLAIM.0, RECLAIM.1, ""));
     assert_eq!(overused(&mut before), Some(true));
