@@ -24,6 +24,7 @@ mod gangs;
 mod install;
 mod leaders;
 mod options;
+mod placement;
 mod preemption;
 mod reload;
 mod restarts;

@@ -248,3 +248,24 @@ fn sorted(line: &str) -> String {
     words[2..].sort_unstable();
     words.join(" ")
 }
+
+#[test]
+fn nodes_23_a_pod_with_a_claim_can_wait_for_room() {
+    let text = "node n1 cpu=2
+        job k min=1
+          task v cpu=2 @n1 running deleting
+        job j min=1
+          task a cpu=1";
+    let mut world = World::new(&ta(), text);
+    offer(&mut world, SliceNodes::Named("n1".into()));
+    apply(&mut world, DeviceObject::Claim(claim("1")));
+    uses_claim(&mut world, "j-a");
+    let cycle = world.cycle();
+    assert_eq!(cycle.only(&["pipeline", "bind", "prebind"]), "pipeline j-a n1");
+    let in_flight = |world: &World| world.engine.cluster().devices.in_flight(&key("c")).is_some();
+    assert!(!in_flight(&world), "what it was promised ends with the session");
+    let (key, uid) = (world.pod("k-v").key.clone(), world.pod("k-v").uid.clone());
+    world.send(ClusterEvent::PodDeleted { key, uid });
+    assert_eq!(world.cycle().only(&["pipeline", "prebind"]), "prebind j-a n1 c:a");
+    assert!(in_flight(&world));
+}

@@ -128,3 +128,17 @@ fn what_a_claim_has_decides_about_nodes() {
     assert_eq!(bed.ask("p", "n1"), refused("resourceclaim not available on the node"));
     assert_eq!(bed.ask("p", "n2"), Ok(()));
 }
+
+#[test]
+fn nodes_79_only_claims_that_get_devices_are_scored() {
+    let mut bed = Bed::new();
+    bed.slice(slice("n1", &["a", "b"]));
+    let mut has = simple("has", 1);
+    has.allocation = Some(Arc::new(Allocation::default()));
+    bed.claim(has);
+    let alternatives = vec![("s".into(), exactly(3)), ("t".into(), exactly(1))];
+    bed.claim(claim("wants", vec![("r", RequestKind::FirstAvailable(alternatives))]));
+    bed.pod("p", &["has", "wants"]);
+    assert_eq!(bed.ask("p", "n1"), Ok(()));
+    assert_eq!(bed.score("p", "n1"), 7, "the second alternative of the one that is open");
+}

@@ -5,4 +5,5 @@
 
 mod allocation;
 mod claims;
+mod laws;
 mod support;

@@ -73,18 +73,8 @@ impl Devices {
     pub(crate) fn put(&mut self, object: DeviceObject) {
         match object {
             DeviceObject::Claim(claim) => {
-                self.remove(DeviceKind::Claim, &claim.key);
-                // What we promised became what is stored.
-                let promised = self.in_flight.get_mut(&claim.key);
-                if claim.allocation.is_some()
-                    && let Some((_, old)) = promised.and_then(|entry| entry.allocation.take())
-                {
-                    self.count(&old, -1);
-                }
-                if let Some(allocation) = claim.allocation.clone() {
-                    self.count(&allocation, 1);
-                }
-                self.claims.insert(claim.key.clone(), claim);
+                let key = claim.key.clone();
+                self.change(&key, |all| drop(all.claims.insert(key.clone(), claim)));
             }
             DeviceObject::Class(class) => {
                 self.version += 1;
@@ -99,12 +89,7 @@ impl Devices {
 
     pub(crate) fn remove(&mut self, kind: DeviceKind, key: &ObjectKey) {
         match kind {
-            DeviceKind::Claim => {
-                let allocation = self.claims.remove(key).and_then(|claim| claim.allocation);
-                if let Some(allocation) = allocation {
-                    self.count(&allocation, -1);
-                }
-            }
+            DeviceKind::Claim => self.change(key, |all| drop(all.claims.remove(key))),
             DeviceKind::Class => {
                 self.version += 1;
                 self.classes.remove(&key.name);
@@ -119,28 +104,48 @@ impl Devices {
     /// A task gets what goes with its node.
     pub(crate) fn promise(&mut self, task: TaskId, promises: &[ClaimPromise]) {
         for promise in promises {
-            let entry = self.in_flight.entry(promise.key.clone()).or_default();
-            entry.tasks.insert(task);
-            if let Some(allocation) = promise.allocation.clone() {
-                entry.allocation = Some((task, allocation.clone()));
-                self.count(&allocation, 1);
-            }
+            self.change(&promise.key, |all| {
+                let entry = all.in_flight.entry(promise.key.clone()).or_default();
+                entry.tasks.insert(task);
+                if let Some(allocation) = promise.allocation.clone() {
+                    entry.allocation = Some((task, allocation));
+                }
+            });
         }
     }
 
     /// Reverses [`Devices::promise`].
     pub(crate) fn withdraw(&mut self, task: TaskId, promises: &[ClaimPromise]) {
         for promise in promises {
-            let Some(entry) = self.in_flight.get_mut(&promise.key) else { continue };
-            entry.tasks.remove(&task);
-            let chosen = entry.allocation.take_if(|(by, _)| *by == task);
-            if entry.tasks.is_empty() && entry.allocation.is_none() {
-                self.in_flight.remove(&promise.key);
-            }
-            if let Some((_, allocation)) = chosen {
-                self.count(&allocation, -1);
-            }
+            self.change(&promise.key, |all| {
+                let Some(entry) = all.in_flight.get_mut(&promise.key) else { return };
+                entry.tasks.remove(&task);
+                entry.allocation.take_if(|(by, _)| *by == task);
+                if entry.tasks.is_empty() && entry.allocation.is_none() {
+                    all.in_flight.remove(&promise.key);
+                }
+            });
         }
+    }
+
+    /// Changes what a claim has, and with it what is taken.
+    fn change(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Self)) {
+        let before = self.has(key);
+        change(self);
+        let after = self.has(key);
+        if before != after {
+            before.iter().for_each(|allocation| self.count(allocation, -1));
+            after.iter().for_each(|allocation| self.count(allocation, 1));
+        }
+    }
+
+    /// What a claim has: what is stored, and until then what was promised.
+    fn has(&self, key: &ObjectKey) -> Option<Arc<Allocation>> {
+        let stored = self.claims.get(key).and_then(|claim| claim.allocation.clone());
+        stored.or_else(|| {
+            let promised = self.in_flight.get(key)?.allocation.as_ref();
+            promised.map(|(_, allocation)| allocation.clone())
+        })
     }
 
     fn count(&mut self, allocation: &Allocation, change: i32) {

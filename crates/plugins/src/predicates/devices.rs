@@ -129,3 +129,25 @@ impl DynamicResources {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nodes_13_the_time_limit_of_a_search() {
+        let steps = |value: Option<serde_json::Value>| {
+            let arguments = value.map(|value| ("dynamicresources.filterTimeoutSeconds", value));
+            let mut warnings = Vec::new();
+            let built = DynamicResources::new(&arguments.into_iter().collect(), &mut warnings);
+            assert_eq!(warnings, []);
+            built.steps
+        };
+        assert_eq!(steps(Some(json!(3))), Some(3 * STEPS_PER_SECOND));
+        assert_eq!(steps(Some(json!(-5))), Some(10 * STEPS_PER_SECOND));
+        assert_eq!(steps(None), Some(10 * STEPS_PER_SECOND));
+        assert_eq!(steps(Some(json!(0))), None, "without limit");
+    }
+}

@@ -16,7 +16,7 @@ use crate::bed::{Bed, node, plugin, pod};
 use crate::plain::{Found, Plain};
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Event(ClusterEvent),
     /// Allocated or pipelined there.
     Place(u8, u8, bool),
@@ -24,8 +24,8 @@ enum Step {
     UndoLast,
 }
 
-const N_PODS: u8 = 7;
-const N_NODES: u8 = 4;
+pub(crate) const N_PODS: u8 = 7;
+pub(crate) const N_NODES: u8 = 4;
 
 fn selector() -> impl Strategy<Value = Option<LabelSelector>> {
     let rule = |operator, values: &[&str]| Requirement {
@@ -208,14 +208,18 @@ fn a_step() -> impl Strategy<Value = Step> {
 }
 
 /// The bed with what can be undone: task, and the status that it had.
-struct History {
-    bed: Bed,
+pub(crate) struct History {
+    pub(crate) bed: Bed,
     undo: Vec<(TaskId, TaskStatus)>,
     selecting: Vec<SelectorObject>,
 }
 
 impl History {
-    fn take(&mut self, step: Step) {
+    pub(crate) fn new(bed: Bed) -> Self {
+        Self { bed, undo: Vec::new(), selecting: Vec::new() }
+    }
+
+    pub(crate) fn take(&mut self, step: Step) {
         let task = |bed: &Bed, n: u8| bed.cluster.task(&format!("p{n}"));
         match step {
             // Nothing is tentative between cycles.
@@ -299,7 +303,7 @@ fn scoring(weight: &str) -> Box<dyn Plugin> {
     plugin("nodeorder", &arguments)
 }
 
-fn found(
+pub(crate) fn found(
     bed: &Bed,
     plugin: &dyn Plugin,
     task: TaskId,
@@ -366,8 +370,7 @@ proptest! {
             affinity_score: scoring("podaffinity.weight"),
             spread_score: scoring("podtopologyspread.weight"),
         };
-        let bed = Bed::new(nodes, vec![]);
-        let mut history = History { bed, undo: Vec::new(), selecting: Vec::new() };
+        let mut history = History::new(Bed::new(nodes, vec![]));
         for step in steps {
             history.take(step);
             plugins.compare(&history)?;

@@ -6,6 +6,7 @@ mod bed;
 mod binpack;
 mod default_spread;
 mod nodeorder;
+mod own_against_plain;
 mod plain;
 mod predicates;
 mod spread;

@@ -25,7 +25,7 @@ impl<'a> Plain<'a> {
     }
 
     /// The pods that filters see, with their nodes.
-    fn existing(&self) -> Vec<(&'a Task, &'a Class, &'a Node)> {
+    pub(crate) fn existing(&self) -> Vec<(&'a Task, &'a Class, &'a Node)> {
         let cluster = self.0;
         let seen = cluster.tasks.iter().filter_map(|(id, task)| {
             let gone = task.hidden || task.status.is_terminated();

@@ -113,3 +113,29 @@ fn storage_scores_only_with_their_gate() {
         assert_eq!(weighted.columns(ask, task).is_some(), !gate);
     }
 }
+
+#[test]
+fn nodes_11_a_pre_score_counts_is_left_out_or_fails() {
+    let text = "node n1 cpu=4
+         class local provisioner=kubernetes.io/no-provisioner delayed
+         pv v10 10Gi class=local
+         pvc c 5Gi class=local
+         pod fits pvc=c
+         pod none
+         pod broken pvc=gone";
+    let mut cluster = fixture::cluster(text);
+    cluster.settings.storage_capacity_scoring = true;
+    let facts = Facts::default();
+    let ask = Ask { cluster: &cluster, facts: &facts };
+    let predicates = plugin("predicates", &[]);
+    let score = |pod: &str| {
+        let mut scores = [0.0];
+        let task = fixture::task(&cluster, pod);
+        let nodes = [fixture::node(&cluster, "n1")];
+        predicates.batch_node_order(ask, task, &nodes, &mut scores).map(|()| scores[0])
+    };
+    assert_eq!(score("fits"), Ok(50.0), "half of the volume is used");
+    assert_eq!(score("none"), Ok(0.0), "left out");
+    let text = "pre-score plugin VolumeBinding failed: persistentvolumeclaim \"gone\" not found";
+    assert_eq!(score("broken"), Err(text.to_owned()));
+}
