@@ -142,10 +142,6 @@ impl Selectors {
         let Some((kind, name)) = &class.controller else { return sum };
         let key = ObjectKey { namespace: class.namespace.clone(), name: name.clone() };
         let Some(own) = self.controllers.get(&(*kind, key)) else { return sum };
-        if *kind == SelectorKind::ReplicationController {
-            sum.match_labels.extend(own.match_labels.clone());
-            return sum;
-        }
         for (key, value) in &own.match_labels {
             match sum.match_labels.get(key) {
                 None => drop(sum.match_labels.insert(key.clone(), value.clone())),

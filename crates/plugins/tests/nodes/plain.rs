@@ -235,10 +235,8 @@ fn defaults(pod: &Class, selecting: &[SelectorObject]) -> Vec<SpreadConstraint> 
             SelectorKind::Service if selector.matches(&pod.labels) => {
                 labels.extend(selector.match_labels.clone());
             }
-            SelectorKind::ReplicationController if controls => {
-                labels.extend(selector.match_labels.clone());
-            }
-            SelectorKind::ReplicaSet | SelectorKind::StatefulSet if controls => {
+            SelectorKind::Service => {}
+            _ if controls => {
                 rules.extend(selector.match_labels.iter().map(is));
                 rules.extend(selector.match_expressions.clone());
             }
