@@ -40,7 +40,7 @@ pub(crate) fn load_labels(case: &Case, engine: &mut Engine) {
 pub(crate) fn load_shapes(case: &Case, engine: &mut Engine) {
     let shape = |number: u64| Shape {
         cpu_milli: 100 + (number % 100) as i64,
-        memory_gi: 1 + (number / 100) as i64,
+        memory_gi: 1 + (number / 100 % 50) as i64,
     };
     apply(engine, base(case).chain(pending_gangs(case, PodGroupPhase::Pending, shape)));
 }
