@@ -31,41 +31,49 @@ pub(crate) struct Case {
     fits: bool,
     /// Whether somebody goes for each of them.
     evicts: bool,
-    /// Numbers of the cycles that are measured; nothing changes before the second.
+    /// Pods that come before every cycle after the second, and find a node.
+    pub(crate) n_arriving: u64,
+    /// Numbers of the cycles that are measured; nothing else changes before the second.
     pub(crate) cycles: &'static [u32],
     pub(crate) load: fn(&Case, &mut Engine),
 }
+
+const IDLE: Case = Case {
+    name: "idle/10k-200k",
+    n_nodes: 10_000,
+    n_pending: 0,
+    n_pending_plain: 0,
+    n_running: 200_000,
+    gang_size: 0,
+    conf: None,
+    fits: true,
+    evicts: false,
+    n_arriving: 0,
+    cycles: &[2],
+    load: load_idle,
+};
+
+const UNSCHEDULABLE: Case = Case {
+    name: "unschedulable/5k-5k",
+    n_nodes: 5_000,
+    n_pending: 5_000,
+    n_pending_plain: 5_000,
+    n_running: 20_000,
+    gang_size: 10,
+    fits: false,
+    cycles: &[1, 2],
+    load: load_full,
+    ..IDLE
+};
 
 pub(crate) const CASES: &[Case] = &[
     Case { n_nodes: 1_000, ..allocate("allocate/1k-10k") },
     Case { n_nodes: 5_000, ..allocate("allocate/5k-10k") },
     Case { n_nodes: 10_000, n_pending: 100_000, ..allocate("allocate/10k-100k") },
-    Case {
-        name: "idle/10k-200k",
-        n_nodes: 10_000,
-        n_pending: 0,
-        n_pending_plain: 0,
-        n_running: 200_000,
-        gang_size: 0,
-        conf: None,
-        fits: true,
-        evicts: false,
-        cycles: &[2],
-        load: load_idle,
-    },
-    Case {
-        name: "unschedulable/5k-5k",
-        n_nodes: 5_000,
-        n_pending: 5_000,
-        n_pending_plain: 5_000,
-        n_running: 20_000,
-        gang_size: 10,
-        conf: None,
-        fits: false,
-        evicts: false,
-        cycles: &[1, 2],
-        load: load_full,
-    },
+    IDLE,
+    UNSCHEDULABLE,
+    Case { name: "arrival/10k-200k", n_arriving: 1, cycles: &[4], ..IDLE },
+    Case { name: "arrival/5k-5k", n_arriving: 1, cycles: &[4], ..UNSCHEDULABLE },
     shapes("shapes/4k-500", 4_000, 500),
     shapes("shapes/5k-5k", 5_000, 5_000),
     Case { n_pending: 1_000, load: stress::load_labels, ..stress("stress/1m-labels") },
@@ -140,6 +148,7 @@ const fn preempt(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
         conf: Some(evictions::PREEMPT),
         fits: true,
         evicts: true,
+        n_arriving: 0,
         cycles: &[1],
         load: evictions::load_urgent,
     }
@@ -162,6 +171,7 @@ const fn allocate(name: &'static str) -> Case {
         conf: None,
         fits: true,
         evicts: false,
+        n_arriving: 0,
         cycles: &[1],
         load: load_empty,
     }
@@ -208,6 +218,14 @@ impl Case {
             (true, true) => 2 * self.n_pending,
         }
     }
+}
+
+/// The small gang that comes before a cycle.
+pub(crate) fn arrival(case: &Case, cycle: u32) -> Vec<ClusterEvent> {
+    let number = 2_000_000 + u64::from(cycle);
+    let shape = Shape { cpu_milli: 1000, memory_gi: 1 };
+    let gang = gang(number, case.n_arriving, shape, PodGroupPhase::Inqueue, START_MICROS);
+    events(&gang, |_| None)
 }
 
 /// Nothing runs; gangs of 16 shapes wait.

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Now, Report};
 use vc_model::ClusterEvent;
 
-use crate::cases::{Case, START_MICROS};
+use crate::cases::{Case, START_MICROS, arrival};
 use crate::meter::{cost_of, peak_rss_kib};
 
 /// Starts per case, unless that takes longer than [`LONGEST`].
@@ -82,9 +82,15 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
     let last = case.cycles.iter().copied().max().unwrap_or(0);
     for cycle in 1..=last {
         let now = Now { unix_micros: START_MICROS + i64::from(cycle) * 1_000_000 };
-        let ((effects, report), cost) = cost_of(|| engine.cycle(Vec::new(), now))?;
+        let arrives = 2 < cycle && 0 < case.n_arriving;
+        let events = if arrives { arrival(case, cycle) } else { Vec::new() };
+        let ((effects, report), cost) = cost_of(|| engine.cycle(events, now))?;
         let n_decisions = n_decisions(&effects, &report);
-        let expected = if cycle == 1 { case.n_decisions() } else { 0 };
+        let expected = match cycle {
+            1 => case.n_decisions(),
+            _ if arrives => case.n_arriving,
+            _ => 0,
+        };
         ensure!(
             n_decisions == expected,
             "{}, cycle {cycle}: {expected} decisions expected, found {n_decisions}",
