@@ -42,6 +42,8 @@ const UNSCHEDULABLE: (&str, &str) = ("Unschedulable", "NotEnoughResources");
 struct Gang {
     /// What was handed out for metrics.
     told: Latest<JobId, GangState>,
+    /// Of the last session.
+    n_unready_jobs: u64,
 }
 
 impl Plugin for Gang {
@@ -161,8 +163,11 @@ impl Plugin for Gang {
             left.into_iter()
                 .map(|job| Sample::JobGang { job: job.clone(), state: GangState::Unsaid }),
         );
-        // Closes what is said of this session.
-        out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
+        // Closes what is said of this session; nothing is to be counted while all have what they need.
+        let before = std::mem::replace(&mut self.n_unready_jobs, n_unready_jobs);
+        if 0 < n_unready_jobs.max(before) {
+            out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
+        }
     }
 }
 
