@@ -136,7 +136,7 @@ impl Plugin for Gang {
     }
 
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
-        let mut n_unready_jobs = 0;
+        let (mut n_unready_jobs, n_samples) = (0, out.samples.len());
         for &id in &ask.facts.to_close {
             let job = &ask.cluster.jobs[id];
             let state = state(ask, records, job);
@@ -163,9 +163,9 @@ impl Plugin for Gang {
             left.into_iter()
                 .map(|job| Sample::JobGang { job: job.clone(), state: GangState::Unsaid }),
         );
-        // Closes what is said of this session; nothing is to be counted while all have what they need.
         let before = std::mem::replace(&mut self.n_unready_jobs, n_unready_jobs);
-        if 0 < n_unready_jobs.max(before) {
+        // Closes what is said of this session, if anything is: all that have what they need is no news.
+        if 0 < n_unready_jobs.max(before) || n_samples < out.samples.len() {
             out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
         }
     }
