@@ -42,8 +42,6 @@ const UNSCHEDULABLE: (&str, &str) = ("Unschedulable", "NotEnoughResources");
 struct Gang {
     /// What was handed out for metrics.
     told: Latest<JobId, GangState>,
-    /// Of the last session.
-    n_unready_jobs: u64,
 }
 
 impl Plugin for Gang {
@@ -136,7 +134,7 @@ impl Plugin for Gang {
     }
 
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
-        let (mut n_unready_jobs, n_samples) = (0, out.samples.len());
+        let mut n_unready_jobs = 0;
         for &id in &ask.facts.to_close {
             let job = &ask.cluster.jobs[id];
             let state = state(ask, records, job);
@@ -163,11 +161,8 @@ impl Plugin for Gang {
             left.into_iter()
                 .map(|job| Sample::JobGang { job: job.clone(), state: GangState::Unsaid }),
         );
-        let before = std::mem::replace(&mut self.n_unready_jobs, n_unready_jobs);
-        // Closes what is said of this session, if anything is: all that have what they need is no news.
-        if 0 < n_unready_jobs.max(before) || n_samples < out.samples.len() {
-            out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
-        }
+        // Closes what is said of this session.
+        out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
     }
 }
 
