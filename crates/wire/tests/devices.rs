@@ -1,6 +1,9 @@
 //! Claims, classes and slices as they are read, above all what is not judged here and so has to be
 //! marked. Specification: plugins-nodes.md 6.1, 6.2, 6.5.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use vc_model::{
     AllocationMode, ClusterEvent, Device, DeviceObject, RequestKind, ResourceClaim, ResourceSlice,

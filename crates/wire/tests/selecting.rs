@@ -1,5 +1,8 @@
 //! Services, controllers and the controller of a pod. Specification: plugins-nodes.md 7.8.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use vc_model::{ClusterEvent, LabelSelector, ObjectKey, Operator, SelectorKind};
 use vc_wire::{Kind, decode, decode_deleted, kind_of};
