@@ -269,6 +269,13 @@ async fn quiet(context: &Context, gangs: u32, size: u32) -> anyhow::Result<Vec<F
     create_gangs(&client, &workload, Pressure::full(context.in_flight)).await?;
     let scheduler = Scheduler::start(context, &server)?;
     scheduler.ready().await?;
+    // A busy machine may be calm before the first cycle: every pod is told once why it waits.
+    let told = |writes: &Writes| writes.by_resource.get("pods/status").copied().unwrap_or(0);
+    let start = Instant::now();
+    while told(&scheduler.writes().await?) < workload.n_pods() as u64 && start.elapsed() < LIMIT {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    scheduler.calm().await?;
     let (cpu, before) = (scheduler.cpu_seconds()?, scheduler.writes().await?);
     tokio::time::sleep(context.quiet).await;
     let after = scheduler.writes().await?;
