@@ -43,6 +43,7 @@ impl Quiet {
             waiting: report.waiting.clone(),
             skipped: report.skipped.clone(),
             queues: report.queues.clone(),
+            quotas: report.quotas.clone(),
             samples: report.samples.iter().filter(stands).cloned().collect(),
             ..Report::default()
         };

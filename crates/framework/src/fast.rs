@@ -24,7 +24,7 @@ use parts::{Parts, Used};
 pub use columns::{DimColumns, NodeColumns};
 pub use parts::{ObjectRule, Part};
 pub(crate) use prepared::Prepared;
-pub use prepared::{Column, Fill, NodeTests, Normal, Raw, Reads, Test};
+pub use prepared::{BatchFill, Column, Fill, NodeTests, Normal, Raw, Reads, Test};
 
 /// Bytes that remembered classes may take together; the one that was not used for longest goes.
 const MOST_BYTES: usize = 96 << 20;

@@ -40,8 +40,8 @@ pub use claim::{Claim, Claims};
 pub use dispatch::{Dispatch, NodeRules};
 pub use effect::{About, Effect, EvictReason, Nomination, evict_message};
 pub use fast::{
-    Column, DimColumns, Evaluator, Fill, Found, Memo, NodeColumns, NodeTests, Normal, ObjectRule,
-    Part, Paths, Raw, Reads, Test,
+    BatchFill, Column, DimColumns, Evaluator, Fill, Found, Memo, NodeColumns, NodeTests, Normal,
+    ObjectRule, Part, Paths, Raw, Reads, Test,
 };
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;

@@ -288,7 +288,7 @@ impl Watch {
     }
 
     /// Where to go on after its end: a list that did not end is made again.
-    fn resume(self: Box<Self>) -> State {
+    fn resume(self) -> State {
         match self.listing {
             true => State::Start,
             false => State::Resume(self.version),

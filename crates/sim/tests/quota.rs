@@ -8,7 +8,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Called, vcsim_with_input};
+use common::{Called, file, vcsim};
 use serde_json::{Value, json};
 
 /// Ten cpus in a queue that has none of its own.
@@ -33,13 +33,14 @@ spec:
         containers: [{name: main, image: busybox, resources: {requests: {cpu: 1}}}]
 ";
 
-fn run(arguments: &[&str]) -> Called {
+fn run(test: &str, arguments: &[&str]) -> Called {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config");
-    let file = |name: &str| config.join(name).to_str().unwrap().to_owned();
-    let (conf, queues) = (file("volcano-scheduler-cohort.conf"), file("cohort-queues.yaml"));
-    let mut all = vec!["run", "--scheduler-conf", &conf, &queues, "-"];
+    let shipped = |name: &str| config.join(name).to_str().unwrap().to_owned();
+    let (conf, queues) = (shipped("volcano-scheduler-cohort.conf"), shipped("cohort-queues.yaml"));
+    let workload = file(test, "workload.yaml", WORKLOAD);
+    let mut all = vec!["run", "--scheduler-conf", &conf, &queues, &workload];
     all.extend(arguments);
-    let called = vcsim_with_input(&all, WORKLOAD);
+    let called = vcsim(&all);
     assert_eq!((called.code, &*called.stderr), (0, ""));
     called
 }
@@ -55,7 +56,7 @@ fn cpus(result: &Value, path: &str) -> Value {
 
 #[test]
 fn two_cohorts_show_what_is_borrowed_and_lent() {
-    let result: Value = serde_json::from_str(&run(&["-o", "json"]).stdout).unwrap();
+    let result: Value = serde_json::from_str(&run("quota", &["-o", "json"]).stdout).unwrap();
     assert_eq!(result["warnings"], json!([]));
     assert_eq!(result["binds"].as_array().unwrap().len(), 10);
     let shown = [
@@ -74,7 +75,7 @@ fn two_cohorts_show_what_is_borrowed_and_lent() {
 
 #[test]
 fn the_table_has_a_row_for_each_queue_and_resource() {
-    let table = run(&[]).stdout;
+    let table = run("quota-table", &[]).stdout;
     let section = table.split("QUOTA\n").nth(1).unwrap();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = section.lines().map(words).collect();

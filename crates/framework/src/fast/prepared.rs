@@ -45,8 +45,11 @@ pub enum Raw<'a> {
     Amounts(Fill<'a, i64>),
     /// All candidates at once, by what is in the cluster; they come in name order. Fills the scores,
     /// 0 to 100; false: it cannot.
-    Batch(Box<dyn Fn(&[NodeId], &mut [i64]) -> bool + 'a>),
+    Batch(BatchFill<'a>),
 }
+
+/// The scores of all candidates; false: it cannot.
+pub type BatchFill<'a> = Box<dyn Fn(&[NodeId], &mut [i64]) -> bool + 'a>;
 
 /// A score of 0..100 from the raw one and the highest raw one among the candidates, or 0 if that is
 /// less.
