@@ -3,7 +3,7 @@ CARGO ?= cargo
 export GO ?= go
 IMAGE ?= vc-scheduler:dev
 
-.PHONY: demo test test-rust test-workspace test-real test-apiserver test-image test-scenarios-apiserver apiserver
+.PHONY: demo test gates test-rust test-workspace test-real test-apiserver test-image test-scenarios-apiserver apiserver
 .PHONY: fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
 
 demo:
@@ -41,6 +41,16 @@ fuzz-evict:
 fuzz-fast:
 	FUZZ_FAST=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-engine --test engine \
 		fuzz_fast -- --nocapture
+
+# Instruction counts with limits; valgrind. The runner of the same version is installed once.
+GUNGRAUN = target/tools/bin/gungraun-runner
+gates: $(GUNGRAUN)
+	GUNGRAUN_RUNNER=$(CURDIR)/$(GUNGRAUN) $(CARGO) bench --locked --bench gates
+
+$(GUNGRAUN): Cargo.lock
+	$(CARGO) install --quiet --locked --root target/tools gungraun-runner --version \
+		$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
+	touch $@
 
 # The real kube-apiserver and the real helm; Go 1.26. Minutes the first time, seconds afterwards.
 apiserver:

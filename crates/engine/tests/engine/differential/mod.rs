@@ -29,6 +29,8 @@ fn make_configs() -> Vec<Config> {
     let quota = "priority gang | overcommit resourcequota proportion predicates nodeorder";
     let zones = "priority gang conformance tdm{* tdm.revocable-zone.rz1=00:30-23:30} | drf \
         predicates proportion nodeorder";
+    let quotas = "priority gang conformance | predicates nodeorder cohort{* \
+        withinClusterQueue=LowerPriority reclaimWithinCohort=Any}";
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
     vec![
         conf("enqueue, allocate, backfill", chart),
@@ -39,6 +41,8 @@ fn make_configs() -> Vec<Config> {
         conf("enqueue, allocate, backfill, shuffle", quota),
         conf("enqueue, allocate, preempt, reclaim, backfill, shuffle", zones),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", chart),
+        conf(all, quotas),
+        conf(all, &quotas.replace("cohort{*", "cohort{* fairSharing.enable=true")),
         conf("allocate, backfill", TA),
         conf("allocate, preempt", "priority | predicates nodeorder"),
     ]
