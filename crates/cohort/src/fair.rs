@@ -146,7 +146,9 @@ impl<'a> Run<'a> {
 
     fn is_within_nominal(&self) -> bool {
         let (forest, queue) = (self.forest(), self.preemptor.queue);
-        let within = |&slot: &Slot| forest.usage(queue, slot) <= forest.nominal(queue, slot);
+        let within = |&slot: &Slot| {
+            forest.usage(queue, slot) <= forest.nominal(queue, slot) || forest.is_free(queue, slot)
+        };
         self.need.iter().all(within)
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::amount::{Amount, Demand, Slot, Slots, widen};
+use crate::amount::{Amount, Demand, Slot, Slots, is_unlimited, widen};
 use crate::node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
 use crate::policy::{Policy, ReclaimWithin, WithinQueue};
 
@@ -315,12 +315,18 @@ impl Forest {
         answer
     }
 
-    /// Whether the node uses no more than its quota in all of these.
+    /// Whether the node uses no more than its quota in all of these. Of what nobody has a quota of,
+    /// nobody has too much: a capability alone is a ceiling and no more (B.2).
     pub fn is_within_nominal(&self, node: QuotaNode, slots: &[Slot]) -> bool {
         slots.iter().all(|&slot| {
             let cell = self.cell(node, slot);
-            cell.usage <= cell.subtree
+            cell.usage <= cell.subtree || self.is_free(node, slot)
         })
+    }
+
+    /// Whether the top of the tree owns an unlimited amount of it.
+    pub(crate) fn is_free(&self, node: QuotaNode, slot: Slot) -> bool {
+        is_unlimited(self.cell(self.top(node), slot).subtree)
     }
 
     /// A group of the queue holds this from now on.
