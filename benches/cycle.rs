@@ -17,10 +17,14 @@ mod meter;
 mod objects;
 #[path = "cycle/output.rs"]
 mod output;
+#[path = "cycle/queues.rs"]
+mod queues;
 #[path = "cycle/run.rs"]
 mod run;
 #[path = "cycle/stress.rs"]
 mod stress;
+#[path = "cycle/tiers.rs"]
+mod tiers;
 #[path = "cycle/wants.rs"]
 mod wants;
 

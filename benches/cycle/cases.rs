@@ -210,6 +210,11 @@ impl Case {
         Self { n_nodes, n_pending, n_running: self.n_running * pods, ..*self }
     }
 
+    /// Of these the actions that evict are timed by themselves, which costs others a little.
+    pub(crate) fn is_of_quota(&self) -> bool {
+        self.name.starts_with("cohort/")
+    }
+
     /// Binds of the first cycle, or the evictions and what waits for their room.
     pub(crate) fn n_decisions(&self) -> u64 {
         match (self.fits, self.evicts) {

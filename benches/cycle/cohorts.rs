@@ -7,34 +7,14 @@ use vc_resource::Quantity;
 
 use crate::cases::{Case, START_MICROS, apply, base, events, gang};
 use crate::objects::{Shape, queue};
+use crate::queues::{in_queue, name};
+use crate::tiers::{conf, tier};
 
 /// Reclaim of any priority.
-pub(crate) const SEARCH: &str = r#"actions: "enqueue, allocate, preempt, reclaim"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: cohort
-    arguments:
-      reclaimWithinCohort: Any
-  - name: predicates
-  - name: nodeorder
-"#;
+pub(crate) const SEARCH: &str = conf!("enqueue, allocate, preempt, reclaim", tier!(reclaiming));
 
 /// Nobody is evicted.
-pub(crate) const ADMIT: &str = r#"actions: "enqueue, allocate"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: cohort
-  - name: predicates
-  - name: nodeorder
-"#;
+pub(crate) const ADMIT: &str = conf!("enqueue, allocate", tier!(lending));
 
 /// Queues of a cohort.
 const N_SIBLINGS: u64 = 10;
@@ -55,10 +35,11 @@ pub(crate) fn load_search(case: &Case, engine: &mut Engine) {
         let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
         let group = gang(number, 1, shape, PodGroupPhase::Running, created_micros);
         let node = number % case.n_nodes;
-        in_queue(events(&group, |_| Some(node)), 1 + number % (n_queues - 1))
+        let queue = 1 + number % (n_queues - 1);
+        events(&group, |_| Some(node)).into_iter().map(move |event| in_queue(event, queue))
     });
     let waiting = gang(1_000_000, case.gang_size, shape, PodGroupPhase::Inqueue, START_MICROS);
-    let waiting = in_queue(events(&waiting, |_| None), 0);
+    let waiting = events(&waiting, |_| None).into_iter().map(|event| in_queue(event, 0));
     apply(engine, base(case).chain(tree(n_queues, deserved)).chain(running).chain(waiting));
 }
 
@@ -81,13 +62,10 @@ pub(crate) fn load_admit(case: &Case, engine: &mut Engine) {
         let shape = Shape { cpu_milli: 1_000 * cpus(number), memory_gi: 1 };
         let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
         let group = gang(1_000_000 + number, 1, shape, PodGroupPhase::Pending, created_micros);
-        in_queue(events(&group, |_| None), number % N_QUEUES)
+        let events = events(&group, |_| None).into_iter();
+        events.map(move |event| in_queue(event, number % N_QUEUES))
     });
     apply(engine, base(case).chain(tree(N_QUEUES, deserved)).chain(waiting));
-}
-
-fn name(number: u64) -> String {
-    format!("queue-{number:04}")
 }
 
 fn cohort(number: u64) -> String {
@@ -108,14 +86,4 @@ fn tree(n_queues: u64, deserved: impl Fn(u64) -> i64) -> impl Iterator<Item = Cl
         })
     });
     std::iter::once(applied(queue("root"))).chain(cohorts).chain(queues)
-}
-
-/// The same group in the queue of this number.
-fn in_queue(mut events: Vec<ClusterEvent>, number: u64) -> Vec<ClusterEvent> {
-    for event in &mut events {
-        if let ClusterEvent::PodGroupApplied(group) = event {
-            group.queue = name(number).into();
-        }
-    }
-    events
 }

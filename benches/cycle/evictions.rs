@@ -7,40 +7,14 @@ use vc_resource::Quantity;
 
 use crate::cases::{Case, START_MICROS, apply, base, events, gang};
 use crate::objects::{Gang, Shape, queue, urgent};
+use crate::queues::{in_queue, name};
+use crate::tiers::{conf, tier};
 
 /// The chart's tiers with preempt.
-pub(crate) const PREEMPT: &str = r#"actions: "enqueue, allocate, preempt, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-    enablePreemptable: false
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-  - name: binpack
-"#;
+pub(crate) const PREEMPT: &str = conf!("enqueue, allocate, preempt, backfill", tier!(chart));
 
 /// The same with reclaim.
-pub(crate) const RECLAIM: &str = r#"actions: "enqueue, allocate, reclaim, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-    enablePreemptable: false
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-  - name: binpack
-"#;
+pub(crate) const RECLAIM: &str = conf!("enqueue, allocate, reclaim, backfill", tier!(chart));
 
 const OTHER_QUEUE: &str = "other";
 const N_QUEUES: u64 = 1_000;
@@ -92,18 +66,14 @@ pub(crate) fn load_one_node(case: &Case, engine: &mut Engine) {
 
 /// What runs is of one half of many queues, what waits of the other half.
 pub(crate) fn load_queues(case: &Case, engine: &mut Engine) {
-    let name = |number: u64| format!("queue-{:04}", number % N_QUEUES);
     let queues = (0..N_QUEUES).map(|number| {
         let queue = queue(&name(number));
         ClusterEvent::QueueApplied(Box::new(queue))
     });
     let mut number = 0;
-    let mut moved = move |mut event: ClusterEvent, half: u64| {
-        if let ClusterEvent::PodGroupApplied(group) = &mut event {
-            number += 2;
-            group.queue = name(number + half).into();
-        }
-        event
+    let mut moved = move |event: ClusterEvent, half: u64| {
+        number += 2 * u64::from(matches!(event, ClusterEvent::PodGroupApplied(_)));
+        in_queue(event, (number + half) % N_QUEUES)
     };
     let numbers = 0..case.n_pending / case.gang_size;
     let waiting = numbers.flat_map(|number| events(&waiting(case, number), |_| None));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -24,6 +25,9 @@ pub(crate) struct Sample {
     pub(crate) n_decisions: u64,
     pub(crate) wall_nanos: u64,
     pub(crate) cpu_nanos: u64,
+    /// Of the actions that evict, by the wall: the search with what is done about it. 0: the case is
+    /// not about evictions.
+    pub(crate) evict_nanos: u64,
     pub(crate) alloc_count: u64,
     pub(crate) alloc_bytes: u64,
     pub(crate) peak_rss_kib: u64,
@@ -39,6 +43,7 @@ impl Sample {
             self.n_decisions,
             self.wall_nanos,
             self.cpu_nanos,
+            self.evict_nanos,
             self.alloc_count,
             self.alloc_bytes,
             self.peak_rss_kib,
@@ -50,7 +55,7 @@ impl Sample {
     fn parse(line: &str) -> Option<(u32, Self)> {
         let (cycle, fields) = line.split_once(' ')?;
         let fields: Result<Vec<u64>, _> = fields.split(' ').map(str::parse).collect();
-        let [nodes, pending, running, decisions, wall, cpu, count, bytes, rss] =
+        let [nodes, pending, running, decisions, wall, cpu, evict, count, bytes, rss] =
             fields.ok()?.try_into().ok()?;
         let sample = Sample {
             n_nodes: nodes,
@@ -59,6 +64,7 @@ impl Sample {
             n_decisions: decisions,
             wall_nanos: wall,
             cpu_nanos: cpu,
+            evict_nanos: evict,
             alloc_count: count,
             alloc_bytes: bytes,
             peak_rss_kib: rss,
@@ -76,8 +82,9 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
     let known = vc_engine::KNOWN;
     let conf = case.conf.unwrap_or(vc_conf::CHART);
     let loaded = vc_conf::parse("the configuration of the case", conf, &known)?;
-    let (mut engine, _) =
-        Engine::new(EngineOptions { evaluator, ..EngineOptions::default() }, &loaded.config);
+    let stopwatch = case.is_of_quota().then_some(stopwatch as fn() -> u64);
+    let options = EngineOptions { evaluator, stopwatch, ..EngineOptions::default() };
+    let (mut engine, _) = Engine::new(options, &loaded.config);
     (case.load)(case, &mut engine);
     let last = case.cycles.iter().copied().max().unwrap_or(0);
     for cycle in 1..=last {
@@ -104,6 +111,7 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
                 n_decisions,
                 wall_nanos: cost.wall_nanos,
                 cpu_nanos: cost.cpu_nanos,
+                evict_nanos: evict_nanos(&report),
                 alloc_count: cost.alloc_count,
                 alloc_bytes: cost.alloc_bytes,
                 peak_rss_kib: peak_rss_kib()?,
@@ -113,6 +121,18 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
         engine.apply(answers(effects));
     }
     Ok(())
+}
+
+/// Nanoseconds since the first call.
+fn stopwatch() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+fn evict_nanos(report: &Report) -> u64 {
+    let actions = report.timings.iter().flat_map(|timings| &timings.actions);
+    let evicting = actions.filter(|(name, _)| matches!(*name, "preempt" | "reclaim"));
+    evicting.map(|(_, nanos)| nanos).sum()
 }
 
 /// Binds, also those that wait for a claim to be written, pipelines and evictions.

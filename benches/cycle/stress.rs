@@ -6,6 +6,7 @@ use vc_resource::Quantity;
 
 use crate::cases::{Case, START_MICROS, apply, base, events, gang, pending_gangs};
 use crate::objects::{Shape, queue};
+use crate::queues::{in_queue, name};
 
 /// Of every node: 200 on 5,000 nodes are a million.
 const N_LABELS: usize = 200;
@@ -86,16 +87,13 @@ pub(crate) fn load_one_gang(case: &Case, engine: &mut Engine) {
 
 /// As many queues as gangs.
 pub(crate) fn load_queues(case: &Case, engine: &mut Engine) {
-    let name = |number: u64| format!("queue-{number:04}");
     let queues =
         (0..N_QUEUES).map(|number| ClusterEvent::QueueApplied(Box::new(queue(&name(number)))));
     let mut number = 0;
-    let gangs = pending_gangs(case, PodGroupPhase::Pending, |_| SMALL).map(move |mut event| {
-        if let ClusterEvent::PodGroupApplied(group) = &mut event {
-            group.queue = name(number % N_QUEUES).into();
-            number += 1;
-        }
-        event
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, |_| SMALL).map(move |event| {
+        let of_group = number % N_QUEUES;
+        number += u64::from(matches!(event, ClusterEvent::PodGroupApplied(_)));
+        in_queue(event, of_group)
     });
     apply(engine, base(case).chain(queues).chain(gangs));
 }

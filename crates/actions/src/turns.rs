@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vc_framework::Session;
+use vc_framework::{Heads, News, Session};
 use vc_model::{JobId, QueueId};
 
 use crate::demand::needed;
@@ -16,6 +16,11 @@ pub(crate) struct Turns {
     lines: BTreeMap<QueueId, Vec<JobId>>,
     /// Evictions of the session that the lines account for.
     n_seen: usize,
+    /// The first job of each line, for a plugin that names the next queue.
+    heads: BTreeMap<QueueId, JobId>,
+    /// Queues whose first job may be another one since that plugin was asked.
+    renewed: BTreeSet<QueueId>,
+    was_asked: bool,
 }
 
 impl Turns {
@@ -28,27 +33,48 @@ impl Turns {
         for line in turns.lines.values_mut() {
             line.sort_by(|&l, &r| session.hooks().job_order(session.ask(), r, l));
         }
+        turns.renewed = turns.lines.keys().copied().collect();
         turns
     }
 
     /// The queue that is first under the current order, or that a plugin names (cohort.md B.5.2); it
     /// stays until [`Turns::drop_queue`].
-    pub(crate) fn next_queue(&self, session: &Session<'_>) -> Option<QueueId> {
+    pub(crate) fn next_queue(&mut self, session: &Session<'_>) -> Option<QueueId> {
         if session.hooks().has_next_queue() {
-            let head = |(&queue, line): (&QueueId, &Vec<JobId>)| Some((queue, *line.last()?));
-            let heads: Vec<(QueueId, JobId)> = self.lines.iter().filter_map(head).collect();
-            let wanted = |job| needed(session, job);
-            let next = session.hooks().next_queue(session.ask(), &heads, &wanted);
-            if next.is_some() {
-                return next;
-            }
+            return self.named_queue(session);
         }
         let queues = self.lines.keys().copied();
         queues.min_by(|&l, &r| session.hooks().queue_order(session.ask(), l, r))
     }
 
+    /// The one that a plugin names; when nobody waits any more the others, each once.
+    fn named_queue(&mut self, session: &Session<'_>) -> Option<QueueId> {
+        match session.is_fast() {
+            true => self.move_losers(session),
+            false => self.sort_again(session),
+        }
+        for queue in &self.renewed {
+            match self.lines.get(queue).and_then(|line| line.last()) {
+                Some(&job) => self.heads.insert(*queue, job),
+                None => self.heads.remove(queue),
+            };
+        }
+        let renewed: Vec<QueueId> = std::mem::take(&mut self.renewed).into_iter().collect();
+        let was_asked = std::mem::replace(&mut self.was_asked, true);
+        let news = match (session.is_fast(), was_asked) {
+            (false, _) => News::Unknown,
+            (true, false) => News::All,
+            (true, true) => News::Only(&renewed),
+        };
+        let wanted = |job| needed(session, job);
+        let heads = Heads { jobs: &self.heads, news };
+        let named = session.hooks().next_queue(session.ask(), &heads, &wanted);
+        named.or_else(|| self.lines.keys().next().copied())
+    }
+
     /// Takes the first job of a queue.
     pub(crate) fn next_job(&mut self, queue: QueueId) -> Option<JobId> {
+        self.renewed.insert(queue);
         self.lines.get_mut(&queue)?.pop()
     }
 
@@ -63,11 +89,24 @@ impl Turns {
             self.move_losers(session);
             return self.next_job(queue);
         }
+        self.renewed.insert(queue);
         let line = self.lines.get_mut(&queue)?;
         let order =
             |&l: &usize, &r: &usize| session.hooks().job_order(session.ask(), line[l], line[r]);
         let first = (0..line.len()).min_by(order)?;
         Some(line.remove(first))
+    }
+
+    /// The same for what is first now, by looking at all.
+    fn sort_again(&mut self, session: &Session<'_>) {
+        if self.n_seen == session.evicted().len() {
+            return;
+        }
+        self.n_seen = session.evicted().len();
+        self.renewed.extend(self.lines.keys());
+        for line in self.lines.values_mut() {
+            line.sort_by(|&l, &r| session.hooks().job_order(session.ask(), r, l));
+        }
     }
 
     /// Moves the jobs that lost pods since the last time to where they belong now. Exact, because
@@ -82,9 +121,13 @@ impl Turns {
             return;
         }
         // First out with all of them: between jobs that are out of order no place can be found.
-        for line in self.lines.values_mut() {
+        for (&queue, line) in &mut self.lines {
             let moved: Vec<JobId> =
                 line.iter().copied().filter(|job| losers.contains(job)).collect();
+            if moved.is_empty() {
+                continue;
+            }
+            self.renewed.insert(queue);
             line.retain(|job| !losers.contains(job));
             for job in moved {
                 insert(session, line, job);
@@ -94,11 +137,14 @@ impl Turns {
 
     /// Puts a job back where it belongs now.
     pub(crate) fn put_back(&mut self, session: &Session<'_>, job: JobId) {
-        insert(session, self.lines.entry(session.jobs[job].queue).or_default(), job);
+        let queue = session.jobs[job].queue;
+        self.renewed.insert(queue);
+        insert(session, self.lines.entry(queue).or_default(), job);
     }
 
     /// The queue gets no further turn; the jobs that were waiting in it.
     pub(crate) fn drop_queue(&mut self, queue: QueueId) -> Vec<JobId> {
+        self.renewed.insert(queue);
         self.lines.remove(&queue).unwrap_or_default()
     }
 }

@@ -60,6 +60,11 @@ impl Backoff {
         untils.filter(|until| now_micros < *until).min()
     }
 
+    /// Whether nobody ever had others evicted.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
     /// Forgets groups that are gone.
     pub fn retain(&mut self, exists: impl Fn(&str) -> bool) {
         self.records.retain(|uid, _| exists(uid));

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::amount::{Amount, Demand, Slot, Slots, is_unlimited, widen};
+use crate::changes::Changes;
 use crate::node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
 use crate::policy::{Policy, ReclaimWithin, WithinQueue};
 
@@ -42,10 +43,9 @@ pub struct Forest {
     nodes: Vec<Node>,
     /// By node, then slot.
     cells: Vec<Cell>,
-    /// By node: how often its use has changed.
-    stamps: Vec<u64>,
-    /// Children before their parents.
-    up: Vec<QuotaNode>,
+    /// By node: place of its name among all names.
+    name_ranks: Vec<u32>,
+    changes: Changes,
 }
 
 impl Forest {
@@ -73,8 +73,10 @@ impl Forest {
         let cells = specs.iter().flat_map(|spec| {
             (0..n_slots).map(move |slot| cell(&quota_of(spec, slot).unwrap_or_default()))
         });
-        let (stamps, up) = (vec![0; specs.len()], down.iter().rev().copied().collect());
-        let mut forest = Self { cells: cells.collect(), slots, nodes, stamps, up };
+        let cells = cells.collect();
+        let name_ranks = name_ranks(&nodes);
+        let changes = Changes::none(specs.len());
+        let mut forest = Self { slots, nodes, cells, name_ranks, changes };
         for &node in down.iter().rev() {
             forest.set_subtree(node, &specs[node.index()]);
         }
@@ -276,42 +278,42 @@ impl Forest {
 
     /// What may be admitted now, at least 0.
     pub fn available(&self, node: QuotaNode, slot: Slot) -> Amount {
-        let path: Vec<QuotaNode> = self.path(node).collect();
-        let mut above: Option<Amount> = None;
-        for &node in path.iter().rev() {
-            let cell = self.cell(node, slot);
-            above = Some(match above {
-                None => cell.subtree + cell.borrowing.min(0) - cell.usage,
-                Some(above) => {
-                    let lent_use = (cell.usage - cell.local).max(0);
-                    let own = cell.subtree - cell.local - lent_use + cell.borrowing;
-                    (cell.local - cell.usage).max(0) + above.min(own)
-                }
-            });
-        }
-        above.unwrap_or(0).max(0)
+        self.room(node, slot).max(0)
     }
 
-    /// Children before their parents.
-    pub(crate) fn up(&self) -> &[QuotaNode] {
-        &self.up
+    /// Below 0 if more is in use than may be.
+    fn room(&self, node: QuotaNode, slot: Slot) -> Amount {
+        let cell = self.cell(node, slot);
+        let Some(parent) = self.parent(node) else {
+            return cell.subtree + cell.borrowing.min(0) - cell.usage;
+        };
+        let lent_use = (cell.usage - cell.local).max(0);
+        let own = cell.subtree - cell.local - lent_use + cell.borrowing;
+        (cell.local - cell.usage).max(0) + self.room(parent, slot).min(own)
     }
 
-    /// Another number if the use of one of the first nodes on the way up is another one.
-    pub(crate) fn stamp(&self, node: QuotaNode, n_nodes: usize) -> u64 {
-        self.path(node).take(n_nodes).map(|node| self.stamps[node.index()]).sum()
+    /// Place of its name among the names of all nodes.
+    pub(crate) fn name_rank(&self, node: QuotaNode) -> u32 {
+        self.name_ranks[node.index()]
     }
 
-    /// Lets something be tried that is taken back exactly: nothing has changed then.
-    pub(crate) fn without_trace<T>(
+    /// The nodes whose use may have changed since this was called last.
+    pub(crate) fn take_changes(&mut self) -> Vec<QuotaNode> {
+        self.changes.keep_first(0)
+    }
+
+    /// What a node is like if a group of the queue held this, too.
+    pub(crate) fn with<T>(
         &mut self,
-        node: QuotaNode,
-        try_out: impl FnOnce(&mut Self) -> T,
+        queue: QuotaNode,
+        demand: &Demand,
+        look: impl FnOnce(&Self) -> T,
     ) -> T {
-        let path: Vec<QuotaNode> = self.path(node).collect();
-        let before: Vec<u64> = path.iter().map(|node| self.stamps[node.index()]).collect();
-        let answer = try_out(self);
-        path.iter().zip(before).for_each(|(node, stamp)| self.stamps[node.index()] = stamp);
+        let n_changes = self.changes.len();
+        self.add(queue, demand);
+        let answer = look(self);
+        self.remove(queue, demand);
+        self.changes.keep_first(n_changes);
         answer
     }
 
@@ -336,7 +338,7 @@ impl Forest {
             while let Some(node) = at.filter(|_| 0 < amount) {
                 let own = self.local_available(node, slot);
                 self.cell_mut(node, slot).usage += amount;
-                self.stamps[node.index()] += 1;
+                self.changes.note(node);
                 amount = (amount - own).max(0);
                 at = self.parent(node);
             }
@@ -352,7 +354,7 @@ impl Forest {
                 let lent_use = (cell.usage - cell.local).max(0);
                 cell.usage -= amount;
                 amount = amount.min(lent_use);
-                self.stamps[node.index()] += 1;
+                self.changes.note(node);
                 at = self.parent(node);
             }
         }
@@ -371,6 +373,16 @@ fn node(spec: &NodeSpec) -> Node {
         queue_priority: spec.queue_priority,
         policy: spec.policy,
     }
+}
+
+fn name_ranks(nodes: &[Node]) -> Vec<u32> {
+    let mut by_name: Vec<usize> = (0..nodes.len()).collect();
+    by_name.sort_by(|&l, &r| nodes[l].name.cmp(&nodes[r].name));
+    let mut ranks = vec![0; nodes.len()];
+    for (rank, index) in (0..).zip(by_name) {
+        ranks[index] = rank;
+    }
+    ranks
 }
 
 /// Sets depths and heights; the nodes, parents before their children.

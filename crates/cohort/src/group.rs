@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::amount::Demand;
 use crate::forest::Forest;
 use crate::node::QuotaNode;
-use crate::order::{Head, Ranking};
+use crate::order::{self, Head};
 
 /// A group in [`Groups`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,10 +101,10 @@ impl Groups {
 
     /// Place of the head that is served first.
     pub fn next_head(&mut self, heads: &[Head], fair_sharing: bool) -> Option<usize> {
-        let named: Vec<(QuotaNode, u64)> = heads.iter().map(|head| (head.queue, 0)).collect();
-        let mut ranking = Ranking::default();
-        heads.iter().for_each(|head| ranking.enter(0, head.clone()));
-        ranking.next(self, &named, fair_sharing)
+        match fair_sharing {
+            false => order::by_level(&self.forest, heads),
+            true => order::by_shares(&mut self.forest, heads),
+        }
     }
 
     /// Enters a group, which holds its quota from now on.

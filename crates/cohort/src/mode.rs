@@ -60,13 +60,11 @@ impl Forest {
             || fair_sharing && policy.reclaim_within != ReclaimWithin::Never
     }
 
-    /// Borrowing level of a demand, and on how many nodes on the way up it depends.
-    pub(crate) fn level(&self, queue: QuotaNode, demand: &Demand) -> (u32, usize) {
+    /// Borrowing level of a demand.
+    pub(crate) fn level(&self, queue: QuotaNode, demand: &Demand) -> u32 {
         let levels =
             demand.iter().map(|(slot, amount)| self.smallest_holder(queue, slot, amount).0);
-        let level = levels.max().unwrap_or(0);
-        let is_visited = |node: &QuotaNode| self.node(*node).height <= level;
-        (level, self.path(queue).take_while(is_visited).count())
+        levels.max().unwrap_or(0)
     }
 
     /// Height of the first node on the way up that holds the amount within its own quota, and

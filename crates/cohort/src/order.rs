@@ -1,17 +1,15 @@
-//! Which queue is served next: by borrowing level, or by a tournament of shares. Specification:
-//! cohort.md A.11 step 2, B.5.2.
+//! Which queue is served next, by the rule itself: by borrowing level, or by a tournament of shares.
+//! Specification: cohort.md A.11 step 2, B.5.2.
 
-use std::cmp::Ordering;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use crate::amount::Demand;
 use crate::forest::Forest;
-use crate::group::Groups;
 use crate::node::QuotaNode;
 use crate::share::Share;
 
 /// The first group that waits in a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its queue; no two heads have the same.
     pub queue: QuotaNode,
@@ -23,182 +21,67 @@ pub struct Head {
     pub demand: Demand,
 }
 
-/// A head of which is known how it stands, as long as what it depends on is as it was.
-#[derive(Clone, Debug)]
-struct Ranked {
-    identity: u64,
-    head: Head,
-    /// Of the nodes that it depends on, so many on the way up.
-    stamp: u64,
-    n_nodes: usize,
-    /// Borrowing level; 0 under fair sharing.
-    level: u32,
-    /// Under fair sharing with the head admitted: whether each node on the way up borrows of what it
-    /// asks for, and its share; the queue first.
-    way: Vec<(bool, Share)>,
-}
-
-/// A node with the head that has won below it.
-#[derive(Clone, Copy, Debug)]
-struct Contender {
-    queue: QuotaNode,
-    borrows: bool,
-    share: Share,
-}
-
-/// The heads of queues with what is known of them, so that a change of one queue is looked at in
-/// that queue and above only (B.11).
-#[derive(Clone, Debug, Default)]
-pub struct Ranking {
-    /// By queue.
-    known: Vec<Option<Ranked>>,
-    /// By node, for the tournament.
-    best: Vec<Option<Contender>>,
-}
-
-impl Ranking {
-    /// Places of the heads that are not known. A head is a queue with a number that is another one
-    /// when the head, or what it asks for, is another one.
-    pub fn unknown(&self, heads: &[(QuotaNode, u64)]) -> Vec<usize> {
-        let is_known = |&(queue, identity): &(QuotaNode, u64)| {
-            let known = self.known.get(queue.index()).and_then(Option::as_ref);
-            known.is_some_and(|ranked| ranked.identity == identity)
-        };
-        (0..heads.len()).filter(|&place| !is_known(&heads[place])).collect()
-    }
-
-    /// What the head of a queue is.
-    pub fn enter(&mut self, identity: u64, head: Head) {
-        let place = head.queue.index();
-        if self.known.len() <= place {
-            self.known.resize(place + 1, None);
-        }
-        let (n_nodes, level, way) = (0, 0, Vec::new());
-        // No path has this stamp: it is ranked before it is compared.
-        let stamp = u64::MAX;
-        self.known[place] = Some(Ranked { identity, head, stamp, n_nodes, level, way });
-    }
-
-    /// Place of the head that is served first, of heads that are all known.
-    pub fn next(
-        &mut self,
-        groups: &mut Groups,
-        heads: &[(QuotaNode, u64)],
-        fair_sharing: bool,
-    ) -> Option<usize> {
-        let forest = groups.forest_mut();
-        for &(queue, _) in heads {
-            let Some(known) = &mut self.known[queue.index()] else { continue };
-            if forest.stamp(queue, known.n_nodes) != known.stamp {
-                known.rank(forest, fair_sharing);
-            }
-        }
-        match fair_sharing {
-            false => {
-                let places = 0..heads.len();
-                places.min_by(|&l, &r| self.by_level(forest, heads[l].0, heads[r].0))
-            }
-            true => {
-                let queue = self.tournament(forest, heads)?;
-                heads.iter().position(|head| head.0 == queue)
-            }
-        }
-    }
-
-    fn of(&self, queue: QuotaNode) -> Option<&Ranked> {
-        self.known[queue.index()].as_ref()
-    }
-
-    fn by_level(&self, forest: &Forest, l: QuotaNode, r: QuotaNode) -> Ordering {
-        let level = |queue| self.of(queue).map_or(0, |ranked| ranked.level);
+/// Place of the head whose demand is nearest to its queue's own quota.
+pub(crate) fn by_level(forest: &Forest, heads: &[Head]) -> Option<usize> {
+    let level = |head: &Head| forest.level(head.queue, &head.demand);
+    let compare = |&l: &usize, &r: &usize| {
+        let (l, r) = (&heads[l], &heads[r]);
         let by_level = || level(l).cmp(&level(r));
-        by_queue(forest, l, r).then_with(by_level).then_with(|| self.by_age(forest, l, r))
-    }
+        by_queue(forest, l, r).then_with(by_level).then_with(|| by_age(forest, l, r))
+    };
+    (0..heads.len()).min_by(compare)
+}
 
-    fn by_age(&self, forest: &Forest, l: QuotaNode, r: QuotaNode) -> Ordering {
-        let key = |queue| {
-            self.of(queue).map(|ranked| (Reverse(ranked.head.priority), ranked.head.created_micros))
+/// Place of the head that wins the tournament: at each cohort, from below, the winners of its
+/// children compete; then the winners of all tops, which have no shares.
+pub(crate) fn by_shares(forest: &mut Forest, heads: &[Head]) -> Option<usize> {
+    let tops: Vec<QuotaNode> = forest.nodes().filter(|&top| forest.parent(top).is_none()).collect();
+    let winners: Vec<usize> =
+        tops.into_iter().filter_map(|top| winner(forest, heads, top)).collect();
+    winners.into_iter().min_by(|&l, &r| {
+        let (l, r) = (&heads[l], &heads[r]);
+        by_queue(forest, l, r).then_with(|| by_age(forest, l, r))
+    })
+}
+
+/// Of the heads at and below a node.
+fn winner(forest: &mut Forest, heads: &[Head], node: QuotaNode) -> Option<usize> {
+    if forest.is_queue(node) {
+        return heads.iter().position(|head| head.queue == node);
+    }
+    let mut best: Option<(usize, (bool, Share))> = None;
+    for child in forest.node(node).children.clone() {
+        let Some(at) = winner(forest, heads, child) else { continue };
+        let standing = forest.standing(child, &heads[at]);
+        let is_better = |&(other, before): &(usize, (bool, Share))| {
+            let (l, r) = (&heads[at], &heads[other]);
+            let by_share = || standing.0.cmp(&before.0).then_with(|| standing.1.compare(&before.1));
+            by_queue(forest, l, r).then_with(by_share).then_with(|| by_age(forest, l, r)).is_lt()
         };
-        key(l).cmp(&key(r)).then_with(|| forest.name(l).cmp(forest.name(r)))
-    }
-
-    /// At each cohort, from below, the winners of its children compete; then the winners of all
-    /// tops.
-    fn tournament(&mut self, forest: &Forest, heads: &[(QuotaNode, u64)]) -> Option<QuotaNode> {
-        let mut best = std::mem::take(&mut self.best);
-        best.clear();
-        best.resize(forest.len(), None);
-        for &(queue, _) in heads {
-            best[queue.index()] = self.contender(queue, 0);
+        if best.as_ref().is_none_or(is_better) {
+            best = Some((at, standing));
         }
-        let mut first: Option<QuotaNode> = None;
-        for &node in forest.up() {
-            let Some(winner) = best[node.index()] else { continue };
-            let Some(parent) = forest.parent(node) else {
-                let before = first.filter(|&other| self.is_first(forest, other, winner.queue));
-                first = before.or(Some(winner.queue));
-                continue;
-            };
-            let steps = forest.depth(winner.queue) - forest.depth(node);
-            let own = self.contender(winner.queue, steps as usize);
-            let place = &mut best[parent.index()];
-            *place = match (*place, own) {
-                (Some(l), Some(r)) if self.compare(forest, &l, &r).is_lt() => Some(l),
-                (before, own) => own.or(before),
-            };
-        }
-        self.best = best;
-        first
     }
-
-    /// What the queue's head is, seen so many steps above the queue.
-    fn contender(&self, queue: QuotaNode, steps: usize) -> Option<Contender> {
-        let &(borrows, share) = self.of(queue)?.way.get(steps)?;
-        Some(Contender { queue, borrows, share })
-    }
-
-    fn compare(&self, forest: &Forest, l: &Contender, r: &Contender) -> Ordering {
-        by_queue(forest, l.queue, r.queue)
-            .then_with(|| l.borrows.cmp(&r.borrows))
-            .then_with(|| l.share.compare(&r.share))
-            .then_with(|| self.by_age(forest, l.queue, r.queue))
-    }
-
-    /// Of the winners of two trees.
-    fn is_first(&self, forest: &Forest, l: QuotaNode, r: QuotaNode) -> bool {
-        by_queue(forest, l, r).then_with(|| self.by_age(forest, l, r)).is_lt()
-    }
+    best.map(|(at, _)| at)
 }
 
 /// Higher `spec.priority` first.
-fn by_queue(forest: &Forest, l: QuotaNode, r: QuotaNode) -> Ordering {
-    forest.node(r).queue_priority.cmp(&forest.node(l).queue_priority)
+fn by_queue(forest: &Forest, l: &Head, r: &Head) -> Ordering {
+    let priority = |head: &Head| Reverse(forest.node(head.queue).queue_priority);
+    priority(l).cmp(&priority(r))
 }
 
-impl Ranked {
-    fn rank(&mut self, forest: &mut Forest, fair_sharing: bool) {
-        let queue = self.head.queue;
-        match fair_sharing {
-            false => (self.level, self.n_nodes) = forest.level(queue, &self.head.demand),
-            true => {
-                self.way = forest.way_up(&self.head);
-                // A top neither borrows nor has a share.
-                self.n_nodes = self.way.len() - 1;
-            }
-        }
-        self.stamp = forest.stamp(queue, self.n_nodes);
-    }
+fn by_age(forest: &Forest, l: &Head, r: &Head) -> Ordering {
+    let key = |head: &Head| (Reverse(head.priority), head.created_micros);
+    key(l).cmp(&key(r)).then_with(|| forest.name(l.queue).cmp(forest.name(r.queue)))
 }
 
 impl Forest {
-    /// Each node up to the top with the head admitted.
-    fn way_up(&mut self, head: &Head) -> Vec<(bool, Share)> {
-        self.without_trace(head.queue, |forest| {
-            forest.add(head.queue, &head.demand);
-            let state = |node| (forest.borrows_of(node, &head.demand), forest.share(node));
-            let way = forest.path(head.queue).map(state).collect();
-            forest.remove(head.queue, &head.demand);
-            way
+    /// With the head admitted: whether the node borrows something of what it asks for, and the
+    /// node's share.
+    pub(crate) fn standing(&mut self, node: QuotaNode, head: &Head) -> (bool, Share) {
+        self.with(head.queue, &head.demand, |forest| {
+            (forest.borrows_of(node, &head.demand), forest.share(node))
         })
     }
 }

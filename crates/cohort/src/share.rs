@@ -41,6 +41,14 @@ impl Share {
         if self.is_infinite() { i64::MAX } else { self.value().ceil() as i64 }
     }
 
+    /// Compares as the share does.
+    pub(crate) fn key(&self) -> (bool, u64) {
+        let is_infinite = self.is_infinite();
+        let number = if is_infinite { self.ratio } else { self.value() };
+        // Of numbers from 0 on the bits are in the order of the numbers.
+        (is_infinite, number.to_bits())
+    }
+
     /// Two infinite ones compare without weights.
     pub fn compare(&self, other: &Share) -> Ordering {
         match (self.is_infinite(), other.is_infinite()) {

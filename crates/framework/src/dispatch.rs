@@ -18,7 +18,7 @@ use crate::plugin::{
     Admission, Ask, Clock, Invalid, NodeRule, Plugin, PluginEntry, QueueShare, Vote,
 };
 use crate::points::{ALL_POINTS, Points};
-use crate::quota::Notice;
+use crate::quota::{Heads, Notice};
 use crate::records::Records;
 use crate::report::{PluginStage, PluginTime, QuotaUse, Timings};
 
@@ -202,7 +202,7 @@ impl Dispatch {
     pub fn next_queue(
         &self,
         ask: Ask<'_>,
-        heads: &[(QueueId, JobId)],
+        heads: &Heads<'_>,
         wanted: &dyn Fn(JobId) -> Vec<TaskId>,
     ) -> Option<QueueId> {
         self.all(Points::NEXT_QUEUE).next()?.next_queue(ask, heads, wanted)
@@ -281,7 +281,7 @@ impl Dispatch {
         for tier in self.tiers(Points::JOB_ENQUEUEABLE) {
             let mut permitted = false;
             for plugin in tier {
-                match plugin.job_enqueueable(ask, job) {
+                match plugin.job_enqueueable_among(ask, job, self) {
                     Admission::Reject(message) => return Err(message),
                     Admission::Permit => permitted = true,
                     Admission::Abstain => {}
@@ -299,7 +299,7 @@ impl Dispatch {
         for tier in self.named(Points::JOB_ENQUEUEABLE) {
             let mut permitted = false;
             for (name, plugin) in tier {
-                match plugin.job_enqueueable(ask, job) {
+                match plugin.job_enqueueable_among(ask, job, self) {
                     Admission::Reject(_) => return Some(name),
                     answer => permitted |= answer == Admission::Permit,
                 }

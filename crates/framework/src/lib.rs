@@ -52,7 +52,8 @@ pub use plugin::{
 };
 pub use points::{ALL_POINTS, Points};
 pub use quota::{
-    Notice, QuotaRefusal, Sides, Surroundings, TargetGroup, Targets, Wanted, preempt_targets,
+    Heads, News, Notice, QuotaRefusal, Sides, Surroundings, TargetGroup, Targets, Wanted,
+    preempt_targets,
 };
 pub use records::{LastTransaction, Records};
 pub use report::{

@@ -8,11 +8,11 @@ use vc_conf::{PluginOption, Warning};
 use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Fractional;
 
-use crate::dispatch::in_session;
+use crate::dispatch::{Dispatch, in_session};
 use crate::fast::{Column, Fill, NodeTests, Reads};
 use crate::outbox::Outbox;
 use crate::points::Points;
-use crate::quota::{Notice, QuotaRefusal, Sides, Surroundings, Targets, Wanted};
+use crate::quota::{Heads, Notice, QuotaRefusal, Sides, Surroundings, Targets, Wanted};
 use crate::records::Records;
 use crate::report::QuotaUse;
 use crate::roster::Roster;
@@ -199,7 +199,7 @@ pub trait Plugin: Send + Sync {
     fn next_queue(
         &self,
         _ask: Ask<'_>,
-        _heads: &[(QueueId, JobId)],
+        _heads: &Heads<'_>,
         _wanted: &dyn Fn(JobId) -> Vec<TaskId>,
     ) -> Option<QueueId> {
         None
@@ -254,6 +254,10 @@ pub trait Plugin: Send + Sync {
     /// JobEnqueueable: whether the job may be admitted to its queue now.
     fn job_enqueueable(&self, _ask: Ask<'_>, _job: JobId) -> Admission {
         Admission::Abstain
+    }
+    /// The same for a plugin whose answer depends on what others protect.
+    fn job_enqueueable_among(&self, ask: Ask<'_>, job: JobId, _hooks: &Dispatch) -> Admission {
+        self.job_enqueueable(ask, job)
     }
     /// JobEnqueued: the job was admitted.
     fn job_enqueued(&mut self, _ask: Ask<'_>, _job: JobId) {}

@@ -1,9 +1,10 @@
 //! Quota between queues: which queue is next, and which whole groups go for a job, decided by one
 //! plugin together with placement. Specification: cohort.md B.5.2, B.5.4, B.6, B.7.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_model::{JobId, TaskId};
+use vc_model::{JobId, QueueId, TaskId};
 
 use crate::dispatch::Dispatch;
 use crate::plugin::{Ask, Plugin};
@@ -27,6 +28,27 @@ impl Sides {
         }
         sides
     }
+}
+
+/// The jobs that are first in their queues.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads<'a> {
+    /// By queue; a queue in which no job waits is not in.
+    pub jobs: &'a BTreeMap<QueueId, JobId>,
+    /// What is different from the question before.
+    pub news: News<'a>,
+}
+
+/// What may be remembered of the heads of queues from one question to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// Nothing: the rule itself answers, as the plain evaluator has it.
+    Unknown,
+    /// Everything from now on; of this question nothing is known.
+    All,
+    /// The other queues have the heads that they had. What a head asks for may be something else all
+    /// the same, if tasks of it were placed or have gone.
+    Only(&'a [QueueId]),
 }
 
 /// A job that wants to be accommodated.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vc_resource::Resource;
+use vc_resource::{Dim, Resource};
 
 use crate::record::QueueState;
 use crate::selector::Labels;
@@ -30,6 +30,9 @@ pub struct Queue {
     pub deserved: Resource,
     /// `spec.guarantee.resource`.
     pub guarantee: Resource,
+    /// cpu and memory, if deserved or guarantee list them, be it as 0: of these the queue has a quota
+    /// (cohort.md B.2). Other resources exist only where they are listed.
+    pub listed: Vec<Dim>,
     /// Empty: `root`.
     pub parent: Arc<str>,
     /// `spec.dequeueStrategy` is `fifo` (D38).

@@ -5,6 +5,7 @@ mod arguments;
 mod book;
 mod enqueue;
 mod gauges;
+mod line;
 mod overview;
 mod published;
 mod queues;
@@ -13,20 +14,21 @@ mod told;
 
 use std::any::Any;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use vc_cohort::{Backoff, Built, Head, QueueSpec, QuotaNode, Ranking, Slots, TreeRules};
+use vc_cohort::{Backoff, Built, QueueSpec, QuotaNode, Slots, TreeRules};
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
-    Admission, Ask, Clock, Notice, Outbox, Plugin, PluginEntry, Points, QuotaRefusal, QuotaUse,
-    Records, Surroundings, Targets, Wanted,
+    Admission, Ask, Clock, Dispatch, Heads, Notice, Outbox, Plugin, PluginEntry, Points,
+    QueueShare, QuotaRefusal, QuotaUse, Records, Surroundings, Targets, Wanted,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
 
 use arguments::Settings;
 use book::Book;
+use line::{Asked, Line};
 use queues::Problem;
 use told::Told;
 
@@ -48,9 +50,7 @@ struct Cohort {
     /// Rules look at it and try something in it, which they take back.
     book: Mutex<Book>,
     /// The heads of the queues as an action named them last.
-    heads: Mutex<BTreeMap<QueueId, Head>>,
-    /// How the heads stand to each other.
-    ranking: Mutex<Ranking>,
+    line: Mutex<Line>,
     backoff: Backoff,
     told: Told,
     gauges: gauges::Gauges,
@@ -77,8 +77,7 @@ fn cohort(option: &PluginOption, warnings: &mut Vec<Warning>) -> Cohort {
         settings,
         trees: None,
         book: Mutex::new(Book::empty()),
-        heads: Mutex::default(),
-        ranking: Mutex::default(),
+        line: Mutex::default(),
         told: Told::default(),
         gauges: gauges::Gauges::default(),
         published: published::Published::default(),
@@ -106,8 +105,7 @@ impl Plugin for Cohort {
         self.grow(ask);
         let Some(trees) = &self.trees else { return };
         *own(&mut self.book) = Book::open(ask, &trees.built);
-        own(&mut self.heads).clear();
-        *own(&mut self.ranking) = Ranking::default();
+        *own(&mut self.line) = Line::default();
     }
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
@@ -153,45 +151,25 @@ impl Plugin for Cohort {
     fn next_queue(
         &self,
         ask: Ask<'_>,
-        heads: &[(QueueId, JobId)],
+        heads: &Heads<'_>,
         wanted: &dyn Fn(JobId) -> Vec<TaskId>,
     ) -> Option<QueueId> {
-        let mut book = lock(&self.book);
-        match heads.iter().all(|&(_, job)| ask.cluster.jobs[job].is_pending()) {
-            true => book.enter_ledger(ask),
-            false => book.leave_ledger(),
-        }
-        let mut named = Vec::new();
-        let mut places = Vec::new();
-        for (place, &(queue, job)) in heads.iter().enumerate() {
-            let Some(node) = book.leaf(queue) else { continue };
-            named.push((node, book.identity(ask.cluster, job)));
-            places.push(place);
-        }
-        let (mut told, mut ranking) = (lock(&self.heads), lock(&self.ranking));
-        for at in ranking.unknown(&named) {
-            let (queue, job) = heads[places[at]];
-            let head = head(&mut book, ask, named[at].0, job, wanted);
-            told.insert(queue, head.clone());
-            ranking.enter(named[at].1, head);
-        }
-        let next = ranking.next(book.groups(), &named, self.settings.is_fair());
-        // Jobs of queues that take no part are refused when their turn comes.
-        next.map(|at| heads[places[at]].0).or_else(|| heads.first().map(|&(queue, _)| queue))
+        let is_fair = self.settings.is_fair();
+        let mut asked = Asked { book: &mut lock(&self.book), ask, wanted, is_fair };
+        lock(&self.line).next(&mut asked, heads)
     }
 
     fn queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
         let mut book = lock(&self.book);
-        let heads = lock(&self.heads);
         let (Some(node_l), Some(node_r)) = (book.leaf(l), book.leaf(r)) else {
             return book.leaf(r).is_some().cmp(&book.leaf(l).is_some());
         };
         if l == r {
             return Ordering::Equal;
         }
-        let head = |queue: QueueId, node| heads.get(&queue).cloned().unwrap_or(nobody(node));
-        let pair = [head(l, node_l), head(r, node_r)];
         debug_assert!(ask.cluster.queues[l].present, "it has a node");
+        let line = lock(&self.line);
+        let pair = [line.head(l, node_l), line.head(r, node_r)];
         match book.groups().next_head(&pair, self.settings.is_fair()) {
             Some(0) => Ordering::Less,
             _ => Ordering::Greater,
@@ -210,16 +188,16 @@ impl Plugin for Cohort {
         node.map_or_else(Vec::new, |node| lacks(&mut book, ask, node, task))
     }
 
-    fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
+    fn job_enqueueable_among(&self, ask: Ask<'_>, job: JobId, hooks: &Dispatch) -> Admission {
         let mut book = lock(&self.book);
         book.enter_ledger(ask);
-        enqueue::admission(&mut book, ask, job, &self.settings)
+        enqueue::admission(&mut book, (ask, hooks), job, &self.settings)
     }
 
     fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
         let book = own(&mut self.book);
         book.enter_ledger(ask);
-        enqueue::admit(book, ask, job, &self.settings);
+        enqueue::admit(book, ask, job);
     }
 
     fn preempt_targets(
@@ -237,6 +215,13 @@ impl Plugin for Cohort {
             self.gauges.refused(queue, refusal.cause);
         }
         found
+    }
+
+    fn queue_share(&self, _ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
+        let mut book = lock(&self.book);
+        book.leave_ledger();
+        let node = book.standing(queue).node()?;
+        Some(gauges::queue_share(book.forest(), node))
     }
 
     fn quota_use(&self, ask: Ask<'_>) -> Vec<QuotaUse> {
@@ -301,27 +286,6 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn own<T>(of: &mut Mutex<T>) -> &mut T {
     of.get_mut().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A queue in which nobody is known to wait.
-fn nobody(queue: QuotaNode) -> Head {
-    Head { queue, priority: 0, created_micros: i64::MAX, demand: Default::default() }
-}
-
-fn head(
-    book: &mut Book,
-    ask: Ask<'_>,
-    queue: QuotaNode,
-    job: JobId,
-    wanted: &dyn Fn(JobId) -> Vec<TaskId>,
-) -> Head {
-    let row = &ask.cluster.jobs[job];
-    let demand = match row.is_pending() {
-        true => enqueue::demand(book, row),
-        false => book.demand_of_job(ask.cluster, job, || wanted(job)),
-    };
-    let created_micros = row.pod_group.as_ref().map_or(0, |group| group.created_micros);
-    Head { queue, priority: row.priority, created_micros, demand }
 }
 
 /// The resources of which the queue has too little for the task (B.5.3).

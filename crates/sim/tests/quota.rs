@@ -83,3 +83,20 @@ fn the_table_has_a_row_for_each_queue_and_resource() {
     assert_eq!(rows[0], words(head));
     assert!(rows.contains(&words("/product/search cpu 64 0 0 10 54 -")), "{table}");
 }
+
+/// Of what the queue deserves (B.8): what has nothing of its own and uses something is full.
+#[test]
+fn the_table_of_queues_has_deserved_and_share() {
+    let table = run("queue-table", &[]).stdout;
+    let section = table.split("QUEUES\n").nth(1).unwrap();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let row = |queue: &str| {
+        let mut rows = section.lines().map(words);
+        rows.find(|row| row.first().is_some_and(|name| name == queue)).unwrap()
+    };
+    let search = row("search");
+    assert!(search.contains(&"cpu=64".to_owned()), "{table}");
+    assert_eq!(search.last().unwrap(), "0%");
+    assert_eq!(row("batch").last().unwrap(), "100%");
+    assert_eq!(row("product").last().unwrap(), "16%");
+}

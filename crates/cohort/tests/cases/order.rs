@@ -171,26 +171,31 @@ proptest! {
         let built = trees(queues, &TreeRules::default());
         let nodes = ["a", "b", "c", "d", "e"].map(|name| built.by_name[name]);
         let mut groups = Groups::new(built.forest.clone());
-        let mut ranking = Ranking::default();
+        let mut ranking = Ranking::new(&mut groups, fair_sharing);
         let head = |at: usize, size: i64| Head {
             queue: nodes[at],
             priority: 0,
             created_micros: at as i64,
             demand: demand(&size.to_string()),
         };
-        let mut asked = sizes.clone();
+        let mut asked: Vec<Option<i64>> = sizes.iter().copied().map(Some).collect();
+        (0..5).for_each(|at| ranking.enter(head(at, sizes[at])));
         for (at, size, is_head) in steps {
-            match is_head {
-                true => asked[at] = size.max(1),
-                false => groups.keep(nodes[at], &demand(&size.to_string())),
+            match (is_head, size) {
+                (true, 0) => {
+                    asked[at] = None;
+                    ranking.leave(nodes[at]);
+                }
+                (true, size) => {
+                    asked[at] = Some(size);
+                    ranking.enter(head(at, size));
+                }
+                (false, _) => groups.keep(nodes[at], &demand(&size.to_string())),
             }
-            let heads: Vec<Head> = (0..5).map(|at| head(at, asked[at])).collect();
-            let named: Vec<_> = (0..5).map(|at| (nodes[at], asked[at] as u64)).collect();
-            for place in ranking.unknown(&named) {
-                ranking.enter(named[place].1, heads[place].clone());
-            }
-            let kept = ranking.next(&mut groups, &named, fair_sharing);
-            prop_assert_eq!(kept, groups.next_head(&heads, fair_sharing));
+            let waiting = (0..5).filter_map(|at| Some(head(at, asked[at]?)));
+            let heads: Vec<Head> = waiting.collect();
+            let by_rule = groups.next_head(&heads, fair_sharing).map(|at| heads[at].queue);
+            prop_assert_eq!(ranking.next(&mut groups), by_rule);
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use vc_resource::Dim;
+
 use crate::cluster::Cluster;
 use crate::default_spread::SelectorKind;
 use crate::event::ClusterEvent;
@@ -159,6 +161,11 @@ impl Cluster {
         let capability = to_resource(&record.capability, &mut self.dims);
         let deserved = to_resource(&record.deserved, &mut self.dims);
         let guarantee = to_resource(&record.guarantee, &mut self.dims);
+        let lists = |dim: &Dim| {
+            let mut names = record.deserved.iter().chain(&record.guarantee).map(|(name, _)| name);
+            names.any(|name| **name == *self.dims.name(*dim))
+        };
+        let listed = [Dim::CPU, Dim::MEMORY].into_iter().filter(lists).collect();
         let queue = Queue {
             name: record.name,
             uid: record.uid,
@@ -170,6 +177,7 @@ impl Cluster {
             capability,
             deserved,
             guarantee,
+            listed,
             parent: record.parent,
             fifo: record.fifo,
             state: record.state,

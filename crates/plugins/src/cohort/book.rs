@@ -2,7 +2,7 @@
 //! claims and reservations, kept up to date with every operation. Specification: cohort.md B.4,
 //! B.5.1, B.5.3, B.7, B.11.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_cohort::{
@@ -70,6 +70,8 @@ impl Failure {
 struct Ledger {
     kept: Vec<(QuotaNode, Demand)>,
     taken: Vec<GroupId>,
+    /// The job that was found to have room last, with those that would go for it.
+    admission: Option<(JobId, Vec<GroupId>)>,
 }
 
 /// The quota of a session.
@@ -78,6 +80,8 @@ pub(super) struct Book {
     groups: Groups,
     /// By queue.
     standings: Vec<Standing>,
+    /// By node; `None`: a cohort that no queue is.
+    queues: Vec<Option<QueueId>>,
     /// By dimension.
     slots: Vec<Option<Slot>>,
     /// By job; `None`: it has held nothing yet.
@@ -90,13 +94,11 @@ pub(super) struct Book {
     reservations: BTreeMap<QuotaNode, Demand>,
     /// In the state that enqueue sees; `None`: in the real one.
     ledger: Option<Ledger>,
-    /// What would complete a job, as long as nothing of it changes.
-    demands: BTreeMap<JobId, Demand>,
     /// Searches that found nobody in this very state.
     failures: Vec<Failure>,
     failures_version: u64,
-    /// By job: how often what it holds has changed.
-    n_changes: Vec<u32>,
+    /// Jobs that hold something else than when this was asked.
+    touched: BTreeSet<JobId>,
     /// Counts changes of what is in use.
     pub(super) version: u64,
 }
@@ -112,6 +114,7 @@ impl Book {
         Self {
             groups,
             standings: Vec::new(),
+            queues: Vec::new(),
             slots: Vec::new(),
             of_job: Vec::new(),
             jobs: Vec::new(),
@@ -119,10 +122,9 @@ impl Book {
             claims: BTreeMap::new(),
             reservations: BTreeMap::new(),
             ledger: None,
-            demands: BTreeMap::new(),
             failures: Vec::new(),
             failures_version: 0,
-            n_changes: Vec::new(),
+            touched: BTreeSet::new(),
             version: 0,
         }
     }
@@ -152,11 +154,13 @@ impl Book {
     }
 
     fn place_queues(&mut self, ask: Ask<'_>, built: &Built) {
+        self.queues = vec![None; built.forest.len()];
         for &queue in &ask.facts.queues {
             if self.standings.len() <= queue.index() {
                 self.standings.resize(queue.index() + 1, Standing::default());
             }
             let node = built.by_name.get(&ask.cluster.queues[queue].name);
+            node.iter().for_each(|node| self.queues[node.index()] = Some(queue));
             let standing = |&node: &QuotaNode| match built.forest.is_queue(node) {
                 true => Standing::Leaf(node),
                 false => Standing::Inner(node),
@@ -175,6 +179,11 @@ impl Book {
             Standing::Leaf(node) => Some(node),
             _ => None,
         }
+    }
+
+    /// The queue that is this node.
+    pub(super) fn queue(&self, node: QuotaNode) -> Option<QueueId> {
+        self.queues.get(node.index()).copied().flatten()
     }
 
     pub(super) fn forest(&self) -> &Forest {
@@ -216,21 +225,6 @@ impl Book {
         self.demand(&sum)
     }
 
-    /// What would complete a job; `tasks` is asked only if that is not known.
-    pub(super) fn demand_of_job(
-        &mut self,
-        cluster: &Cluster,
-        job: JobId,
-        tasks: impl FnOnce() -> Vec<TaskId>,
-    ) -> Demand {
-        if let Some(known) = self.demands.get(&job) {
-            return known.clone();
-        }
-        let demand = self.demand_of(cluster, &tasks());
-        self.demands.insert(job, demand.clone());
-        demand
-    }
-
     /// A task has got a place, or its eviction was taken back.
     pub(super) fn allocated(&mut self, cluster: &Cluster, task: TaskId) {
         self.note(cluster, task, Resource::add);
@@ -246,18 +240,12 @@ impl Book {
         self.leave_ledger();
         self.change(cluster, job, |held| change(held, cluster.request(task)));
         self.refresh_claim(cluster, job);
-        self.demands.remove(&job);
-        if self.n_changes.len() <= job.index() {
-            self.n_changes.resize(job.index() + 1, 0);
-        }
-        self.n_changes[job.index()] += 1;
+        self.touched.insert(job);
     }
 
-    /// Another number when a job is another one, or asks for something else.
-    pub(super) fn identity(&self, cluster: &Cluster, job: JobId) -> u64 {
-        let n_changes = self.n_changes.get(job.index()).copied().unwrap_or(0);
-        let is_pending = u64::from(cluster.jobs[job].is_pending());
-        (job.index() as u64) << 32 | u64::from(n_changes) << 1 | is_pending
+    /// The jobs that hold something else than when this was called last.
+    pub(super) fn take_touched(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.touched)
     }
 
     fn change(&mut self, cluster: &Cluster, job: JobId, change: impl FnOnce(&mut Resource)) {
@@ -410,6 +398,23 @@ impl Book {
         };
         let rest = Demand::new(rest.iter().map(beyond));
         (!rest.is_empty()).then_some(rest)
+    }
+
+    /// The job has room if these go.
+    pub(super) fn note_admission(&mut self, job: JobId, targets: Vec<GroupId>) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.admission = Some((job, targets));
+        }
+    }
+
+    pub(super) fn forget_admission(&mut self) {
+        self.ledger.iter_mut().for_each(|ledger| ledger.admission = None);
+    }
+
+    /// Those that would go for the job; nobody if it was admitted without a question for room.
+    pub(super) fn take_admission(&mut self, job: JobId) -> Vec<GroupId> {
+        let noted = self.ledger.as_mut().and_then(|ledger| ledger.admission.take());
+        noted.filter(|(other, _)| *other == job).map(|(_, targets)| targets).unwrap_or_default()
     }
 
     /// A group was admitted in the place of these.

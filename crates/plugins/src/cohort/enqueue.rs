@@ -2,8 +2,8 @@
 //! cohort.md B.5.1 (Q7).
 
 use vc_cohort::{Class, Demand, GroupId, Mode, Preemptor, QuotaNode, Slot, Surroundings, Target};
-use vc_framework::{Admission, Ask};
-use vc_model::{Cluster, Job, JobId};
+use vc_framework::{Admission, Ask, Dispatch};
+use vc_model::{Cluster, Job, JobId, TaskId};
 
 use super::arguments::Settings;
 use super::book::Book;
@@ -20,10 +20,11 @@ pub(super) fn demand(book: &Book, job: &Job) -> Demand {
 /// The book shows the ledger.
 pub(super) fn admission(
     book: &mut Book,
-    ask: Ask<'_>,
+    (ask, hooks): (Ask<'_>, &Dispatch),
     job: JobId,
     settings: &Settings,
 ) -> Admission {
+    book.forget_admission();
     let row = &ask.cluster.jobs[job];
     let queue = &ask.cluster.queues[row.queue];
     let Some(node) = book.leaf(row.queue).filter(|_| queue.is_open()) else {
@@ -31,31 +32,33 @@ pub(super) fn admission(
     };
     let demand = demand(book, row);
     let class = book.forest().classify(node, &demand, settings.is_fair());
-    let finds = class.mode == Mode::Preempt
-        && targets(book, ask, job, (node, &demand), &class, settings).is_some();
-    match finds || class.mode == Mode::Fit {
-        true => Admission::Permit,
-        false => Admission::Reject(why_not(book, ask.cluster, node, &demand)),
+    let found = match class.mode {
+        Mode::Preempt => targets(book, (ask, hooks), job, (node, &demand), &class, settings),
+        Mode::Fit => Some(Vec::new()),
+        Mode::NoFit => None,
+    };
+    match found {
+        Some(targets) => {
+            book.note_admission(job, targets);
+            Admission::Permit
+        }
+        None => Admission::Reject(why_not(book, ask.cluster, node, &demand)),
     }
 }
 
 /// The group counts from now on; those that would go for it do not.
-pub(super) fn admit(book: &mut Book, ask: Ask<'_>, job: JobId, settings: &Settings) {
+pub(super) fn admit(book: &mut Book, ask: Ask<'_>, job: JobId) {
     let row = &ask.cluster.jobs[job];
     let Some(node) = book.leaf(row.queue) else { return };
     let demand = demand(book, row);
-    let class = book.forest().classify(node, &demand, settings.is_fair());
-    let found = match class.mode {
-        Mode::Preempt => targets(book, ask, job, (node, &demand), &class, settings),
-        _ => None,
-    };
-    book.admit(node, demand, &found.unwrap_or_default());
+    let targets = book.take_admission(job);
+    book.admit(node, demand, &targets);
 }
 
 /// Who would go if there was a place for everybody; `None`: nobody, and the group does not fit.
 fn targets(
     book: &mut Book,
-    ask: Ask<'_>,
+    (ask, hooks): (Ask<'_>, &Dispatch),
     job: JobId,
     (queue, demand): (QuotaNode, &Demand),
     class: &Class,
@@ -72,7 +75,7 @@ fn targets(
         return None;
     }
     let (groups, jobs) = book.split();
-    let mut around = Candidates { ask, jobs, own: row.queue };
+    let mut around = Candidates { ask, hooks, jobs, own: row.queue };
     match search.run(groups, &preemptor, &class.need, &mut around) {
         Ok(found) => Some(found.into_iter().map(|target| target.group).collect()),
         Err(refusal) => {
@@ -82,17 +85,34 @@ fn targets(
     }
 }
 
-/// Who may be taken at all; everything has a place.
+/// Who may be taken at all, by the same rules as when it is done (B.4); everything has a place.
 struct Candidates<'a> {
     ask: Ask<'a>,
+    hooks: &'a Dispatch,
     jobs: &'a [JobId],
     own: vc_model::QueueId,
 }
 
-impl Surroundings for Candidates<'_> {
-    fn may_take(&mut self, _taken: &[Target], group: GroupId) -> bool {
+impl Candidates<'_> {
+    /// The tasks of a group that hold quota.
+    fn members(&self, group: GroupId) -> impl Iterator<Item = TaskId> + '_ {
         let job = self.jobs.get(group.index());
-        job.is_some_and(|&job| is_candidate(self.ask.cluster, self.own, job))
+        let tasks = job.into_iter().flat_map(|&job| &self.ask.cluster.jobs[job].tasks);
+        tasks.copied().filter(|&task| self.ask.cluster.tasks[task].status.is_allocated())
+    }
+}
+
+impl Surroundings for Candidates<'_> {
+    fn may_take(&mut self, taken: &[Target], group: GroupId) -> bool {
+        let Some(&job) = self.jobs.get(group.index()) else { return false };
+        if !is_candidate(self.ask.cluster, self.own, job) {
+            return false;
+        }
+        let gone = taken.iter().flat_map(|target| self.members(target.group));
+        let (gone, group): (Vec<TaskId>, Vec<TaskId>) =
+            (gone.collect(), self.members(group).collect());
+        let is_own = self.ask.cluster.jobs[job].queue == self.own;
+        self.hooks.lets_go(self.ask, is_own, &gone, &group)
     }
 }
 

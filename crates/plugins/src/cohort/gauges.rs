@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_cohort::{Amount, Forest, QuotaNode, Slot, is_unlimited};
-use vc_framework::{Amounts, Ask, JobSums, Outbox, QueueAmount, QueueGauges, Sample, Told};
+use vc_framework::{
+    Amounts, Ask, JobSums, Outbox, QueueAmount, QueueGauges, QueueShare, Sample, Told,
+};
 use vc_model::QueueId;
 use vc_resource::{Fractional, Resource, share};
 
@@ -87,12 +89,28 @@ impl Gauges {
     }
 }
 
+/// What the queue deserves with all below it, and the largest part of it that is in use (B.8).
+pub(super) fn queue_share(forest: &Forest, node: QuotaNode) -> QueueShare {
+    let used = |slot: Slot| {
+        let (used, total) = (forest.used(node, slot) as f64, forest.total(node, slot) as f64);
+        share(used, total)
+    };
+    let mut deserved = Fractional::new();
+    for slot in accounted(forest, node) {
+        deserved.set(forest.slots().dim(slot), forest.total(node, slot) as f64);
+    }
+    QueueShare { deserved, share: accounted(forest, node).map(used).fold(0.0, f64::max) }
+}
+
+/// What there is a quota for.
+fn accounted(forest: &Forest, node: QuotaNode) -> impl Iterator<Item = Slot> + '_ {
+    forest.slots().iter().filter(move |&slot| !is_unlimited(forest.nominal(node, slot)))
+}
+
 fn shown(forest: &Forest, node: QuotaNode, sums: Option<&JobSums>, capability: &Resource) -> Shown {
-    let listed: Vec<Slot> =
-        forest.slots().iter().filter(|&slot| !is_unlimited(forest.nominal(node, slot))).collect();
     let of = |amount: &dyn Fn(Slot) -> Amount| {
         let mut all = Fractional::new();
-        for &slot in &listed {
+        for slot in accounted(forest, node) {
             let amount = amount(slot);
             let value = if is_unlimited(amount) { f64::MAX } else { amount as f64 };
             all.set(forest.slots().dim(slot), value);
@@ -111,13 +129,6 @@ fn shown(forest: &Forest, node: QuotaNode, sums: Option<&JobSums>, capability: &
         (QueueAmount::RealCapability, of(&|slot| forest.potential(node, slot))),
         (QueueAmount::Capability, capability.to_fractional()),
     ];
-    let used = |slot: Slot| {
-        let (used, total) = (forest.used(node, slot) as f64, forest.total(node, slot) as f64);
-        share(used, total)
-    };
-    Shown {
-        amounts,
-        share: listed.iter().map(|&slot| used(slot)).fold(0.0, f64::max),
-        borrows: forest.borrows(node),
-    }
+    let share = queue_share(forest, node).share;
+    Shown { amounts, share, borrows: forest.borrows(node) }
 }

@@ -66,7 +66,7 @@ fn spec(
     QueueSpec {
         name: queue.name.clone(),
         parent: queue.parent.clone(),
-        deserved: amounts(slots, &queue.deserved),
+        deserved: deserved(slots, queue),
         capability: amounts(slots, &queue.capability),
         guarantee: amounts(slots, &queue.guarantee),
         weight: reader.weight(),
@@ -75,7 +75,7 @@ fn spec(
     }
 }
 
-/// Of cpu and memory nothing and 0 are the same.
+/// Of a capability of cpu or memory nothing and 0 are the same (B.2).
 fn amounts(slots: &Slots, of: &Resource) -> Vec<Option<i64>> {
     let is_native = |dim: Dim| dim == Dim::CPU || dim == Dim::MEMORY;
     let listed = |dim: Dim| of.has(dim) && (!is_native(dim) || of.get(dim) != 0);
@@ -84,6 +84,13 @@ fn amounts(slots: &Slots, of: &Resource) -> Vec<Option<i64>> {
         listed(dim).then(|| of.get(dim))
     };
     slots.iter().map(amount).collect()
+}
+
+/// A quota of 0 is one, if it is written down.
+fn deserved(slots: &Slots, queue: &Queue) -> Vec<Option<i64>> {
+    let zero = |slot| queue.listed.contains(&slots.dim(slot)).then_some(0);
+    let amounts = amounts(slots, &queue.deserved).into_iter().zip(slots.iter());
+    amounts.map(|(amount, slot)| amount.or_else(|| zero(slot))).collect()
 }
 
 /// What is wrong with parents and amounts (B.9). The formulas of B.2 go on with all of it.

@@ -116,7 +116,8 @@ impl Attempt<'_> {
         let cluster = self.around.ask().cluster;
         let group = |target: &Target| {
             let job = self.book.job_of(target.group)?;
-            let of = Parties { cluster, forest: self.book.forest(), preemptor: self.wanted.job };
+            let (forest, preemptor) = (self.book.forest(), self.wanted.job);
+            let of = Parties { cluster, forest, preemptor, own: self.preemptor.queue };
             let message = message(&of, job, self.book.node(cluster, job)?, target.reason);
             Some(TargetGroup { job, reason: target.reason.as_str(), message: message.into() })
         };

@@ -20,6 +20,8 @@ pub(super) struct Parties<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) forest: &'a Forest,
     pub(super) preemptor: JobId,
+    /// Its queue.
+    pub(super) own: QuotaNode,
 }
 
 /// The text of A.10, with the paths of both queues.
@@ -28,7 +30,7 @@ pub(super) fn message(of: &Parties<'_>, target: JobId, node: QuotaNode, reason: 
     let group = preemptor.pod_group.as_ref();
     let uid = group.map_or(UNKNOWN, |group| &group.uid);
     let owner = group.and_then(|group| group.controller_uid.as_deref()).unwrap_or(UNKNOWN);
-    let own = of.forest.path_text(own_node(of, node));
+    let own = of.forest.path_text(of.own);
     debug_assert!(target != of.preemptor, "a group does not go for itself");
     format!(
         "Preempted to accommodate a workload (UID: {uid}, JobUID: {owner}) due to {}; \
@@ -36,12 +38,6 @@ pub(super) fn message(of: &Parties<'_>, target: JobId, node: QuotaNode, reason: 
         reason.why(),
         of.forest.path_text(node)
     )
-}
-
-/// The preemptor's node by its name; queues of one name are one node.
-fn own_node(of: &Parties<'_>, other: QuotaNode) -> QuotaNode {
-    let name = &of.cluster.queues[of.cluster.jobs[of.preemptor].queue].name;
-    of.forest.nodes().find(|&node| of.forest.name(node) == name).unwrap_or(other)
 }
 
 /// One group that goes.
@@ -77,7 +73,11 @@ impl Told {
             wait(ask, eviction, backoff, out);
         }
         self.resolve(ask, &evictions, out);
-        backoff.retain(|uid| exists(ask, uid));
+        if !backoff.is_empty() {
+            let groups = ask.all_jobs().filter_map(|job| ask.cluster.jobs[job].pod_group.as_ref());
+            let known: BTreeSet<&str> = groups.map(|group| &*group.uid).collect();
+            backoff.retain(|uid| known.contains(uid));
+        }
     }
 
     /// A group that is ready again has its quota back.
@@ -118,11 +118,6 @@ impl Told {
             self.problems.clone_from(problems);
         }
     }
-}
-
-fn exists(ask: Ask<'_>, uid: &str) -> bool {
-    let of_job = |job: JobId| ask.cluster.jobs[job].pod_group.as_ref();
-    ask.all_jobs().filter_map(of_job).any(|group| *group.uid == *uid)
 }
 
 fn uid(cluster: &Cluster, job: JobId) -> Option<Arc<str>> {

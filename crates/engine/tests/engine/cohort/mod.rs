@@ -2,6 +2,7 @@
 
 mod actions;
 mod admission;
+mod bad_input;
 mod cycles;
 mod laws;
 mod notation;

@@ -1,0 +1,46 @@
+//! Configurations of the cases: the chart's first tier, and second ones by what decides on queues.
+
+/// A configuration with these actions and this second tier.
+macro_rules! conf {
+    ($actions:literal, $second:expr) => {
+        concat!(
+            "actions: \"",
+            $actions,
+            "\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n  - name: conformance\n",
+            $second
+        )
+    };
+}
+
+/// A second tier.
+macro_rules! tier {
+    (chart) => {
+        "- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"
+    };
+    (reclaiming) => {
+        "- plugins:
+  - name: cohort
+    arguments:
+      reclaimWithinCohort: Any
+  - name: predicates
+  - name: nodeorder
+"
+    };
+    (lending) => {
+        "- plugins:
+  - name: cohort
+  - name: predicates
+  - name: nodeorder
+"
+    };
+}
+
+pub(crate) use {conf, tier};
