@@ -1,8 +1,10 @@
 //! What the quotas of queues allow, worked out from the objects alone: whole groups, the policies of
-//! the preemptor's queue, nobody protected, and no queue within its own quota robbed. Specification:
-//! cohort.md A.4, B.2-B.4.
+//! the preemptor's queue, nobody protected, no queue or cohort within its own quota robbed, and no
+//! more for the preemptor than its queue may have. Specification: cohort.md A.2, A.4, B.2-B.4.
 
-use std::collections::BTreeMap;
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::{Config, PluginOption};
 use vc_framework::{Relation, Session};
@@ -10,6 +12,7 @@ use vc_model::{JobId, Queue, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use super::Case;
+use tree::{Amounts, Trees};
 
 /// The session is in the state before the transaction.
 pub(super) fn check(
@@ -25,6 +28,7 @@ pub(super) fn check(
     let Some(job) = case.job else { return };
     let own = &session.queues[session.jobs[job].queue];
     let policies = Policies::of(option, own);
+    let trees = Trees::of(session, option);
     let mut state = State::of(session, case);
     for group in groups(session, case) {
         let key = &session.jobs[group.job].key;
@@ -41,10 +45,14 @@ pub(super) fn check(
             fault("it is protected");
         }
         let queue = session.jobs[group.job].queue;
-        if !same_queue && !state.exceeds_quota(session, queue) {
-            fault("its queue is within its quota");
+        if !same_queue && !state.exceeds_quota(session, &trees, (&own.name, queue)) {
+            fault("its queue, or a cohort above it, is within its quota");
         }
         state.take(session, queue, &group.tasks);
+    }
+    for dim in state.too_little(session, &trees, case, &own.name) {
+        let name = session.dims.name(dim);
+        faults.push(format!("queue {} may not have so much {name}", own.name));
     }
 }
 
@@ -116,8 +124,8 @@ impl Policies {
 /// What queues use while the groups go one after the other.
 struct State {
     used: BTreeMap<QueueId, Resource>,
-    /// What is asked for and some queue has quota of.
-    contested: Vec<Dim>,
+    /// What is asked for.
+    asked: Vec<Dim>,
     gone: Vec<TaskId>,
 }
 
@@ -130,28 +138,68 @@ impl State {
             let Some(task) = session.task(&row.uid) else { continue };
             used.entry(session.jobs[job].queue).or_default().add(session.request(task));
         }
-        let managed = |dim: &Dim| {
-            let queues = session.facts().queues.iter().map(|&queue| &session.queues[queue]);
-            let mut listed = queues.flat_map(|queue| [&queue.deserved, &queue.guarantee]);
-            listed.any(|amounts| 0 < amounts.get(*dim))
-        };
         let asked = |dim: &Dim| {
             case.placements.iter().any(|&(task, _)| 0 < session.request(task).get(*dim))
         };
         let all = session.dims.in_report_order().iter().copied();
-        let contested = all.filter(asked).filter(managed).collect();
-        Self { used, contested, gone: Vec::new() }
+        let asked = all.filter(asked).collect();
+        Self { used, asked, gone: Vec::new() }
     }
 
-    /// The queue uses more than its own quota of something contested.
-    fn exceeds_quota(&self, session: &Session<'_>, queue: QueueId) -> bool {
-        let row = &session.queues[queue];
-        let used = self.used.get(&queue).cloned().unwrap_or_default();
-        self.contested.iter().any(|&dim| {
-            let owned = row.deserved.get(dim).max(row.guarantee.get(dim));
-            let limit = Some(row.capability.get(dim)).filter(|limit| 0 < *limit);
-            limit.map_or(owned, |limit| owned.min(limit)) < used.get(dim)
-        })
+    fn amounts<'t, 'a>(
+        &self,
+        session: &'a Session<'_>,
+        trees: &'t Trees<'a>,
+        dim: Dim,
+    ) -> Amounts<'t, 'a> {
+        let of_queue = |(queue, used): (&QueueId, &Resource)| {
+            (&*session.queues[*queue].name, i128::from(used.get(dim)))
+        };
+        let used = self.used.iter().map(of_queue).collect();
+        let cluster = session.facts().total.get(dim) as i128;
+        Amounts { trees, dim, cluster, used }
+    }
+
+    /// The queue, and each cohort between it and what it has in common with the own one, use more
+    /// than their quota of something; the queue itself of something that is asked for.
+    fn exceeds_quota<'a>(
+        &self,
+        session: &'a Session<'_>,
+        trees: &Trees<'a>,
+        (own, queue): (&'a str, QueueId),
+    ) -> bool {
+        let name = &*session.queues[queue].name;
+        let shared: BTreeSet<&str> = trees.path(own).into_iter().collect();
+        let path = trees.path(name);
+        if !path.iter().any(|node| shared.contains(node)) {
+            return false;
+        }
+        let is_over = |node: &str, dims: &[Dim]| {
+            let mut amounts = dims.iter().map(|&dim| self.amounts(session, trees, dim));
+            amounts.any(|amounts| amounts.is_managed(name) && amounts.is_over(node))
+        };
+        let all = session.dims.in_report_order();
+        is_over(name, &self.asked)
+            && path.into_iter().take_while(|node| !shared.contains(node)).all(|at| is_over(at, all))
+    }
+
+    /// Of what the queue has less room than is placed, with all of them gone.
+    fn too_little<'a>(
+        &self,
+        session: &'a Session<'_>,
+        trees: &Trees<'a>,
+        case: &Case<'_>,
+        own: &'a str,
+    ) -> Vec<Dim> {
+        let asked = |dim: Dim| -> i128 {
+            let tasks = case.placements.iter();
+            tasks.map(|&(task, _)| i128::from(session.request(task).get(dim))).sum()
+        };
+        let is_short = |&dim: &Dim| {
+            let amounts = self.amounts(session, trees, dim);
+            amounts.is_managed(own) && amounts.room(own) < asked(dim)
+        };
+        self.asked.iter().copied().filter(is_short).collect()
     }
 
     fn take(&mut self, session: &Session<'_>, queue: QueueId, tasks: &[TaskId]) {

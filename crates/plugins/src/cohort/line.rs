@@ -42,6 +42,9 @@ impl Line {
     /// The queue that is served next. Jobs of queues that take no part come last, and are refused
     /// when their turn comes.
     pub(super) fn next(&mut self, asked: &mut Asked<'_>, heads: &Heads<'_>) -> Option<QueueId> {
+        if heads.news == News::All {
+            self.ranking = None;
+        }
         let (&any, job) = heads.jobs.first_key_value()?;
         // Enqueue has its own state (B.5.1).
         match asked.ask.cluster.jobs[*job].is_pending() {
@@ -50,12 +53,12 @@ impl Line {
         }
         let next = match heads.news {
             News::Unknown => self.by_rule(asked, heads),
-            News::All => {
-                self.start(asked, heads);
+            News::Only(queues) if self.ranking.is_some() => {
+                self.renew(asked, heads, queues);
                 self.by_memory(asked)
             }
-            News::Only(queues) => {
-                self.renew(asked, heads, queues);
+            News::All | News::Only(_) => {
+                self.start(asked, heads);
                 self.by_memory(asked)
             }
         };

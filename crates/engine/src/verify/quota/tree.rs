@@ -1,0 +1,168 @@
+//! The quota trees of one resource by the formulas of cohort.md A.2 and B.2, as recursions over the
+//! Queue objects: slow, and without a line of the crate that the plugin decides with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vc_conf::PluginOption;
+use vc_framework::Session;
+use vc_model::Queue;
+use vc_resource::Dim;
+
+const ROOT: &str = "root";
+
+/// More than anybody has.
+const UNLIMITED: i128 = 1 << 100;
+
+/// Queues by name, with their children.
+pub(super) struct Trees<'a> {
+    queues: BTreeMap<&'a str, &'a Queue>,
+    children: BTreeMap<&'a str, Vec<&'a str>>,
+    /// `rootCohort: false`.
+    without_root: bool,
+    /// `rootQuota: Cluster`.
+    root_owns_cluster: bool,
+}
+
+impl<'a> Trees<'a> {
+    pub(super) fn of(session: &'a Session<'_>, option: &PluginOption) -> Self {
+        let rows = session.facts().queues.iter().map(|&queue| &session.queues[queue]);
+        let queues: BTreeMap<&str, &Queue> = rows.map(|row| (&*row.name, row)).collect();
+        let argument = |key: &str| option.arguments.get(key);
+        let without_root = argument("rootCohort").and_then(|value| value.as_bool()) == Some(false);
+        let root_owns_cluster =
+            argument("rootQuota").and_then(|value| value.as_str()) == Some("Cluster");
+        let children = BTreeMap::new();
+        let mut trees = Self { queues, children, without_root, root_owns_cluster };
+        let names: Vec<&str> = trees.queues.keys().copied().collect();
+        for name in names {
+            if let Some(parent) = trees.parent(name) {
+                trees.children.entry(parent).or_default().push(name);
+            }
+        }
+        trees
+    }
+
+    /// `None`: the top of a tree.
+    pub(super) fn parent(&self, name: &str) -> Option<&'a str> {
+        let parent: &'a str = match self.queues.get(name) {
+            Some(queue) if !queue.parent.is_empty() => &queue.parent,
+            Some(_) => ROOT,
+            // A cohort that no queue is.
+            None => return None,
+        };
+        (name != ROOT && !(self.without_root && parent == ROOT)).then_some(parent)
+    }
+
+    /// The queue and what is above it. Of a cycle of parents no more than one round.
+    pub(super) fn path(&self, name: &'a str) -> Vec<&'a str> {
+        let up = std::iter::successors(Some(name), |name| self.parent(name));
+        up.take(self.queues.len() + 1).collect()
+    }
+
+    /// All below the top of the queue's tree, with it.
+    fn members(&self, name: &'a str) -> BTreeSet<&'a str> {
+        let mut open: Vec<&str> = self.path(name).last().copied().into_iter().collect();
+        let mut members = BTreeSet::new();
+        while let Some(member) = open.pop() {
+            if members.insert(member) {
+                open.extend(self.children_of(member));
+            }
+        }
+        members
+    }
+
+    fn children_of(&self, name: &str) -> impl Iterator<Item = &'a str> + '_ {
+        self.children.get(name).into_iter().flatten().copied()
+    }
+}
+
+/// One resource with what the queues use of it.
+pub(super) struct Amounts<'t, 'a> {
+    pub(super) trees: &'t Trees<'a>,
+    pub(super) dim: Dim,
+    /// Of all nodes.
+    pub(super) cluster: i128,
+    /// By the name of a queue.
+    pub(super) used: BTreeMap<&'a str, i128>,
+}
+
+impl<'a> Amounts<'_, 'a> {
+    /// Some queue of the tree has a quota of it.
+    pub(super) fn is_managed(&self, name: &'a str) -> bool {
+        let lists = |queue: &&Queue| {
+            let is_native = self.dim == Dim::CPU || self.dim == Dim::MEMORY;
+            let has = |amounts: &vc_resource::Resource| amounts.has(self.dim) && !is_native;
+            queue.listed.contains(&self.dim) || has(&queue.deserved) || has(&queue.guarantee)
+        };
+        let members = self.trees.members(name);
+        members.into_iter().filter_map(|name| self.trees.queues.get(name)).any(lists)
+    }
+
+    fn sum(&self, name: &str, of: impl Fn(&'a str) -> i128) -> i128 {
+        self.trees.children_of(name).map(of).sum()
+    }
+
+    fn listed(&self, name: &str, of: fn(&Queue) -> &vc_resource::Resource) -> i128 {
+        let queue = self.trees.queues.get(name);
+        queue.map_or(0, |queue| i128::from(of(queue).get(self.dim).max(0)))
+    }
+
+    fn cap(&self, name: &str) -> i128 {
+        let Some(queue) = self.trees.queues.get(name) else { return UNLIMITED };
+        let is_native = self.dim == Dim::CPU || self.dim == Dim::MEMORY;
+        match self.listed(name, |queue| &queue.capability) {
+            0 if is_native || !queue.capability.has(self.dim) => UNLIMITED,
+            cap => cap,
+        }
+    }
+
+    fn guarantee(&self, name: &str) -> i128 {
+        let below = self.sum(name, |child| self.guarantee(child));
+        self.listed(name, |queue| &queue.guarantee).max(below)
+    }
+
+    fn total(&self, name: &str) -> i128 {
+        let own = self.listed(name, |queue| &queue.deserved).max(self.guarantee(name));
+        if self.trees.children_of(name).next().is_none() {
+            return own.min(self.cap(name));
+        }
+        let owns_cluster = name == ROOT && self.trees.root_owns_cluster;
+        let cluster = if owns_cluster { self.cluster } else { 0 };
+        own.max(self.sum(name, |child| self.total(child))).max(cluster)
+    }
+
+    /// The part that nobody else can use.
+    fn local(&self, name: &str) -> i128 {
+        let kept = self.guarantee(name) - self.sum(name, |child| self.guarantee(child));
+        let is_top = self.trees.parent(name).is_none();
+        if is_top { 0 } else { kept.min(self.quota(name)).max(0) }
+    }
+
+    /// `S`.
+    fn quota(&self, name: &str) -> i128 {
+        let own = self.total(name) - self.sum(name, |child| self.total(child));
+        own + self.sum(name, |child| self.quota(child) - self.local(child))
+    }
+
+    fn usage(&self, name: &str) -> i128 {
+        let own = self.used.get(name).copied().unwrap_or(0);
+        own + self.sum(name, |child| (self.usage(child) - self.local(child)).max(0))
+    }
+
+    /// It uses more than its quota.
+    pub(super) fn is_over(&self, name: &str) -> bool {
+        self.quota(name) < self.usage(name)
+    }
+
+    /// What may be admitted.
+    pub(super) fn room(&self, name: &str) -> i128 {
+        let (quota, local, usage) = (self.quota(name), self.local(name), self.usage(name));
+        let cap = self.cap(name);
+        let borrowing = if cap == UNLIMITED { UNLIMITED } else { cap - self.total(name) };
+        let Some(parent) = self.trees.parent(name) else {
+            return quota + borrowing.min(0) - usage;
+        };
+        let own = quota - local - (usage - local).max(0) + borrowing;
+        (local - usage).max(0) + self.room(parent).min(own)
+    }
+}
