@@ -25,17 +25,27 @@ fn expand(
     let Expr::Ident(accu_var) = name.expr else {
         return Err(helper.new_error(name.id, "the first argument of cel.bind must be a name"));
     };
-    let loop_step = helper.next_expr(Expr::Ident(accu_var.clone()));
+    Ok(Some(named(helper, accu_var, init, result)))
+}
+
+/// The result, with a name for a value in it.
+pub(crate) fn named(
+    helper: &mut MacroExprHelper<'_>,
+    name: String,
+    value: IdedExpr,
+    result: IdedExpr,
+) -> IdedExpr {
+    let loop_step = helper.next_expr(Expr::Ident(name.clone()));
     let loop_cond = helper.next_expr(Expr::Literal(LiteralValue::Boolean(false.into())));
     let iter_range = helper.next_expr(Expr::List(ListExpr::new(Vec::new())));
-    Ok(Some(helper.next_expr(Expr::Comprehension(Box::new(ComprehensionExpr {
+    helper.next_expr(Expr::Comprehension(Box::new(ComprehensionExpr {
         iter_range,
         iter_var: "#unused".to_owned(),
         iter_var2: None,
-        accu_var,
-        accu_init: init,
+        accu_var: name,
+        accu_init: value,
         loop_cond,
         loop_step,
         result,
-    })))))
+    })))
 }

@@ -43,6 +43,11 @@ const SCALARS: &[&str] = &[
     "contains",
     "endsWith",
     "indexOf",
+    "isCIDR",
+    "isIP",
+    "isQuantity",
+    "isSemver",
+    "isURL",
     "isGreaterThan",
     "isLessThan",
     "isSorted",
@@ -54,6 +59,9 @@ const SCALARS: &[&str] = &[
     "size",
     "startsWith",
 ];
+
+/// Characters of what may be wrong with the format of a text, without the text.
+const PROBLEMS: u64 = 1_000;
 
 /// Characters that cost as much as one evaluation.
 const CHARACTERS: u64 = 10;
@@ -198,7 +206,15 @@ impl<'a> Names<'a> {
                 Bound { cost, ..either }
             }
             "format" | "join" | "replace" => Bound { cost, ..sized(product) },
-            "_+_" | "_[_]" | "_[?_]" | "_?._" | "orValue" => Bound { cost, ..sum },
+            "_+_" | "_[_]" | "_[?_]" | "_?._" | "orValue" | "@pairs" | "@mapInsert" => {
+                Bound { cost, ..sum }
+            }
+            // Every character may become three.
+            "getEscapedPath" | "strings.quote" => {
+                Bound { cost, ..sized(sum.size.saturating_mul(3)) }
+            }
+            // With what is wrong.
+            "validate" => Bound { cost, ..sized(sum.size.saturating_add(PROBLEMS)) },
             _ => Bound { cost, ..sized(sum.size) },
         }
     }

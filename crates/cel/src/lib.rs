@@ -4,11 +4,14 @@
 mod bind;
 mod budget;
 mod domains;
+mod format;
 mod lists;
 mod net;
 mod quantity;
 mod regex;
 mod semver;
+mod two_variables;
+mod url;
 
 use std::sync::{Arc, LazyLock};
 
@@ -48,6 +51,9 @@ fn environment() -> Env {
         .and_then(|()| regex::declare(&mut env))
         .and_then(|()| quantity::declare(&mut env))
         .and_then(|()| semver::declare(&mut env))
+        .and_then(|()| url::declare(&mut env))
+        .and_then(|()| format::declare(&mut env))
+        .and_then(|()| two_variables::declare(&mut env))
         .and_then(|()| env.add_macro(bind::cel_bind()));
     debug_assert!(added.is_ok(), "{added:?}");
     env

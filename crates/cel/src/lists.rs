@@ -8,8 +8,8 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
 /// An argument or a result.
-type Arg<'b, 'v> = CowVal<'b, 'v>;
-type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+pub(crate) type Arg<'b, 'v> = CowVal<'b, 'v>;
+pub(crate) type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 /// Adds the functions.
 pub(crate) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
@@ -27,7 +27,9 @@ pub(crate) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("sets.intersects", "sets.intersects(list,list)", lists(), intersects)
 }
 
-fn elements<'b, 'v>(list: &'b (dyn Val + 'v)) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
+pub(crate) fn elements<'b, 'v>(
+    list: &'b (dyn Val + 'v),
+) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
     let iterable = list.as_iterable().ok_or_else(|| ExecutionError::UnexpectedType {
         got: list.get_type().name().to_owned(),
         want: "list".to_owned(),
@@ -40,7 +42,9 @@ fn elements<'b, 'v>(list: &'b (dyn Val + 'v)) -> Result<Vec<&'b (dyn Val + 'v)>,
     Ok(elements)
 }
 
-fn the<'b, 'v, const N: usize>(args: Vec<Arg<'b, 'v>>) -> Result<[Arg<'b, 'v>; N], ExecutionError> {
+pub(crate) fn the<'b, 'v, const N: usize>(
+    args: Vec<Arg<'b, 'v>>,
+) -> Result<[Arg<'b, 'v>; N], ExecutionError> {
     let n_given = args.len();
     args.try_into().map_err(|_| ExecutionError::invalid_argument_count(N, n_given))
 }

@@ -60,6 +60,8 @@ pub(crate) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     add_member_overload!(env, fn compare_to: (CelQuantity, CelQuantity) -> CelInt)?;
     add_member_overload!(env, fn add: (CelQuantity, CelQuantity) -> CelQuantity)?;
     add_member_overload!(env, fn sub: (CelQuantity, CelQuantity) -> CelQuantity)?;
+    add_member_overload!(env, fn add_whole: (CelQuantity, CelInt) -> CelQuantity, name = "add")?;
+    add_member_overload!(env, fn sub_whole: (CelQuantity, CelInt) -> CelQuantity, name = "sub")?;
     add_member_overload!(env, fn is_integer: (CelQuantity) -> CelBool)?;
     add_member_overload!(env, fn as_integer: (CelQuantity) -> Result<CelInt>)?;
     add_member_overload!(env, fn as_approximate_float: (CelQuantity) -> CelDouble)?;
@@ -93,6 +95,14 @@ fn add(l: &CelQuantity, r: &CelQuantity) -> CelQuantity {
 
 fn sub(l: &CelQuantity, r: &CelQuantity) -> CelQuantity {
     CelQuantity(l.0 - r.0)
+}
+
+fn add_whole(l: &CelQuantity, r: &CelInt) -> CelQuantity {
+    CelQuantity(l.0 + Quantity::from_value(*r.inner()))
+}
+
+fn sub_whole(l: &CelQuantity, r: &CelInt) -> CelQuantity {
+    CelQuantity(l.0 - Quantity::from_value(*r.inner()))
 }
 
 fn is_whole(quantity: Quantity) -> bool {

@@ -117,6 +117,8 @@ pub(crate) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_type(TYPE.to_owned())?;
     add_overload!(env, fn semver: (CelString) -> Result<Semver>)?;
     add_overload!(env, fn is_semver: (CelString) -> CelBool)?;
+    add_overload!(env, fn lenient: (CelString, CelBool) -> Result<Semver>, name = "semver")?;
+    add_overload!(env, fn is_lenient: (CelString, CelBool) -> CelBool, name = "isSemver")?;
     add_member_overload!(env, fn is_greater_than: (Semver, Semver) -> CelBool)?;
     add_member_overload!(env, fn is_less_than: (Semver, Semver) -> CelBool)?;
     add_member_overload!(env, fn compare_to: (Semver, Semver) -> CelInt)?;
@@ -131,6 +133,38 @@ fn semver(text: &CelString<'_>) -> Result<Semver, ExecutionError> {
 
 fn is_semver(text: &CelString<'_>) -> CelBool {
     text.inner().parse::<Semver>().is_ok().into()
+}
+
+/// A text made a version where it can be, if `normalize` says so: without `v` and leading zeros,
+/// with the parts that are missing.
+fn normalized(text: &str, normalize: &CelBool) -> Result<Semver, &'static str> {
+    if !*normalize.inner() {
+        return text.parse();
+    }
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
+    if parts.len() < 3 && parts.iter().any(|part| part.contains(['+', '-'])) {
+        return Err("a short version has no pre-release and no build");
+    }
+    parts.resize(3, "0".to_owned());
+    parts.join(".").parse()
+}
+
+fn without_zeros(part: &str) -> String {
+    let rest = part.trim_start_matches('0');
+    match rest.starts_with(|first: char| first.is_ascii_digit()) || rest.len() == part.len() {
+        true => rest.to_owned(),
+        false => format!("0{rest}"),
+    }
+}
+
+fn lenient(text: &CelString<'_>, normalize: &CelBool) -> Result<Semver, ExecutionError> {
+    let parsed = normalized(text.inner(), normalize);
+    parsed.map_err(|error| ExecutionError::function_error("semver", error))
+}
+
+fn is_lenient(text: &CelString<'_>, normalize: &CelBool) -> CelBool {
+    normalized(text.inner(), normalize).is_ok().into()
 }
 
 fn is_greater_than(l: &Semver, r: &Semver) -> CelBool {

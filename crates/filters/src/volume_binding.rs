@@ -1,6 +1,7 @@
 //! VolumeBinding: a pod runs where its volumes are or can be made (plugins-nodes.md 5). Reads the
-//! pod, node labels, and volumes, claims, classes and capacities with what is promised of them.
+//! pod, node labels, and volumes, claims, classes, capacities and CSINodes with what is promised.
 
+mod bound;
 mod matching;
 mod progress;
 mod provision;
@@ -14,6 +15,7 @@ use vc_model::{
 
 use crate::claims::{Mode, claim_not_found, claims, foreign, key, mode};
 use crate::rule::{Pod, PreFilter, refused};
+use bound::Bound;
 use matching::Choice;
 pub use progress::{Progress, progress};
 pub use reserve::reserve;
@@ -30,7 +32,7 @@ const IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
 struct PodClaims<'a> {
     pod: Pod<'a>,
     /// Volumes of the bound claims; `None`: the volume is gone.
-    bound: Vec<Option<&'a PersistentVolume>>,
+    bound: Vec<Option<Bound<'a>>>,
     delayed: Vec<Delayed<'a>>,
 }
 
@@ -72,7 +74,7 @@ impl<'a> PodClaims<'a> {
         let mut all = Self { pod, bound: Vec::new(), delayed: Vec::new() };
         for claim in rows {
             if claim.is_bound() {
-                all.bound.push(volumes.volume(&claim.volume_name));
+                all.bound.push(volumes.volume(&claim.volume_name).map(Bound::new));
                 continue;
             }
             let mode = mode(volumes, claim).map_err(|text| refused(Code::Error, text))?;
@@ -91,8 +93,10 @@ impl<'a> PodClaims<'a> {
 
     fn filter(&self, node: NodeId) -> Option<Finding> {
         let row = &self.pod.cluster.nodes[node];
-        let mut reasons = Vec::new();
-        reasons.extend(self.refused_by_bound(row));
+        let mut reasons = match self.refused_by_bound(row) {
+            Err(text) => return Some(refused(Code::Error, text)),
+            Ok(reasons) => reasons,
+        };
         match self.fit(node) {
             Err(text) => return Some(refused(Code::Error, text)),
             Ok(Err(reason)) => reasons.push(reason),
@@ -108,23 +112,18 @@ impl<'a> PodClaims<'a> {
     }
 
     /// Every kind of failure at most once; a missing volume ends the search.
-    fn refused_by_bound(&self, node: &Node) -> Vec<&'static str> {
+    fn refused_by_bound(&self, node: &Node) -> Result<Vec<&'static str>, String> {
         let mut reasons = Vec::new();
         for volume in &self.bound {
-            match volume {
-                None => {
-                    reasons.push(GONE);
-                    break;
-                }
-                Some(volume) if !reaches(volume, node) => {
-                    if !reasons.contains(&AFFINITY) {
-                        reasons.push(AFFINITY);
-                    }
-                }
-                Some(_) => {}
+            let Some(volume) = volume else {
+                reasons.push(GONE);
+                break;
+            };
+            if !volume.is_reached(&self.pod.cluster.volumes, node)? && reasons.is_empty() {
+                reasons.push(AFFINITY);
             }
         }
-        reasons
+        Ok(reasons)
     }
 
     /// What happens to the delayed claims on the node; the inner error is the reason against it.
@@ -170,7 +169,7 @@ fn immediate() -> Finding {
     Finding::new(Code::Unresolvable, IMMEDIATE)
 }
 
-/// Whether the volume can be used on the node.
+/// Whether a free volume can be used on the node.
 fn reaches(volume: &PersistentVolume, node: &Node) -> bool {
     volume.node_affinity.as_ref().is_none_or(|terms| labels_match(terms, &node.labels))
 }

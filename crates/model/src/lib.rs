@@ -74,8 +74,9 @@ pub use status::{Counts, STATUSES, TaskStatus};
 pub use task::{Gates, QUEUE_GATE, Task};
 pub use toleration::any_tolerates;
 pub use volume::{
-    AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Disk, NodeVolumes, PersistentVolume,
-    PersistentVolumeClaim, PodClaim, PodVolume, Reservation, ReservedClaim, ReservedVolume,
-    Selected, Stage, StorageCapacity, StorageClass, StorageKind, StorageObject, TopologyTerm,
-    VolumeAttachment, VolumeMode, VolumeName, VolumePhase, VolumeSource, Volumes, csi_dimension,
+    AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Disk, InTree, NodeVolumes,
+    PersistentVolume, PersistentVolumeClaim, PodClaim, PodVolume, Reservation, ReservedClaim,
+    ReservedVolume, Selected, Stage, StorageCapacity, StorageClass, StorageKind, StorageObject,
+    TopologyTerm, VolumeAttachment, VolumeMode, VolumeName, VolumePhase, VolumeSource, Volumes,
+    aws_ebs, csi_dimension, gce_pd,
 };

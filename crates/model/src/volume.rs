@@ -2,6 +2,7 @@
 //! plugins-nodes.md 3.5, 4.6-4.9, 5.1.
 
 mod attached;
+mod in_tree;
 mod index;
 mod names;
 mod pod;
@@ -14,6 +15,7 @@ use crate::record::ObjectKey;
 use crate::selector::{Labels, NodeSelectorTerm};
 
 pub use attached::NodeVolumes;
+pub use in_tree::{InTree, aws_ebs, gce_pd};
 pub use index::ReservedVolume;
 pub use names::{VolumeName, csi_dimension};
 pub use pod::{Disk, PodClaim, PodVolume};
@@ -81,10 +83,17 @@ pub enum VolumeSource {
     },
     /// A type that was part of Kubernetes and is served by a CSI driver now.
     Migrated {
-        /// Name of the driver.
-        driver: &'static str,
-        /// Translated handle.
+        /// Which.
+        of: InTree,
+        /// As the driver calls the volume.
         handle: Arc<str>,
+    },
+    /// Of such a type, but the driver has no name for it.
+    Untranslatable {
+        /// Which.
+        of: InTree,
+        /// Why.
+        problem: Arc<str>,
     },
     /// Anything else: not counted.
     #[default]
@@ -244,6 +253,8 @@ pub struct CsiNode {
     pub name: Arc<str>,
     /// Driver and `allocatable.count`; `None`: it states no limit.
     pub drivers: Vec<(Arc<str>, Option<i64>)>,
+    /// Types of volumes that the kubelet leaves to CSI drivers, by annotation.
+    pub migrated_plugins: Vec<Arc<str>>,
 }
 
 /// A CSIDriver.

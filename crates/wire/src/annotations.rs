@@ -63,6 +63,7 @@ const OTHERS: &[&str] = &[
     "huawei.com/vnpu-mode",
     "hami.io/mutex.lock",
     "pv.kubernetes.io/bind-completed",
+    "storage.alpha.kubernetes.io/migrated-plugins",
     "volume.beta.kubernetes.io/storage-class",
     "volume.kubernetes.io/selected-node",
 ];

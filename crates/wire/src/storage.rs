@@ -16,6 +16,8 @@ use crate::soft::{Entries, List, Soft, object};
 use crate::{Kind, WireError, finish};
 
 const DRIVER_PARAMETER: &str = "csi.storage.k8s.io/csi-driver-name";
+/// Annotation of a CSINode: the types of volumes that its kubelet leaves to CSI drivers.
+const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
 /// A StorageClass as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -185,7 +187,10 @@ impl SlimCsiNode {
                 let count = problems.read(count, &allocatable.field("count"));
                 (problems.text(slim.name, &path.field("name")), count.map(i64::from))
             });
-        let node = CsiNode { name: metadata.name.clone(), drivers };
+        let listed = metadata.annotations.get(MIGRATED_PLUGINS);
+        let plugins = listed.into_iter().flat_map(|listed| listed.split(','));
+        let migrated_plugins = plugins.map(Arc::from).collect();
+        let node = CsiNode { name: metadata.name.clone(), drivers, migrated_plugins };
         finish(node, Kind::CsiNode, "", &metadata.name, problems)
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use vc_model::{
-    AccessModes, ClaimRef, Labels, ObjectKey, PersistentVolume, PersistentVolumeClaim, VolumeMode,
-    VolumePhase, VolumeSource,
+    AccessModes, ClaimRef, InTree, Labels, ObjectKey, PersistentVolume, PersistentVolumeClaim,
+    VolumeMode, VolumePhase, VolumeSource,
 };
 use vc_resource::Quantity;
 
@@ -156,7 +156,6 @@ impl SlimPersistentVolume {
             resource_version: metadata.resource_version.clone(),
             deleting: metadata.deleting,
             class: class_of(named, &metadata.annotations),
-            labels: metadata.labels,
             capacity_bytes: storage(spec.capacity, &path.field("capacity"), &mut problems)
                 .unwrap_or(0),
             mode: volume_mode(&mode),
@@ -165,11 +164,12 @@ impl SlimPersistentVolume {
             claim: claim.map(|claim| claim_ref(claim, &claim_path, &mut problems)),
             node_affinity: { problems.read(affinity.required, &required) }
                 .map(|selector| node_selector(selector, &required, &mut problems)),
-            source: source(sources, &path, &mut problems),
+            source: source(sources, &path, &metadata.labels, &mut problems),
             phase: match &*phase(self.status, &mut problems) {
                 "Available" => VolumePhase::Available,
                 _ => VolumePhase::Other,
             },
+            labels: metadata.labels,
         };
         finish(volume, Kind::PersistentVolume, "", &metadata.name, problems)
     }
@@ -252,43 +252,52 @@ fn claim_ref(slim: SlimClaimRef, path: &Path<'_>, problems: &mut Problems) -> Cl
     ClaimRef { claim: ObjectKey { namespace, name }, uid }
 }
 
-type Make = fn(SlimSource, &Path<'_>, &mut Problems) -> VolumeSource;
+type Make = fn(SlimSource, &Path<'_>, &Labels, &mut Problems) -> VolumeSource;
 
 fn source(
     sources: [(Soft<SlimSource>, &'static str, Make); 5],
     spec: &Path<'_>,
+    labels: &Labels,
     problems: &mut Problems,
 ) -> VolumeSource {
     let mut sources = sources.into_iter();
     let found = sources.find_map(|(slim, field, make)| {
         let path = spec.field(field);
-        Some(make(problems.read(slim, &path)?, &path, problems))
+        Some(make(problems.read(slim, &path)?, &path, labels, problems))
     });
     found.unwrap_or_default()
 }
 
-fn csi(slim: SlimSource, path: &Path<'_>, problems: &mut Problems) -> VolumeSource {
+fn csi(slim: SlimSource, path: &Path<'_>, _: &Labels, problems: &mut Problems) -> VolumeSource {
     let driver = problems.text(slim.driver, &path.field("driver"));
     let handle = problems.text(slim.volume_handle, &path.field("volumeHandle"));
     VolumeSource::Csi { driver, handle }
 }
 
-fn gce_pd(slim: SlimSource, path: &Path<'_>, problems: &mut Problems) -> VolumeSource {
-    let name = problems.text(slim.pd_name, &path.field("pdName"));
-    vc_model::Disk::GcePd { name, read_only: false }.migrated()
+fn gce_pd(
+    slim: SlimSource,
+    path: &Path<'_>,
+    labels: &Labels,
+    problems: &mut Problems,
+) -> VolumeSource {
+    vc_model::gce_pd(&problems.text(slim.pd_name, &path.field("pdName")), labels)
 }
 
-fn aws_ebs(slim: SlimSource, path: &Path<'_>, problems: &mut Problems) -> VolumeSource {
-    let id = problems.text(slim.volume_id, &path.field("volumeID"));
-    vc_model::Disk::AwsEbs { id }.migrated()
+fn aws_ebs(slim: SlimSource, path: &Path<'_>, _: &Labels, problems: &mut Problems) -> VolumeSource {
+    vc_model::aws_ebs(&problems.text(slim.volume_id, &path.field("volumeID")))
 }
 
-fn azure_disk(slim: SlimSource, path: &Path<'_>, problems: &mut Problems) -> VolumeSource {
-    let uri = problems.text(slim.disk_uri, &path.field("diskURI"));
-    vc_model::Disk::AzureDisk { uri }.migrated()
+fn azure_disk(
+    slim: SlimSource,
+    path: &Path<'_>,
+    _: &Labels,
+    problems: &mut Problems,
+) -> VolumeSource {
+    let handle = problems.text(slim.disk_uri, &path.field("diskURI"));
+    VolumeSource::Migrated { of: InTree::AzureDisk, handle }
 }
 
-fn cinder(slim: SlimSource, path: &Path<'_>, problems: &mut Problems) -> VolumeSource {
-    let id = problems.text(slim.volume_id, &path.field("volumeID"));
-    vc_model::Disk::Cinder { id }.migrated()
+fn cinder(slim: SlimSource, path: &Path<'_>, _: &Labels, problems: &mut Problems) -> VolumeSource {
+    let handle = problems.text(slim.volume_id, &path.field("volumeID"));
+    VolumeSource::Migrated { of: InTree::Cinder, handle }
 }

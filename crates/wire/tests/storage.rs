@@ -5,14 +5,21 @@
 
 use serde_json::{Value, json};
 use vc_model::{
-    AccessModes, BindingMode, ClusterEvent, Disk, ObjectKey, PodClaim, PodVolume, StorageKind,
-    StorageObject, VolumeMode, VolumePhase, VolumeSource,
+    AccessModes, BindingMode, ClusterEvent, Disk, InTree, ObjectKey, PersistentVolume, PodClaim,
+    PodVolume, StorageKind, StorageObject, VolumeMode, VolumePhase, VolumeSource,
 };
 use vc_wire::{Kind, decode, decode_deleted, kind_of};
 
 fn storage(kind: Kind, object: &Value) -> StorageObject {
     match decode(kind, object).unwrap().event {
         ClusterEvent::StorageApplied(object) => *object,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn volume(object: &Value) -> PersistentVolume {
+    match storage(Kind::PersistentVolume, object) {
+        StorageObject::Volume(volume) => volume,
         other => panic!("{other:?}"),
     }
 }
@@ -31,7 +38,7 @@ fn a_volume() {
             "nodeAffinity": {"required": {"nodeSelectorTerms": [
                 {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}},
         "status": {"phase": "Available"}});
-    let StorageObject::Volume(volume) = storage(Kind::PersistentVolume, &object) else { panic!() };
+    let volume = volume(&object);
     assert_eq!((&*volume.name, &*volume.resource_version, &*volume.class), ("v", "7", ""));
     assert_eq!((volume.capacity_bytes, volume.mode), (3 << 29, VolumeMode::Block));
     assert!(volume.access_modes.offer(AccessModes::READ_WRITE_MANY));
@@ -45,21 +52,44 @@ fn a_volume() {
 
 #[test]
 fn a_volume_of_an_old_type_belongs_to_its_driver() {
-    for (source, driver, handle) in [
-        (json!({"awsElasticBlockStore": {"volumeID": "x"}}), "ebs.csi.aws.com", "x"),
-        (json!({"azureDisk": {"diskURI": "x"}}), "disk.csi.azure.com", "x"),
-        (json!({"cinder": {"volumeID": "x"}}), "cinder.csi.openstack.org", "x"),
+    let ebs = |id| json!({"awsElasticBlockStore": {"volumeID": id}});
+    let gce = json!({"gcePersistentDisk": {"pdName": "x"}});
+    let zones = |zones| json!({"topology.kubernetes.io/zone": zones});
+    for (labels, spec, of, handle) in [
+        (json!({}), ebs("vol-x"), InTree::AwsEbs, "vol-x"),
+        (json!({}), ebs("aws://us-east-1a/vol-x"), InTree::AwsEbs, "vol-x"),
+        (json!({}), ebs("aws:///vol-x"), InTree::AwsEbs, "vol-x"),
+        (json!({}), json!({"azureDisk": {"diskURI": "x"}}), InTree::AzureDisk, "x"),
+        (json!({}), json!({"cinder": {"volumeID": "x"}}), InTree::Cinder, "x"),
+        (json!({}), gce.clone(), InTree::GcePd, "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/x"),
         (
-            json!({"gcePersistentDisk": {"pdName": "x"}}),
-            "pd.csi.storage.gke.io",
-            "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/x",
+            zones("us-east1-b"),
+            gce.clone(),
+            InTree::GcePd,
+            "projects/UNSPECIFIED/zones/us-east1-b/disks/x",
+        ),
+        (
+            zones("us-east1-b__us-east1-c"),
+            gce.clone(),
+            InTree::GcePd,
+            "projects/UNSPECIFIED/regions/us-east1/disks/x",
         ),
     ] {
-        let object = json!({"metadata": {"name": "v"}, "spec": source});
-        let StorageObject::Volume(volume) = storage(Kind::PersistentVolume, &object) else {
-            panic!()
-        };
-        assert_eq!(volume.source, VolumeSource::Migrated { driver, handle: handle.into() });
+        let object = json!({"metadata": {"name": "v", "labels": labels}, "spec": spec});
+        let volume = volume(&object);
+        assert_eq!(volume.source, VolumeSource::Migrated { of, handle: handle.into() }, "{spec}");
+    }
+}
+
+#[test]
+fn a_volume_that_its_driver_could_not_name_is_read_all_the_same() {
+    let ebs = json!({"awsElasticBlockStore": {"volumeID": "aws://a/b"}});
+    let gce = json!({"gcePersistentDisk": {"pdName": "x"}});
+    for (zones, spec) in [("a", ebs), ("us-east1-b__us-west1-c", gce.clone()), ("a__b", gce)] {
+        let labels = json!({"failure-domain.beta.kubernetes.io/zone": zones});
+        let object = json!({"metadata": {"name": "v", "labels": labels}, "spec": spec});
+        let source = volume(&object).source;
+        assert!(matches!(source, VolumeSource::Untranslatable { .. }), "{source:?}");
     }
 }
 
@@ -100,10 +130,12 @@ fn classes_drivers_limits_capacities_attachments() {
     assert_eq!((&*class.provisioner, class.mode), ("p", BindingMode::Delayed));
     assert_eq!(class.driver.as_deref(), Some("d"));
     assert_eq!(class.allowed_topologies, [vec![("zone".into(), vec!["a".into()])]]);
-    let node = json!({"metadata": {"name": "n"}, "spec": {"drivers": [
+    let plugins = json!({"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/cinder,x"});
+    let node = json!({"metadata": {"name": "n", "annotations": plugins}, "spec": {"drivers": [
         {"name": "d", "allocatable": {"count": 3}}, {"name": "e"}]}});
     let StorageObject::CsiNode(node) = storage(Kind::CsiNode, &node) else { panic!() };
     assert_eq!(node.drivers, [("d".into(), Some(3)), ("e".into(), None)]);
+    assert_eq!(node.migrated_plugins.len(), 2);
     let driver = json!({"metadata": {"name": "d"}, "spec": {"storageCapacity": true}});
     let StorageObject::CsiDriver(driver) = storage(Kind::CsiDriver, &driver) else { panic!() };
     assert!(driver.storage_capacity);

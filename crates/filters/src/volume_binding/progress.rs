@@ -7,7 +7,7 @@ use vc_model::{
     Cluster, Node, ObjectKey, PersistentVolumeClaim, Reservation, ReservedClaim, Stage, TaskId,
 };
 
-use super::reaches;
+use super::bound::Bound;
 
 /// How the volumes of a task stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,8 +129,9 @@ impl View<'_> {
     }
 
     fn reached(&self, volume: &str) -> Result<(), String> {
-        let row = self.cluster.volumes.volume(volume);
-        match row.is_none_or(|row| reaches(row, self.node)) {
+        let volumes = &self.cluster.volumes;
+        let Some(row) = volumes.volume(volume) else { return Ok(()) };
+        match Bound::new(row).is_reached(volumes, self.node)? {
             true => Ok(()),
             false => Err(format!(
                 "pv {volume:?} node affinity doesn't match node {:?}: no matching \

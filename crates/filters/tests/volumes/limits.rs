@@ -108,16 +108,20 @@ fn migrated_volumes_count_for_their_driver_where_there_is_a_csi_node() {
         "node n1 cpu=4
          node n2 cpu=4
          csinode n1 ebs.csi.aws.com=1
-         pv v1 1Gi migrated claim=c1 phase=Bound
+         pv v1 1Gi ebs=aws://a/vol-1 claim=c1 phase=Bound
+         pv v2 1Gi ebs=aws://a/disk-2 claim=c3 phase=Bound
          class old provisioner=kubernetes.io/aws-ebs delayed
          pvc c1 1Gi volume=v1
          pvc c2 1Gi class=old
+         pvc c3 1Gi volume=v2
          pod a pvc=c1 @n1 running
          pod b pvc=c1 @n2 running
-         pod new pvc=c2",
+         pod new pvc=c2
+         pod unknown pvc=c3",
     );
     assert_eq!(ask(&cluster, limits, "new", "n1"), unschedulable(FULL));
     assert_eq!(ask(&cluster, limits, "new", "n2"), Ok(()));
+    assert_eq!(ask(&cluster, limits, "unknown", "n1"), Ok(()), "its driver has no name for it");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! 5, test cases 47 to 60.
 
 mod binding;
+mod in_tree;
 mod laws;
 mod limits;
 mod reserve;

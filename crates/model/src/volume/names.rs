@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::class::Class;
 use crate::record::ObjectKey;
-use crate::volume::{PodVolume, VolumeSource, Volumes};
+use crate::volume::{InTree, PodVolume, VolumeSource, Volumes};
 
 /// A volume as a driver knows it; one that does not exist yet has an invented handle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,13 +29,7 @@ pub fn csi_dimension(driver: &str) -> String {
 
 /// The CSI driver that serves a type of volume that was part of Kubernetes.
 fn migrated(provisioner: &str) -> Option<&'static str> {
-    match provisioner {
-        "kubernetes.io/aws-ebs" => Some("ebs.csi.aws.com"),
-        "kubernetes.io/gce-pd" => Some("pd.csi.storage.gke.io"),
-        "kubernetes.io/azure-disk" => Some("disk.csi.azure.com"),
-        "kubernetes.io/cinder" => Some("cinder.csi.openstack.org"),
-        _ => None,
-    }
+    InTree::of_plugin(provisioner).map(InTree::driver)
 }
 
 impl Volumes {
@@ -83,7 +77,7 @@ impl Volumes {
         let volume = self.volume(&claim.volume_name).map(|volume| &volume.source);
         let driver = match volume {
             Some(VolumeSource::Csi { driver, .. }) => &**driver,
-            Some(VolumeSource::Migrated { .. } | VolumeSource::Other) => return None,
+            Some(_) => return None,
             None => {
                 let class = self.class(&claim.class)?;
                 let named = class.driver.as_ref().unwrap_or(&class.provisioner);
@@ -101,9 +95,9 @@ fn counted(source: &VolumeSource, migrates: bool) -> Option<VolumeName> {
         VolumeSource::Csi { driver, handle } => {
             Some(VolumeName { driver: driver.clone(), handle: handle.clone() })
         }
-        VolumeSource::Migrated { driver, handle } if migrates => {
-            Some(VolumeName { driver: (*driver).into(), handle: handle.clone() })
+        VolumeSource::Migrated { of, handle } if migrates => {
+            Some(VolumeName { driver: of.driver().into(), handle: handle.clone() })
         }
-        VolumeSource::Migrated { .. } | VolumeSource::Other => None,
+        _ => None,
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::record::ObjectKey;
-use crate::volume::VolumeSource;
+use crate::selector::Labels;
+use crate::volume::{InTree, VolumeSource, aws_ebs, gce_pd};
 
 /// A volume of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,16 +80,13 @@ pub enum Disk {
 impl Disk {
     /// As a volume of the CSI driver that serves this type now (4.6).
     pub fn migrated(&self) -> VolumeSource {
-        let (driver, handle) = match self {
-            Self::GcePd { name, .. } => {
-                let handle = format!("projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{name}");
-                ("pd.csi.storage.gke.io", handle.into())
-            }
-            Self::AwsEbs { id } => ("ebs.csi.aws.com", id.clone()),
-            Self::AzureDisk { uri } => ("disk.csi.azure.com", uri.clone()),
-            Self::Cinder { id } => ("cinder.csi.openstack.org", id.clone()),
-            Self::Iscsi { .. } | Self::Rbd { .. } => return VolumeSource::Other,
-        };
-        VolumeSource::Migrated { driver, handle }
+        let handled = |of, handle: &Arc<str>| VolumeSource::Migrated { of, handle: handle.clone() };
+        match self {
+            Self::GcePd { name, .. } => gce_pd(name, &Labels::new()),
+            Self::AwsEbs { id } => aws_ebs(id),
+            Self::AzureDisk { uri } => handled(InTree::AzureDisk, uri),
+            Self::Cinder { id } => handled(InTree::Cinder, id),
+            Self::Iscsi { .. } | Self::Rbd { .. } => VolumeSource::Other,
+        }
     }
 }
