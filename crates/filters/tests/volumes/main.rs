@@ -5,6 +5,7 @@ mod binding;
 mod in_tree;
 mod laws;
 mod limits;
+mod plain;
 mod reserve;
 mod support;
 mod zones;
