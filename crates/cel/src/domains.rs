@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use cel::ExecutionError;
-use cel::common::traits::{Container, Indexer};
-use cel::common::types::{CelMap, CelMapKey, CelString, MAP_TYPE, Type};
+use cel::common::traits::{Container, Indexer, Iterable, Iterator as CelIterator, Sizer};
+use cel::common::types::{CelInt, CelMap, CelMapKey, CelString, MAP_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 
 /// Key and value of a map.
@@ -15,7 +15,11 @@ type Entry<'a> = (&'a str, Box<dyn Val>);
 
 /// Values by domain and id.
 #[derive(Clone, Debug)]
-pub(crate) struct Domains(BTreeMap<String, CelMap<'static>>);
+pub(crate) struct Domains {
+    /// In order; the same as those of the maps.
+    names: Vec<CelString<'static>>,
+    maps: BTreeMap<String, CelMap<'static>>,
+}
 
 static EMPTY: LazyLock<CelMap<'static>> = LazyLock::new(CelMap::default);
 
@@ -29,7 +33,9 @@ impl Domains {
             let (domain, id) = name.split_once('/').unwrap_or((driver, name));
             by_domain.entry(domain.to_owned()).or_default().push((id, value));
         }
-        Self(by_domain.into_iter().map(|(domain, entries)| (domain, map(entries))).collect())
+        let names = by_domain.keys().cloned().map(CelString::from).collect();
+        let maps = by_domain.into_iter().map(|(domain, entries)| (domain, map(entries)));
+        Self { names, maps: maps.collect() }
     }
 }
 
@@ -56,14 +62,47 @@ impl Val for Domains {
     {
         Some(self)
     }
+    fn as_iterable<'b, 'v>(&'b self) -> Option<&'b (dyn Iterable + 'v)>
+    where
+        Self: 'v,
+    {
+        Some(self)
+    }
+    fn as_sizer(&self) -> Option<&dyn Sizer> {
+        Some(self)
+    }
     fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
         Box::new(self.clone())
     }
 }
 
+impl Iterable for Domains {
+    fn iter<'b, 'v>(&'b self) -> Box<dyn CelIterator<'b, 'v> + 'b>
+    where
+        Self: 'v,
+    {
+        Box::new(Names(self.names.iter()))
+    }
+}
+
+struct Names<'b>(std::slice::Iter<'b, CelString<'static>>);
+
+impl<'b, 'v> CelIterator<'b, 'v> for Names<'b> {
+    fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {
+        let name: &'b CelString<'static> = self.0.next()?;
+        Some(name)
+    }
+}
+
+impl Sizer for Domains {
+    fn size(&self) -> CelInt {
+        i64::try_from(self.names.len()).unwrap_or(i64::MAX).into()
+    }
+}
+
 impl Container for Domains {
     fn contains(&self, key: &dyn Val) -> Result<bool, ExecutionError> {
-        Ok(key.downcast_ref::<CelString>().is_some_and(|key| self.0.contains_key(key.inner())))
+        Ok(key.downcast_ref::<CelString>().is_some_and(|key| self.maps.contains_key(key.inner())))
     }
 }
 
@@ -73,7 +112,7 @@ impl Indexer for Domains {
         Self: 'v,
     {
         match key.downcast_ref::<CelString>() {
-            Some(key) => Ok(CowVal::Borrowed(self.0.get(key.inner()).unwrap_or(&*EMPTY))),
+            Some(key) => Ok(CowVal::Borrowed(self.maps.get(key.inner()).unwrap_or(&*EMPTY))),
             None => Err(ExecutionError::UnexpectedType {
                 got: key.get_type().name().to_owned(),
                 want: "string".to_owned(),

@@ -129,6 +129,9 @@ fn comprehensions_of_two_variables() {
         "[[1, 2], [3]].all(i, l, l.all(j, v, v == 2 * i + j + 1))",
         "[].all(i, v, false) && {}.transformMap(k, v, k) == {}",
         "device.attributes['d'].exists(k, v, k == 'model' && v == 'a100')",
+        "device.attributes.exists(d, ids, d == 'd' && ids.home.startsWith('https'))",
+        "device.attributes.exists(d, 'model' in device.attributes[d])",
+        "device.attributes.size() == 1 && device.capacity.all(d, false)",
         // As with one variable, an error does not matter where another element decides.
         "{'a': 0, 'b': 1}.exists(k, v, 1 / v == 1)",
         "![0, 1].all(i, v, 1 / v == 2)",
