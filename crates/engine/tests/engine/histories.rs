@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 use vc_conf::Config;
-use vc_model::PodPhase;
+use vc_model::{ClusterEvent, ObjectKey, PodPhase, StorageKind, fixture};
 
 use crate::support::*;
 
@@ -27,7 +27,12 @@ enum Step {
         cpu: u32,
         n_pods: usize,
         words: &'static str,
+        /// Of every pod of it.
+        claims: &'static str,
     },
+    /// A line of volumes, claims and storage.
+    Storage(&'static str),
+    NoStorage(StorageKind, &'static str),
     /// All pods of the job end so.
     End {
         job: usize,
@@ -76,6 +81,27 @@ fn configs() -> [Config; 6] {
     ]
 }
 
+/// Volumes with and without a claim, claims bound and unbound, two classes and what limits them.
+const STORAGE: &[&str] = &[
+    "class s0 provisioner=kubernetes.io/no-provisioner delayed",
+    "class s1 provisioner=d delayed",
+    "class s1 provisioner=d delayed topology.zone=a",
+    "pv v0 2Gi class=s0",
+    "pv v0 2Gi class=s0 at.zone=a",
+    "pv v1 4Gi class=s0 driver=d claim=c1",
+    "pvc c0 1Gi class=s0",
+    "pvc c0 3Gi class=s1",
+    "pvc c1 1Gi class=s0 volume=v1",
+    "pvc c1 1Gi class=s1 selected=n0",
+    "pvc c2 2Gi class=s0 mode=RWOP",
+    "pvc c2 2Gi volume=v1 lost",
+    "csinode n0 d=0",
+    "csinode n0 d=1",
+    "csidriver d capacity",
+    "capacity k 2Gi class=s1 at.zone=a",
+    "attachment a d node=n0 volume=v1",
+];
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let job = 0..N_JOBS;
     let words = prop_oneof![
@@ -89,14 +115,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just("priority=5"),
         1 => Just("topology"),
     ];
-    let job_step = (job.clone(), 0..3_usize, 0..4_u32, 0..4_u32, 0..4_usize, words);
-    let job_step = job_step.prop_map(|(job, queue, min, cpu, n_pods, words)| Step::Job {
+    let claims = prop_oneof![
+        4 => Just(""),
+        1 => Just("pvc=c0"),
+        1 => Just("pvc=c1"),
+        1 => Just("pvc=c0 pvc=c2"),
+    ];
+    let job_step = (job.clone(), 0..3_usize, 0..4_u32, 0..4_u32, 0..4_usize, words, claims);
+    let job_step = job_step.prop_map(|(job, queue, min, cpu, n_pods, words, claims)| Step::Job {
         job,
         queue,
         min,
         cpu,
         n_pods,
         words,
+        claims,
     });
     let end = prop_oneof![Just(PodPhase::Succeeded), Just(PodPhase::Failed)];
     let node_words =
@@ -111,7 +144,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just("reclaimable=false"),
         1 => Just("fifo"),
     ];
+    let gone = prop_oneof![
+        (0..2_usize).prop_map(|n| (StorageKind::Volume, ["v0", "v1"][n])),
+        (0..3_usize).prop_map(|n| (StorageKind::Claim, ["c0", "c1", "c2"][n])),
+        (0..2_usize).prop_map(|n| (StorageKind::Class, ["s0", "s1"][n])),
+        Just((StorageKind::CsiNode, "n0")),
+        Just((StorageKind::CsiDriver, "d")),
+        Just((StorageKind::Capacity, "k")),
+        Just((StorageKind::Attachment, "a")),
+    ];
     let step = prop_oneof![
+        4 => (0..STORAGE.len()).prop_map(|line| Step::Storage(STORAGE[line])),
+        2 => gone.prop_map(|(kind, name)| Step::NoStorage(kind, name)),
         6 => prop_oneof![Just(0_i64), Just(1), Just(31), Just(301)].prop_map(Step::Wait),
         1 => Just(Step::Unanswered),
         4 => Just(Step::Kubelets),
@@ -141,12 +185,22 @@ fn take(world: &mut World, step: &Step) {
             world.cycle_unanswered();
         }
         Step::Kubelets => world.kubelets(),
-        Step::Job { job, queue, min, cpu, n_pods, words } => {
+        Step::Storage(line) => {
+            fixture::storage(line).into_iter().for_each(|event| world.send(event));
+        }
+        Step::NoStorage(kind, name) => {
+            let is_namespaced = matches!(kind, StorageKind::Claim | StorageKind::Capacity);
+            let namespace = if is_namespaced { "default" } else { "" };
+            let key = ObjectKey::new(namespace, name);
+            world.send(ClusterEvent::StorageDeleted { kind, key });
+        }
+        Step::Job { job, queue, min, cpu, n_pods, words, claims } => {
             for pod in pods(world, job) {
                 world.delete_pod(&pod);
             }
             let cpu = if cpu == 0 { String::new() } else { format!("cpu={cpu}") };
-            let pods = if n_pods == 0 { String::new() } else { format!("task t {cpu} x{n_pods}") };
+            let pods = format!("task t {cpu} {claims} x{n_pods}");
+            let pods = if n_pods == 0 { String::new() } else { pods };
             world.add(&format!("job j{job} queue=q{queue} min={min} {words}\n{pods}"));
         }
         Step::End { job, phase } => {
@@ -170,6 +224,11 @@ fn take(world: &mut World, step: &Step) {
     }
 }
 
+const VOLUMES: &str = "class s0 provisioner=kubernetes.io/no-provisioner delayed
+    class s1 provisioner=d delayed
+    pv v0 2Gi class=s0
+    pvc c0 1Gi class=s0
+    pvc c1 1Gi class=s1";
 const START: &str = "node n0 cpu=4\n node n1 cpu=2\n queue q0\n queue q1 weight=2\n
     job j0 queue=q0 min=2\n task t cpu=1 x2\n job j1 queue=q1 min=2\n task t cpu=9 x2";
 
@@ -179,6 +238,7 @@ proptest! {
     #[test]
     fn what_is_remembered_changes_nothing(which in 0..6_usize, steps in steps()) {
         let mut world = World::new(&configs()[which], START);
+        take(&mut world, &Step::Storage(VOLUMES));
         world.cycle();
         for step in &steps {
             take(&mut world, step);

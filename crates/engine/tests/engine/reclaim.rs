@@ -203,32 +203,25 @@ fn reclaim__queues_that_exceed_different_dimensions_do_not_take_turns() {
     }
 }
 
+/// One of the two reclaimers may have nobody evicted.
+const NEVER_THEN_OK: &str = "node n1 cpu=2
+    queue q1
+    queue q2
+    job j1 queue=q1 min=1
+      task e1 cpu=1 @n1 running pre=false
+      task e2 cpu=1 @n1 running pre=true
+    job j2 queue=q2 min=2
+      task a cpu=1 never
+      task b cpu=1";
+
 #[test]
 fn reclaim__never_then_ok() {
-    let text = "node n1 cpu=2
-        queue q1
-        queue q2
-        job j1 queue=q1 min=1
-          task e1 cpu=1 @n1 running pre=false
-          task e2 cpu=1 @n1 running pre=true
-        job j2 queue=q2 min=2
-          task a cpu=1 never
-          task b cpu=1";
-    assert_eq!(evicted(&tr(TR), text), "j1-e2");
+    assert_eq!(evicted(&tr(TR), NEVER_THEN_OK), "j1-e2");
 }
 
 #[test]
 fn reclaim__never_then_ok_gang() {
-    let text = "node n1 cpu=2
-        queue q1
-        queue q2
-        job j1 queue=q1 min=1
-          task e1 cpu=1 @n1 running pre=false
-          task e2 cpu=1 @n1 running pre=true
-        job j2 queue=q2 min=2
-          task a cpu=1 never
-          task b cpu=1";
-    assert_eq!(evicted(&tr(TR_GANG), text), "");
+    assert_eq!(evicted(&tr(TR_GANG), NEVER_THEN_OK), "");
 }
 
 #[test]
