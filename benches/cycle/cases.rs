@@ -127,7 +127,7 @@ pub(crate) const CASES: &[Case] = &[
         load: evictions::load_one_node,
         ..preempt("stress/preempt-on-node-of-10k", 1, 100)
     },
-    Case { n_pending_plain: 500, ..preempt("stress/preempt-for-gang-of-50k", 5_000, 50_000) },
+    Case { n_pending_plain: 500, ..preempt("stress/preempt-for-gang-of-50k", 6_000, 50_000) },
     Case {
         n_pending: 500,
         n_pending_plain: 50,

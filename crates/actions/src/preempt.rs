@@ -3,6 +3,7 @@
 
 mod dry_run;
 mod eligible;
+mod lineup;
 mod normal;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::fits;
 use eligible::Eligibility;
+use lineup::Lineups;
 
 const NAME: &str = "preempt";
 
@@ -112,6 +114,7 @@ pub(crate) fn pending(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
 struct Known {
     failures: Failures<Phase>,
     walks: BTreeMap<Phase, Walks>,
+    lineups: Lineups,
 }
 
 /// Which pods may be victims.
@@ -221,10 +224,10 @@ fn place(
     if statement.settings.preempt.topology_aware {
         return search(statement, task, phase);
     }
-    let Known { failures, walks } = known;
+    let Known { failures, walks, lineups } = known;
     failures.or_search(statement, task, phase, |statement| {
         let n_attempts = statement.out.n_preemption_attempts;
-        if normal::resume(statement, task, phase, walks.entry(phase).or_default()) {
+        if normal::resume(statement, task, phase, walks.entry(phase).or_default(), lineups) {
             statement.hits.n_resumed += 1;
             return Ok(true);
         }

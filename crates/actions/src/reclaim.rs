@@ -13,8 +13,8 @@ use crate::quota_pass;
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
-    self, OnNode, Try, awaits_victims, candidates, fits, in_eviction_order, log_too_few,
-    note_too_few, planned_node,
+    self, OnNode, Try, awaits_victims, candidates, fits, granted, log_too_few, note_too_few,
+    planned_node,
 };
 
 const NAME: &str = "reclaim";
@@ -310,8 +310,7 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> OnN
         note_too_few(statement, task, node, &found, &ruling);
         return OnNode::TooFew(found, ruling);
     }
-    let mut victims = ruling.victims.clone();
-    in_eviction_order(statement, task, &mut victims);
+    let victims = granted(statement, task, &found, &ruling);
     let attempt = Try {
         task,
         node,

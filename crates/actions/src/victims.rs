@@ -45,6 +45,22 @@ pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks:
     tasks.sort_by(|&l, &r| session.hooks().victim_order(session.ask(), job, l, r));
 }
 
+/// The victims of a ruling about these candidates, which are in eviction order, in that order.
+pub(crate) fn granted(
+    session: &Session<'_>,
+    preemptor: TaskId,
+    found: &[TaskId],
+    ruling: &Ruling,
+) -> Vec<TaskId> {
+    let mut victims = ruling.victims.clone();
+    let mut rest = found.iter();
+    // Mostly plugins leave the order as it is; there may be many.
+    if !victims.iter().all(|victim| rest.any(|candidate| candidate == victim)) {
+        in_eviction_order(session, preemptor, &mut victims);
+    }
+    victims
+}
+
 /// The queue and the node have room and no filter objects (6.6 step 5). Reclaim asks the queue,
 /// too: without room there allocate would not place the task, and its victims would go in vain.
 pub(crate) fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {

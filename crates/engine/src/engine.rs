@@ -283,9 +283,9 @@ impl Engine {
         if !self.pending.is_empty() || self.cluster.volumes.held().next().is_some() {
             return None;
         }
-        let mut report = quiet.report(self.cluster.version(), now.unix_micros)?;
-        report.samples.extend(self.numbers.take_seen(&self.cluster));
-        Some(report)
+        let (cluster, numbers) = (&self.cluster, &mut self.numbers);
+        let seen = || numbers.take_seen(cluster).collect();
+        quiet.report(cluster.version(), now.unix_micros, seen)
     }
 
     /// The session of a cycle. The times are those of its parts.

@@ -31,10 +31,11 @@ impl Quiet {
             Clock::Until(due_micros) => Some(due_micros),
             Clock::Ignores => None,
         };
-        if !report.samples.iter().all(is_news_or_stands) || !report.warnings.is_empty() {
+        let kinds = || report.samples.iter().map(kind);
+        if kinds().any(|kind| kind == Kind::Else) || !report.warnings.is_empty() {
             return None;
         }
-        let stands = |sample: &&Sample| matches!(sample, Sample::UnreadyJobs(_));
+        let again = report.samples.iter().zip(kinds()).filter(|(_, kind)| *kind == Kind::Again);
         let until_micros = plugins_due_micros.into_iter().chain(throttle_due_micros).min();
         let report = Report {
             n_nodes: report.n_nodes,
@@ -44,31 +45,66 @@ impl Quiet {
             skipped: report.skipped.clone(),
             queues: report.queues.clone(),
             quotas: report.quotas.clone(),
-            samples: report.samples.iter().filter(stands).cloned().collect(),
+            samples: again.map(|(sample, _)| sample.clone()).collect(),
             ..Report::default()
         };
         Some(Self { version, since_micros: now_micros, until_micros, report })
     }
 
-    /// The report of a cycle at this time on this state, if it is known without running it.
-    pub(crate) fn report(&self, version: u64, now_micros: i64) -> Option<Report> {
+    /// The report of a cycle at this time on this state, if it is known without running it; `seen`
+    /// hands out what is told of events.
+    pub(crate) fn report(
+        &self,
+        version: u64,
+        now_micros: i64,
+        seen: impl FnOnce() -> Vec<Sample>,
+    ) -> Option<Report> {
         let in_time = self.since_micros <= now_micros
             && self.until_micros.is_none_or(|until_micros| now_micros < until_micros);
-        (self.version == version && in_time).then(|| self.report.clone())
+        if self.version != version || !in_time {
+            return None;
+        }
+        let mut report = self.report.clone();
+        report.samples.iter_mut().for_each(|sample| self.put_off(sample, now_micros));
+        let is_placed = |sample: &Sample| matches!(sample, Sample::JobPlaced { .. });
+        let place = report.samples.iter().position(is_placed).unwrap_or(report.samples.len());
+        report.samples.splice(place..place, seen());
+        Some(report)
+    }
+
+    /// The same sample at a later time.
+    fn put_off(&self, sample: &mut Sample, to_micros: i64) {
+        if let Sample::JobPlaced { waited_micros, now_micros, .. } = sample {
+            *waited_micros += to_micros - self.since_micros;
+            *now_micros = to_micros;
+        }
     }
 }
 
-/// Told once, or the same again in every cycle. The others count what was tried at that time.
-fn is_news_or_stands(sample: &Sample) -> bool {
-    matches!(
-        sample,
+/// When a sample of a cycle that decided nothing is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Once.
+    News,
+    /// In every cycle: it tells how things stand, or counts what is tried in each.
+    Again,
+    /// Nobody knows.
+    Else,
+}
+
+fn kind(sample: &Sample) -> Kind {
+    match sample {
         Sample::Queue(_)
-            | Sample::QueueGone(_)
-            | Sample::JobSeen { .. }
-            | Sample::JobShare { .. }
-            | Sample::JobGang { .. }
-            | Sample::JobGone(_)
-            | Sample::PendingPods(_)
-            | Sample::UnreadyJobs(_)
-    )
+        | Sample::QueueGone(_)
+        | Sample::JobSeen { .. }
+        | Sample::JobShare { .. }
+        | Sample::JobGang { .. }
+        | Sample::JobGone(_)
+        | Sample::PendingPods(_) => Kind::News,
+        Sample::UnreadyJobs(_)
+        | Sample::JobPlaced { .. }
+        | Sample::PreemptionVictims(_)
+        | Sample::PreemptionAttempts(_) => Kind::Again,
+        _ => Kind::Else,
+    }
 }

@@ -4,7 +4,7 @@
 //! what it reads ([`Prepared`]); for any other task the plain evaluator is asked. Every test of the
 //! engine compares the two. Specification: actions.md 12.2 S1-S5.
 
-mod blocks;
+pub(crate) mod blocks;
 mod class;
 mod columns;
 mod normals;
@@ -18,6 +18,7 @@ use vc_model::{FitErrors, NodeId, TaskId};
 
 use crate::scan::Filter;
 use crate::session::Session;
+use crate::walk::Walk;
 use class::{ClassMemo, Look, Staleness};
 use parts::{Parts, Used};
 
@@ -61,9 +62,9 @@ pub struct Paths {
     pub plain: u64,
 }
 
-/// Class, whether room is needed, and number of tests: some tests are for claims only, which are no
-/// part of what classes that share results have in common.
-type Key = (u64, bool, usize);
+/// Class, which findings reject a node, and number of tests: some tests are for claims only, which
+/// are no part of what classes that share results have in common.
+type Key = (u64, Filter, usize);
 
 /// Results by class and by what has to be fulfilled, kept from cycle to cycle as long as the
 /// configuration. Classes that differ only in what cannot be remembered share them
@@ -91,6 +92,15 @@ impl Session<'_> {
         self.memo = Some(memo);
         found
     }
+
+    /// Puts the nodes of a walk in the order in which evictions are tried for the task, if that can
+    /// be said from what is remembered (actions.md 6.6).
+    pub fn rank_remembered(&mut self, task: TaskId, walk: &mut Walk) -> bool {
+        let Some(mut memo) = self.memo.take() else { return false };
+        let is_ranked = memo.rank(self, task, walk);
+        self.memo = Some(memo);
+        is_ranked
+    }
 }
 
 impl Memo {
@@ -101,27 +111,46 @@ impl Memo {
 
     fn find(&mut self, session: &Session<'_>, task: TaskId, filter: Filter) -> Option<Found> {
         let rules = Prepared::new(session, task, filter)?;
+        let alone = rules.decide_alone();
+        let found = self.of_class(session, &rules, |memo, look| match alone {
+            true => memo.found(look),
+            false => memo.found_passing(look),
+        });
+        let path = if alone { &mut self.paths.remembered } else { &mut self.paths.asked };
+        *path += u64::from(found.is_some());
+        found
+    }
+
+    fn rank(&mut self, session: &Session<'_>, task: TaskId, walk: &mut Walk) -> bool {
+        let rules = Prepared::new(session, task, Filter::Preempt).filter(|_| walk.is_whole());
+        let Some(rules) = rules.filter(Prepared::decide_alone) else { return false };
+        self.of_class(session, &rules, |memo, _| memo.rank_places(walk))
+    }
+
+    /// Asks what is remembered of the class, once it is up to date.
+    fn of_class<T>(
+        &mut self,
+        session: &Session<'_>,
+        rules: &Prepared<'_>,
+        ask: impl FnOnce(&mut ClassMemo, Look<'_, '_>) -> T,
+    ) -> T {
         self.columns.follow(session);
         self.parts.follow(session);
         self.clock += 1;
-        let serial = session.classes.serial(session.tasks[task].class);
-        let key = (serial, filter == Filter::Allocate, rules.tests.len());
+        let serial = session.classes.serial(session.tasks[rules.task].class);
+        let key = (serial, rules.filter, rules.tests.len());
         let kept = self.by_class.remove(&key);
         self.n_bytes -= kept.as_ref().map_or(0, ClassMemo::n_bytes);
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);
-        let used = self.use_parts(session, &rules, kept.as_ref().map(|memo| &memo.used[..]));
-        let mut memo = self.up_to_date(session, &rules, kept, &used);
+        let used = self.use_parts(session, rules, kept.as_ref().map(|memo| &memo.used[..]));
+        let mut memo = self.up_to_date(session, rules, kept, &used);
         let Self { columns, parts, .. } = &*self;
-        let look = Look { session, rules: &rules, columns, parts, used: &used };
-        let alone = rules.wide.is_empty() && !rules.scores_batches();
-        let found = if alone { memo.found(look) } else { memo.found_passing(look) };
-        let path = if alone { &mut self.paths.remembered } else { &mut self.paths.asked };
-        *path += u64::from(found.is_some());
+        let answer = ask(&mut memo, Look { session, rules, columns, parts, used: &used });
         memo.last_use = self.clock;
         self.n_bytes += memo.n_bytes();
         self.by_class.insert(key, memo);
         self.forget();
-        found
+        answer
     }
 
     /// The columns that the rules read; those of the class as it was kept are known.
@@ -150,11 +179,11 @@ impl Memo {
         let Some((Staleness::Nodes, mut memo)) = kept else {
             self.paths.filled += 1;
             let Self { columns, parts, .. } = &*self;
-            return ClassMemo::new(Look { session, rules, columns, parts, used });
+            return ClassMemo::new(Look { session, rules, columns, parts, used }, self.clock);
         };
         let changed = self.columns.distinct(memo.changed(session));
         let Self { columns, parts, .. } = &*self;
-        memo.catch_up(Look { session, rules, columns, parts, used }, &changed);
+        memo.catch_up(Look { session, rules, columns, parts, used }, &changed, self.clock);
         memo
     }
 

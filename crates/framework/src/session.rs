@@ -84,6 +84,8 @@ pub struct Hits {
     pub n_resumed: u64,
     /// Nodes that were passed over because votes would leave too few there again.
     pub n_passed_over: u64,
+    /// Nodes with many candidates, which were in order from the task before.
+    pub n_lined_up: u64,
 }
 
 /// What the engine knows when a session begins.

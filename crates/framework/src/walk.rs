@@ -6,13 +6,17 @@
 //! says it. The engine's `evictions` tests compare the two. Specification: actions.md 12.2 S2, S8,
 //! S9.
 
+mod ranking;
+
 use rustc_hash::FxHashMap;
-use vc_model::{Code, Counts, Id, JobId, NodeId, QueueId, TaskId};
+use vc_model::{Code, Counts, FitErrors, Id, JobId, NodeId, NodeSet, QueueId, TaskId};
 
 use crate::dispatch::NodeRules;
+use crate::fast::blocks::NONE;
 use crate::ruling::{Question, Ruling};
 use crate::scan::Filter;
 use crate::session::Session;
+use ranking::Ranking;
 
 /// What one look at a node has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +85,13 @@ pub struct Walk {
     open: Places,
     with_room: Places,
     worth_it: Places,
+    ranking: Ranking,
+    parked: Parked,
+    /// Nodes on which eviction cannot help by what allocate has found for a task, none of which is
+    /// open.
+    closed: NodeSet,
+    /// Whether the nodes of the task at hand are of that kind.
+    agrees: bool,
 }
 
 /// Where a node stands in name order.
@@ -109,12 +120,16 @@ impl Positions {
         (self.set_version, self.seen) = (version, vec![0; nodes.len()]);
     }
 
+    fn of(&self, node: NodeId) -> Option<usize> {
+        self.by_node.get(node.index()).map(|&at| at as usize)
+    }
+
     /// Positions of the known ones among the nodes, each once.
     fn distinct(&mut self, nodes: &[NodeId]) -> Vec<usize> {
         self.n_catch_ups += 1;
-        let position = |node: &NodeId| self.by_node.get(node.index()).map(|&at| at as usize);
         let mut distinct = Vec::new();
-        for position in nodes.iter().filter_map(position) {
+        for &node in nodes {
+            let Some(position) = self.of(node) else { continue };
             if let Some(seen) = self.seen.get_mut(position).filter(|seen| **seen < self.n_catch_ups)
             {
                 *seen = self.n_catch_ups;
@@ -138,6 +153,14 @@ impl Places {
         }
     }
 
+    fn count(&self) -> u64 {
+        self.0.iter().map(|bits| u64::from(bits.count_ones())).sum()
+    }
+
+    fn has(&self, place: usize) -> bool {
+        self.0.get(place / 64).is_some_and(|bits| bits & (1 << (place % 64)) != 0)
+    }
+
     /// The first one from here on.
     fn next(&self, from: usize) -> Option<usize> {
         let first = self.0.get(from / 64)? & (u64::MAX << (from % 64));
@@ -145,6 +168,42 @@ impl Places {
         let mut words = words.map(|(word, bits)| (word, if word == 0 { first } else { bits }));
         let (word, bits) = words.find(|(_, bits)| *bits != 0)?;
         Some(64 * (from / 64 + word) + bits.trailing_zeros() as usize)
+    }
+}
+
+/// Nodes on which nothing can be done before certain jobs have changed.
+#[derive(Debug, Default)]
+struct Parked {
+    places: Places,
+    /// Some of them may be back already.
+    by_job: FxHashMap<JobId, Vec<usize>>,
+    /// In the log of changed jobs.
+    seen_until: u64,
+}
+
+impl Parked {
+    fn new(session: &Session<'_>, n_words: usize) -> Self {
+        let seen_until = session.job_changes().end();
+        Self { places: Places(vec![0; n_words]), seen_until, ..Self::default() }
+    }
+
+    fn enter(&mut self, place: usize, jobs: &[(JobId, Counts)]) {
+        self.places.set(place, true);
+        jobs.iter().for_each(|(job, _)| self.by_job.entry(*job).or_default().push(place));
+    }
+
+    /// Lets those go whose jobs have changed. The log is not shortened within a cycle.
+    fn release(&mut self, session: &Session<'_>, mut released: impl FnMut(usize)) {
+        let changes = session.job_changes();
+        for job in changes.since(self.seen_until).unwrap_or_default() {
+            for place in self.by_job.remove(job).into_iter().flatten() {
+                if self.places.has(place) {
+                    self.places.set(place, false);
+                    released(place);
+                }
+            }
+        }
+        self.seen_until = changes.end();
     }
 }
 
@@ -171,6 +230,8 @@ impl Walks {
         let eyes = Eyes { session, task, rules: hooks.node_rules(ask, task), look };
         let known = self.by_seeker.entry(seeker).or_insert_with(|| Walk::new(&eyes));
         known.catch_up(&eyes, &mut self.positions);
+        let errors = session.records.fit_errors.get(&task);
+        known.compare(errors.map(FitErrors::unresolvable), &self.positions);
         Some(known)
     }
 }
@@ -207,6 +268,10 @@ impl Walk {
             open: Places(vec![0; n_words]),
             with_room: Places(vec![0; n_words]),
             worth_it: Places(vec![0; n_words]),
+            ranking: Ranking::default(),
+            parked: Parked::new(eyes.session, n_words),
+            closed: NodeSet::default(),
+            agrees: true,
         };
         for (place, &node) in nodes.iter().enumerate() {
             walk.enter(place, eyes.see(node));
@@ -215,7 +280,12 @@ impl Walk {
     }
 
     fn enter(&mut self, place: usize, prospect: Option<Prospect>) {
+        if prospect.is_some() && !self.open.has(place) {
+            self.closed = NodeSet::default();
+        }
         self.open.set(place, prospect.is_some());
+        self.ranking.outdate(place);
+        self.parked.places.set(place, false);
         let prospect = prospect.unwrap_or_default();
         self.prospects[place] = prospect;
         self.rejections[place] = None;
@@ -229,6 +299,8 @@ impl Walk {
         eyes: &Eyes<'_, '_, F>,
         positions: &mut Positions,
     ) {
+        let Self { parked, ranking, .. } = &mut *self;
+        parked.release(eyes.session, |place| ranking.outdate(place));
         let changes = eyes.session.node_changes();
         let changed = changes.since(self.seen_until).unwrap_or(&eyes.session.facts().nodes);
         if changed.is_empty() {
@@ -255,6 +327,62 @@ impl Walk {
         self.worth_it.next(from)
     }
 
+    /// Looks whether filters agree with allocate, which may have looked at another state, about the
+    /// nodes on which eviction cannot help.
+    fn compare(&mut self, hopeless: Option<&NodeSet>, positions: &Positions) {
+        self.agrees = hopeless.is_none_or(|hopeless| {
+            *hopeless == self.closed
+                || hopeless
+                    .iter()
+                    .filter_map(|node| positions.of(node))
+                    .all(|place| !self.open.has(place))
+        });
+        if let Some(hopeless) = hopeless.filter(|hopeless| self.agrees && **hopeless != self.closed)
+        {
+            self.closed.clone_from(hopeless);
+        }
+    }
+
+    /// Whether the open nodes are all that evictions are tried on for the task at hand.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.agrees
+    }
+
+    /// Takes over groups and scores of the nodes as they are now.
+    pub(crate) fn rank(
+        &mut self,
+        n_nodes: usize,
+        ranked_at: u64,
+        result: impl Fn(usize) -> (u8, f64),
+    ) {
+        let Self { ranking, worth_it, parked, .. } = self;
+        let of_worthy = |at| match worth_it.has(at) && !parked.places.has(at) {
+            true => result(at),
+            false => (NONE, 0.0),
+        };
+        ranking.follow(n_nodes, ranked_at, of_worthy);
+    }
+
+    /// The best of the nodes on which victims may be enough, after those that were taken since they
+    /// were ranked ([`Session::rank_remembered`]).
+    pub fn take_best(&mut self) -> Option<usize> {
+        self.ranking.take_best()
+    }
+
+    /// Leaves a node out of the order, if it is rejected, until one of the jobs changes whose pods are
+    /// candidates there.
+    pub fn park(&mut self, place: usize) {
+        let rejection = self.rejections[place].as_ref().filter(|_| self.ranking.is_known());
+        let Some(jobs) = rejection else { return };
+        self.parked.enter(place, jobs);
+        self.ranking.drop_taken(place);
+    }
+
+    /// Nodes that are left out.
+    pub fn n_parked(&self) -> u64 {
+        self.parked.places.count()
+    }
+
     /// Remembers that the votes left too few of these candidates, if they read no more than the
     /// candidates and their jobs ([`crate::Plugin::votes_by_job`]); `ruling` is what they left.
     pub fn reject(
@@ -265,6 +393,7 @@ impl Walk {
         candidates: &[TaskId],
         ruling: &Ruling,
     ) {
+        self.rejections[place] = None;
         let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
         if !session.hooks().vote_by_job(session.ask(), question, tier) {
             return;

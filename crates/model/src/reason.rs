@@ -167,6 +167,14 @@ impl NodeSet {
         self.0[word] |= bit;
     }
 
+    /// Its nodes.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.0.iter().enumerate().flat_map(|(word, &bits)| {
+            let index = move |bit: u32| NodeId::new((word * 64) as u32 + bit);
+            (0..u64::BITS).filter(move |bit| bits & (1 << bit) != 0).map(index)
+        })
+    }
+
     fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = Self::place(node);
         self.0.get(word).is_some_and(|bits| bits & bit != 0)

@@ -3,13 +3,12 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use vc_framework::{EvictReason, Question, Session, Statement, Walks, klog};
+use vc_framework::{EvictReason, Question, Session, Statement, Walk, Walks, klog};
 use vc_model::{NodeId, TaskId, TaskStatus};
 
+use super::lineup::Lineups;
 use super::{Phase, is_tried, shards};
-use crate::victims::{
-    OnNode, Try, candidates, in_eviction_order, log_too_few, note_too_few, prospect,
-};
+use crate::victims::{OnNode, Try, candidates, granted, log_too_few, note_too_few, prospect};
 
 /// Places the task on the best of the nodes where evictions make it fit. Whether.
 pub(super) fn preempt(
@@ -19,7 +18,12 @@ pub(super) fn preempt(
     phase: Phase,
 ) -> bool {
     let best_first = by_score(statement, task, nodes);
-    best_first.into_iter().any(|index| on_node(statement, task, nodes[index], phase).is_placed())
+    best_first.into_iter().any(|index| {
+        let node = nodes[index];
+        let found =
+            candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
+        on_node(statement, task, node, found).is_placed()
+    })
 }
 
 /// The same with what is known of the nodes. Whether the task was placed; if not, nothing is said
@@ -29,6 +33,7 @@ pub(super) fn resume(
     task: TaskId,
     phase: Phase,
     walks: &mut Walks,
+    lineups: &mut Lineups,
 ) -> bool {
     let row = &statement.tasks[task];
     let Some(job) = row.job.filter(|_| !row.best_effort) else { return false };
@@ -43,6 +48,11 @@ pub(super) fn resume(
     if walk.next_worth_it(0).is_none() {
         return false;
     }
+    if statement.rank_remembered(task, walk) {
+        statement.hits.n_passed_over += walk.n_parked();
+        let next = |walk: &mut Walk| walk.take_best();
+        return first_that_works(statement, (task, phase), walk, lineups, next);
+    }
     shards(statement).into_iter().any(|shard| {
         let nodes = &statement.facts().nodes;
         let open = std::iter::successors(walk.next_open(0), |&last| walk.next_open(last + 1));
@@ -54,39 +64,56 @@ pub(super) fn resume(
         if scores.iter().any(|score| score.is_nan()) {
             return false;
         }
-        let ranked = |index: usize| Ranked { score: scores[index], index: Reverse(index) };
+        let ranked = |index: usize| Ranked { score: scores[index], place: Reverse(places[index]) };
         let may_suffice = |&index: &usize| walk.prospect(places[index]).may_suffice;
         let mut best_first: BinaryHeap<Ranked> =
             (0..open.len()).filter(may_suffice).map(ranked).collect();
-        while let Some(Ranked { index: Reverse(index), .. }) = best_first.pop() {
-            if walk.is_rejected(statement, places[index]) {
-                statement.hits.n_passed_over += 1;
-                continue;
-            }
-            match on_node(statement, task, open[index], phase) {
-                OnNode::Placed => return true,
-                OnNode::TooFew(found, ruling) => {
-                    let question = Question::Preempt(task);
-                    walk.reject(statement, places[index], question, &found, &ruling);
-                }
-                OnNode::InTheWay => {}
-            }
-        }
-        false
+        let next =
+            |_: &mut Walk| best_first.pop().map(|Ranked { place: Reverse(place), .. }| place);
+        first_that_works(statement, (task, phase), walk, lineups, next)
     })
+}
+
+/// Tries nodes in this order, but for those whose votes leave too few again. Whether the task was
+/// placed.
+fn first_that_works(
+    statement: &mut Statement<'_, '_>,
+    (task, phase): (TaskId, Phase),
+    walk: &mut Walk,
+    lineups: &mut Lineups,
+    mut next: impl FnMut(&mut Walk) -> Option<usize>,
+) -> bool {
+    while let Some(place) = next(walk) {
+        if walk.is_rejected(statement, place) {
+            statement.hits.n_passed_over += 1;
+            walk.park(place);
+            continue;
+        }
+        let node = statement.facts().nodes[place];
+        let found = lineups.candidates(statement, task, node, phase);
+        match on_node(statement, task, node, found) {
+            OnNode::Placed => return true,
+            OnNode::TooFew(found, ruling) => {
+                walk.reject(statement, place, Question::Preempt(task), &found, &ruling);
+                walk.park(place);
+            }
+            OnNode::InTheWay => {}
+        }
+    }
+    false
 }
 
 /// Greater is tried first: the higher score, then the name that comes first.
 #[derive(Clone, Copy, Debug)]
 struct Ranked {
     score: f64,
-    index: Reverse<usize>,
+    place: Reverse<usize>,
 }
 
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_score = self.score.partial_cmp(&other.score).unwrap_or(Ordering::Equal);
-        by_score.then(self.index.cmp(&other.index))
+        by_score.then(self.place.cmp(&other.place))
     }
 }
 
@@ -112,10 +139,15 @@ fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<usize>
     order
 }
 
-fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase: Phase) -> OnNode {
+/// Of the candidates `found`, in eviction order, as many as it takes go.
+fn on_node(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    node: NodeId,
+    found: Vec<TaskId>,
+) -> OnNode {
     let (key, name) = (&statement.tasks[task].key, &statement.nodes[node].name);
     klog!(3; "Considering Task <{key}> on Node <{name}>.");
-    let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
     let ruling = statement.ruling(Question::Preempt(task), &found);
     note_victims(statement, &ruling.victims);
     if !statement.victims_suffice(task, node, &ruling.victims) {
@@ -123,9 +155,8 @@ fn on_node(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, phase:
         note_too_few(statement, task, node, &found, &ruling);
         return OnNode::TooFew(found, ruling);
     }
-    let mut victims = ruling.victims.clone();
     statement.out.n_preemption_attempts += 1;
-    in_eviction_order(statement, task, &mut victims);
+    let victims = granted(statement, task, &found, &ruling);
     let attempt = Try {
         task,
         node,

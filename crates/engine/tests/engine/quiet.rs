@@ -112,6 +112,30 @@ fn the_report_of_a_quiet_cycle_is_that_of_the_last_one() {
 }
 
 #[test]
+fn what_is_tried_in_vain_is_counted_again_but_not_tried_again() {
+    let partly = "node n1 cpu=4
+        job a min=2
+          task w cpu=3 x2
+        job b min=0
+          task w cpu=1 @n1 running";
+    let config = conf("allocate, preempt, backfill", TA);
+    let mut world = settled(&config, partly);
+    assert!(!runs(&mut world));
+    // Here the other engine runs every cycle, and both must tell the same.
+    let mut world = World::new(&config, partly);
+    let samples = |cycle: Cycle| -> Vec<Sample> {
+        let counts = |it: &Sample| {
+            matches!(it, Sample::JobPlaced { n_tasks: 1, .. } | Sample::PreemptionVictims(_))
+        };
+        cycle.report.samples.into_iter().filter(counts).collect()
+    };
+    for _ in 0..4 {
+        world.tick(1);
+        assert_eq!(samples(world.cycle()).len(), 2);
+    }
+}
+
+#[test]
 fn a_plugin_that_reads_the_clock_is_asked_in_every_cycle() {
     let mut world = settled(&conf("allocate", "gang tdm"), TEXT);
     assert!(runs(&mut world));

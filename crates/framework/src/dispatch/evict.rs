@@ -253,8 +253,10 @@ enum Outcome {
 
 /// The tasks of the first list that are in the second one, too.
 fn in_both(first: Vec<TaskId>, second: &[TaskId]) -> Vec<TaskId> {
-    if first == second {
-        return first;
+    // Mostly the second one leaves some out and keeps the order.
+    let mut rest = first.iter();
+    if second.iter().all(|task| rest.any(|other| other == task)) {
+        return second.to_vec();
     }
     let second: FxHashSet<TaskId> = second.iter().copied().collect();
     first.into_iter().filter(|task| second.contains(task)).collect()

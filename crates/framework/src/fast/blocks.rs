@@ -6,15 +6,15 @@
 use std::ops::Range;
 
 /// Group of a node that is no candidate.
-pub(super) const NONE: u8 = u8::MAX;
+pub(crate) const NONE: u8 = u8::MAX;
 
 /// Nodes of a block.
-pub(super) const BLOCK: usize = 128;
+pub(crate) const BLOCK: usize = 128;
 
 /// The candidates by position. The first group that has one wins, then the highest score, then the
 /// lowest position.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     groups: Vec<u8>,
     scores: Vec<f64>,
     /// Of each block; any node where there is none.
@@ -24,7 +24,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// Of so many nodes, none of which is a candidate.
-    pub(super) fn new(n_nodes: usize) -> Self {
+    pub(crate) fn new(n_nodes: usize) -> Self {
         let n_blocks = n_nodes.div_ceil(BLOCK);
         Self {
             groups: vec![NONE; n_nodes],
@@ -35,31 +35,31 @@ impl Blocks {
     }
 
     /// The ranges of positions that are blocks.
-    pub(super) fn ranges(n_nodes: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn ranges(n_nodes: usize) -> impl Iterator<Item = Range<usize>> {
         (0..n_nodes).step_by(BLOCK).map(move |start| start..n_nodes.min(start + BLOCK))
     }
 
-    pub(super) fn group(&self, position: usize) -> u8 {
+    pub(crate) fn group(&self, position: usize) -> u8 {
         self.groups[position]
     }
 
-    pub(super) fn groups(&self) -> &[u8] {
+    pub(crate) fn groups(&self) -> &[u8] {
         &self.groups
     }
 
-    pub(super) fn score(&self, position: usize) -> f64 {
+    pub(crate) fn score(&self, position: usize) -> f64 {
         self.scores[position]
     }
 
     /// Another result for one node.
-    pub(super) fn set(&mut self, position: usize, group: u8, score: f64) {
+    pub(crate) fn set(&mut self, position: usize, group: u8, score: f64) {
         self.groups[position] = group;
         self.scores[position] = score;
         self.is_outdated[position / BLOCK] = true;
     }
 
     /// Position of the best candidate.
-    pub(super) fn best(&mut self) -> Option<usize> {
+    pub(crate) fn best(&mut self) -> Option<usize> {
         let mut best: Option<usize> = None;
         for block in 0..self.winners.len() {
             if std::mem::take(&mut self.is_outdated[block]) {

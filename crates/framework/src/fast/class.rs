@@ -13,6 +13,7 @@ use super::normals::Normals;
 use super::parts::{Parts, Used};
 use super::prepared::{Prepared, Raw, Test};
 use crate::session::Session;
+use crate::walk::Walk;
 
 /// Verdict of a node that passes. Others are one more than the index of a refusal.
 const PASSES: u16 = 0;
@@ -48,6 +49,8 @@ pub(super) struct Look<'l, 's> {
 #[derive(Debug)]
 pub(super) struct ClassMemo {
     pub(super) last_use: u64,
+    /// When scores of nodes may have become others that had not changed.
+    ranked_at: u64,
     /// Columns by part of the class, as they were used.
     pub(super) used: Vec<Used>,
     pub(super) epoch: u64,
@@ -84,11 +87,12 @@ struct Refusal {
 
 impl ClassMemo {
     /// Looks at every node.
-    pub(super) fn new(look: Look<'_, '_>) -> Self {
+    pub(super) fn new(look: Look<'_, '_>, clock: u64) -> Self {
         let Look { session, rules, columns, .. } = look;
         let n_nodes = columns.n_nodes();
         let mut memo = Self {
             last_use: 0,
+            ranked_at: clock,
             used: look.used.to_vec(),
             epoch: look.parts.epoch,
             seen_until: session.node_changes().end(),
@@ -143,7 +147,7 @@ impl ClassMemo {
     }
 
     /// Looks again at the nodes at these positions.
-    pub(super) fn catch_up(&mut self, look: Look<'_, '_>, changed: &[usize]) {
+    pub(super) fn catch_up(&mut self, look: Look<'_, '_>, changed: &[usize], clock: u64) {
         let n_nodes = self.verdicts.len();
         let many = n_nodes < MANY * changed.len();
         match many {
@@ -152,7 +156,10 @@ impl ClassMemo {
         }
         // Another extreme changes the score of every candidate (S4).
         match self.normals.settle(look.parts, &mut self.broken) || many {
-            true => self.rank(look, 0..n_nodes),
+            true => {
+                self.ranked_at = clock;
+                self.rank(look, 0..n_nodes);
+            }
             false => changed.iter().for_each(|&at| self.rank(look, at..at + 1)),
         }
     }
@@ -185,6 +192,15 @@ impl ClassMemo {
             None if self.no_plugin_was_asked() => self.found(look),
             None => None,
         }
+    }
+
+    /// Hands groups and scores to a walk. Whether they can be said.
+    pub(super) fn rank_places(&self, walk: &mut Walk) -> bool {
+        if !self.broken {
+            let result = |at| (self.blocks.group(at), self.blocks.score(at));
+            walk.rank(self.verdicts.len(), self.ranked_at, result);
+        }
+        !self.broken
     }
 
     /// The best nodes are asked until one passes. `None`: too many did not. Where no raw score is
@@ -231,6 +247,7 @@ impl ClassMemo {
         let verdicts = &mut verdicts[..range.len()];
         self.check_room(look, range.clone(), verdicts);
         run_tests(look, range.clone(), verdicts);
+        pardon(look, range.clone(), verdicts);
         if verdicts.contains(&PASSES) {
             self.score(look, range.clone());
         }
@@ -419,6 +436,21 @@ fn run_tests(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
         }
         for (verdict, &passes) in verdicts.iter_mut().zip(&*passes) {
             *verdict = if *verdict == PASSES && !passes { REFUSED } else { *verdict };
+        }
+    }
+}
+
+/// Lets nodes pass against which nothing is found that eviction cannot cure, where that is no reason
+/// (actions.md 2.6).
+fn pardon(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
+    let Some(rules) = &look.rules.whole else { return };
+    let nodes = &look.session.facts().nodes[range];
+    let refused = verdicts.iter_mut().zip(nodes).filter(|(verdict, _)| **verdict == REFUSED);
+    for (verdict, &node) in refused {
+        let mut findings = Vec::new();
+        rules.find(node, &mut findings);
+        if findings.iter().all(|finding| finding.code == Code::Unschedulable) {
+            *verdict = PASSES;
         }
     }
 }

@@ -79,6 +79,7 @@ pub enum Test<'a> {
 /// The rules of all plugins for a task.
 pub(crate) struct Prepared<'a> {
     pub(super) task: TaskId,
+    pub(super) filter: Filter,
     /// What is requested, in report order; nothing where no room is needed.
     pub(super) room: Vec<(Dim, i64)>,
     /// With the number of the plugin.
@@ -86,6 +87,8 @@ pub(crate) struct Prepared<'a> {
     pub(super) n_test_parts: usize,
     /// What cannot be remembered.
     pub(super) wide: NodeRules<'a>,
+    /// What is found against nodes that the tests refuse, where some findings are no reason.
+    pub(super) whole: Option<NodeRules<'a>>,
     /// Add the scores of each plugin that scores single nodes.
     pub(super) bases: Vec<Fill<'a, f64>>,
     /// Columns of each plugin that scores in batches, in tier order.
@@ -111,7 +114,13 @@ impl<'a> Prepared<'a> {
         let is_object = |(_, test): &&(usize, Test<'_>)| matches!(test, Test::Object(_));
         let n_test_parts = tests.iter().filter(is_object).count();
         let bases = hooks.bases(ask, task);
-        Some(Self { task, room, tests, n_test_parts, wide, bases, plugins })
+        let whole = (filter == Filter::Preempt).then(|| hooks.node_rules(ask, task));
+        Some(Self { task, filter, room, tests, n_test_parts, wide, whole, bases, plugins })
+    }
+
+    /// Whether what is remembered decides alone.
+    pub(super) fn decide_alone(&self) -> bool {
+        self.wide.is_empty() && !self.scores_batches()
     }
 
     /// Whether scores look at all candidates.

@@ -90,5 +90,47 @@ fn a_node_whose_pods_are_refused_is_passed_over_until_their_job_changes() {
     let cycle = world.cycle();
     assert_eq!(cycle.report.n_evictions, 3);
     let hits = world.engine.hits();
-    assert_eq!(hits, Hits { n_repeated: 0, n_resumed: 3, n_passed_over: 6 });
+    assert_eq!(hits, Hits { n_resumed: 3, n_passed_over: 6, ..Hits::default() });
+}
+
+#[test]
+fn many_candidates_are_sorted_once() {
+    let mut text = String::from("node n cpu=90 pods=200\n");
+    for job in 0..9 {
+        // What goes first changes with what has gone: shares of jobs decide.
+        text.push_str(&format!("job r{job} min=2\n  task a cpu=1 x10 @n running\n"));
+    }
+    text.push_str("job high priority=1 min=30\n  task a cpu=1 x30\n");
+    let tiers = "gang{preemptable jobPipelined jobStarving jobOrder} drf{jobOrder} \
+        priority{preemptable taskOrder jobStarving} predicates nodeorder";
+    let mut world = World::new(&conf("preempt", tiers), &text);
+    let cycle = world.cycle();
+    assert_eq!(cycle.report.n_evictions, 30);
+    let hits = world.engine.hits();
+    assert_eq!(hits, Hits { n_resumed: 30, n_lined_up: 29, ..Hits::default() });
+}
+
+#[test]
+fn what_is_passed_over_comes_back_with_its_jobs() {
+    let n_nodes = 40;
+    let mut text = String::new();
+    (0..n_nodes).for_each(|node| text.push_str(&format!("node n{node} cpu=3\n")));
+    for job in 0..n_nodes {
+        // Members on three nodes, of which one or two may go.
+        text.push_str(&format!("job r{job} min={}\n", 1 + job % 2));
+        for member in 0..3 {
+            let node = (7 * job + 13 * member) % n_nodes;
+            text.push_str(&format!("  task a{member} cpu=1 @n{node} running\n"));
+        }
+    }
+    for (job, size) in [("p", 25), ("q", 20), ("r", 25)] {
+        text.push_str(&format!("job {job} priority=1 min={size}\n  task a cpu=1 x{size}\n"));
+    }
+    let tiers = "gang{preemptable jobPipelined jobStarving} \
+        priority{preemptable taskOrder jobStarving} predicates nodeorder binpack";
+    let mut world = World::new(&conf("preempt", tiers), &text);
+    let cycle = world.cycle();
+    assert_eq!(cycle.report.n_evictions, 45, "60 may go, which is too few for the last one");
+    let hits = world.engine.hits();
+    assert!(45 <= hits.n_resumed && 45 < hits.n_passed_over, "{hits:?}");
 }
