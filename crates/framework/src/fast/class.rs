@@ -440,8 +440,8 @@ fn run_tests(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
     }
 }
 
-/// Lets nodes pass against which nothing is found that eviction cannot cure, where that is no reason
-/// (actions.md 2.6).
+/// Lets nodes pass against which nothing is found that eviction cannot cure, where that is no
+/// reason (actions.md 2.6).
 fn pardon(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
     let Some(rules) = &look.rules.whole else { return };
     let nodes = &look.session.facts().nodes[range];
