@@ -53,7 +53,28 @@ pub(super) fn specs(
     problems: &mut Vec<Problem>,
 ) -> Vec<QueueSpec> {
     let queues = ask.facts.queues.iter().map(|&queue| &ask.cluster.queues[queue]);
-    queues.map(|queue| spec(queue, slots, settings, problems)).collect()
+    let of_queue = |queue| {
+        problems.extend(device_quotas(&ask.cluster.dims, queue));
+        spec(queue, slots, settings, problems)
+    };
+    queues.map(of_queue).collect()
+}
+
+/// Amounts of devices, which the trees leave out (B.2).
+fn device_quotas(dims: &Dims, queue: &Queue) -> Vec<Problem> {
+    let fields = [
+        ("deserved", &queue.deserved),
+        ("capability", &queue.capability),
+        ("guarantee.resource", &queue.guarantee),
+    ];
+    let of_field = |(field, amounts): (&'static str, &Resource)| {
+        let names: Vec<&str> = amounts.scalars().map(|dim| dims.name(dim)).collect();
+        let devices = names.into_iter().filter(|name| name.starts_with(DEVICE_CLASS));
+        let text = |name| format!("spec.{field}.{name}: quotas of device classes do not count");
+        devices.map(text).collect::<Vec<_>>()
+    };
+    let texts = fields.into_iter().flat_map(of_field);
+    texts.map(|text| Problem { queue: queue.name.clone(), reason: QUOTA, text }).collect()
 }
 
 fn spec(

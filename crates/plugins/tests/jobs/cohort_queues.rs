@@ -91,6 +91,10 @@ fn t6_amounts_and_parents_that_contradict_are_named() {
             "queue x deserved.cpu=2 parent=nope",
             "x spec.parent: nope: does not exist: there is nobody to borrow from",
         ),
+        (
+            "queue x deserved.cpu=2 deserved.deviceclass/gpu=4",
+            "x spec.deserved.deviceclass/gpu: quotas of device classes do not count",
+        ),
     ];
     for (queue, expected) in cases {
         let expected = expected.replacen(' ', " InvalidCohortQuota ", 1);
