@@ -26,12 +26,17 @@ pub(super) struct Trees<'a> {
 impl<'a> Trees<'a> {
     pub(super) fn of(session: &'a Session<'_>, option: &PluginOption) -> Self {
         let rows = session.facts().queues.iter().map(|&queue| &session.queues[queue]);
-        let queues: BTreeMap<&str, &Queue> = rows.map(|row| (&*row.name, row)).collect();
         let argument = |key: &str| option.arguments.get(key);
         let without_root = argument("rootCohort").and_then(|value| value.as_bool()) == Some(false);
-        let root_owns_cluster =
-            argument("rootQuota").and_then(|value| value.as_str()) == Some("Cluster");
-        let children = BTreeMap::new();
+        let quota = argument("rootQuota").and_then(|value| value.as_str());
+        let mut trees = Self::new(rows, without_root);
+        trees.root_owns_cluster = quota == Some("Cluster");
+        trees
+    }
+
+    fn new(rows: impl Iterator<Item = &'a Queue>, without_root: bool) -> Self {
+        let queues: BTreeMap<&str, &Queue> = rows.map(|row| (&*row.name, row)).collect();
+        let (children, root_owns_cluster) = (BTreeMap::new(), false);
         let mut trees = Self { queues, children, without_root, root_owns_cluster };
         let names: Vec<&str> = trees.queues.keys().copied().collect();
         for name in names {
@@ -164,5 +169,55 @@ impl<'a> Amounts<'_, 'a> {
         };
         let own = quota - local - (usage - local).max(0) + borrowing;
         (local - usage).max(0) + self.room(parent).min(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_model::{Cluster, fixture};
+
+    use super::*;
+
+    /// Room of a queue in cpus while these cpus are in use.
+    fn room(queues: &str, used: &[(&'static str, i128)], name: &'static str) -> i128 {
+        let text: String = queues.split(';').map(|queue| format!("queue {queue}\n")).collect();
+        with(&text, used, |amounts| amounts.room(name))
+    }
+
+    fn with<T>(
+        text: &str,
+        used: &[(&'static str, i128)],
+        look: impl Fn(&Amounts<'_, '_>) -> T,
+    ) -> T {
+        let cluster: Cluster = fixture::cluster(text);
+        let rows = cluster.queues.iter().map(|(_, row)| row).filter(|row| row.present);
+        let trees = Trees::new(rows, false);
+        let used = used.iter().map(|&(name, cpus)| (name, cpus * 1000)).collect();
+        look(&Amounts { trees: &trees, dim: Dim::CPU, cluster: 0, used })
+    }
+
+    #[test]
+    fn t5_room_by_recursion() {
+        let lend = "lend1 deserved.cpu=6 guarantee.cpu=2;lend2 deserved.cpu=6 guarantee.cpu=4";
+        assert_eq!(room(lend, &[("lend2", 7)], "lend1"), 5_000);
+        let own = "p deserved.cpu=10;x deserved.cpu=3 parent=p;y deserved.cpu=4 parent=p";
+        assert_eq!(room(own, &[], "x"), 10_000);
+        let ceiling = "p deserved.cpu=4 cap.cpu=6;x deserved.cpu=2 parent=p;\
+            y deserved.cpu=2 parent=p;z deserved.cpu=10";
+        assert_eq!(room(ceiling, &[], "x"), 6_000);
+        assert_eq!(room(ceiling, &[("x", 4)], "y"), 2_000);
+        let negative = "p cap.cpu=3;x deserved.cpu=2 parent=p;y deserved.cpu=2 parent=p";
+        assert_eq!(room(negative, &[("x", 2)], "y"), 1_000);
+    }
+
+    #[test]
+    fn who_uses_more_than_its_quota() {
+        let text = "queue p deserved.cpu=4\nqueue x deserved.cpu=2 parent=p\nqueue z";
+        with(text, &[("x", 3)], |amounts| {
+            let names = ["x", "p", "z"];
+            assert_eq!(names.map(|name| amounts.is_over(name)), [true, false, false]);
+            assert!(names.into_iter().all(|name| amounts.is_managed(name)));
+        });
+        with("queue z\nqueue y", &[("z", 3)], |amounts| assert!(!amounts.is_managed("z")));
     }
 }

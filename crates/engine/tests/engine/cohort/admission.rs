@@ -33,6 +33,18 @@ fn t6_enqueue_fit_preempt_nofit() {
     assert_eq!(phase("same(a 0 4)", ""), "Inqueue");
 }
 
+/// Whoever may not go makes no room here either (B.4).
+#[test]
+fn enqueue_asks_who_is_protected() {
+    let queues = "a 4 in:L; b 0";
+    let admitted = |low: &str| admitted(queues, &format!("low(a -1 4 {low})"), "4");
+    assert_eq!(admitted("").0, "Inqueue");
+    let told = "insufficient unused quota for cpu in queue a: 4 more needed".to_owned();
+    let refused = ("Pending".to_owned(), told);
+    assert_eq!(admitted("class=system-cluster-critical"), refused);
+    assert_eq!(admitted("pre=false"), refused);
+}
+
 #[test]
 fn enqueue_counts_what_was_admitted_before() {
     let incoming = "one(a 0 3 pending made=1) two(a 0 3 pending made=2)";
