@@ -130,6 +130,7 @@ fn live(run: Run, text: &str) -> Result<(), String> {
         // Who has left by then is known to nobody.
         if run.restart == Some(number) && number % lag != 0 {
             world.restart(config);
+            promises.forget_places();
             story.push_str("restart\n");
         }
         world.deliver();
