@@ -1,11 +1,15 @@
 //! Cases T.5 of cohort.md: which queue is first, what a waiting head keeps, two that reclaim.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use vc_cohort::{
-    Anything, Demand, Group, Groups, Head, Mode, Preemptor, Ranking, Search, Strategies, TreeRules,
+    Anything, Demand, Group, Groups, Head, Mode, Preemptor, QuotaNode, Ranking, Search, Strategies,
+    TreeRules,
 };
 
 use crate::notation::{demand, slots, trees};
+use crate::random::{group, rows, shapes};
 
 /// Name of the queue that is served first. A head is `queue priority size seconds`.
 fn first(fair_sharing: bool, queues: &str, uses: &[(&str, &str)], heads: &[&str]) -> String {
@@ -195,6 +199,53 @@ proptest! {
             let waiting = (0..5).filter_map(|at| Some(head(at, asked[at]?)));
             let heads: Vec<Head> = waiting.collect();
             let by_rule = groups.next_head(&heads, fair_sharing).map(|at| heads[at].queue);
+            prop_assert_eq!(ranking.next(&mut groups), by_rule);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// The same in any tree, with priorities, two resources, and quota that is given back.
+    #[test]
+    fn a_ranking_that_is_kept_decides_as_a_new_one_in_any_tree(
+        mut shape in shapes(true),
+        priorities in prop::collection::vec(0..2_i32, 6),
+        steps in prop::collection::vec((rows(1..2), 0..4_u8), 1..40),
+        fair_sharing in any::<bool>(),
+    ) {
+        shape.queues.iter_mut().zip(priorities).for_each(|(queue, priority)| {
+            queue.priority = priority;
+        });
+        let built = shape.built();
+        let leaves = shape.leaves(&built);
+        let mut groups = Groups::new(built.forest.clone());
+        let mut ranking = Ranking::new(&mut groups, fair_sharing);
+        let mut heads: BTreeMap<QuotaNode, Head> = BTreeMap::new();
+        let mut kept = Vec::new();
+        for (row, kind) in steps {
+            let Group { queue, priority, created_micros, holds: demand, .. } =
+                group(&leaves, 0, &row[0]);
+            match kind {
+                0 => {
+                    let head = Head { queue, priority, created_micros, demand };
+                    heads.insert(queue, head.clone());
+                    ranking.enter(head);
+                }
+                1 if heads.remove(&queue).is_some() => ranking.leave(queue),
+                2 => {
+                    groups.keep(queue, &demand);
+                    kept.push((queue, demand));
+                }
+                _ => kept.pop().iter().for_each(|(queue, demand)| groups.let_go(*queue, demand)),
+            }
+            let all: Vec<Head> = heads.values().cloned().collect();
+            let by_rule = groups.next_head(&all, fair_sharing).map(|at| all[at].queue);
             prop_assert_eq!(ranking.next(&mut groups), by_rule);
         }
     }
