@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use vc_framework::{Action, Filter, Found, Op, Session, klog};
+use vc_framework::{Action, Filter, Found, Op, Session, klog, sort_stably};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, Reason, TaskId, TaskStatus,
 };
@@ -71,7 +71,7 @@ fn collect(session: &Session<'_>) -> Vec<TaskId> {
             continue;
         }
         let mut tasks = waiting_best_effort(session, job);
-        tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
+        sort_stably(&mut tasks, |&l, &r| session.hooks().task_order(session.ask(), l, r));
         if !tasks.is_empty() {
             by_job.insert(job, tasks);
         }

@@ -8,7 +8,9 @@ mod normal;
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Action, Cause, EvictReason, Filter, Room, Session, Statement, Walks, klog};
+use vc_framework::{
+    Action, Cause, EvictReason, Filter, Room, Session, Statement, Walks, klog, sort_stably,
+};
 use vc_model::{Cluster, Gates, JobId, NodeId, Reason, ShardingMode, TaskId, TaskStatus};
 
 use crate::failures::{Failures, Outcome};
@@ -105,7 +107,7 @@ pub(crate) fn pending(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
         row.status == TaskStatus::Pending && row.gates == Gates::None && row.invalid.is_none()
     };
     let mut tasks: Vec<TaskId> = session.jobs[job].tasks.iter().copied().filter(wanted).collect();
-    tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), r, l));
+    sort_stably(&mut tasks, |&l, &r| session.hooks().task_order(session.ask(), r, l));
     tasks
 }
 
@@ -269,7 +271,7 @@ pub(crate) fn nodes_to_try(session: &mut Session<'_>, task: TaskId) -> Result<Ve
     let worth = session.nodes_worth_evicting(task);
     let hopeless = worth.is_empty();
     // Where allocate has ruled out every node, it is worked out again why.
-    let looked_at = if hopeless { session.facts().nodes.clone() } else { worth };
+    let looked_at = if hopeless { session.facts().nodes.clone() } else { worth.into() };
     let scan = session.filter(task, &looked_at, Filter::Preempt);
     for (reason, count) in scan.errors.reasons {
         session.causes.add_times(Cause::Filter(reason), count);

@@ -3,6 +3,7 @@
 
 use vc_framework::{
     Cause, EvictReason, Mark, Prospect, Refused, Room, Ruling, Session, Statement, klog,
+    sort_stably,
 };
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
@@ -42,7 +43,7 @@ pub(crate) fn prospect(
 /// Sorts victims so that the first one is evicted first.
 pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks: &mut [TaskId]) {
     let job = session.tasks[preemptor].job;
-    tasks.sort_by(|&l, &r| session.hooks().victim_order(session.ask(), job, l, r));
+    sort_stably(tasks, |&l, &r| session.hooks().victim_order(session.ask(), job, l, r));
 }
 
 /// The victims of a ruling about these candidates, which are in eviction order, in that order.

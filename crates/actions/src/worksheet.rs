@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use vc_framework::Session;
+use vc_framework::{Session, sort_stably};
 use vc_model::{JobId, Task, TaskId, TaskStatus};
 
 /// A sub-job with tasks to place.
@@ -34,7 +34,7 @@ pub(crate) fn worksheet(
     }
     let required = required(session, job);
     let sheet = |(sub_job, mut tasks): (usize, Vec<TaskId>)| {
-        tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
+        sort_stably(&mut tasks, |&l, &r| session.hooks().task_order(session.ask(), l, r));
         SubSheet { sub_job, required: required.contains(&sub_job), tasks: tasks.into() }
     };
     by_sub_job.into_iter().map(sheet).collect()

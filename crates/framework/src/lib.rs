@@ -26,6 +26,7 @@ mod ruling;
 mod sample;
 mod scan;
 mod session;
+mod sort;
 mod statement;
 mod sums;
 mod time;
@@ -67,6 +68,7 @@ pub use sample::{
 };
 pub use scan::{Filter, Scan};
 pub use session::{Hits, Opening, Session};
+pub use sort::sort_stably;
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
 pub use sums::JobSums;
 pub use time::rfc3339;

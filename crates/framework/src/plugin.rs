@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use vc_conf::{PluginOption, Warning};
 use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
@@ -23,7 +24,7 @@ pub struct Facts {
     /// Microseconds since 1970; stands still within a cycle.
     pub now_micros: i64,
     /// Known nodes in name order.
-    pub nodes: Vec<NodeId>,
+    pub nodes: Arc<[NodeId]>,
     /// By uid (`namespace/name`): the jobs of the session that wait or to which something may be owed.
     /// The others run or are complete, no action has business with them, and nothing about them has
     /// changed: who needs them too asks [`Ask::all_jobs`], or what they hold together from `roster`.

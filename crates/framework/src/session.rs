@@ -436,7 +436,7 @@ fn facts(cluster: &Cluster, hooks: &Dispatch, opening: &mut Opening) -> Facts {
     let queue_known = |queue: QueueId| cluster.queues[queue].present;
     let mut facts = Facts {
         now_micros: opening.now_micros,
-        nodes: cluster.nodes_by_name().to_vec(),
+        nodes: cluster.nodes_by_name().into(),
         queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
         total: cluster.total_allocatable(),
         enqueue_configured: opening.enqueue_configured,

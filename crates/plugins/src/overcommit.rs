@@ -59,7 +59,7 @@ impl Plugin for Overcommit {
         self.idle = ask.facts.total.multi(self.factor);
         // Nobody else asks, and it takes a walk over the nodes.
         if ask.facts.jobs.iter().any(|&job| ask.cluster.jobs[job].is_pending()) {
-            for &node in &ask.facts.nodes {
+            for &node in ask.facts.nodes.iter() {
                 self.idle.sub(&ask.cluster.nodes[node].used.to_fractional());
             }
         }

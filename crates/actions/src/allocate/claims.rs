@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{Claim, Session, klog};
+use vc_framework::{Claim, Session, klog, sort_stably};
 use vc_model::{Gates, JobId, NodeId, TaskId, TaskStatus};
 
 use super::place::{self, Outcome};
@@ -70,7 +70,7 @@ fn plan(session: &Session<'_>, job: JobId, sheets: &Sheets) -> Vec<(TaskId, Node
     };
     let mut tasks: Vec<TaskId> = sheets.get(job).collect();
     tasks.extend(best_effort(session, job));
-    tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
+    sort_stably(&mut tasks, |&l, &r| session.hooks().task_order(session.ask(), l, r));
     tasks.into_iter().filter_map(node_of).collect()
 }
 

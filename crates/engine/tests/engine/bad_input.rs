@@ -160,3 +160,18 @@ fn args__unknown_action() {
         Ok(vec!["enqueue".to_owned(), "allocate".to_owned()])
     );
 }
+
+#[test]
+fn bad_input__names_that_are_in_no_order() {
+    // low-b0-0 is before low-b1-1 by index, that before low-a by age, and low-a before low-b0-0.
+    let mut text = String::from("node n1 cpu=60 pods=200\njob low min=0\n");
+    for number in 0..20 {
+        let created = number * 7 % 20;
+        text.push_str(&format!("  task a{number} cpu=1 created={created} @n1 running\n"));
+        text.push_str(&format!("  task b{number} cpu=1 created={created} x2 @n1 running\n"));
+    }
+    text.push_str("job high priority=9 min=30\n  task p cpu=1 x30\n");
+    let mut world = World::new(&config(), &text);
+    let cycle = world.cycle();
+    assert_eq!(cycle.report.n_evictions, 30, "none of which is more important than another");
+}

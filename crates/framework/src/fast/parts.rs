@@ -176,7 +176,7 @@ impl PartColumn {
                 self.distinct.clear();
                 self.code_of.clear();
                 self.codes.clear();
-                for &node in nodes {
+                for &node in nodes.iter() {
                     let code = self.code_for((rule.ask)(node));
                     self.codes.push(code);
                 }

@@ -24,14 +24,14 @@ impl Bed {
         for pod in pods {
             cluster.apply(ClusterEvent::PodApplied(Box::new(pod)));
         }
-        let facts = Facts { nodes: cluster.nodes_by_name().to_vec(), ..Facts::default() };
+        let facts = Facts { nodes: cluster.nodes_by_name().into(), ..Facts::default() };
         Self { cluster, facts }
     }
 
     /// What happens between two sessions.
     pub(crate) fn apply(&mut self, event: ClusterEvent) {
         self.cluster.apply(event);
-        self.facts.nodes = self.cluster.nodes_by_name().to_vec();
+        self.facts.nodes = self.cluster.nodes_by_name().into();
     }
 
     pub(crate) fn ask(&self) -> Ask<'_> {
