@@ -188,7 +188,7 @@ fn minimal(
     let Some(first) = placed.first() else { return victims };
     let mut order: Vec<TaskId> = victims.iter().map(|victim| victim.task).collect();
     in_eviction_order(statement, first.task, &mut order);
-    let mut rooms = Rooms::of(statement, placed);
+    let mut rooms = Rooms::of(statement, places(placed));
     loop {
         let mut spared_any = false;
         for &task in order.iter().rev() {
@@ -199,7 +199,7 @@ fn minimal(
                 victims.iter().copied().filter(|victim| victim.task != task).collect();
             if fewer.len() < victims.len() && arrange(statement, terms, &fewer, placed).is_ok() {
                 victims = fewer;
-                rooms = Rooms::of(statement, placed);
+                rooms = Rooms::of(statement, places(placed));
                 spared_any = true;
             }
         }
@@ -212,25 +212,33 @@ fn minimal(
     }
 }
 
+fn places(placed: &[Placed]) -> impl Iterator<Item = (TaskId, NodeId)> {
+    placed.iter().map(|placed| (placed.task, placed.node))
+}
+
 /// What is left on the nodes that are used, and what is asked for there: with it most victims are
 /// seen to be needed without trying.
-struct Rooms(BTreeMap<NodeId, (Resource, Resource)>);
+#[derive(Debug, Default)]
+pub(crate) struct Rooms(BTreeMap<NodeId, (Resource, Resource)>);
 
 impl Rooms {
-    fn of(session: &Session<'_>, placed: &[Placed]) -> Self {
+    /// The placements and all evictions have been made.
+    pub(crate) fn of(
+        session: &Session<'_>,
+        placed: impl IntoIterator<Item = (TaskId, NodeId)>,
+    ) -> Self {
         let mut rooms: BTreeMap<NodeId, (Resource, Resource)> = BTreeMap::new();
-        for placed in placed {
-            let left = || session.nodes[placed.node].future_idle();
-            let (_, wanted) =
-                rooms.entry(placed.node).or_insert_with(|| (left(), Resource::default()));
-            wanted.add(session.request(placed.task));
+        for (task, node) in placed {
+            let left = || session.nodes[node].future_idle();
+            let (_, wanted) = rooms.entry(node).or_insert_with(|| (left(), Resource::default()));
+            wanted.add(session.request(task));
         }
         Self(rooms)
     }
 
     /// The node would be short of something that is asked for there. Then the last placement that
     /// asks for it fails.
-    fn need(&self, session: &Session<'_>, victim: TaskId) -> bool {
+    pub(crate) fn need(&self, session: &Session<'_>, victim: TaskId) -> bool {
         let room = session.tasks[victim].node.and_then(|node| self.0.get(&node));
         let Some((left, wanted)) = room else { return false };
         let request = session.request(victim);

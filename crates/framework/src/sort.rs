@@ -56,7 +56,7 @@ mod tests {
             let items: Vec<(u8, usize)> = keys.into_iter().zip(0..).collect();
             let (mut ours, mut theirs) = (items.clone(), items);
             sort_stably(&mut ours, |l, r| l.0.cmp(&r.0));
-            theirs.sort_by(|l, r| l.0.cmp(&r.0));
+            theirs.sort_by_key(|item| item.0);
             prop_assert_eq!(ours, theirs);
         }
 

@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
+use rustc_hash::FxHashSet;
 use vc_conf::VictimOrderPolicy;
 use vc_framework::{GangEviction, Question, Session};
-use vc_model::{JobId, QueueId};
+use vc_model::{JobId, QueueId, TaskId};
 
 use super::Attempt;
 use super::bundles::{Bundle, Kind};
@@ -18,6 +19,7 @@ pub(super) fn allowed(
     sort(session, attempt, &mut bundles);
     let all: Vec<_> = bundles.iter().flat_map(|bundle| bundle.tasks.iter().copied()).collect();
     let granted = session.ruling(Question::Gang(attempt.job, attempt.kind), &all).victims;
+    let granted: FxHashSet<TaskId> = granted.into_iter().collect();
     let allow_whole = attempt.settings(session).allow_whole_bundle;
     bundles.retain_mut(|bundle| {
         let n_offered = bundle.tasks.len();

@@ -1,12 +1,13 @@
 //! Adds bundle after bundle until the job fits, then gives back what turns out not to be needed.
 //! Specification: actions.md 9.5, A41.
 
+use rustc_hash::FxHashSet;
 use vc_framework::{Cause, Question, Session, Statement};
 use vc_model::{JobId, NodeId, TaskId};
 use vc_resource::Resource;
 
 use super::bundles::{Bundle, Kind, bundles};
-use super::simulate::{Places, apply, holds, simulate};
+use super::simulate::{self, Places, apply, holds, simulate};
 use super::{Attempt, order};
 
 /// One domain and what it has without victims.
@@ -26,11 +27,11 @@ impl Domain {
         Self { nodes, room }
     }
 
-    /// Whether the sums could hold the need once the victims are gone.
-    fn suffices(&self, session: &Session<'_>, need: &Resource, victims: &[TaskId]) -> bool {
+    /// What is there in sum once the victims are gone.
+    fn room_without(&self, session: &Session<'_>, victims: &[TaskId]) -> Resource {
         let mut room = self.room.clone();
         victims.iter().for_each(|&victim| room.add(session.request(victim)));
-        need.fits(&room)
+        room
     }
 }
 
@@ -142,10 +143,14 @@ fn first_plan<'b>(
     domain: &Domain,
     offered: &'b [Bundle],
 ) -> Option<(Vec<TaskId>, Places, &'b [Bundle])> {
-    let mut victims = Vec::new();
+    let (mut victims, mut room) = (Vec::new(), domain.room.clone());
     for (index, bundle) in offered.iter().enumerate() {
         victims.extend(&bundle.tasks);
-        if let Some(places) = try_out(statement, attempt, domain, &victims) {
+        bundle.tasks.iter().for_each(|&victim| room.add(statement.request(victim)));
+        if !attempt.need.fits(&room) {
+            continue;
+        }
+        if let Some(places) = simulate(statement, attempt, &domain.nodes, &victims) {
             return Some((victims, places, &offered[..=index]));
         }
     }
@@ -158,7 +163,7 @@ fn try_out(
     domain: &Domain,
     victims: &[TaskId],
 ) -> Option<Places> {
-    if !domain.suffices(statement, &attempt.need, victims) {
+    if !attempt.need.fits(&domain.room_without(statement, victims)) {
         return None;
     }
     simulate(statement, attempt, &domain.nodes, victims)
@@ -167,12 +172,13 @@ fn try_out(
 /// A pod of a safe bundle is a unit of its own, so is a whole bundle. `victims` may end before the
 /// last bundle does.
 fn units(taken: &[Bundle], victims: &[TaskId]) -> Vec<Vec<TaskId>> {
+    let goes: FxHashSet<TaskId> = victims.iter().copied().collect();
     let mut units = Vec::new();
     for bundle in taken {
         match bundle.kind {
             Kind::Whole => units.push(bundle.tasks.clone()),
             Kind::Safe => {
-                let chosen = bundle.tasks.iter().filter(|task| victims.contains(task));
+                let chosen = bundle.tasks.iter().filter(|task| goes.contains(task));
                 units.extend(chosen.map(|&task| vec![task]));
             }
         }
@@ -187,11 +193,17 @@ fn needed(
     places: &Places,
     mut units: Vec<Vec<TaskId>>,
 ) -> Vec<Vec<TaskId>> {
+    let mut rooms = simulate::rooms(statement, attempt, places, &units.concat());
     for index in (0..units.len()).rev() {
+        if units[index].iter().any(|&victim| rooms.need(statement, victim)) {
+            continue;
+        }
         let mut fewer = units.clone();
         fewer.remove(index);
-        if holds(statement, attempt, places, &fewer.concat()) {
+        let victims = fewer.concat();
+        if holds(statement, attempt, places, &victims) {
             units = fewer;
+            rooms = simulate::rooms(statement, attempt, places, &victims);
         }
     }
     units

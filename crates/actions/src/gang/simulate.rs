@@ -1,10 +1,13 @@
 //! Tries out an eviction: the victims go, then every task of the job finds a place. Specification:
 //! actions.md 9.5.
 
-use vc_framework::{Filter, LastTransaction, Room, Session, Statement};
+use std::collections::BTreeSet;
+
+use vc_framework::{Filter, Found, LastTransaction, Room, Session, Statement};
 use vc_model::{NodeId, TaskId};
 
 use super::Attempt;
+use crate::settle::Rooms;
 use crate::victims::fits;
 
 /// Where the tasks go, in the order in which they were placed.
@@ -35,6 +38,25 @@ pub(super) fn holds(
     without_traces(statement, attempt, victims, |statement| {
         put(statement, attempt, places, victims)
     })
+}
+
+/// What the placement leaves on its nodes without these victims, by which most of them are seen to
+/// be needed without trying. All is as before.
+pub(super) fn rooms(
+    statement: &mut Statement<'_, '_>,
+    attempt: &Attempt,
+    places: &Places,
+    victims: &[TaskId],
+) -> Rooms {
+    let mut rooms = Rooms::default();
+    without_traces(statement, attempt, victims, |statement| {
+        let done = put(statement, attempt, places, victims);
+        if done && statement.is_fast() {
+            rooms = Rooms::of(statement, places.iter().copied());
+        }
+        done
+    });
+    rooms
 }
 
 /// Evicts the victims and places the tasks. Whether it could be done; if not, all is as before.
@@ -148,11 +170,30 @@ fn place(
     if !may_place(statement, attempt, task) {
         return None;
     }
-    let worth: Vec<NodeId> = statement.nodes_worth_evicting(task);
-    let nodes: Vec<NodeId> = domain.iter().copied().filter(|node| worth.contains(node)).collect();
-    let feasible = statement.filter(task, &nodes, Filter::Allocate).feasible;
-    let node = statement.choose_by_group(task, &feasible)?;
+    let node = choose(statement, domain, task)?;
     statement.pipeline(task, node, room).is_ok().then_some(node)
+}
+
+/// Nodes on which eviction cannot help are out. What is remembered speaks of all nodes; mostly none
+/// of those would be a candidate.
+fn choose(statement: &mut Statement<'_, '_>, domain: &[NodeId], task: TaskId) -> Option<NodeId> {
+    let errors = statement.records.fit_errors.get(&task);
+    let hopeless = errors.map(|errors| errors.unresolvable().iter().collect());
+    let hopeless: Vec<NodeId> = hopeless.unwrap_or_default();
+    if domain.len() == statement.facts().nodes.len()
+        && statement.filter(task, &hopeless, Filter::Allocate).feasible.is_empty()
+        && let Some(found) = statement.find_remembered(task, Filter::Allocate)
+    {
+        return match found {
+            Found::Node(node) => Some(node),
+            Found::Nowhere(_) => None,
+        };
+    }
+    let hopeless: BTreeSet<NodeId> = hopeless.into_iter().collect();
+    let nodes = domain.iter().copied().filter(|node| !hopeless.contains(node));
+    let nodes: Vec<NodeId> = nodes.collect();
+    let feasible = statement.filter(task, &nodes, Filter::Allocate).feasible;
+    statement.choose_by_group(task, &feasible)
 }
 
 fn may_place(session: &Session<'_>, attempt: &Attempt, task: TaskId) -> bool {
