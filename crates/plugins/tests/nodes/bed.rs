@@ -70,7 +70,7 @@ impl Bed {
             assert_eq!(answer, Ok(()));
         }
         if points.has(Points::NODE_ORDER) {
-            for (score, &node) in scores.iter_mut().zip(nodes) {
+            for (score, &node) in scores.iter_mut().zip(nodes.iter()) {
                 *score += plugin.node_order(self.ask(), self.task(pod), node).expect("a score");
             }
         }
