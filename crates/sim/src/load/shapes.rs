@@ -125,7 +125,7 @@ impl Workload {
     /// The PodGroup of a gang whose pods all run, as it is stored.
     pub fn running_pod_group(&self, gang: u32) -> Value {
         let mut group = self.pod_group(gang).body;
-        group["metadata"]["uid"] = uid(1, gang, 0).into();
+        group["metadata"]["uid"] = self.uid(1, gang, 0).into();
         group["metadata"]["creationTimestamp"] = CREATED.into();
         group["status"] = json!({"phase": "Running", "running": self.size, "conditions": [
             {"type": "Scheduled", "status": "True", "reason": "tasks in gang are ready to be scheduled",
@@ -143,7 +143,7 @@ impl Workload {
         };
         let conditions = ["Initialized", "Ready", "ContainersReady", "PodScheduled"].map(condition);
         let address = format!("10.{}.{}.{}", gang >> 16 & 255, gang >> 8 & 255, gang & 255);
-        pod["metadata"]["uid"] = uid(2, gang, index).into();
+        pod["metadata"]["uid"] = self.uid(2, gang, index).into();
         pod["metadata"]["creationTimestamp"] = CREATED.into();
         pod["spec"]["nodeName"] = node_name(node).into();
         pod["status"] = json!({
@@ -190,6 +190,16 @@ impl Workload {
         json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
             "name": self.gang_name(gang), "uid": format!("00000000-0000-4000-8000-{gang:012x}"),
             "controller": true, "blockOwnerDeletion": true})
+    }
+
+    /// Another one for every object of every prefix.
+    fn uid(&self, kind: u8, gang: u32, index: u32) -> String {
+        let add = |hash: u16, byte| hash.wrapping_mul(31).wrapping_add(u16::from(byte));
+        let prefix = self.prefix.bytes().fold(0, add);
+        format!(
+            "{kind:08x}-{prefix:04x}-4000-8000-{:012x}",
+            u64::from(gang) << 16 | u64::from(index)
+        )
     }
 
     /// Of a whole gang; absent when an amount cannot be read, which the server will say.
@@ -239,10 +249,6 @@ impl Workload {
 
 fn node_name(number: u32) -> String {
     format!("node-{number:05}")
-}
-
-fn uid(kind: u8, gang: u32, index: u32) -> String {
-    format!("{kind:08x}-0000-4000-8000-{:012x}", u64::from(gang) << 16 | u64::from(index))
 }
 
 /// 64 CPUs, 256Gi, 110 pods, 500Gi of storage; ten zones, ten pools.
@@ -295,7 +301,10 @@ mod tests {
         let (first, second) = (workload.running_pod(1, 0, 7), workload.running_pod(1, 1, 8));
         assert_eq!(first["spec"]["nodeName"], node(7)["metadata"]["name"]);
         assert_eq!(first["status"]["conditions"].as_array().map(Vec::len), Some(4));
-        assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
+        let uid = |pod: &Value| pod["metadata"]["uid"].as_str().unwrap().to_owned();
+        assert_ne!(uid(&first), uid(&second));
+        let other = Workload { size: 2, prefix: "other".to_owned(), ..Workload::default() };
+        assert_ne!(uid(&first), uid(&other.running_pod(1, 0, 7)));
         assert_eq!(workload.running_pod_group(1)["status"]["running"], 2);
     }
 
