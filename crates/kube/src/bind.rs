@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Binding, ObjectReference};
 use kube::Client;
-use kube::api::{ObjectMeta, PostParams};
-use kube::core::Status;
+use kube::api::ObjectMeta;
 use vc_model::ObjectKey;
 
-use crate::call::{CallError, call, patiently, pods};
+use crate::call::{CallError, patiently, post};
 
 /// Binds the pod to the node; a 429 is waited out.
 ///
@@ -25,9 +24,8 @@ pub(crate) async fn bind(
     annotations: &[(Arc<str>, Arc<str>)],
 ) -> Result<(), CallError> {
     let binding = body(pod, uid, node, annotations);
-    let (pods, params) = (pods(client, &pod.namespace), PostParams::default());
-    let post = || pods.create_subresource::<_, Status>("binding", &pod.name, &params, &binding);
-    patiently(|| call(post())).await.map(drop)
+    let path = format!("/api/v1/namespaces/{}/pods/{}/binding", pod.namespace, pod.name);
+    patiently(|| post(client, &path, &binding)).await
 }
 
 fn body(pod: &ObjectKey, uid: &str, node: &str, annotations: &[(Arc<str>, Arc<str>)]) -> Binding {

@@ -5,8 +5,10 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Longest wait for the answer of one call.
@@ -129,6 +131,19 @@ pub(crate) async fn read<T: DeserializeOwned>(
         Err(error) if error.is_not_found() => Ok(None),
         answer => answer.map(Some),
     }
+}
+
+/// POSTs what nothing needs the answer of: it is not decoded.
+pub(crate) async fn post(
+    client: &Client,
+    path: &str,
+    object: &impl Serialize,
+) -> Result<(), CallError> {
+    let text = serde_json::to_vec(object).map_err(kube::Error::SerdeError);
+    let text = text.map_err(CallError::Refused)?;
+    let request = http::Request::post(path).header(CONTENT_TYPE, "application/json").body(text);
+    let request = request.map_err(|error| CallError::Refused(kube::Error::HttpError(error)))?;
+    call(client.request_text(request)).await.map(drop)
 }
 
 /// Pods untyped: what is sent back with PUT must be whole (rust-ecosystem.md 6).

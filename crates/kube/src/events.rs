@@ -7,13 +7,13 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::call::{CallError, call};
+use crate::call::{CallError, call, post};
 use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
@@ -88,8 +88,8 @@ impl Writer {
     async fn create(&mut self, note: Note, key: Key) -> Result<(), CallError> {
         let event = self.event(note);
         let name = event.metadata.name.clone().unwrap_or_default();
-        let api = self.events(event.metadata.namespace.as_deref().unwrap_or_default());
-        call(api.create(&PostParams::default(), &event)).await?;
+        let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+        post(&self.client, &format!("/api/v1/namespaces/{namespace}/events"), &event).await?;
         self.memory.created(key, name);
         Ok(())
     }
