@@ -8,6 +8,7 @@ use std::time::Duration;
 use kube::Client;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendError;
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Metadata;
 
@@ -21,6 +22,8 @@ use crate::source::{Change, Source, SourceError};
 const RESTART: Duration = Duration::from_secs(1);
 /// Pause before an optional kind that the server does not know is looked for again (C-06).
 const UNKNOWN_KIND: Duration = Duration::from_secs(60);
+/// Messages that are handed on at once at most; more could not wait together.
+const AT_ONCE: usize = 256;
 
 /// Sends every event of the kind, and `Synced` after its first list. Ends when the receiver is
 /// gone.
@@ -43,10 +46,8 @@ pub(crate) async fn feed<S: Slim>(
             Ok(()) => None,
             Err(error) => rows.failed(&error, &mut source, &mut pauses, &mut messages),
         };
-        for message in messages.drain(..) {
-            if inbox.send(message).await.is_err() {
-                return;
-            }
+        if hand_on(&inbox, &mut messages).await.is_err() {
+            return;
         }
         // A long list need not be counted object by object.
         if rows.synced {
@@ -56,6 +57,22 @@ pub(crate) async fn feed<S: Slim>(
             tokio::time::sleep(pause).await;
         }
     }
+}
+
+/// As many at once as there is room for: lists are long.
+///
+/// # Errors
+/// Nobody listens any more.
+async fn hand_on(
+    inbox: &mpsc::Sender<Incoming>,
+    messages: &mut Vec<Incoming>,
+) -> Result<(), SendError<()>> {
+    let mut messages = messages.drain(..);
+    while 0 < messages.len() {
+        let room = inbox.reserve_many(messages.len().min(AT_ONCE)).await?;
+        room.zip(&mut messages).for_each(|(place, message)| place.send(message));
+    }
+    Ok(())
 }
 
 /// What is known to exist, stamped with the list that saw it last.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use vc_engine::{Effect, Engine, Now, Report};
-use vc_model::{Cluster, ClusterEvent};
+use vc_model::Cluster;
 
 use crate::inbox::{Incoming, Pace, TAKEN};
 use crate::observe::Observer;
@@ -66,14 +66,18 @@ impl Pump {
         while let Some(batch) = events {
             n_cycles += 1;
             let start = Instant::now();
-            let effects = self.cycle(&mut engine, batch, &mut said);
+            let n_events = batch.len();
+            let (effects, report) = engine.cycle(batch, now());
             let took = start.elapsed();
+            log(&report, n_events, effects.len(), took);
+            // Metrics of many jobs take a while; nobody waits for them.
             if !effects.is_empty() {
                 let decisions = Decisions::stamped(effects, &engine);
                 if self.effects.blocking_send(decisions).is_err() {
                     return;
                 }
             }
+            self.tell(report, &mut said);
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);
             }
@@ -84,43 +88,37 @@ impl Pump {
 
     /// Takes in the first lists. False: it was told to stop.
     fn sync(&mut self, engine: &mut Engine) -> bool {
-        let (mut n_synced, mut taken) = (0, Vec::new());
+        let (mut n_synced, mut taken, mut events) = (0, Vec::new(), Vec::new());
         while n_synced < self.n_kinds {
             if self.inbox.blocking_recv_many(&mut taken, TAKEN) == 0 {
                 return false;
             }
             for message in taken.drain(..) {
                 match message {
-                    Incoming::Event(event) => engine.apply(vec![event]),
+                    Incoming::Event(event) => events.push(event),
                     Incoming::Synced(kind) => {
                         tracing::debug!(v = 3, kind = kind.noun(), "listed");
                         n_synced += 1;
                     }
-                    Incoming::Visit(visit) => visit.pay(engine),
+                    Incoming::Visit(visit) => {
+                        engine.apply(std::mem::take(&mut events));
+                        visit.pay(engine);
+                    }
                     Incoming::Stop => return false,
                 }
             }
+            engine.apply(std::mem::take(&mut events));
         }
         true
     }
 
-    /// One cycle; `said` holds the warnings of the one before, which are not repeated.
-    fn cycle(
-        &self,
-        engine: &mut Engine,
-        events: Vec<ClusterEvent>,
-        said: &mut Vec<String>,
-    ) -> Vec<Effect> {
-        let (start, n_events) = (Instant::now(), events.len());
-        let (effects, report) = engine.cycle(events, now());
-        let took = start.elapsed();
+    /// Metrics and warnings; `said` holds those of the cycle before, which are not repeated.
+    fn tell(&self, report: Report, said: &mut Vec<String>) {
         for warning in report.warnings.iter().filter(|text| !said.contains(text)) {
             tracing::warn!("{warning}");
         }
-        log(&report, n_events, effects.len(), took);
         self.observer.cycle(&report);
         *said = report.warnings;
-        effects
     }
 }
 

@@ -2,10 +2,11 @@
 //! agree in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 use vc_resource::Resource;
 
 use crate::default_spread::Controller;
@@ -116,7 +117,8 @@ impl std::ops::SubAssign for NonZero {
 #[derive(Clone, Debug, Default)]
 pub struct Classes {
     rows: Table<ClassId, Row>,
-    by_content: FxHashMap<Arc<Class>, ClassId>,
+    /// By the hash of the content: first lists are long, and the map grows several times.
+    by_hash: FxHashMap<u64, SmallVec<[ClassId; 1]>>,
     shapes: FxHashMap<ShapeOf, Shape>,
     n_made: u64,
 }
@@ -138,15 +140,16 @@ struct Row {
 impl Classes {
     /// The class of this content, one task more, and whether it is new.
     pub(crate) fn acquire(&mut self, class: Class) -> (ClassId, bool) {
-        if let Some(&id) = self.by_content.get(&class) {
+        let hash = FxBuildHasher.hash_one(&class);
+        let alike = self.by_hash.entry(hash).or_default();
+        if let Some(&id) = alike.iter().find(|&&id| *self.rows[id].class == class) {
             self.rows[id].n_tasks += 1;
             return (id, false);
         }
         let class = Arc::new(class);
         let serial = self.acquire_shape(&class);
-        let row = Row { class: class.clone(), n_tasks: 1, serial };
-        let id = self.rows.insert(row);
-        self.by_content.insert(class, id);
+        let id = self.rows.insert(Row { class, n_tasks: 1, serial });
+        self.by_hash.entry(hash).or_default().push(id);
         (id, true)
     }
 
@@ -157,7 +160,13 @@ impl Classes {
             return None;
         }
         let row = self.rows.remove(id)?;
-        self.by_content.remove(&row.class);
+        let hash = FxBuildHasher.hash_one(&*row.class);
+        if let Some(alike) = self.by_hash.get_mut(&hash) {
+            alike.retain(|other| *other != id);
+            if alike.is_empty() {
+                self.by_hash.remove(&hash);
+            }
+        }
         self.release_shape(&row.class);
         Some(row.class)
     }

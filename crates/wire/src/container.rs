@@ -7,6 +7,7 @@ use serde::Deserialize;
 use vc_model::{ContainerRecord, HostPort, InPlace, Protocol, ResourceList};
 use vc_resource::Quantity;
 
+use crate::brief::Brief;
 use crate::problems::{Path, Problems};
 use crate::soft::{Entries, List, Soft, object};
 
@@ -17,7 +18,7 @@ pub struct SlimContainer {
     pub name: Soft<Arc<str>>,
     pub image: Soft<Arc<str>>,
     pub resources: Soft<SlimResources>,
-    pub restart_policy: Soft<Arc<str>>,
+    pub restart_policy: Soft<Brief>,
     pub ports: List<SlimPort>,
 }
 
@@ -35,14 +36,14 @@ pub struct SlimPort {
     pub host_port: Soft<i32>,
     #[serde(rename = "hostIP")]
     pub host_ip: Soft<Arc<str>>,
-    pub protocol: Soft<Arc<str>>,
+    pub protocol: Soft<Brief>,
 }
 
 /// The status of a container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimContainerStatus {
-    pub name: Soft<Arc<str>>,
+    pub name: Soft<Brief>,
     pub resources: Soft<SlimResources>,
     pub allocated_resources: Soft<Entries<Quantity>>,
 }
@@ -55,7 +56,7 @@ pub(crate) fn all(
     problems: &mut Problems,
 ) -> Vec<ContainerRecord> {
     problems.list(slim, path, |problems, slim, path| {
-        let policy = problems.text(slim.restart_policy, &path.field("restartPolicy"));
+        let policy = problems.or_default(slim.restart_policy, &path.field("restartPolicy"));
         ContainerRecord {
             name: problems.text(slim.name, &path.field("name")),
             image: problems.text(slim.image, &path.field("image")),
@@ -92,8 +93,8 @@ fn host_ports(slim: List<SlimPort>, path: &Path<'_>, problems: &mut Problems) ->
     ports.into_iter().flatten().collect()
 }
 
-fn protocol(slim: Soft<Arc<str>>, path: &Path<'_>, problems: &mut Problems) -> Option<Protocol> {
-    match &*problems.text(slim, path) {
+fn protocol(slim: Soft<Brief>, path: &Path<'_>, problems: &mut Problems) -> Option<Protocol> {
+    match &*problems.or_default(slim, path) {
         "" | "TCP" => Some(Protocol::Tcp),
         "UDP" => Some(Protocol::Udp),
         "SCTP" => Some(Protocol::Sctp),
@@ -121,8 +122,8 @@ pub(crate) fn in_place(
             requests: problems.resources(held.requests, &resources.field("requests")),
             allocated: problems.resources(slim.allocated_resources, &allocated),
         };
-        let name = problems.text(slim.name, &path.field("name"));
-        if let Some(container) = containers.iter_mut().find(|container| container.name == name) {
+        let name = problems.or_default(slim.name, &path.field("name"));
+        if let Some(container) = containers.iter_mut().find(|container| *container.name == *name) {
             container.in_place = Some(amounts);
         }
     });

@@ -9,6 +9,7 @@ use vc_model::{
 };
 
 mod annotations;
+mod brief;
 mod budget;
 mod claim_status;
 mod container;
@@ -35,6 +36,7 @@ mod volume;
 mod word;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
+pub use brief::Brief;
 pub use budget::{SlimBudget, SlimBudgetSpec, SlimBudgetStatus};
 pub use claim_status::{
     ClaimLost, DELETE_PROTECTION, allocation_json, check_claim, deallocate_claim, protect_claim,

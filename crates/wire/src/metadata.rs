@@ -6,6 +6,7 @@ use serde::Deserialize;
 use vc_model::{Controller, Labels, ObjectKey, SelectorKind};
 
 use crate::annotations::Annotations;
+use crate::brief::{Brief, own};
 use crate::problems::{Path, Problems};
 use crate::soft::{Entries, List, Soft, object};
 use crate::time::Micros;
@@ -15,10 +16,11 @@ use crate::{Kind, WireError};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimMetadata {
+    #[serde(deserialize_with = "own")]
     pub name: Soft<Arc<str>>,
     pub namespace: Soft<Arc<str>>,
     pub uid: Soft<Arc<str>>,
-    pub resource_version: Soft<Arc<str>>,
+    pub resource_version: Soft<Brief>,
     pub creation_timestamp: Soft<Micros>,
     pub deletion_timestamp: Soft<Micros>,
     pub labels: Soft<Entries<Arc<str>>>,
@@ -30,8 +32,8 @@ pub struct SlimMetadata {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimOwner {
-    pub api_version: Soft<Arc<str>>,
-    pub kind: Soft<Arc<str>>,
+    pub api_version: Soft<Brief>,
+    pub kind: Soft<Brief>,
     pub name: Soft<Arc<str>>,
     pub uid: Soft<Arc<str>>,
     pub controller: Soft<bool>,
@@ -114,7 +116,7 @@ pub(crate) fn read(
         namespace: if kind.is_namespaced() { namespace } else { Arc::default() },
         name,
         uid,
-        resource_version: problems.text(slim.resource_version, &version),
+        resource_version: (&*problems.or_default(slim.resource_version, &version)).into(),
         created_micros: problems.or_default(slim.creation_timestamp, &created).0,
         deleting,
         controller_uid,
@@ -160,7 +162,10 @@ fn controller(owners: &List<SlimOwner>) -> Option<&SlimOwner> {
 
 /// Kind and name of an owner that selects pods.
 fn selecting(owner: &SlimOwner) -> Option<Controller> {
-    let kind = match (&*good(&owner.api_version)?, &*good(&owner.kind)?) {
+    let (Soft::Good(api_version), Soft::Good(kind)) = (&owner.api_version, &owner.kind) else {
+        return None;
+    };
+    let kind = match (&**api_version, &**kind) {
         ("v1", "ReplicationController") => SelectorKind::ReplicationController,
         ("apps/v1", "ReplicaSet") => SelectorKind::ReplicaSet,
         ("apps/v1", "StatefulSet") => SelectorKind::StatefulSet,

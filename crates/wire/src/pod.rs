@@ -7,6 +7,7 @@ use serde::Deserialize;
 use vc_model::{PodCondition, PodPhase, PodRecord};
 use vc_resource::Quantity;
 
+use crate::brief::Brief;
 use crate::container::{self, SlimContainer, SlimContainerStatus, SlimResources};
 use crate::device::{SlimPodClaim, SlimPodClaimStatus, pod_claims};
 use crate::metadata::{self, Metadata, SlimMetadata};
@@ -15,6 +16,7 @@ use crate::pod_volume::{SlimPodVolume, volumes};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{Entries, List, Soft, object};
+use crate::word::word;
 use crate::{Kind, Micros, WireError, named};
 
 /// A pod as it is decoded.
@@ -59,7 +61,7 @@ pub struct SlimNamed {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodStatus {
-    pub phase: Soft<Arc<str>>,
+    pub phase: Soft<Brief>,
     pub nominated_node_name: Soft<Arc<str>>,
     pub start_time: Soft<Micros>,
     pub conditions: List<SlimPodCondition>,
@@ -73,8 +75,8 @@ pub struct SlimPodStatus {
 #[serde(default)]
 pub struct SlimPodCondition {
     #[serde(rename = "type")]
-    pub kind: Soft<Arc<str>>,
-    pub status: Soft<Arc<str>>,
+    pub kind: Soft<Brief>,
+    pub status: Soft<Brief>,
     pub reason: Soft<Arc<str>>,
     pub message: Soft<Arc<str>>,
     #[serde(rename = "lastTransitionTime")]
@@ -179,7 +181,7 @@ fn read_status(
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
-    pod.phase = match &*problems.text(status.phase, &path.field("phase")) {
+    pod.phase = match &*problems.or_default(status.phase, &path.field("phase")) {
         "" | "Pending" => PodPhase::Pending,
         "Running" => PodPhase::Running,
         "Succeeded" => PodPhase::Succeeded,
@@ -202,7 +204,7 @@ fn read_status(
     let conditions = path.field("conditions");
     let mut resize_seen = false;
     problems.list(status.conditions, &conditions, |problems, condition, path| {
-        let kind = problems.text(condition.kind, &path.field("type"));
+        let kind = problems.or_default(condition.kind, &path.field("type"));
         let reason = problems.text(condition.reason, &path.field("reason"));
         match &*kind {
             "PodResizePending" if !resize_seen => {
@@ -226,7 +228,7 @@ fn read_status(
                     _ => None,
                 };
                 pod.scheduled_condition = Some(PodCondition {
-                    status: problems.text(condition.status, &path.field("status")),
+                    status: word(&problems.or_default(condition.status, &path.field("status"))),
                     reason,
                     message: problems.text(condition.message, &path.field("message")),
                 });

@@ -1,6 +1,5 @@
 //! Problems of an object with the path of the field, collected while a record is made.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -158,7 +157,16 @@ impl Problems {
 
     /// Labels, annotations or another map of texts.
     pub(crate) fn labels(&mut self, field: Soft<Entries<Arc<str>>>, path: &Path<'_>) -> Labels {
-        self.map(field, path).into_iter().collect::<BTreeMap<_, _>>()
+        let Entries(entries) = self.or_default(field, path);
+        let mut labels = Labels::new();
+        for (key, value) in entries {
+            let value = match value {
+                Soft::Absent => Some(Arc::default()),
+                value => self.read(value, &path.key(&key)),
+            };
+            labels.extend(value.map(|value| (key, value)));
+        }
+        labels
     }
 
     /// A Kubernetes resource list.

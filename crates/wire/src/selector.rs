@@ -9,6 +9,7 @@ use vc_model::{
     TaintEffect, Toleration, TolerationOperator,
 };
 
+use crate::brief::Brief;
 use crate::pod_terms::SlimPodTerms;
 use crate::problems::{Path, Problems};
 use crate::soft::{Entries, List, Soft, object};
@@ -77,9 +78,9 @@ pub struct SlimPreferred {
 #[serde(default)]
 pub struct SlimToleration {
     pub key: Soft<Arc<str>>,
-    pub operator: Soft<Arc<str>>,
+    pub operator: Soft<Brief>,
     pub value: Soft<Arc<str>>,
-    pub effect: Soft<Arc<str>>,
+    pub effect: Soft<Brief>,
 }
 
 /// A taint.
@@ -88,7 +89,7 @@ pub struct SlimToleration {
 pub struct SlimTaint {
     pub key: Soft<Arc<str>>,
     pub value: Soft<Arc<str>>,
-    pub effect: Soft<Arc<str>>,
+    pub effect: Soft<Brief>,
 }
 
 object!(
@@ -196,8 +197,8 @@ pub(crate) fn tolerations(
     problems: &mut Problems,
 ) -> Vec<Toleration> {
     problems.list(slim, path, |problems, slim, path| {
-        let operator = problems.text(slim.operator, &path.field("operator"));
-        let effect = problems.text(slim.effect, &path.field("effect"));
+        let operator = problems.or_default(slim.operator, &path.field("operator"));
+        let effect = problems.or_default(slim.effect, &path.field("effect"));
         Toleration {
             key: problems.text(slim.key, &path.field("key")),
             operator: match &*operator {
@@ -219,7 +220,7 @@ pub(crate) fn taints(
     problems.list(slim, path, |problems, slim, path| Taint {
         key: problems.text(slim.key, &path.field("key")),
         value: problems.text(slim.value, &path.field("value")),
-        effect: taint_effect(&problems.text(slim.effect, &path.field("effect"))),
+        effect: taint_effect(&problems.or_default(slim.effect, &path.field("effect"))),
     })
 }
 

@@ -182,8 +182,11 @@ impl Cluster {
         let held = [self.node_by_name.len(), self.task_by_uid.len(), self.task_by_key.len()];
         let rows = [self.nodes.len(), self.tasks.len(), self.tasks.len()];
         same("cluster", "number of names", &held, &rows)?;
-        let held = [self.job_by_key.len(), self.queue_by_name.len()];
-        same("cluster", "number of keys", &held, &[self.jobs.len(), self.queues.len()])
+        let held = [self.job_by_key.len(), self.job_order.len(), self.queue_by_name.len()];
+        let rows = [self.jobs.len(), self.jobs.len(), self.queues.len()];
+        same("cluster", "number of keys", &held, &rows)?;
+        let differs = |(key, id): &(&ObjectKey, &JobId)| self.job(key) != Some(**id);
+        same("cluster", "order of keys", &self.job_order.iter().find(differs), &None)
     }
 
     fn check_classes(&self) -> Result<(), String> {

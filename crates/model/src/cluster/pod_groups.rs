@@ -44,6 +44,7 @@ impl Cluster {
         job.sub_jobs.push(groups::default_sub_job(&job));
         let id = self.jobs.insert(job);
         self.job_by_key.insert(key.clone(), id);
+        self.job_order.insert(key.clone(), id);
         id
     }
 
@@ -53,6 +54,7 @@ impl Cluster {
         if job.pod_group.is_none() && job.tasks.is_empty() {
             let key = job.key.clone();
             self.job_by_key.remove(&key);
+            self.job_order.remove(&key);
             self.jobs.remove(id);
             self.job_changes.push(id);
         }
@@ -79,7 +81,9 @@ impl Cluster {
         let queue = self.queue_row(&queue_name);
         let min_resources = record.min_resources.as_ref();
         let min_resources = min_resources.map(|list| to_resource(list, &mut self.dims));
-        let before = Heading::of(&self.jobs[id]);
+        // A first list is long, and all of it is news.
+        let is_known = self.jobs[id].pod_group.is_some();
+        let before = is_known.then(|| Heading::of(&self.jobs[id]));
         let job = &mut self.jobs[id];
         let regroups = *job.policies() != *record.sub_group_policies;
         job.queue = queue;
@@ -93,7 +97,7 @@ impl Cluster {
         if regroups {
             self.regroup(id);
         }
-        before != Heading::of(&self.jobs[id])
+        before.is_none_or(|before| before != Heading::of(&self.jobs[id]))
     }
 
     pub(super) fn pod_group_deleted(&mut self, key: &ObjectKey) {
