@@ -67,9 +67,10 @@ async fn hand_on(
     inbox: &mpsc::Sender<Incoming>,
     messages: &mut Vec<Incoming>,
 ) -> Result<(), SendError<()>> {
+    let most = AT_ONCE.min(inbox.max_capacity());
     let mut messages = messages.drain(..);
     while 0 < messages.len() {
-        let room = inbox.reserve_many(messages.len().min(AT_ONCE)).await?;
+        let room = inbox.reserve_many(messages.len().min(most)).await?;
         room.zip(&mut messages).for_each(|(place, message)| place.send(message));
     }
     Ok(())
