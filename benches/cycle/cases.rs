@@ -97,11 +97,6 @@ pub(crate) const CASES: &[Case] = &[
     reclaim("reclaim/100-1k", 100, 100),
     reclaim("reclaim/5k-50k", 5_000, 512),
     Case {
-        conf: Some(evictions::GANG_PREEMPT),
-        n_pending_plain: 10,
-        ..preempt("gangpreempt/5k-50k", 5_000, 512)
-    },
-    Case {
         n_running: 1_000,
         conf: Some(cohorts::SEARCH),
         load: cohorts::load_search,

@@ -16,22 +16,6 @@ pub(crate) const PREEMPT: &str = conf!("enqueue, allocate, preempt, backfill", t
 /// The same with reclaim.
 pub(crate) const RECLAIM: &str = conf!("enqueue, allocate, reclaim, backfill", tier!(chart));
 
-/// The same with gangpreempt.
-pub(crate) const GANG_PREEMPT: &str = r#"actions: "enqueue, allocate, gangpreempt, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-  - name: binpack
-"#;
-
 const OTHER_QUEUE: &str = "other";
 const N_QUEUES: u64 = 1_000;
 /// A tenth of a node.
