@@ -3,11 +3,12 @@
 
 mod cache;
 mod pools;
+mod refusals;
 mod result;
 mod search;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use vc_model::{
     Allocation, ClaimPromise, ClaimSource, Code, Finding, FitErrors, NodeId, ObjectKey, Reason,
@@ -17,6 +18,7 @@ use vc_model::{
 use crate::rule::{Pod, PreFilter, refused};
 pub use cache::DeviceCache;
 use pools::{PoolState, Pools};
+use refusals::Refusals;
 use search::{Choice, Failure, Search};
 use vc_model::node_selector::term_matches;
 
@@ -42,6 +44,8 @@ pub struct PodClaims<'a> {
     cache: &'a DeviceCache,
     /// Devices that one search may look at; `None`: without limit.
     steps: Option<u64>,
+    /// Of the open claims.
+    refusals: OnceLock<Arc<Refusals>>,
 }
 
 /// Whether some node was refused because of what a claim has.
@@ -74,7 +78,8 @@ impl<'a> PodClaims<'a> {
     pub fn find(pod: Pod<'a>, cache: &'a DeviceCache, steps: Option<u64>) -> Result<Self, String> {
         let pools = cache.pools(&pod.cluster.devices);
         let (claims, open, allocated) = (Vec::new(), Vec::new(), Vec::new());
-        let mut found = Self { pod, claims, open, allocated, pools, cache, steps };
+        let refusals = OnceLock::new();
+        let mut found = Self { pod, claims, open, allocated, pools, cache, steps, refusals };
         let mut seen = BTreeSet::new();
         for claim in named_claims(pod)? {
             if seen.insert(&claim.key) {
@@ -141,7 +146,7 @@ impl<'a> PodClaims<'a> {
     pub fn filter(&self, node: NodeId) -> Option<Finding> {
         let unavailable = !self.is_available(node);
         if !self.open.is_empty()
-            && let Err(failure) = self.search(node)
+            && let Err(failure) = self.search_once(node)
         {
             return Some(self.finding(node, failure));
         }
@@ -157,12 +162,28 @@ impl<'a> PodClaims<'a> {
         })
     }
 
+    /// Does not search again where equal requests have found nothing.
+    fn search_once(&self, node: NodeId) -> Result<(), Failure> {
+        let make = || self.cache.refusals(self.pod.cluster, &self.open, self.steps);
+        let refusals = self.refusals.get_or_init(make);
+        if refusals.has(node) {
+            return Err(Failure::None);
+        }
+        let found = self.search(node).map(drop);
+        if found == Err(Failure::None) {
+            refusals.add(node);
+        }
+        found
+    }
+
     fn finding(&self, node: NodeId, failure: Failure) -> Finding {
-        let pools = self.pools.of(&self.pod.cluster.nodes[node]);
-        let any_invalid = pools.iter().any(|pool| pool.state == PoolState::Invalid);
+        let any_invalid = || {
+            let pools = self.pools.of(&self.pod.cluster.nodes[node]);
+            pools.iter().any(|pool| pool.state == PoolState::Invalid)
+        };
         match failure {
             Failure::TooLong => Finding::new(Code::Unresolvable, TIMED_OUT),
-            Failure::None if any_invalid => Finding::new(Code::Unresolvable, INVALID_POOLS),
+            Failure::None if self.pools.any_doubled() && any_invalid() => Finding::new(Code::Unresolvable, INVALID_POOLS),
             Failure::None => Finding::new(Code::Unresolvable, NOTHING_FREE),
             Failure::Wrong(text) => refused(Code::Error, text),
         }

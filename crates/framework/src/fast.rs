@@ -10,9 +10,10 @@ mod columns;
 mod normals;
 mod parts;
 mod prepared;
+mod sums;
 mod wide;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vc_model::{FitErrors, NodeId, TaskId};
 
@@ -29,6 +30,12 @@ pub use prepared::{BatchFill, Column, Fill, NodeTests, Normal, Raw, Reads, Test}
 
 /// Bytes that remembered classes may take together; the one that was not used for longest goes.
 const MOST_BYTES: usize = 96 << 20;
+/// As long as no class comes back that had to go: most shapes are those of one job, and first
+/// touches of memory cost more than what is remembered in it.
+const FEW_BYTES: usize = 8 << 20;
+
+/// So many classes that had to go are known.
+const MOST_GONE: usize = 1 << 16;
 
 /// Which evaluator finds nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +80,10 @@ type Key = (u64, Filter, usize);
 pub struct Memo {
     by_class: BTreeMap<Key, ClassMemo>,
     n_bytes: usize,
+    /// Classes that had to go and did not come back since.
+    gone: BTreeSet<Key>,
+    /// How often the bytes were doubled because one came back.
+    n_doubled: u32,
     /// Counts uses.
     clock: u64,
     columns: NodeColumns,
@@ -141,6 +152,7 @@ impl Memo {
         let key = (serial, rules.filter, rules.tests.len());
         let kept = self.by_class.remove(&key);
         self.n_bytes -= kept.as_ref().map_or(0, ClassMemo::n_bytes);
+        self.n_doubled += u32::from(self.gone.remove(&key) && self.most_bytes() < MOST_BYTES);
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);
         let used = self.use_parts(session, rules, kept.as_ref().map(|memo| &memo.used[..]));
         let mut memo = self.up_to_date(session, rules, kept, &used);
@@ -187,13 +199,21 @@ impl Memo {
         memo
     }
 
+    fn most_bytes(&self) -> usize {
+        MOST_BYTES.min(FEW_BYTES << self.n_doubled)
+    }
+
     /// Makes room, the class that was not used for longest first.
     fn forget(&mut self) {
-        while MOST_BYTES < self.n_bytes && 1 < self.by_class.len() {
+        while self.most_bytes() < self.n_bytes && 1 < self.by_class.len() {
             let oldest = self.by_class.iter().min_by_key(|(_, memo)| memo.last_use);
             let Some(key) = oldest.map(|(&key, _)| key) else { return };
             let gone = self.by_class.remove(&key);
             self.n_bytes -= gone.as_ref().map_or(0, ClassMemo::n_bytes);
+            if MOST_GONE <= self.gone.len() {
+                self.gone.pop_first();
+            }
+            self.gone.insert(key);
         }
     }
 }

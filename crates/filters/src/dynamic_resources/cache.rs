@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 use vc_cel::{Selector, SelectorError};
-use vc_model::{Device, Devices};
+use vc_model::{Cluster, Device, Devices, ResourceClaim};
 
 use super::pools::Pools;
+use super::refusals::{AllRefusals, Refusals};
 
 /// Results that are the same for every pod.
 #[derive(Debug, Default)]
@@ -23,6 +24,7 @@ struct State {
     selectors: FxHashMap<Arc<str>, Arc<Result<Selector, SelectorError>>>,
     /// By selector and address of the device.
     matches: FxHashMap<(Arc<str>, usize), Match>,
+    refusals: AllRefusals,
 }
 
 impl DeviceCache {
@@ -36,6 +38,17 @@ impl DeviceCache {
             state.selectors.clear();
         }
         state.pools.clone()
+    }
+
+    /// Where no devices were found for the requests of these claims, as things are.
+    pub(super) fn refusals(
+        &self,
+        cluster: &Cluster,
+        claims: &[&ResourceClaim],
+        steps: Option<u64>,
+    ) -> Arc<Refusals> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.refusals.of(cluster, claims, steps)
     }
 
     /// Whether the selector takes the device.

@@ -17,6 +17,8 @@ pub(super) struct Pools {
     of_node: BTreeMap<Arc<str>, Vec<(usize, usize)>>,
     /// Slices that any node may have to look at.
     shared: Vec<(usize, usize)>,
+    /// In some pool two devices have one name, whether or not a node sees both.
+    any_doubled: bool,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,7 @@ impl Pools {
             let slices: Vec<Arc<ResourceSlice>> = slices.cloned().collect();
             let n_expected = slices.first().map_or(0, |slice| slice.n_slices);
             all.index(&slices);
+            all.any_doubled |= any_doubled(slices.iter());
             let (driver, name) = (driver.clone(), name.clone());
             all.pools.push(Pool { driver, name, n_expected, slices });
         }
@@ -78,6 +81,11 @@ impl Pools {
                 SliceNodes::Unjudged => {}
             }
         }
+    }
+
+    /// Whether some pool may be invalid as a node sees it.
+    pub(super) fn any_doubled(&self) -> bool {
+        self.any_doubled
     }
 
     /// The pools that a node can use, by driver and name.
@@ -102,15 +110,20 @@ impl Pool {
     fn seen_with(&self, slices: &BTreeSet<usize>) -> NodePool<'_> {
         let slices: Vec<_> = slices.iter().map(|&index| &self.slices[index]).collect();
         let is_all = |n_slices: usize| i64::try_from(n_slices) == Ok(self.n_expected);
-        let mut names = BTreeSet::new();
-        let mut devices = slices.iter().flat_map(|slice| &slice.devices);
         let state = if !is_all(slices.len()) && !is_all(self.slices.len()) {
             PoolState::Incomplete
-        } else if devices.any(|device| !names.insert(&device.name)) {
+        } else if any_doubled(slices.iter().copied()) {
             PoolState::Invalid
         } else {
             PoolState::Usable
         };
         NodePool { driver: &self.driver, name: &self.name, state, slices }
     }
+}
+
+/// Whether two devices of the slices have one name.
+fn any_doubled<'a>(slices: impl Iterator<Item = &'a Arc<ResourceSlice>>) -> bool {
+    let mut names = BTreeSet::new();
+    let mut devices = slices.flat_map(|slice| &slice.devices);
+    devices.any(|device| !names.insert(&device.name))
 }

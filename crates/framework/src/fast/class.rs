@@ -11,7 +11,8 @@ use super::blocks::{BLOCK, Blocks, NONE};
 use super::columns::{NodeColumns, Shard};
 use super::normals::Normals;
 use super::parts::{Parts, Used};
-use super::prepared::{Prepared, Raw, Test};
+use super::prepared::{Prepared, Test};
+use super::sums::Sums;
 use crate::session::Session;
 use crate::walk::Walk;
 
@@ -65,11 +66,8 @@ pub(super) struct ClassMemo {
     no_room: Vec<u16>,
     /// Verdict of nodes of other shards.
     forbidden: u16,
-    /// Σ NodeOrder; empty without such plugins.
-    pub(super) bases: Vec<f64>,
-    /// Per plugin and node Σ weight × score of the columns that are not normalised; empty without
-    /// such columns.
-    pub(super) fixed: Vec<Vec<i64>>,
+    /// `None`: nobody has asked for the parts of the totals yet.
+    pub(super) sums: Option<Sums>,
     pub(super) normals: Normals,
     pub(super) blocks: Blocks,
     /// A score is none that the plain evaluator would count: it is asked for this class.
@@ -88,7 +86,7 @@ struct Refusal {
 impl ClassMemo {
     /// Looks at every node.
     pub(super) fn new(look: Look<'_, '_>, clock: u64) -> Self {
-        let Look { session, rules, columns, .. } = look;
+        let Look { session, columns, .. } = look;
         let n_nodes = columns.n_nodes();
         let mut memo = Self {
             last_use: 0,
@@ -103,18 +101,15 @@ impl ClassMemo {
             refusals: Vec::new(),
             no_room: Vec::new(),
             forbidden: PASSES,
-            bases: vec![0.0; if rules.bases.is_empty() { 0 } else { n_nodes }],
-            fixed: rules.fixed().map(|any| vec![0; if any { n_nodes } else { 0 }]).collect(),
+            sums: None,
             normals: Normals::new(look),
             blocks: Blocks::new(n_nodes),
             broken: false,
         };
         memo.name_refusals(look);
-        for range in Blocks::ranges(n_nodes) {
-            memo.examine(look, range);
-        }
+        memo.examine_all(look);
         memo.normals.settle(look.parts, &mut memo.broken);
-        memo.rank(look, 0..n_nodes);
+        memo.rank_all(look);
         memo
     }
 
@@ -151,17 +146,30 @@ impl ClassMemo {
         let n_nodes = self.verdicts.len();
         let many = n_nodes < MANY * changed.len();
         match many {
-            true => Blocks::ranges(n_nodes).for_each(|range| self.examine(look, range)),
-            false => changed.iter().for_each(|&at| self.examine(look, at..at + 1)),
+            true => {
+                self.sums = None;
+                self.examine_all(look);
+            }
+            false => {
+                changed.iter().for_each(|&at| self.examine::<1>(look, at..at + 1));
+                if let Some(sums) = &mut self.sums {
+                    changed.iter().for_each(|&at| sums.fill::<1>(look, at..at + 1));
+                }
+            }
         }
         // Another extreme changes the score of every candidate (S4).
         match self.normals.settle(look.parts, &mut self.broken) || many {
             true => {
                 self.ranked_at = clock;
-                self.rank(look, 0..n_nodes);
+                self.rank_all(look);
             }
-            false => changed.iter().for_each(|&at| self.rank(look, at..at + 1)),
+            false => changed.iter().for_each(|&at| self.rank::<1>(look, at..at + 1)),
         }
+    }
+
+    fn examine_all(&mut self, look: Look<'_, '_>) {
+        let n_nodes = self.verdicts.len();
+        Blocks::ranges(n_nodes).for_each(|range| self.examine::<BLOCK>(look, range));
     }
 
     /// The best node, or why there is none. `None`: only the plain evaluator can tell.
@@ -236,22 +244,17 @@ impl ClassMemo {
 
     /// About the size in memory.
     pub(super) fn n_bytes(&self) -> usize {
-        let n_nodes = self.verdicts.len();
-        let n_scores = self.bases.len() + self.fixed.iter().map(Vec::len).sum::<usize>();
-        n_nodes * (2 + 9) + 8 * n_scores
+        self.verdicts.len() * (2 + 9) + self.sums.as_ref().map_or(0, Sums::n_bytes)
     }
 
-    /// Asks filters and scorers about nodes of one block.
-    fn examine(&mut self, look: Look<'_, '_>, range: Range<usize>) {
-        let mut verdicts = [PASSES; BLOCK];
+    /// Asks filters about nodes of one block, at most N.
+    fn examine<const N: usize>(&mut self, look: Look<'_, '_>, range: Range<usize>) {
+        let mut verdicts = [PASSES; N];
         let verdicts = &mut verdicts[..range.len()];
         self.check_room(look, range.clone(), verdicts);
-        run_tests(look, range.clone(), verdicts);
+        run_tests::<N>(look, range.clone(), verdicts);
         pardon(look, range.clone(), verdicts);
-        if verdicts.contains(&PASSES) {
-            self.score(look, range.clone());
-        }
-        let mut groups = [0; BLOCK];
+        let mut groups = [0; N];
         let groups = &mut groups[..range.len()];
         group(look, range.clone(), groups);
         for ((at, &verdict), &group) in range.zip(&*verdicts).zip(&*groups) {
@@ -310,54 +313,6 @@ impl ClassMemo {
         u16::try_from(index + 1).unwrap_or(REFUSED)
     }
 
-    /// Base and fixed scores of nodes of one block, of which some are candidates.
-    fn score(&mut self, look: Look<'_, '_>, range: Range<usize>) {
-        if let Some(bases) = self.bases.get_mut(range.clone()) {
-            bases.fill(0.0);
-            look.rules.bases.iter().for_each(|add| add(look.columns, range.clone(), bases));
-        }
-        let mut scores = [0; BLOCK];
-        let scores = &mut scores[..range.len()];
-        let mut used = look.used[look.rules.n_test_parts..].iter();
-        for (columns, sums) in look.rules.plugins.iter().zip(&mut self.fixed) {
-            let sums = sums.get_mut(range.clone()).unwrap_or_default();
-            sums.fill(0);
-            for column in columns {
-                match &column.raw {
-                    Raw::Object { normal, .. } => {
-                        let Some(used) = used.next().filter(|_| normal.is_none()) else { continue };
-                        let part = look.parts.column(used.slot);
-                        let numbers = range.clone().map(|at| part.at(at));
-                        scores.iter_mut().zip(numbers).for_each(|(score, number)| *score = number);
-                    }
-                    Raw::Amounts(fill) => fill(look.columns, range.clone(), scores),
-                    Raw::Batch(_) => continue,
-                }
-                self.broken |= scores.iter().any(|score| !(0..=100).contains(score));
-                let weighted = scores.iter().map(|score| column.weight * score);
-                sums.iter_mut().zip(weighted).for_each(|(sum, score)| *sum += score);
-            }
-        }
-    }
-
-    /// Works the totals out, in the order of the plain evaluator; within a plugin all terms are
-    /// whole numbers, whose order does not matter.
-    fn rank(&mut self, look: Look<'_, '_>, range: Range<usize>) {
-        for at in range {
-            let group = self.blocks.group(at);
-            if group == NONE {
-                continue;
-            }
-            let mut total = self.bases.get(at).copied().unwrap_or(0.0);
-            for (plugin, fixed) in self.fixed.iter().enumerate() {
-                let sum = fixed.get(at).copied().unwrap_or(0);
-                total += (sum + self.normals.sum(look.parts, plugin, at, group)) as f64;
-            }
-            self.broken |= total.is_nan();
-            self.blocks.set(at, group, total);
-        }
-    }
-
     /// `None`: findings that differ from node to node are not worth remembering.
     fn fit_errors(&mut self, look: Look<'_, '_>) -> Option<FitErrors> {
         let nodes = &look.session.facts().nodes;
@@ -411,10 +366,10 @@ impl Refusal {
 }
 
 /// Refuses nodes that passed so far.
-fn run_tests(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
+fn run_tests<const N: usize>(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
     let mut used = look.used.iter();
     for (_, test) in &look.rules.tests {
-        let mut passes = [true; BLOCK];
+        let mut passes = [true; N];
         let passes = &mut passes[..verdicts.len()];
         match test {
             Test::Object(_) => {

@@ -104,14 +104,23 @@ impl Normals {
         groups.any(|group| group.highest.is_some_and(|highest| 0 < highest))
     }
 
-    /// Of a plugin for a candidate.
-    pub(super) fn sum(&self, parts: &Parts, plugin: usize, at: usize, group: u8) -> i64 {
-        let own = self.0.iter().filter(|column| column.plugin == plugin);
-        own.map(|column| {
-            let code = parts.column(column.slot).code(at);
-            column.groups[usize::from(group)].scores[code]
-        })
-        .sum()
+    /// Adds the scores of a plugin for nodes in a row, by their groups.
+    pub(super) fn add(
+        &self,
+        parts: &Parts,
+        plugin: usize,
+        start: usize,
+        groups: &[u8],
+        sums: &mut [i64],
+    ) {
+        for column in self.0.iter().filter(|column| column.plugin == plugin) {
+            let codes = &parts.column(column.slot).codes()[start..];
+            for ((sum, &group), &code) in sums.iter_mut().zip(groups).zip(codes) {
+                if group != NONE {
+                    *sum += column.groups[usize::from(group)].scores[code as usize];
+                }
+            }
+        }
     }
 
     /// Adds the scores of a plugin for candidates among themselves. `None`: a score is none.

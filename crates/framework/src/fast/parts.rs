@@ -150,6 +150,11 @@ impl PartColumn {
         self.codes[position] as usize
     }
 
+    /// The same of all nodes.
+    pub(super) fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
     /// Every number that some node has, each once.
     pub(super) fn distinct(&self) -> &[i64] {
         &self.distinct

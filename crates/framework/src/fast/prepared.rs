@@ -129,16 +129,6 @@ impl<'a> Prepared<'a> {
         columns.any(|column| matches!(column.raw, Raw::Batch(_)))
     }
 
-    /// For each plugin whether it has columns that are remembered and not normalised.
-    pub(super) fn fixed(&self) -> impl Iterator<Item = bool> + '_ {
-        let is_fixed = |column: &Column<'_>| match column.raw {
-            Raw::Object { normal, .. } => normal.is_none(),
-            Raw::Amounts(_) => true,
-            Raw::Batch(_) => false,
-        };
-        self.plugins.iter().map(move |columns| columns.iter().any(is_fixed))
-    }
-
     /// What reads objects of nodes, with the number of its plugin; tests first.
     pub(super) fn object_rules(&self) -> impl Iterator<Item = (usize, &ObjectRule<'a>)> {
         let tests = self.tests.iter().filter_map(|(owner, test)| match test {

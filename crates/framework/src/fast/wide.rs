@@ -11,7 +11,7 @@ use super::prepared::Raw;
 
 impl ClassMemo {
     /// The best candidate by score, then name. The outer `None`: only the plain evaluator can tell.
-    pub(super) fn best_of_all(&self, look: Look<'_, '_>) -> Option<Option<usize>> {
+    pub(super) fn best_of_all(&mut self, look: Look<'_, '_>) -> Option<Option<usize>> {
         let candidates = self.first_group(look);
         if candidates.len() <= 1 {
             return Some(candidates.first().copied());
@@ -37,15 +37,16 @@ impl ClassMemo {
         found.find(|candidates| !candidates.is_empty()).unwrap_or_default()
     }
 
-    fn totals(&self, look: Look<'_, '_>, candidates: &[usize]) -> Option<Vec<f64>> {
+    fn totals(&mut self, look: Look<'_, '_>, candidates: &[usize]) -> Option<Vec<f64>> {
+        self.kept_sums(look)?;
+        let kept = self.sums.as_ref()?;
         let nodes = &look.session.facts().nodes;
         let candidate_nodes: Vec<NodeId> = candidates.iter().map(|&at| nodes[at]).collect();
-        let base = |&at: &usize| self.bases.get(at).copied().unwrap_or(0.0);
-        let mut totals: Vec<f64> = candidates.iter().map(base).collect();
+        let mut totals: Vec<f64> = candidates.iter().map(|&at| kept.bases[at]).collect();
         let mut scores = vec![0; candidates.len()];
         for (plugin, columns) in look.rules.plugins.iter().enumerate() {
-            let fixed = |&at: &usize| self.fixed[plugin].get(at).copied().unwrap_or(0);
-            let mut sums: Vec<i64> = candidates.iter().map(fixed).collect();
+            let fixed = &kept.fixed[plugin];
+            let mut sums: Vec<i64> = candidates.iter().map(|&at| fixed[at]).collect();
             self.normals.add_among(look.parts, plugin, candidates, &mut sums)?;
             for column in columns {
                 let Raw::Batch(score) = &column.raw else { continue };

@@ -23,6 +23,8 @@ pub struct Devices {
     taken: BTreeMap<DeviceId, u32>,
     /// Counts changes of slices and classes.
     version: u64,
+    /// Counts devices that became free.
+    n_freed: u64,
 }
 
 /// What tasks were promised of a claim.
@@ -68,6 +70,11 @@ impl Devices {
     /// Another number for other slices or classes.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Another number once a device became free again: until then what finds no devices never will.
+    pub fn n_freed(&self) -> u64 {
+        self.n_freed
     }
 
     pub(crate) fn put(&mut self, object: DeviceObject) {
@@ -154,6 +161,7 @@ impl Devices {
             let count = self.taken.entry(result.device.clone()).or_default();
             *count = count.saturating_add_signed(change);
             if *count == 0 {
+                self.n_freed += 1;
                 self.taken.remove(&result.device);
             }
         }
