@@ -49,6 +49,7 @@ pub struct Shares {
 
 impl Shares {
     /// Takes a resource in, of at most three; one that the node does not have is left out.
+    #[inline]
     pub fn add(&mut self, allocatable: i64, held: i64, requested: i64) {
         if 0 < allocatable {
             self.with.push(held.saturating_add(requested), allocatable);
@@ -57,12 +58,63 @@ impl Shares {
     }
 
     /// How even they are.
+    #[inline]
     pub fn score(&self, mode: Mode) -> i64 {
         match mode {
             Mode::Absolute => self.with.balance(),
-            Mode::Delta => 50 + (50 + self.with.balance() - self.without.balance()) / 2,
+            Mode::Delta => delta(self.with.balance(), self.without.balance()),
         }
     }
+}
+
+/// A resource of several nodes.
+#[derive(Clone, Copy)]
+pub struct Amounts<'a> {
+    /// What each offers.
+    pub allocatable: &'a [i64],
+    /// What its pods request.
+    pub held: &'a [i64],
+    /// What the pod requests.
+    pub requested: i64,
+}
+
+impl<'a> Amounts<'a> {
+    fn each(&self) -> impl Iterator<Item = (i64, i64)> + 'a {
+        self.allocatable.iter().copied().zip(self.held.iter().copied())
+    }
+}
+
+/// [`Shares::score`] of nodes in a row where two resources count.
+pub fn score_each([first, second]: [Amounts<'_>; 2], mode: Mode, scores: &mut [i64]) {
+    let with = |amounts: &Amounts<'_>, held: i64| held.saturating_add(amounts.requested);
+    for ((score, one), two) in scores.iter_mut().zip(first.each()).zip(second.each()) {
+        let has_both = 0 < one.0 && 0 < two.0;
+        let balance = |held: i64, other: i64| {
+            let apart = (fraction(held, one.0) - fraction(other, two.0)).abs();
+            balance(if has_both { apart / 2.0 } else { 0.0 })
+        };
+        let after = balance(with(&first, one.1), with(&second, two.1));
+        *score = match mode {
+            Mode::Absolute => after,
+            Mode::Delta => delta(after, balance(one.1, two.1)),
+        };
+    }
+}
+
+fn delta(with: i64, without: i64) -> i64 {
+    50 + (50 + with - without) / 2
+}
+
+#[inline]
+fn fraction(requested: i64, allocatable: i64) -> f64 {
+    (requested as f64 / allocatable as f64).min(1.0)
+}
+
+/// 100 without deviation.
+#[inline]
+fn balance(deviation: f64) -> i64 {
+    // The conversion rounds towards 0.
+    ((1.0 - deviation) * MAX_SCORE as f64) as i64
 }
 
 fn scored(gpu: Option<Dim>) -> impl Iterator<Item = Dim> {
@@ -77,14 +129,15 @@ struct Fractions {
 }
 
 impl Fractions {
+    #[inline]
     fn push(&mut self, requested: i64, allocatable: i64) {
-        self.values[self.n_values] = (requested as f64 / allocatable as f64).min(1.0);
+        self.values[self.n_values] = fraction(requested, allocatable);
         self.n_values += 1;
     }
 
     /// 100 if all parts are equal, less the further they are apart.
     fn balance(&self) -> i64 {
-        ((1.0 - self.deviation()) * MAX_SCORE as f64).trunc() as i64
+        balance(self.deviation())
     }
 
     fn deviation(&self) -> f64 {
@@ -104,6 +157,7 @@ impl Fractions {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use vc_resource::Dims;
 
     use super::*;
@@ -150,6 +204,38 @@ mod tests {
         assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 64);
         assert_eq!(score(&pod, &node, gpu, Mode::Delta), 50 + (50 + 64 - 100) / 2);
         assert_eq!(score(&pod, &sized(4000, 4 * GI), gpu, Mode::Absolute), 100, "not there");
+    }
+
+    proptest! {
+        #[test]
+        fn nodes_in_a_row_score_as_each_by_itself(
+            nodes in prop::collection::vec((-1..9i64, -1..9i64, -9..40i64, 0..40i64), 0..20),
+            scale in prop_oneof![Just(1), Just(1000), Just(i64::MAX / 50)],
+            requested: (u8, u8),
+        ) {
+            let column = |of: fn(&(i64, i64, i64, i64)) -> i64| -> Vec<i64> {
+                nodes.iter().map(|node| of(node) * scale).collect()
+            };
+            let columns = [column(|n| n.0), column(|n| n.1), column(|n| n.2), column(|n| n.3)];
+            let amounts = |allocatable, held, requested: u8| Amounts {
+                allocatable,
+                held,
+                requested: i64::from(requested) * (scale / 16),
+            };
+            let first = amounts(&columns[0], &columns[2], requested.0);
+            let second = amounts(&columns[1], &columns[3], requested.1);
+            for mode in [Mode::Delta, Mode::Absolute] {
+                let mut scores = vec![-1; nodes.len()];
+                score_each([first, second], mode, &mut scores);
+                for (at, &score) in scores.iter().enumerate() {
+                    let mut shares = Shares::default();
+                    for of in [first, second] {
+                        shares.add(of.allocatable[at], of.held[at], of.requested);
+                    }
+                    prop_assert_eq!(score, shares.score(mode));
+                }
+            }
+        }
     }
 
     #[test]

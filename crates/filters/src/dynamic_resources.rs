@@ -183,7 +183,9 @@ impl<'a> PodClaims<'a> {
         };
         match failure {
             Failure::TooLong => Finding::new(Code::Unresolvable, TIMED_OUT),
-            Failure::None if self.pools.any_doubled() && any_invalid() => Finding::new(Code::Unresolvable, INVALID_POOLS),
+            Failure::None if self.pools.any_doubled() && any_invalid() => {
+                Finding::new(Code::Unresolvable, INVALID_POOLS)
+            }
             Failure::None => Finding::new(Code::Unresolvable, NOTHING_FREE),
             Failure::Wrong(text) => refused(Code::Error, text),
         }

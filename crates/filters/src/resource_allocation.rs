@@ -25,6 +25,7 @@ impl Room {
     }
 
     /// Mean over the resources that the node has.
+    #[inline]
     fn mean(&self, wanted: NonZero, score: impl Fn(i64, i64) -> i64) -> i64 {
         let resources = [
             (self.cpu_milli, self.held.cpu_milli.saturating_add(wanted.cpu_milli)),
@@ -37,7 +38,11 @@ impl Room {
                 n_resources += 1;
             }
         }
-        if n_resources == 0 { 0 } else { sum / n_resources }
+        match n_resources {
+            0 => 0,
+            1 => sum,
+            _ => sum / 2,
+        }
     }
 }
 
@@ -52,6 +57,7 @@ pub fn most_allocated(class: &Class, node: &Node) -> i64 {
 }
 
 /// [`least_allocated`] from the numbers alone.
+#[inline]
 pub fn least(wanted: NonZero, room: Room) -> i64 {
     room.mean(wanted, |requested, allocatable| match allocatable < requested {
         true => 0,
@@ -60,18 +66,27 @@ pub fn least(wanted: NonZero, room: Room) -> i64 {
 }
 
 /// [`most_allocated`] from the numbers alone.
+#[inline]
 pub fn most(wanted: NonZero, room: Room) -> i64 {
     room.mean(wanted, |requested, allocatable| percent(requested.min(allocatable), allocatable))
 }
 
-/// `part * 100 / whole`, exact also for amounts beyond 2^63 / 100.
+/// Amounts up to here have a hundredfold that is exact as `i64`, and fit an `f64`.
+const SMALL: u64 = 1 << 52;
+
+/// `part * 100 / whole`, exact also for amounts beyond 2^63 / 100. Parts of a whole are divided as
+/// `f64`, which takes a fraction of the time; the quotient may then be wrong by one, and is put right.
+#[inline]
 fn percent(part: i64, whole: i64) -> i64 {
-    match part.checked_mul(MAX_SCORE) {
-        Some(product) => product / whole,
-        None => wide_percent(part, whole),
+    if whole.cast_unsigned() < part.cast_unsigned() || SMALL < whole.cast_unsigned() {
+        return wide_percent(part, whole);
     }
+    let near = (part as f64 * MAX_SCORE as f64 / whole as f64) as i64;
+    let rest = part * MAX_SCORE - near * whole;
+    near + i64::from(whole <= rest) - i64::from(rest < 0)
 }
 
+#[cold]
 fn wide_percent(part: i64, whole: i64) -> i64 {
     let wide = i128::from(part) * i128::from(MAX_SCORE) / i128::from(whole);
     i64::try_from(wide).unwrap_or(i64::MAX)
@@ -79,6 +94,8 @@ fn wide_percent(part: i64, whole: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::testing::{asking, sized};
 
@@ -118,6 +135,17 @@ mod tests {
         assert_eq!(least_allocated(&pod, &sized(4000, 0)), 75);
         assert_eq!(most_allocated(&pod, &sized(0, 4 * GI)), 25);
         assert_eq!(least_allocated(&pod, &sized(0, 0)), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn percents_are_those_of_a_division(whole in 1..=SMALL as i64 + 9, part: u64, bits in 0..64u32) {
+            let whole = (whole >> (bits % 52)).max(1);
+            let part = (part % (whole as u64 + 1)) as i64;
+            for part in [part, whole - part, whole / 100 * (part % 101), part / whole] {
+                prop_assert_eq!(percent(part, whole), wide_percent(part, whole));
+            }
+        }
     }
 
     #[test]

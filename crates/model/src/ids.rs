@@ -17,7 +17,9 @@ macro_rules! define_ids {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(u32);
         impl Id for $name {
+            #[inline]
             fn new(index: u32) -> Self { Self(index) }
+            #[inline]
             fn index(self) -> usize { self.0 as usize }
         }
     )+};

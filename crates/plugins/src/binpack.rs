@@ -2,9 +2,10 @@
 //! Specification: plugins-nodes.md 9.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_framework::{Ask, Clock, Fill, Plugin, PluginEntry, Points, Reads};
+use vc_framework::{Ask, Clock, DimColumns, Fill, NodeColumns, Plugin, PluginEntry, Points, Reads};
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Resource};
 
@@ -85,16 +86,34 @@ impl Plugin for Binpack {
 
     fn node_order_fill<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Fill<'a, f64>> {
         let request = ask.cluster.request(task);
-        let weighed: Vec<(Dim, i64)> = self.weighed(request).collect();
-        Some(Box::new(move |columns, range, scores| {
-            for (sum, at) in scores.iter_mut().zip(range) {
-                *sum += self.score(weighed.iter().map(|&(dim, weight)| {
-                    let amounts = columns.of(dim);
-                    let used = amounts.used[at].saturating_add(request.get(dim));
-                    Part { weight, capacity: amounts.allocatable[at], used }
-                }));
+        let weighed: Vec<Weighed> = self
+            .weighed(request)
+            .map(|(dim, weight)| Weighed { dim, weight, requested: request.get(dim) })
+            .collect();
+        Some(Box::new(move |columns, range, scores| match *weighed {
+            [one] => self.add([one], columns, range, scores),
+            [one, two] => self.add([one, two], columns, range, scores),
+            _ => {
+                for (sum, at) in scores.iter_mut().zip(range) {
+                    *sum += self.score(weighed.iter().map(|of| of.part(columns.of(of.dim), at)));
+                }
             }
         }))
+    }
+}
+
+/// A resource that counts, and how much of it is requested.
+#[derive(Clone, Copy)]
+struct Weighed {
+    dim: Dim,
+    weight: i64,
+    requested: i64,
+}
+
+impl Weighed {
+    fn part(self, amounts: &DimColumns, at: usize) -> Part {
+        let used = amounts.used[at].saturating_add(self.requested);
+        Part { weight: self.weight, capacity: amounts.allocatable[at], used }
     }
 }
 
@@ -111,6 +130,30 @@ impl Binpack {
         self.weights.iter().copied().filter(|(dim, _)| !request.is_zero(*dim))
     }
 
+    /// Adds the scores of nodes in a row; the compiler unrolls the few resources.
+    fn add<const N: usize>(
+        &self,
+        weighed: [Weighed; N],
+        columns: &NodeColumns,
+        range: Range<usize>,
+        scores: &mut [f64],
+    ) {
+        let n_nodes = scores.len();
+        let of = weighed.map(|weighed| {
+            let DimColumns { allocatable, used, .. } = columns.of(weighed.dim);
+            let (allocatable, used) = (&allocatable[range.clone()], &used[range.clone()]);
+            (weighed, &allocatable[..n_nodes], &used[..n_nodes])
+        });
+        for at in 0..n_nodes {
+            scores[at] += self.score(of.iter().map(|(weighed, allocatable, used)| Part {
+                weight: weighed.weight,
+                capacity: allocatable[at],
+                used: used[at].saturating_add(weighed.requested),
+            }));
+        }
+    }
+
+    #[inline]
     fn score(&self, parts: impl Iterator<Item = Part>) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
         for Part { weight, capacity, used } in parts {

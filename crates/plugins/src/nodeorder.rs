@@ -2,13 +2,15 @@
 //! Specification: plugins-nodes.md 7, 8.
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_filters::balanced_allocation::{self, Mode, Shares};
+use vc_filters::balanced_allocation::{self, Amounts, Mode, Shares, score_each};
 use vc_filters::normalize::Best;
 use vc_filters::resource_allocation::{Room, least, least_allocated, most, most_allocated};
 use vc_filters::{
     Pod, image_locality, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
 };
-use vc_framework::{Ask, Clock, Column, Fill, Outbox, Part, Plugin, PluginEntry, Points, Records};
+use vc_framework::{
+    Ask, Clock, Column, DimColumns, Fill, Outbox, Part, Plugin, PluginEntry, Points, Records,
+};
 use vc_model::{NodeId, NonZero, TaskId};
 use vc_resource::Dim;
 
@@ -192,16 +194,16 @@ fn balanced(pod: Pod<'_>, mode: Mode) -> Option<NodeScore<'_>> {
 }
 
 /// [`least_allocated`] or [`most_allocated`] over columns.
-fn allocation(pod: Pod<'_>, score: fn(NonZero, Room) -> i64) -> Fill<'_, i64> {
+fn allocation<'a>(pod: Pod<'a>, score: impl Fn(NonZero, Room) -> i64 + 'a) -> Fill<'a, i64> {
     let wanted = pod.class.non_zero;
     Box::new(move |columns, range, scores| {
-        let [cpu, memory] = [Dim::CPU, Dim::MEMORY].map(|dim| &columns.of(dim).allocatable);
-        for (filled, at) in scores.iter_mut().zip(range) {
-            let held = NonZero {
-                cpu_milli: columns.held_cpu_milli[at],
-                memory_bytes: columns.held_memory_bytes[at],
-            };
-            let room = Room { cpu_milli: cpu[at], memory_bytes: memory[at], held };
+        let [cpu, memory] =
+            [Dim::CPU, Dim::MEMORY].map(|dim| &columns.of(dim).allocatable[range.clone()]);
+        let held_cpu = &columns.held_cpu_milli[range.clone()];
+        let held = held_cpu.iter().zip(&columns.held_memory_bytes[range]);
+        for ((filled, held), offered) in scores.iter_mut().zip(held).zip(cpu.iter().zip(memory)) {
+            let held = NonZero { cpu_milli: *held.0, memory_bytes: *held.1 };
+            let room = Room { cpu_milli: *offered.0, memory_bytes: *offered.1, held };
             *filled = score(wanted, room);
         }
     })
@@ -212,6 +214,15 @@ fn balance(pod: Pod<'_>, mode: Mode) -> Fill<'_, i64> {
     let gpu = pod.cluster.dims.get(balanced_allocation::GPU);
     let counted: Vec<Dim> = balanced_allocation::counted(pod.class, gpu).collect();
     Box::new(move |columns, range, scores| {
+        if let [first, second] = *counted {
+            let amounts = |dim: Dim| {
+                let requested = pod.class.request.get(dim);
+                let DimColumns { allocatable, requested: held, .. } = columns.of(dim);
+                let (allocatable, held) = (&allocatable[range.clone()], &held[range.clone()]);
+                Amounts { allocatable, held, requested }
+            };
+            return score_each([amounts(first), amounts(second)], mode, scores);
+        }
         for (filled, at) in scores.iter_mut().zip(range) {
             let mut shares = Shares::default();
             for &dim in &counted {

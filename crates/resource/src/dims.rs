@@ -17,6 +17,7 @@ impl Dim {
     pub const PODS: Dim = Dim(2);
 
     /// Position as an index.
+    #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }

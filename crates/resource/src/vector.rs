@@ -51,6 +51,7 @@ impl<T: Amount> Vector<T> {
     }
 
     /// The amount, 0 if the scalar is missing.
+    #[inline]
     pub fn get(&self, dim: Dim) -> T {
         self.amounts.get(dim.index()).copied().unwrap_or(T::ZERO)
     }
@@ -65,6 +66,7 @@ impl<T: Amount> Vector<T> {
     }
 
     /// Whether the dimension exists; true for cpu and memory.
+    #[inline]
     pub fn has(&self, dim: Dim) -> bool {
         self.mask() & dim.bit() != 0
     }

@@ -59,6 +59,7 @@ pub(super) enum Shard {
 
 impl NodeColumns {
     /// The columns of a resource.
+    #[inline]
     pub fn of(&self, dim: Dim) -> &DimColumns {
         &self.dims[dim.index()]
     }
