@@ -100,7 +100,8 @@ fn kind(sample: &Sample) -> Kind {
         | Sample::JobShare { .. }
         | Sample::JobGang { .. }
         | Sample::JobGone(_)
-        | Sample::PendingPods(_) => Kind::News,
+        | Sample::PendingPods(_)
+        | Sample::UnreadyJobs(0) => Kind::News,
         Sample::UnreadyJobs(_)
         | Sample::JobPlaced { .. }
         | Sample::PreemptionVictims(_)

@@ -5,6 +5,7 @@
 //! engine compares the two. Specification: actions.md 12.2 S1-S5.
 
 pub(crate) mod blocks;
+mod budget;
 mod class;
 mod columns;
 mod normals;
@@ -13,13 +14,14 @@ mod prepared;
 mod sums;
 mod wide;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use vc_model::{FitErrors, NodeId, TaskId};
 
 use crate::scan::Filter;
 use crate::session::Session;
 use crate::walk::Walk;
+use budget::Budget;
 use class::{ClassMemo, Look, Staleness};
 use parts::{Parts, Used};
 
@@ -27,15 +29,6 @@ pub use columns::{DimColumns, NodeColumns};
 pub use parts::{ObjectRule, Part};
 pub(crate) use prepared::Prepared;
 pub use prepared::{BatchFill, Column, Fill, NodeTests, Normal, Raw, Reads, Test};
-
-/// Bytes that remembered classes may take together; the one that was not used for longest goes.
-const MOST_BYTES: usize = 96 << 20;
-/// As long as no class comes back that had to go: most shapes are those of one job, and first
-/// touches of memory cost more than what is remembered in it.
-const FEW_BYTES: usize = 8 << 20;
-
-/// So many classes that had to go are known.
-const MOST_GONE: usize = 1 << 16;
 
 /// Which evaluator finds nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,10 +73,7 @@ type Key = (u64, Filter, usize);
 pub struct Memo {
     by_class: BTreeMap<Key, ClassMemo>,
     n_bytes: usize,
-    /// Classes that had to go and did not come back since.
-    gone: BTreeSet<Key>,
-    /// How often the bytes were doubled because one came back.
-    n_doubled: u32,
+    budget: Budget,
     /// Counts uses.
     clock: u64,
     columns: NodeColumns,
@@ -152,7 +142,7 @@ impl Memo {
         let key = (serial, rules.filter, rules.tests.len());
         let kept = self.by_class.remove(&key);
         self.n_bytes -= kept.as_ref().map_or(0, ClassMemo::n_bytes);
-        self.n_doubled += u32::from(self.gone.remove(&key) && self.most_bytes() < MOST_BYTES);
+        self.budget.asked(&key);
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);
         let used = self.use_parts(session, rules, kept.as_ref().map(|memo| &memo.used[..]));
         let mut memo = self.up_to_date(session, rules, kept, &used);
@@ -199,21 +189,14 @@ impl Memo {
         memo
     }
 
-    fn most_bytes(&self) -> usize {
-        MOST_BYTES.min(FEW_BYTES << self.n_doubled)
-    }
-
     /// Makes room, the class that was not used for longest first.
     fn forget(&mut self) {
-        while self.most_bytes() < self.n_bytes && 1 < self.by_class.len() {
+        while self.budget.most_bytes() < self.n_bytes && 1 < self.by_class.len() {
             let oldest = self.by_class.iter().min_by_key(|(_, memo)| memo.last_use);
             let Some(key) = oldest.map(|(&key, _)| key) else { return };
             let gone = self.by_class.remove(&key);
             self.n_bytes -= gone.as_ref().map_or(0, ClassMemo::n_bytes);
-            if MOST_GONE <= self.gone.len() {
-                self.gone.pop_first();
-            }
-            self.gone.insert(key);
+            self.budget.forgot(key);
         }
     }
 }

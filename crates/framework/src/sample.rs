@@ -186,7 +186,8 @@ pub enum Sample {
     },
     /// Neither the PodGroup nor pods of it are left.
     JobGone(ObjectKey),
-    /// Jobs that are [`GangState::Unready`] now. Once per session and gang plugin.
+    /// Jobs that are [`GangState::Unready`] now. Once per session and gang plugin as long as there are
+    /// any, and once when there are none.
     UnreadyJobs(u64),
     /// A task was handed to the binder so long after its creation.
     Assumed {

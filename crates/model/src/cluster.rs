@@ -33,7 +33,7 @@ use crate::job::Job;
 use crate::node::Node;
 use crate::queue::Queue;
 use crate::quota::Quotas;
-use crate::record::{ObjectKey, PriorityClassRecord};
+use crate::record::{ObjectKey, PodCondition, PriorityClassRecord};
 use crate::request::RequestGates;
 use crate::selector::Labels;
 use crate::task::Task;
@@ -141,6 +141,8 @@ pub struct Cluster {
     version: u64,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
+    /// Of the pod that came last and had one.
+    last_condition: Option<PodCondition>,
 }
 
 /// One dimension of all present nodes together.

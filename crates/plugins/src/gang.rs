@@ -42,6 +42,8 @@ const UNSCHEDULABLE: (&str, &str) = ("Unschedulable", "NotEnoughResources");
 struct Gang {
     /// What was handed out for metrics.
     told: Latest<JobId, GangState>,
+    /// Unready jobs of the last session; `None`: there was none.
+    n_unready_jobs: Option<u64>,
 }
 
 impl Plugin for Gang {
@@ -162,7 +164,9 @@ impl Plugin for Gang {
                 .map(|job| Sample::JobGang { job: job.clone(), state: GangState::Unsaid }),
         );
         // Closes what is said of this session.
-        out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
+        if self.n_unready_jobs.replace(n_unready_jobs) != Some(0) || n_unready_jobs != 0 {
+            out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
+        }
     }
 }
 

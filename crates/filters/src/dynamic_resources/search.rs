@@ -123,16 +123,19 @@ impl<'a> Search<'a> {
     }
 
     fn way(&mut self, way: Way<'a>) -> Result<bool, Failure> {
-        let place = format!("claim {}, request {}", self.claims[way.claim].key, self.name(way));
+        let place = || format!("claim {}, request {}", self.claims[way.claim].key, self.name(way));
         if way.exact.has_capacity {
-            let text = format!("{place}: capacity requirements are not supported");
+            let text = format!("{}: capacity requirements are not supported", place());
             return Err(Failure::Wrong(text));
         }
         match way.exact.mode {
             AllocationMode::Count(n_devices) => self.some(way, n_devices, 0),
-            AllocationMode::All => self.all(way, &place),
+            AllocationMode::All => {
+                let place = place();
+                self.all(way, &place)
+            }
             AllocationMode::Unknown => {
-                Err(Failure::Wrong(format!("{place}: unsupported count mode")))
+                Err(Failure::Wrong(format!("{}: unsupported count mode", place())))
             }
         }
     }

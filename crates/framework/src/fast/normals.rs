@@ -133,14 +133,16 @@ impl Normals {
     ) -> Option<()> {
         for column in self.0.iter().filter(|column| column.plugin == plugin) {
             let part = parts.column(column.slot);
-            let raws = || candidates.iter().map(|&at| part.at(at));
-            let highest = raws().max().unwrap_or(0).max(0);
-            for (sum, raw) in sums.iter_mut().zip(raws()) {
-                let score = (column.normal)(raw, highest);
-                if raw < 0 || i64::from(i32::MAX) < raw || !(0..=100).contains(&score) {
-                    return None;
-                }
-                *sum += column.weight * score;
+            let highest = candidates.iter().map(|&at| part.at(at)).max().unwrap_or(0).max(0);
+            let weighted = |&raw: &i64| {
+                // Beyond the extreme there is no candidate.
+                let known = (0..=highest.min(i32::MAX.into())).contains(&raw);
+                let score = known.then(|| (column.normal)(raw, highest))?;
+                (0..=100).contains(&score).then_some(column.weight * score)
+            };
+            let by_code: Vec<Option<i64>> = part.distinct().iter().map(weighted).collect();
+            for (sum, &at) in sums.iter_mut().zip(candidates) {
+                *sum += by_code[part.code(at)]?;
             }
         }
         Some(())

@@ -122,6 +122,9 @@ fn fill_fixed<const N: usize>(
             Raw::Object { normal, .. } => {
                 let Some(used) = used.next().filter(|_| normal.is_none()) else { continue };
                 let part = look.parts.column(used.slot);
+                if part.distinct() == [0] {
+                    continue;
+                }
                 let numbers = range.clone().map(|at| part.at(at));
                 scores.iter_mut().zip(numbers).for_each(|(score, number)| *score = number);
             }

@@ -30,8 +30,12 @@ impl ClassMemo {
     fn first_group(&self, look: Look<'_, '_>) -> Vec<usize> {
         let (nodes, groups) = (&look.session.facts().nodes, self.blocks.groups());
         let of_group = |group: usize| -> Vec<usize> {
-            let own = (0..groups.len()).filter(|&at| usize::from(groups[at]) == group);
-            own.filter(|&at| look.rules.wide.pass(nodes[at])).collect()
+            let own = groups.iter().enumerate().filter(|(_, of)| usize::from(**of) == group);
+            let own = own.map(|(at, _)| at);
+            match look.rules.wide.is_empty() {
+                true => own.collect(),
+                false => own.filter(|&at| look.rules.wide.pass(nodes[at])).collect(),
+            }
         };
         let mut found = (0..N_GROUPS).map(of_group);
         found.find(|candidates| !candidates.is_empty()).unwrap_or_default()

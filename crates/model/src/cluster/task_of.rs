@@ -10,13 +10,14 @@ use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
 use crate::duration::go_duration_micros;
 use crate::images::normalized;
-use crate::record::{ObjectKey, PodPhase, PodRecord};
+use crate::record::{ObjectKey, PodCondition, PodPhase, PodRecord};
 use crate::request::{non_zero_request, pod_request};
 use crate::selector::HostPort;
 use crate::status::TaskStatus;
 use crate::task::{Gates, QUEUE_GATE, Task};
 
 const GROUP_ANNOTATION: &str = "scheduling.k8s.io/group-name";
+const ROLE: &str = "volcano.sh/task-spec";
 
 impl Cluster {
     /// The task of a pod; makes the rows that it names. `evicting`: we have sent its eviction.
@@ -36,12 +37,18 @@ impl Cluster {
         let class = self.class_of(&mut pod);
         let bare_job = bare.map(|pod| self.bare_job(&pod, &class.request));
         let job = job_key.map(|key| self.job_row(&key)).or(bare_job);
+        let sub_job = job.map_or(0, |job| self.sub_job_for(job, &class.labels));
+        let best_effort = class.request.is_empty();
+        let class = self.acquire_class(class);
+        let condition = pod.scheduled_condition.take().map(|own| self.shared_condition(own));
+        let known = &self.classes[class];
+        pod.key.namespace = known.namespace.clone();
         Task {
             job,
-            sub_job: job.map_or(0, |job| self.sub_job_for(job, &class.labels)),
-            best_effort: class.request.is_empty(),
-            class: self.acquire_class(class),
-            role,
+            sub_job,
+            best_effort,
+            class,
+            role: shared(role, known.labels.get(ROLE)),
             priority: priority_of(&pod),
             status,
             node,
@@ -64,11 +71,20 @@ impl Cluster {
             started_micros: pod.started_micros,
             scheduled_micros: pod.scheduled_micros,
             preempted: pod.deleting && pod.evicted_by_scheduler,
-            condition: pod.scheduled_condition,
+            condition,
             nominated_node: pod.nominated_node,
             key: pod.key,
             uid: pod.uid,
         }
+    }
+
+    /// Nearly all pods that run have the same condition: its words are kept once.
+    fn shared_condition(&mut self, own: PodCondition) -> PodCondition {
+        let last = self.last_condition.get_or_insert_with(|| own.clone());
+        if *last != own {
+            *last = own;
+        }
+        last.clone()
     }
 
     /// Takes out of the pod what nothing reads of it afterwards: first lists are long.
@@ -123,9 +139,13 @@ fn status_of(pod: &PodRecord) -> TaskStatus {
 }
 
 fn role_of(pod: &PodRecord) -> Arc<str> {
-    let key = "volcano.sh/task-spec";
-    let annotation = pod.annotations.get(key).filter(|role| !role.is_empty());
-    annotation.or_else(|| pod.labels.get(key)).cloned().unwrap_or_default()
+    let annotation = pod.annotations.get(ROLE).filter(|role| !role.is_empty());
+    annotation.or_else(|| pod.labels.get(ROLE)).cloned().unwrap_or_default()
+}
+
+/// The word, in the memory of a known one if they are equal.
+fn shared(word: Arc<str>, known: Option<&Arc<str>>) -> Arc<str> {
+    known.filter(|known| **known == word).cloned().unwrap_or(word)
 }
 
 fn priority_of(pod: &PodRecord) -> i32 {
