@@ -187,7 +187,7 @@ pub enum Sample {
     /// Neither the PodGroup nor pods of it are left.
     JobGone(ObjectKey),
     /// Jobs that are [`GangState::Unready`] now. Once per session and gang plugin as long as there are
-    /// any, and once when there are none.
+    /// any, and behind news of gangs.
     UnreadyJobs(u64),
     /// A task was handed to the binder so long after its creation.
     Assumed {

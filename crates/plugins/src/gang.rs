@@ -137,6 +137,7 @@ impl Plugin for Gang {
 
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
         let mut n_unready_jobs = 0;
+        let n_samples = out.samples.len();
         for &id in &ask.facts.to_close {
             let job = &ask.cluster.jobs[id];
             let state = state(ask, records, job);
@@ -164,7 +165,9 @@ impl Plugin for Gang {
                 .map(|job| Sample::JobGang { job: job.clone(), state: GangState::Unsaid }),
         );
         // Closes what is said of this session.
-        if self.n_unready_jobs.replace(n_unready_jobs) != Some(0) || n_unready_jobs != 0 {
+        let told_before = self.n_unready_jobs.replace(n_unready_jobs) == Some(n_unready_jobs);
+        let is_news = !told_before || out.samples.len() != n_samples;
+        if is_news || n_unready_jobs != 0 {
             out.samples.push(Sample::UnreadyJobs(n_unready_jobs));
         }
     }
