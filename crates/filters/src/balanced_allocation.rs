@@ -5,6 +5,7 @@ use vc_model::{Class, Node};
 use vc_resource::Dim;
 
 use crate::normalize::MAX_SCORE;
+use crate::rows;
 
 /// The scalar resource that counts beside cpu and memory.
 pub const GPU: &str = "nvidia.com/gpu";
@@ -86,19 +87,21 @@ impl<'a> Amounts<'a> {
 
 /// [`Shares::score`] of nodes in a row where two resources count.
 pub fn score_each([first, second]: [Amounts<'_>; 2], mode: Mode, scores: &mut [i64]) {
-    let with = |amounts: &Amounts<'_>, held: i64| held.saturating_add(amounts.requested);
-    for ((score, one), two) in scores.iter_mut().zip(first.each()).zip(second.each()) {
+    let score = |[one, two]: [(i64, i64); 2]| {
         let has_both = 0 < one.0 && 0 < two.0;
         let balance = |held: i64, other: i64| {
             let apart = (fraction(held, one.0) - fraction(other, two.0)).abs();
             balance(if has_both { apart / 2.0 } else { 0.0 })
         };
-        let after = balance(with(&first, one.1), with(&second, two.1));
-        *score = match mode {
+        let with = |held: i64, amounts: &Amounts<'_>| held.saturating_add(amounts.requested);
+        let after = balance(with(one.1, &first), with(two.1, &second));
+        match mode {
             Mode::Absolute => after,
             Mode::Delta => delta(after, balance(one.1, two.1)),
-        };
-    }
+        }
+    };
+    let rows = first.each().zip(second.each()).map(|(one, two)| [one, two]);
+    scores.iter_mut().zip(rows::scores(rows, score)).for_each(|(filled, score)| *filled = score);
 }
 
 fn delta(with: i64, without: i64) -> i64 {

@@ -7,7 +7,7 @@ use vc_resource::Dim;
 use crate::normalize::MAX_SCORE;
 
 /// Cpu and memory of a node as these scorers see them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Millicores that the node offers.
     pub cpu_milli: i64,

@@ -5,6 +5,7 @@ use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::balanced_allocation::{self, Amounts, Mode, Shares, score_each};
 use vc_filters::normalize::Best;
 use vc_filters::resource_allocation::{Room, least, least_allocated, most, most_allocated};
+use vc_filters::rows;
 use vc_filters::{
     Pod, image_locality, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
 };
@@ -201,11 +202,12 @@ fn allocation<'a>(pod: Pod<'a>, score: impl Fn(NonZero, Room) -> i64 + 'a) -> Fi
             [Dim::CPU, Dim::MEMORY].map(|dim| &columns.of(dim).allocatable[range.clone()]);
         let held_cpu = &columns.held_cpu_milli[range.clone()];
         let held = held_cpu.iter().zip(&columns.held_memory_bytes[range]);
-        for ((filled, held), offered) in scores.iter_mut().zip(held).zip(cpu.iter().zip(memory)) {
+        let rooms = held.zip(cpu.iter().zip(memory)).map(|(held, offered)| {
             let held = NonZero { cpu_milli: *held.0, memory_bytes: *held.1 };
-            let room = Room { cpu_milli: *offered.0, memory_bytes: *offered.1, held };
-            *filled = score(wanted, room);
-        }
+            Room { cpu_milli: *offered.0, memory_bytes: *offered.1, held }
+        });
+        let found = rows::scores(rooms, |room| score(wanted, room));
+        scores.iter_mut().zip(found).for_each(|(filled, score)| *filled = score);
     })
 }
 
