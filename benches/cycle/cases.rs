@@ -103,6 +103,11 @@ pub(crate) const CASES: &[Case] = &[
         ..preempt("cohort/search-1k", 100, 10)
     },
     Case {
+        conf: Some(cohorts::SEARCH),
+        load: cohorts::load_search,
+        ..preempt("cohort/search-10k", 1_000, 10)
+    },
+    Case {
         n_nodes: 4_000,
         n_pending: 50_000,
         n_pending_plain: 500,

@@ -19,15 +19,17 @@ pub(crate) const ADMIT: &str = conf!("enqueue, allocate", tier!(lending));
 /// Queues of a cohort.
 const N_SIBLINGS: u64 = 10;
 
-/// Ninety queues in cohorts of ten below root. All but the first borrow: the quota that two groups of
+/// Queues in cohorts of ten below root, ninety for a thousand groups. All but the first borrow: the quota that two groups of
 /// each use belongs to the first one, whose gang wants a part of it back.
 pub(crate) fn load_search(case: &Case, engine: &mut Engine) {
-    let n_queues = 90;
+    let n_queues = case.n_running * 9 / 100;
     let shape = Shape { cpu_milli: 2_000, memory_gi: 4 };
-    let n_groups = |queue: u64| (0..case.n_running).skip(queue as usize - 1).step_by(89).count();
+    let n_groups = |queue: u64| {
+        (0..case.n_running).skip(queue as usize - 1).step_by(n_queues as usize - 1).count()
+    };
     let deserved = |queue: u64| match queue {
         // What the others borrow.
-        0 => 2 * 2 * 89,
+        0 => 2 * 2 * (n_queues as i64 - 1),
         // Two groups less than run.
         _ => 2 * (n_groups(queue) as i64 - 2),
     };
