@@ -7,6 +7,7 @@ mod domains;
 mod format;
 mod lists;
 mod net;
+mod ordered;
 mod quantity;
 mod regex;
 mod semver;
@@ -17,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 
 use cel::common::types::{CelBool, CelInt, CelMap, CelString};
 use cel::common::value::Val;
-use cel::{Context, Env, Program, Value, extensions};
+use cel::{Context, Env, IdedExpr, Value, extensions};
 use vc_model::{Attribute, Device};
 
 use domains::Domains;
@@ -26,7 +27,7 @@ use semver::Semver;
 
 /// An expression, ready to be evaluated.
 #[derive(Debug)]
-pub struct Selector(Program);
+pub struct Selector(IdedExpr);
 
 /// Why a selector says nothing about a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +55,7 @@ fn environment() -> Env {
         .and_then(|()| url::declare(&mut env))
         .and_then(|()| format::declare(&mut env))
         .and_then(|()| two_variables::declare(&mut env))
+        .and_then(|()| ordered::declare(&mut env))
         .and_then(|()| env.add_macro(bind::cel_bind()));
     debug_assert!(added.is_ok(), "{added:?}");
     env
@@ -83,7 +85,7 @@ impl Selector {
     pub fn matches(&self, driver: &str, device: &Device) -> Result<bool, SelectorError> {
         let mut context = Context::with_env(ENVIRONMENT.clone());
         context.add_variable_as_val("device", Box::new(variable(driver, device)));
-        match self.0.execute(&context) {
+        match Value::resolve(&self.0, &context) {
             Ok(Value::Bool(selected)) => Ok(selected),
             Ok(other) => {
                 Err(SelectorError::Runtime(format!("must be a boolean: {}", other.type_of())))
@@ -99,10 +101,12 @@ const STACK_BYTES: usize = 64 << 20;
 fn parse(expression: &str) -> Result<Selector, SelectorError> {
     let program = ENVIRONMENT.compile(expression);
     let program = program.map_err(|error| SelectorError::Compile(one_line(&error)))?;
-    match budget::problem(program.expression()) {
-        None => Ok(Selector(program)),
-        Some(problem) => Err(SelectorError::Compile(problem.to_owned())),
+    let mut expression = program.expression().clone();
+    if let Some(problem) = budget::problem(&expression) {
+        return Err(SelectorError::Compile(problem.to_owned()));
     }
+    ordered::in_order(&mut expression);
+    Ok(Selector(expression))
 }
 
 /// Characters of an error that go into conditions and events.

@@ -14,7 +14,7 @@ use crate::bind::named;
 use crate::lists::{Answer, Arg, elements, the};
 
 /// The pairs of a range, in order; keys of maps are in order, too.
-const PAIRS: &str = "@pairs";
+pub(crate) const PAIRS: &str = "@pairs";
 /// A map with one entry more, or with those of another map.
 const INSERT: &str = "@mapInsert";
 /// The pair that a comprehension is at.
@@ -240,7 +240,7 @@ fn list<'b, 'v>(elements: impl IntoIterator<Item = Box<dyn Val + 'v>>) -> CowVal
     CowVal::owned(CelList::from(elements.into_iter().collect::<Vec<_>>()))
 }
 
-fn as_key(value: &dyn Val) -> Result<CelMapKey<'static>, ExecutionError> {
+pub(crate) fn as_key(value: &dyn Val) -> Result<CelMapKey<'static>, ExecutionError> {
     CelMapKey::try_from(value.clone_as_boxed()).map(CelMapKey::into_static)
 }
 

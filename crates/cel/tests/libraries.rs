@@ -161,3 +161,17 @@ fn their_cost_is_bounded_too() {
         assert!(matches!(error, SelectorError::Compile(_)), "{error}");
     }
 }
+
+#[test]
+fn keys_of_maps_are_gone_through_in_order() {
+    all_hold(&[
+        "{'f': 1, 'd': 2, 'b': 3, 'a': 4, 'c': 5, 'e': 6}.map(k, k) == \
+         ['a', 'b', 'c', 'd', 'e', 'f']",
+        "{5: 1, 3: 2, 1: 3, 2: 4, 4: 5}.filter(k, k > 1) == [2, 3, 4, 5]",
+        "{'f': 1, 'd': 2, 'b': 3, 'a': 4, 'c': 5, 'e': 6}.map(k, k > 'b', k + k)[1] == 'dd'",
+        "[{'d': 1, 'b': 2, 'a': 3, 'c': 4}].map(m, m.map(k, k)) == [['a', 'b', 'c', 'd']]",
+        "cel.bind(m, {'d': 1, 'b': 2, 'a': 3, 'c': 4}, m.map(k, m[k])) == [3, 2, 4, 1]",
+    ]);
+    let of_a_number = SelectorError::Runtime("Unexpected type: got 'int', want 'iterable'".into());
+    assert_eq!(eval("7.map(k, k) == []"), Err(of_a_number));
+}
