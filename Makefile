@@ -61,7 +61,7 @@ test-apiserver: apiserver
 	tests/apiserver/render.sh --check
 	$(CARGO) test --workspace --locked --test real
 
-# Every scenario of one cycle, through the binary and a real kube-apiserver; `make test` takes some.
+# Every scenario without clock ticks, through the binary and a real kube-apiserver; `make test` takes some.
 test-scenarios-apiserver: apiserver
 	SCENARIOS=all $(CARGO) test --workspace --locked --test real scenarios:: -- --nocapture
 

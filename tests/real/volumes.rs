@@ -2,6 +2,8 @@
 //! fails or takes too long, nobody is bound and nothing stays promised. Specification:
 //! plugins-nodes.md 5.6-5.8.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::api::{Api, text, until};
@@ -12,6 +14,8 @@ use crate::process::Scheduler;
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const CLASS: &str = "vc-test-delayed";
+/// Between two looks of the controllers.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A class whose volumes are made by the test, and nodes that can attach three of them each.
 pub(crate) async fn storage(api: &Api, n_nodes: u32) {
@@ -91,21 +95,59 @@ async fn provision(cluster: &Cluster, claim: &str) {
 async fn bind(cluster: &Cluster, claim: &str, node: Option<&str>) {
     let path = cluster.path(&format!("persistentvolumeclaims/{claim}"));
     let stored = cluster.api.get(&path).await.unwrap();
-    let name = format!("pv-{}-{claim}", cluster.namespace);
-    let mut object = volume(&name);
+    let mut object = volume_for(&stored);
     if let Some(node) = node {
         let terms = json!([{"matchExpressions": [
             {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]);
         object["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
     }
-    object["spec"]["claimRef"] = json!({"kind": "PersistentVolumeClaim", "apiVersion": "v1",
-        "name": claim, "namespace": cluster.namespace, "uid": stored["metadata"]["uid"]});
     cluster.api.create(&object).await.unwrap();
+    attach(&cluster.api, &stored, name(&object)).await.unwrap();
+}
+
+/// A volume that this claim alone may have.
+fn volume_for(claim: &Value) -> Value {
+    let metadata = &claim["metadata"];
+    let mut object = volume(&format!("pv-{}-{}", text(&metadata["namespace"]), name(claim)));
+    object["spec"]["storageClassName"] = claim["spec"]["storageClassName"].clone();
+    object["spec"]["claimRef"] = json!({"kind": "PersistentVolumeClaim", "apiVersion": "v1",
+        "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]});
+    object
+}
+
+async fn attach(api: &Api, claim: &Value, volume: &str) -> kube::Result<()> {
+    let namespace = text(&claim["metadata"]["namespace"]);
+    let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{}", name(claim));
     let bound = json!({"metadata": {"annotations": {COMPLETED: "yes"}},
-        "spec": {"volumeName": name}});
-    cluster.api.merge(&path, &bound).await.unwrap();
+        "spec": {"volumeName": volume}});
+    api.merge(&path, &bound).await?;
     let status = json!({"status": {"phase": "Bound"}});
-    cluster.api.merge(&format!("{path}/status"), &status).await.unwrap();
+    api.merge(&format!("{path}/status"), &status).await?;
+    Ok(())
+}
+
+/// What binds claims to the volumes that are meant for them, and makes those that are to be made,
+/// until it is dropped.
+pub(crate) async fn controllers(api: Api) {
+    loop {
+        let volumes = api.list("/api/v1/persistentvolumes").await;
+        for claim in api.list("/api/v1/persistentvolumeclaims").await {
+            if claim["spec"]["volumeName"].is_string() {
+                continue;
+            }
+            let of = |volume: &&Value| {
+                let of = &volume["spec"]["claimRef"];
+                of["name"] == claim["metadata"]["name"]
+                    && of["namespace"] == claim["metadata"]["namespace"]
+            };
+            if let Some(volume) = volumes.iter().find(of) {
+                drop(attach(&api, &claim, name(volume)).await);
+            } else if claim["metadata"]["annotations"][SELECTED].is_string() {
+                drop(api.create(&volume_for(&claim)).await);
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 fn binds(cluster: &Cluster) -> usize {

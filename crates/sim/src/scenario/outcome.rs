@@ -9,7 +9,7 @@ use vc_wire::Kind;
 use super::compare::differences;
 use super::file::{Scenario, ScenarioError};
 use crate::field::text;
-use crate::simulation::{Setup, Simulation};
+use crate::simulation::{Kubelet, Setup, Simulation};
 
 /// The decisions of all cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +63,16 @@ impl Scenario {
     /// How many cycles decide.
     pub fn cycles(&self) -> u32 {
         self.cycles
+    }
+
+    /// Whether time passes between them.
+    pub fn has_ticks(&self) -> bool {
+        self.tick_micros != 0
+    }
+
+    /// What happens to pods between them.
+    pub fn kubelet(&self) -> Kubelet {
+        self.kubelet
     }
 
     /// One line for each difference between what is expected and what somebody else has decided
