@@ -3,21 +3,22 @@ CARGO ?= cargo
 export GO ?= go
 IMAGE ?= vc-scheduler:dev
 
-.PHONY: demo test gates test-rust test-workspace test-real test-apiserver test-image test-scenarios-apiserver apiserver
-.PHONY: fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
+.PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
+.PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
 
 demo:
 	$(CARGO) build --release --locked
 	./target/release/vcsim demo
 
 # Everything. First all is built, once; then the tests of the workspace, which compute, run beside
-# those on the real API server, which mostly wait. Each prints its output as a whole when it ends;
-# when one fails, the other is waited for, and the command fails.
+# those on the real API server, which mostly wait, and those that count instructions. Each prints its
+# output as a whole when it ends; when one fails, the others are waited for, and the command fails.
 test: apiserver
 	tests/apiserver/render.sh --check
 	$(CARGO) test --workspace --locked --no-run
 	$(CARGO) test --workspace --locked --test real --no-run
-	$(MAKE) --no-print-directory -j2 --output-sync=target test-workspace test-real
+	$(CARGO) bench --workspace --locked --profile dev --bench gates --no-run
+	$(MAKE) --no-print-directory -j3 --output-sync=target test-workspace test-real test-gates
 	$(MAKE) test-image
 
 # With less claim to the processor than what has to answer in time.
@@ -44,8 +45,18 @@ fuzz-fast:
 
 # Instruction counts with limits; valgrind. The runner of the same version is installed once.
 GUNGRAUN = target/tools/bin/gungraun-runner
+COUNT = GUNGRAUN_RUNNER=$(CURDIR)/$(GUNGRAUN) nice $(CARGO) bench --locked
 gates: $(GUNGRAUN)
-	GUNGRAUN_RUNNER=$(CURDIR)/$(GUNGRAUN) $(CARGO) bench --locked --bench gates
+	$(COUNT) --bench gates
+
+# The same of what the tests have built; without valgrind nothing is counted.
+ifneq ($(shell command -v valgrind),)
+test-gates: $(GUNGRAUN)
+	$(COUNT) --workspace --profile dev --bench gates
+else
+test-gates:
+	@echo "instructions are not counted: valgrind is not installed"
+endif
 
 $(GUNGRAUN): Cargo.lock
 	$(CARGO) install --quiet --locked --root target/tools gungraun-runner --version \
@@ -61,7 +72,8 @@ test-apiserver: apiserver
 	tests/apiserver/render.sh --check
 	$(CARGO) test --workspace --locked --test real
 
-# Every scenario without clock ticks, through the binary and a real kube-apiserver; `make test` takes some.
+# Every scenario without clock ticks, through the binary and a real kube-apiserver; `make test` takes
+# some.
 test-scenarios-apiserver: apiserver
 	SCENARIOS=all $(CARGO) test --workspace --locked --test real scenarios:: -- --nocapture
 
