@@ -13,7 +13,7 @@ use crate::harness::dir;
 /// Only so that what never comes fails a test instead of hanging it.
 const HANG: Duration = Duration::from_secs(60);
 /// Between two looks.
-const POLL: Duration = Duration::from_millis(20);
+pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 /// Waits until `look` has found something.
 pub(crate) async fn until<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {

@@ -15,7 +15,7 @@ use vc_sim::Kubelet;
 use vc_sim::scenario::{GroupState, Outcome, Scenario};
 use vc_sim::serve::Kind;
 
-use crate::api::text;
+use crate::api::{POLL, text};
 use crate::audit::{Asked, Audit};
 use crate::cluster::Cluster;
 use crate::objects::{name, node_of};
@@ -244,7 +244,7 @@ async fn with_others(
     let deadline = Instant::now() + PATIENCE;
     let mut reached = outcome(cluster, audit, scenario).await;
     while !scenario.judge(&reached).is_empty() && Instant::now() < deadline {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(POLL).await;
         reached = outcome(cluster, audit, scenario).await;
     }
     assert!(scheduler.terminate().await.success());

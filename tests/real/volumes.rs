@@ -2,11 +2,9 @@
 //! fails or takes too long, nobody is bound and nothing stays promised. Specification:
 //! plugins-nodes.md 5.6-5.8.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::api::{Api, text, until};
+use crate::api::{Api, POLL, text, until};
 use crate::cluster::Cluster;
 use crate::objects::{LABEL, gang, name, node_of, refusal};
 use crate::process::Scheduler;
@@ -14,8 +12,6 @@ use crate::process::Scheduler;
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const CLASS: &str = "vc-test-delayed";
-/// Between two looks of the controllers.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// A class whose volumes are made by the test, and nodes that can attach three of them each.
 pub(crate) async fn storage(api: &Api, n_nodes: u32) {
@@ -146,7 +142,7 @@ pub(crate) async fn controllers(api: Api) {
                 drop(api.create(&volume_for(&claim)).await);
             }
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 
