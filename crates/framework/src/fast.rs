@@ -8,9 +8,12 @@ pub(crate) mod blocks;
 mod budget;
 mod class;
 mod columns;
+mod examine;
+mod kinds;
 mod normals;
 mod parts;
 mod prepared;
+mod rows;
 mod sums;
 mod wide;
 
@@ -24,10 +27,11 @@ use crate::walk::Walk;
 use budget::Budget;
 use class::{ClassMemo, Look, Staleness};
 use parts::{Parts, Used};
+use rows::Rows;
 
 pub use columns::{DimColumns, NodeColumns};
 pub use parts::{ObjectRule, Part};
-pub(crate) use prepared::Prepared;
+pub(crate) use prepared::{Bases, Prepared};
 pub use prepared::{BatchFill, Column, Fill, NodeTests, Normal, Raw, Reads, Test};
 
 /// Which evaluator finds nodes.
@@ -76,7 +80,7 @@ pub struct Memo {
     budget: Budget,
     /// Counts uses.
     clock: u64,
-    columns: NodeColumns,
+    rows: Rows,
     parts: Parts,
     paths: Paths,
 }
@@ -135,7 +139,7 @@ impl Memo {
         rules: &Prepared<'_>,
         ask: impl FnOnce(&mut ClassMemo, Look<'_, '_>) -> T,
     ) -> T {
-        self.columns.follow(session);
+        self.rows.follow(session);
         self.parts.follow(session);
         self.clock += 1;
         let serial = session.classes.serial(session.tasks[rules.task].class);
@@ -146,8 +150,8 @@ impl Memo {
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);
         let used = self.use_parts(session, rules, kept.as_ref().map(|memo| &memo.used[..]));
         let mut memo = self.up_to_date(session, rules, kept, &used);
-        let Self { columns, parts, .. } = &*self;
-        let answer = ask(&mut memo, Look { session, rules, columns, parts, used: &used });
+        let Self { rows, parts, .. } = &*self;
+        let answer = ask(&mut memo, Look { session, rules, rows, parts, used: &used });
         memo.last_use = self.clock;
         self.n_bytes += memo.n_bytes();
         self.by_class.insert(key, memo);
@@ -165,7 +169,7 @@ impl Memo {
         let class = session.class(rules.task);
         let mut kept = kept.into_iter().flatten().map(|used| used.slot);
         let get = |(owner, rule)| {
-            self.parts.get(session, &self.columns, (owner, rule, class), kept.next())
+            self.parts.get(session, &self.rows, (owner, rule, class), kept.next())
         };
         rules.object_rules().map(get).collect()
     }
@@ -180,12 +184,16 @@ impl Memo {
         let kept = kept.map(|memo| (memo.staleness(session, used), memo));
         let Some((Staleness::Nodes, mut memo)) = kept else {
             self.paths.filled += 1;
-            let Self { columns, parts, .. } = &*self;
-            return ClassMemo::new(Look { session, rules, columns, parts, used }, self.clock);
+            self.rows.sort_kinds();
+            let Self { rows, parts, .. } = &*self;
+            return ClassMemo::new(Look { session, rules, rows, parts, used }, self.clock);
         };
-        let changed = self.columns.distinct(memo.changed(session));
-        let Self { columns, parts, .. } = &*self;
-        memo.catch_up(Look { session, rules, columns, parts, used }, &changed, self.clock);
+        let changed = self.rows.distinct(memo.changed(session));
+        if memo.may_look_at_all(&self.parts, changed.len()) || !rules.decide_alone() {
+            self.rows.sort_kinds();
+        }
+        let Self { rows, parts, .. } = &*self;
+        memo.catch_up(Look { session, rules, rows, parts, used }, &changed, self.clock);
         memo
     }
 

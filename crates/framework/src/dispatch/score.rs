@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use vc_model::{NodeId, TaskId};
 
 use crate::dispatch::Dispatch;
-use crate::fast::{Column, Fill, Raw, Reads};
+use crate::fast::{Bases, Column, Raw, Reads};
 use crate::plugin::Ask;
 use crate::points::Points;
 
@@ -82,18 +82,13 @@ impl Dispatch {
         self.all(Points::BATCH_NODE_ORDER).map(|plugin| plugin.columns(ask, task)).collect()
     }
 
-    /// NodeOrder of all plugins over columns, in tier order: what each adds to the sum from 0. Empty:
-    /// no plugin scores single nodes.
-    pub(crate) fn bases<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Vec<Fill<'a, f64>> {
+    /// NodeOrder of all plugins, over columns where each of them can.
+    pub(crate) fn bases<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Bases<'a> {
         let fills = self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order_fill(ask, task));
-        fills.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
-            let each: Fill<'a, f64> = Box::new(move |_, range, scores| {
-                for (score, &node) in scores.iter_mut().zip(&ask.facts.nodes[range]) {
-                    *score = self.node_score(ask, task, node);
-                }
-            });
-            vec![each]
-        })
+        match fills.collect() {
+            Some(fills) => Bases::Amounts(fills),
+            None => Bases::Rows(Box::new(move |node| self.node_score(ask, task, node))),
+        }
     }
 
     /// Σ NodeOrder; an error leaves the node with its other parts only (8.3).

@@ -47,6 +47,12 @@ impl Blocks {
         &self.groups
     }
 
+    /// The groups of all positions, for results that are others throughout.
+    pub(crate) fn groups_mut(&mut self) -> &mut [u8] {
+        self.is_outdated.fill(true);
+        &mut self.groups
+    }
+
     pub(crate) fn score(&self, position: usize) -> f64 {
         self.scores[position]
     }

@@ -1,25 +1,23 @@
-//! What is remembered for one class: per node whether it is a candidate and the parts of its score,
-//! worked out block by block over columns. Exact where `Prepared` could be made; the engine's laws
+//! What is remembered for one class: per node whether it is a candidate and the total of its scores,
+//! worked out in `examine.rs` and `sums.rs`. Exact where `Prepared` could be made; the engine's laws
 //! compare with the plain evaluator, messages included. Specification: actions.md 12.2 S2, S4, 4.7.
-
-use std::ops::Range;
 
 use vc_model::{Code, Finding, FitErrors, NodeId};
 
 use super::Found;
-use super::blocks::{BLOCK, Blocks, NONE};
-use super::columns::{NodeColumns, Shard};
+use super::blocks::{Blocks, NONE};
 use super::normals::Normals;
 use super::parts::{Parts, Used};
-use super::prepared::{Prepared, Test};
+use super::prepared::Prepared;
+use super::rows::Rows;
 use super::sums::Sums;
 use crate::session::Session;
 use crate::walk::Walk;
 
 /// Verdict of a node that passes. Others are one more than the index of a refusal.
-const PASSES: u16 = 0;
+pub(super) const PASSES: u16 = 0;
 /// Refused by a rule; what it finds is asked when somebody wants to know.
-const REFUSED: u16 = u16::MAX;
+pub(super) const REFUSED: u16 = u16::MAX;
 
 /// One in so many nodes at most is asked by itself what cannot be remembered; then all are at once.
 const MOST_DROPS: usize = 8;
@@ -40,7 +38,7 @@ pub(super) enum Staleness {
 pub(super) struct Look<'l, 's> {
     pub(super) session: &'l Session<'s>,
     pub(super) rules: &'l Prepared<'l>,
-    pub(super) columns: &'l NodeColumns,
+    pub(super) rows: &'l Rows,
     pub(super) parts: &'l Parts,
     /// The columns that the rules use, in their order.
     pub(super) used: &'l [Used],
@@ -59,13 +57,13 @@ pub(super) struct ClassMemo {
     seen_until: u64,
     set_version: u64,
     n_dims: usize,
-    verdicts: Vec<u16>,
+    pub(super) verdicts: Vec<u16>,
     n_unexplained: usize,
     refusals: Vec<Refusal>,
     /// Verdict of nodes that lack room, by the place of the resource in the request.
-    no_room: Vec<u16>,
+    pub(super) no_room: Vec<u16>,
     /// Verdict of nodes of other shards.
-    forbidden: u16,
+    pub(super) forbidden: u16,
     /// `None`: nobody has asked for the parts of the totals yet.
     pub(super) sums: Option<Sums>,
     pub(super) normals: Normals,
@@ -86,8 +84,8 @@ struct Refusal {
 impl ClassMemo {
     /// Looks at every node.
     pub(super) fn new(look: Look<'_, '_>, clock: u64) -> Self {
-        let Look { session, columns, .. } = look;
-        let n_nodes = columns.n_nodes();
+        let Look { session, rows, .. } = look;
+        let n_nodes = rows.len();
         let mut memo = Self {
             last_use: 0,
             ranked_at: clock,
@@ -141,19 +139,27 @@ impl ClassMemo {
         changed
     }
 
+    fn are_many(&self, n_changed: usize) -> bool {
+        self.verdicts.len() < MANY * n_changed
+    }
+
+    /// Whether [`ClassMemo::catch_up`] may look at all nodes where so many changed.
+    pub(super) fn may_look_at_all(&self, parts: &Parts, n_changed: usize) -> bool {
+        self.are_many(n_changed) || self.normals.may_settle(parts)
+    }
+
     /// Looks again at the nodes at these positions.
     pub(super) fn catch_up(&mut self, look: Look<'_, '_>, changed: &[usize], clock: u64) {
-        let n_nodes = self.verdicts.len();
-        let many = n_nodes < MANY * changed.len();
+        let many = self.are_many(changed.len());
         match many {
             true => {
                 self.sums = None;
                 self.examine_all(look);
             }
             false => {
-                changed.iter().for_each(|&at| self.examine::<1>(look, at..at + 1));
+                changed.iter().for_each(|&at| self.examine(look, at));
                 if let Some(sums) = &mut self.sums {
-                    changed.iter().for_each(|&at| sums.fill::<1>(look, at..at + 1));
+                    changed.iter().for_each(|&at| sums.update(look, at));
                 }
             }
         }
@@ -163,13 +169,8 @@ impl ClassMemo {
                 self.ranked_at = clock;
                 self.rank_all(look);
             }
-            false => changed.iter().for_each(|&at| self.rank::<1>(look, at..at + 1)),
+            false => changed.iter().for_each(|&at| self.rank_one(look, at)),
         }
-    }
-
-    fn examine_all(&mut self, look: Look<'_, '_>) {
-        let n_nodes = self.verdicts.len();
-        Blocks::ranges(n_nodes).for_each(|range| self.examine::<BLOCK>(look, range));
     }
 
     /// The best node, or why there is none. `None`: only the plain evaluator can tell.
@@ -247,40 +248,8 @@ impl ClassMemo {
         self.verdicts.len() * (2 + 9) + self.sums.as_ref().map_or(0, Sums::n_bytes)
     }
 
-    /// Asks filters about nodes of one block, at most N.
-    fn examine<const N: usize>(&mut self, look: Look<'_, '_>, range: Range<usize>) {
-        let mut verdicts = [PASSES; N];
-        let verdicts = &mut verdicts[..range.len()];
-        self.check_room(look, range.clone(), verdicts);
-        run_tests::<N>(look, range.clone(), verdicts);
-        pardon(look, range.clone(), verdicts);
-        let mut groups = [0; N];
-        let groups = &mut groups[..range.len()];
-        group(look, range.clone(), groups);
-        for ((at, &verdict), &group) in range.zip(&*verdicts).zip(&*groups) {
-            let group = if verdict == PASSES { group } else { NONE };
-            self.enter(look, at, verdict, group);
-        }
-    }
-
-    /// What needs no plugin, the last one first: of several resources the first one is named.
-    fn check_room(&self, look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
-        for (&(dim, amount), &refused) in look.rules.room.iter().zip(&self.no_room).rev() {
-            let room = &look.columns.of(dim).future_idle[range.clone()];
-            for (verdict, &room) in verdicts.iter_mut().zip(room) {
-                *verdict = if room < amount { refused } else { *verdict };
-            }
-        }
-        if look.columns.n_foreign == 0 {
-            return;
-        }
-        for (verdict, &shard) in verdicts.iter_mut().zip(&look.columns.shards[range]) {
-            *verdict = if shard == Shard::Forbidden { self.forbidden } else { *verdict };
-        }
-    }
-
     /// Replaces what was known about a node; its score follows.
-    fn enter(&mut self, look: Look<'_, '_>, at: usize, verdict: u16, group: u8) {
+    pub(super) fn enter(&mut self, look: Look<'_, '_>, at: usize, verdict: u16, group: u8) {
         let before = std::mem::replace(&mut self.verdicts[at], verdict);
         if before != verdict {
             match before {
@@ -298,6 +267,19 @@ impl ClassMemo {
         if before != group {
             self.normals.moves(look.parts, at, before, group);
             self.blocks.set(at, group, 0.0);
+        }
+    }
+
+    /// Counts the nodes that each refusal has.
+    pub(super) fn count_verdicts(&mut self) {
+        self.n_unexplained = 0;
+        self.refusals.iter_mut().for_each(|refusal| refusal.n_nodes = 0);
+        for &verdict in &self.verdicts {
+            match verdict {
+                PASSES => {}
+                REFUSED => self.n_unexplained += 1,
+                refusal => self.refusals[usize::from(refusal) - 1].n_nodes += 1,
+            }
         }
     }
 
@@ -362,70 +344,5 @@ impl ClassMemo {
 impl Refusal {
     fn is_unresolvable(&self) -> bool {
         self.findings.iter().any(|finding| finding.code == Code::Unresolvable)
-    }
-}
-
-/// Refuses nodes that passed so far.
-fn run_tests<const N: usize>(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
-    let mut used = look.used.iter();
-    for (_, test) in &look.rules.tests {
-        let mut passes = [true; N];
-        let passes = &mut passes[..verdicts.len()];
-        match test {
-            Test::Object(_) => {
-                let Some(used) = used.next() else { continue };
-                let part = look.parts.column(used.slot);
-                if part.distinct() == [1] {
-                    continue;
-                }
-                let answers = range.clone().map(|at| part.at(at) != 0);
-                passes.iter_mut().zip(answers).for_each(|(pass, answer)| *pass = answer);
-            }
-            Test::Amounts(run) => run(look.columns, range.clone(), passes),
-            Test::Row(run) => {
-                let nodes = &look.session.facts().nodes[range.clone()];
-                let open = passes.iter_mut().zip(nodes).zip(&*verdicts);
-                let open = open.filter(|(_, verdict)| **verdict == PASSES);
-                open.for_each(|((pass, &node), _)| *pass = run(node));
-            }
-        }
-        for (verdict, &passes) in verdicts.iter_mut().zip(&*passes) {
-            *verdict = if *verdict == PASSES && !passes { REFUSED } else { *verdict };
-        }
-    }
-}
-
-/// Lets nodes pass against which nothing is found that eviction cannot cure, where that is no
-/// reason (actions.md 2.6).
-fn pardon(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
-    let Some(rules) = &look.rules.whole else { return };
-    let nodes = &look.session.facts().nodes[range];
-    let refused = verdicts.iter_mut().zip(nodes).filter(|(verdict, _)| **verdict == REFUSED);
-    for (verdict, &node) in refused {
-        let mut findings = Vec::new();
-        rules.find(node, &mut findings);
-        if findings.iter().all(|finding| finding.code == Code::Unschedulable) {
-            *verdict = PASSES;
-        }
-    }
-}
-
-/// Where the nodes stand in the order of the groups, if they pass: idle before future room, and with
-/// soft sharding own nodes before others.
-fn group(look: Look<'_, '_>, range: Range<usize>, groups: &mut [u8]) {
-    if 0 < look.columns.n_foreign {
-        for (group, &shard) in groups.iter_mut().zip(&look.columns.shards[range.clone()]) {
-            *group |= u8::from(shard == Shard::Other);
-        }
-    }
-    // Without movement what passed fits idle room.
-    if look.columns.n_moving == 0 {
-        return;
-    }
-    for &(dim, amount) in &look.rules.room {
-        let idle = &look.columns.of(dim).idle[range.clone()];
-        for (group, &idle) in groups.iter_mut().zip(idle) {
-            *group |= u8::from(idle < amount) << 1;
-        }
     }
 }

@@ -73,6 +73,30 @@ impl Normals {
         }
     }
 
+    /// Counts the candidates of all positions.
+    pub(super) fn count(&mut self, parts: &Parts, groups: &[u8]) {
+        for column in &mut self.0 {
+            let part = parts.column(column.slot);
+            for (number, group) in column.groups.iter_mut().enumerate() {
+                let own = |of: u8| usize::from(of) == number;
+                group.counts.fill(0);
+                match &mut group.counts[..] {
+                    [count] => *count = groups.iter().filter(|of| own(**of)).count() as u32,
+                    counts => {
+                        let codes = groups.iter().zip(part.codes());
+                        let codes = codes.filter(|(of, _)| own(**of));
+                        codes.for_each(|(_, &code)| counts[code as usize] += 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether another set of candidates may have another extreme.
+    pub(super) fn may_settle(&self, parts: &Parts) -> bool {
+        self.0.iter().any(|column| parts.column(column.slot).distinct() != [0])
+    }
+
     /// Works the scores out anew where the extreme is another; whether it is. `broken`: a score is
     /// none.
     pub(super) fn settle(&mut self, parts: &Parts, broken: &mut bool) -> bool {

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use vc_model::{Class, NodeId};
 
-use super::columns::NodeColumns;
+use super::rows::Rows;
 use crate::session::Session;
 
 /// Bytes that all columns may take together; beyond it they are worked out anew.
@@ -119,7 +119,7 @@ impl Parts {
     pub(super) fn get(
         &mut self,
         session: &Session<'_>,
-        positions: &NodeColumns,
+        positions: &Rows,
         (owner, rule, class): (usize, &ObjectRule<'_>, &Class),
         slot: Option<usize>,
     ) -> Used {
@@ -131,7 +131,7 @@ impl Parts {
         });
         if slot == self.columns.len() {
             self.columns.push(PartColumn::default());
-            self.n_bytes += 4 * positions.n_nodes() + size_of::<Class>();
+            self.n_bytes += 4 * positions.len() + size_of::<Class>();
         }
         let column = &mut self.columns[slot];
         column.follow(session, positions, rule);
@@ -160,7 +160,7 @@ impl PartColumn {
         &self.distinct
     }
 
-    fn follow(&mut self, session: &Session<'_>, positions: &NodeColumns, rule: &ObjectRule<'_>) {
+    fn follow(&mut self, session: &Session<'_>, positions: &Rows, rule: &ObjectRule<'_>) {
         let changes = session.object_changes();
         let nodes = &session.facts().nodes;
         let same = self.codes.len() == nodes.len() && self.version == rule.version;

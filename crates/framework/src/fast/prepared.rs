@@ -55,7 +55,7 @@ pub type BatchFill<'a> = Box<dyn Fn(&[NodeId], &mut [i64]) -> bool + 'a>;
 /// less.
 pub type Normal = fn(raw: i64, highest: i64) -> i64;
 
-/// Something for each node of a range of positions, from the class and the columns alone.
+/// Something for each row of a range of the columns, from the class and these amounts alone.
 pub type Fill<'a, T> = Box<dyn Fn(&NodeColumns, Range<usize>, &mut [T]) + 'a>;
 
 /// Predicate of a plugin as tests that say no more than whether a node passes.
@@ -76,6 +76,14 @@ pub enum Test<'a> {
     Row(Box<dyn Fn(NodeId) -> bool + 'a>),
 }
 
+/// Σ NodeOrder of a node.
+pub(crate) enum Bases<'a> {
+    /// What each plugin adds, in tier order; none: no plugin scores single nodes.
+    Amounts(Vec<Fill<'a, f64>>),
+    /// Some plugin has to be asked about the node.
+    Rows(Box<dyn Fn(NodeId) -> f64 + 'a>),
+}
+
 /// The rules of all plugins for a task.
 pub(crate) struct Prepared<'a> {
     pub(super) task: TaskId,
@@ -89,8 +97,7 @@ pub(crate) struct Prepared<'a> {
     pub(super) wide: NodeRules<'a>,
     /// What is found against nodes that the tests refuse, where some findings are no reason.
     pub(super) whole: Option<NodeRules<'a>>,
-    /// Add the scores of each plugin that scores single nodes.
-    pub(super) bases: Vec<Fill<'a, f64>>,
+    pub(super) bases: Bases<'a>,
     /// Columns of each plugin that scores in batches, in tier order.
     pub(super) plugins: Vec<Vec<Column<'a>>>,
 }

@@ -1,17 +1,17 @@
-//! The totals of candidates, worked out block by block. Only the total of a node is kept: its parts
-//! are worked out again where another extreme changes all totals, and kept from then on where
-//! candidates are compared among themselves. Exact because sums are made in the order of the plain
-//! evaluator. Specification: actions.md 4.7, 12.2 S2, S4.
+//! The totals of candidates. What reads amounts alone is worked out once for all nodes of a kind.
+//! Only the total of a node is kept: its parts are worked out again where another extreme changes all
+//! totals, and kept from then on where candidates are compared among themselves. Exact because sums
+//! are made in the order of the plain evaluator. Specification: actions.md 4.7, 12.2 S1, S2, S4.
 
 use std::ops::Range;
-use std::slice::Iter;
 
 use super::blocks::{BLOCK, Blocks, NONE};
 use super::class::{ClassMemo, Look};
+use super::columns::NodeColumns;
 use super::parts::Used;
-use super::prepared::{Column, Raw};
+use super::prepared::{Bases, Column, Raw};
 
-/// What goes into the totals of all nodes and does not depend on the candidates, by position.
+/// What goes into the totals of all nodes and does not depend on the candidates.
 #[derive(Debug)]
 pub(super) struct Sums {
     /// Σ NodeOrder.
@@ -27,21 +27,54 @@ impl Sums {
         8 * self.bases.len() * (1 + self.fixed.len())
     }
 
-    fn new(look: Look<'_, '_>) -> Self {
-        let n_nodes = look.columns.n_nodes();
-        let fixed = look.rules.plugins.iter().map(|_| vec![0; n_nodes]).collect();
-        let mut sums = Self { bases: vec![0.0; n_nodes], fixed, broken: false };
-        Blocks::ranges(n_nodes).for_each(|range| sums.fill::<BLOCK>(look, range));
+    /// Of each kind of nodes, what reads the amounts alone.
+    fn of_kinds(look: Look<'_, '_>) -> Self {
+        let (columns, n_kinds) = (&look.rows.kinds.columns, look.rows.kinds.len());
+        let mut sums = Self { bases: vec![0.0; n_kinds], fixed: Vec::new(), broken: false };
+        for range in Blocks::ranges(n_kinds) {
+            let bases = &mut sums.bases[range.clone()];
+            fill_bases(look, columns, range, bases);
+        }
+        for plugin in &look.rules.plugins {
+            let mut fixed = vec![0; n_kinds];
+            for range in Blocks::ranges(n_kinds) {
+                let sums_of = &mut fixed[range.clone()];
+                sums.broken |= !add_amounts::<BLOCK>(columns, plugin, range, sums_of);
+            }
+            sums.fixed.push(fixed);
+        }
         sums
     }
 
-    /// Works the sums of nodes of one block out, at most N.
-    pub(super) fn fill<const N: usize>(&mut self, look: Look<'_, '_>, range: Range<usize>) {
-        fill_bases(look, range.clone(), &mut self.bases[range.clone()]);
+    /// Of each node, by position.
+    fn of_nodes(look: Look<'_, '_>) -> Self {
+        let of_kinds = Self::of_kinds(look);
+        let kinds = look.rows.kinds.of();
+        let mut bases: Vec<f64> = kinds.iter().map(|&kind| of_kinds.bases[kind as usize]).collect();
+        add_rows(look, 0..kinds.len(), &mut bases);
+        let mut sums = Self { bases, fixed: Vec::new(), broken: of_kinds.broken };
         let mut used = look.used[look.rules.n_test_parts..].iter();
-        for (columns, fixed) in look.rules.plugins.iter().zip(&mut self.fixed) {
+        for (columns, fixed) in look.rules.plugins.iter().zip(&of_kinds.fixed) {
+            let mut fixed: Vec<i64> = kinds.iter().map(|&kind| fixed[kind as usize]).collect();
+            sums.broken |= !add_objects(look, columns, &mut used, 0..kinds.len(), &mut fixed);
+            sums.fixed.push(fixed);
+        }
+        sums
+    }
+
+    /// Works the sums of a node out anew.
+    pub(super) fn update(&mut self, look: Look<'_, '_>, at: usize) {
+        let (range, columns) = (at..at + 1, &look.rows.columns);
+        let bases = &mut self.bases[range.clone()];
+        bases.fill(0.0);
+        fill_bases(look, columns, range.clone(), bases);
+        add_rows(look, range.clone(), bases);
+        let mut used = look.used[look.rules.n_test_parts..].iter();
+        for (plugin, fixed) in look.rules.plugins.iter().zip(&mut self.fixed) {
             let fixed = &mut fixed[range.clone()];
-            self.broken |= !fill_fixed::<N>(look, columns, &mut used, range.clone(), fixed);
+            fixed.fill(0);
+            self.broken |= !add_amounts::<1>(columns, plugin, range.clone(), fixed);
+            self.broken |= !add_objects(look, plugin, &mut used, range.clone(), fixed);
         }
     }
 }
@@ -49,40 +82,60 @@ impl Sums {
 impl ClassMemo {
     /// The parts of the totals of all nodes. `None`: a score is none.
     pub(super) fn kept_sums(&mut self, look: Look<'_, '_>) -> Option<&Sums> {
-        let sums = self.sums.get_or_insert_with(|| Sums::new(look));
+        let sums = self.sums.get_or_insert_with(|| Sums::of_nodes(look));
         self.broken |= sums.broken;
         (!sums.broken).then_some(sums)
     }
 
     /// Works the totals of all candidates out.
     pub(super) fn rank_all(&mut self, look: Look<'_, '_>) {
-        let n_nodes = look.columns.n_nodes();
-        Blocks::ranges(n_nodes).for_each(|range| self.rank::<BLOCK>(look, range));
+        let of_kinds = Sums::of_kinds(look);
+        self.broken |= of_kinds.broken;
+        for range in Blocks::ranges(look.rows.len()) {
+            let kinds = &look.rows.kinds.of()[range.clone()];
+            let mut totals = [0.0; BLOCK];
+            let totals = &mut totals[..range.len()];
+            let bases = totals.iter_mut().zip(kinds);
+            bases.for_each(|(total, &kind)| *total = of_kinds.bases[kind as usize]);
+            add_rows(look, range.clone(), totals);
+            self.rank::<BLOCK>(look, range, totals, |plugin, sums| {
+                let fixed = &of_kinds.fixed[plugin];
+                let sums = sums.iter_mut().zip(kinds);
+                sums.for_each(|(sum, &kind)| *sum = fixed[kind as usize]);
+                true
+            });
+        }
+    }
+
+    /// Works the total of a node out, if it is a candidate.
+    pub(super) fn rank_one(&mut self, look: Look<'_, '_>, at: usize) {
+        if self.blocks.group(at) == NONE {
+            return;
+        }
+        let (range, columns, mut base) = (at..at + 1, &look.rows.columns, [0.0]);
+        fill_bases(look, columns, range.clone(), &mut base);
+        add_rows(look, range.clone(), &mut base);
+        self.rank::<1>(look, range.clone(), &mut base, |plugin, sums| {
+            add_amounts::<1>(columns, &look.rules.plugins[plugin], range.clone(), sums)
+        });
     }
 
     /// Works the totals of the candidates of one block out, at most N, in the order of the plain
     /// evaluator; within a plugin all terms are whole numbers, whose order does not matter.
-    pub(super) fn rank<const N: usize>(&mut self, look: Look<'_, '_>, range: Range<usize>) {
-        if self.blocks.groups()[range.clone()].iter().all(|&group| group == NONE) {
-            return;
-        }
-        let mut totals = [0.0; N];
-        let totals = &mut totals[..range.len()];
-        match &self.sums {
-            Some(sums) => totals.copy_from_slice(&sums.bases[range.clone()]),
-            None => fill_bases(look, range.clone(), totals),
-        }
+    /// `totals`: Σ NodeOrder; `amounts` adds what reads amounts alone.
+    fn rank<const N: usize>(
+        &mut self,
+        look: Look<'_, '_>,
+        range: Range<usize>,
+        totals: &mut [f64],
+        amounts: impl Fn(usize, &mut [i64]) -> bool,
+    ) {
         let mut used = look.used[look.rules.n_test_parts..].iter();
         for (plugin, columns) in look.rules.plugins.iter().enumerate() {
             let mut sums = [0; N];
             let sums = &mut sums[..range.len()];
-            match &self.sums {
-                Some(kept) => sums.copy_from_slice(&kept.fixed[plugin][range.clone()]),
-                None => {
-                    let range = range.clone();
-                    self.broken |= !fill_fixed::<N>(look, columns, &mut used, range, sums);
-                }
-            }
+            self.broken |= !amounts(plugin, sums);
+            self.broken |= !add_objects(look, columns, &mut used, range.clone(), sums);
             let groups = &self.blocks.groups()[range.clone()];
             self.normals.add(look.parts, plugin, range.start, groups, sums);
             totals.iter_mut().zip(&*sums).for_each(|(total, &sum)| *total += sum as f64);
@@ -97,46 +150,65 @@ impl ClassMemo {
     }
 }
 
-/// Σ NodeOrder of nodes of one block.
-fn fill_bases(look: Look<'_, '_>, range: Range<usize>, bases: &mut [f64]) {
-    bases.fill(0.0);
-    look.rules.bases.iter().for_each(|add| add(look.columns, range.clone(), bases));
+/// Adds NodeOrder of plugins that read amounts alone.
+fn fill_bases(look: Look<'_, '_>, columns: &NodeColumns, range: Range<usize>, bases: &mut [f64]) {
+    if let Bases::Amounts(fills) = &look.rules.bases {
+        fills.iter().for_each(|add| add(columns, range.clone(), bases));
+    }
 }
 
-/// Of one plugin: Σ weight × score of what is not normalised, for at most N nodes of one block.
-/// `used`: columns of its object rules, and of those of the plugins behind it. False: a score is
-/// none.
-fn fill_fixed<const N: usize>(
-    look: Look<'_, '_>,
+/// Adds NodeOrder where a plugin reads more of nodes.
+fn add_rows(look: Look<'_, '_>, range: Range<usize>, bases: &mut [f64]) {
+    if let Bases::Rows(score) = &look.rules.bases {
+        let nodes = &look.session.facts().nodes[range];
+        bases.iter_mut().zip(nodes).for_each(|(base, &node)| *base += score(node));
+    }
+}
+
+/// Adds, of one plugin, Σ weight × score by amounts, for at most N rows. False: a score is none.
+fn add_amounts<const N: usize>(
+    rows: &NodeColumns,
     columns: &[Column<'_>],
-    used: &mut Iter<'_, Used>,
     range: Range<usize>,
     sums: &mut [i64],
 ) -> bool {
     let mut scores = [0; N];
     let scores = &mut scores[..range.len()];
     let mut sound = true;
-    sums.fill(0);
     for column in columns {
-        match &column.raw {
-            Raw::Object { normal, .. } => {
-                let Some(used) = used.next().filter(|_| normal.is_none()) else { continue };
-                let part = look.parts.column(used.slot);
-                if part.distinct() == [0] {
-                    continue;
-                }
-                let numbers = range.clone().map(|at| part.at(at));
-                scores.iter_mut().zip(numbers).for_each(|(score, number)| *score = number);
-            }
-            Raw::Amounts(fill) => fill(look.columns, range.clone(), scores),
-            Raw::Batch(_) => continue,
-        }
+        let Raw::Amounts(fill) = &column.raw else { continue };
+        fill(rows, range.clone(), scores);
         let (mut least, mut most) = (0, 0);
         for (sum, &score) in sums.iter_mut().zip(&*scores) {
             (least, most) = (score.min(least), score.max(most));
             *sum += column.weight * score;
         }
         sound &= least == 0 && most <= 100;
+    }
+    sound
+}
+
+/// Adds, of one plugin, Σ weight × score by the objects of nodes that is not normalised. `used`:
+/// columns of its object rules, and of those of the plugins behind it. False: a score is none.
+fn add_objects<'u>(
+    look: Look<'_, '_>,
+    columns: &[Column<'_>],
+    used: &mut impl Iterator<Item = &'u Used>,
+    range: Range<usize>,
+    sums: &mut [i64],
+) -> bool {
+    let mut sound = true;
+    for column in columns {
+        let Raw::Object { normal, .. } = &column.raw else { continue };
+        let Some(used) = used.next().filter(|_| normal.is_none()) else { continue };
+        let part = look.parts.column(used.slot);
+        if part.distinct() == [0] {
+            continue;
+        }
+        sound &= part.distinct().iter().all(|score| (0..=100).contains(score));
+        let numbers = range.clone().map(|at| part.at(at));
+        let weighted = numbers.map(|number| column.weight * number);
+        sums.iter_mut().zip(weighted).for_each(|(sum, score)| *sum += score);
     }
     sound
 }

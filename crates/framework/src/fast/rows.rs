@@ -1,0 +1,122 @@
+//! The nodes of the session by position in name order: their amounts as columns, their kinds, and
+//! which of them changed. Exact because a row is read again whenever its node is in the log of
+//! changes; the engine's laws compare with the plain evaluator. Specification: actions.md 12.2 S2.
+
+use vc_model::{Id, NodeId};
+use vc_resource::Resource;
+
+use super::columns::{NodeColumns, Shard};
+use super::kinds::Kinds;
+use crate::session::Session;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) columns: NodeColumns,
+    /// As of the last [`Rows::sort_kinds`].
+    pub(super) kinds: Kinds,
+    /// Positions whose row may be of another kind by now, each once.
+    unsorted: Vec<usize>,
+    is_unsorted: Vec<bool>,
+    /// Nodes outside of the own shard, of either kind.
+    pub(super) n_foreign: usize,
+    /// Room becomes free or is promised.
+    is_moving: Vec<bool>,
+    pub(super) n_moving: usize,
+    seen_until: u64,
+    set_version: Option<u64>,
+    by_node: Vec<u32>,
+    /// Per position the catch-up of a class that saw it last: a node that changed twice is looked at
+    /// once.
+    seen: Vec<u64>,
+    catch_up: u64,
+}
+
+impl Rows {
+    pub(super) fn len(&self) -> usize {
+        self.columns.n_rows()
+    }
+
+    /// Reads the rows that changed.
+    pub(super) fn follow(&mut self, session: &Session<'_>) {
+        let changes = session.node_changes();
+        let same = self.set_version == Some(changes.set_version())
+            && self.len() == session.facts().nodes.len()
+            && self.columns.n_dims() == session.dims.len();
+        match changes.since(self.seen_until).filter(|_| same) {
+            Some(changed) => {
+                for &node in changed {
+                    if let Some(at) = self.position(node) {
+                        self.read(session, node, at);
+                    }
+                }
+            }
+            None => self.read_all(session),
+        }
+        self.seen_until = changes.end();
+    }
+
+    /// Finds the kinds of the nodes whose row was read since the last time.
+    pub(super) fn sort_kinds(&mut self) {
+        for at in self.unsorted.drain(..) {
+            self.kinds.enter(&self.columns, at);
+            self.is_unsorted[at] = false;
+        }
+    }
+
+    fn read_all(&mut self, session: &Session<'_>) {
+        let nodes = &session.facts().nodes;
+        let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+        *self = Self {
+            columns: NodeColumns::new(session.dims.len(), nodes.len()),
+            kinds: Kinds::new(session.dims.len(), nodes.len()),
+            is_unsorted: vec![false; nodes.len()],
+            is_moving: vec![false; nodes.len()],
+            set_version: Some(session.node_changes().set_version()),
+            by_node: vec![u32::MAX; n_ids],
+            seen: vec![0; nodes.len()],
+            ..Self::default()
+        };
+        for (at, &node) in nodes.iter().enumerate() {
+            self.by_node[node.index()] = at as u32;
+            self.read(session, node, at);
+        }
+    }
+
+    fn read(&mut self, session: &Session<'_>, id: NodeId, at: usize) {
+        let shard = self.columns.shards[at];
+        self.columns.read(session, id, at);
+        self.n_foreign += usize::from(self.columns.shards[at] != Shard::Own);
+        self.n_foreign -= usize::from(shard != Shard::Own);
+        let node = &session.nodes[id];
+        let is_moving = !is_nothing(&node.releasing) || !is_nothing(&node.pipelined);
+        self.n_moving += usize::from(is_moving);
+        self.n_moving -= usize::from(std::mem::replace(&mut self.is_moving[at], is_moving));
+        if !std::mem::replace(&mut self.is_unsorted[at], true) {
+            self.unsorted.push(at);
+        }
+    }
+
+    /// Where the node stands; `None`: it is not in the session.
+    pub(super) fn position(&self, node: NodeId) -> Option<usize> {
+        let at = *self.by_node.get(node.index())?;
+        (at != u32::MAX).then_some(at as usize)
+    }
+
+    /// Positions of the known ones among the nodes, each once.
+    pub(super) fn distinct(&mut self, nodes: &[NodeId]) -> Vec<usize> {
+        self.catch_up += 1;
+        let mut distinct = Vec::new();
+        for &node in nodes {
+            let Some(at) = self.position(node) else { continue };
+            if std::mem::replace(&mut self.seen[at], self.catch_up) != self.catch_up {
+                distinct.push(at);
+            }
+        }
+        distinct
+    }
+}
+
+fn is_nothing(amounts: &Resource) -> bool {
+    amounts.dims().all(|dim| amounts.get(dim) == 0)
+}
