@@ -5,7 +5,6 @@ use vc_model::{Class, Node};
 use vc_resource::Dim;
 
 use crate::normalize::MAX_SCORE;
-use crate::rows;
 
 /// The scalar resource that counts beside cpu and memory.
 pub const GPU: &str = "nvidia.com/gpu";
@@ -101,7 +100,7 @@ pub fn score_each([first, second]: [Amounts<'_>; 2], mode: Mode, scores: &mut [i
         }
     };
     let rows = first.each().zip(second.each()).map(|(one, two)| [one, two]);
-    scores.iter_mut().zip(rows::scores(rows, score)).for_each(|(filled, score)| *filled = score);
+    scores.iter_mut().zip(rows).for_each(|(filled, row)| *filled = score(row));
 }
 
 fn delta(with: i64, without: i64) -> i64 {

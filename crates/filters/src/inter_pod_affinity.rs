@@ -97,11 +97,32 @@ fn their_preferences(pod: Pod<'_>) -> impl Iterator<Item = &Term> {
 /// Scores the nodes, 0 to 100.
 pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) {
     let sums = sums_by_domain(pod);
+    if let [(values, sums)] = &sums[..] {
+        return score_domains(*values, sums, nodes, scores);
+    }
     for (score, &node) in scores.iter_mut().zip(nodes) {
         let of_key = |(values, sums): &(Values<'_>, Vec<i64>)| Some(sums[values.of(node)?.index()]);
         *score = sums.iter().filter_map(of_key).sum();
     }
     normalize(scores);
+}
+
+/// The same where there is one key only: all nodes of a domain have the score of the domain.
+fn score_domains(values: Values<'_>, sums: &[i64], nodes: &[NodeId], scores: &mut [i64]) {
+    // Behind the domains stand the nodes that lack the key.
+    let mut is_met = vec![false; sums.len() + 1];
+    for (score, &node) in scores.iter_mut().zip(nodes) {
+        let domain = values.of(node).map_or(sums.len(), Id::index);
+        is_met[domain] = true;
+        *score = domain as i64;
+    }
+    let met: Vec<usize> = (0..is_met.len()).filter(|&domain| is_met[domain]).collect();
+    let sum = |&domain: &usize| sums.get(domain).copied().unwrap_or(0);
+    let mut of_met: Vec<i64> = met.iter().map(sum).collect();
+    normalize(&mut of_met);
+    let mut of_domain = vec![0; is_met.len()];
+    met.iter().zip(of_met).for_each(|(&domain, score)| of_domain[domain] = score);
+    scores.iter_mut().for_each(|score| *score = of_domain[*score as usize]);
 }
 
 /// Per topology key the sum of each domain: there are far fewer domains with pods than nodes.

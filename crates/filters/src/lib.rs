@@ -13,7 +13,6 @@ pub mod node_volume_limits;
 pub mod normalize;
 pub mod pod_topology_spread;
 pub mod resource_allocation;
-pub mod rows;
 mod rule;
 pub mod taint_toleration;
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_filters::rows;
 use vc_framework::{Ask, Clock, DimColumns, Fill, NodeColumns, Plugin, PluginEntry, Points, Reads};
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -145,15 +144,13 @@ impl Binpack {
             let (allocatable, used) = (&allocatable[range.clone()], &used[range.clone()]);
             (weighed, &allocatable[..n_nodes], &used[..n_nodes])
         });
-        let amounts = (0..n_nodes).map(|at| of.each_ref().map(|of| (of.1[at], of.2[at])));
-        let found = rows::scores(amounts, |amounts| {
-            let parts = of.iter().zip(amounts).map(|((weighed, ..), (capacity, used))| {
-                let used = used.saturating_add(weighed.requested);
-                Part { weight: weighed.weight, capacity, used }
+        for (at, sum) in scores.iter_mut().enumerate() {
+            let parts = of.iter().map(|(weighed, allocatable, used)| {
+                let used = used[at].saturating_add(weighed.requested);
+                Part { weight: weighed.weight, capacity: allocatable[at], used }
             });
-            self.score(parts)
-        });
-        scores.iter_mut().zip(found).for_each(|(sum, score)| *sum += score);
+            *sum += self.score(parts);
+        }
     }
 
     #[inline]

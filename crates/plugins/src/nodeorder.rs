@@ -5,7 +5,6 @@ use vc_conf::{Arguments, PluginOption, Warning};
 use vc_filters::balanced_allocation::{self, Amounts, Mode, Shares, score_each};
 use vc_filters::normalize::Best;
 use vc_filters::resource_allocation::{Room, least, least_allocated, most, most_allocated};
-use vc_filters::rows;
 use vc_filters::{
     Pod, image_locality, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
 };
@@ -206,8 +205,7 @@ fn allocation<'a>(pod: Pod<'a>, score: impl Fn(NonZero, Room) -> i64 + 'a) -> Fi
             let held = NonZero { cpu_milli: *held.0, memory_bytes: *held.1 };
             Room { cpu_milli: *offered.0, memory_bytes: *offered.1, held }
         });
-        let found = rows::scores(rooms, |room| score(wanted, room));
-        scores.iter_mut().zip(found).for_each(|(filled, score)| *filled = score);
+        scores.iter_mut().zip(rooms).for_each(|(filled, room)| *filled = score(wanted, room));
     })
 }
 

@@ -22,6 +22,14 @@ pub(crate) struct Blocks {
     is_outdated: Vec<bool>,
 }
 
+/// A candidate that is none for a while.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropped {
+    position: u32,
+    group: u8,
+    score: f64,
+}
+
 impl Blocks {
     /// Of so many nodes, none of which is a candidate.
     pub(crate) fn new(n_nodes: usize) -> Self {
@@ -47,10 +55,10 @@ impl Blocks {
         &self.groups
     }
 
-    /// The groups of all positions, for results that are others throughout.
-    pub(crate) fn groups_mut(&mut self) -> &mut [u8] {
+    /// Groups and scores of all positions, for results that are others throughout.
+    pub(crate) fn all_mut(&mut self) -> (&mut [u8], &mut [f64]) {
         self.is_outdated.fill(true);
-        &mut self.groups
+        (&mut self.groups, &mut self.scores)
     }
 
     pub(crate) fn score(&self, position: usize) -> f64 {
@@ -62,6 +70,22 @@ impl Blocks {
         self.groups[position] = group;
         self.scores[position] = score;
         self.is_outdated[position / BLOCK] = true;
+    }
+
+    /// Takes a candidate out that is the best; for [`Blocks::put_back`].
+    pub(crate) fn drop_best(&mut self, position: usize) -> Dropped {
+        let (group, score) = (self.groups[position], self.scores[position]);
+        self.set(position, NONE, 0.0);
+        Dropped { position: position as u32, group, score }
+    }
+
+    /// Takes [`Blocks::drop_best`] back, of those that were dropped since the last change the last
+    /// one first: each was the winner of its block.
+    pub(crate) fn put_back(&mut self, dropped: Dropped) {
+        let position = dropped.position as usize;
+        (self.groups[position], self.scores[position]) = (dropped.group, dropped.score);
+        self.winners[position / BLOCK] = dropped.position;
+        self.is_outdated[position / BLOCK] = false;
     }
 
     /// Position of the best candidate.
@@ -83,14 +107,16 @@ impl Blocks {
         let start = block * BLOCK;
         let range = start..self.groups.len().min(start + BLOCK);
         let groups = &self.groups[range.clone()];
-        let first = groups.iter().copied().min().unwrap_or(NONE);
-        let mut best: Option<(usize, f64)> = None;
-        for (at, (&group, &score)) in groups.iter().zip(&self.scores[range]).enumerate() {
-            if group == first && best.is_none_or(|(_, highest)| highest < score) {
-                best = Some((at, score));
+        let scores = &self.scores[range][..groups.len()];
+        let first = groups.iter().fold(NONE, |first, &group| first.min(group));
+        let mut best = groups.iter().position(|&group| group == first).unwrap_or(0);
+        let mut highest = scores[best];
+        for at in best + 1..groups.len() {
+            if groups[at] == first && highest < scores[at] {
+                (best, highest) = (at, scores[at]);
             }
         }
-        start + best.map_or(0, |(at, _)| at)
+        start + best
     }
 
     fn is_better(&self, l: usize, r: usize) -> bool {
@@ -130,6 +156,12 @@ mod tests {
                     if r.0 < l.0 || (r.0 == l.0 && l.1 < r.1) { next } else { best }
                 });
                 prop_assert_eq!(blocks.best(), best);
+                let mut dropped = Vec::new();
+                while let Some(next) = blocks.best().filter(|_| dropped.len() < 5) {
+                    dropped.push(blocks.drop_best(next));
+                }
+                dropped.into_iter().rev().for_each(|next| blocks.put_back(next));
+                prop_assert_eq!(blocks.best(), best, "all are back");
             }
         }
     }

@@ -221,8 +221,7 @@ impl ClassMemo {
             let best = self.blocks.best();
             match best {
                 Some(at) if !look.rules.wide.pass(nodes[at]) => {
-                    dropped.push((at, self.blocks.group(at), self.blocks.score(at)));
-                    self.blocks.set(at, NONE, 0.0);
+                    dropped.push(self.blocks.drop_best(at));
                     if nodes.len() < MOST_DROPS * dropped.len() {
                         break None;
                     }
@@ -230,9 +229,7 @@ impl ClassMemo {
                 _ => break Some(best),
             }
         };
-        for &(at, group, score) in &dropped {
-            self.blocks.set(at, group, score);
-        }
+        dropped.into_iter().rev().for_each(|node| self.blocks.put_back(node));
         best
     }
 
@@ -274,9 +271,8 @@ impl ClassMemo {
     pub(super) fn count_verdicts(&mut self) {
         self.n_unexplained = 0;
         self.refusals.iter_mut().for_each(|refusal| refusal.n_nodes = 0);
-        for &verdict in &self.verdicts {
+        for &verdict in self.verdicts.iter().filter(|verdict| **verdict != PASSES) {
             match verdict {
-                PASSES => {}
                 REFUSED => self.n_unexplained += 1,
                 refusal => self.refusals[usize::from(refusal) - 1].n_nodes += 1,
             }

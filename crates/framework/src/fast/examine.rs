@@ -15,20 +15,16 @@ impl ClassMemo {
     /// Asks filters about every node.
     pub(super) fn examine_all(&mut self, look: Look<'_, '_>) {
         let kinds = &look.rows.kinds;
-        let mut of_kinds = vec![PASSES; kinds.len()];
-        self.check_amounts(look, &kinds.columns, 0..kinds.len(), &mut of_kinds);
-        let mut verdicts = std::mem::take(&mut self.verdicts);
-        for (verdict, &kind) in verdicts.iter_mut().zip(kinds.of()) {
-            *verdict = of_kinds[kind as usize];
-        }
-        check_nodes(look, 0..verdicts.len(), &mut verdicts);
-        self.verdicts = verdicts;
+        let (mut verdicts, mut groups) = (vec![PASSES; kinds.len()], vec![0; kinds.len()]);
+        self.check_amounts(look, &kinds.columns, 0..kinds.len(), &mut verdicts);
+        group(look, &kinds.columns, 0..kinds.len(), &mut groups);
+        spread(&verdicts, kinds.of(), &mut self.verdicts);
+        spread(&groups, kinds.of(), self.blocks.all_mut().0);
+        check_nodes(look, 0..self.verdicts.len(), &mut self.verdicts);
         self.count_verdicts();
-        let mut of_kinds = vec![0; kinds.len()];
-        group(look, &kinds.columns, 0..kinds.len(), &mut of_kinds);
-        let groups = self.blocks.groups_mut();
-        for ((group, &verdict), &kind) in groups.iter_mut().zip(&self.verdicts).zip(kinds.of()) {
-            *group = if verdict == PASSES { of_kinds[kind as usize] } else { NONE };
+        let groups = self.blocks.all_mut().0;
+        for (group, &verdict) in groups.iter_mut().zip(&self.verdicts) {
+            *group = if verdict == PASSES { *group } else { NONE };
         }
         self.normals.count(look.parts, groups);
     }
@@ -89,6 +85,17 @@ impl ClassMemo {
     }
 }
 
+/// What is known of kinds, for each node.
+fn spread<T: Copy + PartialEq>(of_kinds: &[T], kinds: &[u32], of_nodes: &mut [T]) {
+    match of_kinds {
+        [first, others @ ..] if others.iter().all(|other| other == first) => of_nodes.fill(*first),
+        _ => {
+            let nodes = of_nodes.iter_mut().zip(kinds);
+            nodes.for_each(|(node, &kind)| *node = of_kinds[kind as usize]);
+        }
+    }
+}
+
 /// Refuses nodes that passed so far.
 fn refuse(verdicts: &mut [u16], passes: impl Iterator<Item = bool>) {
     for (verdict, passes) in verdicts.iter_mut().zip(passes) {
@@ -136,7 +143,12 @@ fn pardon(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
 
 /// Where nodes of these rows stand in the order of the groups, if they pass: idle before future
 /// room, and with soft sharding own nodes before others.
-fn group(look: Look<'_, '_>, columns: &NodeColumns, range: Range<usize>, groups: &mut [u8]) {
+pub(super) fn group(
+    look: Look<'_, '_>,
+    columns: &NodeColumns,
+    range: Range<usize>,
+    groups: &mut [u8],
+) {
     if 0 < look.rows.n_foreign {
         for (group, &shard) in groups.iter_mut().zip(&columns.shards[range.clone()]) {
             *group |= u8::from(shard == Shard::Other);

@@ -75,18 +75,18 @@ impl Normals {
 
     /// Counts the candidates of all positions.
     pub(super) fn count(&mut self, parts: &Parts, groups: &[u8]) {
+        let sizes: [usize; N_GROUPS] = std::array::from_fn(|number| n_in(groups, number));
         for column in &mut self.0 {
-            let part = parts.column(column.slot);
-            for (number, group) in column.groups.iter_mut().enumerate() {
-                let own = |of: u8| usize::from(of) == number;
+            let codes = parts.column(column.slot).codes();
+            for (group, &size) in column.groups.iter_mut().zip(&sizes) {
                 group.counts.fill(0);
-                match &mut group.counts[..] {
-                    [count] => *count = groups.iter().filter(|of| own(**of)).count() as u32,
-                    counts => {
-                        let codes = groups.iter().zip(part.codes());
-                        let codes = codes.filter(|(of, _)| own(**of));
-                        codes.for_each(|(_, &code)| counts[code as usize] += 1);
-                    }
+                if let [count] = &mut group.counts[..] {
+                    *count = size as u32;
+                }
+            }
+            if 1 < column.groups[0].counts.len() {
+                for (&group, &code) in groups.iter().zip(codes).filter(|(of, _)| **of != NONE) {
+                    column.groups[usize::from(group)].counts[code as usize] += 1;
                 }
             }
         }
@@ -147,6 +147,15 @@ impl Normals {
         }
     }
 
+    /// The same where each column has one raw score only, for any rows by their groups.
+    pub(super) fn add_one_number(&self, plugin: usize, groups: &[u8], sums: &mut [i64]) {
+        for column in self.0.iter().filter(|column| column.plugin == plugin) {
+            for (sum, &group) in sums.iter_mut().zip(groups) {
+                *sum += column.groups[usize::from(group)].scores.first().copied().unwrap_or(0);
+            }
+        }
+    }
+
     /// Adds the scores of a plugin for candidates among themselves. `None`: a score is none.
     pub(super) fn add_among(
         &self,
@@ -157,7 +166,11 @@ impl Normals {
     ) -> Option<()> {
         for column in self.0.iter().filter(|column| column.plugin == plugin) {
             let part = parts.column(column.slot);
-            let highest = candidates.iter().map(|&at| part.at(at)).max().unwrap_or(0).max(0);
+            let highest = match part.distinct() {
+                &[only] => only,
+                _ => candidates.iter().map(|&at| part.at(at)).max().unwrap_or(0),
+            };
+            let highest = highest.max(0);
             let weighted = |&raw: &i64| {
                 // Beyond the extreme there is no candidate.
                 let known = (0..=highest.min(i32::MAX.into())).contains(&raw);
@@ -165,12 +178,27 @@ impl Normals {
                 (0..=100).contains(&score).then_some(column.weight * score)
             };
             let by_code: Vec<Option<i64>> = part.distinct().iter().map(weighted).collect();
-            for (sum, &at) in sums.iter_mut().zip(candidates) {
-                *sum += by_code[part.code(at)]?;
+            match by_code[..] {
+                [score] => {
+                    let score = score?;
+                    sums.iter_mut().for_each(|sum| *sum += score);
+                }
+                _ => {
+                    for (sum, &at) in sums.iter_mut().zip(candidates) {
+                        *sum += by_code[part.code(at)]?;
+                    }
+                }
             }
         }
         Some(())
     }
+}
+
+/// How many nodes are in a group. Bytes are added sixteen at a time as long as a byte holds the sum.
+pub(super) fn n_in(groups: &[u8], number: usize) -> usize {
+    let own = |&of: &u8| u8::from(usize::from(of) == number);
+    let sums = groups.chunks(255).map(|chunk| chunk.iter().map(own).sum::<u8>());
+    sums.map(usize::from).sum()
 }
 
 impl Normalised {

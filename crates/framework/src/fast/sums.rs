@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::blocks::{BLOCK, Blocks, NONE};
 use super::class::{ClassMemo, Look};
 use super::columns::NodeColumns;
+use super::examine::group;
 use super::parts::Used;
 use super::prepared::{Bases, Column, Raw};
 
@@ -79,6 +80,15 @@ impl Sums {
     }
 }
 
+impl Look<'_, '_> {
+    /// Whether nodes of a kind and a group have the same total.
+    fn scorers_read_amounts(&self) -> bool {
+        let mut used = self.used[self.rules.n_test_parts..].iter();
+        matches!(self.rules.bases, Bases::Amounts(_))
+            && used.all(|used| self.parts.column(used.slot).distinct().len() <= 1)
+    }
+}
+
 impl ClassMemo {
     /// The parts of the totals of all nodes. `None`: a score is none.
     pub(super) fn kept_sums(&mut self, look: Look<'_, '_>) -> Option<&Sums> {
@@ -91,6 +101,32 @@ impl ClassMemo {
     pub(super) fn rank_all(&mut self, look: Look<'_, '_>) {
         let of_kinds = Sums::of_kinds(look);
         self.broken |= of_kinds.broken;
+        match look.scorers_read_amounts() {
+            true => self.rank_kinds(look, of_kinds),
+            false => self.rank_nodes(look, &of_kinds),
+        }
+    }
+
+    /// The same where nodes of a kind have the same total.
+    fn rank_kinds(&mut self, look: Look<'_, '_>, of_kinds: Sums) {
+        let kinds = &look.rows.kinds;
+        let mut groups = vec![0; kinds.len()];
+        group(look, &kinds.columns, 0..kinds.len(), &mut groups);
+        let mut used = look.used[look.rules.n_test_parts..].iter();
+        let Sums { bases: mut totals, fixed, .. } = of_kinds;
+        let columns = look.rules.plugins.iter().zip(fixed);
+        for (plugin, (columns, mut sums)) in columns.enumerate() {
+            self.broken |= !add_objects(look, columns, &mut used, 0..kinds.len(), &mut sums);
+            self.normals.add_one_number(plugin, &groups, &mut sums);
+            totals.iter_mut().zip(&sums).for_each(|(total, &sum)| *total += sum as f64);
+        }
+        // One kind that no node is of any more may have broken it for nothing.
+        self.broken |= totals.iter().any(|total| total.is_nan());
+        let scores = self.blocks.all_mut().1.iter_mut();
+        scores.zip(kinds.of()).for_each(|(score, &kind)| *score = totals[kind as usize]);
+    }
+
+    fn rank_nodes(&mut self, look: Look<'_, '_>, of_kinds: &Sums) {
         for range in Blocks::ranges(look.rows.len()) {
             let kinds = &look.rows.kinds.of()[range.clone()];
             let mut totals = [0.0; BLOCK];
@@ -206,6 +242,10 @@ fn add_objects<'u>(
             continue;
         }
         sound &= part.distinct().iter().all(|score| (0..=100).contains(score));
+        if let &[score] = part.distinct() {
+            sums.iter_mut().for_each(|sum| *sum += column.weight * score);
+            continue;
+        }
         let numbers = range.clone().map(|at| part.at(at));
         let weighted = numbers.map(|number| column.weight * number);
         sums.iter_mut().zip(weighted).for_each(|(sum, score)| *sum += score);

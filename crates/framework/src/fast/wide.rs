@@ -6,7 +6,7 @@
 use vc_model::NodeId;
 
 use super::class::{ClassMemo, Look};
-use super::normals::N_GROUPS;
+use super::normals::{N_GROUPS, n_in};
 use super::prepared::Raw;
 
 impl ClassMemo {
@@ -29,13 +29,17 @@ impl ClassMemo {
     /// Positions of the candidates of the first group that has any.
     fn first_group(&self, look: Look<'_, '_>) -> Vec<usize> {
         let (nodes, groups) = (&look.session.facts().nodes, self.blocks.groups());
+        let wide = &look.rules.wide;
         let of_group = |group: usize| -> Vec<usize> {
+            let n_own = n_in(groups, group);
+            if wide.is_empty() && n_own == groups.len() {
+                return (0..n_own).collect();
+            }
+            let mut found = Vec::with_capacity(n_own);
             let own = groups.iter().enumerate().filter(|(_, of)| usize::from(**of) == group);
             let own = own.map(|(at, _)| at);
-            match look.rules.wide.is_empty() {
-                true => own.collect(),
-                false => own.filter(|&at| look.rules.wide.pass(nodes[at])).collect(),
-            }
+            found.extend(own.filter(|&at| wide.is_empty() || wide.pass(nodes[at])));
+            found
         };
         let mut found = (0..N_GROUPS).map(of_group);
         found.find(|candidates| !candidates.is_empty()).unwrap_or_default()
@@ -48,7 +52,8 @@ impl ClassMemo {
         let candidate_nodes: Vec<NodeId> = candidates.iter().map(|&at| nodes[at]).collect();
         let mut totals: Vec<f64> = candidates.iter().map(|&at| kept.bases[at]).collect();
         let mut scores = vec![0; candidates.len()];
-        for (plugin, columns) in look.rules.plugins.iter().enumerate() {
+        let plugins = look.rules.plugins.iter().enumerate();
+        for (plugin, columns) in plugins.filter(|(_, columns)| !columns.is_empty()) {
             let fixed = &kept.fixed[plugin];
             let mut sums: Vec<i64> = candidates.iter().map(|&at| fixed[at]).collect();
             self.normals.add_among(look.parts, plugin, candidates, &mut sums)?;
