@@ -196,7 +196,8 @@ impl Normals {
 
 /// How many nodes are in a group. Bytes are added sixteen at a time as long as a byte holds the sum.
 pub(super) fn n_in(groups: &[u8], number: usize) -> usize {
-    let own = |&of: &u8| u8::from(usize::from(of) == number);
+    let number = number as u8;
+    let own = |&of: &u8| u8::from(of == number);
     let sums = groups.chunks(255).map(|chunk| chunk.iter().map(own).sum::<u8>());
     sums.map(usize::from).sum()
 }
