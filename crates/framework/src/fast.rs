@@ -168,9 +168,8 @@ impl Memo {
     ) -> Vec<Used> {
         let class = session.class(rules.task);
         let mut kept = kept.into_iter().flatten().map(|used| used.slot);
-        let get = |(owner, rule)| {
-            self.parts.get(session, &self.rows, (owner, rule, class), kept.next())
-        };
+        let get =
+            |(owner, rule)| self.parts.get(session, &self.rows, (owner, rule, class), kept.next());
         rules.object_rules().map(get).collect()
     }
 

@@ -118,7 +118,8 @@ fn check_nodes(look: Look<'_, '_>, range: Range<usize>, verdicts: &mut [u16]) {
             }
             Test::Row(run) => {
                 let nodes = &look.session.facts().nodes[range.clone()];
-                let open = verdicts.iter_mut().zip(nodes).filter(|(verdict, _)| **verdict == PASSES);
+                let open =
+                    verdicts.iter_mut().zip(nodes).filter(|(verdict, _)| **verdict == PASSES);
                 open.filter(|(_, node)| !run(**node)).for_each(|(verdict, _)| *verdict = REFUSED);
             }
         }
