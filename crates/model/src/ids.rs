@@ -52,11 +52,15 @@ define_ids!(
     SpreadId,
 );
 
+/// Rows of a part of a table; a power of two.
+const PART: usize = 256;
+
 /// Rows with stable ids. A freed row is reused only after [`Table::recycle`], so that an id that is
 /// still held somewhere during a cycle can never mean another object.
 #[derive(Clone, Debug)]
 pub struct Table<I, T> {
-    rows: Vec<Option<T>>,
+    /// In parts of [`PART`] rows, all but the last one full: a table that grows is never copied.
+    parts: Vec<Vec<Option<T>>>,
     free: Vec<u32>,
     limbo: Vec<u32>,
     n_rows: usize,
@@ -65,7 +69,7 @@ pub struct Table<I, T> {
 
 impl<I: Id, T> Default for Table<I, T> {
     fn default() -> Self {
-        Self { rows: Vec::new(), free: Vec::new(), limbo: Vec::new(), n_rows: 0, id: PhantomData }
+        Self { parts: Vec::new(), free: Vec::new(), limbo: Vec::new(), n_rows: 0, id: PhantomData }
     }
 }
 
@@ -74,17 +78,35 @@ impl<I: Id, T> Table<I, T> {
     pub fn insert(&mut self, row: T) -> I {
         self.n_rows += 1;
         if let Some(index) = self.free.pop() {
-            self.rows[index as usize] = Some(row);
+            let (part, place) = position(index as usize);
+            self.parts[part][place] = Some(row);
             return I::new(index);
         }
-        let index = u32::try_from(self.rows.len()).expect("fewer than 2^32 rows");
-        self.rows.push(Some(row));
-        I::new(index)
+        let full = self.parts.len().saturating_sub(1) * PART;
+        match self.parts.last_mut().filter(|part| part.len() < PART) {
+            Some(part) => {
+                part.push(Some(row));
+                row_id(full + part.len() - 1)
+            }
+            None => self.insert_part(row),
+        }
+    }
+
+    /// Begins another part. Only a small table makes room row by row.
+    fn insert_part(&mut self, row: T) -> I {
+        let mut part = match self.parts.is_empty() {
+            true => Vec::new(),
+            false => Vec::with_capacity(PART),
+        };
+        part.push(Some(row));
+        self.parts.push(part);
+        row_id((self.parts.len() - 1) * PART)
     }
 
     /// Takes a row out. `None` if it was already gone.
     pub fn remove(&mut self, id: I) -> Option<T> {
-        let row = self.rows.get_mut(id.index())?.take();
+        let (part, place) = position(id.index());
+        let row = self.parts.get_mut(part)?.get_mut(place)?.take();
         if row.is_some() {
             self.n_rows -= 1;
             self.limbo.push(u32::try_from(id.index()).expect("ids come from u32"));
@@ -98,18 +120,22 @@ impl<I: Id, T> Table<I, T> {
     }
 
     /// The row, unless it is gone.
+    #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
-        self.rows.get(id.index())?.as_ref()
+        let (part, place) = position(id.index());
+        self.parts.get(part)?.get(place)?.as_ref()
     }
 
     /// The row for writing, unless it is gone.
+    #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
-        self.rows.get_mut(id.index())?.as_mut()
+        let (part, place) = position(id.index());
+        self.parts.get_mut(part)?.get_mut(place)?.as_mut()
     }
 
     /// All rows by id.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
-        let numbered = self.rows.iter().enumerate();
+        let numbered = self.parts.iter().flatten().enumerate();
         numbered.filter_map(|(index, row)| Some((I::new(index as u32), row.as_ref()?)))
     }
 
@@ -127,6 +153,16 @@ impl<I: Id, T> Table<I, T> {
     pub fn is_empty(&self) -> bool {
         self.n_rows == 0
     }
+}
+
+/// Part and place of a row.
+#[inline]
+fn position(index: usize) -> (usize, usize) {
+    (index / PART, index % PART)
+}
+
+fn row_id<I: Id>(index: usize) -> I {
+    I::new(u32::try_from(index).expect("fewer than 2^32 rows"))
 }
 
 impl<I: Id, T> Index<I> for Table<I, T> {
