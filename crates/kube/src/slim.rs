@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use vc_model::{ClusterEvent, DeviceObject, ObjectKey, SelectorObject, StorageObject};
 use vc_wire::{
-    Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata, SlimNamespace,
-    SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod,
-    SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet,
+    Kind, Own, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata,
+    SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim,
+    SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet,
     SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService, SlimStatefulSet,
     SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError,
 };
@@ -42,6 +42,11 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
 
     fn metadata(&self) -> &Soft<SlimMetadata>;
 
+    /// From the text of an object; `None`: in another way than this.
+    fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
     /// The event, and what is malformed in a pod.
     fn event(self) -> Result<(ClusterEvent, Vec<String>), WireError>;
 }
@@ -68,9 +73,13 @@ macro_rules! storage {
     };
 }
 
-/// Slim type, group, version, kind, plural, and how its record becomes an event.
+/// Slim type, group, version, kind, plural, how its record becomes an event, and how it is read if a
+/// first list has many.
 macro_rules! slim {
-    ($slim:ty, $group:literal, $version:literal, $kind:ident, $plural:literal, $event:expr) => {
+    (
+        $slim:ty, $group:literal, $version:literal, $kind:ident, $plural:literal,
+        $event:expr $(, $read:path)? $(,)?
+    ) => {
         impl Slim for $slim {
             const KIND: Kind = Kind::$kind;
             const GROUP: &'static str = $group;
@@ -82,6 +91,10 @@ macro_rules! slim {
                 &self.metadata
             }
 
+            $(fn read(text: &str) -> Option<Self> {
+                $read(text)
+            })?
+
             fn event(self) -> Result<(ClusterEvent, Vec<String>), WireError> {
                 self.to_record().map($event)
             }
@@ -89,19 +102,37 @@ macro_rules! slim {
     };
 }
 
-slim!(SlimPod, "", "v1", Pod, "pods", |(pod, problems)| {
-    (ClusterEvent::PodApplied(Box::new(pod)), problems)
-});
-slim!(SlimNode, "", "v1", Node, "nodes", |node| {
-    (ClusterEvent::NodeApplied(Box::new(node)), Vec::new())
-});
+slim!(
+    SlimPod,
+    "",
+    "v1",
+    Pod,
+    "pods",
+    |(pod, problems)| (ClusterEvent::PodApplied(Box::new(pod)), problems),
+    vc_wire::scanned
+);
+slim!(
+    SlimNode,
+    "",
+    "v1",
+    Node,
+    "nodes",
+    |node| (ClusterEvent::NodeApplied(Box::new(node)), Vec::new()),
+    vc_wire::scanned
+);
 slim!(SlimNamespace, "", "v1", Namespace, "namespaces", |metadata| {
     let (name, labels) = (metadata.name, metadata.labels);
     (ClusterEvent::NamespaceApplied { name, labels }, Vec::new())
 });
-slim!(SlimPodGroup, "scheduling.volcano.sh", "v1beta1", PodGroup, "podgroups", |pod_group| {
-    (ClusterEvent::PodGroupApplied(Box::new(pod_group)), Vec::new())
-});
+slim!(
+    SlimPodGroup,
+    "scheduling.volcano.sh",
+    "v1beta1",
+    PodGroup,
+    "podgroups",
+    |pod_group| (ClusterEvent::PodGroupApplied(Box::new(pod_group)), Vec::new()),
+    vc_wire::scanned
+);
 slim!(SlimQueue, "scheduling.volcano.sh", "v1beta1", Queue, "queues", |queue| {
     (ClusterEvent::QueueApplied(Box::new(queue)), Vec::new())
 });
@@ -194,7 +225,10 @@ pub(crate) fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
         Soft::Good(text) => text.clone(),
         _ => Arc::default(),
     };
-    let name = text(&metadata.name);
+    let Soft::Good(Own(name)) = &metadata.name else {
+        return None;
+    };
+    let name = name.clone();
     let key = ObjectKey { namespace: text(&metadata.namespace), name };
     (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
 }

@@ -306,7 +306,7 @@ enum Event<S> {
 fn read<S: Slim>(line: &[u8]) -> Result<Event<S>, SourceError> {
     if let Ok(text) = std::str::from_utf8(line)
         && let Some((label @ ("ADDED" | "MODIFIED" | "DELETED"), object)) = parts(text)
-        && let Ok(slim) = serde_json::from_str(object)
+        && let Some(slim) = S::read(object)
     {
         return Ok(Event::Change(change(label, slim)));
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::soft::{Entries, Shape};
+use crate::scan::{Scan, Unusual};
+use crate::soft::{Entries, Shape, Soft};
 use crate::word::word;
 
 /// Whether something reads this annotation.
@@ -84,6 +85,18 @@ impl Shape for Annotations {
         }
         Ok(Some(Self(Entries(kept))))
     }
+    fn scan_map(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+        let Self(Entries(kept)) = into.begin();
+        scan.object(|key, scan| {
+            if !is_read(key) {
+                return scan.skip();
+            }
+            let mut value = Soft::Absent;
+            scan.soft(&mut value)?;
+            kept.push((word(key), value));
+            Ok(())
+        })
+    }
 }
 
 /// Reads a key, which becomes owned only when it is kept.
@@ -109,7 +122,6 @@ impl Visitor<'_> for KeptKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::soft::Soft;
 
     #[test]
     fn only_annotations_that_something_reads_are_kept() {

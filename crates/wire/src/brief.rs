@@ -5,9 +5,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer};
-
-use crate::soft::{Shape, Soft};
+use crate::soft::Shape;
 
 /// Longest text that stands in place.
 const ROOM: usize = 22;
@@ -61,15 +59,8 @@ impl Shape for Brief {
 
 /// A text of its own that no other object has: it is not looked for among the shared ones, where it
 /// would take the place of one that is.
-pub(crate) fn own<'de, D: Deserializer<'de>>(from: D) -> Result<Soft<Arc<str>>, D::Error> {
-    Ok(match Soft::<Own>::deserialize(from)? {
-        Soft::Good(Own(text)) => Soft::Good(text),
-        Soft::Absent => Soft::Absent,
-        Soft::Bad(problem) => Soft::Bad(problem),
-    })
-}
-
-struct Own(Arc<str>);
+#[derive(Clone, Debug, Default)]
+pub struct Own(pub Arc<str>);
 
 impl Shape for Own {
     const WANTED: &'static str = "a string";

@@ -48,7 +48,22 @@ pub struct SlimContainerStatus {
     pub allocated_resources: Soft<Entries<Quantity>>,
 }
 
-object!(SlimContainer, SlimResources, SlimPort, SlimContainerStatus);
+object!(
+    SlimContainer {
+        "name" => name,
+        "image" => image,
+        "resources" => resources,
+        "restartPolicy" => restart_policy,
+        "ports" => ports,
+    },
+    SlimResources { "requests" => requests },
+    SlimPort { "hostPort" => host_port, "hostIP" => host_ip, "protocol" => protocol },
+    SlimContainerStatus {
+        "name" => name,
+        "resources" => resources,
+        "allocatedResources" => allocated_resources,
+    },
+);
 
 pub(crate) fn all(
     slim: List<SlimContainer>,

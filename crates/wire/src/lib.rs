@@ -27,6 +27,7 @@ mod priority_class;
 mod problems;
 mod queue;
 mod quota;
+mod scan;
 mod selecting;
 mod selector;
 mod soft;
@@ -36,7 +37,7 @@ mod volume;
 mod word;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
-pub use brief::Brief;
+pub use brief::{Brief, Own};
 pub use budget::{SlimBudget, SlimBudgetSpec, SlimBudgetStatus};
 pub use claim_status::{
     ClaimLost, DELETE_PROTECTION, allocation_json, check_claim, deallocate_claim, protect_claim,
@@ -58,6 +59,7 @@ pub use pod_volume::{SlimClaimName, SlimDisk, SlimPodVolume};
 pub use priority_class::{SlimPriorityClass, priority_class_record};
 pub use queue::{SlimGuarantee, SlimQueue, SlimQueueSpec, SlimQueueStatus, queue_record};
 pub use quota::{SlimQuota, SlimQuotaStatus};
+pub use scan::scanned;
 pub use selecting::{
     SlimByLabels, SlimBySelector, SlimReplicaSet, SlimReplicationController, SlimService,
     SlimStatefulSet,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use vc_model::{Controller, Labels, ObjectKey, SelectorKind};
 
 use crate::annotations::Annotations;
-use crate::brief::{Brief, own};
+use crate::brief::{Brief, Own};
 use crate::problems::{Path, Problems};
 use crate::soft::{Entries, List, Soft, object};
 use crate::time::Micros;
@@ -16,8 +16,7 @@ use crate::{Kind, WireError};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimMetadata {
-    #[serde(deserialize_with = "own")]
-    pub name: Soft<Arc<str>>,
+    pub name: Soft<Own>,
     pub namespace: Soft<Arc<str>>,
     pub uid: Soft<Arc<str>>,
     pub resource_version: Soft<Brief>,
@@ -39,7 +38,26 @@ pub struct SlimOwner {
     pub controller: Soft<bool>,
 }
 
-object!(SlimMetadata, SlimOwner);
+object!(
+    SlimMetadata {
+        "name" => name,
+        "namespace" => namespace,
+        "uid" => uid,
+        "resourceVersion" => resource_version,
+        "creationTimestamp" => creation_timestamp,
+        "deletionTimestamp" => deletion_timestamp,
+        "labels" => labels,
+        "annotations" => annotations,
+        "ownerReferences" => owner_references,
+    },
+    SlimOwner {
+        "apiVersion" => api_version,
+        "kind" => kind,
+        "name" => name,
+        "uid" => uid,
+        "controller" => controller,
+    },
+);
 
 /// Metadata that is known to be usable.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +101,7 @@ pub(crate) fn read(
 ) -> Result<Metadata, WireError> {
     let path = Path::root("metadata");
     let slim = identity(kind, slim, &path)?.unwrap_or_default();
-    let name = identity(kind, slim.name, &path.field("name"))?.unwrap_or_default();
+    let Own(name) = identity(kind, slim.name, &path.field("name"))?.unwrap_or_default();
     let namespace = identity(kind, slim.namespace, &path.field("namespace"))?.unwrap_or_default();
     let uid = identity(kind, slim.uid, &path.field("uid"))?.unwrap_or_default();
     let missing = |field: &'static str| WireError::Identity {

@@ -46,7 +46,12 @@ pub struct SlimImage {
     pub size_bytes: Soft<i64>,
 }
 
-object!(SlimNodeSpec, SlimNodeStatus, SlimImage);
+object!(
+    SlimNode { "metadata" => metadata, "spec" => spec, "status" => status },
+    SlimNodeSpec { "unschedulable" => unschedulable, "taints" => taints },
+    SlimNodeStatus { "allocatable" => allocatable, "capacity" => capacity, "images" => images },
+    SlimImage { "names" => names, "sizeBytes" => size_bytes },
+);
 
 impl SlimNode {
     /// The record.

@@ -83,7 +83,44 @@ pub struct SlimPodCondition {
     pub changed: Soft<Micros>,
 }
 
-object!(SlimPodSpec, SlimNamed, SlimPodStatus, SlimPodCondition);
+object!(
+    SlimPod { "metadata" => metadata, "spec" => spec, "status" => status },
+    SlimPodSpec {
+        "schedulerName" => scheduler_name,
+        "nodeName" => node_name,
+        "priority" => priority,
+        "priorityClassName" => priority_class_name,
+        "preemptionPolicy" => preemption_policy,
+        "containers" => containers,
+        "initContainers" => init_containers,
+        "overhead" => overhead,
+        "resources" => resources,
+        "nodeSelector" => node_selector,
+        "affinity" => affinity,
+        "tolerations" => tolerations,
+        "schedulingGates" => scheduling_gates,
+        "topologySpreadConstraints" => topology_spread_constraints,
+        "volumes" => volumes,
+        "resourceClaims" => resource_claims,
+    },
+    SlimNamed { "name" => name },
+    SlimPodStatus {
+        "phase" => phase,
+        "nominatedNodeName" => nominated_node_name,
+        "startTime" => start_time,
+        "conditions" => conditions,
+        "containerStatuses" => container_statuses,
+        "initContainerStatuses" => init_container_statuses,
+        "resourceClaimStatuses" => resource_claim_statuses,
+    },
+    SlimPodCondition {
+        "type" => kind,
+        "status" => status,
+        "reason" => reason,
+        "message" => message,
+        "lastTransitionTime" => changed,
+    },
+);
 
 impl SlimPod {
     /// The record and what is wrong with the object. Where that matters to scheduling, the record

@@ -84,11 +84,33 @@ pub struct SlimPodGroupCondition {
 }
 
 object!(
-    SlimPodGroupSpec,
+    SlimPodGroup { "metadata" => metadata, "spec" => spec, "status" => status },
+    SlimPodGroupSpec {
+        "minMember" => min_member,
+        "minTaskMember" => min_task_member,
+        "queue" => queue,
+        "priorityClassName" => priority_class_name,
+        "minResources" => min_resources,
+        "networkTopology" => network_topology,
+        "subGroupPolicy" => sub_group_policy,
+    },
     SlimNetworkTopology,
     SlimSubGroupPolicy,
-    SlimPodGroupStatus,
-    SlimPodGroupCondition,
+    SlimPodGroupStatus {
+        "phase" => phase,
+        "conditions" => conditions,
+        "running" => running,
+        "succeeded" => succeeded,
+        "failed" => failed,
+    },
+    SlimPodGroupCondition {
+        "type" => kind,
+        "status" => status,
+        "transitionID" => transition_id,
+        "lastTransitionTime" => last_transition_time,
+        "reason" => reason,
+        "message" => message,
+    },
 );
 
 impl SlimPodGroup {

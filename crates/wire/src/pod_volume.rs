@@ -63,7 +63,20 @@ pub struct SlimDisk {
     pub read_only: Soft<bool>,
 }
 
-object!(SlimPodVolume, SlimClaimName);
+object!(
+    SlimPodVolume {
+        "name" => name,
+        "persistentVolumeClaim" => persistent_volume_claim,
+        "ephemeral" => ephemeral,
+        "gcePersistentDisk" => gce_persistent_disk,
+        "awsElasticBlockStore" => aws_elastic_block_store,
+        "azureDisk" => azure_disk,
+        "cinder" => cinder,
+        "iscsi" => iscsi,
+        "rbd" => rbd,
+    },
+    SlimClaimName { "claimName" => claim_name },
+);
 
 /// On the heap: hardly any volume is one, and each has room for all of them.
 impl Shape for Box<SlimDisk> {

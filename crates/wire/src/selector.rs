@@ -100,7 +100,12 @@ object!(
     SlimNodeAffinity,
     SlimNodeSelector,
     SlimPreferred,
-    SlimToleration,
+    SlimToleration {
+        "key" => key,
+        "operator" => operator,
+        "value" => value,
+        "effect" => effect,
+    },
     SlimTaint,
 );
 

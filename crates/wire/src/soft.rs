@@ -6,10 +6,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use vc_resource::Quantity;
 
+use crate::scan::{Scan, Unusual};
 use crate::word::{Key, word};
 
 /// A field of an object. `null` counts as absent.
@@ -60,6 +61,14 @@ pub trait Shape: Sized {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
+    /// The same as `from_list` from the text, in place.
+    fn scan_list(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+        scan.by_serde(into)
+    }
+    /// The same as `from_map` from the text, in place.
+    fn scan_map(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+        scan.by_serde(into)
+    }
 }
 
 impl Shape for Arc<str> {
@@ -104,7 +113,7 @@ impl Shape for Quantity {
     }
 }
 
-impl<T: DeserializeOwned> Shape for Vec<T> {
+impl<T: Shape> Shape for Vec<Soft<T>> {
     const WANTED: &'static str = "a list";
     fn from_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let mut items = Vec::new();
@@ -112,6 +121,10 @@ impl<T: DeserializeOwned> Shape for Vec<T> {
             items.push(item);
         }
         Ok(Some(items))
+    }
+    fn scan_list(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+        let items = into.begin();
+        scan.list(|scan| scan.soft(items.push_mut(Soft::Absent)))
     }
 }
 
@@ -123,6 +136,15 @@ impl<T: Shape> Shape for Entries<T> {
             entries.push((key, map.next_value()?));
         }
         Ok(Some(Self(entries)))
+    }
+    fn scan_map(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+        let Self(entries) = into.begin();
+        scan.object(|key, scan| {
+            let mut value = Soft::Absent;
+            scan.soft(&mut value)?;
+            entries.push((word(key), value));
+            Ok(())
+        })
     }
 }
 
@@ -138,9 +160,10 @@ impl Shape for Json {
     }
 }
 
-/// Lets a struct of soft fields stand in a [`Soft`].
+/// Lets structs of soft fields stand in a [`Soft`]. Of those of which a first list has many the fields
+/// are named, as serde names them, for [`Scan`].
 macro_rules! object {
-    ($($name:ty),+ $(,)?) => {$(
+    ($($name:ty $({ $($key:literal => $field:ident),+ $(,)? })?),+ $(,)?) => {$(
         impl crate::soft::Shape for $name {
             const WANTED: &'static str = "an object";
             fn from_map<'de, A: serde::de::MapAccess<'de>>(
@@ -149,10 +172,59 @@ macro_rules! object {
                 let access = serde::de::value::MapAccessDeserializer::new(map);
                 serde::Deserialize::deserialize(access).map(Some)
             }
+            $(fn scan_map(
+                scan: &mut crate::scan::Scan<'_>,
+                into: &mut crate::soft::Soft<Self>,
+            ) -> Result<(), crate::scan::Unusual> {
+                let fields = into.begin();
+                scan.object(|key, scan| match key {
+                    $($key => scan.soft(&mut fields.$field),)+
+                    _ => scan.skip(),
+                })
+            })?
         }
     )+};
 }
 pub(crate) use object;
+
+impl<T: Shape> Soft<T> {
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self::scalar(T::from_text(text), &format_args!("{text:?}"))
+    }
+
+    pub(crate) fn of_bool(value: bool) -> Self {
+        Self::scalar(T::from_bool(value).map(Ok), &value)
+    }
+
+    pub(crate) fn of_int(value: i64) -> Self {
+        Self::scalar(T::from_int(value), &value)
+    }
+
+    /// Of a type of which the field may be or not.
+    fn scalar(value: Option<Result<T, String>>, given: &dyn fmt::Display) -> Self {
+        match value {
+            Some(Ok(value)) => Self::Good(value),
+            Some(Err(problem)) => Self::Bad(problem.into()),
+            None => Self::Bad(format!("must be {}: {given}", T::WANTED).into()),
+        }
+    }
+
+    fn compound(value: Option<T>, given: &str) -> Self {
+        Self::scalar(value.map(Ok), &given)
+    }
+
+    /// Good and empty, to be filled in place.
+    pub(crate) fn begin(&mut self) -> &mut T
+    where
+        T: Default,
+    {
+        *self = Self::Good(T::default());
+        match self {
+            Self::Good(value) => value,
+            _ => unreachable!("it was made good in the line above"),
+        }
+    }
+}
 
 impl<'de, T: Shape> Deserialize<'de> for Soft<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -161,20 +233,6 @@ impl<'de, T: Shape> Deserialize<'de> for Soft<T> {
 }
 
 struct SoftVisitor<T>(PhantomData<T>);
-
-impl<T: Shape> SoftVisitor<T> {
-    fn scalar(value: Option<Result<T, String>>, given: &dyn fmt::Display) -> Soft<T> {
-        match value {
-            Some(Ok(value)) => Soft::Good(value),
-            Some(Err(problem)) => Soft::Bad(problem.into()),
-            None => Soft::Bad(format!("must be {}: {given}", T::WANTED).into()),
-        }
-    }
-
-    fn compound(value: Option<T>, given: &str) -> Soft<T> {
-        Self::scalar(value.map(Ok), &given)
-    }
-}
 
 impl<'de, T: Shape> Visitor<'de> for SoftVisitor<T> {
     type Value = Soft<T>;
@@ -189,29 +247,29 @@ impl<'de, T: Shape> Visitor<'de> for SoftVisitor<T> {
         Ok(Soft::Absent)
     }
     fn visit_bool<E>(self, value: bool) -> Result<Soft<T>, E> {
-        Ok(Self::scalar(T::from_bool(value).map(Ok), &value))
+        Ok(Soft::of_bool(value))
     }
     fn visit_i64<E>(self, value: i64) -> Result<Soft<T>, E> {
-        Ok(Self::scalar(T::from_int(value), &value))
+        Ok(Soft::of_int(value))
     }
     /// Beyond `i64` only a quantity can hold the number; it saturates there.
     fn visit_u64<E>(self, value: u64) -> Result<Soft<T>, E> {
         Ok(match i64::try_from(value) {
-            Ok(small) => Self::scalar(T::from_int(small), &small),
-            Err(_) => Self::scalar(T::from_float(value as f64), &value),
+            Ok(small) => Soft::of_int(small),
+            Err(_) => Soft::scalar(T::from_float(value as f64), &value),
         })
     }
     fn visit_f64<E>(self, value: f64) -> Result<Soft<T>, E> {
-        Ok(Self::scalar(T::from_float(value), &value))
+        Ok(Soft::scalar(T::from_float(value), &value))
     }
     fn visit_str<E>(self, text: &str) -> Result<Soft<T>, E> {
-        Ok(Self::scalar(T::from_text(text), &format_args!("{text:?}")))
+        Ok(Soft::of_text(text))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Soft<T>, A::Error> {
-        Ok(Self::compound(T::from_list(list)?, "is a list"))
+        Ok(Soft::compound(T::from_list(list)?, "is a list"))
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Soft<T>, A::Error> {
-        Ok(Self::compound(T::from_map(map)?, "is an object"))
+        Ok(Soft::compound(T::from_map(map)?, "is an object"))
     }
 }
 
