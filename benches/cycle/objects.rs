@@ -118,7 +118,7 @@ impl Gang {
             labels: Labels::new(),
             annotations: Labels::new(),
             min_member,
-            min_task_member: BTreeMap::from([("worker".into(), min_member)]),
+            min_task_member: [("worker".into(), min_member)].into(),
             queue: self.queue.into(),
             priority_class_name: if self.is_urgent { URGENT.into() } else { "".into() },
             min_resources: Some(self.shape.requests(n_pods.into())),

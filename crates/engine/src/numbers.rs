@@ -52,6 +52,7 @@ impl Numbers {
         let n_attempts = std::mem::take(&mut session.out.n_preemption_attempts);
         samples.extend(session.out.preemption_victims.take().map(Sample::PreemptionVictims));
         samples.extend((0 < n_attempts).then_some(Sample::PreemptionAttempts(n_attempts)));
+        samples.reserve(self.seen.len());
         samples.extend(self.take_seen(session));
         let placed = std::mem::take(&mut session.out.placed);
         let mut placed: Vec<(&Job, u32)> =

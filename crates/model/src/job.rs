@@ -1,10 +1,10 @@
 //! A job: a PodGroup with its tasks, and its sub-jobs. Specification: core.md 3.7.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_resource::Resource;
 
+use crate::by_role::ByRole;
 use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
@@ -28,7 +28,7 @@ pub struct Job {
     /// `spec.minMember`; 0 without PodGroup.
     pub min_available: i32,
     /// `spec.minTaskMember`: minimum per role.
-    pub task_min_available: BTreeMap<Arc<str>, i32>,
+    pub task_min_available: ByRole<i32>,
     /// Σ of them.
     pub task_min_available_total: i64,
     /// By (namespace, name, uid).
@@ -38,7 +38,7 @@ pub struct Job {
     /// Counters over all tasks.
     pub counts: Counts,
     /// Counters per role; a role without tasks has no entry.
-    pub roles: BTreeMap<Arc<str>, Counts>,
+    pub roles: ByRole<Counts>,
     /// Σ requests over allocated statuses.
     pub allocated: Resource,
     /// Σ requests over all tasks.

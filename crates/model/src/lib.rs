@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 mod budget;
+mod by_role;
 mod class;
 mod cluster;
 mod default_spread;
@@ -33,6 +34,7 @@ mod toleration;
 mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
+pub use by_role::ByRole;
 pub use class::{Class, Classes, NonZero};
 pub use cluster::{Changes, Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};

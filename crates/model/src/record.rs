@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
+use crate::by_role::ByRole;
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
@@ -350,7 +351,7 @@ pub struct PodGroupRecord {
     /// `spec.minMember`.
     pub min_member: i32,
     /// `spec.minTaskMember`: minimum per role.
-    pub min_task_member: BTreeMap<Arc<str>, i32>,
+    pub min_task_member: ByRole<i32>,
     /// Empty: the default queue.
     pub queue: Arc<str>,
     /// `spec.priorityClassName`; empty if none.

@@ -82,6 +82,7 @@ impl Plugin for Drf {
             None => {
                 self.total = ask.facts.total.clone();
                 self.jobs.clear();
+                self.jobs.reserve(ask.facts.roster.n_jobs());
                 ask.all_jobs().for_each(|job| self.enter(ask, job));
             }
         }

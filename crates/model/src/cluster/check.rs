@@ -127,7 +127,7 @@ impl Cluster {
         let key = &job.key;
         same(key, "tasks", &job.tasks, &self.in_order(tasks))?;
         same(key, "counts", &job.counts, &counts)?;
-        same(key, "roles", &job.roles, &roles)?;
+        same(key, "roles", &job.roles, &roles.into_iter().collect())?;
         same(key, "total request", &job.total_request, &total)?;
         same(key, "allocated", &job.allocated, &allocated)?;
         same(key, "pending request", &job.pending_request, &pending)?;

@@ -127,7 +127,7 @@ pub(super) fn uncount(job: &mut Job, task: &Task) {
 /// Counts the task in its job, its role and its sub-job.
 fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bool, bool)) {
     let on_node = task.node.is_some();
-    if !job.roles.contains_key(&task.role) {
+    if job.roles.get(&task.role).is_none() {
         job.roles.insert(task.role.clone(), Counts::default());
     }
     let role = job.roles.get_mut(&task.role);

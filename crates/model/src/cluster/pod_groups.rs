@@ -1,11 +1,11 @@
 //! Events of PodGroups, and what of their status is ours until the watch shows it. Specification:
 //! core.md 3.7, 4.6, 11 (c).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_resource::Resource;
 
+use crate::by_role::ByRole;
 use crate::cluster::apply::go_bool;
 use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
@@ -33,7 +33,7 @@ impl Cluster {
             task_min_available: Default::default(),
             task_min_available_total: 0,
             tasks: Vec::new(),
-            sub_jobs: Vec::new(),
+            sub_jobs: Vec::with_capacity(1),
             counts: Default::default(),
             roles: Default::default(),
             allocated: Resource::default(),
@@ -160,7 +160,7 @@ struct Heading {
     queue: QueueId,
     priority: i32,
     min_available: i32,
-    task_min_available: BTreeMap<Arc<str>, i32>,
+    task_min_available: ByRole<i32>,
     pod_group: Option<PodGroup>,
 }
 
