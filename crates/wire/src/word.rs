@@ -13,9 +13,17 @@ const PLACES: usize = 4096;
 /// Longer texts are messages, which nobody else has.
 const LONGEST: usize = 64;
 
+/// A word that was seen. Its counter is written to by every thread that has it, so that its text is
+/// often in the cache of another core: the copy is not.
+#[derive(Clone)]
+struct Seen {
+    copy: [u8; LONGEST],
+    word: Arc<str>,
+}
+
 thread_local! {
     /// By hash of the text, the last one seen: what is rare is soon forgotten, and nothing grows.
-    static SEEN: RefCell<Vec<Option<Arc<str>>>> = RefCell::new(vec![None; PLACES]);
+    static SEEN: RefCell<Vec<Option<Seen>>> = RefCell::new(vec![None; PLACES]);
 }
 
 /// The text, shared with an earlier equal one if there was one lately.
@@ -28,8 +36,14 @@ pub(crate) fn word(text: &str) -> Arc<str> {
     // The upper half is mixed best.
     let place = (hasher.finish() >> 32) as usize % PLACES;
     SEEN.with_borrow_mut(|seen| match &seen[place] {
-        Some(word) if **word == *text => word.clone(),
-        _ => seen[place].insert(text.into()).clone(),
+        Some(seen) if seen.word.len() == text.len() && seen.copy.starts_with(text.as_bytes()) => {
+            seen.word.clone()
+        }
+        _ => {
+            let mut copy = [0; LONGEST];
+            copy[..text.len()].copy_from_slice(text.as_bytes());
+            seen[place].insert(Seen { copy, word: text.into() }).word.clone()
+        }
     })
 }
 
