@@ -15,7 +15,7 @@ use vc_wire::Metadata;
 use crate::inbox::Incoming;
 use crate::observe::{Observer, since};
 use crate::restart::Pauses;
-use crate::slim::{self, Slim};
+use crate::slim::{Object, Slim};
 use crate::source::{Change, Source, SourceError};
 
 /// Pause before a list that replaces an expired watch.
@@ -41,7 +41,7 @@ pub(crate) async fn feed<S: Slim>(
         if changes.iter().any(|change| !matches!(change, Change::Begun)) {
             pauses.reset();
         }
-        changes.drain(..).for_each(|change| rows.take(change, &mut messages));
+        changes.drain(..).for_each(|change| rows.take::<S>(change, &mut messages));
         let pause = match outcome {
             Ok(()) => None,
             Err(error) => rows.failed(&error, &mut source, &mut pauses, &mut messages),
@@ -94,12 +94,12 @@ impl Rows {
         Self { observer, generation: 0, synced: false, known: FxHashMap::default() }
     }
 
-    fn take<S: Slim>(&mut self, change: Change<S>, messages: &mut Vec<Incoming>) {
+    fn take<S: Slim>(&mut self, change: Change, messages: &mut Vec<Incoming>) {
         match change {
             Change::Begun => self.generation = self.generation.wrapping_add(1),
-            Change::Applied(slim) => self.applied(slim, messages),
-            Change::Deleted(slim) => {
-                if let Some((key, uid)) = slim::identity(&slim) {
+            Change::Applied(object) => self.applied::<S>(object, messages),
+            Change::Deleted(object) => {
+                if let Some((key, uid)) = object.identity {
                     self.known.remove(&key);
                     messages.push(gone::<S>(key, uid));
                 }
@@ -141,9 +141,9 @@ impl Rows {
     }
 
     /// A successor of the same name is another object: the one before it is deleted first.
-    fn applied<S: Slim>(&mut self, slim: S, messages: &mut Vec<Incoming>) {
-        let identity = slim::identity(&slim);
-        let event = slim::event(slim, &*self.observer);
+    fn applied<S: Slim>(&mut self, mut object: Object, messages: &mut Vec<Incoming>) {
+        let identity = object.identity.take();
+        let event = object.event::<S>(&*self.observer);
         if let Some((key, uid)) = identity {
             let row = Row { uid: uid.clone(), generation: self.generation };
             let before = self.known.insert(key.clone(), row);

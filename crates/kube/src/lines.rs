@@ -1,7 +1,8 @@
 //! Lines of a body that comes in pieces. A line is copied only where a piece ends inside it: the
 //! first list of a large cluster is some hundred megabytes. DESIGN.md 4 (start), rust-ecosystem.md 4.
 
-use memchr::memchr;
+use bytes::Bytes;
+use memchr::{memchr, memrchr};
 
 /// What of the last piece belongs to a line that goes on.
 #[derive(Debug, Default)]
@@ -9,24 +10,51 @@ pub(crate) struct Lines {
     rest: Vec<u8>,
 }
 
+/// Lines that are whole.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    /// One that began in an earlier piece; empty if there is none.
+    first: Vec<u8>,
+    /// Each with its end.
+    others: Bytes,
+}
+
 impl Lines {
-    /// Hands on every line that ends in this piece, without its end.
-    pub(crate) fn feed(&mut self, mut piece: &[u8], mut take: impl FnMut(&[u8])) {
+    /// Every line that ends in this piece.
+    pub(crate) fn split(&mut self, mut piece: Bytes) -> Chunk {
+        let mut first = Vec::new();
         if !self.rest.is_empty()
-            && let Some(end) = memchr(b'\n', piece)
+            && let Some(end) = memchr(b'\n', &piece)
         {
-            self.rest.extend_from_slice(&piece[..end]);
-            take(&self.rest);
-            self.rest.clear();
-            piece = &piece[end + 1..];
+            first = std::mem::take(&mut self.rest);
+            first.extend_from_slice(&piece[..=end]);
+            piece = piece.slice(end + 1..);
         }
-        if self.rest.is_empty() {
-            while let Some(end) = memchr(b'\n', piece) {
-                take(&piece[..end]);
-                piece = &piece[end + 1..];
-            }
-        }
-        self.rest.extend_from_slice(piece);
+        let whole = match self.rest.is_empty() {
+            true => memrchr(b'\n', &piece).map_or(0, |end| end + 1),
+            false => 0,
+        };
+        self.rest.extend_from_slice(&piece[whole..]);
+        Chunk { first, others: piece.slice(..whole) }
+    }
+}
+
+impl Chunk {
+    /// Bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.others.len()
+    }
+
+    /// The lines without their ends.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let mut parts = [&self.first[..], &self.others[..]];
+        std::iter::from_fn(move || {
+            let part = parts.iter_mut().find(|part| !part.is_empty())?;
+            let end = memchr(b'\n', part)?;
+            let line = &part[..end];
+            *part = &part[end + 1..];
+            Some(line)
+        })
     }
 }
 
@@ -38,11 +66,14 @@ mod tests {
     fn lines_are_whole_wherever_the_pieces_end() {
         let text = "first\n\nthird line\n\u{e9}\nrest without end";
         for size in 1..=text.len() {
-            let (mut lines, mut seen) = (Lines::default(), Vec::new());
+            let (mut lines, mut seen, mut n_bytes) = (Lines::default(), Vec::new(), 0);
             for piece in text.as_bytes().chunks(size) {
-                lines.feed(piece, |line| seen.push(String::from_utf8(line.to_vec()).unwrap()));
+                let chunk = lines.split(Bytes::copy_from_slice(piece));
+                n_bytes += chunk.len();
+                seen.extend(chunk.lines().map(|line| String::from_utf8(line.to_vec()).unwrap()));
             }
             assert_eq!(seen, ["first", "", "third line", "\u{e9}"], "pieces of {size}");
+            assert_eq!(n_bytes, "first\n\nthird line\n\u{e9}\n".len());
         }
     }
 }

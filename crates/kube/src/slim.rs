@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use vc_model::{ClusterEvent, DeviceObject, ObjectKey, SelectorObject, StorageObject};
 use vc_wire::{
-    Kind, Own, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata,
+    Brief, Kind, Own, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata,
     SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim,
     SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet,
     SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService, SlimStatefulSet,
@@ -216,8 +216,43 @@ slim!(SlimResourceSlice, "resource.k8s.io", "v1", ResourceSlice, "resourceslices
     (ClusterEvent::DeviceApplied(Box::new(DeviceObject::Slice(slice))), Vec::new())
 });
 
-/// Namespace, name and uid, as far as they can be read.
-pub(crate) fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
+/// An object that was decoded.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// Namespace, name and uid; `None`: they cannot be read.
+    pub(crate) identity: Option<(ObjectKey, Arc<str>)>,
+    /// `metadata.resourceVersion`; `None`: it cannot be read.
+    pub(crate) version: Option<Brief>,
+    decoded: Result<(ClusterEvent, Vec<String>), WireError>,
+}
+
+impl Object {
+    pub(crate) fn of<S: Slim>(slim: S) -> Self {
+        let (identity, version) = (identity(&slim), version(&slim));
+        Self { identity, version, decoded: slim.event() }
+    }
+
+    /// The event; what is malformed is counted, and logged with its place. `None`: it cannot be used
+    /// at all.
+    pub(crate) fn event<S: Slim>(self, observer: &dyn Observer) -> Option<ClusterEvent> {
+        match self.decoded {
+            Ok((event, problems)) => {
+                for problem in problems {
+                    observer.malformed(S::PLURAL);
+                    tracing::warn!(problem, "malformed object");
+                }
+                Some(event)
+            }
+            Err(error) => {
+                observer.malformed(S::PLURAL);
+                tracing::warn!(problem = %error, "object ignored");
+                None
+            }
+        }
+    }
+}
+
+fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
     let Soft::Good(metadata) = slim.metadata() else {
         return None;
     };
@@ -228,38 +263,17 @@ pub(crate) fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
     let Soft::Good(Own(name)) = &metadata.name else {
         return None;
     };
-    let name = name.clone();
-    let key = ObjectKey { namespace: text(&metadata.namespace), name };
+    let key = ObjectKey { namespace: text(&metadata.namespace), name: name.clone() };
     (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
 }
 
-/// `metadata.resourceVersion`.
-pub(crate) fn version<S: Slim>(slim: &S) -> Option<&str> {
+fn version<S: Slim>(slim: &S) -> Option<Brief> {
     match slim.metadata() {
         Soft::Good(metadata) => match &metadata.resource_version {
-            Soft::Good(version) => Some(version),
+            Soft::Good(version) => Some(version.clone()),
             _ => None,
         },
         _ => None,
-    }
-}
-
-/// The event; what is malformed is counted, and logged with its place. `None`: it cannot be used at
-/// all.
-pub(crate) fn event<S: Slim>(slim: S, observer: &dyn Observer) -> Option<ClusterEvent> {
-    match slim.event() {
-        Ok((event, problems)) => {
-            for problem in problems {
-                observer.malformed(S::PLURAL);
-                tracing::warn!(problem, "malformed object");
-            }
-            Some(event)
-        }
-        Err(error) => {
-            observer.malformed(S::PLURAL);
-            tracing::warn!(problem = %error, "object ignored");
-            None
-        }
     }
 }
 

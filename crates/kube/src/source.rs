@@ -1,23 +1,26 @@
 //! Lists a kind and watches it: what came, in batches, as the network delivers it. Streaming lists
-//! where the server has them, else pages; a watch goes on from the last version that was seen.
+//! where the server has them, else pages; a watch goes on from the last version that was seen. What
+//! comes in bulk is decoded by several tasks, and handed on in its order all the same.
 //! Specification: core.md 4.1; rust-ecosystem.md 3 (K-06 to K-09, K-13, K-14, K-18).
 
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
+use bytes::Bytes;
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
 use http::{HeaderValue, Request, header};
-use http_body_util::{BodyDataStream, BodyExt};
+use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::task::JoinError;
 use tokio::time::timeout;
 
-use crate::lines::Lines;
-use crate::slim::{self, Slim, collection};
+use crate::lines::{Chunk, Lines};
+use crate::slim::{Object, Slim, collection};
 
 /// The server ends a watch after so many seconds.
 const WATCH_SECONDS: u64 = 290;
@@ -29,16 +32,20 @@ const START: Duration = Duration::from_secs(70);
 const PAGE: usize = 500;
 /// Objects after which a batch is handed on, although more have arrived.
 const BATCH: usize = 256;
+/// Chunks that are decoded at once at most.
+const AT_ONCE: usize = 4;
+/// Bytes of a chunk that is worth a task of its own.
+const BULK: usize = 16 * 1024;
 /// In the bookmark that ends a streaming list.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// Something that happened to the objects of a kind.
 #[derive(Debug)]
-pub(crate) enum Change<S> {
+pub(crate) enum Change {
     /// A list begins: what it does not name is gone.
     Begun,
-    Applied(S),
-    Deleted(S),
+    Applied(Object),
+    Deleted(Object),
     /// The list has ended.
     Listed,
 }
@@ -91,8 +98,8 @@ enum State {
 
 /// An open watch.
 struct Watch {
-    body: Pin<Box<BodyDataStream<Body>>>,
-    lines: Lines,
+    /// In the order of the body.
+    chunks: Pin<Box<dyn Stream<Item = Result<Vec<Line>, SourceError>> + Send>>,
     /// Everything up to here was seen; empty while it lists.
     version: String,
     /// It still lists what was there before.
@@ -119,7 +126,7 @@ impl<S: Slim> Source<S> {
     ///
     /// # Errors
     /// The next call starts where this one ended.
-    pub(crate) async fn next(&mut self, changes: &mut Vec<Change<S>>) -> Result<(), SourceError> {
+    pub(crate) async fn next(&mut self, changes: &mut Vec<Change>) -> Result<(), SourceError> {
         match std::mem::replace(&mut self.state, State::Start) {
             State::Start if self.streaming => {
                 let watch = watch::<S>(&self.client, String::new()).await?;
@@ -153,7 +160,7 @@ impl<S: Slim> Source<S> {
     async fn page(
         &mut self,
         token: Option<String>,
-        changes: &mut Vec<Change<S>>,
+        changes: &mut Vec<Change>,
     ) -> Result<(), SourceError> {
         let mut query = format!("limit={PAGE}");
         if let Some(token) = &token {
@@ -163,7 +170,8 @@ impl<S: Slim> Source<S> {
         let body = get::<S>(&self.client, &query).await?;
         let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
         let page: Page<S> = serde_json::from_slice(&bytes.to_bytes())?;
-        changes.extend(page.items.into_iter().flatten().map(Change::Applied));
+        let objects = page.items.into_iter().flatten().map(Object::of);
+        changes.extend(objects.map(Change::Applied));
         let Continued { resource_version, token } = page.metadata;
         self.state = match token.filter(|token| !token.is_empty()) {
             Some(token) => State::Page(token),
@@ -190,8 +198,35 @@ async fn watch<S: Slim>(client: &Client, version: String) -> Result<Box<Watch>, 
         "watch=true&timeoutSeconds={WATCH_SECONDS}&allowWatchBookmarks=true&\
          resourceVersion={from}"
     );
-    let body = Box::pin(get::<S>(client, &query).await?.into_data_stream());
-    Ok(Box::new(Watch { body, lines: Lines::default(), version, listing }))
+    let pieces = get::<S>(client, &query).await?.into_data_stream();
+    let chunks = Box::pin(decoded::<S>(pieces));
+    Ok(Box::new(Watch { chunks, version, listing }))
+}
+
+/// The lines of a body as they come, decoded.
+fn decoded<S: Slim>(
+    pieces: impl Stream<Item = Result<Bytes, kube::Error>>,
+) -> impl Stream<Item = Result<Vec<Line>, SourceError>> {
+    let mut lines = Lines::default();
+    let chunks = pieces.map_ok(move |piece| lines.split(piece));
+    let decode = async |chunk: Result<Chunk, kube::Error>| {
+        let chunk = chunk?;
+        if chunk.len() < BULK {
+            return Ok(read_all::<S>(&chunk));
+        }
+        let task = tokio::spawn(async move { read_all::<S>(&chunk) });
+        match task.await.map_err(JoinError::try_into_panic) {
+            Ok(lines) => Ok(lines),
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The process ends.
+            Err(Err(_)) => std::future::pending().await,
+        }
+    };
+    chunks.map(decode).buffered(AT_ONCE)
+}
+
+fn read_all<S: Slim>(chunk: &Chunk) -> Vec<Line> {
+    chunk.lines().map(read::<S>).collect()
 }
 
 async fn get<S: Slim>(client: &Client, query: &str) -> Result<Body, SourceError> {
@@ -230,61 +265,64 @@ struct Continued {
 }
 
 impl Watch {
-    /// Waits for a piece and takes what else is there already. `Ok(false)`: the watch has ended.
-    async fn next<S: Slim>(&mut self, changes: &mut Vec<Change<S>>) -> Result<bool, SourceError> {
-        let Ok(piece) = timeout(IDLE, self.body.next()).await else { return Ok(false) };
-        let mut piece = piece;
+    /// Waits for a chunk and takes what else is there already. `Ok(false)`: the watch has ended.
+    async fn next(&mut self, changes: &mut Vec<Change>) -> Result<bool, SourceError> {
+        let Ok(chunk) = timeout(IDLE, self.chunks.next()).await else { return Ok(false) };
+        let mut chunk = chunk;
         loop {
-            let Some(data) = piece.transpose()? else { return Ok(false) };
-            self.take(&data, changes)?;
+            let Some(lines) = chunk.transpose()? else { return Ok(false) };
+            self.take(lines, changes)?;
             if BATCH <= changes.len() {
                 return Ok(true);
             }
-            match self.body.next().now_or_never() {
-                Some(next) => piece = next,
+            match self.chunks.next().now_or_never() {
+                Some(next) => chunk = next,
                 None => return Ok(true),
             }
         }
     }
 
-    /// The lines of a piece. After an error the rest of them is taken all the same.
-    fn take<S: Slim>(
-        &mut self,
-        data: &[u8],
-        changes: &mut Vec<Change<S>>,
-    ) -> Result<(), SourceError> {
-        let (version, listing) = (&mut self.version, &mut self.listing);
+    /// After an error the rest of the lines is taken all the same.
+    fn take(&mut self, lines: Vec<Line>, changes: &mut Vec<Change>) -> Result<(), SourceError> {
         let mut failed = Ok(());
-        self.lines.feed(data, |line| {
-            let taken = read(line).and_then(|event| match event {
-                Event::Change(change) => {
-                    let (Change::Applied(slim) | Change::Deleted(slim)) = &change else {
-                        return Ok(());
-                    };
-                    // In a list the versions are in no order.
-                    if let Some(seen) = slim::version(slim).filter(|_| !*listing) {
-                        version.clear();
-                        version.push_str(seen);
-                    }
-                    changes.push(change);
-                    Ok(())
-                }
-                Event::Bookmark { seen, ends_list } => {
-                    if ends_list && std::mem::take(listing) {
-                        changes.push(Change::Listed);
-                    }
-                    if !*listing && !seen.is_empty() {
-                        *version = seen;
-                    }
-                    Ok(())
-                }
-                Event::Error { code, message } => Err(SourceError::Told { code, message }),
-            });
+        for line in lines {
+            let taken = line.and_then(|event| self.take_event(event, changes));
             if failed.is_ok() {
                 failed = taken;
             }
-        });
+        }
         failed
+    }
+
+    fn take_event(&mut self, event: Event, changes: &mut Vec<Change>) -> Result<(), SourceError> {
+        match event {
+            Event::Applied(object) => {
+                self.see(&object);
+                changes.push(Change::Applied(object));
+            }
+            Event::Deleted(object) => {
+                self.see(&object);
+                changes.push(Change::Deleted(object));
+            }
+            Event::Bookmark { seen, ends_list } => {
+                if ends_list && std::mem::take(&mut self.listing) {
+                    changes.push(Change::Listed);
+                }
+                if !self.listing && !seen.is_empty() {
+                    self.version = seen;
+                }
+            }
+            Event::Error { code, message } => return Err(SourceError::Told { code, message }),
+        }
+        Ok(())
+    }
+
+    /// In a list the versions are in no order.
+    fn see(&mut self, object: &Object) {
+        if let Some(seen) = object.version.as_deref().filter(|_| !self.listing) {
+            self.version.clear();
+            self.version.push_str(seen);
+        }
     }
 
     /// Where to go on after its end: a list that did not end is made again.
@@ -296,19 +334,22 @@ impl Watch {
     }
 }
 
+type Line = Result<Event, SourceError>;
+
 /// A line of a watch.
-enum Event<S> {
-    Change(Change<S>),
+enum Event {
+    Applied(Object),
+    Deleted(Object),
     Bookmark { seen: String, ends_list: bool },
     Error { code: u16, message: String },
 }
 
-fn read<S: Slim>(line: &[u8]) -> Result<Event<S>, SourceError> {
+fn read<S: Slim>(line: &[u8]) -> Line {
     if let Ok(text) = std::str::from_utf8(line)
         && let Some((label @ ("ADDED" | "MODIFIED" | "DELETED"), object)) = parts(text)
         && let Some(slim) = S::read(object)
     {
-        return Ok(Event::Change(change(label, slim)));
+        return Ok(event(label, slim));
     }
     let whole: Value = serde_json::from_slice(line)?;
     let object = &whole["object"];
@@ -324,12 +365,13 @@ fn read<S: Slim>(line: &[u8]) -> Result<Event<S>, SourceError> {
                 ends_list: metadata["annotations"][INITIAL_END].is_string(),
             })
         }
-        label => Ok(Event::Change(change(label.unwrap_or(""), S::deserialize(object)?))),
+        label => Ok(event(label.unwrap_or(""), S::deserialize(object)?)),
     }
 }
 
-fn change<S>(label: &str, slim: S) -> Change<S> {
-    if label == "DELETED" { Change::Deleted(slim) } else { Change::Applied(slim) }
+fn event<S: Slim>(label: &str, slim: S) -> Event {
+    let object = Object::of(slim);
+    if label == "DELETED" { Event::Deleted(object) } else { Event::Applied(object) }
 }
 
 /// Label and object of a line as API servers write it; `None`: it is written otherwise.
@@ -350,4 +392,51 @@ fn escaped(token: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_wire::SlimPod;
+
+    use super::*;
+
+    fn text(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+        let text = |line: Line| match line {
+            Ok(Event::Applied(object)) => format!("+ {:?} {:?}", object.identity, object.version),
+            Ok(Event::Deleted(object)) => format!("- {:?} {:?}", object.identity, object.version),
+            Ok(Event::Bookmark { seen, ends_list }) => format!("{seen} {ends_list}"),
+            Ok(Event::Error { code, message }) => format!("{code} {message}"),
+            Err(error) => error.to_string(),
+        };
+        lines.into_iter().map(text).collect()
+    }
+
+    /// The tasks end in no order.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn what_comes_in_bulk_is_handed_on_in_order() {
+        let mut body = String::new();
+        for number in 0..2000 {
+            let label = ["ADDED", "DELETED"][number % 5 / 4];
+            let padding = "x".repeat(number * 31 % 1500);
+            body.push_str(&match number % 97 {
+                13 => "{\"type\":\"ADDED\",\"object\":\n".to_owned(),
+                14 => format!(r#"{{"type":"ERROR","object":{{"code":{number}}}}}"#) + "\n",
+                _ => {
+                    format!(r#"{{"type":"{label}","object":{{"metadata":{{"name":"p{number}","#)
+                        + &format!(r#""uid":"{padding}","resourceVersion":"{number}"}}}}}}"#)
+                        + "\n"
+                }
+            });
+        }
+        let whole = Lines::default().split(body.clone().into());
+        let wanted = text(read_all::<SlimPod>(&whole));
+        assert_eq!(wanted.len(), 2000);
+        for size in [1000, BULK, 70_000] {
+            let pieces: Vec<Bytes> =
+                body.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
+            let pieces = futures::stream::iter(pieces.into_iter().map(Ok));
+            let chunks: Vec<Vec<Line>> = decoded::<SlimPod>(pieces).try_collect().await.unwrap();
+            assert_eq!(text(chunks.into_iter().flatten()), wanted, "pieces of {size}");
+        }
+    }
 }

@@ -25,7 +25,8 @@ use crate::kept::Kept;
 use crate::lanes::{Lanes, Target};
 use crate::observe::{Observer, since};
 use crate::pump::Decisions;
-use crate::{bind, devices, evict, pre_bind, slim, status};
+use crate::slim::Object;
+use crate::{bind, devices, evict, pre_bind, status};
 
 /// Calls in flight, each on a connection of its own (K-03).
 const IN_FLIGHT: usize = 64;
@@ -371,7 +372,8 @@ impl Writer {
         loop {
             match read::<SlimPod>(&self.core, &path).await {
                 Ok(pod) => {
-                    let event = pod.and_then(|pod| slim::event(pod, &*self.observer));
+                    let event =
+                        pod.and_then(|pod| Object::of(pod).event::<SlimPod>(&*self.observer));
                     return self.report(seen(key, uid, event)).await;
                 }
                 Err(error) => tracing::warn!(pod = %key, %error, "pod not read again"),
