@@ -1,6 +1,5 @@
 //! Nodes, pods and PodGroups of the shapes that all measurements share, as records.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_model::{

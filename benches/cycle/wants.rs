@@ -84,7 +84,7 @@ fn enter(pod: &mut PodRecord, number: u64) {
 
 /// Pods of the same job.
 fn own(pod: &PodRecord, key: &str) -> PodTerm {
-    let job = pod.labels.get_key_value(JOB).map(|(key, job)| (key.clone(), job.clone()));
+    let job = pod.labels.get(JOB).map(|job| (JOB.into(), job.clone()));
     let labels =
         LabelSelector { match_labels: job.into_iter().collect(), ..LabelSelector::default() };
     let namespaces = vec![pod.key.namespace.clone()];

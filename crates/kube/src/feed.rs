@@ -2,6 +2,7 @@
 //! from the list then is gone. Specification: core.md 4.1, rust-ecosystem.md 5.2 and K-07, K-08,
 //! K-13.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,15 +146,22 @@ impl Rows {
         let identity = object.identity.take();
         let event = object.event::<S>(&*self.observer);
         if let Some((key, uid)) = identity {
-            let row = Row { uid: uid.clone(), generation: self.generation };
-            let before = self.known.insert(key.clone(), row);
-            if let (None, Some(ClusterEvent::PodApplied(pod))) = (&before, &event)
-                && pod.node_name.is_none()
-            {
-                self.observer.task_stage("Watched", since(pod.created_micros));
+            let row = Row { uid, generation: self.generation };
+            match self.known.entry(key) {
+                Entry::Vacant(place) => {
+                    if let Some(ClusterEvent::PodApplied(pod)) = &event
+                        && pod.node_name.is_none()
+                    {
+                        self.observer.task_stage("Watched", since(pod.created_micros));
+                    }
+                    place.insert(row);
+                }
+                Entry::Occupied(mut place) if place.get().uid != row.uid => {
+                    let before = place.insert(row);
+                    messages.push(gone::<S>(place.key().clone(), before.uid));
+                }
+                Entry::Occupied(mut place) => drop(place.insert(row)),
             }
-            let gone = before.filter(|row| row.uid != uid).map(|row| gone::<S>(key, row.uid));
-            messages.extend(gone);
         }
         messages.extend(event.map(Incoming::Event));
     }

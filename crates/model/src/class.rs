@@ -1,7 +1,6 @@
 //! Scheduling class: everything that filters and scorers read of a pod, kept once for all pods that
 //! agree in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
 
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ pub struct Class {
     /// Millicpu and bytes with the scoring defaults for containers that request nothing (7.1).
     pub non_zero: NonZero,
     /// `None`: absent.
-    pub node_selector: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    pub node_selector: Option<Labels>,
     /// `spec.affinity.nodeAffinity`.
     pub node_affinity: NodeAffinity,
     /// `spec.tolerations`.

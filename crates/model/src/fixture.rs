@@ -522,7 +522,7 @@ mod tests {
         );
         assert_eq!(cluster.check(), Ok(()));
         let n1 = &cluster.nodes[node(&cluster, "n1")];
-        assert_eq!(&*n1.labels["zone"], "a");
+        assert_eq!(&**n1.labels.get("zone").unwrap(), "a");
         assert_eq!(n1.used.text(&cluster.dims), "cpu 3000.00, memory 0.00, pods 2.00");
         let j1 = &cluster.jobs[job(&cluster, "j1")];
         assert_eq!((j1.priority, j1.min_available, j1.counts.total()), (10, 2, 4));

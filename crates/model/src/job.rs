@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use vc_resource::Resource;
 
-use crate::by_role::ByRole;
 use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
 };
 use crate::status::Counts;
+use crate::text_map::TextMap;
 
 /// A PodGroup with its tasks.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Job {
     /// `spec.minMember`; 0 without PodGroup.
     pub min_available: i32,
     /// `spec.minTaskMember`: minimum per role.
-    pub task_min_available: ByRole<i32>,
+    pub task_min_available: TextMap<i32>,
     /// Σ of them.
     pub task_min_available_total: i64,
     /// By (namespace, name, uid).
@@ -38,7 +38,7 @@ pub struct Job {
     /// Counters over all tasks.
     pub counts: Counts,
     /// Counters per role; a role without tasks has no entry.
-    pub roles: ByRole<Counts>,
+    pub roles: TextMap<Counts>,
     /// Σ requests over allocated statuses.
     pub allocated: Resource,
     /// Σ requests over all tasks.

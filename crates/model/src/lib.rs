@@ -4,7 +4,6 @@
 #![deny(missing_docs)]
 
 mod budget;
-mod by_role;
 mod class;
 mod cluster;
 mod default_spread;
@@ -30,11 +29,11 @@ mod selector;
 mod status;
 mod sums;
 mod task;
+mod text_map;
 mod toleration;
 mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
-pub use by_role::ByRole;
 pub use class::{Class, Classes, NonZero};
 pub use cluster::{Changes, Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
@@ -74,6 +73,7 @@ pub use selector::{
 };
 pub use status::{Counts, STATUSES, TaskStatus};
 pub use task::{Gates, QUEUE_GATE, Task};
+pub use text_map::TextMap;
 pub use toleration::any_tolerates;
 pub use volume::{
     AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Disk, InTree, NodeVolumes,

@@ -1,7 +1,6 @@
 //! Whether a node matches a pod's node selector or a node selector term (plugins-nodes.md 3.2).
 //! A requirement that cannot be parsed matches nothing; the other terms still count.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::node::Node;
@@ -12,7 +11,7 @@ pub const NAME_FIELD: &str = "metadata.name";
 
 /// Node selector and required node affinity together; what is absent does not matter.
 pub fn required_matches(
-    selector: Option<&BTreeMap<Arc<str>, Arc<str>>>,
+    selector: Option<&Labels>,
     terms: Option<&[NodeSelectorTerm]>,
     node: &Node,
 ) -> bool {

@@ -2,17 +2,16 @@
 //! What an object means for the tables is decided in `cluster`. Specification: core.md 3.2-3.9.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use vc_resource::Quantity;
 
-use crate::by_role::ByRole;
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
+use crate::text_map::TextMap;
 use crate::volume::PodVolume;
 
 /// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md
@@ -154,7 +153,7 @@ pub struct PodRecord {
     /// `spec.resources.requests`.
     pub pod_requests: ResourceList,
     /// `None`: absent; an empty map matches every node but is not absent (plugins-nodes.md 4.2).
-    pub node_selector: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    pub node_selector: Option<Labels>,
     /// `spec.affinity.nodeAffinity`.
     pub node_affinity: NodeAffinity,
     /// `spec.tolerations`.
@@ -351,7 +350,7 @@ pub struct PodGroupRecord {
     /// `spec.minMember`.
     pub min_member: i32,
     /// `spec.minTaskMember`: minimum per role.
-    pub min_task_member: ByRole<i32>,
+    pub min_task_member: TextMap<i32>,
     /// Empty: the default queue.
     pub queue: Arc<str>,
     /// `spec.priorityClassName`; empty if none.

@@ -2,11 +2,12 @@
 //! vc-filters, label selectors of sub-group policies are matched here. Specification:
 //! plugins-nodes.md 3.1-3.3.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::text_map::TextMap;
+
 /// Labels or annotations.
-pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
+pub type Labels = TextMap<Arc<str>>;
 
 /// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +43,7 @@ pub struct Requirement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
-    pub match_labels: BTreeMap<Arc<str>, Arc<str>>,
+    pub match_labels: Labels,
     /// Further requirements; all must hold.
     pub match_expressions: Vec<Requirement>,
 }

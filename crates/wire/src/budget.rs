@@ -57,7 +57,7 @@ impl SlimBudget {
             covers,
             allowed: problems.or_default(status.disruptions_allowed, &allowed),
             healthy: problems.or_default(status.current_healthy, &healthy),
-            disrupted: problems.labels(status.disrupted_pods, &disrupted).into_keys().collect(),
+            disrupted: problems.labels(status.disrupted_pods, &disrupted).keys().cloned().collect(),
             key,
         };
         let (namespace, name) = (&record.key.namespace, &record.key.name);

@@ -39,7 +39,7 @@ fn a_budget_with_everything() {
     assert_eq!(budget.key, ObjectKey::new("ns", "b"));
     assert!(budget.disrupted.contains("p1"));
     let Covers::Matching(selector) = budget.covers else { panic!("{:?}", budget.covers) };
-    assert_eq!(&*selector.match_labels["app"], "x");
+    assert_eq!(&**selector.match_labels.get("app").unwrap(), "x");
     assert_eq!(selector.match_expressions[0].operator, Operator::In);
 }
 

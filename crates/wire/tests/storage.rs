@@ -47,7 +47,7 @@ fn a_volume() {
     let csi = VolumeSource::Csi { driver: "d".into(), handle: "h".into() };
     assert_eq!((volume.source, volume.phase), (csi, VolumePhase::Available));
     assert_eq!(volume.node_affinity.unwrap().len(), 1);
-    assert_eq!((&*volume.attributes_class, &*volume.labels["a"]), ("gold", "b"));
+    assert_eq!((&*volume.attributes_class, &**volume.labels.get("a").unwrap()), ("gold", "b"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn gang__bundle_split() {
 
 /// One role may be short of its minimum although the job is not.
 #[test]
-fn gang__bundle_split_by_role() {
+fn gang__bundle_split_text_map() {
     let text = |min: u32| {
         format!(
             "node n1 cpu=4

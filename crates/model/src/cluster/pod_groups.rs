@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use vc_resource::Resource;
 
-use crate::by_role::ByRole;
 use crate::cluster::apply::go_bool;
 use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
@@ -14,6 +13,7 @@ use crate::job::{Job, JobBudget, PodGroup, Portion};
 use crate::record::{ObjectKey, PodGroupRecord, PodGroupStatus};
 use crate::request::to_resource;
 use crate::selector::Labels;
+use crate::text_map::TextMap;
 
 impl Cluster {
     /// The job of a PodGroup name, made if nobody named it before.
@@ -160,7 +160,7 @@ struct Heading {
     queue: QueueId,
     priority: i32,
     min_available: i32,
-    task_min_available: ByRole<i32>,
+    task_min_available: TextMap<i32>,
     pod_group: Option<PodGroup>,
 }
 

@@ -1,7 +1,6 @@
 //! Which nodes count for a spread constraint: those with all topology keys of the pod that, where
 //! the policies say so, it could use. Specification: plugins-nodes.md 4.8.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -12,7 +11,7 @@ use crate::ids::{Id, InclusionId, KeyId, NodeId, Table, ValueId};
 use crate::node::Node;
 use crate::node_selector::required_matches;
 use crate::pod_affinity::{InclusionPolicy, SpreadConstraint};
-use crate::selector::{NodeSelectorTerm, Taint, TaintEffect, Toleration};
+use crate::selector::{Labels, NodeSelectorTerm, Taint, TaintEffect, Toleration};
 use crate::toleration::any_tolerates;
 
 /// What decides whether a node counts.
@@ -28,7 +27,7 @@ pub(super) struct Rule {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct NodeMatch {
-    selector: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    selector: Option<Labels>,
     terms: Option<Vec<NodeSelectorTerm>>,
 }
 
