@@ -46,19 +46,20 @@ impl<T> TextMap<T> {
         self.few.is_empty() && self.many.is_empty()
     }
 
-    /// The value of the text.
+    /// The value of the text. A search that halves the list would read texts, which other cores write
+    /// beside; of those that differ nearly all have another length.
     pub fn get(&self, key: &str) -> Option<&T> {
-        match self.place(key) {
-            Ok(place) => Some(&self.few[place].1),
-            Err(_) => self.many.get(key),
+        match self.many.is_empty() {
+            true => self.few.iter().find(|(other, _)| **other == *key).map(|(_, value)| value),
+            false => self.many.get(key),
         }
     }
 
     /// The same for writing.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut T> {
-        match self.place(key) {
-            Ok(place) => Some(&mut self.few[place].1),
-            Err(_) => self.many.get_mut(key),
+        match self.many.is_empty() {
+            true => self.few.iter_mut().find(|(other, _)| **other == *key).map(|(_, value)| value),
+            false => self.many.get_mut(key),
         }
     }
 
@@ -115,7 +116,12 @@ impl<T> TextMap<T> {
         self.iter().map(|(_, value)| value)
     }
 
+    /// Where the text is in the list, or belongs.
     fn place(&self, key: &str) -> Result<usize, usize> {
+        // Objects have them in order.
+        if self.few.last().is_some_and(|(last, _)| **last < *key) {
+            return Err(self.few.len());
+        }
         self.few.binary_search_by(|(other, _)| (**other).cmp(key))
     }
 }
