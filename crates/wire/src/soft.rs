@@ -124,7 +124,11 @@ impl<T: Shape> Shape for Vec<Soft<T>> {
     }
     fn scan_list(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
         let items = into.begin();
-        scan.list(|scan| scan.soft(items.push_mut(Soft::Absent)))
+        scan.list(|scan| {
+            let place = items.len();
+            items.push(Soft::Absent);
+            scan.soft(&mut items[place])
+        })
     }
 }
 

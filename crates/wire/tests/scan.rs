@@ -97,7 +97,7 @@ fn value() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::hash_map(key.prop_map(str::to_owned), inner, 0..4)
-                .prop_map(|map| Value::from_iter(map)),
+                .prop_map(Value::from_iter),
         ]
     })
 }

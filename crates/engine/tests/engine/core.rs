@@ -342,7 +342,7 @@ impl Plugin for ByLabel {
         Points::NODE_ORDER
     }
     fn node_order(&self, ask: Ask<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
-        let label = ask.cluster.nodes[node].labels.get("score").unwrap();
+        let label = ask.cluster.nodes[node].labels.get("score").expect("every node has it");
         label.parse().map_err(|_| format!("no number: {label}"))
     }
 }

@@ -107,7 +107,8 @@ impl<'a> Plain<'a> {
             let here = self.existing();
             let here = here.iter().filter(|(_, _, place)| place.name == node.name);
             let n_pods = here.filter(|(task, other, _)| is_counted(pod, constraint, task, other));
-            let value = node.labels.get(&constraint.topology_key).unwrap().clone();
+            let value =
+                node.labels.get(&constraint.topology_key).expect("nodes have all keys").clone();
             *domains.entry(value).or_default() += n_pods.count() as i64;
         }
         domains
