@@ -97,6 +97,16 @@ pub(crate) const CASES: &[Case] = &[
     reclaim("reclaim/100-1k", 100, 100),
     reclaim("reclaim/5k-50k", 5_000, 512),
     Case {
+        conf: Some(evictions::GANG_PREEMPT),
+        n_pending_plain: 10,
+        ..preempt("gangpreempt/5k-50k", 5_000, 512)
+    },
+    Case {
+        conf: Some(evictions::GANG_RECLAIM),
+        n_pending_plain: 10,
+        ..reclaim("gangreclaim/5k-50k", 5_000, 512)
+    },
+    Case {
         n_running: 1_000,
         conf: Some(cohorts::SEARCH),
         load: cohorts::load_search,
@@ -106,6 +116,20 @@ pub(crate) const CASES: &[Case] = &[
         conf: Some(cohorts::SEARCH),
         load: cohorts::load_search,
         ..preempt("cohort/search-10k", 1_000, 10)
+    },
+    Case {
+        conf: Some(cohorts::FAIR),
+        load: cohorts::load_search,
+        ..preempt("cohort/fair-10k", 1_000, 10)
+    },
+    Case {
+        n_pending: 1_000,
+        n_pending_plain: 1_000,
+        gang_size: 1,
+        fits: false,
+        conf: Some(cohorts::SEARCH),
+        load: cohorts::load_heads,
+        ..preempt("cohort/heads-1k", 1_000, 0)
     },
     Case {
         n_nodes: 4_000,

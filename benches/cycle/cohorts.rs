@@ -1,5 +1,5 @@
-//! Quota between queues: one gang that takes its quota back from a thousand groups, and many groups
-//! of many queues that are admitted.
+//! Quota between queues: one gang that takes its quota back from ten thousand groups, the heads of a
+//! thousand queues, and many groups of many queues that are admitted.
 
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, PodGroupPhase, QueueRecord};
@@ -13,17 +13,23 @@ use crate::tiers::{conf, tier};
 /// Reclaim of any priority.
 pub(crate) const SEARCH: &str = conf!("enqueue, allocate, preempt, reclaim", tier!(reclaiming));
 
+/// The same with fair sharing.
+pub(crate) const FAIR: &str = conf!("enqueue, allocate, preempt, reclaim", tier!(sharing));
+
 /// Nobody is evicted.
 pub(crate) const ADMIT: &str = conf!("enqueue, allocate", tier!(lending));
 
 /// Queues of a cohort.
 const N_SIBLINGS: u64 = 10;
+/// Groups of a queue, on average.
+const N_GROUPS: u64 = 10;
+const SHAPE: Shape = Shape { cpu_milli: 2_000, memory_gi: 4 };
 
-/// Queues in cohorts of ten below root, ninety for a thousand groups. All but the first borrow: the quota that two groups of
-/// each use belongs to the first one, whose gang wants a part of it back.
+/// All queues but the first borrow: the quota that two groups of each use belongs to the first one,
+/// whose gang wants a part of it back.
 pub(crate) fn load_search(case: &Case, engine: &mut Engine) {
-    let n_queues = case.n_running * 9 / 100;
-    let shape = Shape { cpu_milli: 2_000, memory_gi: 4 };
+    let n_queues = case.n_running / N_GROUPS;
+    let queue_of = |number: u64| 1 + number % (n_queues - 1);
     let n_groups = |queue: u64| {
         (0..case.n_running).skip(queue as usize - 1).step_by(n_queues as usize - 1).count()
     };
@@ -33,16 +39,38 @@ pub(crate) fn load_search(case: &Case, engine: &mut Engine) {
         // Two groups less than run.
         _ => 2 * (n_groups(queue) as i64 - 2),
     };
-    let running = (0..case.n_running).flat_map(|number| {
-        let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
-        let group = gang(number, 1, shape, PodGroupPhase::Running, created_micros);
-        let node = number % case.n_nodes;
-        let queue = 1 + number % (n_queues - 1);
-        events(&group, |_| Some(node)).into_iter().map(move |event| in_queue(event, queue))
-    });
-    let waiting = gang(1_000_000, case.gang_size, shape, PodGroupPhase::Inqueue, START_MICROS);
+    let waiting = gang(1_000_000, case.gang_size, SHAPE, PodGroupPhase::Inqueue, START_MICROS);
     let waiting = events(&waiting, |_| None).into_iter().map(|event| in_queue(event, 0));
-    apply(engine, base(case).chain(tree(n_queues, deserved)).chain(running).chain(waiting));
+    let tree = tree(n_queues, Depth::Five, deserved);
+    apply(engine, base(case).chain(tree).chain(running(case, queue_of)).chain(waiting));
+}
+
+/// Every queue uses just what belongs to it, and one more group waits in each.
+pub(crate) fn load_heads(case: &Case, engine: &mut Engine) {
+    let n_queues = case.n_running / N_GROUPS;
+    let tree = tree(n_queues, Depth::Five, |_| 2 * N_GROUPS as i64);
+    let waiting = (0..case.n_pending).flat_map(|number| {
+        let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
+        let group = gang(1_000_000 + number, 1, SHAPE, PodGroupPhase::Inqueue, created_micros);
+        let events = events(&group, |_| None).into_iter();
+        events.map(move |event| in_queue(event, number % n_queues))
+    });
+    let running = running(case, |number| number % n_queues);
+    apply(engine, base(case).chain(tree).chain(running).chain(waiting));
+}
+
+/// Groups of one pod.
+fn running(
+    case: &Case,
+    queue_of: impl Fn(u64) -> u64 + Copy,
+) -> impl Iterator<Item = ClusterEvent> {
+    let n_nodes = case.n_nodes;
+    (0..case.n_running).flat_map(move |number| {
+        let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
+        let group = gang(number, 1, SHAPE, PodGroupPhase::Running, created_micros);
+        let events = events(&group, |_| Some(number % n_nodes)).into_iter();
+        events.map(move |event| in_queue(event, queue_of(number)))
+    })
 }
 
 /// Of 500 groups 350 are small, 100 medium and 50 large, as in Kueue's own test of scale. All of
@@ -67,25 +95,53 @@ pub(crate) fn load_admit(case: &Case, engine: &mut Engine) {
         let events = events(&group, |_| None).into_iter();
         events.map(move |event| in_queue(event, number % N_QUEUES))
     });
-    apply(engine, base(case).chain(tree(N_QUEUES, deserved)).chain(waiting));
+    apply(engine, base(case).chain(tree(N_QUEUES, Depth::Three, deserved)).chain(waiting));
+}
+
+/// Levels of the tree, root and queues among them.
+#[derive(Clone, Copy, PartialEq)]
+enum Depth {
+    Three,
+    /// Ten cohorts form a division, five divisions a region.
+    Five,
 }
 
 fn cohort(number: u64) -> String {
     format!("cohort-{:03}", number / N_SIBLINGS)
 }
 
-/// Queues in cohorts of ten below root.
-fn tree(n_queues: u64, deserved: impl Fn(u64) -> i64) -> impl Iterator<Item = ClusterEvent> {
+fn division(number: u64) -> String {
+    format!("division-{:02}", number / N_SIBLINGS / 10)
+}
+
+fn region(number: u64) -> String {
+    format!("region-{}", number / N_SIBLINGS / 50)
+}
+
+/// Queues in cohorts of ten.
+fn tree(
+    n_queues: u64,
+    depth: Depth,
+    deserved: impl Fn(u64) -> i64,
+) -> impl Iterator<Item = ClusterEvent> {
     let applied = |record: QueueRecord| ClusterEvent::QueueApplied(Box::new(record));
-    let cohorts = (0..n_queues).step_by(N_SIBLINGS as usize);
-    let cohorts = cohorts.map(move |number| applied(queue(&cohort(number))));
+    let below = |parent: String, record| QueueRecord { parent: parent.into(), ..record };
+    let every = |n_each: u64| (0..n_queues).step_by((N_SIBLINGS * n_each) as usize);
+    let cohorts = every(1).map(move |number| {
+        let cohort = queue(&cohort(number));
+        applied(if depth == Depth::Five { below(division(number), cohort) } else { cohort })
+    });
+    let upper = (depth == Depth::Five).then(|| {
+        let regions = every(50).map(move |number| applied(queue(&region(number))));
+        regions.chain(
+            every(10).map(move |number| applied(below(region(number), queue(&division(number))))),
+        )
+    });
     let queues = (0..n_queues).map(move |number| {
         let cpus = Quantity::from_value(deserved(number));
-        applied(QueueRecord {
-            parent: cohort(number).into(),
-            deserved: vec![("cpu".into(), cpus)],
-            ..queue(&name(number))
-        })
+        let deserved = vec![("cpu".into(), cpus)];
+        applied(below(cohort(number), QueueRecord { deserved, ..queue(&name(number)) }))
     });
-    std::iter::once(applied(queue("root"))).chain(cohorts).chain(queues)
+    let root = std::iter::once(applied(queue("root")));
+    root.chain(upper.into_iter().flatten()).chain(cohorts).chain(queues)
 }

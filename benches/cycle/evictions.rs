@@ -16,6 +16,14 @@ pub(crate) const PREEMPT: &str = conf!("enqueue, allocate, preempt, backfill", t
 /// The same with reclaim.
 pub(crate) const RECLAIM: &str = conf!("enqueue, allocate, reclaim, backfill", tier!(chart));
 
+/// The same with gangpreempt.
+pub(crate) const GANG_PREEMPT: &str =
+    conf!("enqueue, allocate, gangpreempt, backfill", tier!(chart));
+
+/// The same with gangreclaim.
+pub(crate) const GANG_RECLAIM: &str =
+    conf!("enqueue, allocate, gangreclaim, backfill", tier!(chart));
+
 const OTHER_QUEUE: &str = "other";
 const N_QUEUES: u64 = 1_000;
 /// A tenth of a node.

@@ -35,6 +35,7 @@ impl Row {
             wall_nanos: median(|sample| sample.wall_nanos),
             cpu_nanos: median(|sample| sample.cpu_nanos),
             evict_nanos: median(|sample| sample.evict_nanos),
+            search_nanos: median(|sample| sample.search_nanos),
             alloc_count: median(|sample| sample.alloc_count),
             alloc_bytes: median(|sample| sample.alloc_bytes),
             peak_rss_kib: median(|sample| sample.peak_rss_kib),
@@ -43,7 +44,7 @@ impl Row {
     }
 
     /// Column heads and values, in the order of the columns.
-    fn columns(&self) -> [(&'static str, String); 15] {
+    fn columns(&self) -> [(&'static str, String); 16] {
         let of = &self.medians;
         let millis = |nanos: u64| format!("{:.3}", nanos as f64 / 1e6);
         let per_second = of.n_decisions as f64 / (of.wall_nanos.max(1) as f64 / 1e9);
@@ -59,6 +60,7 @@ impl Row {
             ("wall_ms", millis(of.wall_nanos)),
             ("cpu_ms", millis(of.cpu_nanos)),
             ("evict_ms", millis(of.evict_nanos)),
+            ("search_ms", millis(of.search_nanos)),
             ("placements_per_s", format!("{per_second:.1}")),
             ("alloc_count", of.alloc_count.to_string()),
             ("alloc_bytes", of.alloc_bytes.to_string()),
@@ -107,7 +109,7 @@ impl Output {
 }
 
 /// The case to the left, numbers to the right, as wide as the widest expected value.
-fn table_line(columns: [(&str, &str); 15]) -> String {
+fn table_line(columns: [(&str, &str); 16]) -> String {
     let cell = |(head, value): (&str, &str)| match head {
         "case" => format!("{value:<20}"),
         "alloc_bytes" | "wall_ms" | "cpu_ms" => format!("{value:>13}"),

@@ -28,6 +28,8 @@ pub(crate) struct Sample {
     /// Of the actions that evict, by the wall: the search with what is done about it. 0: the case is
     /// not about evictions.
     pub(crate) evict_nanos: u64,
+    /// Of that the searches for groups that go, without their trials of placement (cohort.md B.11).
+    pub(crate) search_nanos: u64,
     pub(crate) alloc_count: u64,
     pub(crate) alloc_bytes: u64,
     pub(crate) peak_rss_kib: u64,
@@ -44,6 +46,7 @@ impl Sample {
             self.wall_nanos,
             self.cpu_nanos,
             self.evict_nanos,
+            self.search_nanos,
             self.alloc_count,
             self.alloc_bytes,
             self.peak_rss_kib,
@@ -55,7 +58,7 @@ impl Sample {
     fn parse(line: &str) -> Option<(u32, Self)> {
         let (cycle, fields) = line.split_once(' ')?;
         let fields: Result<Vec<u64>, _> = fields.split(' ').map(str::parse).collect();
-        let [nodes, pending, running, decisions, wall, cpu, evict, count, bytes, rss] =
+        let [nodes, pending, running, decisions, wall, cpu, evict, search, count, bytes, rss] =
             fields.ok()?.try_into().ok()?;
         let sample = Sample {
             n_nodes: nodes,
@@ -65,6 +68,7 @@ impl Sample {
             wall_nanos: wall,
             cpu_nanos: cpu,
             evict_nanos: evict,
+            search_nanos: search,
             alloc_count: count,
             alloc_bytes: bytes,
             peak_rss_kib: rss,
@@ -112,6 +116,7 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
                 wall_nanos: cost.wall_nanos,
                 cpu_nanos: cost.cpu_nanos,
                 evict_nanos: evict_nanos(&report),
+                search_nanos: report.timings.as_ref().map_or(0, |timings| timings.quota_search),
                 alloc_count: cost.alloc_count,
                 alloc_bytes: cost.alloc_bytes,
                 peak_rss_kib: peak_rss_kib()?,

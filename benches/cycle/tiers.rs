@@ -34,6 +34,16 @@ macro_rules! tier {
   - name: nodeorder
 "
     };
+    (sharing) => {
+        "- plugins:
+  - name: cohort
+    arguments:
+      reclaimWithinCohort: Any
+      fairSharing.enable: true
+  - name: predicates
+  - name: nodeorder
+"
+    };
     (lending) => {
         "- plugins:
   - name: cohort

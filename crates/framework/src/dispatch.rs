@@ -230,6 +230,11 @@ impl Dispatch {
         self.plugins[place] = plugin;
     }
 
+    /// The clock by which times are taken, and where those of quota searches go.
+    pub(crate) fn search_meter(&mut self) -> (Option<Stopwatch>, &mut u64) {
+        (self.meter.stopwatch, &mut self.meter.quota_search)
+    }
+
     /// First failure wins; has no switch.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ pub type Stopwatch = fn() -> u64;
 pub(crate) struct Meter {
     pub(crate) stopwatch: Option<Stopwatch>,
     pub(crate) plugins: Vec<PluginTime>,
+    pub(crate) quota_search: u64,
     /// Behind locks because filters and scores are asked through shared references.
     predicates: Mutex<Vec<u64>>,
     scorings: Mutex<Vec<u64>>,
@@ -50,6 +51,7 @@ impl Meter {
             plugins: std::mem::take(&mut self.plugins),
             predicates: drained(&mut self.predicates),
             scorings: drained(&mut self.scorings),
+            quota_search: std::mem::take(&mut self.quota_search),
             ..Timings::default()
         }
     }

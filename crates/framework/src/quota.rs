@@ -7,6 +7,7 @@ use std::sync::Arc;
 use vc_model::{JobId, QueueId, TaskId};
 
 use crate::dispatch::Dispatch;
+use crate::meter::Stopwatch;
 use crate::plugin::{Ask, Plugin};
 
 /// Whose groups may be taken.
@@ -143,7 +144,46 @@ pub fn preempt_targets(
     wanted: &Wanted<'_>,
 ) -> Option<Result<Targets, QuotaRefusal>> {
     let (place, mut plugin) = around.dispatch().lend(Box::new(Vacant))?;
-    let answer = plugin.preempt_targets(wanted, around);
+    let answer = match around.dispatch().search_meter().0 {
+        None => plugin.preempt_targets(wanted, around),
+        Some(stopwatch) => {
+            let start = stopwatch();
+            let mut timed = Timed { around, stopwatch, trials: 0 };
+            let answer = plugin.preempt_targets(wanted, &mut timed);
+            let nanos = stopwatch().saturating_sub(start + timed.trials);
+            *around.dispatch().search_meter().1 += nanos;
+            answer
+        }
+    };
     around.dispatch().take_back(place, plugin);
     Some(answer)
+}
+
+/// Takes the time of the trials of placement, which are not part of the search itself (cohort.md
+/// B.11).
+struct Timed<'a> {
+    around: &'a mut dyn Surroundings,
+    stopwatch: Stopwatch,
+    trials: u64,
+}
+
+impl Surroundings for Timed<'_> {
+    fn ask(&self) -> Ask<'_> {
+        self.around.ask()
+    }
+
+    fn dispatch(&mut self) -> &mut Dispatch {
+        self.around.dispatch()
+    }
+
+    fn may_take(&mut self, taken: &[JobId], group: JobId) -> bool {
+        self.around.may_take(taken, group)
+    }
+
+    fn has_place(&mut self, taken: &[JobId]) -> bool {
+        let start = (self.stopwatch)();
+        let has_place = self.around.has_place(taken);
+        self.trials += (self.stopwatch)().saturating_sub(start);
+        has_place
+    }
 }

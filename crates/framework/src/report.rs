@@ -129,6 +129,8 @@ pub struct Timings {
     pub predicates: Vec<u64>,
     /// Each scoring of nodes for a task.
     pub scorings: Vec<u64>,
+    /// The searches for groups that go for others, without the trials of placement in them.
+    pub quota_search: u64,
 }
 
 /// Data of one cycle.
