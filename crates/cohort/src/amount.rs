@@ -112,6 +112,16 @@ impl Demand {
         Self(demand)
     }
 
+    /// Asks for that, too.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (slot, amount) in other.iter() {
+            match self.0.binary_search_by_key(&slot, |entry| entry.0) {
+                Ok(at) => self.0[at].1 += amount,
+                Err(at) => self.0.insert(at, (slot, amount)),
+            }
+        }
+    }
+
     /// Slots with their amounts, by slot.
     pub fn iter(&self) -> impl Iterator<Item = (Slot, Amount)> + '_ {
         self.0.iter().copied()

@@ -52,6 +52,7 @@ fn by_attempts(
     around: &mut dyn Surroundings,
     mut returning: impl FnMut(&mut Groups, &[Target]) -> Option<GroupId>,
 ) -> Result<Vec<Target>, Refusal> {
+    groups.rank();
     let mut own = if how.own { own(groups, preemptor, need) } else { Vec::new() };
     let mut others = if how.others { others(groups, preemptor, need) } else { Others::default() };
     for list in [&mut own, &mut others.with_advantage, &mut others.without] {
@@ -114,7 +115,7 @@ fn in_order(
             }
         };
     let sorted = |mut list: Vec<GroupId>| {
-        list.sort_by(|&l, &r| groups.order(preemptor.queue, l, r));
+        list.sort_by_cached_key(|&group| groups.precedence(preemptor.queue, group));
         list
     };
     let hierarchical = sorted(others.with_advantage).into_iter();

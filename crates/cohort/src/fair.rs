@@ -34,6 +34,7 @@ pub(crate) fn search(
     need: &[Slot],
     around: &mut dyn Surroundings,
 ) -> Result<Vec<Target>, Refusal> {
+    groups.rank();
     let mut candidates = candidates(how, groups, preemptor, need);
     candidates.retain(|candidate| around.may_take(&[], candidate.group));
     check_hope(groups, preemptor, &candidates, around)?;
@@ -65,7 +66,7 @@ fn candidates(how: &Search, groups: &Groups, preemptor: &Preemptor, need: &[Slot
             found.extend(reclaimable(groups, preemptor, node, need));
         }
     }
-    found.sort_by(|&l, &r| groups.order(preemptor.queue, l, r));
+    found.sort_by_cached_key(|&group| groups.precedence(preemptor.queue, group));
     let reason = Reason::InCohortFairSharing;
     found.into_iter().map(|group| Target { group, reason }).collect()
 }

@@ -12,6 +12,8 @@ use crate::policy::{Policy, ReclaimWithin, WithinQueue};
 pub(crate) struct Node {
     pub(crate) name: Arc<str>,
     pub(crate) parent: Option<QuotaNode>,
+    /// Of its tree.
+    pub(crate) top: QuotaNode,
     pub(crate) children: Vec<QuotaNode>,
     pub(crate) is_queue: bool,
     /// 0 for a queue, for a cohort 1 more than its highest child cohort.
@@ -54,7 +56,7 @@ impl Forest {
     /// # Errors
     /// Parents that are no cohorts, or form a cycle.
     pub fn new(slots: Slots, specs: &[NodeSpec]) -> Result<Self, ForestError> {
-        let mut nodes: Vec<Node> = specs.iter().map(node).collect();
+        let mut nodes: Vec<Node> = specs.iter().enumerate().map(node).collect();
         for (index, spec) in specs.iter().enumerate() {
             let Some(parent) = spec.parent else { continue };
             let cohort = nodes.get_mut(parent).filter(|node| !node.is_queue);
@@ -183,7 +185,7 @@ impl Forest {
 
     /// Top of the tree.
     pub fn top(&self, node: QuotaNode) -> QuotaNode {
-        self.path(node).last().unwrap_or(node)
+        self.node(node).top
     }
 
     /// `/top/.../node`.
@@ -361,10 +363,11 @@ impl Forest {
     }
 }
 
-fn node(spec: &NodeSpec) -> Node {
+fn node((index, spec): (usize, &NodeSpec)) -> Node {
     Node {
         name: spec.name.clone(),
         parent: spec.parent.map(QuotaNode::new),
+        top: QuotaNode::new(index),
         children: Vec::new(),
         is_queue: spec.is_queue,
         height: 0,
@@ -385,16 +388,16 @@ fn name_ranks(nodes: &[Node]) -> Vec<u32> {
     ranks
 }
 
-/// Sets depths and heights; the nodes, parents before their children.
+/// Sets depths, heights and tops; the nodes, parents before their children.
 fn from_the_tops(nodes: &mut [Node]) -> Result<Vec<QuotaNode>, ForestError> {
     let ids = (0..nodes.len()).map(QuotaNode::new);
     let mut down: Vec<QuotaNode> =
         ids.filter(|node| nodes[node.index()].parent.is_none()).collect();
     let mut at = 0;
     while let Some(&node) = down.get(at) {
-        let depth = nodes[node.index()].depth + 1;
+        let Node { depth, top, .. } = nodes[node.index()];
         for child in nodes[node.index()].children.clone() {
-            nodes[child.index()].depth = depth;
+            (nodes[child.index()].depth, nodes[child.index()].top) = (depth + 1, top);
             down.push(child);
         }
         at += 1;

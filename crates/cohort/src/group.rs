@@ -1,14 +1,13 @@
 //! Groups that hold quota, the one that wants some, and in which order groups are taken.
 //! Specification: cohort.md A.4, A.5, B.6.
 
-use std::cmp::Ordering;
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::amount::Demand;
 use crate::forest::Forest;
 use crate::node::QuotaNode;
 use crate::order::{self, Head};
+use crate::ranks::Ranks;
 
 /// A group in [`Groups`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,14 +59,32 @@ pub struct Groups {
     rows: Vec<Group>,
     /// It does not hold its quota for the moment.
     taken: Vec<bool>,
+    /// By group: it is one; else its number is free.
+    is_in: Vec<bool>,
+    free: Vec<GroupId>,
     by_queue: Vec<Vec<GroupId>>,
+    /// By group: where it is in the list of its queue.
+    places: Vec<usize>,
+    ranks: Ranks,
 }
+
+/// What decides who is taken first, in this order: it is not being evicted, it is of the preemptor's
+/// queue, `spec.priority` of its queue (B.6), the last three keys of A.5.
+pub(crate) type Precedence = (bool, bool, i32, u32);
 
 impl Groups {
     /// None yet.
     pub fn new(forest: Forest) -> Self {
-        let by_queue = vec![Vec::new(); forest.len()];
-        Self { forest, rows: Vec::new(), taken: Vec::new(), by_queue }
+        Self {
+            by_queue: vec![Vec::new(); forest.len()],
+            forest,
+            rows: Vec::new(),
+            taken: Vec::new(),
+            is_in: Vec::new(),
+            free: Vec::new(),
+            places: Vec::new(),
+            ranks: Ranks::default(),
+        }
     }
 
     /// The trees with what the groups use.
@@ -107,23 +124,45 @@ impl Groups {
         }
     }
 
-    /// Enters a group, which holds its quota from now on.
+    /// Enters a group, which holds its quota from now on. It may get the number of one that was
+    /// removed.
     pub fn insert(&mut self, group: Group) -> GroupId {
-        let id = GroupId(u32::try_from(self.rows.len()).expect("fewer than 2^32 groups"));
         self.forest.add(group.queue, &group.holds);
-        self.by_queue[group.queue.index()].push(id);
-        self.rows.push(group);
-        self.taken.push(false);
+        let of_queue = &mut self.by_queue[group.queue.index()];
+        let place = of_queue.len();
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.rows[id.index()] = group;
+                (self.taken[id.index()], self.is_in[id.index()]) = (false, true);
+                self.places[id.index()] = place;
+                id
+            }
+            None => {
+                let id = GroupId(u32::try_from(self.rows.len()).expect("fewer than 2^32 groups"));
+                self.rows.push(group);
+                self.taken.push(false);
+                self.is_in.push(true);
+                self.places.push(place);
+                id
+            }
+        };
+        of_queue.push(id);
+        self.ranks.came(id);
         id
     }
 
-    /// Takes the group that was entered last out again.
-    pub(crate) fn remove_last(&mut self) {
-        let (Some(group), Some(taken)) = (self.rows.pop(), self.taken.pop()) else { return };
-        if !taken {
-            self.forest.remove(group.queue, &group.holds);
+    /// Takes the group out; there is none of this number from now on.
+    pub fn remove(&mut self, id: GroupId) {
+        self.take(id);
+        self.is_in[id.index()] = false;
+        let of_queue = &mut self.by_queue[self.rows[id.index()].queue.index()];
+        let place = self.places[id.index()];
+        of_queue.swap_remove(place);
+        if let Some(moved) = of_queue.get(place) {
+            self.places[moved.index()] = place;
         }
-        self.by_queue[group.queue.index()].pop();
+        self.free.push(id);
+        self.ranks.went(id);
     }
 
     /// The group.
@@ -157,20 +196,15 @@ impl Groups {
         }
     }
 
-    /// Which group is taken first for one in the queue `own` (A.5; of other queues those of lower
-    /// `spec.priority` first, B.6).
-    pub(crate) fn order(&self, own: QuotaNode, l: GroupId, r: GroupId) -> Ordering {
-        let (l, r) = (self.get(l), self.get(r));
-        let key = |group: &Group| {
-            let queue = self.forest.node(group.queue);
-            (
-                !group.evicting,
-                group.queue == own,
-                queue.queue_priority,
-                group.priority,
-                Reverse(group.admitted_micros),
-            )
-        };
-        key(l).cmp(&key(r)).then_with(|| l.uid.cmp(&r.uid))
+    /// Brings [`Groups::precedence`] up to date.
+    pub(crate) fn rank(&mut self) {
+        self.ranks.update(&self.rows, &self.is_in);
+    }
+
+    /// The group with the smallest is taken first for one in the queue `own`.
+    pub(crate) fn precedence(&self, own: QuotaNode, id: GroupId) -> Precedence {
+        let group = self.get(id);
+        let queue_priority = self.forest.node(group.queue).queue_priority;
+        (!group.evicting, group.queue == own, queue_priority, self.ranks.of(id))
     }
 }

@@ -14,6 +14,7 @@ mod node;
 mod order;
 mod policy;
 mod ranking;
+mod ranks;
 mod returns;
 mod search;
 mod share;

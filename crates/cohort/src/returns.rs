@@ -22,7 +22,7 @@ pub(crate) fn returning(
     let newcomer = groups.insert(running(preemptor));
     let mut may_return = targets.iter().filter(|target| may_return(target));
     let found = may_return.find(|target| takes_back(how, groups, target.group, newcomer));
-    groups.remove_last();
+    groups.remove(newcomer);
     targets.iter().for_each(|target| groups.put_back(target.group));
     found.map(|target| target.group)
 }

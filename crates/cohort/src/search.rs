@@ -1,10 +1,11 @@
 //! What a search for groups to evict is asked, asks back, and answers. Specification: cohort.md
 //! A.6, A.9, B.6, B.7.
 
-use crate::amount::{Amount, Slot};
+use crate::amount::{Amount, Demand, Slot};
 use crate::fair::Strategies;
 use crate::forest::Forest;
 use crate::group::{GroupId, Groups, Preemptor};
+use crate::node::QuotaNode;
 use crate::returns::returning;
 
 /// Why a group may be taken; the reason of its condition.
@@ -181,14 +182,28 @@ pub(crate) fn check_hope(
     if candidates.is_empty() {
         return Err(Refusal::NoCandidates);
     }
-    candidates.iter().for_each(|target| groups.take(target.group));
-    let answer = match short(groups.forest(), preemptor, candidates.len()) {
+    let freed = freed(groups, candidates);
+    let forest = groups.forest_mut();
+    freed.iter().for_each(|(queue, sum)| forest.remove(*queue, sum));
+    let short = short(forest, preemptor, candidates.len());
+    freed.iter().for_each(|(queue, sum)| forest.add(*queue, sum));
+    match short {
         Some(short) => Err(Refusal::NotEnough(Some(short))),
         None if around.has_place(candidates) => Ok(()),
         None => Err(Refusal::Unplaceable),
-    };
-    candidates.iter().for_each(|target| groups.put_back(target.group));
-    answer
+    }
+}
+
+/// What the candidates of each queue hold together: to take it at once is the same as one group after
+/// the other.
+fn freed(groups: &Groups, candidates: &[Target]) -> Vec<(QuotaNode, Demand)> {
+    let mut sums = vec![Demand::default(); groups.forest().len()];
+    for target in candidates {
+        let group = groups.get(target.group);
+        sums[group.queue.index()].add(&group.holds);
+    }
+    let sums = sums.into_iter().enumerate().filter(|(_, sum)| !sum.is_empty());
+    sums.map(|(index, sum)| (QuotaNode::new(index), sum)).collect()
 }
 
 /// The first resource of which there is too little, borrowing allowed.

@@ -5,6 +5,7 @@ mod evict;
 mod order;
 mod score;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switch, Switches, Warning};
@@ -36,6 +37,8 @@ pub struct Dispatch {
     static_filters: Vec<usize>,
     /// Plugins to tell about placements, in registration order.
     handlers: Vec<usize>,
+    /// Protective filters of groups of the preemptor's queue, then of others; each name once.
+    filters: [Vec<usize>; 2],
     /// A scorer has failed in this session and was logged (A13).
     scorer_failed: AtomicBool,
     pub(crate) meter: Meter,
@@ -78,6 +81,13 @@ impl Dispatch {
         }
         let of_point = |point: Points| call_list(&plugins, &tiers, point);
         let calls = ALL_POINTS.iter().map(|&(point, ..)| of_point(point)).collect();
+        let filters = [Points::PREEMPTABLE, Points::RECLAIMABLE].map(|point| {
+            let mut found: Vec<usize> = of_point(point).into_iter().flatten().collect();
+            found.retain(|&plugin| plugins[plugin].is_victim_filter());
+            let mut seen = BTreeSet::new();
+            found.retain(|&plugin| seen.insert(names[plugin]));
+            found
+        });
         let is_static = |position: &&Position| {
             let stated = plugins[position.instance].points();
             position.allowed.has(Points::PREDICATE)
@@ -88,7 +98,8 @@ impl Dispatch {
         let static_filters = static_filters.map(|position| position.instance).collect();
         let handles = |&index: &usize| plugins[index].points().has(Points::EVENT_HANDLERS);
         let handlers = (0..plugins.len()).filter(handles).collect();
-        (Self { plugins, names, calls, static_filters, handlers, ..Self::default() }, warnings)
+        let rest = Self::default();
+        (Self { plugins, names, calls, static_filters, handlers, filters, ..rest }, warnings)
     }
 
     /// Takes what the plugins of the configuration before must not forget.

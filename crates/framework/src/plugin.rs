@@ -59,6 +59,11 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
+    /// Whether there is such a job, and it is part of the session.
+    pub fn has_job(self, job: JobId) -> bool {
+        self.cluster.jobs.get(job).is_some() && in_session(self.cluster, job)
+    }
+
     /// All jobs of the session, by uid (`namespace/name`): those that have a PodGroup and whose
     /// queue exists.
     pub fn all_jobs(self) -> impl Iterator<Item = JobId> + 'a {
@@ -319,9 +324,14 @@ pub trait Plugin: Send + Sync {
         false
     }
     /// Of candidates that no filter protects: those that a filter which allows only so many leaves
-    /// together. They come in the order of eviction. Asked only if [`Plugin::is_victim_filter`].
+    /// together. They come in the order of eviction. Asked only if [`Plugin::is_victim_filter`];
+    /// where [`Plugin::has_budgets`] is false all of them are left.
     fn within_budget(&self, _ask: Ask<'_>, candidates: &[TaskId]) -> Vec<TaskId> {
         candidates.to_vec()
+    }
+    /// Whether this protective filter allows only so many together.
+    fn has_budgets(&self) -> bool {
+        false
     }
     /// Whether this plugin is a protective filter; then it is not asked for its vote.
     fn is_victim_filter(&self) -> bool {

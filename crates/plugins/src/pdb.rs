@@ -111,6 +111,10 @@ impl Plugin for Pdb {
         }
     }
 
+    fn has_budgets(&self) -> bool {
+        true
+    }
+
     fn within_budget(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Vec<TaskId> {
         let mut left: BTreeMap<ObjectKey, i64> = BTreeMap::new();
         // Every budget of a pod is charged, also when the pod stays (10).

@@ -158,9 +158,9 @@ impl Surroundings for Trial<'_, '_, '_> {
     }
 
     fn may_take(&mut self, taken: &[JobId], group: JobId) -> bool {
-        let (taken, group_tasks) = (self.all_members(taken), self.members(group));
+        let (gone, members) = (|| self.all_members(taken), self.members(group));
         let own = self.statement.jobs[group].queue == self.queue;
-        self.statement.hooks().lets_go(self.statement.ask(), own, &taken, &group_tasks)
+        self.statement.hooks().lets_go(self.statement.ask(), own, &gone, &members)
     }
 
     fn has_place(&mut self, taken: &[JobId]) -> bool {

@@ -4,6 +4,7 @@ mod brute;
 mod classic;
 mod fair;
 mod hierarchy;
+mod histories;
 mod laws;
 mod notation;
 mod order;

@@ -41,7 +41,7 @@ pub(super) fn check(
         }
         let same_queue = group.relation == Relation::SameQueue;
         let ask = session.ask();
-        if !session.hooks().lets_go(ask, same_queue, &state.gone, &group.tasks) {
+        if !session.hooks().lets_go(ask, same_queue, &|| state.gone.clone(), &group.tasks) {
             fault("it is protected");
         }
         let queue = session.jobs[group.job].queue;

@@ -104,22 +104,27 @@ impl Dispatch {
     }
 
     /// Whether no protective filter objects to a whole group going after, and together with, those
-    /// that are taken; `own`: it is of the preemptor's queue (cohort.md B.4, Q6).
-    pub fn lets_go(&self, ask: Ask<'_>, own: bool, taken: &[TaskId], group: &[TaskId]) -> bool {
-        let filters = self.filters(own);
-        if filters.iter().any(|(_, filter)| group.iter().any(|&task| filter.protects(ask, task))) {
+    /// that are `taken`; `own`: it is of the preemptor's queue (cohort.md B.4, Q6).
+    pub fn lets_go(
+        &self,
+        ask: Ask<'_>,
+        own: bool,
+        taken: &dyn Fn() -> Vec<TaskId>,
+        group: &[TaskId],
+    ) -> bool {
+        let protects = |filter: &dyn Plugin| group.iter().any(|&task| filter.protects(ask, task));
+        if self.filters(own).any(|(_, filter)| protects(filter)) {
             return false;
         }
-        let all: Vec<TaskId> = taken.iter().chain(group).copied().collect();
-        filters.iter().all(|(_, filter)| {
-            let within = filter.within_budget(ask, &all);
+        self.filters(own).filter(|(_, filter)| filter.has_budgets()).all(|(_, filter)| {
+            let within = filter.within_budget(ask, &[&taken(), group].concat());
             group.iter().all(|task| within.contains(task))
         })
     }
 
     /// The protective filters that are asked about groups of the own queue, or of others.
     pub fn filter_names(&self, own: bool) -> Vec<&'static str> {
-        self.filters(own).into_iter().map(|(name, _)| name).collect()
+        self.filters(own).map(|(name, _)| name).collect()
     }
 
     /// The plugin that decides which groups go.
@@ -127,15 +132,9 @@ impl Dispatch {
         self.named(Points::PREEMPT_TARGETS).into_iter().flatten().map(|(name, _)| name).next()
     }
 
-    fn filters(&self, own: bool) -> Vec<Named<'_>> {
-        let point = if own { Points::PREEMPTABLE } else { Points::RECLAIMABLE };
-        let mut filters: Vec<Named<'_>> = Vec::new();
-        for (name, plugin) in self.named(point).into_iter().flatten() {
-            if plugin.is_victim_filter() && filters.iter().all(|(other, _)| *other != name) {
-                filters.push((name, plugin));
-            }
-        }
-        filters
+    fn filters(&self, own: bool) -> impl Iterator<Item = Named<'_>> {
+        let filters = self.filters[usize::from(!own)].iter();
+        filters.map(|&plugin| (self.names[plugin], &*self.plugins[plugin]))
     }
 
     fn chosen(&self, ask: Ask<'_>, running: &[TaskId]) -> Ruling {

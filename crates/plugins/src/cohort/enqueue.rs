@@ -108,9 +108,8 @@ impl Surroundings for Candidates<'_> {
         if !is_candidate(self.ask.cluster, self.own, job) {
             return false;
         }
-        let gone = taken.iter().flat_map(|target| self.members(target.group));
-        let (gone, group): (Vec<TaskId>, Vec<TaskId>) =
-            (gone.collect(), self.members(group).collect());
+        let gone = || taken.iter().flat_map(|target| self.members(target.group)).collect();
+        let group: Vec<TaskId> = self.members(group).collect();
         let is_own = self.ask.cluster.jobs[job].queue == self.own;
         self.hooks.lets_go(self.ask, is_own, &gone, &group)
     }
