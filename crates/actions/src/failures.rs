@@ -47,6 +47,17 @@ impl<K: Copy + Eq + Hash> Failures<K> {
         kind: K,
         search: impl FnOnce(&mut S) -> Outcome,
     ) -> Outcome {
+        self.or_search_alike(session, task, (kind, |asker| asker), search)
+    }
+
+    /// The same for a search that reads no more of the task than what `alike` leaves of it.
+    pub(crate) fn or_search_alike<'c, S: DerefMut<Target = Session<'c>>>(
+        &mut self,
+        session: &mut S,
+        task: TaskId,
+        (kind, alike): (K, impl FnOnce(Asker) -> Asker),
+        search: impl FnOnce(&mut S) -> Outcome,
+    ) -> Outcome {
         if self.version != session.version() {
             self.known.clear();
             self.classes.clear();
@@ -56,7 +67,7 @@ impl<K: Copy + Eq + Hash> Failures<K> {
         let asker_class =
             |class| *classes.entry(class).or_insert_with(|| session.asker_class(task));
         let Some(asker) = session.asker(task, asker_class) else { return search(session) };
-        let key = (asker, kind);
+        let key = (alike(asker), kind);
         if let Some(failure) = self.known.get(&key) {
             session.hits.n_repeated += 1;
             return failure.repeat(session);

@@ -9,7 +9,7 @@ mod normal;
 use std::collections::BTreeMap;
 
 use vc_framework::{
-    Action, Cause, EvictReason, Filter, Room, Session, Statement, Walks, klog, sort_stably,
+    Action, Asker, Cause, EvictReason, Filter, Room, Session, Statement, Walks, klog, sort_stably,
 };
 use vc_model::{Cluster, Gates, JobId, NodeId, Reason, ShardingMode, TaskId, TaskStatus};
 
@@ -115,6 +115,8 @@ pub(crate) fn pending(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
 #[derive(Default)]
 struct Known {
     failures: Failures<Phase>,
+    /// Of tasks whose queue is full whoever goes.
+    in_vain: Failures<()>,
     walks: BTreeMap<Phase, Walks>,
     lineups: Lineups,
 }
@@ -226,7 +228,18 @@ fn place(
     if statement.settings.preempt.topology_aware {
         return search(statement, task, phase);
     }
-    let Known { failures, walks, lineups } = known;
+    let Known { failures, in_vain, walks, lineups } = known;
+    if statement.is_fast() && phase == Phase::InsideJob && stays_full(statement, task) {
+        return match statement.hooks().pre_predicate(statement.ask(), task) {
+            Ok(()) => {
+                let alike = |asker: Asker| asker.for_filters().unwrap_or(asker);
+                in_vain.or_search_alike(statement, task, ((), alike), |statement| {
+                    count_in_vain(statement, task)
+                })
+            }
+            Err(_) => count_in_vain(statement, task),
+        };
+    }
     failures.or_search(statement, task, phase, |statement| {
         let n_attempts = statement.out.n_preemption_attempts;
         if normal::resume(statement, task, phase, walks.entry(phase).or_default(), lineups) {
@@ -238,6 +251,28 @@ fn place(
         statement.out.n_preemption_attempts = n_attempts;
         search(statement, task, phase)
     })
+}
+
+/// Nobody of the task's own job may go, so its queue has no room for it whatever is tried.
+fn stays_full(session: &Session<'_>, task: TaskId) -> bool {
+    let Some(job) = session.tasks[task].job else { return false };
+    let row = &session.jobs[job];
+    let may_go = [TaskStatus::Running, TaskStatus::Bound].map(|status| row.counts.of(status));
+    may_go == [0, 0] && session.hooks().allocatable(session.ask(), row.queue, task).is_err()
+}
+
+/// What [`search`] counts inside a job of which nobody may go and whose queue is full: every node is
+/// looked at, and none is of use (6.6 step 5).
+fn count_in_vain(statement: &mut Statement<'_, '_>, task: TaskId) -> Outcome {
+    let nodes = nodes_to_try(statement, task)?;
+    if nodes.is_empty() {
+        return Err("no candidates that fit the pod".into());
+    }
+    normal::note_victims(statement, &[]);
+    let has_room = |&&node: &&NodeId| statement.fits_future_idle(task, node);
+    let n_attempts = nodes.iter().filter(has_room).count();
+    statement.out.n_preemption_attempts += u32::try_from(n_attempts).unwrap_or(u32::MAX);
+    Ok(false)
 }
 
 /// Looks for a node and places the task there.

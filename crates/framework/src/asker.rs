@@ -2,7 +2,7 @@
 //! reasons in the same state, as long as every plugin says that it reads no more
 //! (`Plugin::knows_askers`). Specification: actions.md 12.2 S1, S7.
 
-use vc_model::{ClassId, JobId, NodeSet, QueueId, TaskId, TaskStatus};
+use vc_model::{ClassId, Id, JobId, NodeSet, QueueId, TaskId, TaskStatus};
 
 use crate::session::Session;
 
@@ -34,6 +34,25 @@ pub enum AskerClass {
     Shape(u64),
     /// Everything.
     Whole(ClassId),
+}
+
+impl Asker {
+    /// What of it filters read, whoever asks in whatever queue. `None`: more than rows of nodes.
+    pub fn for_filters(&self) -> Option<Self> {
+        match self.class {
+            AskerClass::Whole(_) => None,
+            AskerClass::Shape(_) => Some(Self {
+                priorities: (0, 0),
+                preemptable: (false, false),
+                any_revocable_zone: false,
+                queue: QueueId::new(0),
+                job_priority: 0,
+                job_preemptable: false,
+                job: None,
+                ..self.clone()
+            }),
+        }
+    }
 }
 
 impl Session<'_> {
