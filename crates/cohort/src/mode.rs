@@ -70,9 +70,21 @@ impl Forest {
     /// Height of the first node on the way up that holds the amount within its own quota, and
     /// whether it is smaller than the whole tree. Nobody: height of the top.
     fn smallest_holder(&self, queue: QuotaNode, slot: Slot, amount: Amount) -> (u32, bool) {
+        self.holder(queue, slot, amount, |_, _| {})
+    }
+
+    /// The same; each node that is asked, with what is left of the amount there.
+    pub(crate) fn holder(
+        &self,
+        queue: QuotaNode,
+        slot: Slot,
+        amount: Amount,
+        mut asks: impl FnMut(QuotaNode, Amount),
+    ) -> (u32, bool) {
         let mut rest = amount;
         let mut height = 0;
         for node in self.path(queue) {
+            asks(node, rest);
             height = self.node(node).height;
             if self.usage(node, slot) + rest <= self.subtree(node, slot) {
                 return (height, self.parent(node).is_some());

@@ -51,7 +51,7 @@ impl Ranking {
         forest.take_changes();
         let n_nodes = forest.len();
         let order = match fair_sharing {
-            false => Order::Levels(Levels::new(n_nodes)),
+            false => Order::Levels(Levels::new(forest)),
             true => Order::Shares(Tournament::new(n_nodes)),
         };
         Self { heads: vec![None; n_nodes], renewed: Vec::new(), order }

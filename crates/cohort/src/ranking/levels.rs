@@ -1,11 +1,14 @@
-//! Heads by borrowing level. A level depends on the nodes that were looked at for it, from the queue
-//! up to the one that holds the demand; never on the top, because nobody is above it. Specification:
-//! cohort.md A.3, B.5.2.
+//! Heads by borrowing level. A level depends on the cohorts that were asked for it, from the queue up
+//! to the one that holds the demand: by whether what is left of the demand there fits what is free of
+//! the cohort's quota. So heads wait at each cohort in the order of what is left of them, and a change
+//! of use concerns those between what was free and what is. Never the top: nobody is above it.
+//! Specification: cohort.md A.3, B.5.2, B.11.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::{Age, age, queue_key};
+use crate::amount::{Amount, Slot};
 use crate::forest::Forest;
 use crate::node::QuotaNode;
 use crate::order::Head;
@@ -13,20 +16,34 @@ use crate::order::Head;
 /// The smallest is first.
 type Key = (Reverse<i32>, u32, Age);
 
+/// What is left of a head's demand at a cohort.
+type Rest = (Slot, Amount, QuotaNode);
+
 /// Heads in order.
 #[derive(Clone, Debug)]
 pub(super) struct Levels {
     order: BTreeSet<Key>,
     /// By queue: as it is in the order.
     keys: Vec<Option<Key>>,
-    /// By cohort: the queues whose level depends on it.
-    dependents: Vec<BTreeSet<QuotaNode>>,
+    /// By queue: where it waits.
+    asked: Vec<Vec<(QuotaNode, Rest)>>,
+    /// By cohort: the heads whose level depends on it.
+    waiting: Vec<BTreeSet<Rest>>,
+    /// By cohort, then slot: what was free of its quota, and what only the subtree could use, when
+    /// the heads were ranked.
+    free: Vec<Vec<(Amount, Amount)>>,
 }
 
 impl Levels {
-    pub(super) fn new(n_nodes: usize) -> Self {
-        let (keys, dependents) = (vec![None; n_nodes], vec![BTreeSet::new(); n_nodes]);
-        Self { order: BTreeSet::new(), keys, dependents }
+    pub(super) fn new(forest: &Forest) -> Self {
+        let n_nodes = forest.len();
+        Self {
+            order: BTreeSet::new(),
+            keys: vec![None; n_nodes],
+            asked: vec![Vec::new(); n_nodes],
+            waiting: vec![BTreeSet::new(); n_nodes],
+            free: forest.nodes().map(|node| free(forest, node)).collect(),
+        }
     }
 
     pub(super) fn first(&self) -> Option<QuotaNode> {
@@ -45,7 +62,7 @@ impl Levels {
         for node in changed {
             match forest.is_queue(node) {
                 true => stale.extend(self.keys[node.index()].map(|_| node)),
-                false => stale.extend(&self.dependents[node.index()]),
+                false => self.note_concerned(forest, node, &mut stale),
             }
         }
         for queue in stale {
@@ -53,37 +70,70 @@ impl Levels {
         }
     }
 
+    /// The heads that the change of a cohort concerns.
+    fn note_concerned(
+        &mut self,
+        forest: &Forest,
+        node: QuotaNode,
+        stale: &mut BTreeSet<QuotaNode>,
+    ) {
+        let now = free(forest, node);
+        let before = std::mem::replace(&mut self.free[node.index()], now);
+        let waiting = &self.waiting[node.index()];
+        for (slot, before) in forest.slots().iter().zip(before) {
+            let now = self.free[node.index()][slot.index()];
+            let (least, most) = match before.1 == now.1 {
+                // Less than the smaller one is held as before, more than the larger one is not.
+                true => (before.0.min(now.0), before.0.max(now.0)),
+                // Another rest goes on to the next cohort.
+                false => (Amount::MIN, Amount::MAX),
+            };
+            let first = QuotaNode::new(0);
+            let concerned = waiting
+                .range((slot, least, first)..)
+                .take_while(|&&(other, rest, _)| other == slot && rest <= most);
+            stale.extend(concerned.map(|&(.., queue)| queue));
+        }
+    }
+
     fn rank(&mut self, forest: &Forest, queue: QuotaNode, head: Option<&Head>) {
+        for (node, rest) in std::mem::take(&mut self.asked[queue.index()]) {
+            self.waiting[node.index()].remove(&rest);
+        }
         let key = head.map(|head| {
-            let level = forest.level(queue, &head.demand);
+            let mut level = 0;
+            for (slot, amount) in head.demand.iter() {
+                level = level.max(self.ask(forest, queue, slot, amount));
+            }
             (queue_key(forest, queue), level, age(forest, head))
         });
         let before = std::mem::replace(&mut self.keys[queue.index()], key);
-        if before == key {
-            return;
-        }
-        if let Some(before) = before {
-            self.order.remove(&before);
-            looked_at(forest, queue, before.1).for_each(|node| {
-                self.dependents[node.index()].remove(&queue);
+        if before != key {
+            before.iter().for_each(|before| {
+                self.order.remove(before);
             });
+            self.order.extend(key);
         }
-        if let Some(key) = key {
-            self.order.insert(key);
-            looked_at(forest, queue, key.1).for_each(|node| {
-                self.dependents[node.index()].insert(queue);
-            });
-        }
+    }
+
+    /// Level of one amount; the head waits at the cohorts that have a say in it.
+    fn ask(&mut self, forest: &Forest, queue: QuotaNode, slot: Slot, amount: Amount) -> u32 {
+        let holder = forest.holder(queue, slot, amount, |node, rest| {
+            if node != queue && forest.parent(node).is_some() {
+                let rest = (slot, rest, queue);
+                self.waiting[node.index()].insert(rest);
+                self.asked[queue.index()].push((node, rest));
+            }
+        });
+        holder.0
     }
 }
 
-/// The cohorts that a level depends on: those up to its height, without the top.
-fn looked_at(
-    forest: &Forest,
-    queue: QuotaNode,
-    level: u32,
-) -> impl Iterator<Item = QuotaNode> + '_ {
-    let cohorts = forest.path(queue).skip(1);
-    cohorts
-        .take_while(move |&node| forest.node(node).height <= level && forest.parent(node).is_some())
+/// By slot: what is free of the node's quota, and what nobody else can use of that.
+fn free(forest: &Forest, node: QuotaNode) -> Vec<(Amount, Amount)> {
+    let of_slot = |slot| {
+        let free = forest.subtree(node, slot) - forest.usage(node, slot);
+        (free, forest.local_available(node, slot))
+    };
+    forest.slots().iter().map(of_slot).collect()
 }
