@@ -132,6 +132,16 @@ pub(crate) const CASES: &[Case] = &[
         ..preempt("cohort/heads-1k", 1_000, 0)
     },
     Case {
+        name: "cohort/arrival-10k",
+        n_nodes: 1_000,
+        n_running: 10_000,
+        n_arriving: 1,
+        conf: Some(cohorts::SEARCH),
+        cycles: &[4],
+        load: cohorts::load_idle,
+        ..IDLE
+    },
+    Case {
         n_nodes: 4_000,
         n_pending: 50_000,
         n_pending_plain: 500,

@@ -59,6 +59,14 @@ pub(crate) fn load_heads(case: &Case, engine: &mut Engine) {
     apply(engine, base(case).chain(tree).chain(running).chain(waiting));
 }
 
+/// Every queue has quota for one more group.
+pub(crate) fn load_idle(case: &Case, engine: &mut Engine) {
+    let n_queues = case.n_running / N_GROUPS;
+    let tree = tree(n_queues, Depth::Five, |_| 2 * N_GROUPS as i64 + 2);
+    let running = running(case, |number| number % n_queues);
+    apply(engine, base(case).chain(tree).chain(running));
+}
+
 /// Groups of one pod.
 fn running(
     case: &Case,

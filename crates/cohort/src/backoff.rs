@@ -60,9 +60,9 @@ impl Backoff {
         untils.filter(|until| now_micros < *until).min()
     }
 
-    /// Whether nobody ever had others evicted.
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+    /// Those of whom something is known.
+    pub fn uids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.records.keys()
     }
 
     /// Forgets groups that are gone.

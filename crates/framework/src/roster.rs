@@ -6,6 +6,8 @@
 //! nobody; `histories.rs` of the engine's tests compares the two. Specification: actions.md 12.2 S10,
 //! 12.3.
 
+use std::collections::BTreeMap;
+
 use vc_model::{Cluster, Id, JobId, PodGroupPhase, QueueId, TaskStatus};
 
 use vc_resource::Resource;
@@ -71,6 +73,22 @@ impl Roster {
     /// What the jobs of this queue hold, without those of its children.
     pub fn sums(&self, queue: QueueId) -> &JobSums {
         self.queues.get(queue.index()).unwrap_or(&self.nothing)
+    }
+
+    /// What the jobs of each queue hold now together, where it is something else than when the
+    /// session began; only these jobs may have changed.
+    pub fn sums_with(&self, cluster: &Cluster, changed: &[JobId]) -> BTreeMap<QueueId, JobSums> {
+        let mut sums = BTreeMap::new();
+        for &job in changed {
+            let Some(row) = self.row(job).filter(|row| row.is_in()) else { continue };
+            let now = Part::of(&cluster.jobs[job]);
+            if now != row.part {
+                let sum = sums.entry(row.queue).or_insert_with(|| self.sums(row.queue).clone());
+                sum.leave(&row.part, false);
+                sum.enter(&now, false);
+            }
+        }
+        sums
     }
 
     /// What a job held when the session began; `None`: it is not part of it.

@@ -24,14 +24,14 @@ pub struct JobSums {
 }
 
 /// The part of one job.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Part {
     allocated: Resource,
     /// `None`: a job that runs, and has what it asked for.
     rest: Option<Box<Rest>>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Rest {
     pending: Resource,
     inqueue: Resource,

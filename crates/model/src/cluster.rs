@@ -139,6 +139,7 @@ pub struct Cluster {
     job_changes: Changes<JobId>,
     /// Counts events that changed something.
     version: u64,
+    queue_version: u64,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
     /// Of the pod that came last and had one.
@@ -163,6 +164,11 @@ impl Cluster {
     /// Another number after every event that may have changed something. Sessions do not count.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Another number whenever a queue is another one than before, came or went.
+    pub fn queue_version(&self) -> u64 {
+        self.queue_version
     }
 
     /// Known nodes in name order.

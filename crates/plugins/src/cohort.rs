@@ -61,6 +61,8 @@ struct Cohort {
 
 /// What the trees were built of, and the trees.
 struct Trees {
+    /// [`vc_model::Cluster::queue_version`] of what follows.
+    version: u64,
     specs: Vec<QueueSpec>,
     rules: TreeRules,
     slots: Slots,
@@ -101,10 +103,20 @@ impl Plugin for Cohort {
         }
     }
 
+    /// All but what is kept for its job.
+    fn knows_askers(&self, ask: Ask<'_>, task: TaskId) -> bool {
+        let job = ask.cluster.tasks[task].job;
+        !job.is_some_and(|job| lock(&self.book).has_claim(job))
+    }
+
     fn open(&mut self, ask: Ask<'_>) {
-        self.grow(ask);
+        let is_grown = self.grow(ask);
         let Some(trees) = &self.trees else { return };
-        *own(&mut self.book) = Book::open(ask, &trees.built);
+        let book = own(&mut self.book);
+        match ask.facts.roster.changed().filter(|_| !is_grown) {
+            Some(changed) => book.reopen(ask, changed),
+            None => *book = Book::open(ask, &trees.built),
+        }
         *own(&mut self.line) = Line::default();
     }
 
@@ -143,7 +155,7 @@ impl Plugin for Cohort {
                 reserve(book, ask, job, tasks, self.settings.is_fair());
             }
             Notice::AllocateEnds => book.drop_reservations(),
-            Notice::ClaimEnds(job) => book.end_claim(ask.cluster, job),
+            Notice::ClaimEnds(job) => book.end_claim(job),
             Notice::Preempted { job, groups } => self.told.preempted(ask, job, groups),
         }
     }
@@ -233,31 +245,37 @@ impl Plugin for Cohort {
 }
 
 impl Cohort {
-    /// Builds the trees anew if something of what they are made of has changed.
-    fn grow(&mut self, ask: Ask<'_>) {
+    /// Builds the trees anew if something of what they are made of has changed. Whether.
+    fn grow(&mut self, ask: Ask<'_>) -> bool {
+        let version = ask.cluster.queue_version();
         let slots = queues::slots(ask.cluster);
-        let mut unreadable = Vec::new();
-        let specs = queues::specs(ask, &slots, &self.settings, &mut unreadable);
         let owns_cluster = self.settings.root_owns_cluster;
         let cluster = owns_cluster.then(|| queues::of_cluster(ask, &slots));
         let rules = TreeRules { without_root: self.settings.without_root, cluster };
-        let is_same = |trees: &Trees| {
-            trees.specs == specs
-                && trees.rules == rules
-                && trees.slots == slots
-                && trees.unreadable == unreadable
-        };
-        if self.trees.as_ref().is_some_and(is_same) {
-            return;
+        let on_same = |trees: &&mut Trees| trees.rules == rules && trees.slots == slots;
+        let mut known = self.trees.as_mut().filter(on_same);
+        if known.as_ref().is_some_and(|trees| trees.version == version) {
+            return false;
+        }
+        let mut unreadable = Vec::new();
+        let specs = queues::specs(ask, &slots, &self.settings, &mut unreadable);
+        let is_same =
+            |trees: &&mut &mut Trees| trees.specs == specs && trees.unreadable == unreadable;
+        if let Some(trees) = known.as_mut().filter(is_same) {
+            trees.version = version;
+            return false;
         }
         match vc_cohort::build(slots.clone(), &specs, &rules) {
             Ok(built) => {
                 let mut problems: BTreeSet<Problem> = unreadable.iter().cloned().collect();
                 problems.extend(queues::faults(&ask.cluster.dims, &slots, &specs, &built));
-                self.trees = Some(Trees { specs, rules, slots, unreadable, built, problems });
+                let trees = Trees { version, specs, rules, slots, unreadable, built, problems };
+                self.trees = Some(trees);
             }
             Err(error) => tracing::error!("the quota trees stay as they are: {error}"),
         }
+        self.gauges.forget_nodes();
+        true
     }
 
     /// What users should know about their queues.

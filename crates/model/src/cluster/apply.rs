@@ -185,6 +185,7 @@ impl Cluster {
             written_allocated: Some(record.status_allocated),
         };
         let is_news = self.queues[id] != queue;
+        self.queue_version += u64::from(is_news);
         self.queues[id] = queue;
         is_news
     }
@@ -192,6 +193,7 @@ impl Cluster {
     /// The row stays, since PodGroups may name the queue; it is no longer present.
     fn queue_deleted(&mut self, name: &str) {
         if let Some(id) = self.queue(name) {
+            self.queue_version += 1;
             self.job_changes.forget();
             let name = self.queues[id].name.clone();
             self.queues[id] = Queue { name, ..Queue::default() };

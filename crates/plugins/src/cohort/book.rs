@@ -1,6 +1,6 @@
 //! Who holds how much quota in a session: the trees with the groups in them, what is kept for
-//! claims and reservations, kept up to date with every operation. Specification: cohort.md B.4,
-//! B.5.1, B.5.3, B.7, B.11.
+//! claims and reservations, kept up to date with every operation and from session to session: only
+//! jobs that changed are read again. Specification: cohort.md B.4, B.5.1, B.5.3, B.7, B.11.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,8 +39,9 @@ impl Standing {
 #[derive(Clone, Debug, Default)]
 struct Claimed {
     tasks: Vec<TaskId>,
-    /// Of those that are still Pending.
+    /// Of those that are still Pending, and where it is kept.
     rest: Demand,
+    node: Option<QuotaNode>,
 }
 
 /// A search that found nobody (B.11).
@@ -140,17 +141,46 @@ impl Book {
             book.slots[dim.index()] = slots.get(Flavor::default(), dim);
         }
         book.place_queues(ask, built);
-        for job in ask.all_jobs() {
-            let allocated = &ask.cluster.jobs[job].allocated;
-            if ask.cluster.jobs[job].counts.allocated() != 0 {
-                book.change(ask.cluster, job, |held| held.add(allocated));
+        ask.all_jobs().for_each(|job| book.read(ask.cluster, job));
+        book.claim(ask);
+        book
+    }
+
+    /// The same in the session after that on the same trees, where no other jobs have changed.
+    pub(super) fn reopen(&mut self, ask: Ask<'_>, changed: &[JobId]) {
+        self.leave_ledger();
+        self.drop_reservations();
+        for claim in std::mem::take(&mut self.claims).into_values() {
+            claim.node.iter().for_each(|&node| self.groups.let_go(node, &claim.rest));
+        }
+        for &job in changed {
+            let id = self.of_job.get_mut(job.index()).and_then(Option::take);
+            id.iter().for_each(|&id| self.groups.remove(id));
+            if ask.has_job(job) {
+                self.read(ask.cluster, job);
             }
         }
-        for (job, tasks) in &ask.facts.claimed {
-            book.claims.insert(*job, Claimed { tasks: tasks.clone(), ..Claimed::default() });
-            book.refresh_claim(ask.cluster, *job);
+        self.claim(ask);
+        self.failures.clear();
+        self.touched.clear();
+        self.version += 1;
+    }
+
+    /// Enters what the job holds, as its row says.
+    fn read(&mut self, cluster: &Cluster, job: JobId) {
+        let row = &cluster.jobs[job];
+        if row.counts.allocated() != 0 {
+            self.change(cluster, job, |held| held.add(&row.allocated));
         }
-        book
+    }
+
+    fn claim(&mut self, ask: Ask<'_>) {
+        for (job, tasks) in &ask.facts.claimed {
+            let node = self.leaf(ask.cluster.jobs[*job].queue);
+            let (tasks, rest) = (tasks.clone(), Demand::default());
+            self.claims.insert(*job, Claimed { tasks, rest, node });
+            self.refresh_claim(ask.cluster, *job);
+        }
     }
 
     fn place_queues(&mut self, ask: Ask<'_>, built: &Built) {
@@ -270,8 +300,15 @@ impl Book {
             self.of_job.resize(job.index() + 1, None);
         }
         self.of_job[job.index()] = Some(id);
-        self.jobs.push(job);
-        self.held.push(Resource::default());
+        // A number that was given up is used again.
+        match self.jobs.get_mut(id.index()) {
+            Some(of_group) => *of_group = job,
+            None => self.jobs.push(job),
+        }
+        match self.held.get_mut(id.index()) {
+            Some(held) => *held = Resource::default(),
+            None => self.held.push(Resource::default()),
+        }
         id
     }
 
@@ -281,12 +318,12 @@ impl Book {
         let waits = |task: &&TaskId| cluster.tasks[**task].status == TaskStatus::Pending;
         let waiting: Vec<TaskId> = claim.tasks.iter().filter(waits).copied().collect();
         let rest = self.demand_of(cluster, &waiting);
-        self.keep_for(cluster, job, rest);
+        self.keep_for(job, rest);
     }
 
-    fn keep_for(&mut self, cluster: &Cluster, job: JobId, rest: Demand) {
-        let Some(node) = self.leaf(cluster.jobs[job].queue) else { return };
+    fn keep_for(&mut self, job: JobId, rest: Demand) {
         let Some(claim) = self.claims.get_mut(&job) else { return };
+        let Some(node) = claim.node else { return };
         let before = std::mem::replace(&mut claim.rest, rest.clone());
         self.groups.let_go(node, &before);
         self.groups.keep(node, &rest);
@@ -294,9 +331,9 @@ impl Book {
     }
 
     /// Nothing is kept for the job any longer.
-    pub(super) fn end_claim(&mut self, cluster: &Cluster, job: JobId) {
+    pub(super) fn end_claim(&mut self, job: JobId) {
         self.leave_ledger();
-        self.keep_for(cluster, job, Demand::default());
+        self.keep_for(job, Demand::default());
         self.claims.remove(&job);
     }
 

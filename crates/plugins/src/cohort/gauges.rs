@@ -1,12 +1,12 @@
-//! Numbers of the queues for metrics, and why nobody went for a job. Specification: cohort.md B.8,
-//! core.md 9.2.
+//! Numbers of the queues for metrics, and why nobody went for a job. Only queues whose use, or whose
+//! jobs, changed are worked out again. Specification: cohort.md B.8, B.11, core.md 9.2.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_cohort::{Amount, Forest, QuotaNode, Slot, is_unlimited};
 use vc_framework::{
-    Amounts, Ask, JobSums, Outbox, QueueAmount, QueueGauges, QueueShare, Sample, Told,
+    Amounts, Ask, JobSums, Latest, Outbox, QueueAmount, QueueGauges, QueueShare, Sample,
 };
 use vc_model::QueueId;
 use vc_resource::{Fractional, Resource, share};
@@ -17,7 +17,12 @@ use super::book::Book;
 /// What was told, and what is to be told.
 #[derive(Default)]
 pub(super) struct Gauges {
-    told: Told<QueueId, Shown>,
+    told: Latest<QueueId, Shown>,
+    sums: Latest<QueueId, JobSums>,
+    /// [`vc_model::Cluster::queue_version`] of what was told.
+    version: Option<u64>,
+    /// By node, then slot: what was in use; empty: nothing is known of the nodes.
+    used: Vec<Amount>,
     shares: BTreeMap<Arc<str>, f64>,
     refused: BTreeMap<(Arc<str>, &'static str), u64>,
 }
@@ -45,23 +50,55 @@ impl Gauges {
         for ((queue, cause), count) in std::mem::take(&mut self.refused) {
             out.samples.push(Sample::QuotaRefused { queue, cause, count });
         }
-        self.tell_queues(ask, book, out);
+        let version = ask.cluster.queue_version();
+        if self.version.replace(version) != Some(version) {
+            self.forget_nodes();
+            let gone = ask.cluster.queues.iter().filter(|(_, row)| !row.present);
+            gone.for_each(|(queue, _)| {
+                self.told.forget(queue);
+            });
+        }
+        let stale = self.stale(book.forest());
+        self.tell_queues(ask, book, &stale, out);
         if settings.is_fair() {
-            self.tell_shares(book.forest(), out);
+            self.tell_shares(book.forest(), &stale, out);
         }
     }
 
-    fn tell_queues(&mut self, ask: Ask<'_>, book: &Book, out: &mut Outbox) {
-        let mut sums: BTreeMap<QueueId, JobSums> = BTreeMap::new();
-        for job in ask.all_jobs() {
-            let row = &ask.cluster.jobs[job];
-            sums.entry(row.queue).or_default().count(row);
+    /// The nodes are other ones from now on.
+    pub(super) fn forget_nodes(&mut self) {
+        self.used.clear();
+    }
+
+    /// By node: whether something else than before is in use there or below.
+    fn stale(&mut self, forest: &Forest) -> Vec<bool> {
+        let slots = || forest.slots().iter();
+        let of_node = |node| slots().map(move |slot| forest.usage(node, slot));
+        let used: Vec<Amount> = forest.nodes().flat_map(of_node).collect();
+        let before = std::mem::replace(&mut self.used, used);
+        let n_slots = forest.slots().len();
+        let mut stale = vec![before.len() != self.used.len(); forest.len()];
+        for node in forest.nodes().filter(|_| before.len() == self.used.len()) {
+            let row = node.index() * n_slots..(node.index() + 1) * n_slots;
+            if before[row.clone()] != self.used[row] {
+                forest.path(node).for_each(|node| stale[node.index()] = true);
+            }
         }
-        self.told.begin();
+        stale
+    }
+
+    fn tell_queues(&mut self, ask: Ask<'_>, book: &Book, stale: &[bool], out: &mut Outbox) {
+        let mut changed = ask.facts.roster.sums_with(ask.cluster, &ask.facts.to_close);
         for &queue in &ask.facts.queues {
             let Some(node) = book.standing(queue).node() else { continue };
+            let at_open = || ask.facts.roster.sums(queue).clone();
+            let sums = changed.remove(&queue).unwrap_or_else(at_open);
+            let has_news = self.sums.is_news(queue, sums.clone());
+            if !has_news && !stale[node.index()] {
+                continue;
+            }
             let row = &ask.cluster.queues[queue];
-            let shown = shown(book.forest(), node, sums.get(&queue), &row.capability);
+            let shown = shown(book.forest(), node, &sums, &row.capability);
             if self.told.is_news(queue, shown.clone()) {
                 let amounts = shown.amounts.iter();
                 let of_kind =
@@ -77,8 +114,8 @@ impl Gauges {
         }
     }
 
-    fn tell_shares(&mut self, forest: &Forest, out: &mut Outbox) {
-        for node in forest.nodes() {
+    fn tell_shares(&mut self, forest: &Forest, stale: &[bool], out: &mut Outbox) {
+        for node in forest.nodes().filter(|node| stale[node.index()]) {
             let (name, value) = (forest.name(node), forest.share(node).value());
             if self.shares.insert(name.clone(), value) != Some(value) {
                 let parent = forest.parent(node).map(|parent| forest.name(parent).clone());
@@ -107,7 +144,7 @@ fn accounted(forest: &Forest, node: QuotaNode) -> impl Iterator<Item = Slot> + '
     forest.slots().iter().filter(move |&slot| !is_unlimited(forest.nominal(node, slot)))
 }
 
-fn shown(forest: &Forest, node: QuotaNode, sums: Option<&JobSums>, capability: &Resource) -> Shown {
+fn shown(forest: &Forest, node: QuotaNode, sums: &JobSums, capability: &Resource) -> Shown {
     let of = |amount: &dyn Fn(Slot) -> Amount| {
         let mut all = Fractional::new();
         for slot in accounted(forest, node) {
@@ -117,9 +154,9 @@ fn shown(forest: &Forest, node: QuotaNode, sums: Option<&JobSums>, capability: &
         }
         all
     };
-    let (request, inqueue) = match sums {
-        Some(sums) => (sums.request.to_fractional(), sums.inqueue.to_fractional()),
-        None => Default::default(),
+    let (request, inqueue) = match sums.n_jobs {
+        0 => Default::default(),
+        _ => (sums.request.to_fractional(), sums.inqueue.to_fractional()),
     };
     let amounts = vec![
         (QueueAmount::Allocated, of(&|slot| forest.used(node, slot))),

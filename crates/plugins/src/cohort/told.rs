@@ -1,7 +1,7 @@
 //! What is written to the objects: conditions and events of groups that go and of those for which
 //! they do, and what is wrong with queues. Specification: cohort.md A.10, B.7 (back-off), B.8, B.9.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_cohort::{Backoff, Forest, QuotaNode, Reason};
@@ -51,6 +51,8 @@ struct Eviction {
 #[derive(Debug, Default)]
 pub(super) struct Told {
     evictions: Vec<Eviction>,
+    /// Who is known to the back-off, by uid.
+    jobs: BTreeMap<Arc<str>, JobId>,
     problems: BTreeSet<Problem>,
 }
 
@@ -66,18 +68,32 @@ impl Told {
         let evictions = std::mem::take(&mut self.evictions);
         for eviction in &evictions {
             let uid = uid(ask.cluster, eviction.preemptor);
-            uid.iter().for_each(|uid| backoff.preempted(uid));
+            if let Some(uid) = uid {
+                backoff.preempted(&uid);
+                self.jobs.insert(uid, eviction.preemptor);
+            }
         }
         for eviction in &evictions {
             write(ask, eviction, out);
             wait(ask, eviction, backoff, out);
         }
         self.resolve(ask, &evictions, out);
-        if !backoff.is_empty() {
-            let groups = ask.all_jobs().filter_map(|job| ask.cluster.jobs[job].pod_group.as_ref());
-            let known: BTreeSet<&str> = groups.map(|group| &*group.uid).collect();
-            backoff.retain(|uid| known.contains(uid));
+        self.forget(ask, backoff);
+    }
+
+    /// Groups that are gone have nothing to wait for.
+    fn forget(&mut self, ask: Ask<'_>, backoff: &mut Backoff) {
+        // Some are of another configuration.
+        if backoff.uids().any(|uid| !self.jobs.contains_key(uid)) {
+            let of_job = |job| Some((uid(ask.cluster, job)?, job));
+            self.jobs = ask.all_jobs().filter_map(of_job).collect();
         }
+        let known: BTreeSet<&Arc<str>> = backoff.uids().collect();
+        self.jobs.retain(|of, job| {
+            let is_it = || uid(ask.cluster, *job).is_some_and(|uid| uid == *of);
+            known.contains(of) && ask.has_job(*job) && is_it()
+        });
+        backoff.retain(|uid| self.jobs.contains_key(uid));
     }
 
     /// A group that is ready again has its quota back.
