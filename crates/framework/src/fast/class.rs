@@ -22,8 +22,8 @@ pub(super) const REFUSED: u16 = u16::MAX;
 /// One in so many nodes at most is asked by itself what cannot be remembered; then all are at once.
 const MOST_DROPS: usize = 8;
 
-/// A node by itself costs as much as so many in a row.
-const MANY: usize = 8;
+/// A node by itself costs as much as so many of all of them at once.
+const MANY: usize = 48;
 
 /// Whether what is remembered can be brought up to date.
 pub(super) enum Staleness {
