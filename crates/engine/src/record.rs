@@ -34,8 +34,10 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     quiet_refusals(session, &mut memory.throttle);
     skipped::record(session, &mut memory.throttle);
     roles::record(session, &mut memory.throttle);
+    let mut texts = std::mem::take(&mut session.out.job_texts);
     for job in session.facts().to_close.clone() {
-        let text = JobText::new();
+        let text = texts.remove(&job).map_or_else(JobText::new, JobText::from);
+        debug_assert!(is_right(session, job, &text), "a text of another state");
         let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.throttle, job, written, &text);
         pods::record(session, job, &text);
@@ -44,6 +46,10 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     queue_status::record(session, memory);
     shard::record(session, memory);
     memory.throttle.sweep(session.facts().now_micros);
+}
+
+fn is_right(session: &Session<'_>, job: JobId, text: &JobText) -> bool {
+    text.get().is_none_or(|text| *text == job_text(session.ask(), &session.records, job))
 }
 
 /// A queue that is not open is named to the jobs that wait for it (C-33).

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use vc_model::{JobId, PodGroupCondition};
 
 use crate::certificate::{Certificate, Witness};
@@ -18,6 +19,9 @@ pub struct Outbox {
     /// Conditions of this type are written again as they stand; only their time and transition id
     /// are new. As good as one of `conditions`, without its texts.
     pub confirmed: Vec<(JobId, &'static str)>,
+    /// Why a job waits ([`crate::job_text`]), where a plugin that closes has said it: nothing that is
+    /// recorded afterwards changes it. Looked up by id only.
+    pub job_texts: FxHashMap<JobId, String>,
     /// Numbers for metrics.
     pub samples: Vec<Sample>,
     /// How many victims preempt could have had on the node that it tried last; `None`: it tried

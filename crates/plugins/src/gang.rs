@@ -148,6 +148,7 @@ impl Plugin for Gang {
                     let (n_tasks, why) = (job.tasks.len(), job_text(ask, records, id));
                     let text = format!("{n_unready}/{n_tasks} tasks in gang unschedulable: {why}");
                     write(ask, out, id, UNSCHEDULABLE, &text);
+                    out.job_texts.insert(id, why);
                 }
                 GangState::Unsaid => {}
             }

@@ -19,12 +19,12 @@ pub(super) fn record(session: &mut Session<'_>, job: JobId, text: &JobText) {
         if row.status == TaskStatus::Binding {
             clear_other_nomination(session, task);
         } else if TOLD.contains(&row.status) && row.gates == Gates::None {
-            let mut told = task_message(session.ask(), &session.records, task);
-            if told.message.is_empty() {
-                let make = || job_text(session.ask(), &session.records, job);
-                told.message.clone_from(text.get_or_init(make));
-            }
-            write(session, job, task, told);
+            let told = task_message(session.ask(), &session.records, task);
+            let message = match told.message.is_empty() {
+                true => text.get_or_init(|| job_text(session.ask(), &session.records, job)),
+                false => &told.message,
+            };
+            write(session, job, task, &told, message);
         }
     }
 }
@@ -33,18 +33,18 @@ pub(super) fn record(session: &mut Session<'_>, job: JobId, text: &JobText) {
 const TOLD: [TaskStatus; 4] =
     [TaskStatus::Pending, TaskStatus::Allocated, TaskStatus::Pipelined, TaskStatus::Binding];
 
-fn write(session: &mut Session<'_>, job: JobId, task: TaskId, message: TaskMessage) {
+fn write(session: &mut Session<'_>, job: JobId, task: TaskId, told: &TaskMessage, message: &str) {
     let row = &session.tasks[task];
-    let nomination = nomination(session, job, row, message.nominated.as_ref());
+    let nomination = nomination(session, job, row, told.nominated.as_ref());
     let same = row.condition.as_ref().is_some_and(|condition| {
         &*condition.status == "False"
-            && &*condition.reason == message.reason
-            && *condition.message == *message.message
+            && &*condition.reason == told.reason
+            && &*condition.message == message
     });
     if same && nomination == Nomination::Keep {
         return;
     }
-    let (reason, text): (Arc<str>, Arc<str>) = (message.reason.into(), message.message.into());
+    let (reason, text): (Arc<str>, Arc<str>) = (told.reason.into(), message.into());
     session.out.effects.push(Effect::PodCondition {
         pod: row.key.clone(),
         uid: row.uid.clone(),
