@@ -45,6 +45,9 @@ struct Arguments {
     /// Requests of the generator and of the bare bind loop under way at once
     #[arg(long, value_name = "N", default_value_t = 64)]
     in_flight: usize,
+    /// Only this part of the gangs of each case, for a quick look: 10 is a tenth of them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    part: u32,
     /// Seconds for which a cluster without changes is watched
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     quiet: u64,
@@ -62,6 +65,7 @@ struct Context {
     scheduler: PathBuf,
     plots: Option<PathBuf>,
     in_flight: usize,
+    part: u32,
     quiet: Duration,
     hold: Duration,
 }
@@ -87,6 +91,7 @@ fn main() -> anyhow::Result<()> {
         scheduler: arguments.scheduler,
         plots: arguments.plots,
         in_flight: arguments.in_flight,
+        part: arguments.part,
         quiet: Duration::from_secs(arguments.quiet),
         hold: Duration::from_secs(arguments.hold),
     };

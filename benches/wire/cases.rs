@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use vc_sim::load::{
-    Binds, Client, Pace, Pressure, Report, Workload, Writes, bind_all, create_gangs,
+    Binds, Client, Pace, Pressure, Process, Report, Workload, Writes, bind_all, create_gangs,
 };
 
 use crate::scheduler::Scheduler;
-use crate::server::Server;
+use crate::server::{Kind, Server};
 use crate::{Context, Figure, large};
 
 /// For binds, in one case.
@@ -83,6 +83,7 @@ impl Case {
         match self.what {
             What::Waiting { gangs, size } => self.waiting(context, gangs, size).await,
             What::Arriving { gangs, size, nodes, rate, idle } => {
+                let gangs = gangs.div_ceil(context.part);
                 let workload = Workload { nodes, gangs, size, ..Workload::default() };
                 self.arriving(context, &workload, rate, idle).await
             }
@@ -98,8 +99,9 @@ impl Case {
         gangs: u32,
         size: u32,
     ) -> anyhow::Result<Vec<Figure>> {
+        let gangs = gangs.div_ceil(context.part);
         let workload = Workload { nodes: 1000, gangs, size, ..Workload::default() };
-        let bare = bare_rate(context, &workload).await?;
+        let (bare, bare_cpu) = bare_loop(context, &workload).await?;
         let (server, client) = Server::with(context.kind, &workload).await?;
         let created = create_gangs(&client, &workload, Pressure::full(context.in_flight)).await?;
         let mut binds = Binds::watch(&client, &workload).await?;
@@ -122,13 +124,14 @@ impl Case {
         self.draw(context, &report)?;
         let pace = report.binding();
         let ratio = pace.rate() / bare;
-        let mut figures = vec![
-            plain("bare bind loop", format!("{bare:.0}/s")),
+        let mut figures = vec![plain("bare bind loop", format!("{bare:.0}/s"))];
+        figures.extend(bare_cpu.map(|cpu| plain("CPU of the bare loop", format!("{cpu:.3} ms"))));
+        figures.extend([
             plain("binds", format!("{:.0}/s", pace.rate())),
             judged("of the bare loop", format!("{ratio:.2}"), "≥ 0.75", 0.75 <= ratio),
             plain("start to first bind", format!("{:.2} s", pace.first)),
             plain("start to last bind", format!("{:.2} s", pace.last)),
-        ];
+        ]);
         figures.extend(costs(&report, cpu_bound, false));
         Ok(figures)
     }
@@ -190,14 +193,17 @@ pub(crate) fn judged(
     Figure { name, value, target, holds: Some(holds) }
 }
 
-/// Binds per second of as many clients without a scheduler.
-async fn bare_rate(context: &Context, workload: &Workload) -> anyhow::Result<f64> {
+/// Binds per second of as many clients without a scheduler, and their CPU time per pod in ms, the
+/// watch of the pods included; the embedded server runs in the same process, so there is none then.
+async fn bare_loop(context: &Context, workload: &Workload) -> anyhow::Result<(f64, Option<f64>)> {
+    let this = Process { pid: std::process::id() };
     let (server, client) = Server::with(context.kind, workload).await?;
     create_gangs(&client, workload, Pressure::full(context.in_flight)).await?;
     let mut binds = Binds::watch(&client, workload).await?;
-    let start = Instant::now();
+    let (start, cpu) = (Instant::now(), this.cpu_seconds());
     bind_all(&client, workload, context.in_flight).await?;
     ensure!(binds.until(workload.n_pods(), LIMIT).await?, "not all pods are seen bound");
+    let cpu = { this.cpu_seconds().zip(cpu) }.filter(|_| context.kind == Kind::Real);
     let mut seconds: Vec<f64> = { binds.times().into_iter().flatten() }
         .map(|at| at.saturating_duration_since(start).as_secs_f64())
         .collect();
@@ -205,7 +211,8 @@ async fn bare_rate(context: &Context, workload: &Workload) -> anyhow::Result<f64
     let (first, last) = (seconds.first().copied(), seconds.last().copied());
     server.stop().await?;
     let (n_pods, first, last) = (seconds.len(), first.unwrap_or(0.0), last.unwrap_or(0.0));
-    Ok(Pace { n_pods, first, last }.rate())
+    let per_pod = cpu.map(|(after, before)| (after - before) * 1000.0 / n_pods.max(1) as f64);
+    Ok((Pace { n_pods, first, last }.rate(), per_pod))
 }
 
 fn arrival_figures(report: &Report, cpu_bound: f64, idle: bool) -> Vec<Figure> {

@@ -13,7 +13,9 @@ use crate::server::{Server, directory};
 
 /// How long nothing may have been written until everything is.
 const CALM: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(500);
+/// Part of a core that the process uses when it writes nothing.
+const IDLE: f64 = 0.04;
 /// When to stop waiting for that.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -73,17 +75,31 @@ impl Scheduler {
         self.calm().await.map(drop)
     }
 
-    /// Waits until nothing more is written, and says what was.
+    /// Waits until nothing more is written, and says what was. While the process computes it is not
+    /// asked for its metrics: of ten thousand jobs they are long, and their making would count.
     pub(crate) async fn calm(&self) -> anyhow::Result<Writes> {
-        let (start, mut last) = (Instant::now(), self.writes().await?);
-        let mut since = Instant::now();
-        while since.elapsed() < CALM && start.elapsed() < LIMIT {
-            tokio::time::sleep(POLL).await;
-            let writes = self.writes().await?;
-            if writes != last {
-                (last, since) = (writes, Instant::now());
+        let start = Instant::now();
+        loop {
+            self.idle(start).await?;
+            let before = self.writes().await?;
+            tokio::time::sleep(CALM).await;
+            let after = self.writes().await?;
+            if before == after || LIMIT <= start.elapsed() {
+                return Ok(after);
             }
         }
-        Ok(last)
+    }
+
+    /// Waits until the process hardly computes.
+    async fn idle(&self, start: Instant) -> anyhow::Result<()> {
+        let mut cpu = self.cpu_seconds()?;
+        while start.elapsed() < LIMIT {
+            tokio::time::sleep(POLL).await;
+            let before = std::mem::replace(&mut cpu, self.cpu_seconds()?);
+            if cpu - before <= IDLE * POLL.as_secs_f64() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
