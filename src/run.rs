@@ -200,11 +200,19 @@ impl Work {
             feeds.follow_budgets(&clients, &inbox, &observer);
         }
         let component = component(&flags.scheduler_names);
+        let backlog = clients.backlog.clone();
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
         let check_cycles = flags.check_cycles;
-        let pump =
-            Pump { inbox: receiver, effects, pace: flags.pace, n_kinds, check_cycles, observer };
+        let pump = Pump {
+            inbox: receiver,
+            effects,
+            pace: flags.pace,
+            backlog,
+            n_kinds,
+            check_cycles,
+            observer,
+        };
         let mut aside = JoinSet::new();
         aside.spawn(Follow::new(flags, &start, meter.clone()).run(inbox.clone()));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));

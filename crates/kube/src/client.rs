@@ -8,6 +8,7 @@ use kube::client::ClientBuilder;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use crate::backlog::Backlog;
 use crate::count::CountLayer;
 use crate::observe::Observer;
 use crate::qps::QpsLayer;
@@ -33,6 +34,8 @@ pub struct Clients {
     pub events: Client,
     /// For the Lease: renewals must not wait behind binds.
     pub elections: Client,
+    /// Binds that wait to be sent.
+    pub backlog: Backlog,
 }
 
 /// Why there is no client.
@@ -64,13 +67,15 @@ impl Clients {
         let skew = Arc::default();
         let client = || build(config.clone(), access, observer, &skew);
         let (core, volcano) = (client()?, client()?);
-        Ok(Self { core, volcano, events: client()?, elections: client()? })
+        let (events, elections) = (client()?, client()?);
+        Ok(Self { core, volcano, events, elections, backlog: Backlog::default() })
     }
 
     /// The same client for every purpose.
     pub fn shared(client: Client) -> Self {
         let (core, volcano) = (client.clone(), client.clone());
-        Self { core, volcano, events: client.clone(), elections: client }
+        let (events, backlog) = (client.clone(), Backlog::default());
+        Self { core, volcano, events, elections: client, backlog }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use vc_engine::Engine;
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, PodGroupPhase, PodPhase};
 use vc_wire::Kind;
 
 /// Messages that wait at most; a longer queue holds back the watches. A pod is some kilobytes.
@@ -83,8 +83,21 @@ pub struct Pace {
 
 /// A pause in which no change comes ends the gathering after this part of its time.
 const LULL: u32 = 4;
+/// How long changes are gathered at most that make neither room nor work, and any changes while
+/// decisions wait to be written.
+const LONG: Duration = Duration::from_millis(100);
+/// In which a decision is written by a fast server. A decision that would wait behind others is not
+/// due before they are written.
+const PER_WRITE: Duration = Duration::from_micros(200);
 
 impl Pace {
+    /// The pace while so many decisions wait to be written.
+    pub(crate) fn behind(self, n_waiting: usize) -> Self {
+        let n_waiting = u32::try_from(n_waiting).unwrap_or(u32::MAX);
+        let until_written = PER_WRITE.saturating_mul(n_waiting).min(LONG);
+        Self { gather: self.gather.max(until_written), ..self }
+    }
+
     /// The events for the next cycle, when it is due; `None` when there shall be none. Visits are
     /// handed on as they come. `last`: what the last cycle took, so that dear ones are rarer.
     pub async fn next(
@@ -105,9 +118,13 @@ impl Pace {
                 Ok(_) => {}
             }
             for message in taken.drain(..) {
-                if self.trigger == Trigger::Change && could_change(&message) {
+                if self.trigger == Trigger::Change {
                     let now = Instant::now();
-                    (due, lull_ends) = (due.min(now + self.gather), now + lull);
+                    match weight(&message) {
+                        Weight::None => {}
+                        Weight::Light => due = due.min(now + self.gather.max(LONG)),
+                        Weight::Full => (due, lull_ends) = (due.min(now + self.gather), now + lull),
+                    }
                 }
                 match message {
                     Incoming::Stop => return None,
@@ -124,29 +141,52 @@ impl Pace {
     }
 }
 
-/// Echoes of our own writes change nothing; what failed is tried again after the period, not at
-/// once.
-fn could_change(message: &Incoming) -> bool {
+/// What a message means for the next cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    None,
+    /// It changes what is written, hardly what is decided.
+    Light,
+    /// It could change decisions.
+    Full,
+}
+
+/// Answers to our own writes change nothing; what failed is tried again after the period, not at
+/// once. A pod that has got its node and a PodGroup that has its pods make neither room nor work:
+/// most of them are echoes of our own writes.
+fn weight(message: &Incoming) -> Weight {
     let event = match message {
         Incoming::Event(event) => event,
-        Incoming::Visit(visit) => return visit.changes,
-        Incoming::Synced(_) | Incoming::Stop => return false,
+        Incoming::Visit(visit) if visit.changes => return Weight::Full,
+        Incoming::Visit(_) | Incoming::Synced(_) | Incoming::Stop => return Weight::None,
     };
-    !matches!(
-        event,
+    match event {
         ClusterEvent::PodGroupWritten { .. }
-            | ClusterEvent::PodGroupFailed { .. }
-            | ClusterEvent::QueueFailed { .. }
-            | ClusterEvent::NodeShardFailed { .. }
-            | ClusterEvent::BindFailed { .. }
-            | ClusterEvent::PreBindFailed { .. }
-            | ClusterEvent::PodStatusFailed { .. }
-            | ClusterEvent::PodResynced(_)
-    )
+        | ClusterEvent::PodGroupFailed { .. }
+        | ClusterEvent::QueueFailed { .. }
+        | ClusterEvent::NodeShardFailed { .. }
+        | ClusterEvent::BindFailed { .. }
+        | ClusterEvent::PreBindFailed { .. }
+        | ClusterEvent::PodStatusFailed { .. }
+        | ClusterEvent::PodResynced(_) => Weight::None,
+        ClusterEvent::PodApplied(pod)
+            if pod.node_name.is_some() && pod.phase == PodPhase::Pending && !pod.deleting =>
+        {
+            Weight::Light
+        }
+        ClusterEvent::PodGroupApplied(group) if group.status.phase == PodGroupPhase::Running => {
+            Weight::Light
+        }
+        _ => Weight::Full,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use vc_model::PodRecord;
+    use vc_wire::SlimPodGroup;
+
     use super::*;
 
     const CHANGE: Pace = Pace {
@@ -182,6 +222,44 @@ mod tests {
             next(CHANGE, vec![failed(), Incoming::Synced(Kind::Pod)]).await,
             Some((1, 1000))
         );
+    }
+
+    fn bound(node: Option<&str>, phase: PodPhase) -> Incoming {
+        let node_name = node.map(Into::into);
+        let pod = PodRecord { node_name, phase, ..PodRecord::default() };
+        Incoming::Event(ClusterEvent::PodApplied(Box::new(pod)))
+    }
+
+    fn group(phase: PodGroupPhase) -> Incoming {
+        let object = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "u"},
+            "status": {"phase": phase.as_str()}});
+        let slim: SlimPodGroup = serde_json::from_value(object).unwrap();
+        let group = slim.to_record().unwrap();
+        Incoming::Event(ClusterEvent::PodGroupApplied(Box::new(group)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_makes_neither_room_nor_work_is_gathered_longer() {
+        let cases = [
+            (vec![bound(Some("n"), PodPhase::Pending)], 100),
+            (vec![group(PodGroupPhase::Running)], 100),
+            (vec![group(PodGroupPhase::Inqueue)], 3),
+            (vec![bound(None, PodPhase::Pending)], 3),
+            (vec![bound(Some("n"), PodPhase::Running)], 3),
+            (vec![bound(Some("n"), PodPhase::Pending), node("a")], 3),
+        ];
+        for (messages, millis) in cases {
+            let count = messages.len();
+            assert_eq!(next(CHANGE, messages).await, Some((count, millis)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn behind_many_writes_more_is_gathered() {
+        for (n_waiting, millis) in [(0, 3), (50, 3), (100, 5), (500, 25), (1_000_000, 25)] {
+            let pace = CHANGE.behind(n_waiting);
+            assert_eq!(next(pace, vec![node("a")]).await, Some((1, millis)));
+        }
     }
 
     #[tokio::test(start_paused = true)]

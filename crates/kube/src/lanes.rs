@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use vc_engine::{Effect, Nomination};
-use vc_model::ObjectKey;
+use vc_model::{ObjectKey, PodGroupPhase};
 
 /// The object that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +68,9 @@ fn lane(effect: &Effect) -> usize {
 
 /// How long what only informs rests: Volcano's period, so nobody sees it later than from Volcano.
 const REST: Duration = Duration::from_secs(1);
+/// What was replaced while it rested rests again, so many times in all at most: a gang that arrives
+/// piece by piece is told nothing until it is complete.
+const RESTS: u8 = 5;
 
 /// Nothing but people waits for it: while a gang arrives or starts, it changes in every cycle.
 fn only_informs(effect: &Effect) -> bool {
@@ -79,6 +82,17 @@ fn only_informs(effect: &Effect) -> bool {
         Effect::QueueStatus { .. } | Effect::QueueAnnotation { .. } => true,
         _ => false,
     }
+}
+
+/// It says why something is not placed yet, which a gang that arrives makes untrue pod by pod.
+fn is_why_it_waits(effect: &Effect) -> bool {
+    let waits = |phase| matches!(phase, PodGroupPhase::Pending | PodGroupPhase::Inqueue);
+    only_informs(effect)
+        && match effect {
+            Effect::PodGroupStatus { status, .. } => waits(status.phase),
+            Effect::PodCondition { .. } => true,
+            _ => false,
+        }
 }
 
 /// Writes that wait.
@@ -95,11 +109,15 @@ pub(crate) struct Lanes {
 struct Slot {
     running: bool,
     waiting: VecDeque<Effect>,
+    /// How often the first write has begun to rest; a write that does not rest starts anew.
+    n_rests: u8,
+    /// It was replaced since then.
+    replaced: bool,
 }
 
 impl Lanes {
     /// Queues a write behind those of the same object, a bind or an eviction before the lesser
-    /// ones. One that replaces a resting one does not rest longer than that.
+    /// ones. One that replaces a resting one rests in its place.
     pub(crate) fn push(&mut self, target: Target, mut effect: Effect, now: Instant) {
         let slot = self.slots.entry(target.clone()).or_default();
         let rests = slot.waiting.front().is_some_and(only_informs);
@@ -109,18 +127,25 @@ impl Lanes {
         let at = if lane(&effect) == 0 { urgent } else { slot.waiting.len() };
         slot.waiting.insert(at, effect);
         let first = slot.waiting.front();
-        if !(slot.running || rests && first.is_some_and(only_informs)) {
-            self.line_up(target, now);
+        if slot.running {
+            return;
+        }
+        match rests && first.is_some_and(only_informs) {
+            true => slot.replaced = true,
+            false => self.line_up(target, now),
         }
     }
 
     /// Puts a target where its first write belongs.
     fn line_up(&mut self, target: Target, now: Instant) {
-        let Some(first) = self.slots.get(&target).and_then(|slot| slot.waiting.front()) else {
-            return;
-        };
+        let Some(slot) = self.slots.get_mut(&target) else { return };
+        let Some(first) = slot.waiting.front() else { return };
+        slot.replaced = false;
         match only_informs(first) {
-            true => self.resting.push_back((now + REST, target)),
+            true => {
+                slot.n_rests = 1;
+                self.resting.push_back((now + REST, target));
+            }
             false => self.ready[lane(first)].push_back(target),
         }
     }
@@ -136,9 +161,17 @@ impl Lanes {
             && now.is_none_or(|now| *end <= now)
             && let Some((_, target)) = self.resting.pop_front()
         {
-            let slot = self.slots.get(&target).filter(|slot| !slot.running);
-            if let Some(first) = slot.and_then(|slot| slot.waiting.front()) {
-                self.ready[lane(first)].push_back(target);
+            let Some(slot) = self.slots.get_mut(&target).filter(|slot| !slot.running) else {
+                continue;
+            };
+            let Some(first) = slot.waiting.front() else { continue };
+            let again = std::mem::take(&mut slot.replaced) && slot.n_rests < RESTS;
+            match now.filter(|_| again && is_why_it_waits(first)) {
+                Some(now) => {
+                    slot.n_rests += 1;
+                    self.resting.push_back((now + REST, target));
+                }
+                None => self.ready[lane(first)].push_back(target),
             }
         }
     }
@@ -321,7 +354,8 @@ mod tests {
     }
 
     fn status(phase_changed: bool, running: i32) -> Effect {
-        let status = PodGroupStatus { running, ..PodGroupStatus::default() };
+        let phase = PodGroupPhase::Running;
+        let status = PodGroupStatus { phase, running, ..PodGroupStatus::default() };
         let (pod_group, uid) = (ObjectKey::new("ns", "g"), "g".into());
         Effect::PodGroupStatus { pod_group, uid, status, phase_changed }
     }
@@ -347,5 +381,24 @@ mod tests {
         assert_eq!(push(status(true, 4), 1300), Some(status(true, 4)));
         assert_eq!(lanes.rested_at(), Some(start + Duration::from_millis(1950)));
         assert_eq!(drain(&mut lanes), [queue("q")]);
+    }
+
+    /// Each push makes the condition untrue that rests; five rests are the most.
+    #[test]
+    fn why_a_gang_waits_is_told_when_no_more_of_it_arrives() {
+        for (n_changes, told_at) in [(1, 1000), (2, 2000), (3, 3000), (4, 3000), (99, 5000)] {
+            let (mut lanes, start) = (Lanes::default(), Instant::now());
+            let at = |millis| start + Duration::from_millis(millis);
+            let mut told = None;
+            for tick in 0..60 {
+                if tick % 6 == 0 && tick < 6 * n_changes {
+                    let effect = condition("a", &tick.to_string());
+                    lanes.push(Target::of(&effect).unwrap(), effect, at(tick * 100));
+                }
+                lanes.wake(Some(at(tick * 100)));
+                told = told.or_else(|| lanes.next().map(|_| tick * 100));
+            }
+            assert_eq!(told, Some(told_at), "{n_changes} changes");
+        }
     }
 }

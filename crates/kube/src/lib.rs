@@ -1,6 +1,7 @@
 //! The edge to a real API server: feeds in, writes out. Nothing outside this crate performs a
 //! request. Specification: core.md 1.9, 4, 7; rust-ecosystem.md 3-6.
 
+mod backlog;
 mod bind;
 mod call;
 mod client;
@@ -29,6 +30,7 @@ mod status;
 mod version;
 mod writer;
 
+pub use backlog::Backlog;
 pub use call::CallError;
 pub use client::{Access, ClientError, Clients};
 pub use devices::serves_devices;

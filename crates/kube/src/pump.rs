@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use vc_engine::{Effect, Engine, Now, Report};
 use vc_model::Cluster;
 
+use crate::backlog::Backlog;
 use crate::inbox::{Incoming, Pace, TAKEN};
 use crate::observe::Observer;
 
@@ -19,6 +20,8 @@ pub struct Pump {
     /// Closed when the thread ends: the writer finishes what it has.
     pub effects: mpsc::Sender<Decisions>,
     pub pace: Pace,
+    /// That of the writer's clients.
+    pub backlog: Backlog,
     /// Kinds that are followed; the first cycle waits for all of them.
     pub n_kinds: usize,
     /// After so many cycles every sum of the engine is computed anew and compared; 0: never.
@@ -73,6 +76,7 @@ impl Pump {
             // Metrics of many jobs take a while; nobody waits for them.
             if !effects.is_empty() {
                 let decisions = Decisions::stamped(effects, &engine);
+                self.backlog.add(decisions.created_micros.len());
                 if self.effects.blocking_send(decisions).is_err() {
                     return;
                 }
@@ -81,7 +85,8 @@ impl Pump {
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);
             }
-            let next = self.pace.next(&mut self.inbox, took, |visit| visit.pay(&mut engine));
+            let pace = self.pace.behind(self.backlog.n_waiting());
+            let next = pace.next(&mut self.inbox, took, |visit| visit.pay(&mut engine));
             events = runtime.block_on(next);
         }
     }

@@ -15,6 +15,7 @@ use vc_model::{
 };
 use vc_wire::SlimPod;
 
+use crate::backlog::Backlog;
 use crate::call::{CallError, read};
 use crate::client::Clients;
 use crate::correlate::Note;
@@ -50,7 +51,7 @@ pub async fn write(
     let (busy, yields) = watch::channel(false);
     let (recorder, events) = Recorder::new(clients.events, component, yields);
     let events = tokio::spawn(events);
-    let Clients { core, volcano, .. } = clients;
+    let Clients { core, volcano, backlog, .. } = clients;
     let (kept, observed) = (Kept::default(), observer.clone());
     let writer = Writer { core, volcano, recorder, inbox, observer: observed, kept };
     let mut pool = Pool {
@@ -60,6 +61,7 @@ pub async fn write(
         in_flight: JoinSet::new(),
         resyncs: JoinSet::new(),
         busy,
+        backlog,
     };
     let mut open = true;
     while open || !pool.in_flight.is_empty() {
@@ -112,6 +114,7 @@ struct Pool {
     resyncs: JoinSet<Target>,
     /// Whether calls are in flight, for which events make room.
     busy: watch::Sender<bool>,
+    backlog: Backlog,
 }
 
 impl Pool {
@@ -135,6 +138,7 @@ impl Pool {
             let writer = self.writer.clone();
             let created = match &effect {
                 Effect::Bind { uid, .. } | Effect::PreBind { uid, .. } => {
+                    self.backlog.started();
                     self.created_micros.remove(uid)
                 }
                 _ => None,
