@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vc_engine::{Engine, EngineOptions};
 use vc_kube::{
@@ -123,7 +123,7 @@ struct Work {
     inbox: mpsc::Sender<Incoming>,
     feeds: Feeds,
     engine: oneshot::Receiver<()>,
-    writer: JoinHandle<()>,
+    writer: oneshot::Receiver<()>,
     /// Reload, dumps, log level; they end with this value.
     _aside: JoinSet<()>,
 }
@@ -201,6 +201,11 @@ impl Work {
         }
         let component = component(&flags.scheduler_names);
         let backlog = clients.backlog.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let clients = {
+            let _inside = runtime.enter();
+            clients.again()?
+        };
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
         let check_cycles = flags.check_cycles;
@@ -218,7 +223,10 @@ impl Work {
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
         let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
         aside.spawn(async move { serve::socket(&sockets, level).await });
-        let (writer, engine) = (tokio::spawn(writer), spawn(pump, engine)?);
+        // Writes wake each other all the time: on one thread that costs no switch.
+        let writer = spawn("writer", move || runtime.block_on(writer))?;
+        let here = tokio::runtime::Handle::current();
+        let engine = spawn("engine", move || pump.run(engine, &here))?;
         Ok(Self { inbox, feeds, engine, writer, _aside: aside })
     }
 
@@ -239,13 +247,15 @@ impl Work {
     }
 }
 
-/// The engine on a thread of its own; the receiver tells its end, however that comes.
-fn spawn(pump: Pump, engine: Engine) -> std::io::Result<oneshot::Receiver<()>> {
+/// A thread of its own; the receiver tells its end, however that comes.
+fn spawn(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<oneshot::Receiver<()>> {
     let (guard, ended) = oneshot::channel();
-    let runtime = tokio::runtime::Handle::current();
-    std::thread::Builder::new().name("engine".into()).spawn(move || {
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         let _guard: oneshot::Sender<()> = guard;
-        pump.run(engine, &runtime);
+        run();
     })?;
     Ok(ended)
 }

@@ -139,11 +139,28 @@ pub(crate) async fn post(
     path: &str,
     object: &impl Serialize,
 ) -> Result<(), CallError> {
+    send(client, http::Request::post(path), object).await.map(drop)
+}
+
+/// PUTs an object and answers the text of what the server made of it.
+pub(crate) async fn put(
+    client: &Client,
+    path: &str,
+    object: &impl Serialize,
+) -> Result<String, CallError> {
+    send(client, http::Request::put(path), object).await
+}
+
+async fn send(
+    client: &Client,
+    request: http::request::Builder,
+    object: &impl Serialize,
+) -> Result<String, CallError> {
     let text = serde_json::to_vec(object).map_err(kube::Error::SerdeError);
     let text = text.map_err(CallError::Refused)?;
-    let request = http::Request::post(path).header(CONTENT_TYPE, "application/json").body(text);
+    let request = request.header(CONTENT_TYPE, "application/json").body(text);
     let request = request.map_err(|error| CallError::Refused(kube::Error::HttpError(error)))?;
-    call(client.request_text(request)).await.map(drop)
+    call(client.request_text(request)).await
 }
 
 /// Pods untyped: what is sent back with PUT must be whole (rust-ecosystem.md 6).

@@ -10,8 +10,9 @@ use kube::{Client, Config};
 
 use crate::backlog::Backlog;
 use crate::count::CountLayer;
+use crate::kept::Kept;
 use crate::observe::Observer;
-use crate::qps::QpsLayer;
+use crate::qps::{Limit, QpsLayer};
 use crate::skew::Skew;
 
 /// What the flags say about the API server.
@@ -36,6 +37,19 @@ pub struct Clients {
     pub elections: Client,
     /// Binds that wait to be sent.
     pub backlog: Backlog,
+    /// PodGroups that were seen, for those who write them.
+    pub(crate) kept: Arc<Kept>,
+    /// How to build the same again; `None`: all are the same client.
+    plan: Option<Arc<Plan>>,
+}
+
+/// What clients are built from, once per runtime.
+struct Plan {
+    config: Config,
+    observer: Arc<dyn Observer>,
+    skew: Arc<Skew>,
+    /// Of core, volcano, events, elections; `None`: no limit.
+    buckets: Option<[QpsLayer; 4]>,
 }
 
 /// Why there is no client.
@@ -63,19 +77,39 @@ impl Clients {
         access: &Access,
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, ClientError> {
-        let config = config(access).await?;
-        let skew = Arc::default();
-        let client = || build(config.clone(), access, observer, &skew);
-        let (core, volcano) = (client()?, client()?);
-        let (events, elections) = (client()?, client()?);
-        Ok(Self { core, volcano, events, elections, backlog: Backlog::default() })
+        let limit = Limit::from_flags(access.qps, access.burst);
+        let plan = Plan {
+            config: config(access).await?,
+            observer: observer.clone(),
+            skew: Arc::default(),
+            buckets: limit.map(|limit| std::array::from_fn(|_| limit.bucket())),
+        };
+        Self::of(Arc::new(plan), Backlog::default(), Arc::default())
+    }
+
+    /// The same clients for another runtime, in which this must be called; rate limits and what
+    /// else clients know are shared.
+    ///
+    /// # Errors
+    /// Certificates have become unreadable.
+    pub fn again(&self) -> Result<Self, ClientError> {
+        match &self.plan {
+            Some(plan) => Self::of(plan.clone(), self.backlog.clone(), self.kept.clone()),
+            None => Ok(self.clone()),
+        }
+    }
+
+    fn of(plan: Arc<Plan>, backlog: Backlog, kept: Arc<Kept>) -> Result<Self, ClientError> {
+        let [core, volcano, events, elections] = [0, 1, 2, 3].map(|purpose| plan.client(purpose));
+        let (core, volcano, events) = (core?, volcano?, events?);
+        Ok(Self { core, volcano, events, elections: elections?, backlog, kept, plan: Some(plan) })
     }
 
     /// The same client for every purpose.
     pub fn shared(client: Client) -> Self {
         let (core, volcano) = (client.clone(), client.clone());
-        let (events, backlog) = (client.clone(), Backlog::default());
-        Self { core, volcano, events, elections: client, backlog }
+        let (events, (backlog, kept)) = (client.clone(), Default::default());
+        Self { core, volcano, events, elections: client, backlog, kept, plan: None }
     }
 }
 
@@ -115,18 +149,16 @@ fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
     url.parse().map_err(|_| ClientError::Master(master.to_owned()))
 }
 
-fn build(
-    config: Config,
-    access: &Access,
-    observer: &Arc<dyn Observer>,
-    skew: &Arc<Skew>,
-) -> Result<Client, ClientError> {
-    let host = config.cluster_url.authority().map_or("", |host| host.as_str()).into();
-    let count = CountLayer { observer: observer.clone(), host, skew: skew.clone() };
-    let builder = ClientBuilder::try_from(config)?.with_layer(&count);
-    match QpsLayer::from_flags(access.qps, access.burst) {
-        Some(limit) => Ok(builder.with_layer(&limit).build()),
-        None => Ok(builder.build()),
+impl Plan {
+    fn client(&self, purpose: usize) -> Result<Client, ClientError> {
+        let host = self.config.cluster_url.authority().map_or("", |host| host.as_str()).into();
+        let (observer, skew) = (self.observer.clone(), self.skew.clone());
+        let builder = ClientBuilder::try_from(self.config.clone())?;
+        let builder = builder.with_layer(&CountLayer { observer, host, skew });
+        Ok(match &self.buckets {
+            Some(buckets) => builder.with_layer(&buckets[purpose]).build(),
+            None => builder.build(),
+        })
     }
 }
 

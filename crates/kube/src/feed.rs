@@ -14,6 +14,7 @@ use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Metadata;
 
 use crate::inbox::Incoming;
+use crate::kept::Kept;
 use crate::observe::{Observer, since};
 use crate::restart::Pauses;
 use crate::slim::{Object, Slim};
@@ -26,10 +27,11 @@ const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 /// Messages that are handed on at once at most; more could not wait together.
 const AT_ONCE: usize = 256;
 
-/// Sends every event of the kind, and `Synced` after its first list. Ends when the receiver is
-/// gone.
+/// Sends every event of the kind, and `Synced` after its first list; texts of objects may be kept
+/// besides. Ends when the receiver is gone.
 pub(crate) async fn feed<S: Slim>(
     client: Client,
+    kept: Option<Arc<Kept>>,
     inbox: mpsc::Sender<Incoming>,
     observer: Arc<dyn Observer>,
 ) {
@@ -42,6 +44,7 @@ pub(crate) async fn feed<S: Slim>(
         if changes.iter().any(|change| !matches!(change, Change::Begun)) {
             pauses.reset();
         }
+        kept.iter().for_each(|kept| changes.iter_mut().for_each(|change| kept.see(change)));
         changes.drain(..).for_each(|change| rows.take::<S>(change, &mut messages));
         let pause = match outcome {
             Ok(()) => None,

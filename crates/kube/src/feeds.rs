@@ -16,6 +16,7 @@ use vc_wire::{
 use crate::client::Clients;
 use crate::feed::feed;
 use crate::inbox::Incoming;
+use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::slim::Slim;
 
@@ -45,7 +46,7 @@ pub fn follow(
     feeds.add::<SlimPersistentVolume>(&clients.core, to);
     feeds.add::<SlimPersistentVolumeClaim>(&clients.core, to);
     feeds.add::<SlimQuota>(&clients.core, to);
-    feeds.add::<SlimPodGroup>(&clients.volcano, to);
+    feeds.add_kept::<SlimPodGroup>(&clients.volcano, &clients.kept, to);
     feeds.add::<SlimPod>(&clients.core, to);
     feeds
 }
@@ -111,7 +112,13 @@ impl Feeds {
     }
 
     fn add<S: Slim>(&mut self, client: &Client, (inbox, observer): To<'_>) {
-        self.0.spawn(feed::<S>(client.clone(), inbox.clone(), observer.clone()));
+        self.0.spawn(feed::<S>(client.clone(), None, inbox.clone(), observer.clone()));
+    }
+
+    /// Of a kind whose objects are written whole.
+    fn add_kept<S: Slim>(&mut self, client: &Client, kept: &Arc<Kept>, (inbox, observer): To<'_>) {
+        let kept = Some(kept.clone());
+        self.0.spawn(feed::<S>(client.clone(), kept, inbox.clone(), observer.clone()));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.

@@ -1,40 +1,91 @@
-//! PodGroups as the server answered our last write of them, for the next one: it needs no list then.
-//! Few, and only while more is to be written; a stale one is refused with 409 and listed after all.
-//! Specification: core.md 7.6 (C-29), DESIGN.md 3 row 9a.
+//! PodGroups as their watch or our last write brought them, for the next write: it needs no list
+//! then. Only those that soon get a new status, and few; a stale one is refused with 409 and listed
+//! after all. Specification: core.md 7.6 (C-29), DESIGN.md 3 row 9a.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kube::api::DynamicObject;
 use rustc_hash::FxHashMap;
 use vc_model::ObjectKey;
 
-/// A PodGroup is some kilobytes here.
-const MOST: usize = 1024;
+use crate::source::Change;
+
+/// Of their texts together; a PodGroup has about a kilobyte.
+const MOST_BYTES: usize = 8 << 20;
 
 /// They may be forgotten at any time.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<FxHashMap<ObjectKey, DynamicObject>>);
+pub(crate) struct Kept(Mutex<Texts>);
+
+#[derive(Debug, Default)]
+struct Texts {
+    by_key: FxHashMap<ObjectKey, (u64, Box<str>)>,
+    /// In the order in which they came; an entry may be stale, its number decides.
+    order: VecDeque<(u64, ObjectKey)>,
+    n_bytes: usize,
+    n_kept: u64,
+}
 
 impl Kept {
-    /// The object, if it is this one; it is forgotten.
-    pub(crate) fn take(&self, key: &ObjectKey, uid: &str) -> Option<DynamicObject> {
-        let kept = self.lock().remove(key);
-        kept.filter(|object| object.metadata.uid.as_deref() == Some(uid))
-    }
-
-    /// For the next write of it.
-    pub(crate) fn keep(&self, key: &ObjectKey, object: DynamicObject) {
-        let mut kept = self.lock();
-        if kept.len() < MOST {
-            kept.insert(key.clone(), object);
-        } else {
-            // Those that nobody wrote again must not stay for ever.
-            kept.clear();
+    /// What a watch says about an object.
+    pub(crate) fn see(&self, change: &mut Change) {
+        let (object, text) = match change {
+            Change::Applied(object) => {
+                let text = object.text.take();
+                (object, text)
+            }
+            Change::Deleted(object) => (object, None),
+            Change::Begun | Change::Listed => return,
+        };
+        let Some((key, _)) = &object.identity else { return };
+        match text {
+            Some(text) => self.keep(key, text),
+            None => drop(self.take(key)),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, FxHashMap<ObjectKey, DynamicObject>> {
+    /// The object; it is forgotten.
+    pub(crate) fn take(&self, key: &ObjectKey) -> Option<Box<str>> {
+        self.lock().take(key)
+    }
+
+    /// For the next write of it.
+    pub(crate) fn keep(&self, key: &ObjectKey, text: impl Into<Box<str>>) {
+        let text = text.into();
+        let mut texts = self.lock();
+        texts.take(key);
+        texts.n_kept += 1;
+        texts.n_bytes += text.len();
+        let number = texts.n_kept;
+        texts.by_key.insert(key.clone(), (number, text));
+        texts.order.push_back((number, key.clone()));
+        texts.trim();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Texts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Texts {
+    fn take(&mut self, key: &ObjectKey) -> Option<Box<str>> {
+        let (_, text) = self.by_key.remove(key)?;
+        self.n_bytes -= text.len();
+        Some(text)
+    }
+
+    /// The oldest go first; stale entries of the order never outnumber the others by far.
+    fn trim(&mut self) {
+        while MOST_BYTES < self.n_bytes || 2 * self.by_key.len() + 64 < self.order.len() {
+            let Some((number, key)) = self.order.pop_front() else { return };
+            match self.by_key.get(&key) {
+                Some((newest, _)) if *newest == number && MOST_BYTES < self.n_bytes => {
+                    self.take(&key);
+                }
+                Some((newest, _)) if *newest == number => self.order.push_back((number, key)),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -42,29 +93,37 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn object(name: &str, uid: &str) -> DynamicObject {
-        let mut object = DynamicObject::new(name, &crate::call::pod_group_resource());
-        object.metadata.uid = Some(uid.to_owned());
-        object
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("ns", name)
     }
 
     #[test]
-    fn an_object_is_given_out_once_and_only_to_its_uid() {
-        let (kept, key) = (Kept::default(), ObjectKey::new("ns", "a"));
-        kept.keep(&key, object("a", "1"));
-        assert!(kept.take(&key, "1").is_some());
-        assert!(kept.take(&key, "1").is_none());
-        kept.keep(&key, object("a", "1"));
-        assert!(kept.take(&key, "2").is_none());
-    }
-
-    #[test]
-    fn their_number_is_bounded() {
+    fn the_newest_text_is_given_out_once() {
         let kept = Kept::default();
-        for number in 0..3 * MOST {
-            let name = number.to_string();
-            kept.keep(&ObjectKey::new("ns", &name), object(&name, "1"));
-            assert!(kept.lock().len() <= MOST);
+        kept.keep(&key("a"), "1");
+        kept.keep(&key("a"), "2");
+        assert_eq!(kept.take(&key("a")).as_deref(), Some("2"));
+        assert_eq!(kept.take(&key("a")), None);
+    }
+
+    #[test]
+    fn their_bytes_are_bounded_and_the_oldest_go_first() {
+        let (kept, text) = (Kept::default(), "x".repeat(MOST_BYTES / 4));
+        for name in ["a", "b", "c", "a", "d", "e"] {
+            kept.keep(&key(name), &*text);
         }
+        let left = ["a", "b", "c", "d", "e"].map(|name| kept.take(&key(name)).is_some());
+        assert_eq!(left, [true, false, true, true, true]);
+        assert_eq!(kept.lock().n_bytes, 0);
+    }
+
+    #[test]
+    fn what_is_written_again_and_again_does_not_grow() {
+        let kept = Kept::default();
+        for number in 0..10_000 {
+            kept.keep(&key(&(number % 7).to_string()), "text");
+        }
+        assert!(kept.lock().order.len() <= 2 * 7 + 64, "{}", kept.lock().order.len());
+        assert_eq!(kept.lock().by_key.len(), 7);
     }
 }

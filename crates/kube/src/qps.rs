@@ -2,15 +2,16 @@
 //! Specification: core.md 1.9, rust-ecosystem.md 5.7 (tower's own limiter has no burst, K-04).
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
 use tower::{Layer, Service};
 
-/// Rate and size of the bucket.
+/// Rate and size of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct QpsLayer {
+pub(crate) struct Limit {
     /// Tokens per second, positive.
     qps: f64,
     /// At least 1.
@@ -20,12 +21,36 @@ pub(crate) struct QpsLayer {
 /// Slowest rate that is honoured, so that a wait stays a representable duration.
 const SLOWEST: f64 = 0.001;
 
-impl QpsLayer {
+impl Limit {
     /// As client-go reads the flags: 0 means its defaults 5 and 10, a negative rate means no limit.
     pub(crate) fn from_flags(qps: f64, burst: u32) -> Option<Self> {
         let qps = if qps == 0.0 { 5.0 } else { qps };
         let burst = if burst == 0 { 10 } else { burst };
         (0.0 < qps).then(|| Self { qps: qps.max(SLOWEST), burst })
+    }
+
+    /// A full bucket.
+    pub(crate) fn bucket(self) -> QpsLayer {
+        let tokens = f64::from(self.burst);
+        let bucket = Bucket { limit: self, tokens, refilled: Instant::now() };
+        QpsLayer(Arc::new(Mutex::new(bucket)))
+    }
+}
+
+/// A bucket; all services behind it share it.
+#[derive(Clone)]
+pub(crate) struct QpsLayer(Arc<Mutex<Bucket>>);
+
+struct Bucket {
+    limit: Limit,
+    /// Negative when two services have taken the last one at once.
+    tokens: f64,
+    refilled: Instant,
+}
+
+impl QpsLayer {
+    fn with<T>(&self, act: impl FnOnce(&mut Bucket) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -33,21 +58,18 @@ impl<S> Layer<S> for QpsLayer {
     type Service = Qps<S>;
 
     fn layer(&self, inner: S) -> Qps<S> {
-        let tokens = f64::from(self.burst);
-        Qps { inner, limit: *self, tokens, refilled: Instant::now(), wait: None }
+        Qps { inner, bucket: self.clone(), wait: None }
     }
 }
 
-/// A service behind the bucket; requests wait in the order in which they came.
+/// A service behind a bucket; requests wait in the order in which they came.
 pub(crate) struct Qps<S> {
     inner: S,
-    limit: QpsLayer,
-    tokens: f64,
-    refilled: Instant,
+    bucket: QpsLayer,
     wait: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Qps<S> {
+impl Bucket {
     /// `None`: a token is there. Otherwise how long until there is one.
     fn missing(&mut self) -> Option<Duration> {
         let now = Instant::now();
@@ -71,7 +93,7 @@ impl<S: Service<R>, R> Service<R> for Qps<S> {
                 ready!(wait.as_mut().poll(context));
                 self.wait = None;
             }
-            match self.missing() {
+            match self.bucket.with(Bucket::missing) {
                 None => return self.inner.poll_ready(context),
                 Some(time) => self.wait = Some(Box::pin(sleep(time))),
             }
@@ -79,7 +101,7 @@ impl<S: Service<R>, R> Service<R> for Qps<S> {
     }
 
     fn call(&mut self, request: R) -> S::Future {
-        self.tokens -= 1.0;
+        self.bucket.with(|bucket| bucket.tokens -= 1.0);
         self.inner.call(request)
     }
 }
@@ -91,11 +113,15 @@ mod tests {
 
     use super::*;
 
-    async fn elapsed(limit: QpsLayer, calls: u32) -> Duration {
+    /// Of calls of several services in turn.
+    async fn elapsed(limit: Limit, n_services: usize, calls: usize) -> Duration {
         let start = Instant::now();
         let answer = |_: ()| async { Ok::<(), Infallible>(()) };
-        let mut service = limit.layer(tower::service_fn(answer));
-        for _ in 0..calls {
+        let bucket = limit.bucket();
+        let mut services: Vec<_> =
+            (0..n_services).map(|_| bucket.layer(tower::service_fn(answer))).collect();
+        for call in 0..calls {
+            let service = &mut services[call % n_services];
             poll_fn(|context| service.poll_ready(context)).await.unwrap();
             service.call(()).await.unwrap();
         }
@@ -104,19 +130,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn eco_11_burst_is_free_then_the_rate_holds() {
-        let limit = QpsLayer { qps: 100.0, burst: 50 };
-        assert_eq!(elapsed(limit, 50).await, Duration::ZERO);
-        let time = elapsed(limit, 250).await;
-        assert!(
-            (Duration::from_millis(1990)..Duration::from_millis(2250)).contains(&time),
-            "{time:?}"
-        );
+        let limit = Limit { qps: 100.0, burst: 50 };
+        for n_services in [1, 2] {
+            assert_eq!(elapsed(limit, n_services, 50).await, Duration::ZERO);
+            let time = elapsed(limit, n_services, 250).await;
+            assert!(
+                (Duration::from_millis(1990)..Duration::from_millis(2250)).contains(&time),
+                "{n_services}: {time:?}"
+            );
+        }
     }
 
     #[test]
     fn flags_as_client_go_reads_them() {
-        assert_eq!(QpsLayer::from_flags(-1.0, 5), None);
-        assert_eq!(QpsLayer::from_flags(0.0, 0), Some(QpsLayer { qps: 5.0, burst: 10 }));
-        assert_eq!(QpsLayer::from_flags(1e-30, 3), Some(QpsLayer { qps: SLOWEST, burst: 3 }));
+        assert_eq!(Limit::from_flags(-1.0, 5), None);
+        assert_eq!(Limit::from_flags(0.0, 0), Some(Limit { qps: 5.0, burst: 10 }));
+        assert_eq!(Limit::from_flags(1e-30, 3), Some(Limit { qps: SLOWEST, burst: 3 }));
     }
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use vc_model::{ClusterEvent, DeviceObject, ObjectKey, SelectorObject, StorageObject};
+use vc_model::{
+    ClusterEvent, DeviceObject, ObjectKey, PodGroupPhase, SelectorObject, StorageObject,
+};
 use vc_wire::{
     Brief, Kind, Own, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata,
     SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim,
@@ -39,6 +41,9 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
             | Kind::ReplicaSet
             | Kind::StatefulSet
     );
+
+    /// Its objects are written whole (DESIGN.md 3 row 9a).
+    const WRITTEN_WHOLE: bool = matches!(Self::KIND, Kind::PodGroup);
 
     fn metadata(&self) -> &Soft<SlimMetadata>;
 
@@ -223,13 +228,29 @@ pub(crate) struct Object {
     pub(crate) identity: Option<(ObjectKey, Arc<str>)>,
     /// `metadata.resourceVersion`; `None`: it cannot be read.
     pub(crate) version: Option<Brief>,
+    /// What it was decoded from, if it is soon written whole.
+    pub(crate) text: Option<Box<str>>,
     decoded: Result<(ClusterEvent, Vec<String>), WireError>,
 }
 
 impl Object {
     pub(crate) fn of<S: Slim>(slim: S) -> Self {
         let (identity, version) = (identity(&slim), version(&slim));
-        Self { identity, version, decoded: slim.event() }
+        Self { identity, version, text: None, decoded: slim.event() }
+    }
+
+    pub(crate) fn with_text<S: Slim>(slim: S, text: &str) -> Self {
+        let mut object = Self::of(slim);
+        if S::WRITTEN_WHOLE && object.awaits_a_status() {
+            object.text = Some(text.into());
+        }
+        object
+    }
+
+    /// Its phase is one that we change.
+    fn awaits_a_status(&self) -> bool {
+        let Ok((ClusterEvent::PodGroupApplied(group), _)) = &self.decoded else { return false };
+        matches!(group.status.phase, PodGroupPhase::Pending | PodGroupPhase::Inqueue)
     }
 
     /// The event; what is malformed is counted, and logged with its place. `None`: it cannot be used

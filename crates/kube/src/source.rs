@@ -349,7 +349,7 @@ fn read<S: Slim>(line: &[u8]) -> Line {
         && let Some((label @ ("ADDED" | "MODIFIED" | "DELETED"), object)) = parts(text)
         && let Some(slim) = S::read(object)
     {
-        return Ok(event(label, slim));
+        return Ok(event(label, Object::with_text(slim, object)));
     }
     let whole: Value = serde_json::from_slice(line)?;
     let object = &whole["object"];
@@ -365,12 +365,11 @@ fn read<S: Slim>(line: &[u8]) -> Line {
                 ends_list: metadata["annotations"][INITIAL_END].is_string(),
             })
         }
-        label => Ok(event(label.unwrap_or(""), S::deserialize(object)?)),
+        label => Ok(event(label.unwrap_or(""), Object::of(S::deserialize(object)?))),
     }
 }
 
-fn event<S: Slim>(label: &str, slim: S) -> Event {
-    let object = Object::of(slim);
+fn event(label: &str, object: Object) -> Event {
     if label == "DELETED" { Event::Deleted(object) } else { Event::Applied(object) }
 }
 

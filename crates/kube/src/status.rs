@@ -6,13 +6,14 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, TypeMeta};
 use kube::{Api, Client};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use vc_engine::Nomination;
 use vc_model::{ObjectKey, PodGroupCondition, PodGroupPhase, PodGroupStatus, QUEUE_GATE};
 
 use crate::call::{
     CallError, call, get, node_shard_resource, node_shards, pod_group_resource, pod_groups, pods,
-    queue_resource, queues,
+    put, queue_resource, queues,
 };
 use crate::kept::Kept;
 
@@ -112,8 +113,9 @@ fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
 
 /// PUT of the PodGroup with this status; answers the resourceVersion that it has then.
 ///
-/// The object is that of our last write or read by LIST, `get` is not granted. After a 409 it is
-/// written over the newest one, unless somebody else has changed the phase (C-29).
+/// The object is the one that was seen last or, if that is not kept, read by LIST: `get` is not
+/// granted. After a 409 it is written over the newest one, unless somebody else has changed the
+/// phase (C-29). Who owns which field is left out: the server keeps that by itself.
 pub(crate) async fn set_pod_group(
     client: &Client,
     kept: &Kept,
@@ -121,31 +123,55 @@ pub(crate) async fn set_pod_group(
     uid: &str,
     status: &PodGroupStatus,
 ) -> Result<Arc<str>, CallError> {
-    let api = pod_groups(client, &pod_group.namespace);
+    let ObjectKey { namespace, name } = pod_group;
+    let path = format!("/apis/{POD_GROUPS}/namespaces/{namespace}/podgroups/{name}");
     let mut phase = None;
     loop {
-        let mut object = match kept.take(pod_group, uid) {
+        let seen = kept.take(pod_group).filter(|_| phase.is_none());
+        let mut object = match seen.and_then(|text| whole(&text, uid)) {
             Some(object) => object,
-            None => find(&api, &pod_group.name, uid).await?,
+            None => find(&pod_groups(client, namespace), name, uid).await?,
         };
+        object.metadata.managed_fields = None;
         let seen = object.data["status"]["phase"].as_str().unwrap_or_default().to_owned();
         if phase.as_ref().is_some_and(|before| *before != seen) {
             return Err(CallError::Overtaken("the phase was changed by someone else"));
         }
         fill(&mut object.data["status"], status);
-        match call(api.replace(&pod_group.name, &PostParams::default(), &object)).await {
+        match put(client, &path, &object).await {
             Err(error) if error.is_conflict() && phase.is_none() => phase = Some(seen),
             answer => {
-                let mut object = answer?;
-                typed(&mut object, &pod_group_resource());
-                let version = version(&object);
+                let text = answer?;
+                let answer = serde_json::from_str(&text).map_err(kube::Error::SerdeError);
+                let answer: Answer = answer.map_err(CallError::Refused)?;
                 if matches!(status.phase, PodGroupPhase::Pending | PodGroupPhase::Inqueue) {
-                    kept.keep(pod_group, object);
+                    kept.keep(pod_group, text);
                 }
-                return Ok(version);
+                return Ok(answer.metadata.resource_version);
             }
         }
     }
+}
+
+const POD_GROUPS: &str = "scheduling.volcano.sh/v1beta1";
+
+/// What is read of an answer.
+#[derive(Deserialize)]
+struct Answer {
+    metadata: Version,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Version {
+    resource_version: Arc<str>,
+}
+
+/// The object of that text, if it is the one with this uid.
+fn whole(text: &str, uid: &str) -> Option<DynamicObject> {
+    let mut object: DynamicObject = serde_json::from_str(text).ok()?;
+    typed(&mut object, &pod_group_resource());
+    (object.metadata.uid.as_deref() == Some(uid)).then_some(object)
 }
 
 async fn find(api: &Api<DynamicObject>, name: &str, uid: &str) -> Result<DynamicObject, CallError> {
@@ -162,10 +188,6 @@ async fn find(api: &Api<DynamicObject>, name: &str, uid: &str) -> Result<Dynamic
 fn typed(object: &mut DynamicObject, kind: &ApiResource) {
     let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
     object.types.get_or_insert(TypeMeta { api_version, kind });
-}
-
-fn version(object: &DynamicObject) -> Arc<str> {
-    object.metadata.resource_version.as_deref().unwrap_or_default().into()
 }
 
 /// Fields of others stay; counts of zero are left out, as Volcano's type does.

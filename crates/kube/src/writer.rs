@@ -51,8 +51,8 @@ pub async fn write(
     let (busy, yields) = watch::channel(false);
     let (recorder, events) = Recorder::new(clients.events, component, yields);
     let events = tokio::spawn(events);
-    let Clients { core, volcano, backlog, .. } = clients;
-    let (kept, observed) = (Kept::default(), observer.clone());
+    let Clients { core, volcano, backlog, kept, .. } = clients;
+    let observed = observer.clone();
     let writer = Writer { core, volcano, recorder, inbox, observer: observed, kept };
     let mut pool = Pool {
         writer: Arc::new(writer),
@@ -184,7 +184,7 @@ struct Writer {
     recorder: Recorder,
     inbox: mpsc::Sender<Incoming>,
     observer: Arc<dyn Observer>,
-    kept: Kept,
+    kept: Arc<Kept>,
 }
 
 impl Writer {

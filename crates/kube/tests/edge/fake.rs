@@ -109,7 +109,12 @@ pub(crate) fn not_found() -> Option<Answer> {
 
 /// A watch that delivers `lines` and then stays open.
 pub(crate) fn watch(lines: Vec<Value>) -> Option<Answer> {
-    let frame = |line: Value| Ok(Frame::data(Bytes::from(format!("{line}\n"))));
+    watch_texts(lines.iter().map(Value::to_string).collect())
+}
+
+/// The same of lines as they come over the wire.
+pub(crate) fn watch_texts(lines: Vec<String>) -> Option<Answer> {
+    let frame = |line: String| Ok(Frame::data(Bytes::from(format!("{line}\n"))));
     let frames = stream::iter(lines.into_iter().map(frame));
     Some(Response::new(StreamBody::new(frames.chain(stream::pending())).boxed_unsync()))
 }
