@@ -1,6 +1,5 @@
-//! What reaches the engine's thread, and when a cycle starts. Specification: core.md 11, DESIGN row
-//! 1: as soon as something that could change a decision has arrived, or at the fixed pace of
-//! Volcano.
+//! What reaches the engine's thread, and when a cycle starts: as soon as something that could change
+//! a decision has arrived, or at the fixed pace of Volcano. Specification: core.md 11.
 
 use std::fmt;
 use std::time::Duration;
@@ -98,47 +97,100 @@ impl Pace {
         Self { gather: self.gather.max(until_written), ..self }
     }
 
-    /// The events for the next cycle, when it is due; `None` when there shall be none. Visits are
-    /// handed on as they come. `last`: what the last cycle took, so that dear ones are rarer.
-    pub async fn next(
-        &self,
-        inbox: &mut mpsc::Receiver<Incoming>,
-        last: Duration,
-        mut visit: impl FnMut(Visit),
-    ) -> Option<Vec<ClusterEvent>> {
-        let mut due = Instant::now() + self.period;
-        let mut lull_ends = due;
+    /// The pause after a cycle. `last`: what that took, so that dear ones are rarer.
+    pub(crate) fn pause(self, last: Duration) -> Pause {
+        let due = Instant::now() + self.period;
         let lull = (self.gather / LULL).max(last);
-        let mut events = Vec::new();
-        let mut taken = Vec::new();
+        Pause { pace: self, due, lull_ends: due, lull }
+    }
+}
+
+/// What a pause ends with, or is interrupted by.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The events for a cycle, which is due.
+    Cycle(Vec<ClusterEvent>),
+    /// The events so far. A bind that was decided before may have waited for them; the pause is not
+    /// over.
+    Written(Vec<ClusterEvent>),
+    /// No more decisions are wanted.
+    Stop,
+}
+
+/// The pause between two cycles.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    pace: Pace,
+    due: Instant,
+    lull_ends: Instant,
+    /// A time without changes that ends the gathering.
+    lull: Duration,
+}
+
+impl Pause {
+    /// Gathers events. Visits are handed on as they come.
+    pub(crate) async fn next(
+        &mut self,
+        inbox: &mut mpsc::Receiver<Incoming>,
+        mut visit: impl FnMut(Visit),
+    ) -> Next {
+        let (mut events, mut taken) = (Vec::new(), Vec::new());
         loop {
-            match timeout_at(due.min(lull_ends), inbox.recv_many(&mut taken, TAKEN)).await {
-                Err(_) => return Some(events),
-                Ok(0) => return None,
+            let until = self.due.min(self.lull_ends);
+            match timeout_at(until, inbox.recv_many(&mut taken, TAKEN)).await {
+                Err(_) => return Next::Cycle(events),
+                Ok(0) => return Next::Stop,
                 Ok(_) => {}
             }
+            let mut is_written = false;
             for message in taken.drain(..) {
-                if self.trigger == Trigger::Change {
-                    let now = Instant::now();
-                    match weight(&message) {
-                        Weight::None => {}
-                        Weight::Light => due = due.min(now + self.gather.max(LONG)),
-                        Weight::Full => (due, lull_ends) = (due.min(now + self.gather), now + lull),
-                    }
-                }
+                self.hear(&message);
                 match message {
-                    Incoming::Stop => return None,
+                    Incoming::Stop => return Next::Stop,
                     Incoming::Synced(_) => {}
                     Incoming::Visit(one) => visit(one),
-                    Incoming::Event(event) => events.push(event),
+                    Incoming::Event(event) => {
+                        is_written |= lets_a_bind_go_on(&event);
+                        events.push(event);
+                    }
                 }
             }
             // A channel that is never empty must not put the cycle off.
-            if due <= Instant::now() {
-                return Some(events);
+            if self.due <= Instant::now() {
+                return Next::Cycle(events);
+            }
+            if is_written {
+                return Next::Written(events);
             }
         }
     }
+
+    /// A change brings the cycle nearer.
+    fn hear(&mut self, message: &Incoming) {
+        if self.pace.trigger == Trigger::Period {
+            return;
+        }
+        let (now, gather) = (Instant::now(), self.pace.gather);
+        match weight(message) {
+            Weight::None => {}
+            Weight::Light => self.due = self.due.min(now + gather.max(LONG)),
+            Weight::Full => {
+                (self.due, self.lull_ends) = (self.due.min(now + gather), now + self.lull)
+            }
+        }
+    }
+}
+
+/// What a bind waits for that was decided: its volumes and claims. Nothing new is decided by it, so
+/// that it needs no cycle (plugins-nodes.md 2.8).
+fn lets_a_bind_go_on(event: &ClusterEvent) -> bool {
+    matches!(
+        event,
+        ClusterEvent::VolumesWritten { .. }
+            | ClusterEvent::PreBindFailed { .. }
+            | ClusterEvent::StorageApplied(_)
+            | ClusterEvent::StorageDeleted { .. }
+    )
 }
 
 /// What a message means for the next cycle.
@@ -210,8 +262,20 @@ mod tests {
             sender.send(message).await.unwrap();
         }
         let start = Instant::now();
-        let events = pace.next(&mut receiver, Duration::ZERO, |_| {}).await?;
+        let events = cycle(pace, Duration::ZERO, &mut receiver).await?;
         Some((events.len(), start.elapsed().as_millis()))
+    }
+
+    async fn cycle(
+        pace: Pace,
+        last: Duration,
+        receiver: &mut mpsc::Receiver<Incoming>,
+    ) -> Option<Vec<ClusterEvent>> {
+        match pace.pause(last).next(receiver, |_| {}).await {
+            Next::Cycle(events) => Some(events),
+            Next::Written(events) => panic!("not over yet: {events:?}"),
+            Next::Stop => None,
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -277,11 +341,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_a_bind_waits_for_is_handed_on_at_once_and_the_pause_goes_on() {
+        let pace = Pace { trigger: Trigger::Period, ..CHANGE };
+        let (sender, mut receiver) = inbox();
+        let mut pause = pace.pause(Duration::ZERO);
+        let start = Instant::now();
+        for n_before in [1, 0] {
+            for _ in 0..n_before {
+                sender.send(node("a")).await.unwrap();
+            }
+            let (uid, objects, devices) = ("u".into(), Vec::new(), Vec::new());
+            let written = ClusterEvent::VolumesWritten { uid, objects, devices };
+            sender.send(Incoming::Event(written)).await.unwrap();
+            let next = pause.next(&mut receiver, |_| {}).await;
+            assert!(matches!(next, Next::Written(events) if events.len() == n_before + 1));
+            assert!(start.elapsed().is_zero());
+        }
+        sender.send(node("b")).await.unwrap();
+        let next = pause.next(&mut receiver, |_| {}).await;
+        assert!(matches!(next, Next::Cycle(events) if events.len() == 1));
+        assert_eq!(start.elapsed(), pace.period);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn stop_ends_it_and_so_does_a_closed_channel() {
         assert_eq!(next(CHANGE, vec![node("a"), Incoming::Stop]).await, None);
         let (sender, mut receiver) = inbox();
         drop(sender);
-        assert!(CHANGE.next(&mut receiver, Duration::ZERO, |_| {}).await.is_none());
+        assert!(cycle(CHANGE, Duration::ZERO, &mut receiver).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
@@ -292,7 +379,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
-        let events = CHANGE.next(&mut receiver, Duration::ZERO, |_| {}).await.unwrap();
+        let events = cycle(CHANGE, Duration::ZERO, &mut receiver).await.unwrap();
         assert!((8..20).contains(&events.len()), "{}", events.len());
         flood.abort();
     }
@@ -304,7 +391,7 @@ mod tests {
             sender.send(node("a")).await.unwrap();
             let start = Instant::now();
             let last = Duration::from_millis(last);
-            CHANGE.next(&mut receiver, last, |_| {}).await.unwrap();
+            cycle(CHANGE, last, &mut receiver).await.unwrap();
             assert_eq!(start.elapsed().as_millis(), millis);
         }
     }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use vc_engine::{Effect, Engine, Now, Report};
-use vc_model::Cluster;
+use vc_model::{Cluster, ClusterEvent};
 
 use crate::backlog::Backlog;
-use crate::inbox::{Incoming, Pace, TAKEN};
+use crate::inbox::{Incoming, Next, Pace, TAKEN};
 use crate::observe::Observer;
 
 /// What the thread talks to.
@@ -74,21 +74,49 @@ impl Pump {
             let took = start.elapsed();
             log(&report, n_events, effects.len(), took);
             // Metrics of many jobs take a while; nobody waits for them.
-            if !effects.is_empty() {
-                let decisions = Decisions::stamped(effects, &engine);
-                self.backlog.add(decisions.created_micros.len());
-                if self.effects.blocking_send(decisions).is_err() {
-                    return;
-                }
+            if !self.send(effects, &engine) {
+                return;
             }
             self.tell(report, &mut said);
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);
             }
-            let pace = self.pace.behind(self.backlog.n_waiting());
-            let next = pace.next(&mut self.inbox, took, |visit| visit.pay(&mut engine));
-            events = runtime.block_on(next);
+            events = self.pause(&mut engine, took, runtime);
         }
+    }
+
+    /// The events of the next cycle, once it is due; `None`: there is none. Binds that wait only for
+    /// what is written before them do not wait for that cycle.
+    fn pause(
+        &mut self,
+        engine: &mut Engine,
+        took: Duration,
+        runtime: &Handle,
+    ) -> Option<Vec<ClusterEvent>> {
+        let mut pause = self.pace.behind(self.backlog.n_waiting()).pause(took);
+        loop {
+            let next = pause.next(&mut self.inbox, |visit| visit.pay(engine));
+            match runtime.block_on(next) {
+                Next::Cycle(events) => return Some(events),
+                Next::Stop => return None,
+                Next::Written(events) => {
+                    let effects = engine.follow_up(events, now());
+                    if !self.send(effects, engine) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// False: nobody listens any more.
+    fn send(&self, effects: Vec<Effect>, engine: &Engine) -> bool {
+        if effects.is_empty() {
+            return true;
+        }
+        let decisions = Decisions::stamped(effects, engine);
+        self.backlog.add(decisions.created_micros.len());
+        self.effects.blocking_send(decisions).is_ok()
     }
 
     /// Takes in the first lists. False: it was told to stop.
