@@ -1,11 +1,6 @@
 //! `vcsim test`: strict files, exact comparison, readable differences, `--write`.
 
-// Helpers of tests are tests.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{file, folder, vcsim};
+use crate::common::{Called, file, folder, vcsim};
 
 /// A scenario in which two pods of one PodGroup fit one node.
 const SCENARIO: &str = r#"# A comment that stays.
@@ -48,7 +43,7 @@ expect:
 "#;
 
 /// Runs a scenario text; the file is named after the test.
-fn tested(test: &str, text: &str) -> common::Called {
+fn tested(test: &str, text: &str) -> Called {
     vcsim(&["test", &file(test, "scenario.yaml", text)])
 }
 

@@ -4,11 +4,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 /// What a call printed, and its exit code.
 pub(crate) struct Called {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) code: i32,
+}
+
+impl Called {
+    /// The result of `-o json`.
+    pub(crate) fn json(&self) -> Value {
+        let problem = |error| panic!("{error}: {}{}", self.stdout, self.stderr);
+        serde_json::from_str(&self.stdout).unwrap_or_else(problem)
+    }
 }
 
 /// Calls `vcsim`.

@@ -1,18 +1,7 @@
 //! Bad and unusual input through `vcsim run`: a clear message with its place, never a panic, never
 //! a silent drop.
 
-// Helpers of tests are tests.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Called, vcsim_with_input};
-use serde_json::Value;
-
-fn result_of(called: &Called) -> Value {
-    serde_json::from_str(&called.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}{}", called.stdout, called.stderr))
-}
+use crate::common::{Called, file, vcsim, vcsim_with_input};
 
 const NODE: &str = "
 ---
@@ -39,7 +28,7 @@ fn requests(cpu: &str) -> String {
 }
 
 fn reason(called: &Called, pod: &str) -> String {
-    let json = result_of(called);
+    let json = called.json();
     let waiting = json["waiting"].as_array().unwrap();
     let found = waiting.iter().find(|one| one["pod"] == pod);
     found.unwrap_or_else(|| panic!("{pod} does not wait: {json}"))["reason"]
@@ -49,13 +38,13 @@ fn reason(called: &Called, pod: &str) -> String {
 }
 
 fn warnings(called: &Called) -> Vec<String> {
-    let json = result_of(called);
+    let json = called.json();
     let texts = json["warnings"].as_array().unwrap().iter();
     texts.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 fn n_binds(called: &Called) -> usize {
-    result_of(called)["binds"].as_array().unwrap().len()
+    called.json()["binds"].as_array().unwrap().len()
 }
 
 #[test]
@@ -199,7 +188,7 @@ fn ten_thousand_labels_on_a_node() {
     let near = pod("near", &format!("{}, nodeSelector: {{l9999: v9999}}", requests("1")));
     let far = pod("far", &format!("{}, nodeSelector: {{l9999: v1}}", requests("1")));
     let called = vcsim_with_input(&["run", "-o", "json", "-"], &format!("{node}{near}{far}"));
-    assert_eq!(result_of(&called)["binds"][0]["pod"], "default/near");
+    assert_eq!(called.json()["binds"][0]["pod"], "default/near");
     assert_eq!(n_binds(&called), 1);
     assert!(reason(&called, "default/far").contains("didn't match Pod's node affinity/selector"));
 }
@@ -208,7 +197,7 @@ fn ten_thousand_labels_on_a_node() {
 fn names_of_253_characters() {
     let longest = "p".repeat(253);
     let called = with_node(&pod(&longest, &requests("1")));
-    assert_eq!(result_of(&called)["binds"][0]["pod"], format!("default/{longest}"));
+    assert_eq!(called.json()["binds"][0]["pod"], format!("default/{longest}"));
     assert_eq!(called.stderr, "");
     let too_long = "p".repeat(254);
     let called = with_node(&pod(&too_long, &requests("1")));
@@ -238,7 +227,7 @@ fn zero_weights() {
 
 #[test]
 fn a_bad_configuration_names_file_line_field_and_remedy() {
-    let conf = common::file("bad_configuration", "x.conf", "actions: \"allocate, fly\"\n");
+    let conf = file("bad_configuration", "x.conf", "actions: \"allocate, fly\"\n");
     let called = vcsim_with_input(&["run", "--scheduler-conf", &conf, "-"], NODE);
     assert_eq!((called.code, &*called.stdout), (1, ""));
     assert!(called.stderr.starts_with(&format!("error: {conf}:1: actions: ")), "{}", called.stderr);
@@ -247,7 +236,7 @@ fn a_bad_configuration_names_file_line_field_and_remedy() {
 
 #[test]
 fn a_path_that_does_not_exist() {
-    let called = common::vcsim(&["run", "/nowhere/at/all"]);
+    let called = vcsim(&["run", "/nowhere/at/all"]);
     assert_eq!(called.code, 1);
     assert!(called.stderr.starts_with("error: cannot read /nowhere/at/all: "));
 }

@@ -1,17 +1,8 @@
 //! `vcsim run`: reading, expansion of workloads, output.
 
-// Helpers of tests are tests.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Called, file, folder, vcsim, vcsim_with_input};
 use serde_json::Value;
 
-fn result_of(called: &Called) -> Value {
-    serde_json::from_str(&called.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}{}", called.stdout, called.stderr))
-}
+use crate::common::{Called, file, folder, vcsim, vcsim_with_input};
 
 const NODE: &str = "
 ---
@@ -25,7 +16,7 @@ fn run(objects: &str) -> Value {
     let text = format!("{objects}\n{NODE}");
     let called = vcsim_with_input(&["run", "-o", "json", "-"], &text);
     assert_eq!((called.code, &*called.stderr), (0, ""));
-    result_of(&called)
+    called.json()
 }
 
 fn bound(result: &Value) -> Vec<String> {
@@ -224,7 +215,7 @@ fn json_lists_and_folders_are_read() {
     std::fs::write(folder.join("notes.txt"), "not read").unwrap();
     let called = vcsim(&["run", "-o", "json", folder.to_str().unwrap()]);
     assert_eq!(called.stderr, "");
-    assert_eq!(bound(&result_of(&called)), ["default/a", "default/b"]);
+    assert_eq!(bound(&called.json()), ["default/a", "default/b"]);
 }
 
 #[test]
@@ -245,11 +236,11 @@ fn items_of_lists_know_their_lines() {
 fn cycles_go_on_until_the_cluster_has_settled() {
     let text = format!("{VOLCANO_JOB}{NODE}");
     let called = vcsim_with_input(&["run", "--until-settled", "-o", "json", "-"], &text);
-    let result = result_of(&called);
+    let result = called.json();
     assert_eq!(result["podGroups"][0]["phase"], "Running");
     assert!(1 < result["cycles"].as_u64().unwrap(), "{result}");
     let one = vcsim_with_input(&["run", "--cycles", "2", "-o", "json", "-"], &text);
-    assert_eq!(result_of(&one)["cycles"], 2);
+    assert_eq!(one.json()["cycles"], 2);
 }
 
 #[test]
@@ -272,7 +263,7 @@ fn yaml_says_the_same_as_json() {
     let yaml = vcsim_with_input(&["run", "-o", "yaml", "-"], &text);
     let json = vcsim_with_input(&["run", "-o", "json", "-"], &text);
     let read: Value = serde_yaml::from_str(&yaml.stdout).unwrap();
-    assert_eq!(read, result_of(&json));
+    assert_eq!(read, json.json());
 }
 
 #[test]
@@ -282,8 +273,8 @@ fn a_configuration_of_the_user_is_used() {
     let text = format!("{VOLCANO_JOB}{NODE}");
     let arguments = ["run", "-o", "json", "--scheduler-conf", &conf, "-"];
     let called = vcsim_with_input(&arguments, &text);
-    assert_eq!(bound(&result_of(&called)), [""; 0]);
-    assert_eq!(result_of(&called)["podGroups"][0]["phase"], "Inqueue");
+    assert_eq!(bound(&called.json()), [""; 0]);
+    assert_eq!(called.json()["podGroups"][0]["phase"], "Inqueue");
 }
 
 /// A job of lower priority fills the node; one of two that are more important fits in its place.
@@ -354,7 +345,7 @@ fn run_with_evictions(output: &str) -> Called {
 
 #[test]
 fn every_eviction_has_its_proof() {
-    let result = result_of(&run_with_evictions("json"));
+    let result = run_with_evictions("json").json();
     let [proof] = &result["certificates"].as_array().unwrap()[..] else { panic!("{result:#}") };
     assert_eq!((&proof["action"], &proof["podGroup"]), (&"preempt".into(), &"default/high".into()));
     assert_eq!(texts(&proof["victims"], "pod"), ["default/low-0"]);
@@ -365,7 +356,7 @@ fn every_eviction_has_its_proof() {
 
 #[test]
 fn who_gets_nothing_is_told_why() {
-    let result = result_of(&run_with_evictions("json"));
+    let result = run_with_evictions("json").json();
     let [skipped] = &result["skipped"].as_array().unwrap()[..] else { panic!("{result:#}") };
     assert_eq!(skipped["podGroup"], "default/huge");
     // Whom it could have had evicted goes for the other one.
@@ -386,7 +377,7 @@ fn the_json_is_as_its_schema_says() {
         run_with_evictions("json"),
     ];
     for called in results {
-        check(&schema, &result_of(&called), "$");
+        check(&schema, &called.json(), "$");
     }
     let lacking =
         std::panic::catch_unwind(|| check(&schema, &serde_json::json!({"cycles": 1}), "$"));

@@ -1,15 +1,11 @@
 //! `vcsim run` with the sample configuration of two cohorts: what each queue has, uses, borrows and
 //! lends (cohort.md B.2).
 
-// Helpers of tests are tests.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::Path;
 
-use common::{Called, file, vcsim};
 use serde_json::{Value, json};
+
+use crate::common::{Called, file, vcsim};
 
 /// Ten cpus in a queue that has none of its own.
 const WORKLOAD: &str = "
@@ -56,7 +52,7 @@ fn cpus(result: &Value, path: &str) -> Value {
 
 #[test]
 fn two_cohorts_show_what_is_borrowed_and_lent() {
-    let result: Value = serde_json::from_str(&run("quota", &["-o", "json"]).stdout).unwrap();
+    let result = run("quota", &["-o", "json"]).json();
     assert_eq!(result["warnings"], json!([]));
     assert_eq!(result["binds"].as_array().unwrap().len(), 10);
     let shown = [

@@ -1,20 +1,16 @@
 //! `vcsim load` against the embedded API server over real HTTP: what it creates, what it sees bound,
 //! and how it bears 429 and lost connections.
 
-// Helpers of tests are tests.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{file, folder, vcsim};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use vc_sim::load::{Access, Client, LoadError, Made, Options, Pressure, Workload, create, run};
 use vc_sim::serve::{NODES, POD_GROUPS, PODS, QUEUES, ServeOptions, Server, start};
+
+use crate::common::{file, folder, vcsim};
 
 async fn server() -> Server {
     let listen = "127.0.0.1:0".parse().unwrap();

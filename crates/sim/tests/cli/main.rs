@@ -1,0 +1,11 @@
+//! The commands of `vcsim` as a user calls them.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+mod bad_input;
+mod common;
+mod load;
+mod quota;
+mod run;
+mod scenario;
