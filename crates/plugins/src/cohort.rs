@@ -4,6 +4,7 @@
 mod arguments;
 mod book;
 mod enqueue;
+mod failures;
 mod gauges;
 mod line;
 mod overview;

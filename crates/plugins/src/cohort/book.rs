@@ -12,6 +12,7 @@ use vc_framework::Ask;
 use vc_model::{Cluster, Id, Job, JobId, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
+use super::failures::Failures;
 use crate::rules::session_job;
 
 /// Whether jobs of a queue take part.
@@ -44,28 +45,6 @@ struct Claimed {
     node: Option<QuotaNode>,
 }
 
-/// A search that found nobody (B.11).
-#[derive(Clone, Debug)]
-struct Failure {
-    preemptor: Preemptor,
-    need: Vec<Slot>,
-    refusal: Refusal,
-}
-
-impl Failure {
-    /// Whoever asks for as much, and is neither more important nor older, finds nobody either.
-    fn covers(&self, preemptor: &Preemptor, need: &[Slot]) -> bool {
-        let known = &self.preemptor;
-        let asks_as_much =
-            || known.demand.iter().all(|(slot, amount)| amount <= preemptor.demand.get(slot));
-        known.queue == preemptor.queue
-            && self.need == need
-            && preemptor.priority <= known.priority
-            && known.created_micros <= preemptor.created_micros
-            && asks_as_much()
-    }
-}
-
 /// What enqueue counts besides what is held (B.5.1).
 #[derive(Clone, Debug, Default)]
 struct Ledger {
@@ -96,8 +75,7 @@ pub(super) struct Book {
     /// In the state that enqueue sees; `None`: in the real one.
     ledger: Option<Ledger>,
     /// Searches that found nobody in this very state.
-    failures: Vec<Failure>,
-    failures_version: u64,
+    failures: Failures,
     /// Jobs that hold something else than when this was asked.
     touched: BTreeSet<JobId>,
     /// Counts changes of what is in use.
@@ -123,8 +101,7 @@ impl Book {
             claims: BTreeMap::new(),
             reservations: BTreeMap::new(),
             ledger: None,
-            failures: Vec::new(),
-            failures_version: 0,
+            failures: Failures::default(),
             touched: BTreeSet::new(),
             version: 0,
         }
@@ -161,7 +138,6 @@ impl Book {
             }
         }
         self.claim(ask);
-        self.failures.clear();
         self.touched.clear();
         self.version += 1;
     }
@@ -355,34 +331,19 @@ impl Book {
         answer
     }
 
-    /// What a search for this preemptor has said in this state, or would say; only answers that no
-    /// placement has a part in are remembered.
+    /// What a search for this preemptor has said in this state, or would say.
     pub(super) fn known_failure(&self, preemptor: &Preemptor, need: &[Slot]) -> Option<Refusal> {
-        let is_current = self.failures_version == self.version;
-        let mut failures = self.failures.iter().filter(|_| is_current);
-        let known = failures.find(|failure| failure.covers(preemptor, need))?;
-        let is_same = known.preemptor.demand == preemptor.demand;
-        // The amounts in the answer are those of another demand.
-        Some(known.refusal).filter(|refusal| is_same || *refusal == Refusal::NoCandidates)
+        self.failures.answer(self.version, preemptor, need)
     }
 
     /// The same, where only the fact counts.
     pub(super) fn is_known_to_fail(&self, preemptor: &Preemptor, need: &[Slot]) -> bool {
-        self.failures_version == self.version
-            && self.failures.iter().any(|failure| failure.covers(preemptor, need))
+        self.failures.is_known(self.version, preemptor, need)
     }
 
     /// Remembers that nobody was found.
     pub(super) fn note_failure(&mut self, preemptor: &Preemptor, need: &[Slot], refusal: Refusal) {
-        if !matches!(refusal, Refusal::NoCandidates | Refusal::NotEnough(Some(_))) {
-            return;
-        }
-        if self.failures_version != self.version {
-            self.failures.clear();
-            self.failures_version = self.version;
-        }
-        let (preemptor, need) = (preemptor.clone(), need.to_vec());
-        self.failures.push(Failure { preemptor, need, refusal });
+        self.failures.note(self.version, preemptor, need, refusal);
     }
 
     /// Keeps quota for the first job of a queue that waits for some (A.11 step 3); one per queue.

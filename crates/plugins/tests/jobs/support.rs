@@ -85,15 +85,7 @@ impl Cycles {
         check: impl FnOnce(&mut Session<'_>) -> R,
     ) -> R {
         let settings = ActionSettings::default();
-        let opening = Opening {
-            now_micros: fixture::START_MICROS + seconds * 1_000_000,
-            session_id: "session-1".to_owned(),
-            sides: Sides::default(),
-            enqueue_configured: true,
-            claims: Claims::default(),
-            memo: None,
-            roster: Roster::default(),
-        };
+        let opening = opening(seconds);
         let mut session = Session::open(&mut self.cluster, &mut self.hooks, &settings, opening);
         let result = check(&mut session);
         session.close_plugins();
@@ -107,6 +99,19 @@ impl Cycles {
         let (hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
         let earlier = std::mem::replace(&mut self.hooks, hooks);
         self.hooks.succeed(earlier);
+    }
+}
+
+/// Of a session so many seconds after [`fixture::START_MICROS`].
+fn opening(seconds: i64) -> Opening {
+    Opening {
+        now_micros: fixture::START_MICROS + seconds * 1_000_000,
+        session_id: "session-1".to_owned(),
+        sides: Sides::default(),
+        enqueue_configured: true,
+        claims: Claims::default(),
+        memo: None,
+        roster: Roster::default(),
     }
 }
 
@@ -128,16 +133,7 @@ pub(crate) fn in_session_of<R>(
 ) -> R {
     let (mut hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
     let settings = ActionSettings::default();
-    let opening = Opening {
-        now_micros: fixture::START_MICROS + seconds * 1_000_000,
-        session_id: "session-1".to_owned(),
-        sides: Sides::default(),
-        enqueue_configured: true,
-        claims: Claims::default(),
-        memo: None,
-        roster: Roster::default(),
-    };
-    let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening);
+    let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening(seconds));
     let result = check(&mut session);
     session.finish();
     assert_eq!(cluster.check(), Ok(()));
