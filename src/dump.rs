@@ -175,6 +175,8 @@ fn set<'a>(names: impl Iterator<Item = &'a str>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use vc_wire::Kind;
+
     use super::*;
 
     #[test]
@@ -182,6 +184,59 @@ mod tests {
         let mut text = Vec::new();
         documents(&Cluster::default(), &mut text).unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), "{}\n".repeat(6));
+    }
+
+    fn apply(cluster: &mut Cluster, kind: Kind, object: Value) {
+        cluster.apply(vc_wire::decode(kind, &object).unwrap().event);
+    }
+
+    fn outside_brackets(text: &str) -> String {
+        let mut depth = 0;
+        let outside = |letter: &char| {
+            depth += i32::from("({".contains(*letter));
+            let outside = depth == 0;
+            depth -= i32::from(")}".contains(*letter));
+            outside
+        };
+        text.chars().filter(outside).collect()
+    }
+
+    #[test]
+    fn core_15_records_have_the_fields_that_the_specification_names() {
+        let mut cluster = Cluster::default();
+        apply(
+            &mut cluster,
+            Kind::Node,
+            json!({"metadata": {"name": "n"},
+            "status": {"images": [{"names": ["busybox:1"], "sizeBytes": 7}]}}),
+        );
+        let annotations = json!({"volcano.sh/jdb-max-unavailable": "10%"});
+        apply(
+            &mut cluster,
+            Kind::PodGroup,
+            json!({"metadata": {"name": "j", "namespace": "ns",
+            "uid": "g", "annotations": annotations}, "spec": {"queue": "q"}}),
+        );
+        let annotations = json!({"scheduling.k8s.io/group-name": "j"});
+        apply(
+            &mut cluster,
+            Kind::Pod,
+            json!({"metadata": {"name": "p", "namespace": "ns",
+            "uid": "u", "annotations": annotations}, "spec": {"nodeName": "n"}}),
+        );
+        let node = rows::node(&cluster, nodes(&cluster).next().unwrap()).1;
+        let job = rows::job(&cluster, cluster.jobs_by_key().next().unwrap()).1;
+        assert_eq!(node["ImageStates"], json!({"busybox:1": {"Size": 7, "NumNodes": 1}}));
+        assert_eq!(job["Budget"], json!({"MaxUnavailable": "10%"}));
+        let text = include_str!("../docs/spec/core.md");
+        let text = text.split("Keep at least these: ").nth(1).unwrap();
+        let text = outside_brackets(text.split("Extra fields").next().unwrap());
+        for (head, row) in [("node", &node), ("job", &job), ("task", &job["Tasks"]["u"])] {
+            let part = text.split("; ").find(|part| part.starts_with(head)).unwrap();
+            let names: Vec<&str> = part.split('`').skip(1).step_by(2).collect();
+            assert!(3 < names.len(), "{part}");
+            names.iter().for_each(|name| assert!(row.get(name).is_some(), "{head}: {name}"));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! sets them.
 
 mod document;
+pub(crate) mod gates;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use vc_kube::{Access, Pace, Trigger};
 use vc_model::{Sharding, ShardingMode};
 
 use crate::log::Format;
+use gates::{ALL_ALPHA, GATES};
 use table::{Effect, Kind, Row, TABLE};
 
 pub use document::document;
@@ -202,9 +204,7 @@ impl Flags {
             let instead = "use --leader-elect-resource-namespace instead";
             tracing::warn!("Flag --{DEPRECATED} has been deprecated, {instead}");
         }
-        for (gate, _) in
-            self.feature_gates.iter().filter(|(gate, _)| !GATES.contains(&gate.as_str()))
-        {
+        for gate in self.vain_gates() {
             tracing::warn!("feature gate has no effect: {gate}");
         }
     }
@@ -213,8 +213,20 @@ impl Flags {
 impl Flags {
     /// The last word about a feature gate, if there is one.
     pub(crate) fn gate(&self, name: &str) -> Option<bool> {
+        let is_alpha = GATES.iter().any(|gate| gate.name == name && gate.is_alpha);
+        let of_all = || if is_alpha { self.given_gate(ALL_ALPHA) } else { None };
+        self.given_gate(name).or_else(of_all)
+    }
+
+    fn given_gate(&self, name: &str) -> Option<bool> {
         let of_name = |(gate, on): &(String, bool)| (gate == name).then_some(*on);
         self.feature_gates.iter().rev().find_map(of_name)
+    }
+
+    /// Gates that were set and change nothing.
+    fn vain_gates(&self) -> impl Iterator<Item = &str> {
+        let given = self.feature_gates.iter().map(|(name, _)| name.as_str());
+        given.filter(|name| !GATES.iter().any(|gate| gate.name == *name))
     }
 }
 
@@ -239,16 +251,6 @@ impl LeaseFlags {
 }
 
 const DEPRECATED: &str = "lock-object-namespace";
-
-/// Feature gates that change something here.
-const GATES: [&str; 6] = [
-    "PriorityClass",
-    "PodDisruptionBudgetsSupport",
-    "InPlacePodVerticalScaling",
-    "PodLevelResources",
-    "SchedulingGatesQueueAdmission",
-    "StorageCapacityScoring",
-];
 
 /// The source of our events (core.md 7.9).
 pub fn component(scheduler_names: &[String]) -> String {

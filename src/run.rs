@@ -18,7 +18,7 @@ use crate::conf::{self, Follow};
 use crate::dump::Dumper;
 use crate::environment::Environment;
 use crate::fatal::Fatal;
-use crate::flags::{Flags, component};
+use crate::flags::{Flags, component, gates};
 use crate::log::Level;
 use crate::meter::{Meter, State};
 use crate::serve::{self, Tls};
@@ -71,8 +71,9 @@ pub async fn run(
     let start = async {
         let tls = process.flags.health.as_ref().and_then(|health| health.tls.as_ref());
         let tls = tls.map(Tls::read).transpose()?;
-        let server = prepare(&process.flags, &clients).await?;
+        // Before anything is asked: an API server that does not answer shows in the metrics.
         let servers = serve::start(&process.flags, tls, &process.meter).await?;
+        let server = prepare(&process.flags, &clients).await?;
         Ok::<_, Fatal>((server, servers, elect(process, &clients).await))
     };
     let (server, _servers, leadership) = tokio::select! {
@@ -87,7 +88,8 @@ pub async fn run(
 #[derive(Clone, Copy, Debug)]
 struct Server {
     version: ServerVersion,
-    /// It has claims for devices, and we may read them (plugins-nodes.md 2.1).
+    /// It has claims for devices, we may read them, and are not told to leave them alone
+    /// (plugins-nodes.md 2.1).
     devices: bool,
 }
 
@@ -96,7 +98,8 @@ async fn prepare(flags: &Flags, clients: &Clients) -> Result<Server, Fatal> {
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
     conf::check_directory(flags)?;
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
-    let devices = vc_kube::serves_devices(clients).await;
+    let devices =
+        flags.gate(gates::DEVICES) != Some(false) && vc_kube::serves_devices(clients).await;
     Ok(Server { version, devices })
 }
 
@@ -193,10 +196,10 @@ impl Work {
         if server.devices {
             feeds.follow_devices(&clients, &inbox, &observer);
         }
-        if flags.gate(CONTROLLERS).unwrap_or(true) {
+        if flags.gate(gates::WORKLOADS).unwrap_or(true) {
             feeds.follow_controllers(&clients, &inbox, &observer);
         }
-        if flags.gate(BUDGETS).unwrap_or(true) {
+        if flags.gate(gates::BUDGETS).unwrap_or(true) {
             feeds.follow_budgets(&clients, &inbox, &observer);
         }
         let component = component(&flags.scheduler_names);
@@ -260,15 +263,8 @@ fn spawn(
     Ok(ended)
 }
 
-/// Feature gate: without it ReplicationControllers, ReplicaSets and StatefulSets are not followed
-/// (core.md 1.3).
-const CONTROLLERS: &str = "WorkLoadSupport";
-
-/// Feature gate: without it no PodDisruptionBudget is seen (plugins-jobs-queues.md 10).
-const BUDGETS: &str = "PodDisruptionBudgetsSupport";
-
 fn with_priority_classes(flags: &Flags) -> bool {
-    flags.priority_class && flags.gate("PriorityClass").unwrap_or(true)
+    flags.priority_class && flags.gate(gates::PRIORITY_CLASSES).unwrap_or(true)
 }
 
 fn options(process: &Process, server: Server) -> EngineOptions {
@@ -284,18 +280,18 @@ fn options(process: &Process, server: Server) -> EngineOptions {
             .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
             .collect(),
         gates: RequestGates {
-            in_place_resize: default("InPlacePodVerticalScaling", 33),
-            pod_level_resources: default("PodLevelResources", 34),
+            in_place_resize: default(gates::RESIZE, 33),
+            pod_level_resources: default(gates::POD_LEVEL, 34),
         },
         bare_pods: flags.bare_pods,
-        dynamic_resources: flags.gate("DynamicResourceAllocation").unwrap_or(server.devices),
+        dynamic_resources: flags.gate(gates::DEVICES).unwrap_or(server.devices),
         division: process.environment.division.clone(),
         sharding: flags.sharding.clone(),
-        queue_gate_admission: flags.gate("SchedulingGatesQueueAdmission").unwrap_or(false),
+        queue_gate_admission: flags.gate(gates::QUEUE_ADMISSION).unwrap_or(false),
         ignored_provisioners: {
             flags.ignored_provisioners.iter().map(|name| name.as_str().into()).collect()
         },
-        storage_capacity_scoring: flags.gate("StorageCapacityScoring").unwrap_or(false),
+        storage_capacity_scoring: flags.gate(gates::STORAGE_SCORING).unwrap_or(false),
         utc_offset_seconds: crate::zone::utc_offset_seconds,
         stopwatch: flags.metrics.then_some(stopwatch),
         evaluator: flags.evaluator,

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use vc_model::{Cluster, Gates, Job, JobId, Labels, Node, NodeId, PodGroup, TaskId};
+use vc_model::{
+    Cluster, Gates, Job, JobBudget, JobId, Labels, Node, NodeId, PodGroup, Portion, TaskId,
+};
 use vc_resource::{Dim, Resource};
 use vc_wire::format_time;
 
@@ -29,10 +31,10 @@ pub(super) fn node(cluster: &Cluster, id: NodeId) -> (String, Value) {
         "Tasks": tasks.collect::<Map<_, _>>(),
         "RevocableZone": &*node.revocable_zone,
         "OversubscriptionNode": flag(&node.labels, "volcano.sh/oversubscription"),
+        "ImageStates": images(cluster, node),
         // What follows is not kept, because nothing reads it.
         "OfflineJobEvicting": false,
         "OversubscriptionResource": amounts(&Resource::default()),
-        "ImageStates": {},
     });
     (node.name.to_string(), record)
 }
@@ -53,6 +55,14 @@ fn object_of(cluster: &Cluster, node: &Node) -> Value {
             "capacity": quantities(&node.capacity),
         },
     })
+}
+
+fn images(cluster: &Cluster, node: &Node) -> Map<String, Value> {
+    let record = |&id| {
+        let image = &cluster.images[id];
+        (image.name.to_string(), json!({"Size": image.size_bytes, "NumNodes": image.n_nodes}))
+    };
+    node.images.iter().map(record).collect()
 }
 
 fn labels(labels: &Labels) -> BTreeMap<&str, &str> {
@@ -90,12 +100,25 @@ pub(super) fn job(cluster: &Cluster, id: JobId) -> (String, Value) {
         "PodGroup": group.map(|group| pod_group(cluster, job, group)),
         "Preemptable": group.is_some_and(|group| group.preemptable),
         "RevocableZone": "",
-        "Budget": null,
+        "Budget": group.and_then(|group| group.budget.as_ref()).map(budget),
         "AllocatedHyperNode": "",
         "SubJobs": sub_jobs(cluster, job),
         "MinSubJobs": min_sub_jobs(job),
     });
     (job.key.to_string(), record)
+}
+
+/// As the annotations say it.
+fn budget(budget: &JobBudget) -> Value {
+    let portion = |portion: &Portion| match portion {
+        Portion::Number(number) => number.to_string(),
+        Portion::Percent(percent) => format!("{percent}%"),
+    };
+    match budget {
+        JobBudget::MinAvailable(least) => json!({"MinAvailable": portion(least)}),
+        JobBudget::MaxUnavailable(most) => json!({"MaxUnavailable": portion(most)}),
+        JobBudget::Unreadable(text) => json!({"Unreadable": &**text}),
+    }
 }
 
 fn pod_group(cluster: &Cluster, job: &Job, group: &PodGroup) -> Value {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::gates::{GATES, Gate};
 use super::table::{Effect, Row, TABLE};
 use crate::environment::{VARIABLES, Variable};
 
@@ -18,7 +19,8 @@ pub fn document() -> String {
         }
     }
     let variables: String = VARIABLES.iter().map(variable).collect();
-    text + ENVIRONMENT + &variables + GATES
+    let gates: String = GATES.iter().map(gate).collect();
+    text + ENVIRONMENT + &variables + GATES_HEAD + &gates
 }
 
 const HEAD: &str = "\
@@ -51,17 +53,19 @@ const ENVIRONMENT: &str = "
 |---|---|---|
 ";
 
-const GATES: &str = "
+const GATES_HEAD: &str = "
 ## Feature gates
 
-`--feature-gates=PriorityClass=false` is the same as `--priority-class=false`. `InPlacePodVerticalScaling` and
-`PodLevelResources` follow the version of the API server (on from 1.33 and 1.34) unless they are given.
-`SchedulingGatesQueueAdmission` (off) lets the scheduler remove the gate `scheduling.volcano.sh/queue-allocation-gate`
-from pods whose queue has room. `StorageCapacityScoring` (off) lets `predicates` score nodes by how full their storage
-gets (weight and curve: `volumebinding.weight`, `volumebinding.shape`).
-With `PodDisruptionBudgetsSupport=false` the plugin pdb sees no budget. Every other
+`--feature-gates=NAME=true,OTHER=false`. Defaults of Kubernetes' gates follow the version of the API server. Every other
 name is accepted and named in the log as without effect.
+
+| Gate | Default | What it does |
+|---|---|---|
 ";
+
+fn gate(gate: &Gate) -> String {
+    format!("| `{}` | {} | {} |\n", gate.name, gate.default, gate.help)
+}
 
 fn flag(row: &Row) -> String {
     let short = if row.name == "v" { "`-v`, " } else { "" };

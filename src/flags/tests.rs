@@ -115,6 +115,24 @@ fn only_flags_that_were_changed_are_named_as_without_effect() {
 }
 
 #[test]
+fn a_gate_without_effect_is_named_and_no_other() {
+    let all = "--feature-gates=WorkLoadSupport=false,DynamicResourceAllocation=false,\
+        ResourceTopology=false,AllAlpha=true,OfTheFuture=true";
+    let flags = flags(&[all]);
+    assert_eq!(flags.vain_gates().collect::<Vec<_>>(), ["ResourceTopology", "OfTheFuture"]);
+}
+
+#[test]
+fn all_alpha_is_for_volcanos_gates_that_are_not_named() {
+    let gate = |text: &str, name| flags(&[&format!("--feature-gates={text}")]).gate(name);
+    assert_eq!(gate("AllAlpha=true", gates::QUEUE_ADMISSION), Some(true));
+    assert_eq!(gate("AllAlpha=false", gates::WORKLOADS), Some(false));
+    assert_eq!(gate("WorkLoadSupport=true,AllAlpha=false", gates::WORKLOADS), Some(true));
+    assert_eq!(gate("AllAlpha=true", gates::STORAGE_SCORING), None);
+    assert_eq!(gate("AllBeta=false", gates::POD_LEVEL), None);
+}
+
+#[test]
 fn the_deprecated_namespace_wins() {
     let namespace = |args: &[&str]| flags(args).lease.unwrap().namespace;
     assert_eq!(namespace(&[]), "volcano-system");

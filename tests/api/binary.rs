@@ -84,6 +84,25 @@ async fn what_cannot_be_used_ends_the_start_with_its_code() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn an_api_server_that_does_not_answer_is_told_and_counted() {
+    let sockets = folder("sockets");
+    let ports = ["--listen-address=127.0.0.1:0", "--healthz-address=127.0.0.1:0"];
+    let args = ["--master=http://127.0.0.1:1", "--enable-metrics", "--enable-healthz"];
+    let mut child = Child::start(&[&args[..], &ports].concat(), &sockets);
+    let (metrics, health) = (child.address("metrics").await, child.address("health").await);
+    child.says("version of the API server not read").await;
+    let (_, text) = get(metrics, "/metrics").await;
+    let text = String::from_utf8(text).unwrap();
+    let series = "rest_client_requests_total{code=\"<error>\",host=\"127.0.0.1:1\",method=\"GET\"}";
+    assert!(text.contains(series), "{text}");
+    assert_eq!(get(health, "/livez").await.0, 200);
+    let (code, text) = get(health, "/readyz").await;
+    assert_eq!((code, &*String::from_utf8_lossy(&text)), (503, "not ready: starting\n"));
+    child.signal("-TERM").await;
+    assert_eq!(child.ended().await.code(), Some(0));
+}
+
 #[test]
 fn check_prints_what_is_in_force_or_exits_1() {
     let conf = concat!(env!("CARGO_MANIFEST_DIR"), "/config/volcano-scheduler.conf");
@@ -253,7 +272,7 @@ async fn the_shipped_deployment_works_with_the_binary() {
     let mut child = Child::start(&args, &sockets);
     let metrics = child.address("metrics").await;
     let ports = BTreeMap::from([("metrics", metrics), ("health", child.address("health").await)]);
-    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+    for probe in ["livenessProbe", "readinessProbe"] {
         let probe = &deployment[probe]["httpGet"];
         let port = ports[probe["port"].as_str().unwrap()];
         answers(port, probe["path"].as_str().unwrap()).await;

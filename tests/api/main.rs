@@ -12,5 +12,6 @@ mod cluster;
 mod election;
 #[path = "../common/guard.rs"]
 mod guard;
+mod options;
 mod reload;
 mod volumes;

@@ -97,6 +97,13 @@ kind: PrometheusRule
 grafana_dashboard
 kind: PodDisruptionBudget
 LINES
+# What helm prints after an installation tells the two kinds of cluster apart.
+told() { "$helm" install vc-scheduler deploy/chart --dry-run=client "$@" | sed -n '/^NOTES:/,$p'; }
+if ! told | grep -q "with or without a PodGroup" ||
+    ! told --set standalone=false,crds.install=false | grep -q "must be there already"; then
+    echo "render.sh: the notes of the chart do not fit its values" >&2
+    exit 1
+fi
 # A misspelt value is refused, and so are two replicas that nobody elects.
 if everything --set replica=2 >/dev/null 2>&1 || everything --set replicas=2 >/dev/null 2>&1; then
     echo "render.sh: the chart takes a value that it should refuse" >&2

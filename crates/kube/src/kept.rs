@@ -1,6 +1,6 @@
 //! PodGroups as their watch or our last write brought them, for the next write: it needs no list
 //! then. Only those that soon get a new status, and few; a stale one is refused with 409 and listed
-//! after all. Specification: core.md 7.6 (C-29), DESIGN.md 3 row 9a.
+//! after all. README, ARCHITECTURE; core.md 7.6 (C-29).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

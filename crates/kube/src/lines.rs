@@ -1,5 +1,5 @@
 //! Lines of a body that comes in pieces. A line is copied only where a piece ends inside it: the
-//! first list of a large cluster is some hundred megabytes. DESIGN.md 4 (start), rust-ecosystem.md 4.
+//! first list of a large cluster is some hundred megabytes. docs/performance.md (start), rust-ecosystem.md 4.
 
 use bytes::Bytes;
 use memchr::{memchr, memrchr};

@@ -42,7 +42,7 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
             | Kind::StatefulSet
     );
 
-    /// Its objects are written whole (DESIGN.md 3 row 9a).
+    /// Its objects are written whole (README, ARCHITECTURE).
     const WRITTEN_WHOLE: bool = matches!(Self::KIND, Kind::PodGroup);
 
     fn metadata(&self) -> &Soft<SlimMetadata>;

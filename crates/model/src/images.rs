@@ -19,7 +19,8 @@ pub struct Images {
 /// An image by one of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    name: Arc<str>,
+    /// With its tag or digest.
+    pub name: Arc<str>,
     /// As the first of the nodes that have it has said.
     pub size_bytes: i64,
     /// Nodes that have it.

@@ -1,6 +1,6 @@
 //! Values by text, in order: roles of a job, labels and annotations. Nearly all have a handful, for
 //! which a B-tree has nodes of eleven places: in a large cluster they would be a hundred megabytes.
-//! The test compares it with a tree. DESIGN.md 4 (memory).
+//! The test compares it with a tree. docs/performance.md (memory).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Texts that are read and not kept: phases, operators, types of conditions. They stand in place: a
 //! list has some of them per object, and to share them with other threads costs more than to copy
-//! them. DESIGN.md 4 (start).
+//! them. docs/performance.md (start).
 
 use std::ops::Deref;
 use std::sync::Arc;

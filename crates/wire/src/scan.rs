@@ -1,7 +1,7 @@
 //! JSON into soft fields in place: a cursor over the text of an object, which a struct moves from
 //! field to field. The same as serde_json makes of it, in a third less instructions: no value is moved
 //! on its way. Exact because scalars go through [`Shape`] all the same, and what has no short way here
-//! goes to serde_json; `tests/scan.rs` compares both. DESIGN.md 4 (start).
+//! goes to serde_json; `tests/scan.rs` compares both. docs/performance.md (start).
 
 use std::borrow::Cow;
 

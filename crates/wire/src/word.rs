@@ -1,5 +1,5 @@
 //! Texts that many objects share (labels, namespaces, names of queues and resources) are kept once.
-//! Memory of 200,000 pods is made of such texts; DESIGN.md 4.
+//! Memory of 200,000 pods is made of such texts; docs/performance.md.
 
 use std::cell::RefCell;
 use std::hash::Hasher;

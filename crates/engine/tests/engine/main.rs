@@ -17,6 +17,7 @@ mod devices;
 mod differential;
 mod enqueue;
 mod evictions;
+mod fast;
 mod gang_actions;
 mod gang_bundles;
 mod gang_laws;

@@ -1,4 +1,4 @@
-//! A PodGroup that its watch has brought is written without being read again (DESIGN.md 3 row 9a).
+//! A PodGroup that its watch has brought is written without being read again (README, ARCHITECTURE).
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

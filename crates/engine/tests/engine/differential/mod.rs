@@ -117,22 +117,22 @@ fn check(seed: u64, cases: u32) {
 // Together 10,000 stories, in parts that run beside each other.
 
 #[test]
-fn plain_and_fast_agree() {
+fn fast__differential() {
     check(1, 2_500);
 }
 
 #[test]
-fn plain_and_fast_agree_again() {
+fn fast__differential_again() {
     check(2, 2_500);
 }
 
 #[test]
-fn plain_and_fast_agree_once_more() {
+fn fast__differential_once_more() {
     check(3, 2_500);
 }
 
 #[test]
-fn plain_and_fast_agree_to_the_end() {
+fn fast__differential_to_the_end() {
     check(4, 2_500);
 }
 
