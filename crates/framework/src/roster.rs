@@ -173,7 +173,8 @@ impl Roster {
         self.queues.clear();
         self.n_jobs = 0;
         let jobs: Vec<JobId> = judge.ask.cluster.jobs_by_key().collect();
-        self.rows.reserve(jobs.len());
+        // With room for those that come: to make it is as dear as many cycles.
+        self.rows.reserve(jobs.len() + jobs.len() / 8);
         jobs.iter().for_each(|&job| self.enter(judge, job));
         self.open = self.standing(&jobs, Standing::Open);
         self.outside = self.standing(&jobs, Standing::Outside);

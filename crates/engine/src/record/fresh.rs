@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use vc_framework::{Outbox, Session, rfc3339};
-use vc_model::{Id, JobId, PodGroupCondition};
+use vc_model::{JobId, PodGroupCondition};
 
 /// Taken from the outbox after the plugins have closed.
 pub(super) struct Fresh {
     written: BTreeMap<JobId, Vec<PodGroupCondition>>,
-    /// By id: the type of a condition that stands as it is.
-    confirmed: Vec<Option<&'static str>>,
+    /// By id: the type of a condition that stands as it is; of several the last one counts.
+    confirmed: Vec<(JobId, &'static str)>,
 }
 
 /// Those of one job.
@@ -26,11 +26,8 @@ impl Fresh {
         for (job, condition) in std::mem::take(&mut out.conditions) {
             written.entry(job).or_default().push(condition);
         }
-        let last = out.confirmed.iter().map(|(job, _)| job.index()).max();
-        let mut confirmed = vec![None; last.map_or(0, |last| last + 1)];
-        for (job, kind) in std::mem::take(&mut out.confirmed) {
-            confirmed[job.index()] = Some(kind);
-        }
+        let mut confirmed = std::mem::take(&mut out.confirmed);
+        confirmed.sort_by_key(|(job, _)| *job);
         Self { written, confirmed }
     }
 
@@ -39,7 +36,10 @@ impl Fresh {
             true => Vec::new(),
             false => self.written.remove(&job).unwrap_or_default(),
         };
-        Conditions { written, confirmed: self.confirmed.get(job.index()).copied().flatten() }
+        let behind = self.confirmed.partition_point(|(other, _)| *other <= job);
+        let last = behind.checked_sub(1).map(|last| self.confirmed[last]);
+        let confirmed = last.filter(|(other, _)| *other == job).map(|(_, kind)| kind);
+        Conditions { written, confirmed }
     }
 }
 

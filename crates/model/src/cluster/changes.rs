@@ -53,10 +53,15 @@ impl<I: Copy + PartialEq> Changes<I> {
         self.rows.clear();
     }
 
-    /// Forgets entries once they are more than looking at every row is worth.
+    /// Forgets the older entries once all are more than looking at every row is worth. A first list
+    /// is long, and whoever has seen most of it does not begin anew.
     pub(super) fn shorten(&mut self, n_rows: usize) {
-        if 4 * n_rows + 1024 < self.rows.len() {
-            self.forget();
+        let most = 4 * n_rows + 1024;
+        if most < self.rows.len() {
+            let n_forgotten = self.rows.len() - most / 2;
+            self.rows.drain(..n_forgotten);
+            self.rows.shrink_to(most);
+            self.start += n_forgotten as u64;
         }
     }
 }
@@ -112,6 +117,9 @@ mod tests {
         assert!(changes.since(0).is_some(), "few compared with the nodes");
         changes.shorten(10);
         assert_eq!(changes.since(0), None);
+        assert_eq!(changes.since(1999), Some(&[NodeId::new(1999)][..]), "the latest are kept");
         assert_eq!(changes.since(changes.end()), Some(&[][..]));
+        changes.forget();
+        assert_eq!(changes.since(changes.end() - 1), None, "whoever has seen all of it");
     }
 }
