@@ -46,7 +46,7 @@ pub(crate) fn load_shapes(case: &Case, engine: &mut Engine) {
     apply(engine, base(case).chain(pending_gangs(case, PodGroupPhase::Pending, shape)));
 }
 
-/// Each node has one of many resources; the engine knows 64 names at most and says so.
+/// Each node has one of many resources.
 pub(crate) fn load_resources(case: &Case, engine: &mut Engine) {
     let with_resource = |mut event: ClusterEvent| {
         if let ClusterEvent::NodeApplied(node) = &mut event {

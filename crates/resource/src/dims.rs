@@ -1,12 +1,12 @@
 //! Names of resources to dense positions in a vector (core.md 3.1).
 //! The order of reports is cpu, memory, then every other name (`pods` included) by name.
 
-/// Largest number of different names: presence is one bit of a `u64`.
-const MAX_DIMS: usize = 64;
+/// Largest number of different names. A vector is as long as the position of its last one.
+pub(crate) const MAX_DIMS: usize = 1024;
 
 /// Position of a resource name in every vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Dim(u8);
+pub struct Dim(u16);
 
 impl Dim {
     /// Millicores.
@@ -22,20 +22,11 @@ impl Dim {
         usize::from(self.0)
     }
 
-    /// The bit of this dimension in a presence mask.
-    pub(crate) fn bit(self) -> u64 {
-        1 << self.0
-    }
-
-    /// Dimensions of a presence mask, ascending.
-    pub(crate) fn of_mask(mask: u64) -> impl Iterator<Item = Dim> {
-        let mut rest = mask;
-        std::iter::from_fn(move || {
-            let position = u8::try_from(rest.trailing_zeros()).ok()?;
-            let bit = 1u64.checked_shl(u32::from(position))?;
-            rest &= !bit;
-            Some(Dim(position))
-        })
+    /// The dimension at a position that is one.
+    #[inline]
+    pub(crate) fn at(position: usize) -> Self {
+        debug_assert!(position < MAX_DIMS);
+        Dim(position as u16)
     }
 }
 
@@ -62,7 +53,7 @@ impl Dims {
         }
     }
 
-    /// The dimension of `name`, made when it is new; `None` when 64 other names exist.
+    /// The dimension of `name`, made when it is new; `None` when 1,024 other names exist.
     pub fn intern(&mut self, name: &str) -> Option<Dim> {
         let at = match self.position(name) {
             Ok(dim) => return Some(dim),
@@ -71,7 +62,7 @@ impl Dims {
         if self.names.len() == MAX_DIMS {
             return None;
         }
-        let dim = Dim(u8::try_from(self.names.len()).ok()?);
+        let dim = Dim::at(self.names.len());
         self.names.push(name.to_owned());
         self.order.insert(at, dim);
         Some(dim)
@@ -132,20 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sixty_fifth_name_is_refused() {
+    fn one_name_too_many_is_refused() {
         let mut dims = Dims::new();
-        for n in 3..64 {
+        for n in 3..MAX_DIMS {
             assert_eq!(dims.intern(&format!("x/{n}")).map(Dim::index), Some(n));
         }
-        assert_eq!(dims.intern("x/64"), None);
-        assert_eq!(dims.intern("x/63").map(Dim::index), Some(63));
-    }
-
-    #[test]
-    fn mask_gives_dimensions_ascending() {
-        let mask = Dim(63).bit() | Dim::CPU.bit() | Dim(7).bit();
-        let dims: Vec<Dim> = Dim::of_mask(mask).collect();
-        assert_eq!(dims, [Dim(0), Dim(7), Dim(63)]);
-        assert_eq!(Dim::of_mask(0).count(), 0);
+        assert_eq!(dims.intern("x/1024"), None);
+        assert_eq!(dims.intern("x/1023").map(Dim::index), Some(1023));
     }
 }

@@ -7,6 +7,7 @@ mod amount;
 mod compare;
 mod dims;
 mod lattice;
+mod mask;
 mod quantity;
 mod reading;
 mod share;

@@ -8,9 +8,7 @@ use smallvec::SmallVec;
 
 use crate::amount::Amount;
 use crate::dims::Dim;
-
-/// cpu and memory in a presence mask.
-const NATIVE: u64 = 0b11;
+use crate::mask::Mask;
 
 /// What a scalar that one side lacks counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +26,7 @@ pub struct Vector<T: Amount> {
     /// Indexed by `Dim`; zero wherever `present` has no bit; may be shorter than the interner.
     amounts: SmallVec<[T; 8]>,
     /// The scalars that exist.
-    present: u64,
+    present: Mask,
 }
 
 /// Amounts of nodes, tasks, jobs and queues.
@@ -62,13 +60,15 @@ impl<T: Amount> Vector<T> {
             self.amounts.resize(dim.index() + 1, T::ZERO);
         }
         self.amounts[dim.index()] = amount;
-        self.present |= dim.bit() & !NATIVE;
+        if !Mask::NATIVE.has(dim) {
+            self.present.insert(dim);
+        }
     }
 
     /// Whether the dimension exists; true for cpu and memory.
     #[inline]
     pub fn has(&self, dim: Dim) -> bool {
-        self.mask() & dim.bit() != 0
+        Mask::NATIVE.has(dim) || self.present.has(dim)
     }
 
     /// Makes a scalar missing, cpu and memory 0.
@@ -76,27 +76,29 @@ impl<T: Amount> Vector<T> {
         if let Some(amount) = self.amounts.get_mut(dim.index()) {
             *amount = T::ZERO;
         }
-        self.present &= !dim.bit();
+        self.present.remove(dim);
     }
 
     /// Whether any scalar exists (`pods` is one), whatever its amount.
     pub fn has_scalars(&self) -> bool {
-        self.present != 0
+        !self.present.is_empty()
     }
 
     /// Every existing dimension in `Dim` order, cpu and memory always.
     pub fn dims(&self) -> impl Iterator<Item = Dim> + use<T> {
-        Dim::of_mask(self.mask())
+        self.mask().into_dims()
     }
 
     /// Every existing scalar in `Dim` order.
     pub fn scalars(&self) -> impl Iterator<Item = Dim> + use<T> {
-        Dim::of_mask(self.present)
+        self.present.clone().into_dims()
     }
 
     /// Every dimension that exists on either side.
     pub(crate) fn union(&self, other: &Self) -> impl Iterator<Item = Dim> + use<T> {
-        Dim::of_mask(self.mask() | other.mask())
+        let mut mask = self.mask();
+        mask.unite(&other.present);
+        mask.into_dims()
     }
 
     /// Amounts in `Dim` order, without those behind the last dimension that was ever set.
@@ -104,8 +106,10 @@ impl<T: Amount> Vector<T> {
         &self.amounts
     }
 
-    fn mask(&self) -> u64 {
-        self.present | NATIVE
+    fn mask(&self) -> Mask {
+        let mut mask = self.present.clone();
+        mask.unite(&Mask::NATIVE);
+        mask
     }
 
     /// Adds component by component; missing scalars are made. Undone exactly by `sub`.
@@ -126,7 +130,7 @@ impl<T: Amount> Vector<T> {
         for (left, &right) in self.amounts.iter_mut().zip(&other.amounts) {
             *left = with(*left, right);
         }
-        self.present |= other.present;
+        self.present.unite(&other.present);
     }
 
     /// The checked subtraction: a dimension of `other` that is larger than ours becomes 0 instead
@@ -152,7 +156,7 @@ impl<T: Amount> Vector<T> {
     pub fn multi(&self, factor: f64) -> Fractional {
         Vector {
             amounts: self.amounts.iter().map(|amount| amount.to_f64() * factor).collect(),
-            present: self.present,
+            present: self.present.clone(),
         }
     }
 
@@ -161,7 +165,7 @@ impl<T: Amount> Vector<T> {
     pub fn to_fractional(&self) -> Fractional {
         Vector {
             amounts: self.amounts.iter().map(|amount| amount.to_f64()).collect(),
-            present: self.present,
+            present: self.present.clone(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What the API server would store for each effect of the scheduler. Specification: core.md 7.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use vc_engine::{Effect, Nomination};
 use vc_model::{PodGroupStatus, QUEUE_GATE};
@@ -35,29 +37,9 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
 
 /// Changes the object.
 pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
-    let now = format_time(now_micros);
     match effect {
-        Effect::Bind { node, annotations, .. } => {
-            if let Some(spec) = object_mut(object, &["spec"]) {
-                spec.insert("nodeName".to_owned(), (**node).into());
-            }
-            if !annotations.is_empty()
-                && let Some(map) = object_mut(object, &["metadata", "annotations"])
-            {
-                let entry = |(key, value): &(_, _)| (text(key), Value::from(text(value)));
-                map.extend(annotations.iter().map(entry));
-            }
-            set_condition(object, json!({ "type": "PodScheduled", "status": "True" }));
-        }
-        Effect::Evict { .. } => {
-            if let Some(metadata) = object_mut(object, &["metadata"]) {
-                metadata.insert("deletionTimestamp".to_owned(), now.into());
-            }
-            let reason = "PreemptionByScheduler";
-            let condition =
-                json!({ "type": "DisruptionTarget", "status": "True", "reason": reason });
-            set_condition(object, condition);
-        }
+        Effect::Bind { node, annotations, .. } => bind(object, node, annotations),
+        Effect::Evict { .. } => evict(object, now_micros),
         Effect::PodCondition { reason, message, nomination, .. } => {
             set_condition(
                 object,
@@ -85,14 +67,13 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
             }
         }
         Effect::NodeShardStatus { nodes_in_use, nodes_to_remove, nodes_to_add, .. } => {
-            if let Some(status) = object_mut(object, &["status"]) {
-                for (name, nodes) in [
-                    ("nodesInUse", nodes_in_use),
-                    ("nodesToRemove", nodes_to_remove),
-                    ("nodesToAdd", nodes_to_add),
-                ] {
-                    status.insert(name.to_owned(), nodes.iter().map(text).collect());
-                }
+            let Some(status) = object_mut(object, &["status"]) else { return };
+            for (name, nodes) in [
+                ("nodesInUse", nodes_in_use),
+                ("nodesToRemove", nodes_to_remove),
+                ("nodesToAdd", nodes_to_add),
+            ] {
+                status.insert(name.to_owned(), nodes.iter().map(text).collect());
             }
         }
         Effect::RemoveGate { .. } => {
@@ -109,7 +90,28 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
     }
 }
 
-fn text(part: &std::sync::Arc<str>) -> String {
+fn bind(pod: &mut Value, node: &str, annotations: &[(Arc<str>, Arc<str>)]) {
+    if let Some(spec) = object_mut(pod, &["spec"]) {
+        spec.insert("nodeName".to_owned(), node.into());
+    }
+    if !annotations.is_empty()
+        && let Some(map) = object_mut(pod, &["metadata", "annotations"])
+    {
+        map.extend(annotations.iter().map(|(key, value)| (text(key), Value::from(text(value)))));
+    }
+    set_condition(pod, json!({ "type": "PodScheduled", "status": "True" }));
+}
+
+fn evict(pod: &mut Value, now_micros: i64) {
+    if let Some(metadata) = object_mut(pod, &["metadata"]) {
+        metadata.insert("deletionTimestamp".to_owned(), format_time(now_micros).into());
+    }
+    let reason = "PreemptionByScheduler";
+    let condition = json!({ "type": "DisruptionTarget", "status": "True", "reason": reason });
+    set_condition(pod, condition);
+}
+
+fn text(part: &Arc<str>) -> String {
     part.to_string()
 }
 

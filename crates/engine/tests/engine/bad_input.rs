@@ -37,6 +37,26 @@ fn bad_input__zero_weight() {
 }
 
 #[test]
+fn bad_input__five_hundred_resource_names() {
+    let mut text = String::from(
+        "job j min=2
+          task early cpu=1 example.com/d7=1
+          task late cpu=1 example.com/d499=1
+        job k
+          task none cpu=1 example.com/d499=2\n",
+    );
+    for index in 0..500 {
+        text.push_str(&format!("node n{index:03} cpu=4 example.com/d{index}=1\n"));
+    }
+    let config = conf("allocate", "priority gang | drf predicates nodeorder binpack");
+    let cycle = World::new(&config, &text).cycle();
+    assert_eq!(cycle.decisions(), "bind j-early n007\nbind j-late n499");
+    let told = "pod k-none Unschedulable \"0/500 nodes are unavailable: 500 Insufficient \
+        example.com/d499.\"";
+    assert_eq!(cycle.only(&["pod"]), told);
+}
+
+#[test]
 fn bad_input__ten_thousand_labels() {
     let labels: String = (0..10_000).map(|index| format!(" label{index}=x")).collect();
     let text =

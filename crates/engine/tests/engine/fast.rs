@@ -10,9 +10,9 @@ use crate::support::*;
 fn fast__bound_a_gang_that_is_one_too_many_is_told_the_same_words() {
     let mut text = String::from("job j min=1000\n task a cpu=1 x1000\n");
     for index in 0..9 {
-        text.push_str(&format!("node n{index} cpu=111\n"));
+        text.push_str(&format!("node n{index} cpu=111 pods=200\n"));
     }
-    let mut world = World::new(&ta(), &text);
+    let mut world = World::new(&conf("allocate", "priority gang | predicates nodeorder"), &text);
     let cycle = world.cycle();
     assert_eq!(cycle.decisions(), "");
     let told = cycle.only(&["pod"]);
@@ -20,8 +20,8 @@ fn fast__bound_a_gang_that_is_one_too_many_is_told_the_same_words() {
     assert_eq!(count("can possibly be assigned to n"), 999, "{told}");
     assert_eq!(count("0/9 nodes are unavailable: 9 Insufficient cpu."), 1, "{told}");
     let group = cycle.only(&["group"]);
-    assert!(group.contains("Pending: 999 Schedulable, 1 Unschedulable"), "{group}");
-    world.add("node n9 cpu=1");
+    assert!(group.contains("Pending: 1 Unschedulable, 999 Schedulable"), "{group}");
+    world.add("node n9 cpu=1 pods=200");
     assert_eq!(world.cycle().decisions().lines().count(), 1000);
 }
 

@@ -20,11 +20,11 @@ fn a_pod_that_could_not_be_read_waits_with_the_reason() {
 #[test]
 fn a_request_for_a_resource_that_cannot_be_counted_is_never_placed() {
     let mut cluster = Cluster::new(Settings::default());
-    let many = (0..61).map(|n| format!("x/{n:02}=1")).collect::<Vec<_>>().join(" ");
+    let many = (3..1024).map(|n| format!("x/{n:04}=1")).collect::<Vec<_>>().join(" ");
     apply_pod(&mut cluster, requesting(pod("many"), &many));
-    apply_pod(&mut cluster, requesting(pod("one"), "x/61=1"));
+    apply_pod(&mut cluster, requesting(pod("one"), "x/1024=1"));
     assert_eq!(row(&cluster, "many").invalid, None);
-    let expected = "more than 64 resource names are in use, not counted: x/61";
+    let expected = "more than 1024 resource names are in use, not counted: x/1024";
     assert_eq!(row(&cluster, "one").invalid.as_deref(), Some(expected));
 }
 
