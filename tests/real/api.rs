@@ -58,15 +58,6 @@ impl Api {
         self.send(Request::get(path).body(Vec::new()).unwrap()).await
     }
 
-    /// The columns that `kubectl get` shows of a collection, and those of `-o wide`.
-    pub(crate) async fn columns(&self, path: &str) -> Vec<String> {
-        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        let request = Request::get(path).header("accept", table).body(Vec::new()).unwrap();
-        let answer = self.send(request).await.unwrap();
-        let columns = answer["columnDefinitions"].as_array().unwrap().iter();
-        columns.map(|column| text(&column["name"]).to_owned()).collect()
-    }
-
     /// Items of a collection; none while the server does not answer.
     pub(crate) async fn list(&self, path: &str) -> Vec<Value> {
         let mut answer = self.get(path).await.unwrap_or_default();

@@ -122,16 +122,3 @@ async fn the_schemas_refuse_what_is_out_of_range() {
         assert_eq!(code(&refused), 422, "{spec}: {refused}");
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kubectl_shows_what_people_look_for() {
-    let cluster = Cluster::take("columns", 0).await;
-    for ((version, plural, _), columns) in [
-        (GROUP, &["STATUS", "minMember", "RUNNINGS", "QUEUE", "AGE"][..]),
-        (QUEUE, &["PARENT", "WEIGHT", "STATE", "CPU", "MEMORY", "AGE"]),
-        (HYPER_NODE, &["TIER", "TIERNAME", "NODECOUNT", "AGE"]),
-    ] {
-        let shown = cluster.api.columns(&format!("/apis/{version}/{plural}")).await;
-        assert_eq!(shown[1..=columns.len()], *columns);
-    }
-}
