@@ -1,6 +1,7 @@
 //! What may be read of a task that looks for victims. Tasks that agree in it fail for the same
 //! reasons in the same state, as long as every plugin says that it reads no more
-//! (`Plugin::knows_askers`). Specification: actions.md 12.2 S1, S7.
+//! (`Plugin::knows_askers`). The engine's `evictions` tests compare with a search for every task.
+//! Specification: actions.md 12.2 S1, S7.
 
 use vc_model::{ClassId, Id, JobId, NodeSet, QueueId, TaskId, TaskStatus};
 

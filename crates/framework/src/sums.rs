@@ -1,7 +1,7 @@
-//! What the jobs of a queue hold, ask for and hold back together, as one sum into which jobs enter and
-//! which they leave. Amounts are whole and a scalar exists in a sum exactly while it is not 0, so that
-//! leaving undoes entering bit for bit. Specification: plugins-jobs-queues.md 5.1, actions.md 12.2
-//! S10.
+//! What the jobs of a queue hold, ask for and hold back together, as one sum into which jobs enter
+//! and which they leave. Amounts are whole and a scalar exists in a sum exactly while it is not 0,
+//! so that leaving undoes entering bit for bit; the engine's `histories.rs` and `differential`
+//! compare with sums made anew. Specification: plugins-jobs-queues.md 5.1, actions.md 12.2 S10.
 
 use vc_model::Job;
 use vc_resource::Resource;

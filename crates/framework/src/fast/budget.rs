@@ -1,7 +1,8 @@
-//! How many bytes of results are kept for classes: few, until a class comes back that had to go. Most
-//! shapes are those of one job and never come back, and first touches of memory cost more than the
-//! results in it. What is forgotten is worked out again, so that no decision depends on it.
-//! Specification: actions.md 12.2 S2.
+//! How many bytes of results are kept for classes: few, until a class comes back that had to go.
+//! Most shapes are those of one job and never come back, and first touches of memory cost more than
+//! the results in it. What is forgotten is worked out again, so that no decision depends on it: the
+//! engine's `laws.rs` and `columns.rs` compare with the plain evaluator. Specification: actions.md
+//! 12.2 S2.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! Scores that depend on the extreme among the candidates: raw scores are kept, the extremes follow
-//! from how many candidates have which, and only another extreme changes other scores than that of a
-//! node that moves. Exact because raw scores are whole numbers. Specification: actions.md 12.2 S4.
+//! from how many candidates have which, and only another extreme changes other scores than that of
+//! a node that moves. Exact because raw scores are whole numbers; the engine's `columns.rs`
+//! compares with the plain evaluator. Specification: actions.md 12.2 S4.
 
 use super::blocks::NONE;
 use super::class::Look;

@@ -1,6 +1,7 @@
-//! The rules of all plugins in the form in which they can be remembered, prepared for a task. A rule
-//! that says nothing about its form leaves the task to the plain evaluator. Specification: actions.md
-//! 12.2 S1-S4, plugins-nodes.md 0.
+//! The rules of all plugins in the form in which they can be remembered, prepared for a task. A
+//! rule that says nothing about its form leaves the task to the plain evaluator; the engine's
+//! `columns.rs` takes every path and compares. Specification: actions.md 12.2 S1-S4,
+//! plugins-nodes.md 0.
 
 use std::ops::Range;
 

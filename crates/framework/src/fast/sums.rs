@@ -1,7 +1,8 @@
 //! The totals of candidates. What reads amounts alone is worked out once for all nodes of a kind.
-//! Only the total of a node is kept: its parts are worked out again where another extreme changes all
-//! totals, and kept from then on where candidates are compared among themselves. Exact because sums
-//! are made in the order of the plain evaluator. Specification: actions.md 4.7, 12.2 S1, S2, S4.
+//! Only the total of a node is kept: its parts are worked out again where another extreme changes
+//! all totals, and kept from then on where candidates are compared among themselves. Exact because
+//! sums are made in the order of the plain evaluator, with which the engine's `columns.rs`
+//! compares. Specification: actions.md 4.7, 12.2 S1, S2, S4.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! The choice among all candidates that pass what cannot be remembered, with scores that depend on
-//! what is in the cluster: filters and scores that are remembered are not asked again. Exact, because
-//! scores that look at all candidates are worked out by the plain evaluator's own code, over the same
-//! candidates, and sums are made in its order. Specification: actions.md 4.7, 12.2 S3, S4.
+//! what is in the cluster: filters and scores that are remembered are not asked again. Exact,
+//! because scores that look at all candidates are worked out by the plain evaluator's own code,
+//! over the same candidates, and sums are made in its order; the engine's `columns.rs` compares the
+//! two. Specification: actions.md 4.7, 12.2 S3, S4.
 
 use vc_model::NodeId;
 

@@ -167,6 +167,16 @@ fn core_58_a_cordoned_node_is_in_the_snapshot_and_in_the_total() {
 }
 
 #[test]
+fn core_3_pods_of_every_given_scheduler_name_are_ours() {
+    let scheduler_names = vec!["a".into(), "b".into()];
+    let mut cluster = Cluster::new(Settings { scheduler_names, ..Settings::default() });
+    for (name, ours) in [("a", true), ("b", true), ("volcano", false)] {
+        apply_pod(&mut cluster, PodRecord { scheduler_name: name.into(), ..pod(name) });
+        assert_eq!(cluster.task(name).is_some(), ours, "{name}");
+    }
+}
+
+#[test]
 fn core_59_a_pod_of_another_scheduler_occupies_its_node() {
     let mut cluster = Cluster::new(Settings::default());
     apply_node(&mut cluster, node("n", "cpu=10"));
