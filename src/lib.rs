@@ -12,4 +12,5 @@ pub mod log;
 pub mod meter;
 pub mod run;
 pub mod serve;
+mod threads;
 pub mod zone;

@@ -22,6 +22,7 @@ use crate::flags::{Flags, component, gates};
 use crate::log::Level;
 use crate::meter::{Meter, State};
 use crate::serve::{self, Tls};
+use crate::threads::{calm_runtime, spawn};
 
 /// How long writes in flight may take at the end (C-05).
 const LAST_WRITES: Duration = Duration::from_secs(5);
@@ -127,6 +128,8 @@ struct Work {
     feeds: Feeds,
     engine: oneshot::Receiver<()>,
     writer: oneshot::Receiver<()>,
+    /// The thread of the watches ends with this value.
+    _reading: oneshot::Sender<()>,
     /// Reload, dumps, log level; they end with this value.
     _aside: JoinSet<()>,
 }
@@ -186,28 +189,18 @@ impl Work {
         let (inbox, receiver) = vc_kube::inbox();
         let (effects, batches) = mpsc::channel(BATCHES);
         let observer: Arc<dyn Observer> = meter.clone();
-        let mut feeds = vc_kube::follow(&clients, with_priority_classes(flags), &inbox, &observer);
-        if flags.sharding.mode != vc_model::ShardingMode::None {
-            feeds.follow_node_shards(&clients, &inbox, &observer);
-        }
-        if flags.csi_storage {
-            feeds.follow_csi_storage(&clients, &inbox, &observer);
-        }
-        if server.devices {
-            feeds.follow_devices(&clients, &inbox, &observer);
-        }
-        if flags.gate(gates::WORKLOADS).unwrap_or(true) {
-            feeds.follow_controllers(&clients, &inbox, &observer);
-        }
-        if flags.gate(gates::BUDGETS).unwrap_or(true) {
-            feeds.follow_budgets(&clients, &inbox, &observer);
-        }
+        let reads = calm_runtime()?;
+        let feeds = {
+            let _inside = reads.enter();
+            let to = (&inbox, &observer);
+            follow(flags, server, &clients.again()?, to)
+        };
         let component = component(&flags.scheduler_names);
         let backlog = clients.backlog.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let writes = calm_runtime()?;
         let clients = {
-            let _inside = runtime.enter();
-            clients.again()?
+            let _inside = writes.enter();
+            clients.for_writes()?
         };
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
@@ -226,16 +219,17 @@ impl Work {
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
         let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
         aside.spawn(async move { serve::socket(&sockets, level).await });
-        // Writes wake each other all the time: on one thread that costs no switch.
-        let writer = spawn("writer", move || runtime.block_on(writer))?;
-        let here = tokio::runtime::Handle::current();
-        let engine = spawn("engine", move || pump.run(engine, &here))?;
-        Ok(Self { inbox, feeds, engine, writer, _aside: aside })
+        let writer = spawn("writer", move || writes.block_on(writer))?;
+        let (reading, read_enough) = oneshot::channel::<()>();
+        let _ends_with_this = spawn("reader", move || drop(reads.block_on(read_enough)))?;
+        let decides = calm_runtime()?;
+        let engine = spawn("engine", move || pump.run(engine, &decides))?;
+        Ok(Self { inbox, feeds, engine, writer, _reading: reading, _aside: aside })
     }
 
     /// No new decisions; those that were made are written, if that does not take too long.
     async fn finish(self) {
-        let Self { inbox, feeds, engine, writer, _aside } = self;
+        let Self { inbox, feeds, engine, writer, _reading, _aside } = self;
         drop(feeds);
         let finish = async {
             // Either may be gone already; the writer ends when the engine's side of the channel is
@@ -250,17 +244,28 @@ impl Work {
     }
 }
 
-/// A thread of its own; the receiver tells its end, however that comes.
-fn spawn(
-    name: &str,
-    run: impl FnOnce() + Send + 'static,
-) -> std::io::Result<oneshot::Receiver<()>> {
-    let (guard, ended) = oneshot::channel();
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let _guard: oneshot::Sender<()> = guard;
-        run();
-    })?;
-    Ok(ended)
+/// Where events of watches go, and what is said about them.
+type To<'a> = (&'a mpsc::Sender<Incoming>, &'a Arc<dyn Observer>);
+
+/// Starts the watches in the runtime that is entered.
+fn follow(flags: &Flags, server: Server, clients: &Clients, (inbox, observer): To<'_>) -> Feeds {
+    let mut feeds = vc_kube::follow(clients, with_priority_classes(flags), inbox, observer);
+    if flags.sharding.mode != vc_model::ShardingMode::None {
+        feeds.follow_node_shards(clients, inbox, observer);
+    }
+    if flags.csi_storage {
+        feeds.follow_csi_storage(clients, inbox, observer);
+    }
+    if server.devices {
+        feeds.follow_devices(clients, inbox, observer);
+    }
+    if flags.gate(gates::WORKLOADS).unwrap_or(true) {
+        feeds.follow_controllers(clients, inbox, observer);
+    }
+    if flags.gate(gates::BUDGETS).unwrap_or(true) {
+        feeds.follow_budgets(clients, inbox, observer);
+    }
+    feeds
 }
 
 fn with_priority_classes(flags: &Flags) -> bool {

@@ -4,12 +4,17 @@
 
 use std::sync::Arc;
 
-use kube::client::ClientBuilder;
+use bytes::Bytes;
+use http::{Request, Response};
+use kube::client::{Body, ClientBuilder};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use tokio::runtime::Handle;
+use tower::{BoxError, Service};
 
 use crate::backlog::Backlog;
 use crate::count::CountLayer;
+use crate::http2::Http2;
 use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::qps::{Limit, QpsLayer};
@@ -39,6 +44,8 @@ pub struct Clients {
     pub backlog: Backlog,
     /// PodGroups that were seen, for those who write them.
     pub(crate) kept: Arc<Kept>,
+    /// Where what comes in bulk is decoded.
+    pub(crate) bulk: Handle,
     /// How to build the same again; `None`: all are the same client.
     plan: Option<Arc<Plan>>,
 }
@@ -84,32 +91,48 @@ impl Clients {
             skew: Arc::default(),
             buckets: limit.map(|limit| std::array::from_fn(|_| limit.bucket())),
         };
-        Self::of(Arc::new(plan), Backlog::default(), Arc::default())
+        let (core, volcano) = (plan.client(0, None)?, plan.client(1, None)?);
+        let (events, elections) = (plan.client(2, None)?, plan.client(3, None)?);
+        let (backlog, kept, bulk) = (Backlog::default(), Arc::default(), Handle::current());
+        let plan = Some(Arc::new(plan));
+        Ok(Self { core, volcano, events, elections, backlog, kept, bulk, plan })
     }
 
-    /// The same clients for another runtime, in which this must be called; rate limits and what
-    /// else clients know are shared.
+    /// The same clients for another runtime, in which this must be called; rate limits and what else
+    /// clients know are shared.
     ///
     /// # Errors
     /// Certificates have become unreadable.
     pub fn again(&self) -> Result<Self, ClientError> {
-        match &self.plan {
-            Some(plan) => Self::of(plan.clone(), self.backlog.clone(), self.kept.clone()),
-            None => Ok(self.clone()),
+        self.over(None)
+    }
+
+    /// As [`Clients::again`], but all requests share one connection where the server has HTTP/2.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn for_writes(&self) -> Result<Self, ClientError> {
+        let http2 = self.plan.as_ref().map(|plan| Http2::of(&plan.config)).transpose()?;
+        self.over(http2.flatten().as_ref())
+    }
+
+    fn over(&self, http2: Option<&Http2>) -> Result<Self, ClientError> {
+        let mut clients = self.clone();
+        if let Some(plan) = &self.plan {
+            clients.core = plan.client(0, http2)?;
+            clients.volcano = plan.client(1, http2)?;
+            clients.events = plan.client(2, http2)?;
+            clients.elections = plan.client(3, http2)?;
         }
+        Ok(clients)
     }
 
-    fn of(plan: Arc<Plan>, backlog: Backlog, kept: Arc<Kept>) -> Result<Self, ClientError> {
-        let [core, volcano, events, elections] = [0, 1, 2, 3].map(|purpose| plan.client(purpose));
-        let (core, volcano, events) = (core?, volcano?, events?);
-        Ok(Self { core, volcano, events, elections: elections?, backlog, kept, plan: Some(plan) })
-    }
-
-    /// The same client for every purpose.
+    /// The same client for every purpose. Must be called inside a runtime.
     pub fn shared(client: Client) -> Self {
         let (core, volcano) = (client.clone(), client.clone());
         let (events, (backlog, kept)) = (client.clone(), Default::default());
-        Self { core, volcano, events, elections: client, backlog, kept, plan: None }
+        let bulk = Handle::current();
+        Self { core, volcano, events, elections: client, backlog, kept, bulk, plan: None }
     }
 }
 
@@ -150,15 +173,31 @@ fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
 }
 
 impl Plan {
-    fn client(&self, purpose: usize) -> Result<Client, ClientError> {
+    fn client(&self, purpose: usize, http2: Option<&Http2>) -> Result<Client, ClientError> {
+        let bucket = self.buckets.as_ref().map(|buckets| &buckets[purpose]);
+        Ok(match http2 {
+            Some(http2) => {
+                let namespace = self.config.default_namespace.clone();
+                self.build(ClientBuilder::new(http2.clone(), namespace), bucket)
+            }
+            None => self.build(ClientBuilder::try_from(self.config.clone())?, bucket),
+        })
+    }
+
+    fn build<S, B>(&self, builder: ClientBuilder<S>, bucket: Option<&QpsLayer>) -> Client
+    where
+        S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Send + 'static,
+        S::Future: Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         let host = self.config.cluster_url.authority().map_or("", |host| host.as_str()).into();
         let (observer, skew) = (self.observer.clone(), self.skew.clone());
-        let builder = ClientBuilder::try_from(self.config.clone())?;
         let builder = builder.with_layer(&CountLayer { observer, host, skew });
-        Ok(match &self.buckets {
-            Some(buckets) => builder.with_layer(&buckets[purpose]).build(),
+        match bucket {
+            Some(bucket) => builder.with_layer(bucket).build(),
             None => builder.build(),
-        })
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 //! are merged, a noisy object is cut off. Specification: core.md 7.9 (as client-go aggregates),
 //! rust-ecosystem.md 5.8.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::time::Instant;
 use vc_engine::About;
 use vc_model::ObjectKey;
@@ -79,7 +79,7 @@ type Kind = (Subject, bool, &'static str);
 pub(crate) type Key = (Kind, Option<Arc<str>>);
 
 struct Similar {
-    messages: HashSet<Arc<str>>,
+    messages: FxHashSet<Arc<str>>,
     last: Instant,
 }
 
@@ -130,7 +130,8 @@ impl Correlator {
     fn merge(&mut self, mut note: Note, now: Instant) -> (Note, Key) {
         let kind = (note.about.clone(), note.warning, note.reason);
         if self.similar.get(&kind).is_none_or(|similar| WINDOW < now - similar.last) {
-            self.similar.insert(kind.clone(), Similar { messages: HashSet::new(), last: now });
+            self.similar
+                .insert(kind.clone(), Similar { messages: FxHashSet::default(), last: now });
         }
         let similar = self.similar.get(&kind).expect("inserted above");
         similar.last = now;
@@ -149,13 +150,13 @@ impl Correlator {
 /// A map that forgets what was not used lately: two halves, the older of which is dropped when the
 /// younger is full.
 struct Recent<K, V> {
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
+    young: FxHashMap<K, V>,
+    old: FxHashMap<K, V>,
 }
 
 impl<K, V> Default for Recent<K, V> {
     fn default() -> Self {
-        Self { young: HashMap::default(), old: HashMap::default() }
+        Self { young: FxHashMap::default(), old: FxHashMap::default() }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Core/v1 events. They are worth less than a decision: the queue is bounded, what does not fit is
-//! dropped, one write is in flight at a time, and they yield to decisions that wait to be written.
+//! dropped, few are in flight at a time, and they yield to decisions that wait to be written.
 //! Specification: core.md 7.9, rust-ecosystem.md 5.8 (K-20).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -9,8 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
+use rustc_hash::FxHashSet;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
 use crate::call::{CallError, call, post};
@@ -18,6 +21,8 @@ use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
 const QUEUE: usize = 16_384;
+/// Events that are written at once: what comes together costs less than one by one.
+const IN_FLIGHT: usize = 16;
 /// How long an event yields to decisions: as long as there are always some, this is its pace.
 const YIELD: Duration = Duration::from_millis(50);
 
@@ -34,7 +39,14 @@ impl Recorder {
         busy: watch::Receiver<bool>,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
-        (Self(sender), Writer { client, component, busy, memory: Correlator::default() }.run(notes))
+        let writer = Writer {
+            poster: Arc::new(Poster { client, component }),
+            busy,
+            memory: Correlator::default(),
+            in_flight: JoinSet::new(),
+            about: FxHashSet::default(),
+        };
+        (Self(sender), writer.run(notes))
     }
 
     /// Drops the event when too many wait.
@@ -54,44 +66,87 @@ pub(crate) async fn record_one(client: Client, component: String, note: Note) {
 }
 
 struct Writer {
-    client: Client,
-    component: String,
+    poster: Arc<Poster>,
     busy: watch::Receiver<bool>,
     memory: Correlator,
+    in_flight: JoinSet<(Subject, Option<Created>)>,
+    /// The objects of those: one event of each at a time, or a repetition would overtake the first.
+    about: FxHashSet<Subject>,
 }
+
+/// An event that is stored now, and under which name.
+type Created = (Key, String);
+type Joined = Result<(Subject, Option<Created>), JoinError>;
 
 impl Writer {
     async fn run(mut self, mut notes: mpsc::Receiver<Note>) {
         while let Some(note) = notes.recv().await {
+            while IN_FLIGHT <= self.in_flight.len() || self.about.contains(&note.about) {
+                let done = self.in_flight.join_next().await;
+                done.into_iter().for_each(|done| self.written(done));
+            }
             // Whoever knew of decisions may be gone: then there are none.
             drop(timeout(YIELD, self.busy.wait_for(|busy| !busy)).await);
-            let verdict = self.memory.judge(note, Instant::now());
-            if let Err(error) = self.write(verdict).await {
-                tracing::debug!(v = 3, %error, "event not written");
-            }
+            self.start(note);
+        }
+        while let Some(done) = self.in_flight.join_next().await {
+            self.written(done);
         }
     }
 
-    async fn write(&mut self, verdict: Verdict) -> Result<(), CallError> {
+    fn start(&mut self, note: Note) {
+        let verdict = self.memory.judge(note, Instant::now());
+        let (Verdict::Create(note, _) | Verdict::Repeat { note, .. }) = &verdict else { return };
+        let subject = note.about.clone();
+        self.about.insert(subject.clone());
+        let poster = self.poster.clone();
+        self.in_flight.spawn(async move {
+            let written = poster.write(verdict).await;
+            let created = written.unwrap_or_else(|error| {
+                tracing::debug!(v = 3, %error, "event not written");
+                None
+            });
+            (subject, created)
+        });
+    }
+
+    fn written(&mut self, done: Joined) {
+        match done {
+            Ok((subject, created)) => {
+                self.about.remove(&subject);
+                created.into_iter().for_each(|(key, name)| self.memory.created(key, name));
+            }
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+struct Poster {
+    client: Client,
+    component: String,
+}
+
+impl Poster {
+    /// Answers what is new.
+    async fn write(&self, verdict: Verdict) -> Result<Option<Created>, CallError> {
         match verdict {
-            Verdict::Drop => Ok(()),
-            Verdict::Create(note, key) => self.create(note, key).await,
+            Verdict::Drop => Ok(None),
+            Verdict::Create(note, key) => self.create(note, key).await.map(Some),
             Verdict::Repeat { name, count, note, key } => {
                 match self.repeat(&name, count, &note).await {
-                    Err(error) if error.is_not_found() => self.create(note, key).await,
-                    answer => answer,
+                    Err(error) if error.is_not_found() => self.create(note, key).await.map(Some),
+                    answer => answer.map(|()| None),
                 }
             }
         }
     }
 
-    async fn create(&mut self, note: Note, key: Key) -> Result<(), CallError> {
+    async fn create(&self, note: Note, key: Key) -> Result<Created, CallError> {
         let event = self.event(note);
         let name = event.metadata.name.clone().unwrap_or_default();
         let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
         post(&self.client, &format!("/api/v1/namespaces/{namespace}/events"), &event).await?;
-        self.memory.created(key, name);
-        Ok(())
+        Ok((key, name))
     }
 
     async fn repeat(&self, name: &str, count: i32, note: &Note) -> Result<(), CallError> {

@@ -6,7 +6,6 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendError;
@@ -30,12 +29,11 @@ const AT_ONCE: usize = 256;
 /// Sends every event of the kind, and `Synced` after its first list; texts of objects may be kept
 /// besides. Ends when the receiver is gone.
 pub(crate) async fn feed<S: Slim>(
-    client: Client,
+    mut source: Source<S>,
     kept: Option<Arc<Kept>>,
     inbox: mpsc::Sender<Incoming>,
     observer: Arc<dyn Observer>,
 ) {
-    let mut source = Source::<S>::new(client);
     let (mut rows, mut pauses) = (Rows::new(observer), Pauses::default());
     let (mut changes, mut messages) = (Vec::new(), Vec::new());
     loop {

@@ -16,9 +16,9 @@ use vc_wire::{
 use crate::client::Clients;
 use crate::feed::feed;
 use crate::inbox::Incoming;
-use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::slim::Slim;
+use crate::source::Source;
 
 /// The running watches; they end when this is dropped.
 #[derive(Default)]
@@ -33,24 +33,26 @@ pub fn follow(
 ) -> Feeds {
     let mut feeds = Feeds::default();
     let to = (inbox, observer);
-    feeds.add::<SlimNode>(&clients.core, to);
-    feeds.add::<SlimNamespace>(&clients.core, to);
-    feeds.add::<SlimService>(&clients.core, to);
-    feeds.add::<SlimQueue>(&clients.volcano, to);
+    feeds.add::<SlimNode>((clients, &clients.core), to);
+    feeds.add::<SlimNamespace>((clients, &clients.core), to);
+    feeds.add::<SlimService>((clients, &clients.core), to);
+    feeds.add::<SlimQueue>((clients, &clients.volcano), to);
     if priority_classes {
-        feeds.add::<SlimPriorityClass>(&clients.core, to);
+        feeds.add::<SlimPriorityClass>((clients, &clients.core), to);
     }
-    feeds.add::<SlimStorageClass>(&clients.core, to);
-    feeds.add::<SlimCsiNode>(&clients.core, to);
-    feeds.add::<SlimVolumeAttachment>(&clients.core, to);
-    feeds.add::<SlimPersistentVolume>(&clients.core, to);
-    feeds.add::<SlimPersistentVolumeClaim>(&clients.core, to);
-    feeds.add::<SlimQuota>(&clients.core, to);
-    feeds.add_kept::<SlimPodGroup>(&clients.volcano, &clients.kept, to);
-    feeds.add::<SlimPod>(&clients.core, to);
+    feeds.add::<SlimStorageClass>((clients, &clients.core), to);
+    feeds.add::<SlimCsiNode>((clients, &clients.core), to);
+    feeds.add::<SlimVolumeAttachment>((clients, &clients.core), to);
+    feeds.add::<SlimPersistentVolume>((clients, &clients.core), to);
+    feeds.add::<SlimPersistentVolumeClaim>((clients, &clients.core), to);
+    feeds.add::<SlimQuota>((clients, &clients.core), to);
+    feeds.add_kept::<SlimPodGroup>((clients, &clients.volcano), to);
+    feeds.add::<SlimPod>((clients, &clients.core), to);
     feeds
 }
 
+/// All clients, and the one for the kind.
+type From<'a> = (&'a Clients, &'a Client);
 /// Where the events of a feed go, and what is said about it.
 type To<'a> = (&'a mpsc::Sender<Incoming>, &'a Arc<dyn Observer>);
 
@@ -62,7 +64,7 @@ impl Feeds {
         inbox: &mpsc::Sender<Incoming>,
         observer: &Arc<dyn Observer>,
     ) {
-        self.add::<SlimNodeShard>(&clients.volcano, (inbox, observer));
+        self.add::<SlimNodeShard>((clients, &clients.volcano), (inbox, observer));
     }
 
     /// Follows PodDisruptionBudgets too: gate `PodDisruptionBudgetsSupport` (plugins-jobs-queues.md 10).
@@ -72,7 +74,7 @@ impl Feeds {
         inbox: &mpsc::Sender<Incoming>,
         observer: &Arc<dyn Observer>,
     ) {
-        self.add::<SlimBudget>(&clients.core, (inbox, observer));
+        self.add::<SlimBudget>((clients, &clients.core), (inbox, observer));
     }
 
     /// Follows controllers of pods too, for default spread constraints: gate `WorkLoadSupport`
@@ -83,9 +85,9 @@ impl Feeds {
         inbox: &mpsc::Sender<Incoming>,
         observer: &Arc<dyn Observer>,
     ) {
-        self.add::<SlimReplicationController>(&clients.core, (inbox, observer));
-        self.add::<SlimReplicaSet>(&clients.core, (inbox, observer));
-        self.add::<SlimStatefulSet>(&clients.core, (inbox, observer));
+        self.add::<SlimReplicationController>((clients, &clients.core), (inbox, observer));
+        self.add::<SlimReplicaSet>((clients, &clients.core), (inbox, observer));
+        self.add::<SlimStatefulSet>((clients, &clients.core), (inbox, observer));
     }
 
     /// Follows storage drivers and what room they have: `--csi-storage`.
@@ -95,8 +97,8 @@ impl Feeds {
         inbox: &mpsc::Sender<Incoming>,
         observer: &Arc<dyn Observer>,
     ) {
-        self.add::<SlimCsiDriver>(&clients.core, (inbox, observer));
-        self.add::<SlimStorageCapacity>(&clients.core, (inbox, observer));
+        self.add::<SlimCsiDriver>((clients, &clients.core), (inbox, observer));
+        self.add::<SlimStorageCapacity>((clients, &clients.core), (inbox, observer));
     }
 
     /// Follows claims for devices, their classes and slices; optional, the server may be too old.
@@ -106,19 +108,21 @@ impl Feeds {
         inbox: &mpsc::Sender<Incoming>,
         observer: &Arc<dyn Observer>,
     ) {
-        self.add::<SlimDeviceClass>(&clients.core, (inbox, observer));
-        self.add::<SlimResourceSlice>(&clients.core, (inbox, observer));
-        self.add::<SlimResourceClaim>(&clients.core, (inbox, observer));
+        self.add::<SlimDeviceClass>((clients, &clients.core), (inbox, observer));
+        self.add::<SlimResourceSlice>((clients, &clients.core), (inbox, observer));
+        self.add::<SlimResourceClaim>((clients, &clients.core), (inbox, observer));
     }
 
-    fn add<S: Slim>(&mut self, client: &Client, (inbox, observer): To<'_>) {
-        self.0.spawn(feed::<S>(client.clone(), None, inbox.clone(), observer.clone()));
+    fn add<S: Slim>(&mut self, (clients, client): From<'_>, (inbox, observer): To<'_>) {
+        let source = Source::<S>::new(client.clone(), clients.bulk.clone());
+        self.0.spawn(feed(source, None, inbox.clone(), observer.clone()));
     }
 
     /// Of a kind whose objects are written whole.
-    fn add_kept<S: Slim>(&mut self, client: &Client, kept: &Arc<Kept>, (inbox, observer): To<'_>) {
-        let kept = Some(kept.clone());
-        self.0.spawn(feed::<S>(client.clone(), kept, inbox.clone(), observer.clone()));
+    fn add_kept<S: Slim>(&mut self, (clients, client): From<'_>, (inbox, observer): To<'_>) {
+        let source = Source::<S>::new(client.clone(), clients.bulk.clone());
+        let kept = Some(clients.kept.clone());
+        self.0.spawn(feed(source, kept, inbox.clone(), observer.clone()));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.

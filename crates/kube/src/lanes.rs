@@ -2,10 +2,11 @@
 //! newer write makes pointless is dropped while it waits. What only informs rests for a while, for
 //! it is soon replaced. Specification: core.md 7.3, 7.4, 11 (order between objects is free).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use vc_engine::{Effect, Nomination};
 use vc_model::{ObjectKey, PodGroupPhase};
@@ -70,7 +71,9 @@ fn lane(effect: &Effect) -> usize {
 const REST: Duration = Duration::from_secs(1);
 /// What was replaced while it rested rests again, so many times in all at most: a gang that arrives
 /// piece by piece is told nothing until it is complete.
-const RESTS: u8 = 5;
+const RESTS_OF_REASONS: u8 = 5;
+/// The sums of a queue change as long as its pods are being bound.
+const RESTS_OF_SUMS: u8 = 3;
 
 /// Nothing but people waits for it: while a gang arrives or starts, it changes in every cycle.
 fn only_informs(effect: &Effect) -> bool {
@@ -84,21 +87,22 @@ fn only_informs(effect: &Effect) -> bool {
     }
 }
 
-/// It says why something is not placed yet, which a gang that arrives makes untrue pod by pod.
-fn is_why_it_waits(effect: &Effect) -> bool {
+/// How often a write that only informs rests at most. One that says why something is not placed yet
+/// is made untrue pod by pod while a gang arrives.
+fn most_rests(effect: &Effect) -> u8 {
     let waits = |phase| matches!(phase, PodGroupPhase::Pending | PodGroupPhase::Inqueue);
-    only_informs(effect)
-        && match effect {
-            Effect::PodGroupStatus { status, .. } => waits(status.phase),
-            Effect::PodCondition { .. } => true,
-            _ => false,
-        }
+    match effect {
+        Effect::PodGroupStatus { status, .. } if waits(status.phase) => RESTS_OF_REASONS,
+        Effect::PodCondition { .. } => RESTS_OF_REASONS,
+        Effect::QueueStatus { .. } => RESTS_OF_SUMS,
+        _ => 1,
+    }
 }
 
 /// Writes that wait.
 #[derive(Default)]
 pub(crate) struct Lanes {
-    slots: HashMap<Target, Slot>,
+    slots: FxHashMap<Target, Slot>,
     /// Targets whose first write is of that lane; an entry may be stale, the slot decides.
     ready: [VecDeque<Target>; LANES],
     /// Targets whose first write rests, in the order of their ends; an entry may be stale, too.
@@ -165,8 +169,8 @@ impl Lanes {
                 continue;
             };
             let Some(first) = slot.waiting.front() else { continue };
-            let again = std::mem::take(&mut slot.replaced) && slot.n_rests < RESTS;
-            match now.filter(|_| again && is_why_it_waits(first)) {
+            let again = std::mem::take(&mut slot.replaced) && slot.n_rests < most_rests(first);
+            match now.filter(|_| again && only_informs(first)) {
                 Some(now) => {
                     slot.n_rests += 1;
                     self.resting.push_back((now + REST, target));
@@ -383,22 +387,41 @@ mod tests {
         assert_eq!(drain(&mut lanes), [queue("q")]);
     }
 
-    /// Each push makes the condition untrue that rests; five rests are the most.
+    /// Each push replaces what rests; after five or three rests it is told all the same.
     #[test]
-    fn why_a_gang_waits_is_told_when_no_more_of_it_arrives() {
-        for (n_changes, told_at) in [(1, 1000), (2, 2000), (3, 3000), (4, 3000), (99, 5000)] {
-            let (mut lanes, start) = (Lanes::default(), Instant::now());
-            let at = |millis| start + Duration::from_millis(millis);
-            let mut told = None;
-            for tick in 0..60 {
-                if tick % 6 == 0 && tick < 6 * n_changes {
-                    let effect = condition("a", &tick.to_string());
-                    lanes.push(Target::of(&effect).unwrap(), effect, at(tick * 100));
-                }
-                lanes.wake(Some(at(tick * 100)));
-                told = told.or_else(|| lanes.next().map(|_| tick * 100));
-            }
-            assert_eq!(told, Some(told_at), "{n_changes} changes");
+    fn what_changes_again_and_again_is_told_when_it_is_settled() {
+        let reason = |tick: u64| condition("a", &tick.to_string());
+        let sum = |tick: u64| {
+            let allocated = vec![("cpu".to_owned(), tick.to_string())];
+            Effect::QueueStatus { queue: "q".into(), allocated }
+        };
+        let cases: [(&dyn Fn(u64) -> Effect, _, _); 9] = [
+            (&reason, 1, 1000),
+            (&reason, 2, 2000),
+            (&reason, 3, 3000),
+            (&reason, 4, 3000),
+            (&reason, 99, 5000),
+            (&sum, 1, 1000),
+            (&sum, 2, 2000),
+            (&sum, 99, 3000),
+            (&|tick| status(false, tick as i32), 99, 1000),
+        ];
+        for (effect, n_changes, wanted) in cases {
+            assert_eq!(told_at(effect, n_changes), Some(wanted), "{:?} {n_changes}", effect(0));
         }
+    }
+
+    /// Milliseconds until the write of an effect that changes so many times, every 600 ms.
+    fn told_at(effect: &dyn Fn(u64) -> Effect, n_changes: u64) -> Option<u64> {
+        let (mut lanes, start) = (Lanes::default(), Instant::now());
+        (0..60).find_map(|tick| {
+            let at = start + Duration::from_millis(tick * 100);
+            if tick % 6 == 0 && tick < 6 * n_changes {
+                let effect = effect(tick);
+                lanes.push(Target::of(&effect).unwrap(), effect, at);
+            }
+            lanes.wake(Some(at));
+            lanes.next().map(|_| tick * 100)
+        })
     }
 }

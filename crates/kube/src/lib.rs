@@ -13,6 +13,7 @@ mod events;
 mod evict;
 mod feed;
 mod feeds;
+mod http2;
 mod inbox;
 mod kept;
 mod lanes;

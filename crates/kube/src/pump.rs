@@ -1,11 +1,11 @@
 //! The engine's thread: everything listed once, then cycles as the pace says, effects to the
 //! writer. Specification: core.md 1.5 (7), 5.1; the thread never waits for the network.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::runtime::Handle;
+use rustc_hash::FxHashMap;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use vc_engine::{Effect, Engine, Now, Report};
 use vc_model::{Cluster, ClusterEvent};
@@ -34,12 +34,12 @@ pub struct Pump {
 pub struct Decisions {
     pub effects: Vec<Effect>,
     /// Creation of the pods that are bound, or whose volumes are, in microseconds since 1970, by uid.
-    pub created_micros: HashMap<Arc<str>, i64>,
+    pub created_micros: FxHashMap<Arc<str>, i64>,
 }
 
 impl From<Vec<Effect>> for Decisions {
     fn from(effects: Vec<Effect>) -> Self {
-        Self { effects, created_micros: HashMap::new() }
+        Self { effects, created_micros: FxHashMap::default() }
     }
 }
 
@@ -59,7 +59,7 @@ impl Decisions {
 
 impl Pump {
     /// Runs until it is told to stop, or nobody listens any more. Blocks the calling thread.
-    pub fn run(mut self, mut engine: Engine, runtime: &Handle) {
+    pub fn run(mut self, mut engine: Engine, runtime: &Runtime) {
         if !self.sync(&mut engine) {
             return;
         }

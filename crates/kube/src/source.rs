@@ -16,6 +16,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::task::JoinError;
 use tokio::time::timeout;
 
@@ -80,6 +81,8 @@ impl SourceError {
 /// The objects of a kind, for the life of the process.
 pub(crate) struct Source<S> {
     client: Client,
+    /// Where bulk is decoded: there may be more threads than here.
+    bulk: Handle,
     /// The server has streaming lists, as far as we know (K-07).
     streaming: bool,
     state: State,
@@ -107,8 +110,8 @@ struct Watch {
 }
 
 impl<S: Slim> Source<S> {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client, streaming: true, state: State::Start, slim: PhantomData }
+    pub(crate) fn new(client: Client, bulk: Handle) -> Self {
+        Self { client, bulk, streaming: true, state: State::Start, slim: PhantomData }
     }
 
     /// Without streaming lists from now on; false if it was so before.
@@ -129,7 +132,7 @@ impl<S: Slim> Source<S> {
     pub(crate) async fn next(&mut self, changes: &mut Vec<Change>) -> Result<(), SourceError> {
         match std::mem::replace(&mut self.state, State::Start) {
             State::Start if self.streaming => {
-                let watch = watch::<S>(&self.client, String::new()).await?;
+                let watch = watch::<S>(&self.client, &self.bulk, String::new()).await?;
                 changes.push(Change::Begun);
                 self.state = State::Open(watch);
             }
@@ -141,7 +144,7 @@ impl<S: Slim> Source<S> {
             State::Resume(version) => {
                 // An answer that does not come is asked for again.
                 self.state = State::Resume(version.clone());
-                self.state = State::Open(watch::<S>(&self.client, version).await?);
+                self.state = State::Open(watch::<S>(&self.client, &self.bulk, version).await?);
             }
             State::Open(mut watch) => {
                 let outcome = watch.next(changes).await;
@@ -188,7 +191,11 @@ impl<S: Slim> Source<S> {
 }
 
 /// A watch from this version on; from none: a streaming list first.
-async fn watch<S: Slim>(client: &Client, version: String) -> Result<Box<Watch>, SourceError> {
+async fn watch<S: Slim>(
+    client: &Client,
+    bulk: &Handle,
+    version: String,
+) -> Result<Box<Watch>, SourceError> {
     let listing = version.is_empty();
     let from = match listing {
         true => "0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true",
@@ -199,30 +206,35 @@ async fn watch<S: Slim>(client: &Client, version: String) -> Result<Box<Watch>, 
          resourceVersion={from}"
     );
     let pieces = get::<S>(client, &query).await?.into_data_stream();
-    let chunks = Box::pin(decoded::<S>(pieces));
+    let chunks = Box::pin(decoded::<S>(pieces, bulk.clone()));
     Ok(Box::new(Watch { chunks, version, listing }))
 }
 
 /// The lines of a body as they come, decoded.
 fn decoded<S: Slim>(
     pieces: impl Stream<Item = Result<Bytes, kube::Error>>,
+    bulk: Handle,
 ) -> impl Stream<Item = Result<Vec<Line>, SourceError>> {
     let mut lines = Lines::default();
     let chunks = pieces.map_ok(move |piece| lines.split(piece));
-    let decode = async |chunk: Result<Chunk, kube::Error>| {
-        let chunk = chunk?;
-        if chunk.len() < BULK {
-            return Ok(read_all::<S>(&chunk));
-        }
-        let task = tokio::spawn(async move { read_all::<S>(&chunk) });
-        match task.await.map_err(JoinError::try_into_panic) {
-            Ok(lines) => Ok(lines),
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // The process ends.
-            Err(Err(_)) => std::future::pending().await,
-        }
+    let decode = move |chunk: Result<Chunk, kube::Error>| {
+        let bulk = bulk.clone();
+        async move { read_chunk::<S>(chunk?, &bulk).await }
     };
     chunks.map(decode).buffered(AT_ONCE)
+}
+
+async fn read_chunk<S: Slim>(chunk: Chunk, bulk: &Handle) -> Result<Vec<Line>, SourceError> {
+    if chunk.len() < BULK {
+        return Ok(read_all::<S>(&chunk));
+    }
+    let task = bulk.spawn(async move { read_all::<S>(&chunk) });
+    match task.await.map_err(JoinError::try_into_panic) {
+        Ok(lines) => Ok(lines),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The process ends.
+        Err(Err(_)) => std::future::pending().await,
+    }
 }
 
 fn read_all<S: Slim>(chunk: &Chunk) -> Vec<Line> {

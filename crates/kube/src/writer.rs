@@ -1,11 +1,11 @@
 //! Performs the effects of cycles, at most 64 calls at a time; what fails comes back as an event of
 //! a later cycle. Specification: core.md 7, 4.5 (resync), 11; rust-ecosystem.md 3 (K-03).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::Client;
+use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use vc_engine::{About, Effect};
@@ -56,7 +56,7 @@ pub async fn write(
     let writer = Writer { core, volcano, recorder, inbox, observer: observed, kept };
     let mut pool = Pool {
         writer: Arc::new(writer),
-        created_micros: HashMap::new(),
+        created_micros: FxHashMap::default(),
         lanes: Lanes::default(),
         in_flight: JoinSet::new(),
         resyncs: JoinSet::new(),
@@ -107,7 +107,7 @@ type Joined<T> = Result<T, tokio::task::JoinError>;
 struct Pool {
     writer: Arc<Writer>,
     /// Of the pods whose bind waits.
-    created_micros: HashMap<Arc<str>, i64>,
+    created_micros: FxHashMap<Arc<str>, i64>,
     lanes: Lanes,
     in_flight: JoinSet<(Target, Option<Resync>)>,
     /// They wait between attempts, so they do not count.

@@ -12,6 +12,7 @@ mod connect;
 mod elect;
 mod fake;
 mod feeds;
+mod http2;
 mod kept;
 mod shards;
 mod stages;

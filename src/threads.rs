@@ -1,0 +1,104 @@
+//! Threads that wait for the network, each with a runtime of its own: their tasks wake each other
+//! all the time, which costs no switch on one thread. DESIGN.md 4 (CPU of a bound pod).
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+/// How often such a thread may wake up at once, and in a second.
+const BURST: f64 = 64.0;
+const PER_SECOND: f64 = 300.0;
+/// How long it sleeps before it waits when it has woken up more often: what comes meanwhile is
+/// handled together, as network cards do it.
+const NAP: Duration = Duration::from_millis(2);
+
+/// A thread of its own; the receiver tells its end, however that comes.
+pub(crate) fn spawn(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<oneshot::Receiver<()>> {
+    let (guard, ended) = oneshot::channel();
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let _guard: oneshot::Sender<()> = guard;
+        run();
+    })?;
+    Ok(ended)
+}
+
+/// For one thread that wakes up rarely enough.
+pub(crate) fn calm_runtime() -> std::io::Result<Runtime> {
+    let wakes = Mutex::new(Wakes::default());
+    Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(move || {
+            let mut wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner);
+            if !wakes.allow(Instant::now()) {
+                std::thread::sleep(NAP);
+            }
+        })
+        .build()
+}
+
+/// A bucket of wake-ups that are free.
+struct Wakes {
+    tokens: f64,
+    filled: Option<Instant>,
+}
+
+impl Default for Wakes {
+    fn default() -> Self {
+        Self { tokens: BURST, filled: None }
+    }
+}
+
+impl Wakes {
+    /// Whether one more is.
+    fn allow(&mut self, now: Instant) -> bool {
+        let before = self.filled.replace(now);
+        let since = before.map_or(Duration::ZERO, |before| now.saturating_duration_since(before));
+        self.tokens = (self.tokens + since.as_secs_f64() * PER_SECOND).min(BURST);
+        let allowed = 1.0 <= self.tokens;
+        self.tokens -= if allowed { 1.0 } else { 0.0 };
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of so many wake-ups at that distance.
+    fn n_naps(n_wakes: u32, distance: Duration) -> u32 {
+        let (mut wakes, mut now, mut n_naps) = (Wakes::default(), Instant::now(), 0);
+        for _ in 0..n_wakes {
+            let napped = !wakes.allow(now);
+            n_naps += u32::from(napped);
+            now += distance + if napped { NAP } else { Duration::ZERO };
+        }
+        n_naps
+    }
+
+    #[test]
+    fn only_who_wakes_up_often_naps() {
+        let cases = [(64, 0), (1000, 10_000), (60, 1000)];
+        for (n_wakes, micros) in cases {
+            assert_eq!(n_naps(n_wakes, Duration::from_micros(micros)), 0, "{n_wakes} {micros}");
+        }
+        // Of ten thousand a second only those are left that fit between naps.
+        assert!(500 < n_naps(1000, Duration::from_micros(100)));
+    }
+
+    #[test]
+    fn a_calm_runtime_runs_what_it_is_given() {
+        let runtime = calm_runtime().unwrap();
+        let answer = runtime.block_on(async {
+            for _ in 0..200 {
+                tokio::task::yield_now().await;
+            }
+            tokio::spawn(async { 7 }).await.unwrap()
+        });
+        assert_eq!(answer, 7);
+    }
+}
