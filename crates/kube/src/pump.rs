@@ -91,7 +91,7 @@ impl Pump {
         &mut self,
         engine: &mut Engine,
         took: Duration,
-        runtime: &Handle,
+        runtime: &Runtime,
     ) -> Option<Vec<ClusterEvent>> {
         let mut pause = self.pace.behind(self.backlog.n_waiting()).pause(took);
         loop {
