@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::call::{CallError, call, post};
 use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
+use crate::resting::Resting;
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
 const QUEUE: usize = 16_384;
@@ -42,6 +43,7 @@ impl Recorder {
         let writer = Writer {
             poster: Arc::new(Poster { client, component }),
             busy,
+            resting: Resting::default(),
             memory: Correlator::default(),
             in_flight: JoinSet::new(),
             about: FxHashSet::default(),
@@ -68,6 +70,7 @@ pub(crate) async fn record_one(client: Client, component: String, note: Note) {
 struct Writer {
     poster: Arc<Poster>,
     busy: watch::Receiver<bool>,
+    resting: Resting,
     memory: Correlator,
     in_flight: JoinSet<(Subject, Option<Created>)>,
     /// The objects of those: one event of each at a time, or a repetition would overtake the first.
@@ -80,18 +83,39 @@ type Joined = Result<(Subject, Option<Created>), JoinError>;
 
 impl Writer {
     async fn run(mut self, mut notes: mpsc::Receiver<Note>) {
-        while let Some(note) = notes.recv().await {
-            while IN_FLIGHT <= self.in_flight.len() || self.about.contains(&note.about) {
-                let done = self.in_flight.join_next().await;
-                done.into_iter().for_each(|done| self.written(done));
+        let mut open = true;
+        while open {
+            let note = tokio::select! {
+                note = notes.recv() => match note {
+                    Some(note) => self.resting.take_in(note, Instant::now()),
+                    None => {
+                        open = false;
+                        None
+                    }
+                },
+                note = self.resting.rested() => Some(note),
+            };
+            if let Some(note) = note {
+                self.tell(note).await;
             }
-            // Whoever knew of decisions may be gone: then there are none.
-            drop(timeout(YIELD, self.busy.wait_for(|busy| !busy)).await);
-            self.start(note);
+        }
+        while let Some(note) = self.resting.first() {
+            self.tell(note).await;
         }
         while let Some(done) = self.in_flight.join_next().await {
             self.written(done);
         }
+    }
+
+    /// Starts to write it when there is room and time for it.
+    async fn tell(&mut self, note: Note) {
+        while IN_FLIGHT <= self.in_flight.len() || self.about.contains(&note.about) {
+            let done = self.in_flight.join_next().await;
+            done.into_iter().for_each(|done| self.written(done));
+        }
+        // Whoever knew of decisions may be gone: then there are none.
+        drop(timeout(YIELD, self.busy.wait_for(|busy| !busy)).await);
+        self.start(note);
     }
 
     fn start(&mut self, note: Note) {

@@ -24,6 +24,7 @@ mod pump;
 mod qps;
 mod queues;
 mod restart;
+mod resting;
 mod skew;
 mod slim;
 mod source;

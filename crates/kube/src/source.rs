@@ -446,7 +446,8 @@ mod tests {
             let pieces: Vec<Bytes> =
                 body.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
             let pieces = futures::stream::iter(pieces.into_iter().map(Ok));
-            let chunks: Vec<Vec<Line>> = decoded::<SlimPod>(pieces).try_collect().await.unwrap();
+            let chunks: Vec<Vec<Line>> =
+                decoded::<SlimPod>(pieces, Handle::current()).try_collect().await.unwrap();
             assert_eq!(text(chunks.into_iter().flatten()), wanted, "pieces of {size}");
         }
     }

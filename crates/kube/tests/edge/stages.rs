@@ -1,6 +1,5 @@
 //! The stages of a task that the edge measures. Specification: core.md 9.1.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,7 +50,7 @@ async fn what_is_written_before_a_bind_and_the_bind_are_measured_if_they_succeed
         annotations: Vec::new(),
     };
     for effect in [pre_bind, bind("a"), bind("b")] {
-        let created_micros = HashMap::from([("a".into(), 0), ("b".into(), 0)]);
+        let created_micros = [("a".into(), 0), ("b".into(), 0)].into_iter().collect();
         effects.send(Decisions { effects: vec![effect], created_micros }).await.unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -421,9 +421,10 @@ async fn a_second_status_needs_no_list_unless_the_object_was_changed_meanwhile()
     }
 }
 
+/// As enqueue says it; the warning of a group that waits would rest.
 fn condition_event() -> Effect {
     let about = About::PodGroup { key: ObjectKey::new("ns", "pg"), uid: "uid-pg".into() };
-    Effect::Event { about, warning: true, reason: "Unschedulable", message: "m".into() }
+    Effect::Event { about, warning: false, reason: "Unschedulable", message: "m".into() }
 }
 
 #[tokio::test(start_paused = true)]
