@@ -1,5 +1,5 @@
 //! Threads that wait for the network, each with a runtime of its own: their tasks wake each other
-//! all the time, which costs no switch on one thread. DESIGN.md 4 (CPU of a bound pod).
+//! all the time, which costs no switch on one thread. rust-ecosystem.md 3 (K-05).
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
