@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use vc_engine::Report;
+use vc_engine::{Report, Sample};
 use vc_kube::Observer;
 use vc_telemetry::Metrics;
 
@@ -75,6 +75,14 @@ impl Meter {
         self.state.send_replace(state);
     }
 
+    /// With `PANIC_ON_ERROR=true` the process ends here.
+    fn assertion_failed(&self, kind: &'static str) {
+        if self.fatal_assertions {
+            tracing::error!(kind, "internal error: the process ends (PANIC_ON_ERROR=true)");
+            std::process::exit(PANIC);
+        }
+    }
+
     pub(crate) fn config_warnings(&self, n_warnings: usize) {
         self.metrics.config_warnings(i64::try_from(n_warnings).unwrap_or(i64::MAX));
     }
@@ -83,6 +91,7 @@ impl Meter {
 impl Observer for Meter {
     fn cycle(&self, report: &Report) {
         self.metrics.observe_cycle(report);
+        failed_assertions(report).for_each(|kind| self.assertion_failed(kind));
     }
 
     fn synced(&self) {
@@ -128,9 +137,32 @@ impl Observer for Meter {
 
     fn internal_error(&self, kind: &'static str) {
         self.metrics.internal_error(kind);
-        if self.fatal_assertions {
-            tracing::error!(kind, "internal error: the process ends (PANIC_ON_ERROR=true)");
-            std::process::exit(PANIC);
-        }
+        self.assertion_failed(kind);
+    }
+}
+
+/// Those of a cycle; the metrics have counted them (C-03).
+fn failed_assertions(report: &Report) -> impl Iterator<Item = &'static str> {
+    report.samples.iter().filter_map(|sample| match sample {
+        Sample::InternalErrors { kind, .. } => Some(*kind),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c03_an_amount_that_was_clamped_is_a_failed_assertion() {
+        let clamped = Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 };
+        let samples = vec![Sample::PreemptionVictims(1), clamped];
+        let report = Report { samples, ..Report::default() };
+        assert_eq!(failed_assertions(&report).collect::<Vec<_>>(), ["amount_below_zero"]);
+        // It is counted; without PANIC_ON_ERROR the process goes on.
+        let meter = Meter::default();
+        meter.cycle(&report);
+        let line = "volcano_internal_errors_total{kind=\"amount_below_zero\"} 2";
+        assert!(meter.metrics.encode().contains(line));
     }
 }

@@ -55,6 +55,16 @@ fn a_scenario_that_holds() {
 }
 
 #[test]
+fn either_evaluator_can_be_asked_or_both() {
+    let path = file("evaluators", "scenario.yaml", SCENARIO);
+    for evaluator in ["plain", "fast", "both"] {
+        let called = vcsim(&["test", "--evaluator", evaluator, &path]);
+        assert_eq!(called.stdout, "ok    own/two-pods\n1 passed, 0 failed\n", "{evaluator}");
+    }
+    assert_eq!(vcsim(&["test", "--evaluator", "other", &path]).code, 2);
+}
+
+#[test]
 fn every_difference_is_told() {
     let expect = "expect:\n  binds: {c1/p1: [n2], c1/p3: []}\n  bindCount: 3\n  \
                   evictions: [c1/p1]\n  evictionCount: 1\n  pipelined: {c1/p2: [n1]}\n  \
