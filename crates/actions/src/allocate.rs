@@ -7,6 +7,8 @@ mod place;
 mod sheet;
 mod starvation;
 
+use std::sync::Arc;
+
 use vc_framework::{Action, Notice, Session, klog};
 use vc_model::{JobId, QueueId};
 
@@ -40,8 +42,8 @@ impl Action for Allocate {
 
 fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     let mut turns = Turns::new(session, &sheets.jobs());
-    while let Some((queue, job)) = next(session, &mut turns) {
-        let outcome = place::attempt(session, job, sheets.of(job));
+    while let Some((queue, job)) = next(session, &mut turns, Session::stays_out) {
+        let outcome = take_turn(session, job, sheets);
         if outcome == Outcome::Neither && session.hooks().has_targets() {
             let tasks = needed(session, job);
             session.tell(&Notice::NotPlaced { job, tasks: &tasks });
@@ -61,15 +63,36 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     }
 }
 
-/// The job whose turn it is. A queue that is overused or has no job left is out for the pass (4.1).
-fn next(session: &mut Session<'_>, turns: &mut Turns) -> Option<(QueueId, JobId)> {
+/// A job that would fail as it did in the session before is not tried (12.2 S7).
+fn take_turn(session: &mut Session<'_>, job: JobId, sheets: &mut Sheets) -> Outcome {
+    if session.stands(job, place::look) {
+        return Outcome::Neither;
+    }
+    let before = session.before_attempt(job);
+    let sheets = sheets.made(session, job);
+    let outcome = place::attempt(session, job, sheets);
+    if let Some(before) = before.filter(|_| outcome == Outcome::Neither) {
+        session.note_failure(job, before);
+    }
+    outcome
+}
+
+/// The job whose turn it is. A queue that is overused or has no job left is out for the pass (4.1);
+/// `stays_out` hears of the jobs that waited in it.
+fn next<'c>(
+    session: &mut Session<'c>,
+    turns: &mut Turns,
+    stays_out: impl Fn(&mut Session<'c>, JobId),
+) -> Option<(QueueId, JobId)> {
     loop {
         let queue = turns.next_queue(session)?;
         if session.hooks().overused(session.ask(), queue) {
             let name = session.queues[queue].name.clone();
             klog!(3; "Queue <{name}> is overused, ignore it.");
+            let text: Arc<str> = format!("queue {name} is overused").into();
             for job in turns.drop_queue(queue) {
-                session.records.job_fit.insert(job, format!("queue {name} is overused"));
+                stays_out(session, job);
+                session.records.job_fit.insert(job, text.clone());
             }
             continue;
         }

@@ -121,14 +121,15 @@ fn backfill(session: &mut Session<'_>, task: TaskId) {
     let nodes = session.facts().nodes.clone();
     if let Err(error) = session.hooks().pre_predicate(session.ask(), task) {
         let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
-        session.records.fit_errors.insert(task, FitErrors::everywhere(&nodes, &finding));
+        let errors = FitErrors::everywhere(&nodes, &finding);
+        session.records.fit_errors.insert(task, errors.into());
         return;
     }
     let found = session.find_remembered(task, Filter::BestEffort);
     match found.unwrap_or_else(|| scan(session, task, &nodes)) {
         Found::Node(node) => place(session, task, node),
         Found::Nowhere(errors) => {
-            session.records.fit_errors.insert(task, errors);
+            session.records.fit_errors.insert(task, errors.into());
         }
     }
 }
@@ -150,7 +151,8 @@ fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
         statement.discard();
         let reason = Reason::Owned(refused.to_string().into());
         let finding = Finding { code: Code::Error, reason };
-        session.records.fit_errors.insert(task, FitErrors::everywhere(&[node], &finding));
+        let errors = FitErrors::everywhere(&[node], &finding);
+        session.records.fit_errors.insert(task, errors.into());
         return;
     }
     statement.keep();

@@ -58,7 +58,7 @@ fn consider(session: &mut Session<'_>, job: JobId) -> bool {
                 session.causes.note_job(job, "enqueue", Cause::NotAdmitted(plugin));
             }
             if let Some(message) = message {
-                session.records.job_fit.insert(job, message.clone());
+                session.records.job_fit.insert(job, message.as_str().into());
                 session.pod_group_event(job, message);
             }
             false

@@ -122,7 +122,8 @@ fn job_placed(session: &Session<'_>, row: &Job, n_tasks: u32) -> Option<Sample> 
 fn pending(session: &Session<'_>) -> Pending {
     let mut pending = Pending::new();
     let facts = session.facts();
-    for &job in facts.to_close.iter().chain(facts.roster.outside()) {
+    let jobs = facts.to_close.iter().chain(&facts.repeated).chain(facts.roster.outside());
+    for &job in jobs {
         let row = &session.jobs[job];
         let counts = &row.counts;
         let n_waiting = counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Allocated);

@@ -29,7 +29,7 @@ type JobText = OnceCell<String>;
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     session.list_to_close();
     name_closed_queues(session);
-    session.close_plugins();
+    session.close_listed();
     let mut conditions = Fresh::take(&mut session.out);
     quiet_refusals(session, &mut memory.throttle);
     skipped::record(session, &mut memory.throttle);
@@ -41,6 +41,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.throttle, job, written, &text);
         pods::record(session, job, &text);
+        session.note_told(job, |group| memory.throttle.due_micros(&group.uid, Told::Waits));
     }
     missing_queue::record(session, memory);
     queue_status::record(session, memory);
@@ -61,7 +62,7 @@ fn name_closed_queues(session: &mut Session<'_>) {
             continue;
         }
         let text = format!("queue {} is {}", queue.name, queue.state.as_str());
-        session.records.job_fit.insert(job, text);
+        session.records.job_fit.insert(job, text.into());
     }
 }
 

@@ -52,6 +52,13 @@ impl Throttle {
         self.sent.remove(&(uid.clone(), Told::Waits));
     }
 
+    /// When the text that was sent last may be sent again, in microseconds since 1970; `None`: nothing
+    /// was sent, or it may be now.
+    pub(crate) fn due_micros(&self, uid: &Arc<str>, told: Told) -> Option<i64> {
+        let (_, then) = self.sent.get(&(uid.clone(), told))?;
+        Some(then.saturating_add(REPEAT_MICROS))
+    }
+
     /// The first time at which something may be said again, in microseconds since 1970; `None`:
     /// nothing was said.
     pub(crate) fn next_due_micros(&self) -> Option<i64> {

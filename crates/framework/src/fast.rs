@@ -23,6 +23,7 @@ use vc_model::{FitErrors, NodeId, TaskId};
 
 use crate::scan::Filter;
 use crate::session::Session;
+use crate::standing::Standings;
 use crate::walk::Walk;
 use budget::Budget;
 use class::{ClassMemo, Look, Staleness};
@@ -83,6 +84,8 @@ pub struct Memo {
     rows: Rows,
     parts: Parts,
     paths: Paths,
+    /// Between sessions.
+    pub(crate) standings: Box<Standings>,
 }
 
 impl Session<'_> {

@@ -27,6 +27,7 @@ mod sample;
 mod scan;
 mod session;
 mod sort;
+mod standing;
 mod statement;
 mod sums;
 mod time;
@@ -69,6 +70,7 @@ pub use sample::{
 pub use scan::{Filter, Scan};
 pub use session::{Hits, Opening, Session};
 pub use sort::sort_stably;
+pub use standing::Before;
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
 pub use sums::JobSums;
 pub use time::rfc3339;

@@ -63,7 +63,8 @@ fn pending_message(ask: Ask<'_>, records: &Records, id: TaskId) -> String {
 }
 
 fn job_fit(records: &Records, job: Option<JobId>) -> String {
-    job.and_then(|job| records.job_fit.get(&job)).cloned().unwrap_or_default()
+    let text = job.and_then(|job| records.job_fit.get(&job));
+    text.map(|text| text.to_string()).unwrap_or_default()
 }
 
 /// Why a job is not (or is) ready: histograms over its tasks and where it started (core.md 3.10).

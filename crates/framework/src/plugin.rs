@@ -30,9 +30,12 @@ pub struct Facts {
     /// changed: who needs them too asks [`Ask::all_jobs`], or what they hold together from `roster`.
     /// With the plain evaluator all jobs.
     pub jobs: Vec<JobId>,
-    /// By uid, when the session closes: those of `jobs`, and whatever changed since the last session
-    /// began.
+    /// By uid, when the session closes: those of `jobs` but for `repeated`, and whatever changed since
+    /// the last session began.
     pub to_close: Vec<JobId>,
+    /// Likewise jobs of `jobs` that are not in `to_close`, because nothing about them has changed since
+    /// all that a session has to say of them at its close was said.
+    pub repeated: Vec<JobId>,
     /// All jobs together.
     pub roster: Roster,
     /// Known queues by name.
@@ -163,7 +166,8 @@ pub trait Plugin: Send + Sync {
 
     /// A session begins.
     fn open(&mut self, _ask: Ask<'_>) {}
-    /// A session ends; everything uncommitted is still in place (core.md 5.1 step 8).
+    /// A session ends; everything uncommitted is still in place (core.md 5.1 step 8). What is said of
+    /// a job follows from its row, what is recorded of it, and what was said before.
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, _out: &mut Outbox) {}
     /// JobValid, JobReady and JobStarving are answered from the row of the job alone, also before the
     /// session has begun, so that a job that needs nothing is not asked about until it changes.

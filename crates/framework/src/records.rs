@@ -1,6 +1,8 @@
 //! What a session remembers for messages: fit errors and last transactions. Specification: core.md
 //! 3.10, 6.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};
 
@@ -19,11 +21,11 @@ pub struct LastTransaction {
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     /// Why a task fits nowhere.
-    pub fit_errors: FxHashMap<TaskId, FitErrors>,
+    pub fit_errors: FxHashMap<TaskId, Arc<FitErrors>>,
     /// What a task was in the last statement that was discarded; none once one with it stands.
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
     /// The job fit message (A45).
-    pub job_fit: FxHashMap<JobId, String>,
+    pub job_fit: FxHashMap<JobId, Arc<str>>,
     /// Tasks that are Pipelined on room that was made for them by an eviction.
     pub evicted_for: FxHashMap<TaskId, NodeId>,
 }

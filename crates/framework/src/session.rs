@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_conf::ActionSettings;
+use vc_conf::{ActionSettings, HeadOfLine};
 use vc_model::{
     Cluster, Gates, JobId, NodeId, PodGroupPhase, QUEUE_GATE, QueueId, TaskId, TaskStatus,
 };
@@ -26,6 +26,7 @@ use crate::quota::{Notice, Sides};
 use crate::records::{LastTransaction, Records};
 use crate::roster::Roster;
 use crate::ruling::{Question, Rule, Rules, Ruling};
+use crate::standing::Standings;
 use crate::statement::{Op, Refused, Room, Statement};
 
 /// The working state of a cycle; reads like the [`Cluster`] that it holds.
@@ -43,6 +44,8 @@ pub struct Session<'c> {
     pub claims: Claims,
     /// `None`: the plain evaluator finds nodes.
     pub(crate) memo: Option<Memo>,
+    /// `None`: every job is tried.
+    pub(crate) standings: Option<Box<Standings>>,
     /// Why no room was made for others.
     pub causes: Causes,
     /// Targets were decided in this session: once is enough (cohort.md B.5.4).
@@ -75,7 +78,7 @@ impl Deref for Session<'_> {
     }
 }
 
-/// How often shortcuts were taken where room is made by evictions, for tests of them.
+/// How often shortcuts were taken, for tests of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hits {
     /// Searches that were not run because it was known how they fail.
@@ -86,6 +89,8 @@ pub struct Hits {
     pub n_passed_over: u64,
     /// Nodes with many candidates, which were in order from the task before.
     pub n_lined_up: u64,
+    /// Jobs that allocate did not try because their failure of an earlier session stands.
+    pub n_stood: u64,
 }
 
 /// What the engine knows when a session begins.
@@ -116,6 +121,7 @@ impl<'c> Session<'c> {
     ) -> Self {
         let facts = facts(cluster, hooks, &mut opening);
         hooks.open(Ask { cluster, facts: &facts });
+        let standings = standings(cluster, hooks, settings, opening.memo.as_mut());
         Self {
             cluster,
             hooks,
@@ -125,6 +131,7 @@ impl<'c> Session<'c> {
             out: Outbox::default(),
             claims: opening.claims,
             memo: opening.memo,
+            standings,
             causes: Causes::default(),
             targets_decided: false,
             with_witnesses: false,
@@ -326,13 +333,20 @@ impl<'c> Session<'c> {
     /// Asks plugins to write their conditions; everything tried and kept is still in place.
     pub fn close_plugins(&mut self) {
         self.list_to_close();
+        self.close_listed();
+    }
+
+    /// The same for the jobs that are listed.
+    pub fn close_listed(&mut self) {
         let ask = Ask { cluster: self.cluster, facts: &self.facts };
         self.hooks.close(ask, &self.records, &mut self.out);
     }
 
-    /// Sets `to_close` of the facts.
+    /// Sets `to_close` and `repeated` of the facts.
     pub fn list_to_close(&mut self) {
-        self.facts.to_close = self.facts.roster.to_close(self.cluster);
+        let mut jobs = self.facts.roster.to_close(self.cluster);
+        self.facts.repeated = self.take_repeated(&mut jobs);
+        self.facts.to_close = jobs;
     }
 
     /// The tables, for the recording at session close.
@@ -373,6 +387,10 @@ impl<'c> Session<'c> {
         }
         for task in std::mem::take(&mut self.evicted) {
             self.cluster.reveal_task(task);
+        }
+        if let Some((memo, mut standings)) = self.memo.as_mut().zip(self.standings.take()) {
+            standings.end();
+            memo.standings = standings;
         }
         let (out, claims) = (std::mem::take(&mut self.out), std::mem::take(&mut self.claims));
         (out, claims, self.memo.take(), std::mem::take(&mut self.facts.roster))
@@ -430,6 +448,23 @@ impl<'c> Session<'c> {
         let last = LastTransaction { status: row.status, node: row.node, evicted: made_room };
         self.records.last_transaction.insert(task, last);
     }
+}
+
+/// The failures of earlier sessions, where nothing but what such a failure reads decides whether a
+/// job is tried, and how its row is judged.
+fn standings(
+    cluster: &Cluster,
+    hooks: &Dispatch,
+    settings: &ActionSettings,
+    memo: Option<&mut Memo>,
+) -> Option<Box<Standings>> {
+    let settings = &settings.allocate;
+    let in_turn = settings.head_of_line == HeadOfLine::Off && !settings.gang_repair_first;
+    let of_quota = hooks.has_next_queue() || hooks.has_targets();
+    let memo = memo.filter(|_| in_turn && !of_quota && hooks.judges_rows())?;
+    let mut standings = std::mem::take(&mut memo.standings);
+    standings.begin(cluster);
+    Some(standings)
 }
 
 fn facts(cluster: &Cluster, hooks: &Dispatch, opening: &mut Opening) -> Facts {

@@ -64,6 +64,11 @@ impl<I: Id, V: PartialEq> Latest<I, V> {
         is_news
     }
 
+    /// What was told last of this row.
+    pub fn get(&self, id: I) -> Option<&V> {
+        self.rows.get(id.index())?.as_ref()
+    }
+
     /// The row is gone. Whether something was told of it.
     pub fn forget(&mut self, id: I) -> bool {
         self.rows.get_mut(id.index()).is_some_and(|row| row.take().is_some())
@@ -113,7 +118,9 @@ mod tests {
     fn a_value_stays_told_until_its_row_is_gone() {
         let (mut latest, job) = (Latest::default(), JobId::new(3));
         assert!(latest.is_news(job, 1) && !latest.is_news(job, 1) && latest.is_news(job, 2));
+        assert_eq!(latest.get(job), Some(&2));
         assert!(latest.forget(job) && !latest.forget(job));
+        assert_eq!((latest.get(job), latest.get(JobId::new(9))), (None, None));
         assert!(!latest.forget(JobId::new(9)));
         assert!(latest.is_news(job, 2), "another object");
     }

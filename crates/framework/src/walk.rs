@@ -9,7 +9,7 @@
 mod ranking;
 
 use rustc_hash::FxHashMap;
-use vc_model::{Code, Counts, FitErrors, Id, JobId, NodeId, NodeSet, QueueId, TaskId};
+use vc_model::{Code, Counts, Id, JobId, NodeId, NodeSet, QueueId, TaskId};
 
 use crate::dispatch::NodeRules;
 use crate::fast::blocks::NONE;
@@ -231,7 +231,7 @@ impl Walks {
         let known = self.by_seeker.entry(seeker).or_insert_with(|| Walk::new(&eyes));
         known.catch_up(&eyes, &mut self.positions);
         let errors = session.records.fit_errors.get(&task);
-        known.compare(errors.map(FitErrors::unresolvable), &self.positions);
+        known.compare(errors.map(|errors| errors.unresolvable()), &self.positions);
         Some(known)
     }
 }

@@ -54,6 +54,12 @@ impl Domains {
         self.classes[class].wants.as_deref()
     }
 
+    /// Whether pods of the class want nothing of others, and no term of any pod means them.
+    pub fn is_alone(&self, class: ClassId) -> bool {
+        let Links { meant_by, wants, .. } = &self.classes[class];
+        wants.is_none() && meant_by.is_empty()
+    }
+
     /// A term in use.
     pub fn term(&self, id: TermId) -> &Term {
         &self.counters.terms[id]

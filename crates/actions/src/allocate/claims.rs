@@ -17,7 +17,7 @@ pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     let mut unserved = holders(session, sheets);
     let holders: Vec<JobId> = unserved.iter().copied().collect();
     let mut turns = Turns::new(session, &holders);
-    while let Some((_, job)) = super::next(session, &mut turns) {
+    while let Some((_, job)) = super::next(session, &mut turns, |_, _| {}) {
         let plan = plan(session, job, sheets);
         let leaving = session.claims.of(session, job).map(|claim| victims(session, claim));
         let leaving = leaving.unwrap_or_default();
@@ -89,7 +89,7 @@ fn note_victims(session: &mut Session<'_>, job: JobId) {
     let entry = |(node, count): (&Arc<str>, &u32)| format!("{count} on {node}");
     let entries: Vec<String> = by_node.iter().map(entry).collect();
     let text = format!("waiting for terminating victims: {}", entries.join(", "));
-    session.records.job_fit.insert(job, text);
+    session.records.job_fit.insert(job, text.into());
 }
 
 /// Those that were evicted for the claim. After a restart nobody knows them: then all that leave

@@ -155,7 +155,8 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
         let name = statement.queues[queue].name.clone();
         let pod = &statement.tasks[task].key.name;
         klog!(3; "Queue <{name}> is overused when considering task <{pod}>, ignore it.");
-        note_no_room(statement, task, queue, &dims);
+        let errors = no_room(statement, queue, &dims);
+        statement.records.fit_errors.insert(task, errors.into());
         return Next::Skipped;
     }
     // The queue has room: its gate goes, and the pod is placed once that is seen (steps 2, 3).
@@ -165,7 +166,8 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
     }
     if let Err(error) = statement.hooks().pre_predicate(statement.ask(), task) {
         let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
-        statement.records.fit_errors.insert(task, FitErrors::everywhere(nodes, &finding));
+        let errors = FitErrors::everywhere(nodes, &finding);
+        statement.records.fit_errors.insert(task, errors.into());
         return Next::Failed;
     }
     let (next, errors) = match remembered(statement, task, nodes) {
@@ -176,10 +178,24 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
         }
     };
     match errors {
-        Some(errors) => statement.records.fit_errors.insert(task, errors),
+        Some(errors) => statement.records.fit_errors.insert(task, errors.into()),
         None => statement.records.fit_errors.remove(&task),
     };
     next
+}
+
+/// What [`visit`] would record of a task without trying it on a node. `None`: it may find one, or
+/// that cannot be said.
+pub(super) fn look(session: &mut Session<'_>, task: TaskId) -> Option<FitErrors> {
+    let queue = session.job_of(task)?.queue;
+    if let Err(dims) = session.hooks().allocatable(session.ask(), queue, task) {
+        return Some(no_room(session, queue, &dims));
+    }
+    session.hooks().pre_predicate(session.ask(), task).ok()?;
+    match session.find_remembered(task, Filter::Allocate)? {
+        Found::Node(_) => None,
+        Found::Nowhere(errors) => Some(errors),
+    }
 }
 
 /// The node that allocate would choose for the task, whether or not its queue has room.
@@ -276,7 +292,7 @@ fn put(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> Result<
 
 /// A20: which dimensions of the queue are short. A queue that is not open has room for nobody
 /// (C-33).
-fn note_no_room(session: &mut Session<'_>, task: TaskId, queue: QueueId, dims: &[Dim]) {
+fn no_room(session: &Session<'_>, queue: QueueId, dims: &[Dim]) -> FitErrors {
     let row = &session.queues[queue];
     let mut names: Vec<&str> = dims.iter().map(|&dim| session.dims.name(dim)).collect();
     names.sort_unstable();
@@ -287,12 +303,12 @@ fn note_no_room(session: &mut Session<'_>, task: TaskId, queue: QueueId, dims: &
             format!("queue {} has no room: insufficient {}", row.name, names.join(", "))
         }
     };
-    session.records.fit_errors.insert(task, FitErrors::fixed(text));
+    FitErrors::fixed(text)
 }
 
 fn note_no_nodes(session: &mut Session<'_>, sheets: &[SubSheet]) {
     for &task in sheets.iter().flat_map(|sheet| &sheet.tasks) {
-        session.records.fit_errors.insert(task, FitErrors::default());
+        session.records.fit_errors.insert(task, FitErrors::default().into());
     }
 }
 

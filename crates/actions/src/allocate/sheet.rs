@@ -10,13 +10,22 @@ use crate::preempt::{HYPER_NODES_NOT_READY, has_topology};
 use crate::worksheet::{SubSheet, worksheet};
 
 /// What of each job is still to be placed. A job of which nothing is is not in.
-pub(super) struct Sheets(BTreeMap<JobId, Vec<SubSheet>>);
+pub(super) struct Sheets {
+    made: BTreeMap<JobId, Vec<SubSheet>>,
+    /// Jobs that will probably not be tried: the rest of the table held for them and does still, and
+    /// a sheet is made when it is needed.
+    others: Vec<JobId>,
+}
 
 impl Sheets {
     /// The jobs of the session that pass the table of 4.2.
     pub(super) fn select(session: &mut Session<'_>) -> Self {
-        let mut sheets = BTreeMap::new();
+        let (mut made, mut others) = (BTreeMap::new(), Vec::new());
         for job in session.facts().jobs.clone() {
+            if session.may_stand(job) {
+                others.push(job);
+                continue;
+            }
             if let Err(reason) = takes_part(session, job) {
                 let row = &session.jobs[job];
                 let queue = &session.queues[row.queue].name;
@@ -25,30 +34,36 @@ impl Sheets {
             }
             let sheet = open_tasks(session, job);
             if !sheet.is_empty() {
-                sheets.insert(job, sheet);
+                made.insert(job, sheet);
             }
         }
-        Self(sheets)
+        session.sort_by_turn(&mut others);
+        Self { made, others }
     }
 
     /// The jobs, in no particular order.
     pub(super) fn jobs(&self) -> Vec<JobId> {
-        self.0.keys().copied().collect()
+        self.others.iter().chain(self.made.keys()).copied().collect()
     }
 
     /// What is left of a job, to look at.
     pub(super) fn get(&self, job: JobId) -> impl Iterator<Item = TaskId> + '_ {
-        self.0.get(&job).into_iter().flatten().flat_map(|sheet| sheet.tasks.iter().copied())
+        self.made.get(&job).into_iter().flatten().flat_map(|sheet| sheet.tasks.iter().copied())
     }
 
     /// What is left of a job.
     pub(super) fn of(&mut self, job: JobId) -> &mut Vec<SubSheet> {
-        self.0.entry(job).or_default()
+        self.made.entry(job).or_default()
+    }
+
+    /// The same of any job.
+    pub(super) fn made(&mut self, session: &Session<'_>, job: JobId) -> &mut Vec<SubSheet> {
+        self.made.entry(job).or_insert_with(|| open_tasks(session, job))
     }
 
     /// Takes a job out: it is kept as it is for this cycle.
     pub(super) fn strike(&mut self, job: JobId) {
-        self.0.remove(&job);
+        self.made.remove(&job);
     }
 
     /// Leaves only what is not placed yet.
@@ -75,7 +90,7 @@ fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, 
         return Err(format!("{}: {}", invalid.reason, invalid.message).into());
     }
     if let Some(missing) = needs_what_is_not_built(session, job) {
-        session.records.job_fit.insert(job, missing.to_owned());
+        session.records.job_fit.insert(job, missing.into());
         return Err(missing.into());
     }
     Ok(())

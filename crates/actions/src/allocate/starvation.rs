@@ -23,7 +23,7 @@ pub(super) fn repair_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     };
     let jobs: Vec<JobId> = sheets.jobs().into_iter().filter(broken).collect();
     let mut turns = Turns::new(session, &jobs);
-    while let Some((_, job)) = next(session, &mut turns) {
+    while let Some((_, job)) = next(session, &mut turns, |_, _| {}) {
         match attempt(session, job, sheets.of(job)) {
             Outcome::Ready => sheets.strike_placed(session, job),
             Outcome::Pipelined | Outcome::Neither => sheets.strike(job),
@@ -50,7 +50,7 @@ pub(super) fn tell_blocked(
     let text = format!("waiting behind job {} of the same queue", session.jobs[head].key);
     for &job in jobs {
         for task in sheets.get(job) {
-            session.records.fit_errors.insert(task, FitErrors::fixed(text.clone()));
+            session.records.fit_errors.insert(task, FitErrors::fixed(text.clone()).into());
         }
     }
 }

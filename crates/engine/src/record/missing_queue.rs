@@ -50,7 +50,7 @@ fn tell(session: &mut Session<'_>, told: &BTreeSet<Arc<str>>, job: JobId) {
 
 /// A bare pod has no PodGroup to look at; its own condition says it.
 fn tell_pod(session: &mut Session<'_>, job: JobId, text: &str) {
-    session.records.job_fit.insert(job, text.to_owned());
+    session.records.job_fit.insert(job, text.into());
     super::pods::record(session, job, &super::JobText::new());
 }
 

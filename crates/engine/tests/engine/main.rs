@@ -34,6 +34,7 @@ mod recording;
 mod shards;
 mod shuffle;
 mod skipped;
+mod standing;
 mod starvation;
 mod sub_groups;
 mod support;

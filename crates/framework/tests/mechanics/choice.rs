@@ -23,7 +23,7 @@ fn core_72_nodes_worth_evicting() {
     in_session(THREE, tiers, |session| {
         let [x, y] = ["j/x", "j/y"].map(|path| task(session, path));
         let found = errors(session, "j/x", Filter::Allocate);
-        session.records.fit_errors.insert(x, found);
+        session.records.fit_errors.insert(x, found.into());
         assert_eq!(node_names(session, &session.nodes_worth_evicting(x)), ["n1", "n3"]);
         assert_eq!(node_names(session, &session.nodes_worth_evicting(y)), ["n1", "n2", "n3"]);
     });
@@ -37,7 +37,7 @@ fn unresolvable() {
         let found = errors(session, "j/t", Filter::Allocate);
         let expected = "0/2 nodes are unavailable: 1 Insufficient cpu, 1 selector mismatch.";
         assert_eq!(found.text(&session.dims), expected);
-        session.records.fit_errors.insert(t, found);
+        session.records.fit_errors.insert(t, found.into());
         assert_eq!(node_names(session, &session.nodes_worth_evicting(t)), ["b"]);
         let other = task(session, "j/other");
         assert_eq!(node_names(session, &session.nodes_worth_evicting(other)), ["a", "b"]);

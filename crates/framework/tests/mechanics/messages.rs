@@ -12,7 +12,7 @@ fn told(session: &Session<'_>, path: &str) -> TaskMessage {
 fn record_errors(session: &mut Session<'_>, path: &str) {
     let task = task(session, path);
     let errors = session.filter(task, &session.facts().nodes, Filter::Allocate).errors;
-    session.records.fit_errors.insert(task, errors);
+    session.records.fit_errors.insert(task, errors.into());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn text_of_a_job_names_its_own_reason_first_and_leaves_out_what_is_not_there() {
     in_session(text, "", |session| {
         let id = job(session, "j");
         record_errors(session, "j/a");
-        session.records.job_fit.insert(id, "queue q is overused".to_owned());
+        session.records.job_fit.insert(id, "queue q is overused".into());
         assert_eq!(
             job_text(session.ask(), &session.records, id),
             "pod group is ready, 1 Pending, 1 Running, 1 minAvailable; Pending: 1 \
@@ -120,10 +120,10 @@ fn a_pending_task_tells_its_own_errors_then_those_of_its_job() {
         assert_eq!(a.message, "0/1 nodes are unavailable: 1 Insufficient cpu.");
         assert_eq!(told(session, "j/b").message, "");
         let id = job(session, "j");
-        session.records.job_fit.insert(id, "queue q is Closed".to_owned());
+        session.records.job_fit.insert(id, "queue q is Closed".into());
         assert_eq!(told(session, "j/b").message, "queue q is Closed");
         let b = task(session, "j/b");
-        session.records.fit_errors.insert(b, FitErrors::fixed("queue q has no room"));
+        session.records.fit_errors.insert(b, FitErrors::fixed("queue q has no room").into());
         assert_eq!(told(session, "j/b").message, "queue q has no room");
     });
 }

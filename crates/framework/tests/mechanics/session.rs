@@ -120,7 +120,7 @@ fn place_all(session: &mut Session<'_>, job: JobId) -> String {
         let nodes = session.facts().nodes.clone();
         let scan = session.filter(task, &nodes, Filter::Allocate);
         let Some(node) = session.choose_by_group(task, &scan.feasible) else {
-            session.records.fit_errors.insert(task, scan.errors);
+            session.records.fit_errors.insert(task, scan.errors.into());
             continue;
         };
         let mut statement = session.statement();

@@ -34,6 +34,9 @@ impl Cluster {
             self.tasks[task].condition = None;
             self.tasks[task].nominated_node = None;
             self.tasks[task].ungating = false;
+            if let Some(job) = self.tasks[task].job {
+                self.job_changes.push(job);
+            }
         }
     }
 

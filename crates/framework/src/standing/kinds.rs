@@ -1,0 +1,102 @@
+//! Tasks of which plugins read the same fail alike in one and the same state: why is looked up once
+//! for all of them. Specification: actions.md 12.2 S1, S7.
+
+use rustc_hash::FxHashMap;
+use vc_model::FitErrors;
+
+use super::Recorded;
+use crate::asker::Asker;
+use crate::session::Session;
+
+/// So many kinds may be known that no job is of any more.
+const MOST_UNUSED: usize = 1024;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    places: FxHashMap<Asker, usize>,
+    kinds: Vec<Kind>,
+    n_findings: u64,
+    n_sessions: u64,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    /// What was found last; `None`: there may be a place.
+    errors: Option<Recorded>,
+    /// Another number whenever that is another.
+    finding: u64,
+    state: State,
+}
+
+/// The state in which something was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State {
+    session: u64,
+    version: u64,
+    node_changes: u64,
+}
+
+impl Kinds {
+    /// A session begins.
+    pub(super) fn begin(&mut self) {
+        self.n_sessions += 1;
+    }
+
+    fn state(&self, session: &Session<'_>) -> State {
+        let node_changes = session.node_changes().end();
+        State { session: self.n_sessions, version: session.version(), node_changes }
+    }
+
+    /// What was found in the present state for a task of the kind, by which it is known.
+    pub(super) fn note(
+        &mut self,
+        session: &Session<'_>,
+        asker: Asker,
+        errors: &Recorded,
+    ) -> (usize, u64) {
+        let state = self.state(session);
+        let next = self.kinds.len();
+        let place = *self.places.entry(asker).or_insert(next);
+        if place == next {
+            self.kinds.push(Kind::default());
+        }
+        self.set(place, state, Some(errors.clone()));
+        (place, self.kinds[place].finding)
+    }
+
+    /// The number of what is found now; asks if the state is another than when it was asked last.
+    pub(super) fn finding(
+        &mut self,
+        session: &mut Session<'_>,
+        place: usize,
+        ask: impl FnOnce(&mut Session<'_>) -> Option<FitErrors>,
+    ) -> u64 {
+        if self.kinds[place].state != self.state(session) {
+            let errors = ask(session).map(Recorded::new);
+            let state = self.state(session);
+            self.set(place, state, errors);
+        }
+        self.kinds[place].finding
+    }
+
+    fn set(&mut self, place: usize, state: State, errors: Option<Recorded>) {
+        let kind = &mut self.kinds[place];
+        kind.state = state;
+        if kind.finding == 0 || kind.errors != errors {
+            self.n_findings += 1;
+            kind.finding = self.n_findings;
+            kind.errors = errors;
+        }
+    }
+
+    /// What was found last.
+    pub(super) fn errors(&self, place: usize) -> Option<Recorded> {
+        self.kinds[place].errors.clone()
+    }
+
+    /// Whether most of them are of no use beside so many jobs.
+    pub(super) fn are_many(&self, n_jobs: usize) -> bool {
+        2 * n_jobs + MOST_UNUSED < self.kinds.len()
+    }
+}
