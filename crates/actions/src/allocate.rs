@@ -68,11 +68,13 @@ fn take_turn(session: &mut Session<'_>, job: JobId, sheets: &mut Sheets) -> Outc
     if session.stands(job, place::look) {
         return Outcome::Neither;
     }
-    let before = session.before_attempt(job);
     let sheets = sheets.made(session, job);
+    let tasks = sheets.iter().flat_map(|sheet| sheet.tasks.iter().copied());
+    let before = session.before_attempt(job, tasks);
     let outcome = place::attempt(session, job, sheets);
     if let Some(before) = before.filter(|_| outcome == Outcome::Neither) {
-        session.note_failure(job, before);
+        let n_left = sheets.iter().map(|sheet| sheet.tasks.len()).sum();
+        session.note_failure(job, &before, n_left);
     }
     outcome
 }

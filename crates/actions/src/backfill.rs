@@ -61,9 +61,13 @@ impl Promise {
 }
 
 /// Best-effort tasks by queue, job and task order, Pipelined ones among them (steps 1, 2).
-fn collect(session: &Session<'_>) -> Vec<TaskId> {
+fn collect(session: &mut Session<'_>) -> Vec<TaskId> {
     let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
     for job in session.facts().jobs.clone() {
+        // Nothing of it is best-effort.
+        if session.may_stand(job) {
+            continue;
+        }
         if let Err(reason) = takes_part(session, job) {
             let row = &session.jobs[job];
             let queue = &session.queues[row.queue].name;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_framework::{PendingPods, PendingReason, Sample, Session};
-use vc_model::{Cluster, ClusterEvent, Job, ObjectKey, QueueId, TaskStatus};
+use vc_model::{Cluster, ClusterEvent, Job, JobId, ObjectKey, QueueId, TaskStatus};
 use vc_resource::Dim;
 
 /// What pods wait for, by queue; `None`: a queue that does not exist. Names of such queues are
@@ -22,6 +22,8 @@ pub(crate) struct Numbers {
     /// PodGroups that were deleted; their jobs stay while there are pods.
     leaving: BTreeSet<ObjectKey>,
     pending: Pending,
+    /// Jobs that were repeated in the last session, and what of it is theirs.
+    repeated: (Vec<JobId>, Pending),
 }
 
 impl Numbers {
@@ -82,7 +84,14 @@ impl Numbers {
     }
 
     fn note_pending(&mut self, session: &Session<'_>, samples: &mut Vec<Sample>) {
-        let pending = pending(session);
+        let facts = session.facts();
+        // They stand as they did when the same jobs were repeated.
+        if self.repeated.0 != facts.repeated {
+            let of_repeated = pending(session, Pending::new(), &facts.repeated);
+            self.repeated = (facts.repeated.clone(), of_repeated);
+        }
+        let jobs = facts.to_close.iter().chain(facts.roster.outside());
+        let pending = pending(session, self.repeated.1.clone(), jobs);
         if pending == self.pending {
             return;
         }
@@ -119,10 +128,12 @@ fn job_placed(session: &Session<'_>, row: &Job, n_tasks: u32) -> Option<Sample> 
     })
 }
 
-fn pending(session: &Session<'_>) -> Pending {
-    let mut pending = Pending::new();
-    let facts = session.facts();
-    let jobs = facts.to_close.iter().chain(&facts.repeated).chain(facts.roster.outside());
+/// What the jobs wait for is added.
+fn pending<'j>(
+    session: &Session<'_>,
+    mut pending: Pending,
+    jobs: impl IntoIterator<Item = &'j JobId>,
+) -> Pending {
     for &job in jobs {
         let row = &session.jobs[job];
         let counts = &row.counts;

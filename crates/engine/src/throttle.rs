@@ -27,6 +27,8 @@ const REPEAT_MICROS: i64 = 300 * MICROS_PER_SECOND;
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     sent: BTreeMap<(Arc<str>, Told), (Arc<str>, i64)>,
+    /// Nothing of it was sent before this time.
+    first_micros: i64,
 }
 
 impl Throttle {
@@ -43,6 +45,10 @@ impl Throttle {
         if same.is_some_and(|(_, then)| now_micros - then < REPEAT_MICROS) {
             return false;
         }
+        self.first_micros = match self.sent.is_empty() {
+            true => now_micros,
+            false => self.first_micros.min(now_micros),
+        };
         self.sent.insert(key, (text.clone(), now_micros));
         true
     }
@@ -67,7 +73,12 @@ impl Throttle {
 
     /// Forgets what may be said again by now, PodGroups that are gone among it.
     pub(crate) fn sweep(&mut self, now_micros: i64) {
+        if now_micros - self.first_micros < REPEAT_MICROS {
+            return;
+        }
         self.sent.retain(|_, (_, then)| now_micros - *then < REPEAT_MICROS);
+        let times = self.sent.values().map(|(_, then)| *then);
+        self.first_micros = times.min().unwrap_or(now_micros);
     }
 }
 

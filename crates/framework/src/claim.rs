@@ -41,6 +41,11 @@ impl Claims {
         claims
     }
 
+    /// Whether no job has one.
+    pub fn is_empty(&self) -> bool {
+        self.by_job.is_empty()
+    }
+
     /// The claim of a job.
     pub fn of(&self, cluster: &Cluster, job: JobId) -> Option<&Claim> {
         self.by_job.get(&cluster.jobs[job].key)

@@ -138,6 +138,11 @@ impl Dispatch {
         points.iter().all(|&point| self.all(point).all(|plugin| plugin.judges_rows()))
     }
 
+    /// Whether all plugins that let jobs wait for room read their rows alone.
+    pub(crate) fn pipelines_rows(&self) -> bool {
+        self.all(Points::JOB_PIPELINED).all(|plugin| plugin.judges_rows())
+    }
+
     /// The first time at which a plugin may answer otherwise although no object has changed.
     pub fn clock(&self, ask: Ask<'_>) -> Clock {
         let clocks = self.plugins.iter().map(|plugin| plugin.clock(ask));

@@ -169,8 +169,9 @@ pub trait Plugin: Send + Sync {
     /// A session ends; everything uncommitted is still in place (core.md 5.1 step 8). What is said of
     /// a job follows from its row, what is recorded of it, and what was said before.
     fn close(&mut self, _ask: Ask<'_>, _records: &Records, _out: &mut Outbox) {}
-    /// JobValid, JobReady and JobStarving are answered from the row of the job alone, also before the
-    /// session has begun, so that a job that needs nothing is not asked about until it changes.
+    /// JobValid, JobReady, JobPipelined and JobStarving are answered from the row of the job alone, also
+    /// before the session has begun, so that a job that needs nothing is not asked about until it
+    /// changes.
     fn judges_rows(&self) -> bool {
         false
     }
@@ -426,7 +427,7 @@ pub trait Plugin: Send + Sync {
         Reads::Anything
     }
     /// Whether what this plugin says about a task that looks for victims, at any point, follows from
-    /// its [`crate::Asker`] and the state.
+    /// its [`crate::Asker`] and the state. The answer stays as long as the rows of the task and its job.
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         false
     }

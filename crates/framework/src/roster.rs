@@ -307,13 +307,13 @@ fn merged(cluster: &Cluster, sorted: &[JobId], mut others: Vec<JobId>) -> Vec<Jo
     let key = |job: JobId| &cluster.jobs[job].key;
     others.sort_unstable_by(|&l, &r| key(l).cmp(key(r)));
     let mut all = Vec::with_capacity(sorted.len() + others.len());
-    let mut sorted = sorted.iter().copied().peekable();
+    let mut rest = sorted;
     for other in others {
-        while let Some(job) = sorted.next_if(|&job| key(job) < key(other)) {
-            all.push(job);
-        }
+        let (before, after) = rest.split_at(rest.partition_point(|&job| key(job) < key(other)));
+        all.extend_from_slice(before);
         all.push(other);
+        rest = after;
     }
-    all.extend(sorted);
+    all.extend_from_slice(rest);
     all
 }

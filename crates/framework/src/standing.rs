@@ -3,9 +3,9 @@
 //!
 //! Exact, because an attempt that places nothing changes nothing, and of all that it reads each is
 //! either asked again or known not to have changed:
-//! * the job, its tasks with their classes, its minimums, its phase, and by them JobValid, TaskOrder
-//!   and when the loop over the tasks ends: the log of changed jobs does not name the job. JobReady
-//!   and JobPipelined, which may read a clock, are asked again.
+//! * the job, its tasks with their classes, its minimums, its phase, and by them JobValid, JobReady,
+//!   TaskOrder and when the loop over the tasks ends: the log of changed jobs does not name the job.
+//!   JobPipelined is asked again where it reads more than the row.
 //! * Overused and the order of jobs and queues: the job keeps its turn, at which they are asked.
 //! * Allocatable, PrePredicate and the histogram over all nodes, in the state at its turn: asked
 //!   again, but only once for all tasks of which plugins read the same (`kinds.rs`), and compared
@@ -23,7 +23,7 @@ mod kinds;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_model::{Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, TaskId};
+use vc_model::{ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, TaskId};
 
 use crate::session::Session;
 use kinds::Kinds;
@@ -67,13 +67,22 @@ enum Why {
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     task: TaskId,
+    class: ClassId,
     kind: usize,
     finding: u64,
 }
 
-/// The state before an attempt, whose failure may stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an attempt found, whose failure may stand.
+#[derive(Clone, Debug)]
 pub struct Before {
+    /// In the order in which they are tried.
+    tasks: Vec<TaskId>,
+    state: State,
+}
+
+/// Another one as soon as something was done, also if it was undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
     version: u64,
     node_changes: u64,
     job_changes: u64,
@@ -106,7 +115,7 @@ impl Standings {
 
     /// The failure of the last session, or of this one.
     fn of(&self, job: JobId) -> Option<&Standing> {
-        self.jobs.get(&job).filter(|standing| self.session <= 1 + standing.last())
+        self.jobs.get(&job).filter(|standing| standing.is_of(self.session))
     }
 
     fn make(&mut self, job: JobId, why: Why) {
@@ -114,6 +123,10 @@ impl Standings {
         let (made, turn) = (self.session, self.n_turns);
         let standing = Standing { why, made, held: 0, turn, told_until_micros: None };
         self.jobs.insert(job, standing);
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.jobs.remove(&job);
     }
 
     fn hold(&mut self, job: JobId) {
@@ -138,6 +151,11 @@ impl Standing {
     fn last(&self) -> u64 {
         self.made.max(self.held)
     }
+
+    /// Of this session, or the one before.
+    fn is_of(&self, session: u64) -> bool {
+        session <= 1 + self.last()
+    }
 }
 
 impl Session<'_> {
@@ -146,7 +164,7 @@ impl Session<'_> {
     pub fn may_stand(&mut self, job: JobId) -> bool {
         let Some(standings) = &mut self.standings else { return false };
         standings.follow(self.cluster);
-        standings.of(job).is_some() && self.claims.of(self.cluster, job).is_none()
+        standings.of(job).is_some() && !self.has_claim(job)
     }
 
     /// Puts the jobs in the order of their last turns, which is nearly that of the next ones.
@@ -163,15 +181,10 @@ impl Session<'_> {
         job: JobId,
         look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
     ) -> bool {
-        if !self.may_stand(job) {
-            return false;
-        }
         let Some(mut standings) = self.standings.take() else { return false };
+        standings.follow(self.cluster);
         let stands = self.fails_again(&mut standings, job, look);
-        if stands {
-            standings.hold(job);
-            self.hits.n_stood += 1;
-        }
+        self.hits.n_stood += u64::from(stands);
         self.standings = Some(standings);
         stands
     }
@@ -182,15 +195,16 @@ impl Session<'_> {
         job: JobId,
         look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
     ) -> bool {
-        let Standings { jobs, kinds, .. } = standings;
-        let Some(Standing { why: Why::Tried(visits), .. }) = jobs.get(&job) else { return false };
-        let (hooks, ask) = (&self.hooks, self.ask());
-        if hooks.job_ready(ask, job) || hooks.job_pipelined(ask, job) {
+        let Standings { session, n_turns, jobs, kinds, .. } = standings;
+        let standing = jobs.get_mut(&job).filter(|standing| standing.is_of(*session));
+        let Some(standing) = standing.filter(|_| !self.has_claim(job)) else { return false };
+        let Why::Tried(visits) = &standing.why else { return false };
+        if !self.hooks.pipelines_rows() && self.hooks.job_pipelined(self.ask(), job) {
             return false;
         }
-        for &Visit { task, kind, finding } in visits {
-            let is_of_kind = self.is_plain(task) && self.hooks.know_asker(self.ask(), task);
-            if !is_of_kind || kinds.finding(self, kind, |session| look(session, task)) != finding {
+        for &Visit { task, class, kind, finding } in visits {
+            let is_alone = self.domains.is_alone(class);
+            if !is_alone || kinds.finding(self, kind, |session| look(session, task)) != finding {
                 return false;
             }
         }
@@ -198,71 +212,78 @@ impl Session<'_> {
             let errors = kinds.errors(kind);
             self.records.fit_errors.extend(errors.map(|errors| (task, errors)));
         }
+        *n_turns += 1;
+        (standing.held, standing.turn) = (*session, *n_turns);
         true
     }
 
+    fn has_claim(&self, job: JobId) -> bool {
+        !self.claims.is_empty() && self.claims.of(self.cluster, job).is_some()
+    }
+
     /// The job is left out because its queue is overused, as in the last session or for the first
-    /// time; nothing is recorded of it yet.
+    /// time; that is not recorded yet.
     pub fn stays_out(&mut self, job: JobId) {
-        if !self.may_fail_for_long(job) {
-            return;
-        }
+        let is_clean = self.may_fail_for_long(job);
         let Some(standings) = &mut self.standings else { return };
         standings.follow(self.cluster);
         match standings.of(job) {
+            _ if !is_clean => standings.forget(job),
             Some(Standing { why: Why::Overused, .. }) => standings.hold(job),
             _ => standings.make(job, Why::Overused),
         }
     }
 
-    /// Before a job is tried. `None`: its failure will not stand.
-    pub fn before_attempt(&self, job: JobId) -> Option<Before> {
-        self.may_fail_for_long(job).then(|| self.state())
+    /// Before a job is tried, with the tasks that are left of it. `None`: its failure will not stand.
+    pub fn before_attempt(
+        &mut self,
+        job: JobId,
+        tasks: impl Iterator<Item = TaskId>,
+    ) -> Option<Before> {
+        self.standings.as_mut()?.forget(job);
+        self.may_fail_for_long(job).then(|| Before { tasks: tasks.collect(), state: self.state() })
     }
 
-    fn state(&self) -> Before {
-        Before {
+    fn state(&self) -> State {
+        State {
             version: self.version(),
             node_changes: self.cluster.node_changes().end(),
             job_changes: self.cluster.job_changes().end(),
         }
     }
 
-    /// The attempt has failed: neither is the job ready nor does it wait for room.
-    pub fn note_failure(&mut self, job: JobId, before: Before) {
-        if before != self.state() {
+    /// The attempt has failed: neither is the job ready nor does it wait for room. The last so many
+    /// tasks were not reached.
+    pub fn note_failure(&mut self, job: JobId, before: &Before, n_left: usize) {
+        if before.state != self.state() {
             return;
         }
         let Some(mut standings) = self.standings.take() else { return };
         standings.follow(self.cluster);
-        match self.visits(&mut standings.kinds, job) {
-            Some(visits) => standings.make(job, Why::Tried(visits)),
-            None => {
-                standings.jobs.remove(&job);
-            }
+        let n_tried = before.tasks.len() - n_left.min(before.tasks.len());
+        if let Some(visits) = self.visits(&mut standings.kinds, &before.tasks[..n_tried]) {
+            standings.make(job, Why::Tried(visits));
         }
         self.standings = Some(standings);
     }
 
-    /// The tasks that were tried. `None`: more is read of one than of others of its kind.
-    fn visits(&self, kinds: &mut Kinds, job: JobId) -> Option<Vec<Visit>> {
-        let mut visits = Vec::new();
-        for &task in &self.jobs[job].tasks {
-            let Some(errors) = self.records.fit_errors.get(&task) else { continue };
-            let asker = Some(task).filter(|&task| self.is_plain(task));
-            let asker = asker.and_then(|task| self.asker(task, |_| self.asker_class(task)))?;
-            let (kind, finding) = kinds.note(self, asker.of_attempt()?, errors);
-            visits.push(Visit { task, kind, finding });
-        }
-        (!visits.is_empty()).then_some(visits)
+    /// What was found for the tasks. `None`: more is read of one than of others of its kind, or it was
+    /// passed over without a word.
+    fn visits(&self, kinds: &mut Kinds, tasks: &[TaskId]) -> Option<Vec<Visit>> {
+        let visit = |&task: &TaskId| {
+            let errors = self.records.fit_errors.get(&task).filter(|_| self.is_plain(task))?;
+            let asker = self.asker(task, |_| self.asker_class(task))?.of_attempt()?;
+            let (kind, finding) = kinds.note(self, asker, errors);
+            Some(Visit { task, class: self.tasks[task].class, kind, finding })
+        };
+        let visits: Option<Vec<Visit>> = tasks.iter().map(visit).collect();
+        visits.filter(|visits| !visits.is_empty())
     }
 
     /// Whether of other pods nothing matters for the task, and it may go to any node.
     fn is_plain(&self, task: TaskId) -> bool {
         let row = &self.tasks[task];
-        row.nominated_node.is_none()
-            && row.gates == Gates::None
-            && self.domains.is_alone(row.class)
+        row.nominated_node.is_none() && row.gates == Gates::None && self.domains.is_alone(row.class)
     }
 
     /// Whether all that is read of the job is listed above, and nothing was recorded of it yet.
@@ -276,7 +297,7 @@ impl Session<'_> {
             && !row.bare
             && row.policies().is_empty()
             && row.counts.pending_best_effort == 0
-            && self.claims.of(self.cluster, job).is_none()
+            && !self.has_claim(job)
             && !records.job_fit.contains_key(&job)
             && !row.tasks.iter().any(is_recorded)
     }
@@ -289,7 +310,8 @@ impl Session<'_> {
         let Some(standing) = standings.jobs.get_mut(&job) else { return };
         let row = &self.cluster.jobs[job];
         // Else there are texts about it that have a time of their own.
-        let is_told = row.enforces_roles() && self.cluster.queues[row.queue].state == QueueState::Open;
+        let is_told =
+            row.enforces_roles() && self.cluster.queues[row.queue].state == QueueState::Open;
         let group = row.pod_group.as_ref().filter(|_| is_told);
         standing.told_until_micros = group.map(|group| due_micros(group).unwrap_or(i64::MAX));
     }

@@ -136,8 +136,7 @@ impl Plugin for Gang {
     }
 
     fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
-        let is_unready =
-            |id: &&JobId| matches!(self.told.get(**id), Some(GangState::Unready(_)));
+        let is_unready = |id: &&JobId| matches!(self.told.get(**id), Some(GangState::Unready(_)));
         let mut n_unready_jobs = ask.facts.repeated.iter().filter(is_unready).count() as u64;
         let n_samples = out.samples.len();
         for &id in &ask.facts.to_close {

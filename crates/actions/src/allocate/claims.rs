@@ -39,6 +39,9 @@ pub(super) fn pass(session: &mut Session<'_>, sheets: &mut Sheets) {
 /// Jobs with a claim that take part, also those whose waiting tasks are all best-effort: without a
 /// turn here the slots that were made for them would go to others.
 fn holders(session: &Session<'_>, sheets: &Sheets) -> BTreeSet<JobId> {
+    if session.claims.is_empty() {
+        return BTreeSet::new();
+    }
     let listed: BTreeSet<JobId> = sheets.jobs().into_iter().collect();
     let takes_part = |job: &JobId| {
         listed.contains(job)
