@@ -245,7 +245,8 @@ fn fast__memo_invalidation_clock() {
 
 #[test]
 fn fast__memo_holds_while_others_come_and_go() {
-    let changes: [(&str, fn(&mut World)); 5] = [
+    type Change = fn(&mut World);
+    let changes: [(&str, Change); 5] = [
         ("a heartbeat", |world| world.add("node n2 cpu=4 gpu=1 taint=x:NoSchedule")),
         ("a pod where it may not go", |world| world.add("pod dns cpu=1 @n2 running")),
         ("a job of another kind", |world| world.add("job b min=1\n task w cpu=1 gpu=1")),
