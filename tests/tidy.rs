@@ -45,6 +45,21 @@ fn dependencies(manifest: &Path) -> Vec<String> {
     lines.filter_map(name).filter(|name| !name.is_empty() && !name.starts_with('#')).collect()
 }
 
+/// Names under any table of dependencies of a manifest.
+fn all_dependencies(manifest: &Path) -> Vec<String> {
+    let text = fs::read_to_string(manifest).expect("a manifest");
+    let (mut names, mut is_inside) = (Vec::new(), false);
+    for line in text.lines() {
+        if let Some(table) = line.strip_prefix('[') {
+            is_inside = table.trim_end_matches(']').ends_with("dependencies");
+        } else if is_inside && line.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+            let name = line.split(['=', '.']).next().expect("a first part");
+            names.push(name.trim().to_owned());
+        }
+    }
+    names
+}
+
 fn crates() -> Vec<String> {
     let folders = fs::read_dir(root().join("crates")).expect("the folder crates");
     let name = |entry: std::io::Result<fs::DirEntry>| {
@@ -78,6 +93,26 @@ fn crates_know_only_what_the_table_says() {
             if let Some(ours) = dependency.strip_prefix("vc-") {
                 assert!(allowed.contains(&ours), "vc-{name} must not depend on vc-{ours}");
             }
+        }
+    }
+}
+
+#[test]
+fn the_readme_says_why_of_every_dependency() {
+    let text = fs::read_to_string(root().join("README.md")).expect("the README");
+    let table = text.split("| Dependency | Why |").nth(1).expect("the table of dependencies");
+    let rows = table.lines().take_while(|line| line.is_empty() || line.starts_with('|'));
+    let cells: Vec<&str> = rows.filter_map(|row| row.split('|').nth(1)).collect();
+    let named: BTreeSet<&str> = cells
+        .iter()
+        .flat_map(|cell| cell.split(','))
+        .map(|name| name.trim_matches([' ', '`']))
+        .collect();
+    let manifests = crates().into_iter().map(|name| root().join("crates").join(name));
+    for folder in manifests.chain([root()]) {
+        for name in all_dependencies(&folder.join("Cargo.toml")) {
+            let is_ours = name.starts_with("vc-");
+            assert!(is_ours || named.contains(name.as_str()), "{}: {name}", folder.display());
         }
     }
 }
