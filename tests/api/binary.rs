@@ -251,8 +251,9 @@ async fn profiles_can_be_taken_one_at_a_time() {
         let has = |text: &str| heap.windows(text.len()).any(|window| window == text.as_bytes());
         assert!(has("inuse_space") && has("tokio"), "{} bytes", heap.len());
     }
-    let (_, line) = get(address, "/debug/pprof/cmdline").await;
-    assert!(String::from_utf8(line).unwrap().contains("\0--enable-pprof\0"));
+    let (code, line) = get(address, "/debug/pprof/cmdline").await;
+    let line = String::from_utf8(line).unwrap();
+    assert!(code == 200 && line.contains("\0--enable-pprof\0"), "{code} {line:?}");
     server.stop().await;
 }
 
