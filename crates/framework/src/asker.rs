@@ -38,13 +38,9 @@ pub enum AskerClass {
 }
 
 impl Asker {
-    /// What of it allocate reads, before anything is found. `None`: filters or scorers read more than
-    /// rows of nodes.
-    pub(crate) fn of_attempt(self) -> Option<Self> {
-        match self.class {
-            AskerClass::Whole(_) => None,
-            AskerClass::Shape(_) => Some(Self { hopeless: NodeSet::default(), ..self }),
-        }
+    /// What of it is read before anything is found.
+    pub(crate) fn of_attempt(self) -> Self {
+        Self { hopeless: NodeSet::default(), ..self }
     }
 
     /// What of it filters read, whoever asks in whatever queue. `None`: more than rows of nodes.

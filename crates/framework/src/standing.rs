@@ -272,7 +272,9 @@ impl Session<'_> {
     fn visits(&self, kinds: &mut Kinds, tasks: &[TaskId]) -> Option<Vec<Visit>> {
         let visit = |&task: &TaskId| {
             let errors = self.records.fit_errors.get(&task).filter(|_| self.is_plain(task))?;
-            let asker = self.asker(task, |_| self.asker_class(task))?.of_attempt()?;
+            let volumes = !self.class(task).volumes.is_empty();
+            let shape = kinds.shape_of(self, task).filter(|_| !volumes)?;
+            let asker = self.asker(task, |_| shape)?.of_attempt();
             let (kind, finding) = kinds.note(self, asker, errors);
             Some(Visit { task, class: self.tasks[task].class, kind, finding })
         };

@@ -2,10 +2,10 @@
 //! for all of them. Specification: actions.md 12.2 S1, S7.
 
 use rustc_hash::FxHashMap;
-use vc_model::FitErrors;
+use vc_model::{FitErrors, TaskId};
 
 use super::Recorded;
-use crate::asker::Asker;
+use crate::asker::{Asker, AskerClass};
 use crate::session::Session;
 
 /// So many kinds may be known that no job is of any more.
@@ -18,6 +18,8 @@ pub(super) struct Kinds {
     kinds: Vec<Kind>,
     n_findings: u64,
     n_sessions: u64,
+    /// Of this session: by the shape of the class whether rows of nodes are all that is read.
+    shapes: FxHashMap<u64, bool>,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +43,16 @@ impl Kinds {
     /// A session begins.
     pub(super) fn begin(&mut self) {
         self.n_sessions += 1;
+        self.shapes.clear();
+    }
+
+    /// The shape of the class of a task. `None`: filters or scorers read more than rows of nodes for
+    /// it; for classes that have nothing to do with other pods their shape decides that.
+    pub(super) fn shape_of(&mut self, session: &Session<'_>, task: TaskId) -> Option<AskerClass> {
+        let serial = session.classes.serial(session.tasks[task].class);
+        let is_shape = || matches!(session.asker_class(task), AskerClass::Shape(_));
+        let reads_rows = *self.shapes.entry(serial).or_insert_with(is_shape);
+        reads_rows.then_some(AskerClass::Shape(serial))
     }
 
     fn state(&self, session: &Session<'_>) -> State {
