@@ -272,8 +272,7 @@ impl Session<'_> {
     fn visits(&self, kinds: &mut Kinds, tasks: &[TaskId]) -> Option<Vec<Visit>> {
         let visit = |&task: &TaskId| {
             let errors = self.records.fit_errors.get(&task).filter(|_| self.is_plain(task))?;
-            let volumes = !self.class(task).volumes.is_empty();
-            let shape = kinds.shape_of(self, task).filter(|_| !volumes)?;
+            let shape = kinds.shape_of(self, task)?;
             let asker = self.asker(task, |_| shape)?.of_attempt();
             let (kind, finding) = kinds.note(self, asker, errors);
             Some(Visit { task, class: self.tasks[task].class, kind, finding })
@@ -282,10 +281,15 @@ impl Session<'_> {
         visits.filter(|visits| !visits.is_empty())
     }
 
-    /// Whether of other pods nothing matters for the task, and it may go to any node.
+    /// Whether of other pods, volumes and devices nothing matters for the task, and it may go to any
+    /// node.
     fn is_plain(&self, task: TaskId) -> bool {
-        let row = &self.tasks[task];
-        row.nominated_node.is_none() && row.gates == Gates::None && self.domains.is_alone(row.class)
+        let (row, class) = (&self.tasks[task], self.class(task));
+        row.nominated_node.is_none()
+            && row.gates == Gates::None
+            && class.volumes.is_empty()
+            && class.resource_claims.is_empty()
+            && self.domains.is_alone(row.class)
     }
 
     /// Whether all that is read of the job is listed above, and nothing was recorded of it yet.
