@@ -1,11 +1,13 @@
 //! Threads that wait for the network, each with a runtime of its own: their tasks wake each other
 //! all the time, which costs no switch on one thread. rust-ecosystem.md 3 (K-05).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+
+use crate::meter::Meter;
 
 /// How often such a thread may wake up at once, and in a second.
 const BURST: f64 = 64.0;
@@ -27,14 +29,15 @@ pub(crate) fn spawn(
     Ok(ended)
 }
 
-/// For one thread that wakes up rarely enough.
-pub(crate) fn calm_runtime() -> std::io::Result<Runtime> {
-    let wakes = Mutex::new(Wakes::default());
+/// For one thread that wakes up rarely enough once everything is listed: first lists are long, and
+/// wait for nothing.
+pub(crate) fn calm_runtime(meter: &Arc<Meter>) -> std::io::Result<Runtime> {
+    let (wakes, meter) = (Mutex::new(Wakes::default()), meter.clone());
     Builder::new_current_thread()
         .enable_all()
         .on_thread_park(move || {
             let mut wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner);
-            if !wakes.allow(Instant::now()) {
+            if !wakes.allow(Instant::now()) && meter.state.borrow().is_ready() {
                 std::thread::sleep(NAP);
             }
         })
@@ -92,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_calm_runtime_runs_what_it_is_given() {
-        let runtime = calm_runtime().unwrap();
+        let runtime = calm_runtime(&Arc::default()).unwrap();
         let answer = runtime.block_on(async {
             for _ in 0..200 {
                 tokio::task::yield_now().await;
