@@ -107,7 +107,9 @@ impl Clients {
         self.over(None)
     }
 
-    /// As [`Clients::again`], but all requests share one connection where the server has HTTP/2.
+    /// As [`Clients::again`], but what only tells of decisions shares one connection where the server
+    /// has HTTP/2. Binds and evictions keep connections of their own: a busy server serves those in
+    /// turn, and a single one would wait behind everybody else's.
     ///
     /// # Errors
     /// The same.
@@ -119,10 +121,10 @@ impl Clients {
     fn over(&self, http2: Option<&Http2>) -> Result<Self, ClientError> {
         let mut clients = self.clone();
         if let Some(plan) = &self.plan {
-            clients.core = plan.client(0, http2)?;
+            clients.core = plan.client(0, None)?;
             clients.volcano = plan.client(1, http2)?;
             clients.events = plan.client(2, http2)?;
-            clients.elections = plan.client(3, http2)?;
+            clients.elections = plan.client(3, None)?;
         }
         Ok(clients)
     }
