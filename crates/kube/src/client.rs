@@ -107,9 +107,9 @@ impl Clients {
         self.over(None)
     }
 
-    /// As [`Clients::again`], but what only tells of decisions shares one connection where the server
-    /// has HTTP/2. Binds and evictions keep connections of their own: a busy server serves those in
-    /// turn, and a single one would wait behind everybody else's.
+    /// As [`Clients::again`], but PodGroups, queues and events share one connection where the server
+    /// has HTTP/2. What is written to pods (`core`) keeps connections of its own: a busy server serves
+    /// those in turn, and a single one would wait behind everybody else's.
     ///
     /// # Errors
     /// The same.

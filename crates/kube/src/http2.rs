@@ -1,5 +1,5 @@
-//! Writes that tell of decisions share one HTTP/2 connection if the server has that, as client-go's
-//! do: what many requests send and are answered at about the same time is one packet, one record of
+//! Writes of PodGroups, queues and events share one HTTP/2 connection if the server has that, as
+//! client-go's do: what many requests send and are answered at about the same time is one packet, one record of
 //! TLS and one wake-up.
 //! Specification: core.md 1.9; rust-ecosystem.md 3 (K-01: what the server says that it has not looked
 //! at is no retry).
