@@ -168,10 +168,6 @@ pub(crate) fn pods(client: &Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), namespace, &resource("", "v1", "Pod", "pods"))
 }
 
-pub(crate) fn pod_groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
-    Api::namespaced_with(client.clone(), namespace, &pod_group_resource())
-}
-
 pub(crate) fn queues(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &queue_resource())
 }
@@ -182,10 +178,6 @@ pub(crate) fn node_shards(client: &Client) -> Api<DynamicObject> {
 
 pub(crate) fn node_shard_resource() -> ApiResource {
     resource("shard.volcano.sh", "v1alpha1", "NodeShard", "nodeshards")
-}
-
-pub(crate) fn pod_group_resource() -> ApiResource {
-    resource("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 }
 
 pub(crate) fn queue_resource() -> ApiResource {

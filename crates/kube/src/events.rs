@@ -124,14 +124,14 @@ impl Writer {
         let subject = note.about.clone();
         self.about.insert(subject.clone());
         let poster = self.poster.clone();
-        self.in_flight.spawn(async move {
+        self.in_flight.spawn(Box::pin(async move {
             let written = poster.write(verdict).await;
             let created = written.unwrap_or_else(|error| {
                 tracing::debug!(v = 3, %error, "event not written");
                 None
             });
             (subject, created)
-        });
+        }));
     }
 
     fn written(&mut self, done: Joined) {

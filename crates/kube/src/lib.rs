@@ -19,6 +19,7 @@ mod kept;
 mod lanes;
 mod lines;
 mod observe;
+mod perform;
 mod pre_bind;
 mod pump;
 mod qps;
@@ -30,6 +31,7 @@ mod slim;
 mod source;
 mod status;
 mod version;
+mod whole;
 mod writer;
 
 pub use backlog::Backlog;

@@ -4,18 +4,19 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
+use kube::Client;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, TypeMeta};
-use kube::{Api, Client};
+use kube::core::Request;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use vc_engine::Nomination;
 use vc_model::{ObjectKey, PodGroupCondition, PodGroupPhase, PodGroupStatus, QUEUE_GATE};
 
 use crate::call::{
-    CallError, call, get, node_shard_resource, node_shards, pod_group_resource, pod_groups, pods,
-    put, queue_resource, queues,
+    CallError, call, get, node_shard_resource, node_shards, pods, put, queue_resource, queues,
 };
 use crate::kept::Kept;
+use crate::whole::{Whole, item};
 
 /// Now, as the API writes times.
 pub(crate) fn now() -> String {
@@ -124,26 +125,30 @@ pub(crate) async fn set_pod_group(
     status: &PodGroupStatus,
 ) -> Result<Arc<str>, CallError> {
     let ObjectKey { namespace, name } = pod_group;
-    let path = format!("/apis/{POD_GROUPS}/namespaces/{namespace}/podgroups/{name}");
+    let all = format!("/apis/{POD_GROUPS}/namespaces/{namespace}/podgroups");
+    let path = format!("{all}/{name}");
     let mut phase = None;
     loop {
         let seen = kept.take(pod_group).filter(|_| phase.is_none());
-        let mut object = match seen.and_then(|text| whole(&text, uid)) {
+        let found: Box<str>;
+        let mut object = match seen.as_deref().and_then(|text| whole(text, uid)) {
             Some(object) => object,
-            None => find(&pod_groups(client, namespace), name, uid).await?,
+            None => {
+                found = find(client, &all, name, uid).await?;
+                Whole::of(&found).map_err(unreadable)?
+            }
         };
-        object.metadata.managed_fields = None;
-        let seen = object.data["status"]["phase"].as_str().unwrap_or_default().to_owned();
+        object.typed("\"scheduling.volcano.sh/v1beta1\"", "\"PodGroup\"");
+        let seen = object.status["phase"].as_str().unwrap_or_default().to_owned();
         if phase.as_ref().is_some_and(|before| *before != seen) {
             return Err(CallError::Overtaken("the phase was changed by someone else"));
         }
-        fill(&mut object.data["status"], status);
+        fill(&mut object.status, status);
         match put(client, &path, &object).await {
             Err(error) if error.is_conflict() && phase.is_none() => phase = Some(seen),
             answer => {
                 let text = answer?;
-                let answer = serde_json::from_str(&text).map_err(kube::Error::SerdeError);
-                let answer: Answer = answer.map_err(CallError::Refused)?;
+                let answer: Answer = serde_json::from_str(&text).map_err(unreadable)?;
                 if matches!(status.phase, PodGroupPhase::Pending | PodGroupPhase::Inqueue) {
                     kept.keep(pod_group, text);
                 }
@@ -167,21 +172,22 @@ struct Version {
     resource_version: Arc<str>,
 }
 
-/// The object of that text, if it is the one with this uid.
-fn whole(text: &str, uid: &str) -> Option<DynamicObject> {
-    let mut object: DynamicObject = serde_json::from_str(text).ok()?;
-    typed(&mut object, &pod_group_resource());
-    (object.metadata.uid.as_deref() == Some(uid)).then_some(object)
+fn unreadable(error: serde_json::Error) -> CallError {
+    CallError::Refused(kube::Error::SerdeError(error))
 }
 
-async fn find(api: &Api<DynamicObject>, name: &str, uid: &str) -> Result<DynamicObject, CallError> {
+/// The object of that text, if it is the one with this uid.
+fn whole<'a>(text: &'a str, uid: &str) -> Option<Whole<'a>> {
+    Whole::of(text).ok().filter(|object| object.has_uid(uid))
+}
+
+/// The text of the PodGroup, by LIST.
+async fn find(client: &Client, all: &str, name: &str, uid: &str) -> Result<Box<str>, CallError> {
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    let found = call(api.list(&params)).await?.items.into_iter();
-    let mut object = { found }
-        .find(|object| object.metadata.uid.as_deref() == Some(uid))
-        .ok_or(CallError::Overtaken("the pod group is gone"))?;
-    typed(&mut object, &pod_group_resource());
-    Ok(object)
+    let request = Request::new(all).list(&params).map_err(kube::Error::BuildRequest);
+    let list = call(async { client.request_text(request?).await }).await?;
+    let found = item(&list, uid).map_err(unreadable)?;
+    found.map(Box::from).ok_or(CallError::Overtaken("the pod group is gone"))
 }
 
 /// Items of a list may lack what a PUT of a custom resource needs.
