@@ -29,8 +29,8 @@ pub(crate) struct Case {
     pub(crate) conf: Option<&'static str>,
     /// Whether the pods that wait find a node.
     fits: bool,
-    /// Whether somebody goes for each of them.
-    evicts: bool,
+    /// Pods that go for each of them.
+    n_victims: u64,
     /// Pods that come before every cycle after the second, and find a node.
     pub(crate) n_arriving: u64,
     /// Numbers of the cycles that are measured; nothing else changes before the second.
@@ -47,7 +47,7 @@ const IDLE: Case = Case {
     gang_size: 0,
     conf: None,
     fits: true,
-    evicts: false,
+    n_victims: 0,
     n_arriving: 0,
     cycles: &[2],
     load: load_idle,
@@ -155,7 +155,7 @@ pub(crate) const CASES: &[Case] = &[
         n_pending_plain: 5_000,
         gang_size: 10,
         fits: false,
-        evicts: false,
+        n_victims: 0,
         cycles: &[1, 2],
         load: evictions::load_equals,
         ..preempt("preempt/none-5k", 100, 0)
@@ -167,6 +167,11 @@ pub(crate) const CASES: &[Case] = &[
         ..preempt("stress/preempt-on-node-of-10k", 1, 100)
     },
     Case { n_pending_plain: 500, ..preempt("stress/preempt-for-gang-of-50k", 6_000, 50_000) },
+    fragments("stress/gang-fragments", 1_000, 256),
+    Case {
+        load: evictions::load_one_victim,
+        ..fragments("stress/gang-fragments-of-one", 500, 100)
+    },
     Case {
         n_pending: 500,
         n_pending_plain: 50,
@@ -186,7 +191,7 @@ const fn preempt(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
         gang_size,
         conf: Some(evictions::PREEMPT),
         fits: true,
-        evicts: true,
+        n_victims: 1,
         n_arriving: 0,
         cycles: &[1],
         load: evictions::load_urgent,
@@ -199,6 +204,17 @@ const fn reclaim(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
     Case { conf: Some(evictions::RECLAIM), load: evictions::load_other_queue, ..case }
 }
 
+/// The pods of one gang each need what three others have on one node.
+const fn fragments(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
+    Case {
+        n_pending_plain: 20,
+        conf: Some(evictions::GANG_PREEMPT),
+        n_victims: 3,
+        load: evictions::load_fragments,
+        ..preempt(name, n_nodes, gang_size)
+    }
+}
+
 const fn allocate(name: &'static str) -> Case {
     Case {
         name,
@@ -209,7 +225,7 @@ const fn allocate(name: &'static str) -> Case {
         gang_size: 100,
         conf: None,
         fits: true,
-        evicts: false,
+        n_victims: 0,
         n_arriving: 0,
         cycles: &[1],
         load: load_empty,
@@ -256,11 +272,7 @@ impl Case {
 
     /// Binds of the first cycle, or the evictions and what waits for their room.
     pub(crate) fn n_decisions(&self) -> u64 {
-        match (self.fits, self.evicts) {
-            (false, _) => 0,
-            (true, false) => self.n_pending,
-            (true, true) => 2 * self.n_pending,
-        }
+        if self.fits { (1 + self.n_victims) * self.n_pending } else { 0 }
     }
 }
 

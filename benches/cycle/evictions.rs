@@ -26,6 +26,8 @@ pub(crate) const GANG_RECLAIM: &str =
 
 const OTHER_QUEUE: &str = "other";
 const N_QUEUES: u64 = 1_000;
+/// Three tenths of a node.
+const THREE_TENTHS: Shape = Shape { cpu_milli: 19_200, memory_gi: 75 };
 /// A tenth of a node.
 const TENTH: Shape = Shape { cpu_milli: 6_400, memory_gi: 25 };
 
@@ -70,6 +72,30 @@ pub(crate) fn load_one_node(case: &Case, engine: &mut Engine) {
     let waiting = Gang { is_urgent: true, ..waiting(case, 0) };
     let base = class.chain(base(case)).map(filled);
     apply(engine, base.chain(running(case)).chain(events(&waiting, |_| None)));
+}
+
+/// One gang goes before all others, whose pods leave a piece on many nodes before any node has room
+/// for one of its pods.
+pub(crate) fn load_fragments(case: &Case, engine: &mut Engine) {
+    let class = std::iter::once(ClusterEvent::PriorityClassApplied(urgent()));
+    let waiting = waiting_for_pieces(case);
+    apply(engine, class.chain(base(case)).chain(running(case)).chain(waiting));
+}
+
+/// The same where all that runs is of one gang.
+pub(crate) fn load_one_victim(case: &Case, engine: &mut Engine) {
+    let class = std::iter::once(ClusterEvent::PriorityClassApplied(urgent()));
+    let created_micros = START_MICROS - 86_400_000_000;
+    let whole = gang(0, case.n_running, TENTH, PodGroupPhase::Running, created_micros);
+    let elastic = Gang { min_member: 1, ..whole };
+    let running = events(&elastic, |index| Some(index % case.n_nodes));
+    apply(engine, class.chain(base(case)).chain(running).chain(waiting_for_pieces(case)));
+}
+
+fn waiting_for_pieces(case: &Case) -> Vec<ClusterEvent> {
+    let (n_pods, shape, is_urgent) = (case.n_pending, THREE_TENTHS, true);
+    let waiting = Gang { n_pods, min_member: n_pods, shape, is_urgent, ..waiting(case, 0) };
+    events(&waiting, |_| None)
 }
 
 /// What runs is of one half of many queues, what waits of the other half.
