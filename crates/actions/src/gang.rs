@@ -2,10 +2,13 @@
 //! jobs. HyperNodes are not built yet: the only domain is the whole cluster. Specification:
 //! actions.md 9.
 
+mod bound;
 mod bundles;
+mod give_back;
 mod order;
 mod select;
 mod simulate;
+mod trials;
 
 use vc_conf::GangSettings;
 use vc_framework::{About, Cause, Claimed, Effect, EvictReason, GangEviction, Session, Unit, klog};

@@ -236,6 +236,16 @@ impl Rooms {
         Self(rooms)
     }
 
+    /// Nothing is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the victim leaves a node that is used.
+    pub(crate) fn concern(&self, session: &Session<'_>, victim: TaskId) -> bool {
+        session.tasks[victim].node.is_some_and(|node| self.0.contains_key(&node))
+    }
+
     /// The node would be short of something that is asked for there. Then the last placement that
     /// asks for it fails.
     pub(crate) fn need(&self, session: &Session<'_>, victim: TaskId) -> bool {

@@ -139,7 +139,7 @@ impl Dispatch {
     }
 
     /// Whether all plugins that let jobs wait for room read their rows alone.
-    pub(crate) fn pipelines_rows(&self) -> bool {
+    pub fn pipelines_rows(&self) -> bool {
         self.all(Points::JOB_PIPELINED).all(|plugin| plugin.judges_rows())
     }
 

@@ -9,6 +9,7 @@ mod budget;
 mod class;
 mod columns;
 mod examine;
+mod gangs;
 mod kinds;
 mod normals;
 mod parts;

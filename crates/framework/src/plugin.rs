@@ -437,6 +437,11 @@ pub trait Plugin: Send + Sync {
     fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
         false
     }
+    /// Whether no answer of Overused, Allocatable, PrePredicate or Reserve turns to no because a
+    /// further pod was evicted, for tasks that this plugin filters by the row of the node alone.
+    fn eases_by_evictions(&self) -> bool {
+        false
+    }
     /// BatchNodeOrder as a sum of scorers that say what they read.
     /// `None`: it is not of that form.
     fn columns<'a>(&'a self, _ask: Ask<'a>, _task: TaskId) -> Option<Vec<Column<'a>>> {

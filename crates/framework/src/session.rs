@@ -89,6 +89,10 @@ pub struct Hits {
     pub n_passed_over: u64,
     /// Nodes with many candidates, which were in order from the task before.
     pub n_lined_up: u64,
+    /// Simulations of gang actions that were not run because too few members could find room.
+    pub n_bounded: u64,
+    /// Victims of gang actions that were given back together.
+    pub n_returned: u64,
     /// Jobs that allocate did not try because their failure of an earlier session stands.
     pub n_stood: u64,
 }

@@ -85,6 +85,10 @@ impl Plugin for Capacity {
         if self.hierarchy { TREE } else { FLAT }
     }
 
+    fn eases_by_evictions(&self) -> bool {
+        true
+    }
+
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
     }

@@ -64,6 +64,10 @@ impl Plugin for Drf {
         if self.tree.is_some() { HIERARCHICAL } else { FLAT }
     }
 
+    fn eases_by_evictions(&self) -> bool {
+        true
+    }
+
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
     }

@@ -55,6 +55,10 @@ impl Plugin for Pdb {
     }
 
     /// Evictions that no budget has counted are forgotten in time.
+    fn eases_by_evictions(&self) -> bool {
+        true
+    }
+
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         if self.ledgers.is_empty() { Clock::Ignores } else { Clock::Reads }
     }

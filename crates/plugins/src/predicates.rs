@@ -188,6 +188,10 @@ impl Plugin for Predicates {
         POINTS
     }
 
+    fn eases_by_evictions(&self) -> bool {
+        true
+    }
+
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
     }

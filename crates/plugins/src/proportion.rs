@@ -67,6 +67,10 @@ impl Plugin for Proportion {
         POINTS
     }
 
+    fn eases_by_evictions(&self) -> bool {
+        true
+    }
+
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
     }

@@ -7,14 +7,16 @@ use vc_model::{JobId, NodeId, TaskId};
 use vc_resource::Resource;
 
 use super::bundles::{Bundle, Kind, bundles};
-use super::simulate::{self, Places, apply, holds, simulate};
+use super::give_back::needed;
+use super::simulate::{Places, apply};
+use super::trials::Trials;
 use super::{Attempt, order};
 
 /// One domain and what it has without victims.
 pub(super) struct Domain {
-    nodes: Vec<NodeId>,
+    pub(super) nodes: Vec<NodeId>,
     /// Σ Idle + Releasing.
-    room: Resource,
+    pub(super) room: Resource,
 }
 
 impl Domain {
@@ -25,13 +27,6 @@ impl Domain {
             room.add(&session.nodes[node].releasing);
         }
         Self { nodes, room }
-    }
-
-    /// What is there in sum once the victims are gone.
-    fn room_without(&self, session: &Session<'_>, victims: &[TaskId]) -> Resource {
-        let mut room = self.room.clone();
-        victims.iter().for_each(|&victim| room.add(session.request(victim)));
-        room
     }
 }
 
@@ -63,25 +58,24 @@ pub(super) fn select(
     attempt: &Attempt,
     domain: &Domain,
 ) -> Option<Choice> {
+    let mut trials = Trials::new(attempt, domain);
     // Nobody has to go where room is becoming free anyway.
-    if let Some(places) = try_out(statement, attempt, domain, &[]) {
+    if let Some(places) = trials.run(statement) {
         return Some(Choice { units: Vec::new(), places, broken: Vec::new() });
     }
     let offered = offered(statement, attempt, domain);
-    let (mut victims, mut places, taken) = first_plan(statement, attempt, domain, &offered)?;
+    let (mut places, taken) = first_plan(statement, &mut trials, &offered)?;
+    let mut victims = trials.victims().to_vec();
     if !attempt.settings(statement).trim_boundary_bundle {
         let units = units(taken, &victims);
         return Some(Choice { broken: broken(statement, taken, &units), units, places });
     }
     if let Some(last) = taken.last().filter(|last| last.kind == Kind::Safe) {
-        let n_certain = victims.len() - last.tasks.len();
-        for n_victims in n_certain + 1..victims.len() {
-            let prefix = &victims[..n_victims];
-            if let Some(found) = try_out(statement, attempt, domain, prefix) {
-                places = found;
-                victims.truncate(n_victims);
-                break;
-            }
+        let mut trials = Trials::new(attempt, domain);
+        trials.add(statement, &victims[..victims.len() - last.tasks.len()]);
+        if let Some(found) = first_part(statement, &mut trials, &last.tasks) {
+            places = found;
+            victims = trials.victims().to_vec();
         }
     }
     let units = needed(statement, attempt, &places, units(taken, &victims));
@@ -136,37 +130,40 @@ pub(super) fn why_none(
     [Cause::TooFew(dim)].into_iter().chain(held).collect()
 }
 
-/// The victims of as many bundles as it takes, and these bundles.
+/// Adds as many bundles as it takes: these bundles, and the places.
 fn first_plan<'b>(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    domain: &Domain,
+    trials: &mut Trials<'_>,
     offered: &'b [Bundle],
-) -> Option<(Vec<TaskId>, Places, &'b [Bundle])> {
-    let (mut victims, mut room) = (Vec::new(), domain.room.clone());
+) -> Option<(Places, &'b [Bundle])> {
     for (index, bundle) in offered.iter().enumerate() {
-        victims.extend(&bundle.tasks);
-        bundle.tasks.iter().for_each(|&victim| room.add(statement.request(victim)));
-        if !attempt.need.fits(&room) {
-            continue;
-        }
-        if let Some(places) = simulate(statement, attempt, &domain.nodes, &victims) {
-            return Some((victims, places, &offered[..=index]));
+        trials.add(statement, &bundle.tasks);
+        let is_last = index + 1 == offered.len();
+        // The last one is run in any case: what failed trials leave behind is the last answer of
+        // Overused, which a gauge shows, and the last of them has the last word.
+        let places = match is_last {
+            true => trials.run(statement),
+            false => trials.run_unless_vain(statement),
+        };
+        if let Some(places) = places {
+            return Some((places, &offered[..=index]));
         }
     }
     None
 }
 
-fn try_out(
+/// Adds as many pods as it takes, but not the last one: with all of them there is a plan already.
+/// Whatever the trials leave behind, those that follow have the last word.
+fn first_part(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    domain: &Domain,
-    victims: &[TaskId],
+    trials: &mut Trials<'_>,
+    bundle: &[TaskId],
 ) -> Option<Places> {
-    if !attempt.need.fits(&domain.room_without(statement, victims)) {
-        return None;
-    }
-    simulate(statement, attempt, &domain.nodes, victims)
+    let (_, others) = bundle.split_last()?;
+    others.iter().find_map(|&victim| {
+        trials.add(statement, &[victim]);
+        trials.run_unless_vain(statement)
+    })
 }
 
 /// A pod of a safe bundle is a unit of its own, so is a whole bundle. `victims` may end before the
@@ -181,29 +178,6 @@ fn units(taken: &[Bundle], victims: &[TaskId]) -> Vec<Vec<TaskId>> {
                 let chosen = bundle.tasks.iter().filter(|task| goes.contains(task));
                 units.extend(chosen.map(|&task| vec![task]));
             }
-        }
-    }
-    units
-}
-
-/// From most to least important: a unit without which the same placement holds stays.
-fn needed(
-    statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    places: &Places,
-    mut units: Vec<Vec<TaskId>>,
-) -> Vec<Vec<TaskId>> {
-    let mut rooms = simulate::rooms(statement, attempt, places, &units.concat());
-    for index in (0..units.len()).rev() {
-        if units[index].iter().any(|&victim| rooms.need(statement, victim)) {
-            continue;
-        }
-        let mut fewer = units.clone();
-        fewer.remove(index);
-        let victims = fewer.concat();
-        if holds(statement, attempt, places, &victims) {
-            units = fewer;
-            rooms = simulate::rooms(statement, attempt, places, &victims);
         }
     }
     units

@@ -13,19 +13,29 @@ use crate::victims::fits;
 /// Where the tasks go, in the order in which they were placed.
 pub(super) type Places = Vec<(TaskId, NodeId)>;
 
-/// Whether the job fits into the domain without the victims, and how. All is as before.
+/// How the job fits into the domain without the victims. All is as before.
+///
+/// # Errors
+/// It does not: how many sub-jobs were placed with which it was not complete.
 pub(super) fn simulate(
     statement: &mut Statement<'_, '_>,
     attempt: &Attempt,
     domain: &[NodeId],
     victims: &[TaskId],
-) -> Option<Places> {
-    let mut places = Places::new();
+) -> Result<Places, usize> {
+    let mut placed = Placed { places: Places::new(), n_short: 0 };
     let done = without_traces(statement, attempt, victims, |statement| {
         evict(statement, attempt, victims)
-            && place_all(statement, attempt, domain, room(victims), &mut places)
+            && place_all(statement, attempt, domain, room(victims), &mut placed)
     });
-    done.then_some(places)
+    if done { Ok(placed.places) } else { Err(placed.n_short) }
+}
+
+/// What a trial has placed.
+struct Placed {
+    places: Places,
+    /// Sub-jobs with which the job was not complete.
+    n_short: usize,
 }
 
 /// Whether the same placement passes all filters without these victims. All is as before.
@@ -138,12 +148,12 @@ fn place_all(
     attempt: &Attempt,
     domain: &[NodeId],
     room: Room,
-    places: &mut Places,
+    placed: &mut Placed,
 ) -> bool {
     for sheet in &attempt.sheets {
         for &task in &sheet.tasks {
             let Some(node) = place(statement, attempt, domain, task, room) else { return false };
-            places.push((task, node));
+            placed.places.push((task, node));
         }
         let (ask, hooks) = (statement.ask(), statement.hooks());
         let complete = hooks.sub_job_ready(ask, attempt.job, sheet.sub_job)
@@ -154,6 +164,7 @@ fn place_all(
         if attempt.was_ready || hooks.job_pipelined(ask, attempt.job) {
             break;
         }
+        placed.n_short += 1;
     }
     statement.hooks().job_pipelined(statement.ask(), attempt.job)
 }

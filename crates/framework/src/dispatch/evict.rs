@@ -77,6 +77,14 @@ impl Dispatch {
         self.tests(ask, task).is_some_and(|(_, wide)| wide.is_empty())
     }
 
+    /// Whether no plugin refuses a queue or a task because further pods went.
+    pub(crate) fn ease_by_evictions(&self) -> bool {
+        let points =
+            [Points::OVERUSED, Points::ALLOCATABLE, Points::PRE_PREDICATE, Points::EVENT_HANDLERS];
+        let mut asked = points.into_iter().flat_map(|point| self.all(point));
+        asked.all(|plugin| plugin.eases_by_evictions())
+    }
+
     /// Whether the plugins up to this tier, `None`: all, vote by what the candidates and their jobs
     /// are alone.
     pub(crate) fn vote_by_job(

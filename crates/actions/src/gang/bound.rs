@@ -1,0 +1,142 @@
+//! How many members the domain could hold at most once the victims are gone: per kind of members and
+//! node the largest k whose k requests fit FutureIdle with the victims' room. Exact because a trial
+//! places members only on nodes that the tests of objects let pass, each time within FutureIdle less
+//! the members that are there, and FutureIdle grows by what is evicted and by nothing else; all
+//! other filters are left out, so that the bound stays an upper one. What a failed trial leaves
+//! behind is asked of `open_nodes` and in `select.rs`. Specification: actions.md 12.2 S6, S15.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use vc_framework::Session;
+use vc_model::{ClassId, NodeId, TaskId};
+use vc_resource::Resource;
+
+use super::Attempt;
+
+/// Members that ask for the same and may go to the same nodes.
+struct Members {
+    request: Resource,
+    /// By position in the domain.
+    open: Vec<bool>,
+    /// By sub-job, in the order in which they are placed.
+    n_wanted: Vec<i64>,
+    /// By position in the domain.
+    n_places: Vec<i64>,
+    /// Σ of them.
+    n_places_total: i64,
+}
+
+/// What is known of one domain and one growing list of victims.
+pub(super) struct Bound {
+    positions: FxHashMap<NodeId, usize>,
+    /// FutureIdle without the victims, by position in the domain.
+    rooms: Vec<Resource>,
+    members: Vec<Members>,
+}
+
+impl Bound {
+    /// Before anybody is evicted. `None`: trials cannot be spared.
+    pub(super) fn new(session: &Session<'_>, attempt: &Attempt, domain: &[NodeId]) -> Option<Self> {
+        let mut bound = Self {
+            positions: domain.iter().enumerate().map(|(at, &node)| (node, at)).collect(),
+            rooms: domain.iter().map(|&node| session.nodes[node].future_idle()).collect(),
+            members: members(session, attempt, domain)?,
+        };
+        for at in 0..bound.rooms.len() {
+            bound.count_places(at);
+        }
+        Some(bound)
+    }
+
+    /// These go as well.
+    pub(super) fn add(&mut self, session: &Session<'_>, victims: &[TaskId]) {
+        for &victim in victims {
+            let node = session.tasks[victim].node;
+            if let Some(&at) = node.and_then(|node| self.positions.get(&node)) {
+                self.rooms[at].add(session.request(victim));
+                self.count_places(at);
+            }
+        }
+    }
+
+    /// Whether the first so many sub-jobs cannot all find room.
+    pub(super) fn excludes(&self, n_sub_jobs: usize) -> bool {
+        self.members.iter().any(|members| {
+            let n_wanted: i64 = members.n_wanted.iter().take(n_sub_jobs).sum();
+            members.n_places_total < n_wanted
+        })
+    }
+
+    fn count_places(&mut self, at: usize) {
+        for members in self.members.iter_mut().filter(|members| members.open[at]) {
+            let n_places = n_places(&members.request, &self.rooms[at]);
+            members.n_places_total += n_places - members.n_places[at];
+            members.n_places[at] = n_places;
+        }
+    }
+}
+
+fn members(session: &Session<'_>, attempt: &Attempt, domain: &[NodeId]) -> Option<Vec<Members>> {
+    let mut members: Vec<Members> = Vec::new();
+    let mut of_class: BTreeMap<ClassId, usize> = BTreeMap::new();
+    for (sub_job, sheet) in attempt.sheets.iter().enumerate() {
+        for &task in &sheet.tasks {
+            let class = session.tasks[task].class;
+            if !of_class.contains_key(&class) {
+                let (request, open) = (session.request(task), session.open_nodes(task, domain)?);
+                let known = members.iter().position(|it| it.request == *request && it.open == open);
+                of_class.insert(class, known.unwrap_or(members.len()));
+                if known.is_none() {
+                    members.push(Members::new(request.clone(), open, attempt.sheets.len()));
+                }
+            }
+            members[of_class[&class]].n_wanted[sub_job] += 1;
+        }
+    }
+    Some(members)
+}
+
+impl Members {
+    fn new(request: Resource, open: Vec<bool>, n_sub_jobs: usize) -> Self {
+        let (n_wanted, n_places) = (vec![0; n_sub_jobs], vec![0; open.len()]);
+        Self { request, open, n_wanted, n_places, n_places_total: 0 }
+    }
+}
+
+/// A dimension of which nothing is requested never lacks. A pod asks for a slot at least.
+fn n_places(request: &Resource, room: &Resource) -> i64 {
+    let requested = request.dims().filter(|&dim| 0 < request.get(dim));
+    let places = requested.map(|dim| room.get(dim).max(0) / request.get(dim));
+    places.min().unwrap_or(i64::from(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_resource::Dim;
+
+    use super::*;
+
+    fn amounts(amounts: &[(Dim, i64)]) -> Resource {
+        let mut resource = Resource::default();
+        amounts.iter().for_each(|&(dim, amount)| resource.set(dim, amount));
+        resource
+    }
+
+    #[test]
+    fn the_scarcest_dimension_counts() {
+        let request = amounts(&[(Dim::CPU, 3), (Dim::PODS, 1)]);
+        let cases = [
+            (amounts(&[(Dim::CPU, 8), (Dim::PODS, 5)]), 2),
+            (amounts(&[(Dim::CPU, 9), (Dim::PODS, 2)]), 2),
+            (amounts(&[(Dim::CPU, 2), (Dim::PODS, 5)]), 0),
+            (amounts(&[(Dim::CPU, -3), (Dim::PODS, 5)]), 0),
+            (amounts(&[(Dim::CPU, 9)]), 0),
+            // Nobody asks for memory.
+            (amounts(&[(Dim::CPU, 9), (Dim::PODS, 5), (Dim::MEMORY, -1)]), 3),
+        ];
+        for (room, expected) in cases {
+            assert_eq!(n_places(&request, &room), expected, "{room:?}");
+        }
+    }
+}
