@@ -19,6 +19,7 @@ mod enqueue;
 mod evictions;
 mod fast;
 mod gang_actions;
+mod gang_bound;
 mod gang_bundles;
 mod gang_laws;
 mod gates;
