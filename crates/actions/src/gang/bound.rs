@@ -1,15 +1,14 @@
-//! How many members the domain could hold at most once the victims are gone: per kind of members and
-//! node the largest k whose k requests fit FutureIdle with the victims' room. Exact because a trial
-//! places members only on nodes that the tests of objects let pass, each time within FutureIdle less
-//! the members that are there, and FutureIdle grows by what is evicted and by nothing else; all
-//! other filters are left out, so that the bound stays an upper one. What a failed trial leaves
-//! behind is asked of `open_nodes` and in `select.rs`. Specification: actions.md 12.2 S6, S15.
+//! How many members could find room at most once the victims are gone: per node the largest k whose
+//! k requests fit FutureIdle with the victims' room. Exact because members only go where tests of
+//! objects let them, each into FutureIdle less the members there, which only evictions make grow;
+//! other filters are left out, so the bound stays an upper one. What failed trials leave behind:
+//! `tries_without_trace`; `first_plan` in `select.rs`. Specification: actions.md 12.2 S6, S15.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use vc_framework::Session;
-use vc_model::{ClassId, NodeId, TaskId};
+use vc_model::{NodeId, TaskId};
 use vc_resource::Resource;
 
 use super::Attempt;
@@ -79,22 +78,36 @@ impl Bound {
 
 fn members(session: &Session<'_>, attempt: &Attempt, domain: &[NodeId]) -> Option<Vec<Members>> {
     let mut members: Vec<Members> = Vec::new();
-    let mut of_class: BTreeMap<ClassId, usize> = BTreeMap::new();
+    let mut known_classes = BTreeSet::new();
+    let mut by_serial: BTreeMap<u64, usize> = BTreeMap::new();
     for (sub_job, sheet) in attempt.sheets.iter().enumerate() {
         for &task in &sheet.tasks {
             let class = session.tasks[task].class;
-            if !of_class.contains_key(&class) {
-                let (request, open) = (session.request(task), session.open_nodes(task, domain)?);
-                let known = members.iter().position(|it| it.request == *request && it.open == open);
-                of_class.insert(class, known.unwrap_or(members.len()));
-                if known.is_none() {
-                    members.push(Members::new(request.clone(), open, attempt.sheets.len()));
-                }
+            if known_classes.insert(class) && !session.tries_without_trace(task) {
+                return None;
             }
-            members[of_class[&class]].n_wanted[sub_job] += 1;
+            let new = || {
+                let open = session.open_nodes(task, domain);
+                let n_sub_jobs = attempt.sheets.len();
+                position(
+                    &mut members,
+                    Members::new(session.request(task).clone(), open, n_sub_jobs),
+                )
+            };
+            let at = *by_serial.entry(session.classes.serial(class)).or_insert_with(new);
+            members[at].n_wanted[sub_job] += 1;
         }
     }
     Some(members)
+}
+
+/// Where members of this kind stand.
+fn position(members: &mut Vec<Members>, new: Members) -> usize {
+    let is_alike = |it: &Members| it.request == new.request && it.open == new.open;
+    members.iter().position(is_alike).unwrap_or_else(|| {
+        members.push(new);
+        members.len() - 1
+    })
 }
 
 impl Members {

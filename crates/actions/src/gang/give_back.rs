@@ -1,7 +1,7 @@
-//! Gives back what a placement does not need: from most to least important, a unit without which the
-//! same placement holds stays. Units that are all elsewhere are given back together where a placement
-//! that holds without some evictions elsewhere also holds with them (`stands_by_nodes`): then each of
-//! them, asked by itself, would have been given back. Specification: actions.md 9.5, A41.
+//! Gives back what a placement does not need: from most to least important, a unit without which
+//! the same placement holds stays. Units that are all elsewhere go back together where a placement
+//! that holds without some evictions elsewhere also holds with them (`stands_by_nodes`): then each,
+//! asked by itself, would have been given back. Specification: actions.md 9.5, A41.
 
 use vc_framework::Statement;
 use vc_model::TaskId;

@@ -1,5 +1,6 @@
 //! A growing list of victims, tried out as it grows. Once a trial has failed, those are spared that
-//! must fail, too, because too few members could find room. Specification: actions.md 9.5, 12.2 S15.
+//! must fail as well, because too few members could find room. Specification: actions.md 9.5, 12.2
+//! S15.
 
 use vc_framework::{Session, Statement};
 use vc_model::TaskId;
