@@ -4,19 +4,25 @@
 //! other filters are left out, so the bound stays an upper one. What failed trials leave behind:
 //! `tries_without_trace`; `first_plan` in `select.rs`. Specification: actions.md 12.2 S6, S15.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use vc_framework::Session;
 use vc_model::{NodeId, TaskId};
-use vc_resource::Resource;
+use vc_resource::{Absent, Resource};
 
 use super::Attempt;
 
-/// Members that ask for the same and may go to the same nodes.
+/// So many kinds of members are told apart.
+const MOST_KINDS: usize = 16;
+
+/// Members of a kind: they ask for the same and may go to the same nodes. Or of several kinds.
+#[derive(Clone)]
 struct Members {
+    /// Each asks for at least so much.
     request: Resource,
-    /// By position in the domain.
+    /// Where some may go, by position in the domain.
     open: Vec<bool>,
     /// By sub-job, in the order in which they are placed.
     n_wanted: Vec<i64>,
@@ -40,7 +46,7 @@ impl Bound {
         let mut bound = Self {
             positions: domain.iter().enumerate().map(|(at, &node)| (node, at)).collect(),
             rooms: domain.iter().map(|&node| session.nodes[node].future_idle()).collect(),
-            members: members(session, attempt, domain)?,
+            members: with_joint(members(session, attempt, domain)?),
         };
         for at in 0..bound.rooms.len() {
             bound.count_places(at);
@@ -104,16 +110,42 @@ fn members(session: &Session<'_>, attempt: &Attempt, domain: &[NodeId]) -> Optio
 /// Where members of this kind stand.
 fn position(members: &mut Vec<Members>, new: Members) -> usize {
     let is_alike = |it: &Members| it.request == new.request && it.open == new.open;
-    members.iter().position(is_alike).unwrap_or_else(|| {
-        members.push(new);
-        members.len() - 1
-    })
+    if let Some(known) = members.iter().position(is_alike) {
+        return known;
+    }
+    let is_full = members.len() == MOST_KINDS;
+    match members.last_mut().filter(|_| is_full) {
+        Some(last) => last.join(&new),
+        None => members.push(new),
+    }
+    members.len() - 1
+}
+
+/// The largest members are counted together as well, for they may want the same rooms: the two
+/// largest kinds, the three largest, and so on to all of them.
+fn with_joint(mut members: Vec<Members>) -> Vec<Members> {
+    let size =
+        |it: &Members| -> Vec<i64> { it.request.dims().map(|dim| it.request.get(dim)).collect() };
+    members.sort_by_cached_key(|it| Reverse(size(it)));
+    let joint = members.iter().skip(1).scan(members.first().cloned(), |joint, next| {
+        joint.as_mut()?.join(next);
+        joint.clone()
+    });
+    let joint: Vec<Members> = joint.collect();
+    members.into_iter().chain(joint).collect()
 }
 
 impl Members {
     fn new(request: Resource, open: Vec<bool>, n_sub_jobs: usize) -> Self {
         let (n_wanted, n_places) = (vec![0; n_sub_jobs], vec![0; open.len()]);
         Self { request, open, n_wanted, n_places, n_places_total: 0 }
+    }
+
+    /// Before places are counted.
+    fn join(&mut self, other: &Self) {
+        self.request = self.request.min_dim(&other.request, Absent::Zero);
+        self.open.iter_mut().zip(&other.open).for_each(|(open, other)| *open |= other);
+        self.n_wanted.iter_mut().zip(&other.n_wanted).for_each(|(sum, other)| *sum += other);
     }
 }
 
@@ -151,5 +183,28 @@ mod tests {
         for (room, expected) in cases {
             assert_eq!(n_places(&request, &room), expected, "{room:?}");
         }
+    }
+
+    #[test]
+    fn what_members_of_several_kinds_ask_for_at_least() {
+        let kind = |cpu, pool: usize, n_wanted| Members {
+            n_wanted: vec![n_wanted],
+            ..Members::new(
+                amounts(&[(Dim::CPU, cpu), (Dim::PODS, 1)]),
+                (0..3).map(|node| node == pool).collect(),
+                1,
+            )
+        };
+        let all = with_joint(vec![kind(2, 0, 5), kind(4, 1, 3), kind(3, 1, 1)]);
+        let cpus: Vec<i64> = all.iter().map(|it| it.request.get(Dim::CPU)).collect();
+        let n_wanted: Vec<i64> = all.iter().map(|it| it.n_wanted[0]).collect();
+        let open: Vec<Vec<bool>> = all.iter().map(|it| it.open.clone()).collect();
+        assert_eq!((cpus, n_wanted), (vec![4, 3, 2, 3, 2], vec![3, 1, 5, 4, 9]));
+        assert_eq!(open[3..], [vec![false, true, false], vec![true, true, false]]);
+        // Too many kinds are as good as one.
+        let mut members = Vec::new();
+        let at: Vec<usize> = (1..20).map(|cpu| position(&mut members, kind(cpu, 0, 0))).collect();
+        assert_eq!((members.len(), at[15], at[18]), (MOST_KINDS, 15, 15));
+        assert_eq!(members[15].request.get(Dim::CPU), 16);
     }
 }

@@ -79,6 +79,14 @@ fn fast__gang_bound_counts_the_nodes_of_a_selector() {
     assert_eq!(hits.n_bounded, 1 + 4);
 }
 
+/// Each kind would find room by itself; all members ask for four cpus at least.
+#[test]
+fn fast__gang_bound_of_members_of_two_sizes() {
+    let waiting = "job p priority=9 min=4\n  task a cpu=4 x2\n  task b cpu=5 x2";
+    let (n_evictions, hits) = cycle(TIERS, &pieces(3, 8, waiting));
+    assert_eq!((n_evictions, hits.n_bounded), (18, 1));
+}
+
 #[test]
 fn fast__gang_bound_leaves_affinity_out() {
     let waiting = "job p priority=9 min=2\n  task p cpu=3 x2 label.app=p near=zone:p";
