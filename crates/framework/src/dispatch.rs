@@ -2,6 +2,8 @@
 //! 5.3-5.5, actions.md 2.3.
 
 mod evict;
+mod filter;
+mod judge;
 mod order;
 mod score;
 
@@ -9,20 +11,17 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switch, Switches, Warning};
-use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId};
-use vc_resource::Dim;
+use vc_model::{JobId, NodeId, QueueId, Reservation, TaskId};
 
-use crate::fast::{Reads, Test};
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
-use crate::plugin::{
-    Admission, Ask, Clock, Invalid, NodeRule, Plugin, PluginEntry, QueueShare, Vote,
-};
+use crate::plugin::{Ask, Clock, Plugin, PluginEntry, QueueShare};
 use crate::points::{ALL_POINTS, Points};
 use crate::quota::{Heads, Notice};
 use crate::records::Records;
 use crate::report::{PluginStage, PluginTime, QuotaUse, Timings};
 
+pub use filter::NodeRules;
 pub(crate) use order::in_session;
 
 /// Built once per configuration: tiers, switches and declared points become flat call lists.
@@ -251,183 +250,6 @@ impl Dispatch {
         (self.meter.stopwatch, &mut self.meter.quota_search)
     }
 
-    /// First failure wins; has no switch.
-    ///
-    /// # Errors
-    /// Reason and message of the plugin that refuses the job.
-    pub fn job_valid(&self, ask: Ask<'_>, job: JobId) -> Result<(), Invalid> {
-        self.all(Points::JOB_VALID).try_for_each(|plugin| plugin.job_valid(ask, job))
-    }
-
-    /// All must agree, over all tiers.
-    pub fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
-        self.all(Points::JOB_READY).all(|plugin| plugin.job_ready(ask, job))
-    }
-
-    /// All must agree; a job without policies is asked as a job.
-    pub fn sub_job_ready(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> bool {
-        if ask.cluster.jobs[job].policies().is_empty() {
-            return self.job_ready(ask, job);
-        }
-        self.all(Points::SUB_JOB_READY).all(|plugin| plugin.sub_job_ready(ask, job, sub_job))
-    }
-
-    /// Votes by tier.
-    pub fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> bool {
-        let tiers = self.tiers(Points::JOB_PIPELINED);
-        vote(tiers.map(|tier| tier.map(|plugin| plugin.job_pipelined(ask, job))))
-    }
-
-    /// Votes by tier; a job without policies is asked as a job.
-    pub fn sub_job_pipelined(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> bool {
-        if ask.cluster.jobs[job].policies().is_empty() {
-            return self.job_pipelined(ask, job);
-        }
-        let tiers = self.tiers(Points::SUB_JOB_PIPELINED);
-        vote(tiers.map(|tier| tier.map(|plugin| plugin.sub_job_pipelined(ask, job, sub_job))))
-    }
-
-    /// The first tier with a plugin decides, all of its plugins must agree; nobody: not starving.
-    pub fn job_starving(&self, ask: Ask<'_>, job: JobId) -> bool {
-        let mut tiers = self.tiers(Points::JOB_STARVING).map(Iterator::peekable);
-        let first = tiers.find_map(|mut tier| tier.peek().is_some().then_some(tier));
-        first.is_some_and(|mut tier| tier.all(|plugin| plugin.job_starving(ask, job)))
-    }
-
-    /// Votes by tier; the rejecting plugin's message comes back.
-    ///
-    /// # Errors
-    /// The message for the event on the PodGroup, if the plugin has one.
-    pub fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Result<(), Option<String>> {
-        for tier in self.tiers(Points::JOB_ENQUEUEABLE) {
-            let mut permitted = false;
-            for plugin in tier {
-                match plugin.job_enqueueable_among(ask, job, self) {
-                    Admission::Reject(message) => return Err(message),
-                    Admission::Permit => permitted = true,
-                    Admission::Abstain => {}
-                }
-            }
-            if permitted {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// The plugin that rejects the job, if one does (actions.md 10.6).
-    pub fn not_admitted_by(&self, ask: Ask<'_>, job: JobId) -> Option<&'static str> {
-        for tier in self.named(Points::JOB_ENQUEUEABLE) {
-            let mut permitted = false;
-            for (name, plugin) in tier {
-                match plugin.job_enqueueable_among(ask, job, self) {
-                    Admission::Reject(_) => return Some(name),
-                    answer => permitted |= answer == Admission::Permit,
-                }
-            }
-            if permitted {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// Everyone is told.
-    pub fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
-        let tiers = self.calls.get(Points::JOB_ENQUEUED.index());
-        for &plugin in tiers.into_iter().flatten().flatten() {
-            self.plugins[plugin].job_enqueued(ask, job);
-        }
-    }
-
-    /// Everyone is told to choose the nodes to hold. No action tells (core.md 5.3).
-    pub fn reserved_nodes(&mut self, ask: Ask<'_>) {
-        let tiers = self.calls.get(Points::RESERVED_NODES.index());
-        for &plugin in tiers.into_iter().flatten().flatten() {
-            self.plugins[plugin].reserved_nodes(ask);
-        }
-    }
-
-    /// The first registered plugin decides. No action asks (core.md 5.3).
-    pub fn target_job(&self, ask: Ask<'_>, jobs: &[JobId]) -> Option<JobId> {
-        self.all(Points::TARGET_JOB).next()?.target_job(ask, jobs)
-    }
-
-    /// One is enough.
-    pub fn overused(&self, ask: Ask<'_>, queue: QueueId) -> bool {
-        self.all(Points::OVERUSED).any(|plugin| plugin.overused(ask, queue))
-    }
-
-    /// All must agree.
-    ///
-    /// # Errors
-    /// The dimensions that the refusing plugin names (A20).
-    pub fn allocatable(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> Result<(), Vec<Dim>> {
-        let refusing = |plugin: &&dyn Plugin| !plugin.allocatable(ask, queue, task);
-        match self.all(Points::ALLOCATABLE).find(refusing) {
-            Some(plugin) => Err(plugin.allocatable_lacks(ask, queue, task)),
-            None => Ok(()),
-        }
-    }
-
-    /// All must agree.
-    pub fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
-        self.all(Points::PREEMPTIVE).all(|plugin| plugin.preemptive(ask, queue, tasks))
-    }
-
-    /// First error wins.
-    ///
-    /// # Errors
-    /// Why the task fits on no node.
-    pub fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {
-        self.all(Points::PRE_PREDICATE).try_for_each(|plugin| plugin.pre_predicate(ask, task))
-    }
-
-    /// Findings of the first plugin that has any.
-    pub fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
-        self.node_rules(ask, task).find(node, findings);
-    }
-
-    /// Whether a plugin has findings that stand whatever a dry run removes, because its switches
-    /// let it neither simulate removals nor additions (core.md 2.3).
-    pub fn has_standing_findings(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> bool {
-        let mut findings = Vec::new();
-        for &plugin in &self.static_filters {
-            self.plugins[plugin].predicate(ask, task, node, &mut findings);
-        }
-        !findings.is_empty()
-    }
-
-    /// Predicate for many nodes: what holds for all of them is worked out here, once.
-    pub fn node_rules<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> NodeRules<'a> {
-        let plugins = self.all(Points::PREDICATE);
-        NodeRules(plugins.map(|plugin| whole_rule(plugin, ask, task)).collect())
-    }
-
-    /// Predicate of all plugins as tests, each with the number of its plugin, and what cannot be
-    /// remembered. `None`: of one it cannot be said what it reads.
-    pub(crate) fn tests<'a>(
-        &'a self,
-        ask: Ask<'a>,
-        task: TaskId,
-    ) -> Option<(Vec<(usize, Test<'a>)>, NodeRules<'a>)> {
-        let (mut tests, mut wide) = (Vec::new(), Vec::new());
-        for (number, plugin) in self.all(Points::PREDICATE).enumerate() {
-            match plugin.node_tests(ask, task) {
-                Some(split) => {
-                    tests.extend(split.tests.into_iter().map(|test| (number, test)));
-                    wide.extend(split.wide);
-                }
-                None if plugin.reads(ask, task, Points::PREDICATE) == Reads::ClassAndNode => {
-                    let rules = NodeRules(vec![whole_rule(plugin, ask, task)]);
-                    tests.push((number, Test::Row(Box::new(move |node| rules.pass(node)))));
-                }
-                None => return None,
-            }
-        }
-        Some((tests, NodeRules(wide)))
-    }
-
     /// The first plugin that names a node.
     pub fn best_node(
         &self,
@@ -446,38 +268,6 @@ impl Dispatch {
     /// The quota trees of all plugins that have some.
     pub fn quota_use(&self, ask: Ask<'_>) -> Vec<QuotaUse> {
         self.plugins.iter().flat_map(|plugin| plugin.quota_use(ask)).collect()
-    }
-}
-
-/// Predicate of all plugins for one task.
-pub struct NodeRules<'a>(Vec<NodeRule<'a>>);
-
-fn whole_rule<'a>(plugin: &'a dyn Plugin, ask: Ask<'a>, task: TaskId) -> NodeRule<'a> {
-    plugin.node_rule(ask, task).unwrap_or_else(|| {
-        Box::new(move |node, findings| plugin.predicate(ask, task, node, findings))
-    })
-}
-
-impl NodeRules<'_> {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether nothing is found against the node.
-    pub(crate) fn pass(&self, node: NodeId) -> bool {
-        let mut findings = Vec::new();
-        self.find(node, &mut findings);
-        findings.is_empty()
-    }
-
-    /// Findings of the first plugin that has any.
-    pub fn find(&self, node: NodeId, findings: &mut Vec<Finding>) {
-        for rule in &self.0 {
-            rule(node, findings);
-            if !findings.is_empty() {
-                return;
-            }
-        }
     }
 }
 
@@ -504,22 +294,4 @@ fn call_list(
         tier.iter().filter(asked).map(|position| position.instance).collect()
     };
     tiers.iter().map(of_tier).collect()
-}
-
-/// Any reject before a decision: no; a tier with a permit decides: yes; nobody: yes (core.md 5.3).
-fn vote(tiers: impl Iterator<Item = impl Iterator<Item = Vote>>) -> bool {
-    for tier in tiers {
-        let mut permitted = false;
-        for vote in tier {
-            match vote {
-                Vote::Reject => return false,
-                Vote::Permit => permitted = true,
-                Vote::Abstain => {}
-            }
-        }
-        if permitted {
-            return true;
-        }
-    }
-    true
 }

@@ -1,0 +1,153 @@
+//! What plugins say of jobs and queues, and how their votes combine. Specification: core.md 5.3,
+//! actions.md 2.3.
+
+use vc_model::{JobId, QueueId, TaskId};
+use vc_resource::Dim;
+
+use crate::dispatch::Dispatch;
+use crate::plugin::{Admission, Ask, Invalid, Plugin, Vote};
+use crate::points::Points;
+
+impl Dispatch {
+    /// First failure wins; has no switch.
+    ///
+    /// # Errors
+    /// Reason and message of the plugin that refuses the job.
+    pub fn job_valid(&self, ask: Ask<'_>, job: JobId) -> Result<(), Invalid> {
+        self.all(Points::JOB_VALID).try_for_each(|plugin| plugin.job_valid(ask, job))
+    }
+
+    /// All must agree, over all tiers.
+    pub fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
+        self.all(Points::JOB_READY).all(|plugin| plugin.job_ready(ask, job))
+    }
+
+    /// All must agree; a job without policies is asked as a job.
+    pub fn sub_job_ready(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> bool {
+        if ask.cluster.jobs[job].policies().is_empty() {
+            return self.job_ready(ask, job);
+        }
+        self.all(Points::SUB_JOB_READY).all(|plugin| plugin.sub_job_ready(ask, job, sub_job))
+    }
+
+    /// Votes by tier.
+    pub fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> bool {
+        let tiers = self.tiers(Points::JOB_PIPELINED);
+        vote(tiers.map(|tier| tier.map(|plugin| plugin.job_pipelined(ask, job))))
+    }
+
+    /// Votes by tier; a job without policies is asked as a job.
+    pub fn sub_job_pipelined(&self, ask: Ask<'_>, job: JobId, sub_job: usize) -> bool {
+        if ask.cluster.jobs[job].policies().is_empty() {
+            return self.job_pipelined(ask, job);
+        }
+        let tiers = self.tiers(Points::SUB_JOB_PIPELINED);
+        vote(tiers.map(|tier| tier.map(|plugin| plugin.sub_job_pipelined(ask, job, sub_job))))
+    }
+
+    /// The first tier with a plugin decides, all of its plugins must agree; nobody: not starving.
+    pub fn job_starving(&self, ask: Ask<'_>, job: JobId) -> bool {
+        let mut tiers = self.tiers(Points::JOB_STARVING).map(Iterator::peekable);
+        let first = tiers.find_map(|mut tier| tier.peek().is_some().then_some(tier));
+        first.is_some_and(|mut tier| tier.all(|plugin| plugin.job_starving(ask, job)))
+    }
+
+    /// Votes by tier; the rejecting plugin's message comes back.
+    ///
+    /// # Errors
+    /// The message for the event on the PodGroup, if the plugin has one.
+    pub fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Result<(), Option<String>> {
+        for tier in self.tiers(Points::JOB_ENQUEUEABLE) {
+            let mut permitted = false;
+            for plugin in tier {
+                match plugin.job_enqueueable_among(ask, job, self) {
+                    Admission::Reject(message) => return Err(message),
+                    Admission::Permit => permitted = true,
+                    Admission::Abstain => {}
+                }
+            }
+            if permitted {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The plugin that rejects the job, if one does (actions.md 10.6).
+    pub fn not_admitted_by(&self, ask: Ask<'_>, job: JobId) -> Option<&'static str> {
+        for tier in self.named(Points::JOB_ENQUEUEABLE) {
+            let mut permitted = false;
+            for (name, plugin) in tier {
+                match plugin.job_enqueueable_among(ask, job, self) {
+                    Admission::Reject(_) => return Some(name),
+                    answer => permitted |= answer == Admission::Permit,
+                }
+            }
+            if permitted {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Everyone is told.
+    pub fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
+        let tiers = self.calls.get(Points::JOB_ENQUEUED.index());
+        for &plugin in tiers.into_iter().flatten().flatten() {
+            self.plugins[plugin].job_enqueued(ask, job);
+        }
+    }
+
+    /// Everyone is told to choose the nodes to hold. No action tells (core.md 5.3).
+    pub fn reserved_nodes(&mut self, ask: Ask<'_>) {
+        let tiers = self.calls.get(Points::RESERVED_NODES.index());
+        for &plugin in tiers.into_iter().flatten().flatten() {
+            self.plugins[plugin].reserved_nodes(ask);
+        }
+    }
+
+    /// The first registered plugin decides. No action asks (core.md 5.3).
+    pub fn target_job(&self, ask: Ask<'_>, jobs: &[JobId]) -> Option<JobId> {
+        self.all(Points::TARGET_JOB).next()?.target_job(ask, jobs)
+    }
+
+    /// One is enough.
+    pub fn overused(&self, ask: Ask<'_>, queue: QueueId) -> bool {
+        self.all(Points::OVERUSED).any(|plugin| plugin.overused(ask, queue))
+    }
+
+    /// All must agree.
+    ///
+    /// # Errors
+    /// The dimensions that the refusing plugin names (A20).
+    pub fn allocatable(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> Result<(), Vec<Dim>> {
+        let refusing = |plugin: &&dyn Plugin| !plugin.allocatable(ask, queue, task);
+        match self.all(Points::ALLOCATABLE).find(refusing) {
+            Some(plugin) => Err(plugin.allocatable_lacks(ask, queue, task)),
+            None => Ok(()),
+        }
+    }
+
+    /// All must agree.
+    pub fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        self.all(Points::PREEMPTIVE).all(|plugin| plugin.preemptive(ask, queue, tasks))
+    }
+}
+
+/// Any reject before a decision: no; a tier with a permit decides: yes; nobody: yes (core.md 5.3).
+fn vote(tiers: impl Iterator<Item = impl Iterator<Item = Vote>>) -> bool {
+    for tier in tiers {
+        let mut permitted = false;
+        for vote in tier {
+            match vote {
+                Vote::Reject => return false,
+                Vote::Permit => permitted = true,
+                Vote::Abstain => {}
+            }
+        }
+        if permitted {
+            return true;
+        }
+    }
+    true
+}
