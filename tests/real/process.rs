@@ -31,6 +31,11 @@ impl Scheduler {
 
     /// These arguments come after the shipped ones and win.
     pub(crate) async fn start_with(cluster: &Cluster, args: &[&str]) -> Self {
+        Self::start_in("UTC0", cluster, args).await
+    }
+
+    /// The same in a time zone, as `TZ` names it.
+    pub(crate) async fn start_in(zone: &str, cluster: &Cluster, args: &[&str]) -> Self {
         let dir = cluster.dir();
         let conf = dir.join("volcano-scheduler.conf");
         fs::write(&conf, shipped_conf()).unwrap();
@@ -44,6 +49,7 @@ impl Scheduler {
             .args(["--healthz-address=127.0.0.1:0", "--listen-address=127.0.0.1:0"])
             .args(args)
             .env("DEBUG_SOCKET_DIR", &dir)
+            .env("TZ", zone)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

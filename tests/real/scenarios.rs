@@ -213,6 +213,14 @@ async fn outcome(cluster: &Cluster, audit: &Audit, scenario: &Scenario) -> Outco
     outcome
 }
 
+/// Where the clock on the wall shows now what it shows in the scenario, as `TZ` names it: windows of
+/// a day are told by that.
+fn zone(scenario: &Scenario) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let ahead = (scenario.now_micros() / 1_000_000 - i64::try_from(now).unwrap()).rem_euclid(86400);
+    format!("<wall>-{}:{:02}:{:02}", ahead / 3600, ahead / 60 % 60, ahead % 60)
+}
+
 /// A scheduler for each cycle.
 async fn cycle_by_cycle(
     cluster: &mut Cluster,
@@ -225,7 +233,7 @@ async fn cycle_by_cycle(
             run_kubelets(cluster).await;
         }
         drop(fs::remove_file(cluster.scheduler_log()));
-        let scheduler = Scheduler::start_with(cluster, args).await;
+        let scheduler = Scheduler::start_in(&zone(scenario), cluster, args).await;
         scheduler.one_cycle(cluster).await;
     }
     outcome(cluster, audit, scenario).await
@@ -240,7 +248,7 @@ async fn with_others(
 ) -> Outcome {
     let controllers = tokio::spawn(volumes::controllers(cluster.api.clone()));
     let args = [args, &["--schedule-trigger=change"]].concat();
-    let scheduler = Scheduler::start_with(cluster, &args).await;
+    let scheduler = Scheduler::start_in(&zone(scenario), cluster, &args).await;
     let deadline = Instant::now() + PATIENCE;
     let mut reached = outcome(cluster, audit, scenario).await;
     while !scenario.judge(&reached).is_empty() && Instant::now() < deadline {
