@@ -74,6 +74,16 @@ pub(crate) const CASES: &[Case] = &[
     UNSCHEDULABLE,
     Case { name: "arrival/10k-200k", n_arriving: 1, cycles: &[4], ..IDLE },
     Case { name: "arrival/5k-5k", n_arriving: 1, cycles: &[4], ..UNSCHEDULABLE },
+    Case {
+        name: "arrival/10k-groups",
+        n_pending: 10_000,
+        n_pending_plain: 10_000,
+        gang_size: 1,
+        n_arriving: 1,
+        cycles: &[4],
+        load: load_refused,
+        ..UNSCHEDULABLE
+    },
     shapes("shapes/4k-500", 4_000, 500),
     shapes("shapes/5k-5k", 5_000, 5_000),
     Case { n_pending: 1_000, load: stress::load_labels, ..stress("stress/1m-labels") },
@@ -306,6 +316,16 @@ fn load_full(case: &Case, engine: &mut Engine) {
     let running = running_gangs(case, 4, Shape { cpu_milli: 15_500, memory_gi: 62 });
     let shape = |number: u64| Shape { cpu_milli: 3000 + 250 * (number % 16) as i64, memory_gi: 4 };
     let waiting = pending_gangs(case, PodGroupPhase::Inqueue, shape);
+    apply(engine, base(case).chain(running).chain(waiting));
+}
+
+/// Every node is full, and groups wait that are not admitted: together they want too much.
+fn load_refused(case: &Case, engine: &mut Engine) {
+    let running = running_gangs(case, 4, Shape { cpu_milli: 15_500, memory_gi: 62 });
+    let waiting = pending_gangs(case, PodGroupPhase::Pending, |number| Shape {
+        cpu_milli: 1_000_000 + 250 * (number % 16) as i64,
+        memory_gi: 4,
+    });
     apply(engine, base(case).chain(running).chain(waiting));
 }
 

@@ -16,7 +16,8 @@ impl Action for Enqueue {
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Enqueue ...");
         let jobs = session.facts().jobs.iter().copied();
-        let pending: Vec<JobId> = jobs.filter(|&job| session.jobs[job].is_pending()).collect();
+        let mut pending: Vec<JobId> = jobs.filter(|&job| session.jobs[job].is_pending()).collect();
+        session.sort_by_turn(&mut pending);
         let mut turns = Turns::new(session, &pending);
         while let Some(queue) = turns.next_queue(session) {
             match turns.next_job(queue) {
@@ -47,21 +48,18 @@ fn consider(session: &mut Session<'_>, job: JobId) -> bool {
         true => session.hooks().job_enqueueable(session.ask(), job),
         false => Ok(()),
     };
-    match answer {
-        Ok(()) => {
-            session.enqueue(job);
-            true
-        }
-        Err(message) => {
-            klog!(4; "Job {} is not enqueued", session.jobs[job].key);
-            if let Some(plugin) = session.hooks().not_admitted_by(session.ask(), job) {
-                session.causes.note_job(job, "enqueue", Cause::NotAdmitted(plugin));
-            }
-            if let Some(message) = message {
-                session.records.job_fit.insert(job, message.as_str().into());
-                session.pod_group_event(job, message);
-            }
-            false
+    let Err(refusal) = answer else {
+        session.enqueue(job);
+        return true;
+    };
+    klog!(4; "Job {} is not enqueued", session.jobs[job].key);
+    session.causes.note_job(job, "enqueue", Cause::NotAdmitted(refusal.by));
+    let is_news = session.note_refusal(job, &refusal);
+    if let Some(message) = refusal.message {
+        session.records.job_fit.insert(job, message.as_str().into());
+        if is_news {
+            session.pod_group_event(job, message);
         }
     }
+    false
 }

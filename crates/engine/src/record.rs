@@ -41,7 +41,10 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.throttle, job, written, &text);
         pods::record(session, job, &text);
-        session.note_told(job, |group| memory.throttle.due_micros(&group.uid, Told::Waits));
+        session.note_told(job, |group| {
+            let due_micros = |told| memory.throttle.due_micros(&group.uid, told);
+            [Told::Waits, Told::NotAdmitted].into_iter().filter_map(due_micros).min()
+        });
     }
     missing_queue::record(session, memory);
     queue_status::record(session, memory);

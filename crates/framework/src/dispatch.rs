@@ -22,6 +22,7 @@ use crate::records::Records;
 use crate::report::{PluginStage, PluginTime, QuotaUse, Timings};
 
 pub use filter::NodeRules;
+pub use judge::Refusal;
 pub(crate) use order::in_session;
 
 /// Built once per configuration: tiers, switches and declared points become flat call lists.

@@ -39,7 +39,7 @@ pub use asker::{Asker, AskerClass};
 pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit, Witness};
 pub use claim::{Claim, Claims};
-pub use dispatch::{Dispatch, NodeRules};
+pub use dispatch::{Dispatch, NodeRules, Refusal};
 pub use effect::{About, Effect, EvictReason, Nomination, evict_message};
 pub use fast::{
     BatchFill, Column, DimColumns, Evaluator, Fill, Found, Memo, NodeColumns, NodeTests, Normal,

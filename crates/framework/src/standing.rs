@@ -1,5 +1,7 @@
 //! Failures of allocate that stand from cycle to cycle: a job of which nothing was placed is not
-//! tried again as long as its attempt would be the same. Specification: actions.md 12.2 S7.
+//! tried again as long as its attempt would be the same. Beside them refusals of enqueue: every job is
+//! asked for at its turn, but what was told of it is not recorded again. Specification: actions.md
+//! 12.2 S7.
 //!
 //! Exact, because an attempt that places nothing changes nothing, and of all that it reads each is
 //! either asked again or known not to have changed:
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_model::{ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, TaskId};
 
+use crate::dispatch::Refusal;
 use crate::session::Session;
 use kinds::Kinds;
 
@@ -61,6 +64,8 @@ enum Why {
     Tried(Vec<Visit>),
     /// Its queue was overused.
     Overused,
+    /// It was not admitted.
+    Refused(Refusal),
 }
 
 /// A task with what was found for all tasks of its kind.
@@ -152,6 +157,11 @@ impl Standing {
         self.made.max(self.held)
     }
 
+    /// Whether all that is told of it was told, and is not due at this time.
+    fn is_told_at(&self, now_micros: i64) -> bool {
+        self.told_until_micros.is_some_and(|until_micros| now_micros < until_micros)
+    }
+
     /// Of this session, or the one before.
     fn is_of(&self, session: u64) -> bool {
         session <= 1 + self.last()
@@ -164,7 +174,8 @@ impl Session<'_> {
     pub fn may_stand(&mut self, job: JobId) -> bool {
         let Some(standings) = &mut self.standings else { return false };
         standings.follow(self.cluster);
-        standings.of(job).is_some() && !self.has_claim(job)
+        let is_of_allocate = |standing: &Standing| !matches!(standing.why, Why::Refused(_));
+        standings.of(job).is_some_and(is_of_allocate) && !self.has_claim(job)
     }
 
     /// Puts the jobs in the order of their last turns, which is nearly that of the next ones.
@@ -232,6 +243,27 @@ impl Session<'_> {
             Some(Standing { why: Why::Overused, .. }) => standings.hold(job),
             _ => standings.make(job, Why::Overused),
         }
+    }
+
+    /// The job is not admitted; that is not recorded yet. Whether it has to be told: not if the same
+    /// plugin refuses it with the same words as in the last session, and they are not due.
+    pub fn note_refusal(&mut self, job: JobId, refusal: &Refusal) -> bool {
+        let is_clean = self.may_fail_for_long(job);
+        let now_micros = self.facts.now_micros;
+        let Some(standings) = &mut self.standings else { return true };
+        standings.follow(self.cluster);
+        let standing = standings.of(job).filter(|_| is_clean);
+        let is_told = standing.is_some_and(|standing| {
+            matches!(&standing.why, Why::Refused(before) if before == refusal)
+                && standing.is_told_at(now_micros)
+        });
+        match (is_clean, is_told) {
+            (false, _) => standings.forget(job),
+            (true, true) => standings.hold(job),
+            (true, false) => standings.make(job, Why::Refused(refusal.clone())),
+        }
+        self.hits.n_stood += u64::from(is_told);
+        !is_told
     }
 
     /// Before a job is tried, with the tasks that are left of it. `None`: its failure will not stand.
@@ -329,9 +361,7 @@ impl Session<'_> {
         let now_micros = self.facts.now_micros;
         let is_repeated = |job: &mut JobId| {
             standings.jobs.get(job).is_some_and(|standing| {
-                let told_until_micros = standing.told_until_micros;
-                standing.held == standings.session
-                    && told_until_micros.is_some_and(|until_micros| now_micros < until_micros)
+                standing.held == standings.session && standing.is_told_at(now_micros)
             })
         };
         jobs.extract_if(.., is_repeated).collect()

@@ -115,6 +115,53 @@ fn fast__memo_invalidation_nominations() {
     assert_eq!(stand(&mut world), 1);
 }
 
+/// `a` is not admitted: it wants more than there is.
+const REFUSED: &str = "node n1 cpu=4
+    job a min=1 pending minres.cpu=9
+      task w cpu=9";
+
+#[test]
+fn fast__memo_invalidation_refusals() {
+    stands_after(&chart(), REFUSED, |world| world.add("node n2 cpu=1"));
+    stands_after(&chart(), REFUSED, |world| world.add("job b min=1 pending minres.cpu=1"));
+    is_tried_after(&chart(), REFUSED, |world| world.add("job a min=1 pending minres.cpu=8"));
+    // Its words would be others.
+    is_tried_after(&chart(), REFUSED, |world| {
+        world.add("job a min=1 pending minres.cpu=9 minres.gpu=1");
+    });
+    let mut world = is_tried_after(&chart(), REFUSED, |world| world.add("node n2 cpu=9"));
+    world.cycle();
+    assert_eq!(world.pod("a-w").node_name.as_deref(), Some("n2"), "it was admitted");
+}
+
+#[test]
+fn fast__memo_invalidation_refusals_of_another_plugin() {
+    let config = conf("enqueue, allocate", "gang | overcommit proportion predicates");
+    let text = format!("{REFUSED}\n queue small weight=1 cap.cpu=2");
+    let mut world = settled(&config, &text);
+    world.add("node n2 cpu=9");
+    world.add("queue default weight=1 cap.cpu=5");
+    assert_eq!(stand(&mut world), 0, "proportion refuses it now");
+    world.add("queue default weight=1 cap.cpu=4");
+    assert_eq!(stand(&mut world), 0, "queues are not what they were");
+    nudge(&mut world);
+    assert_eq!(stand(&mut world), 1);
+}
+
+#[test]
+fn fast__memo_refusals_are_told_again_when_they_are_due() {
+    let mut world = settled(&chart(), REFUSED);
+    for minute in 1..=12 {
+        world.tick(60);
+        nudge(&mut world);
+        let n_events = world.cycle().only(&["event"]).lines().count();
+        world.delete_group("nudge");
+        let is_due = minute % 5 == 0;
+        assert_eq!(0 < n_events, is_due, "{minute}");
+        assert_eq!(world.engine.hits().n_stood, u64::from(!is_due), "{minute}");
+    }
+}
+
 #[test]
 fn fast__memo_invalidation_topology() {
     is_tried_after(&chart(), FULL, |world| world.add("job a min=2 topology"));

@@ -8,6 +8,15 @@ use crate::dispatch::Dispatch;
 use crate::plugin::{Admission, Ask, Invalid, Plugin, Vote};
 use crate::points::Points;
 
+/// A job is not admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The plugin.
+    pub by: &'static str,
+    /// Of the Normal event `Unschedulable` on the PodGroup, if there is one.
+    pub message: Option<String>,
+}
+
 impl Dispatch {
     /// First failure wins; has no switch.
     ///
@@ -52,16 +61,19 @@ impl Dispatch {
         first.is_some_and(|mut tier| tier.all(|plugin| plugin.job_starving(ask, job)))
     }
 
-    /// Votes by tier; the rejecting plugin's message comes back.
+    /// Votes by tier; who rejects the job comes back (actions.md 10.6).
     ///
     /// # Errors
-    /// The message for the event on the PodGroup, if the plugin has one.
-    pub fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Result<(), Option<String>> {
-        for tier in self.tiers(Points::JOB_ENQUEUEABLE) {
+    /// The plugin that rejects it.
+    pub fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Result<(), Refusal> {
+        let tiers = self.calls.get(Points::JOB_ENQUEUEABLE.index());
+        for tier in tiers.into_iter().flatten() {
             let mut permitted = false;
-            for plugin in tier {
-                match plugin.job_enqueueable_among(ask, job, self) {
-                    Admission::Reject(message) => return Err(message),
+            for &plugin in tier {
+                match self.plugins[plugin].job_enqueueable_among(ask, job, self) {
+                    Admission::Reject(message) => {
+                        return Err(Refusal { by: self.names[plugin], message });
+                    }
                     Admission::Permit => permitted = true,
                     Admission::Abstain => {}
                 }
@@ -71,23 +83,6 @@ impl Dispatch {
             }
         }
         Ok(())
-    }
-
-    /// The plugin that rejects the job, if one does (actions.md 10.6).
-    pub fn not_admitted_by(&self, ask: Ask<'_>, job: JobId) -> Option<&'static str> {
-        for tier in self.named(Points::JOB_ENQUEUEABLE) {
-            let mut permitted = false;
-            for (name, plugin) in tier {
-                match plugin.job_enqueueable_among(ask, job, self) {
-                    Admission::Reject(_) => return Some(name),
-                    answer => permitted |= answer == Admission::Permit,
-                }
-            }
-            if permitted {
-                return None;
-            }
-        }
-        None
     }
 
     /// Everyone is told.

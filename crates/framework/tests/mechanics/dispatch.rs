@@ -48,9 +48,12 @@ fn core_69_job_pipelined_and_starving() {
 #[test]
 fn admission_votes_by_tier_and_brings_the_message() {
     let admit = |tiers: &str| {
-        ask(tiers, |session| session.hooks().job_enqueueable(session.ask(), job(session, "j")))
+        let answer = |session: &Session<'_>| {
+            session.hooks().job_enqueueable(session.ask(), job(session, "j"))
+        };
+        ask(tiers, |session| answer(session).map_err(|refusal| (refusal.by, refusal.message)))
     };
-    let refused = Err(Some("no room".to_owned()));
+    let refused = Err(("b", Some("no room".to_owned())));
     assert_eq!(admit(""), Ok(()));
     assert_eq!(admit("a job_enqueueable=permit / b job_enqueueable=reject"), Ok(()));
     assert_eq!(admit("a job_enqueueable=permit; b job_enqueueable=reject"), refused);

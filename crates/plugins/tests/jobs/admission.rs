@@ -9,7 +9,8 @@ use crate::support::{bind, in_session, in_session_of, job, plugin, warnings};
 
 /// The answer of JobEnqueueable over all tiers.
 fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
-    session.hooks().job_enqueueable(session.ask(), job(session, name))
+    let answer = session.hooks().job_enqueueable(session.ask(), job(session, name));
+    answer.map_err(|refusal| refusal.message)
 }
 
 const NODES: &str = "node n1 cpu=2 memory=4Gi\n node n2 cpu=4 memory=16Gi\n";

@@ -7,8 +7,8 @@ use vc_model::fixture;
 use vc_resource::Dim;
 
 use crate::support::{
-    allocate, bind, deserved, evict, in_session, in_session_of, job, names, queue, series, task,
-    tasks,
+    allocate, bind, deserved, enqueueable, evict, in_session, in_session_of, job, names, queue,
+    series, task, tasks,
 };
 
 /// Cores, Gi and share within a thousandth.
@@ -223,7 +223,7 @@ const CASE_24: &str = "node n cpu=4 memory=4G
 #[test]
 fn jobs_24_only_asked_dimensions_are_compared() {
     in_session(CASE_24, "proportion", |session| {
-        let enqueueable = |name| session.hooks().job_enqueueable(session.ask(), job(session, name));
+        let enqueueable = |name| enqueueable(session, name);
         let allocatable = |name: &str| {
             let task = task(session, &format!("{name}/w"));
             let queue = session.job_of(task).expect("it has a job").queue;
@@ -248,7 +248,7 @@ fn jobs_24_a_queue_that_is_not_open_admits_nothing() {
             let (ask, hooks) = (session.ask(), session.hooks());
             let (q, w) = (queue(session, "q"), task(session, "j/w"));
             for name in ["j", "free"] {
-                assert_eq!(hooks.job_enqueueable(ask, job(session, name)), Err(None));
+                assert_eq!(enqueueable(session, name), Err(None));
             }
             assert_eq!(hooks.allocatable(ask, q, w), Err(vec![]));
             assert!(!hooks.preemptive(ask, q, &[w]));
@@ -285,7 +285,7 @@ fn jobs_26_tasks_being_bound_are_not_counted_twice() {
         bind(&mut cluster, path, "n");
     }
     in_session_of(cluster, "proportion", 0, |session| {
-        let enqueueable = |name| session.hooks().job_enqueueable(session.ask(), job(session, name));
+        let enqueueable = |name| enqueueable(session, name);
         assert_eq!(enqueueable("b"), Ok(()));
         let message = "queue resource quota insufficient: insufficient cpu".to_owned();
         assert_eq!(enqueueable("c"), Err(Some(message)));
@@ -379,7 +379,7 @@ fn a_capability_of_zero_is_none() {
         job z queue=zero minres.cpu=10\n task t cpu=10
         job g queue=gpu minres.cpu=10 minres.gpu=1\n task t cpu=10";
     in_session(text, "proportion", |session| {
-        let enqueueable = |name| session.hooks().job_enqueueable(session.ask(), job(session, name));
+        let enqueueable = |name| enqueueable(session, name);
         assert_eq!(enqueueable("z"), Ok(()));
         let message = "queue resource quota insufficient: insufficient nvidia.com/gpu".to_owned();
         assert_eq!(enqueueable("g"), Err(Some(message)));

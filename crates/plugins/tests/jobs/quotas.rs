@@ -5,7 +5,8 @@ use vc_framework::Session;
 use crate::support::{Cycles, in_session, job};
 
 fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
-    session.hooks().job_enqueueable(session.ask(), job(session, name))
+    let answer = session.hooks().job_enqueueable(session.ask(), job(session, name));
+    answer.map_err(|refusal| refusal.message)
 }
 
 /// The answer for a job of these words in a namespace with these quotas.

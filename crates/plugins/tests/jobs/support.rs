@@ -218,7 +218,8 @@ pub(crate) fn allocatable(session: &Session<'_>, path: &str) -> Result<(), Vec<D
 }
 
 pub(crate) fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
-    session.hooks().job_enqueueable(session.ask(), job(session, name))
+    let answer = session.hooks().job_enqueueable(session.ask(), job(session, name));
+    answer.map_err(|refusal| refusal.message)
 }
 
 pub(crate) fn preemptive(session: &Session<'_>, name: &str, paths: &[&str]) -> bool {
