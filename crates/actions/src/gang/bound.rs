@@ -43,11 +43,10 @@ pub(super) struct Bound {
 impl Bound {
     /// Before anybody is evicted. `None`: trials cannot be spared.
     pub(super) fn new(session: &Session<'_>, attempt: &Attempt, domain: &[NodeId]) -> Option<Self> {
-        let mut bound = Self {
-            positions: domain.iter().enumerate().map(|(at, &node)| (node, at)).collect(),
-            rooms: domain.iter().map(|&node| session.nodes[node].future_idle()).collect(),
-            members: with_joint(members(session, attempt, domain)?),
-        };
+        let members = with_joint(members(session, attempt, domain)?);
+        let positions = domain.iter().enumerate().map(|(at, &node)| (node, at)).collect();
+        let rooms = domain.iter().map(|&node| session.nodes[node].future_idle()).collect();
+        let mut bound = Self { positions, rooms, members };
         for at in 0..bound.rooms.len() {
             bound.count_places(at);
         }
