@@ -1,15 +1,21 @@
-//! The best node of each block of nodes: a node that changes costs its block, the best of all costs
-//! as many comparisons as there are blocks, and nothing is built that a class of few tasks would not
-//! pay for. Exact, because the order (group, score, name) is total: a node's position is that of its
-//! name. Tested here against a scan. Specification: actions.md 12.2 S5.
+//! The best node: a tournament between blocks of nodes, so that a node that changes costs its block
+//! and the rounds above it, and a class of few tasks pays for little more than one look at each node.
+//! Exact, because the order (group, score, name) is total: a node's position is that of its name.
+//! Tested here against a scan. Specification: actions.md 12.2 S5.
 
 use std::ops::Range;
 
 /// Group of a node that is no candidate.
 pub(crate) const NONE: u8 = u8::MAX;
 
-/// Nodes of a block.
+/// Nodes of a block for whoever works something out for many at once.
 pub(crate) const BLOCK: usize = 128;
+
+/// Nodes of a block that takes part in the tournament.
+const TEAM: usize = 16;
+
+/// Where one in so many blocks changed, all rounds are played again.
+const MANY: usize = 8;
 
 /// The candidates by position. The first group that has one wins, then the highest score, then the
 /// lowest position.
@@ -17,32 +23,39 @@ pub(crate) const BLOCK: usize = 128;
 pub(crate) struct Blocks {
     groups: Vec<u8>,
     scores: Vec<f64>,
-    /// Of each block; any node where there is none.
-    winners: Vec<u32>,
+    /// The winner of all at 1, of the two at 2n and 2n + 1 at n; the blocks come last.
+    winners: Vec<Winner>,
     is_outdated: Vec<bool>,
+    /// The blocks that are.
+    outdated: Vec<u32>,
 }
 
-/// A candidate that is none for a while.
+/// A candidate with what it is compared by; of group [`NONE`]: nobody.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Dropped {
+struct Winner {
     position: u32,
     group: u8,
     score: f64,
 }
 
+/// A candidate that is none for a while.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropped(Winner);
+
 impl Blocks {
     /// Of so many nodes, none of which is a candidate.
     pub(crate) fn new(n_nodes: usize) -> Self {
-        let n_blocks = n_nodes.div_ceil(BLOCK);
+        let n_blocks = n_nodes.div_ceil(TEAM);
         Self {
             groups: vec![NONE; n_nodes],
             scores: vec![0.0; n_nodes],
-            winners: vec![0; n_blocks],
-            is_outdated: vec![true; n_blocks],
+            winners: vec![Winner::NOBODY; 2 * n_blocks.next_power_of_two()],
+            is_outdated: vec![false; n_blocks],
+            outdated: Vec::with_capacity(n_blocks),
         }
     }
 
-    /// The ranges of positions that are blocks.
+    /// The ranges of positions that are blocks of [`BLOCK`].
     pub(crate) fn ranges(n_nodes: usize) -> impl Iterator<Item = Range<usize>> {
         (0..n_nodes).step_by(BLOCK).map(move |start| start..n_nodes.min(start + BLOCK))
     }
@@ -58,6 +71,8 @@ impl Blocks {
     /// Groups and scores of all positions, for results that are others throughout.
     pub(crate) fn all_mut(&mut self) -> (&mut [u8], &mut [f64]) {
         self.is_outdated.fill(true);
+        self.outdated.clear();
+        self.outdated.extend(0..self.is_outdated.len() as u32);
         (&mut self.groups, &mut self.scores)
     }
 
@@ -69,59 +84,79 @@ impl Blocks {
     pub(crate) fn set(&mut self, position: usize, group: u8, score: f64) {
         self.groups[position] = group;
         self.scores[position] = score;
-        self.is_outdated[position / BLOCK] = true;
+        let block = position / TEAM;
+        if !std::mem::replace(&mut self.is_outdated[block], true) {
+            self.outdated.push(block as u32);
+        }
     }
 
-    /// Takes a candidate out that is the best; for [`Blocks::put_back`].
-    pub(crate) fn drop_best(&mut self, position: usize) -> Dropped {
+    /// Takes a candidate out, for [`Blocks::put_back`].
+    pub(crate) fn take_out(&mut self, position: usize) -> Dropped {
         let (group, score) = (self.groups[position], self.scores[position]);
         self.set(position, NONE, 0.0);
-        Dropped { position: position as u32, group, score }
+        Dropped(Winner { position: position as u32, group, score })
     }
 
-    /// Takes [`Blocks::drop_best`] back, of those that were dropped since the last change the last
-    /// one first: each was the winner of its block.
-    pub(crate) fn put_back(&mut self, dropped: Dropped) {
-        let position = dropped.position as usize;
-        (self.groups[position], self.scores[position]) = (dropped.group, dropped.score);
-        self.winners[position / BLOCK] = dropped.position;
-        self.is_outdated[position / BLOCK] = false;
+    /// Takes [`Blocks::take_out`] back.
+    pub(crate) fn put_back(&mut self, Dropped(dropped): Dropped) {
+        self.set(dropped.position as usize, dropped.group, dropped.score);
     }
 
     /// Position of the best candidate.
     pub(crate) fn best(&mut self) -> Option<usize> {
-        let mut best: Option<usize> = None;
-        for block in 0..self.winners.len() {
-            if std::mem::take(&mut self.is_outdated[block]) {
-                self.winners[block] = self.winner(block) as u32;
-            }
-            let winner = self.winners[block] as usize;
-            if self.groups[winner] != NONE && best.is_none_or(|best| self.is_better(winner, best)) {
-                best = Some(winner);
-            }
+        if !self.outdated.is_empty() {
+            self.play();
         }
-        best
+        let best = self.winners.get(1).filter(|best| best.group != NONE)?;
+        Some(best.position as usize)
     }
 
-    fn winner(&self, block: usize) -> usize {
-        let start = block * BLOCK;
-        let range = start..self.groups.len().min(start + BLOCK);
-        let groups = &self.groups[range.clone()];
-        let scores = &self.scores[range][..groups.len()];
-        let first = groups.iter().fold(NONE, |first, &group| first.min(group));
-        let mut best = groups.iter().position(|&group| group == first).unwrap_or(0);
-        let mut highest = scores[best];
-        for at in best + 1..groups.len() {
-            if groups[at] == first && highest < scores[at] {
-                (best, highest) = (at, scores[at]);
+    /// Plays the rounds of the blocks that changed.
+    fn play(&mut self) {
+        let first_block = self.winners.len() / 2;
+        let are_many = first_block < MANY * self.outdated.len();
+        for index in 0..self.outdated.len() {
+            let block = self.outdated[index] as usize;
+            self.is_outdated[block] = false;
+            self.winners[first_block + block] = self.winner(block);
+            let mut at = first_block + block;
+            while !are_many && 1 < at {
+                at /= 2;
+                self.play_round(at);
             }
         }
-        start + best
+        self.outdated.clear();
+        if are_many {
+            (1..first_block).rev().for_each(|at| self.play_round(at));
+        }
     }
 
-    fn is_better(&self, l: usize, r: usize) -> bool {
-        let (of_l, of_r) = (self.groups[l], self.groups[r]);
-        of_l < of_r || (of_l == of_r && self.scores[r] < self.scores[l])
+    fn play_round(&mut self, at: usize) {
+        let (l, r) = (self.winners[2 * at], self.winners[2 * at + 1]);
+        self.winners[at] = if r.is_better(l) { r } else { l };
+    }
+
+    fn winner(&self, block: usize) -> Winner {
+        let start = block * TEAM;
+        let range = start..self.groups.len().min(start + TEAM);
+        let results = self.groups[range.clone()].iter().zip(&self.scores[range]);
+        let mut winner = Winner::NOBODY;
+        for (position, (&group, &score)) in (start as u32..).zip(results) {
+            let next = Winner { position, group, score };
+            if next.is_better(winner) {
+                winner = next;
+            }
+        }
+        winner
+    }
+}
+
+impl Winner {
+    const NOBODY: Self = Self { position: 0, group: NONE, score: f64::INFINITY };
+
+    /// Of two in the order of their positions, whether the later one wins.
+    fn is_better(self, earlier: Self) -> bool {
+        self.group < earlier.group || (self.group == earlier.group && earlier.score < self.score)
     }
 }
 
@@ -158,7 +193,7 @@ mod tests {
                 prop_assert_eq!(blocks.best(), best);
                 let mut dropped = Vec::new();
                 while let Some(next) = blocks.best().filter(|_| dropped.len() < 5) {
-                    dropped.push(blocks.drop_best(next));
+                    dropped.push(blocks.take_out(next));
                 }
                 dropped.into_iter().rev().for_each(|next| blocks.put_back(next));
                 prop_assert_eq!(blocks.best(), best, "all are back");

@@ -221,7 +221,7 @@ impl ClassMemo {
             let best = self.blocks.best();
             match best {
                 Some(at) if !look.rules.wide.pass(nodes[at]) => {
-                    dropped.push(self.blocks.drop_best(at));
+                    dropped.push(self.blocks.take_out(at));
                     if nodes.len() < MOST_DROPS * dropped.len() {
                         break None;
                     }
@@ -229,7 +229,7 @@ impl ClassMemo {
                 _ => break Some(best),
             }
         };
-        dropped.into_iter().rev().for_each(|node| self.blocks.put_back(node));
+        dropped.into_iter().for_each(|node| self.blocks.put_back(node));
         best
     }
 
@@ -242,7 +242,7 @@ impl ClassMemo {
 
     /// About the size in memory.
     pub(super) fn n_bytes(&self) -> usize {
-        self.verdicts.len() * (2 + 9) + self.sums.as_ref().map_or(0, Sums::n_bytes)
+        self.verdicts.len() * (2 + 9 + 3) + self.sums.as_ref().map_or(0, Sums::n_bytes)
     }
 
     /// Replaces what was known about a node; its score follows.
