@@ -77,7 +77,7 @@ type Key = (u64, Filter, usize);
 /// ([`vc_model::Classes::serial`]).
 #[derive(Debug, Default)]
 pub struct Memo {
-    by_class: BTreeMap<Key, ClassMemo>,
+    by_class: BTreeMap<Key, Box<ClassMemo>>,
     n_bytes: usize,
     budget: Budget,
     /// Counts uses.
@@ -149,7 +149,7 @@ impl Memo {
         let serial = session.classes.serial(session.tasks[rules.task].class);
         let key = (serial, rules.filter, rules.tests.len());
         let kept = self.by_class.remove(&key);
-        self.n_bytes -= kept.as_ref().map_or(0, ClassMemo::n_bytes);
+        self.n_bytes -= kept.as_ref().map_or(0, |memo| memo.n_bytes());
         self.budget.asked(&key);
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);
         let used = self.use_parts(session, rules, kept.as_ref().map(|memo| &memo.used[..]));
@@ -181,15 +181,16 @@ impl Memo {
         &mut self,
         session: &Session<'_>,
         rules: &Prepared<'_>,
-        kept: Option<ClassMemo>,
+        kept: Option<Box<ClassMemo>>,
         used: &[Used],
-    ) -> ClassMemo {
+    ) -> Box<ClassMemo> {
         let kept = kept.map(|memo| (memo.staleness(session, used), memo));
         let Some((Staleness::Nodes, mut memo)) = kept else {
             self.paths.filled += 1;
             self.rows.sort_kinds();
             let Self { rows, parts, .. } = &*self;
-            return ClassMemo::new(Look { session, rules, rows, parts, used }, self.clock);
+            let look = Look { session, rules, rows, parts, used };
+            return Box::new(ClassMemo::new(look, self.clock));
         };
         let changed = self.rows.distinct(memo.changed(session));
         if memo.may_look_at_all(&self.parts, changed.len()) || !rules.decide_alone() {
@@ -206,7 +207,7 @@ impl Memo {
             let oldest = self.by_class.iter().min_by_key(|(_, memo)| memo.last_use);
             let Some(key) = oldest.map(|(&key, _)| key) else { return };
             let gone = self.by_class.remove(&key);
-            self.n_bytes -= gone.as_ref().map_or(0, ClassMemo::n_bytes);
+            self.n_bytes -= gone.map_or(0, |memo| memo.n_bytes());
             self.budget.forgot(key);
         }
     }

@@ -111,9 +111,12 @@ impl NodeColumns {
 
     /// Whether a row equals one of others.
     pub(super) fn is_like(&self, row: usize, others: &Self, at: usize) -> bool {
-        let mut numbers = self.numbers().zip(others.numbers());
-        self.shards[row] == others.shards[at]
-            && numbers.all(|(column, other)| column[row] == other[at])
+        let mut dims = self.dims.iter().zip(&others.dims);
+        self.held_cpu_milli[row] == others.held_cpu_milli[at]
+            && self.held_memory_bytes[row] == others.held_memory_bytes[at]
+            && self.n_pods[row] == others.n_pods[at]
+            && self.shards[row] == others.shards[at]
+            && dims.all(|(amounts, others)| amounts.row(row) == others.row(at))
     }
 
     /// A number by which equal rows are found.
@@ -136,6 +139,10 @@ impl NodeColumns {
 }
 
 impl DimColumns {
+    fn row(&self, at: usize) -> [i64; 5] {
+        self.each().map(|column| column[at])
+    }
+
     fn each(&self) -> [&Vec<i64>; 5] {
         let Self { allocatable, used, requested, idle, future_idle } = self;
         [allocatable, used, requested, idle, future_idle]

@@ -45,7 +45,7 @@ impl Rows {
             && self.columns.n_dims() == session.dims.len();
         match changes.since(self.seen_until).filter(|_| same) {
             Some(changed) => {
-                for &node in changed {
+                for node in without_repeats(changed) {
                     if let Some(at) = self.position(node) {
                         self.read(session, node, at);
                     }
@@ -107,7 +107,7 @@ impl Rows {
     pub(super) fn distinct(&mut self, nodes: &[NodeId]) -> Vec<usize> {
         self.catch_up += 1;
         let mut distinct = Vec::new();
-        for &node in nodes {
+        for node in without_repeats(nodes) {
             let Some(at) = self.position(node) else { continue };
             if std::mem::replace(&mut self.seen[at], self.catch_up) != self.catch_up {
                 distinct.push(at);
@@ -115,6 +115,12 @@ impl Rows {
         }
         distinct
     }
+}
+
+/// The nodes in order, one that comes several times in a row once: the tasks of a gang that are
+/// bound leave their node and enter it again, one after the other.
+fn without_repeats(nodes: &[NodeId]) -> impl Iterator<Item = NodeId> {
+    nodes.chunk_by(|l, r| l == r).filter_map(|same| same.first().copied())
 }
 
 fn is_nothing(amounts: &Resource) -> bool {

@@ -4,8 +4,6 @@
 //! over the same candidates, and sums are made in its order; the engine's `columns.rs` compares the
 //! two. Specification: actions.md 4.7, 12.2 S3, S4.
 
-use vc_model::NodeId;
-
 use super::class::{ClassMemo, Look};
 use super::normals::{N_GROUPS, n_in};
 use super::prepared::Raw;
@@ -50,13 +48,12 @@ impl ClassMemo {
         self.kept_sums(look)?;
         let kept = self.sums.as_ref()?;
         let nodes = &look.session.facts().nodes;
-        let candidate_nodes: Vec<NodeId> = candidates.iter().map(|&at| nodes[at]).collect();
-        let mut totals: Vec<f64> = candidates.iter().map(|&at| kept.bases[at]).collect();
+        let candidate_nodes = rows_of(candidates, nodes);
+        let mut totals = rows_of(candidates, &kept.bases);
         let mut scores = vec![0; candidates.len()];
         let plugins = look.rules.plugins.iter().enumerate();
         for (plugin, columns) in plugins.filter(|(_, columns)| !columns.is_empty()) {
-            let fixed = &kept.fixed[plugin];
-            let mut sums: Vec<i64> = candidates.iter().map(|&at| fixed[at]).collect();
+            let mut sums = rows_of(candidates, &kept.fixed[plugin]);
             self.normals.add_among(look.parts, plugin, candidates, &mut sums)?;
             for column in columns {
                 let Raw::Batch(score) = &column.raw else { continue };
@@ -69,5 +66,13 @@ impl ClassMemo {
             totals.iter_mut().zip(&sums).for_each(|(total, &sum)| *total += sum as f64);
         }
         (!totals.iter().any(|total| total.is_nan())).then_some(totals)
+    }
+}
+
+/// What is known of each candidate; mostly all nodes are.
+fn rows_of<T: Copy>(candidates: &[usize], of_nodes: &[T]) -> Vec<T> {
+    match candidates.len() == of_nodes.len() {
+        true => of_nodes.to_vec(),
+        false => candidates.iter().map(|&at| of_nodes[at]).collect(),
     }
 }
