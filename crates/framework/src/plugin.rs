@@ -23,6 +23,8 @@ use crate::roster::Roster;
 pub struct Facts {
     /// Microseconds since 1970; stands still within a cycle.
     pub now_micros: i64,
+    /// The same as the API writes it ([`crate::rfc3339`]): one text for all that is told.
+    pub now_text: Arc<str>,
     /// Known nodes in name order.
     pub nodes: Arc<[NodeId]>,
     /// By uid (`namespace/name`): the jobs of the session that wait or to which something may be owed.
@@ -45,7 +47,7 @@ pub struct Facts {
     /// The action `enqueue` is configured (core.md 2.2).
     pub enqueue_configured: bool,
     /// Transition id of the conditions of this session.
-    pub session_id: String,
+    pub session_id: Arc<str>,
     /// Whose groups the configured actions may take where a plugin decides targets.
     pub sides: Sides,
     /// Jobs for which room was made, by key, with the tasks that have yet to get it.

@@ -28,6 +28,7 @@ use crate::roster::Roster;
 use crate::ruling::{Question, Rule, Rules, Ruling};
 use crate::standing::Standings;
 use crate::statement::{Op, Refused, Room, Statement};
+use crate::time::rfc3339;
 
 /// The working state of a cycle; reads like the [`Cluster`] that it holds.
 pub struct Session<'c> {
@@ -479,7 +480,8 @@ fn facts(cluster: &Cluster, hooks: &Dispatch, opening: &mut Opening) -> Facts {
         queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
         total: cluster.total_allocatable(),
         enqueue_configured: opening.enqueue_configured,
-        session_id: opening.session_id.clone(),
+        now_text: rfc3339(opening.now_micros).into(),
+        session_id: opening.session_id.as_str().into(),
         sides: opening.sides,
         claimed: opening.claims.waiting(cluster),
         ..Facts::default()

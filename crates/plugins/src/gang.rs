@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_framework::{
     Ask, Clock, GangEviction, GangState, Invalid, Latest, Outbox, Plugin, PluginEntry, Points,
-    Records, Sample, Verdict, Vote, job_text, rfc3339,
+    Records, Sample, Verdict, Vote, job_text,
 };
 use vc_model::{Counts, Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 
@@ -246,8 +246,8 @@ fn condition(ask: Ask<'_>, kind: &str, reason: &str, message: &str) -> PodGroupC
     PodGroupCondition {
         kind: kind.into(),
         status: "True".into(),
-        transition_id: ask.facts.session_id.as_str().into(),
-        last_transition_time: rfc3339(ask.facts.now_micros).into(),
+        transition_id: ask.facts.session_id.clone(),
+        last_transition_time: ask.facts.now_text.clone(),
         reason: reason.into(),
         message: message.into(),
     }

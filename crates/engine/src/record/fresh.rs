@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Outbox, Session, rfc3339};
+use vc_framework::{Outbox, Session};
 use vc_model::{JobId, PodGroupCondition};
 
 /// Taken from the outbox after the plugins have closed.
@@ -60,8 +60,8 @@ impl Conditions {
     ) -> Vec<PodGroupCondition> {
         let stands = |kind: &str| old.iter().find(|condition| &*condition.kind == kind).cloned();
         let again = self.confirmed.and_then(stands).map(|condition| PodGroupCondition {
-            transition_id: session.facts().session_id.as_str().into(),
-            last_transition_time: rfc3339(session.facts().now_micros).into(),
+            transition_id: session.facts().session_id.clone(),
+            last_transition_time: session.facts().now_text.clone(),
             ..condition
         });
         self.written.into_iter().chain(again).collect()

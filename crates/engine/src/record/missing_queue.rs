@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::{Session, rfc3339};
+use vc_framework::Session;
 use vc_model::{JobId, PodGroupCondition, PodGroupStatus};
 
 use crate::engine::Memory;
@@ -58,8 +58,8 @@ fn condition(session: &Session<'_>, message: &Arc<str>) -> PodGroupCondition {
     PodGroupCondition {
         kind: "Unschedulable".into(),
         status: "True".into(),
-        transition_id: session.facts().session_id.as_str().into(),
-        last_transition_time: rfc3339(session.facts().now_micros).into(),
+        transition_id: session.facts().session_id.clone(),
+        last_transition_time: session.facts().now_text.clone(),
         reason: "NotEnoughResources".into(),
         message: message.clone(),
     }

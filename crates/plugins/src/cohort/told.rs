@@ -150,8 +150,8 @@ fn condition(
     PodGroupCondition {
         kind: kind.into(),
         status: status.into(),
-        transition_id: ask.facts.session_id.as_str().into(),
-        last_transition_time: rfc3339(ask.facts.now_micros).into(),
+        transition_id: ask.facts.session_id.clone(),
+        last_transition_time: ask.facts.now_text.clone(),
         reason: reason.into(),
         message: message.into(),
     }
