@@ -39,11 +39,7 @@ fn of_victim(
     if !row.preemptable {
         fault("it is not preemptable");
     }
-    let group = session.jobs[own].pod_group.as_ref();
-    let for_quota = case.certificate.is_for_quota();
-    let in_bundles =
-        matches!(case.certificate.action, EvictReason::GangPreempt | EvictReason::GangReclaim);
-    if in_bundles && !for_quota && group.is_some_and(|group| group.not_preemptable) {
+    if is_protected(session, case, own) {
         fault("its PodGroup is not preemptable");
     }
     if victim.rule.is_none() {
@@ -52,51 +48,69 @@ fn of_victim(
     if row.node.is_none_or(|node| session.nodes[node].name != victim.node) {
         fault("it does not run there");
     }
-    let action = case.certificate.action;
-    let bound = victim.status == TaskStatus::Bound;
-    let bound_may_go = match action {
-        _ if for_quota => true,
-        EvictReason::Preempt | EvictReason::GangPreempt => true,
-        EvictReason::Reclaim => session.settings.reclaim.reclaim_bound_tasks,
-        EvictReason::GangReclaim | EvictReason::Shuffle => false,
-    };
-    if victim.status != TaskStatus::Running && !(bound && bound_may_go) {
+    if !status_lets_go(session, case, victim.status) {
         fault("its status keeps it from being a victim");
     }
     if victim.relation != relation(session, case.job, own) {
         fault("its relation to the preemptor is another one");
     }
-    let inside_job = case.is_inside_job();
-    let may_be = match action {
-        // Both sides are open to whichever action comes first (cohort.md B.5.4).
-        _ if for_quota => {
-            let queue = &session.queues[session.jobs[own].queue];
-            match victim.relation {
-                Relation::SameQueue => session.facts().sides.own,
-                Relation::OtherQueue => session.facts().sides.others && queue.reclaimable,
-                Relation::OwnJob | Relation::Chosen => false,
-            }
-        }
-        EvictReason::Preempt => match inside_job {
-            true => victim.relation == Relation::OwnJob,
-            false => victim.relation == Relation::SameQueue,
-        },
-        EvictReason::GangPreempt => victim.relation == Relation::SameQueue,
-        EvictReason::Reclaim | EvictReason::GangReclaim => {
-            let queue = &session.queues[session.jobs[own].queue];
-            victim.relation == Relation::OtherQueue && queue.reclaimable
-        }
-        EvictReason::Shuffle => victim.relation == Relation::Chosen,
-    };
-    if !may_be {
+    if !takes_there(session, case, own, victim.relation) {
         fault("the action takes no victims there");
     }
-    if action == EvictReason::GangPreempt
-        && !for_quota
-        && case.job.is_some_and(|job| session.jobs[job].priority <= session.jobs[own].priority)
-    {
+    if is_as_important(session, case, own) {
         fault("its job is as important as the preemptor");
     }
+}
+
+/// Its PodGroup keeps it from the actions that take bundles.
+fn is_protected(session: &Session<'_>, case: &Case<'_>, own: JobId) -> bool {
+    let action = case.certificate.action;
+    let in_bundles = matches!(action, EvictReason::GangPreempt | EvictReason::GangReclaim);
+    let group = session.jobs[own].pod_group.as_ref();
+    in_bundles
+        && !case.certificate.is_for_quota()
+        && group.is_some_and(|group| group.not_preemptable)
+}
+
+/// Whether the action takes victims of this status.
+fn status_lets_go(session: &Session<'_>, case: &Case<'_>, status: TaskStatus) -> bool {
+    let bound_may_go = match case.certificate.action {
+        _ if case.certificate.is_for_quota() => true,
+        EvictReason::Preempt | EvictReason::GangPreempt => true,
+        EvictReason::Reclaim => session.settings.reclaim.reclaim_bound_tasks,
+        EvictReason::GangReclaim | EvictReason::Shuffle => false,
+    };
+    status == TaskStatus::Running || (status == TaskStatus::Bound && bound_may_go)
+}
+
+/// Whether the action takes victims of the job `own`, which stands so to the preemptor.
+fn takes_there(session: &Session<'_>, case: &Case<'_>, own: JobId, relation: Relation) -> bool {
+    let queue = &session.queues[session.jobs[own].queue];
+    match case.certificate.action {
+        // Both sides are open to whichever action comes first (cohort.md B.5.4).
+        _ if case.certificate.is_for_quota() => match relation {
+            Relation::SameQueue => session.facts().sides.own,
+            Relation::OtherQueue => session.facts().sides.others && queue.reclaimable,
+            Relation::OwnJob | Relation::Chosen => false,
+        },
+        EvictReason::Preempt => match case.is_inside_job() {
+            true => relation == Relation::OwnJob,
+            false => relation == Relation::SameQueue,
+        },
+        EvictReason::GangPreempt => relation == Relation::SameQueue,
+        EvictReason::Reclaim | EvictReason::GangReclaim => {
+            relation == Relation::OtherQueue && queue.reclaimable
+        }
+        EvictReason::Shuffle => relation == Relation::Chosen,
+    }
+}
+
+/// Between jobs of a queue `gangpreempt` takes from less important ones alone.
+fn is_as_important(session: &Session<'_>, case: &Case<'_>, own: JobId) -> bool {
+    let priority = |job: JobId| session.jobs[job].priority;
+    case.certificate.action == EvictReason::GangPreempt
+        && !case.certificate.is_for_quota()
+        && case.job.is_some_and(|job| priority(job) <= priority(own))
 }
 
 fn relation(session: &Session<'_>, preemptor: Option<JobId>, victim: JobId) -> Relation {
