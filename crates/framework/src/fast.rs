@@ -79,6 +79,8 @@ type Key = (u64, Filter, usize);
 pub struct Memo {
     by_class: BTreeMap<Key, Box<ClassMemo>>,
     n_bytes: usize,
+    /// The last one that had to go: the next one is made in its memory.
+    spare: Option<Box<ClassMemo>>,
     budget: Budget,
     /// Counts uses.
     clock: u64,
@@ -187,10 +189,11 @@ impl Memo {
         let kept = kept.map(|memo| (memo.staleness(session, used), memo));
         let Some((Staleness::Nodes, mut memo)) = kept else {
             self.paths.filled += 1;
+            let spare = self.spare.take();
             self.rows.sort_kinds();
             let Self { rows, parts, .. } = &*self;
             let look = Look { session, rules, rows, parts, used };
-            return Box::new(ClassMemo::new(look, self.clock));
+            return Box::new(ClassMemo::new(look, self.clock, spare));
         };
         let changed = self.rows.distinct(memo.changed(session));
         if memo.may_look_at_all(&self.parts, changed.len()) || !rules.decide_alone() {
@@ -207,7 +210,8 @@ impl Memo {
             let oldest = self.by_class.iter().min_by_key(|(_, memo)| memo.last_use);
             let Some(key) = oldest.map(|(&key, _)| key) else { return };
             let gone = self.by_class.remove(&key);
-            self.n_bytes -= gone.map_or(0, |memo| memo.n_bytes());
+            self.n_bytes -= gone.as_ref().map_or(0, |memo| memo.n_bytes());
+            self.spare = gone;
             self.budget.forgot(key);
         }
     }

@@ -82,10 +82,16 @@ struct Refusal {
 }
 
 impl ClassMemo {
-    /// Looks at every node.
-    pub(super) fn new(look: Look<'_, '_>, clock: u64) -> Self {
+    /// Looks at every node, in the memory of one that nobody needs any more: first touches cost more
+    /// than the results.
+    pub(super) fn new(look: Look<'_, '_>, clock: u64, spare: Option<Box<Self>>) -> Self {
         let Look { session, rows, .. } = look;
         let n_nodes = rows.len();
+        let spare = spare.filter(|spare| spare.verdicts.len() == n_nodes);
+        let (verdicts, blocks) = match spare.map(|spare| *spare) {
+            Some(Self { verdicts, blocks, .. }) => (verdicts, blocks),
+            None => (vec![PASSES; n_nodes], Blocks::new(n_nodes)),
+        };
         let mut memo = Self {
             last_use: 0,
             ranked_at: clock,
@@ -94,14 +100,14 @@ impl ClassMemo {
             seen_until: session.node_changes().end(),
             set_version: session.node_changes().set_version(),
             n_dims: session.dims.len(),
-            verdicts: vec![PASSES; n_nodes],
+            verdicts,
             n_unexplained: 0,
             refusals: Vec::new(),
             no_room: Vec::new(),
             forbidden: PASSES,
             sums: None,
             normals: Normals::new(look),
-            blocks: Blocks::new(n_nodes),
+            blocks,
             broken: false,
         };
         memo.name_refusals(look);
