@@ -154,13 +154,8 @@ impl Promises {
     /// Nothing is owed once the limit of the queue is lower than it was (11.2): who replaces a
     /// victim asks for the share of its queue again.
     fn forget_refused(&mut self, cluster: &Cluster) {
-        let refused = |pod: &str| {
-            let told = cluster.tasks[task(cluster, pod)].condition.as_ref();
-            told.is_some_and(|told| {
-                told.message.contains(" has no room: ") || told.message.ends_with(" is overused")
-            })
-        };
-        let gone: Vec<String> = self.owed.keys().filter(|pod| refused(pod)).cloned().collect();
+        let refused = |pod: &&String| is_refused_by_queue(cluster, pod);
+        let gone: Vec<String> = self.owed.keys().filter(refused).cloned().collect();
         for pod in gone {
             self.owed.remove(&pod);
             self.served.remove(&pod);

@@ -66,6 +66,14 @@ pub(crate) fn task(cluster: &Cluster, pod: &str) -> TaskId {
     cluster.task_named(&key(pod)).unwrap_or_else(|| panic!("no pod {pod}"))
 }
 
+/// Whether its queue has no room for the pod, as it was told.
+pub(crate) fn is_refused_by_queue(cluster: &Cluster, pod: &str) -> bool {
+    let told = cluster.tasks[task(cluster, pod)].condition.as_ref();
+    told.is_some_and(|told| {
+        told.message.contains(" has no room: ") || told.message.ends_with(" is overused")
+    })
+}
+
 pub(crate) fn node(cluster: &Cluster, name: &str) -> NodeId {
     cluster.node(name).unwrap_or_else(|| panic!("no node {name}"))
 }
