@@ -17,7 +17,7 @@ use vc_model::*;
 
 pub(crate) use conf::{TA, conf, ta, with_arguments};
 pub(crate) use log::log_of;
-pub(crate) use session::{Stage, State, node, run, task};
+pub(crate) use session::{Stage, State, is_refused_by_queue, node, run, task};
 pub(crate) use show::lines;
 pub(crate) use text::{Object, START_MICROS, key, objects};
 
