@@ -94,7 +94,8 @@ pub struct Hits {
     pub n_bounded: u64,
     /// Victims of gang actions that were given back together.
     pub n_returned: u64,
-    /// Jobs that allocate did not try because their failure of an earlier session stands.
+    /// Jobs whose failure or refusal of an earlier session stands: allocate did not try them, enqueue
+    /// told nothing of them again.
     pub n_stood: u64,
 }
 
