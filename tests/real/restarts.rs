@@ -104,7 +104,8 @@ async fn a_scheduler_that_is_there_first_waits_for_the_server() {
 }
 
 /// The server has forgotten what happened since (410): everything is listed again, and what is gone
-/// is gone for the scheduler too.
+/// is gone for the scheduler too. It stands still while the server ends for the first time, so that
+/// it cannot have seen what the second server is told, and the third one no longer knows it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_that_has_expired_is_begun_anew() {
     let mut cluster = Cluster::take("expired-watch", 1).await;
@@ -112,6 +113,8 @@ async fn a_watch_that_has_expired_is_begun_anew() {
     cluster.submit("before", 2, "4").await;
     let pods = cluster.running("before", 2).await;
     scheduler.signal("STOP").await;
+    cluster.end_server(End::Graceful);
+    cluster.start_server();
     for pod in &pods {
         let path = cluster.path(&format!("pods/{}", name(pod)));
         cluster.api.delete(&path).await.unwrap();
