@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::harness::dir;
 
 /// Only so that what never comes fails a test instead of hanging it.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(180);
 /// Between two looks.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::api::text;
+use crate::api::{text, until};
 
 /// A request of the scheduler.
 #[derive(Clone, Debug)]
@@ -52,6 +52,10 @@ impl Asked {
         self.verb == verb && self.resource == resource
     }
 
+    pub(crate) fn is_binding(&self) -> bool {
+        self.is("create", "pods/binding")
+    }
+
     pub(crate) fn is_write(&self) -> bool {
         !["get", "list", "watch", ""].contains(&self.verb.as_str())
     }
@@ -92,18 +96,26 @@ impl Audit {
     /// How many bindings of each pod the server accepted.
     pub(crate) fn binds(&self) -> BTreeMap<String, usize> {
         let mut binds = BTreeMap::new();
-        let bound = |asked: &Asked| asked.is("create", "pods/binding") && asked.is_done();
+        let bound = |asked: &Asked| asked.is_binding() && asked.is_done();
         for asked in self.all().into_iter().filter(bound) {
             *binds.entry(asked.name).or_default() += 1;
         }
         binds
     }
 
+    /// Waits until there are so many requests like that: what they have done may be seen before
+    /// their lines are written. There are no more then.
+    pub(crate) async fn comes_to(&self, wanted: usize, like: impl Fn(&Asked) -> bool) {
+        let enough = async || (wanted <= self.count(&like)).then_some(());
+        until(&format!("{wanted} requests like that"), enough).await;
+        assert_eq!(self.count(&like), wanted);
+    }
+
     /// Each of these pods was bound, and only once.
-    pub(crate) fn bound_once<'a>(&self, pods: impl IntoIterator<Item = &'a str>) {
-        let binds = self.binds();
+    pub(crate) async fn bound_once<'a>(&self, pods: impl IntoIterator<Item = &'a str>) {
         for pod in pods {
-            assert_eq!(binds.get(pod), Some(&1), "{pod}");
+            let of_pod = |asked: &Asked| asked.is_binding() && asked.is_done() && asked.name == pod;
+            self.comes_to(1, of_pod).await;
         }
     }
 }

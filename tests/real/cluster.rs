@@ -12,6 +12,7 @@ use crate::audit::Audit;
 use crate::harness::{End, Harness};
 use crate::kubelet;
 use crate::objects::{LABEL, gang, name, node, node_of, phase};
+use crate::served;
 
 /// One test at a time has it.
 static HARNESS: Mutex<Option<Harness>> = Mutex::const_new(None);
@@ -20,12 +21,6 @@ pub(crate) const POD_GROUPS: &str = "podgroups";
 const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
 /// Of the namespace of the scheduler.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
-/// What is served some time after its definition was made.
-const CUSTOM: [&str; 3] = [
-    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
-    "/apis/scheduling.volcano.sh/v1beta1/queues",
-    "/apis/shard.volcano.sh/v1alpha1/nodeshards",
-];
 /// Collections outside of namespaces that a test may have filled, and what of them.
 const TEMPORARY: [&str; 15] = [
     "/apis/resource.k8s.io/v1/resourceslices?labelSelector=",
@@ -130,8 +125,10 @@ impl Cluster {
         block_in_place(|| self.harness().end(end));
     }
 
-    pub(crate) fn start_server(&mut self) {
+    pub(crate) async fn start_server(&mut self) {
         block_in_place(|| self.harness().start_again());
+        served::kinds(&self.api).await;
+        served::rights(&self.api).await;
     }
 
     /// Path of this test's objects of a kind, or of one of them.
@@ -220,9 +217,8 @@ pub(crate) async fn install(api: &Api) -> Vec<Value> {
         let answer = api.apply(&object).await;
         stored.push(answer.unwrap_or_else(|error| panic!("{}: {error}", name(&object))));
     }
-    for path in CUSTOM {
-        until("the custom resources", async || api.get(path).await.ok()).await;
-    }
+    served::kinds(api).await;
+    served::rights(api).await;
     stored
 }
 

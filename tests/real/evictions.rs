@@ -45,6 +45,7 @@ async fn core_81_a_victim_is_marked_deleted_and_told() {
     cluster.running("high", 1).await;
 
     let deleted = |asked: &Asked| asked.is("delete", "pods") && asked.is_done();
+    cluster.audit.comes_to(1, deleted).await;
     let all = cluster.audit.all();
     let [delete] = &all.iter().filter(|asked| deleted(asked)).collect::<Vec<_>>()[..] else {
         panic!("exactly one pod makes room")

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{text, until};
+use crate::audit::Asked;
 use crate::cluster::{Cluster, POD_GROUPS};
 use crate::objects::{condition, gang, name, node_of, phase, refusal};
 use crate::process::Scheduler;
@@ -21,7 +22,7 @@ async fn core_18_core_62_core_78_a_gang_runs_ends_and_all_is_told() {
     cluster.submit("train", 3, "4").await;
     let pods = cluster.running("train", 3).await;
     for pod in &pods {
-        was_bound_once(&cluster, pod);
+        was_bound_once(&cluster, pod).await;
         let told = format!("Successfully assigned gangs/{} to {}", name(pod), node_of(pod));
         let event = cluster.event(name(pod), ("Normal", "Scheduled", &told)).await;
         assert_eq!(event["source"]["component"], "volcano");
@@ -45,11 +46,10 @@ async fn core_18_core_62_core_78_a_gang_runs_ends_and_all_is_told() {
 }
 
 /// With the uid, and without annotations, for no plugin has made any (C-25).
-fn was_bound_once(cluster: &Cluster, pod: &Value) {
-    let all = cluster.audit.all().into_iter();
-    let of_pod = |name: &str| name == self::name(pod);
-    let binds = all.filter(|asked| asked.is("create", "pods/binding") && of_pod(&asked.name));
-    let [bind] = &binds.collect::<Vec<_>>()[..] else { panic!("{} binds twice", name(pod)) };
+async fn was_bound_once(cluster: &Cluster, pod: &Value) {
+    let of_pod = |asked: &Asked| asked.is_binding() && asked.name == name(pod);
+    cluster.audit.comes_to(1, of_pod).await;
+    let bind = cluster.audit.all().into_iter().find(of_pod).unwrap();
     assert!(bind.is_done());
     assert_eq!(bind.body["metadata"]["uid"], pod["metadata"]["uid"]);
     assert_eq!(bind.body["metadata"]["annotations"], Value::Null);
@@ -81,7 +81,7 @@ async fn a_pod_without_a_group_runs_as_the_chart_says() {
     pod["metadata"]["annotations"].take();
     cluster.api.create(&pod).await.unwrap();
     let pod = cluster.pod("bare-0", |pod| phase(pod) == "Running").await;
-    was_bound_once(&cluster, &pod);
+    was_bound_once(&cluster, &pod).await;
     cluster.allocated("default", "1").await;
     let groups = cluster.api.list(&cluster.path(POD_GROUPS)).await;
     assert!(groups.is_empty(), "nobody makes a group for it: {groups:?}");
@@ -99,7 +99,13 @@ async fn core_82_core_87_what_cannot_run_is_told_once() {
         assert!(message.contains("2 Insufficient cpu"), "{message}");
         cluster.event(pod, ("Warning", "FailedScheduling", message)).await;
     }
-    let group = cluster.in_phase("big", "Inqueue").await;
+    let path = cluster.path(&format!("{POD_GROUPS}/big"));
+    let group = until("the group says so", async || {
+        let group = cluster.api.get(&path).await.unwrap();
+        condition(&group, "Unschedulable").is_some().then_some(group)
+    })
+    .await;
+    assert_eq!(phase(&group), "Inqueue");
     let found = condition(&group, "Unschedulable").unwrap();
     assert_eq!(found["reason"], "NotEnoughResources");
     let message = text(&found["message"]);
@@ -113,7 +119,7 @@ async fn core_82_core_87_what_cannot_run_is_told_once() {
     }
     assert_eq!(writes_about(&cluster, "big"), settled);
     for pod in ["big-0", "big-1"] {
-        let puts = |asked: &crate::audit::Asked| asked.is("update", "pods/status");
+        let puts = |asked: &Asked| asked.is("update", "pods/status");
         assert_eq!(cluster.audit.count(|asked| puts(asked) && asked.name == pod), 1);
     }
     let events = cluster.api.list(&cluster.path("events")).await;

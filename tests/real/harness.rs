@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Once;
 
 use serde_json::{Value, json};
 
@@ -121,21 +122,27 @@ pub(crate) fn dir() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("real-{}", std::process::id()))
 }
 
-/// Those of processes that are gone are removed.
+/// With the first server of this process those of processes that are gone are removed, and that of
+/// one that had our number.
 fn fresh_dir() -> PathBuf {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(remove_old);
+    fs::create_dir_all(dir()).unwrap();
+    dir()
+}
+
+fn remove_old() {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in fs::read_dir(parent).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if let Some(pid) = name.strip_prefix("real-")
-            && !Path::new("/proc").join(pid).exists()
+            && (path == dir() || !Path::new("/proc").join(pid).exists())
         {
             // Another run may do the same.
             drop(fs::remove_dir_all(&path));
         }
     }
-    fs::create_dir_all(dir()).unwrap();
-    dir()
 }
 
 /// Returns when the server is ready.

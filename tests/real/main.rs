@@ -14,6 +14,7 @@ mod harness;
 mod kubelet;
 mod objects;
 mod process;
+mod served;
 mod webhook;
 
 mod bad_input;

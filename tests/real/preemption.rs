@@ -34,8 +34,8 @@ async fn end(cluster: &Cluster, pod: &str) {
 
 /// The pods that the scheduler has deleted.
 fn victims(cluster: &Cluster) -> Vec<String> {
-    let all = cluster.audit.all().into_iter();
-    all.filter(|asked: &Asked| asked.is("delete", "pods")).map(|asked| asked.name).collect()
+    let ours = |asked: &Asked| asked.is("delete", "pods") && asked.namespace == cluster.namespace;
+    cluster.audit.all().into_iter().filter(ours).map(|asked| asked.name).collect()
 }
 
 async fn first_victim(cluster: &Cluster) -> String {
@@ -80,7 +80,7 @@ async fn cycle_no_second_eviction_while_the_victim_stays_not_even_after_a_restar
     end(&cluster, &victim).await;
     cluster.running("high", 1).await;
     assert_eq!(victims(&cluster), [victim.as_str()]);
-    cluster.audit.bound_once(["high-0"]);
+    cluster.audit.bound_once(["high-0"]).await;
 }
 
 /// A gang in queue b takes back what b deserves; the controller re-creates the victim at once, and

@@ -74,6 +74,9 @@ async fn every_right_is_used_and_none_is_missing() {
     let soon = ["--schedule-period=100ms", "--leader-elect-retry-period=100ms"];
     let args = [&soon[..], &[conf.as_str(), WITH_GATES, WITH_SHARDS]].concat();
     make_shard(&cluster, "volcano", &["node-0"]).await;
+    // Before the start, so that it is known whenever its claims come.
+    storage(&cluster.api, 1).await;
+    offer(&cluster.api, "rights-volume").await;
     let scheduler = Scheduler::start_with(&cluster, &args).await;
     let controllers = ["replicationcontrollers", "replicasets", "statefulsets"];
     for kind in ["poddisruptionbudgets", "resourcequotas", "services"].iter().chain(&controllers) {
@@ -90,8 +93,6 @@ async fn every_right_is_used_and_none_is_missing() {
     reaches(&cluster, "update", "nodeshards/status").await;
     submit_gated(&cluster, "gated", &[]).await;
     reaches(&cluster, "patch", "pods").await;
-    storage(&cluster.api, 1).await;
-    offer(&cluster.api, "rights-volume").await;
     submit(&cluster, "stored", 2, "100m").await;
     reaches(&cluster, "update", "persistentvolumes").await;
     reaches(&cluster, "update", "persistentvolumeclaims").await;

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{Api, POLL, text, until};
+use crate::audit::Asked;
 use crate::cluster::Cluster;
 use crate::objects::{LABEL, gang, name, node_of, refusal};
 use crate::process::Scheduler;
@@ -147,7 +148,7 @@ pub(crate) async fn controllers(api: Api) {
 }
 
 fn binds(cluster: &Cluster) -> usize {
-    cluster.audit.count(|asked| asked.is("create", "pods/binding"))
+    cluster.audit.count(Asked::is_binding)
 }
 
 /// Waits until every pod of the gang says that its volumes failed, and none is bound.
@@ -180,9 +181,7 @@ async fn nodes_61_a_gang_is_bound_when_its_volumes_are_made() {
     // Each gang that runs meanwhile proves more cycles.
     cluster.submit("other", 1, "100m").await;
     cluster.running("other", 1).await;
-    let of_gang = |asked: &crate::audit::Asked| {
-        asked.is("create", "pods/binding") && asked.name.starts_with("train")
-    };
+    let of_gang = |asked: &Asked| asked.is_binding() && asked.name.starts_with("train");
     assert_eq!(cluster.audit.count(of_gang), 0, "one volume is missing");
     provision(&cluster, "train-2").await;
     for pod in cluster.running("train", 3).await {
@@ -190,7 +189,7 @@ async fn nodes_61_a_gang_is_bound_when_its_volumes_are_made() {
         let claim = cluster.api.get(&path).await.unwrap();
         assert_eq!(claim["metadata"]["annotations"][SELECTED], node_of(&pod));
     }
-    assert_eq!(cluster.audit.count(of_gang), 3);
+    cluster.audit.comes_to(3, of_gang).await;
     assert_eq!(cluster.audit.count(|asked| asked.code == 403), 0);
 }
 
