@@ -4,6 +4,7 @@ mod cpu;
 mod heap;
 mod proto;
 
+use std::sync::Once;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +13,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use nix::sys::signal::{Signal, raise};
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
 use tokio::time::sleep;
 
@@ -76,15 +78,34 @@ fn seconds(query: &str) -> Option<u64> {
 }
 
 async fn cpu(time: Duration) -> Result<Vec<u8>, String> {
-    let failed = |error: pprof::Error| error.to_string();
-    let builder = ProfilerGuardBuilder::default().frequency(HERTZ).blocklist(&NOT_IN);
-    let guard = builder.build().map_err(failed)?;
+    let guard = aside(begin).await?;
     sleep(time).await;
-    let encoded = tokio::task::spawn_blocking(move || encode(&guard)).await;
-    encoded.map_err(|error| error.to_string())?.map_err(failed)
+    // Names are found from addresses here.
+    aside(move || Ok(cpu::encode(&guard.report().build()?))).await
 }
 
-fn encode(guard: &ProfilerGuard<'_>) -> pprof::Result<Vec<u8>> {
-    // Names are found from addresses here, which takes a while.
-    Ok(cpu::encode(&guard.report().build()?))
+/// What takes a while.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> pprof::Result<T> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+fn begin() -> pprof::Result<ProfilerGuard<'static>> {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(learn_modules);
+    ProfilerGuardBuilder::default().frequency(HERTZ).blocklist(&NOT_IN).build()
+}
+
+/// The first sample of the process reads the tables of all its modules, and allocates memory for
+/// them. In the middle of an allocation that ends the process, so this thread takes it now: by a
+/// signal to itself, long before the timer rings.
+fn learn_modules() {
+    let rarely = ProfilerGuardBuilder::default().frequency(1).build();
+    if rarely.is_ok()
+        && let Err(error) = raise(Signal::SIGPROF)
+    {
+        tracing::warn!(%error, "the first sample is taken anywhere");
+    }
 }

@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
-use tokio::time::{interval, timeout};
 use vc_sim::serve::{LEASES, PODS};
 
 use crate::child::{Child, ask, get};
-use crate::cluster::{HANG, bound, folder, gang, is, serve, wait};
+use crate::cluster::{bound, folder, gang, is, poll, serve, wait};
 
 fn scheduler(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_vc-scheduler")).args(args).output().unwrap()
@@ -196,12 +194,12 @@ async fn user_signals_are_ignored_without_a_dumper() {
 async fn core_16_the_log_level_is_set_over_a_socket() {
     let server = serve(Vec::new()).await;
     let (sockets, url) = (folder("sockets"), server.url());
-    // Some cycles in the second for which the level is raised, however slow the machine is.
     let period = "--schedule-period=100ms";
     let args = ["--master", &url, "--leader-elect=false", "-v=1", period];
     let mut child = Child::start(&args, &sockets);
     child.says("cycles start").await;
     let socket = sockets.join("klog-klog.sock");
+    poll("the socket", async || UnixStream::connect(&socket).await.ok()).await;
     let ask = async |path: &str| {
         let (code, body) = ask(UnixStream::connect(&socket).await.unwrap(), path).await.unwrap();
         (code, String::from_utf8(body).unwrap())
@@ -209,12 +207,13 @@ async fn core_16_the_log_level_is_set_over_a_socket() {
     let (code, text) = ask("/setlevel?level=0&duration=1s").await;
     assert_eq!(code, 400);
     assert!(text.starts_with("usage: "), "{text}");
-    let (code, text) = ask("/setlevel?level=5&duration=1s").await;
+    let (code, text) = ask("/setlevel?level=5&duration=1h").await;
     assert_eq!(code, 200);
-    assert_eq!(text, "Change klog log level to 5 successfully and  for 1s\n");
+    assert_eq!(text, "Change klog log level to 5 successfully and  for 1h0m0s\n");
     assert_eq!(ask("/getlevel").await.1, "Current klog log level: 5\n");
     // A cycle is worth a line at this level only.
     child.says("] cycle ").await;
+    assert_eq!(ask("/setlevel?level=5&duration=1s").await.0, 200);
     child.says("log level 1 again").await;
     assert_eq!(ask("/getlevel").await.1, "Current klog log level: 1\n");
     server.stop().await;
@@ -237,7 +236,8 @@ async fn profiles_can_be_taken_one_at_a_time() {
         let (code, _) = get(address, &format!("/debug/pprof/profile?{query}")).await;
         assert_eq!(code, wanted);
     }
-    let profile = || get(address, "/debug/pprof/profile?seconds=1");
+    // Long enough for the other one to come meanwhile.
+    let profile = || get(address, "/debug/pprof/profile?seconds=3");
     let (one, other) = tokio::join!(profile(), profile());
     let mut codes = [one.0, other.0];
     codes.sort_unstable();
@@ -279,14 +279,17 @@ async fn the_shipped_deployment_works_with_the_binary() {
         answers(port, probe["path"].as_str().unwrap()).await;
     }
     bound(&server, "train-1").await;
-    let (_, text) = get(metrics, "/metrics").await;
-    let text = String::from_utf8(text).unwrap();
     for line in [
         "volcano_e2e_scheduling_latency_milliseconds_bucket{le=\"1.5656065579430964\"} ",
         "volcano_objects{kind=\"pods\"} 2",
         "volcano_api_writes_total{code=\"201\",resource=\"leases\",verb=\"create\"} 1",
     ] {
-        assert!(text.contains(line), "{line}\n{text}");
+        // Nobody waits for metrics, not even a bind.
+        poll(line, async || {
+            let (_, text) = get(metrics, "/metrics").await;
+            String::from_utf8(text).unwrap().contains(line).then_some(())
+        })
+        .await;
     }
     child.signal("-TERM").await;
     assert_eq!(child.ended().await.code(), Some(0));
@@ -305,11 +308,6 @@ fn deployment() -> Value {
 
 /// As a kubelet probes.
 async fn answers(address: SocketAddr, path: &str) {
-    let mut ticks = interval(Duration::from_millis(50));
-    let probe = async {
-        while get(address, path).await.0 != 200 {
-            ticks.tick().await;
-        }
-    };
-    timeout(HANG, probe).await.unwrap_or_else(|_| panic!("{path} never answers 200"));
+    let ok = async || (get(address, path).await.0 == 200).then_some(());
+    poll(&format!("{path} answers 200"), ok).await;
 }

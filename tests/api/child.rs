@@ -80,7 +80,8 @@ pub(crate) async fn ask(
     stream.write_all(head.as_bytes()).await?;
     let mut answer = Vec::new();
     timeout(HANG, stream.read_to_end(&mut answer)).await.expect("an answer ends")?;
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let end = end.unwrap_or_else(|| panic!("{path}: {} bytes without a head", answer.len()));
     let code = std::str::from_utf8(&answer[9..12]).unwrap().parse().unwrap();
     Ok((code, answer.split_off(end + 4)))
 }

@@ -12,6 +12,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::interval;
 use vc_kube::Clients;
 use vc_scheduler::environment::Environment;
 use vc_scheduler::fatal::Fatal;
@@ -22,7 +23,7 @@ use vc_scheduler::run::{self, Process};
 use vc_sim::serve::{Kind, PODS, ServeOptions, Server, start};
 
 /// Only so that a lost event fails a test instead of hanging it.
-pub(crate) const HANG: Duration = Duration::from_secs(60);
+pub(crate) const HANG: Duration = Duration::from_secs(180);
 
 /// The fault of an answer that is lost: the server has done what it was asked for.
 pub(crate) const LOST: u16 = 504;
@@ -195,6 +196,20 @@ pub(crate) async fn wait(
         }
     };
     tokio::time::timeout(HANG, search).await.expect("what is waited for comes")
+}
+
+/// Looks again and again until there is something.
+pub(crate) async fn poll<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let mut ticks = interval(Duration::from_millis(20));
+    let search = async {
+        loop {
+            ticks.tick().await;
+            if let Some(found) = look().await {
+                return found;
+            }
+        }
+    };
+    tokio::time::timeout(HANG, search).await.unwrap_or_else(|_| panic!("in vain: {what}"))
 }
 
 pub(crate) fn is(value: &Value, name: &str) -> bool {

@@ -3,12 +3,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::{interval, timeout};
 
-use crate::cluster::{Cluster, HANG, folder, gang, no_fault};
+use crate::cluster::{Cluster, folder, gang, no_fault, poll};
 
 const FILE: &str = "volcano-scheduler.conf";
 
@@ -53,13 +51,8 @@ fn failures(cluster: &Cluster) -> Option<u64> {
 }
 
 async fn failed(cluster: &Cluster, n_failures: u64) {
-    let mut ticks = interval(Duration::from_millis(20));
-    let search = async {
-        while failures(cluster) != Some(n_failures) {
-            ticks.tick().await;
-        }
-    };
-    timeout(HANG, search).await.expect("the failure is counted");
+    let counted = async || (failures(cluster) == Some(n_failures)).then_some(());
+    poll("the failure is counted", counted).await;
 }
 
 #[tokio::test]

@@ -68,6 +68,8 @@ impl Scheduler {
     pub(crate) async fn one_cycle(self, cluster: &Cluster) {
         logged(cluster, "cycles start").await;
         assert!(self.terminate().await.success());
+        let log = fs::read_to_string(cluster.scheduler_log()).unwrap();
+        assert!(!log.contains("writes in flight were given up"), "the machine is too slow: {log}");
     }
 
     /// As a crash of the node: nothing is finished.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use vc_engine::Evaluator;
 use vc_sim::Kubelet;
 use vc_sim::scenario::{GroupState, Outcome, Scenario};
-use vc_sim::serve::Kind;
+use vc_sim::serve::{Kind, POD_GROUPS, PODS, QUEUES, VOLUMES};
 
 use crate::api::{POLL, text};
 use crate::audit::{Asked, Audit};
@@ -133,8 +133,29 @@ fn seeds(scenario: &Scenario) -> Value {
     json!({"delete": [], "put": put})
 }
 
+/// The collections that a scenario and its schedulers fill.
+fn collections(scenario: &Scenario) -> BTreeSet<String> {
+    let of = |object: &Value| Kind::of(text(&object["apiVersion"]), text(&object["kind"])).unwrap();
+    let kinds = scenario.objects().map(of).chain([&PODS, &QUEUES, &POD_GROUPS, &VOLUMES]);
+    let path = |kind: &Kind| {
+        let prefix =
+            if kind.group.is_empty() { "/api".into() } else { format!("/apis/{}", kind.group) };
+        format!("{prefix}/{}/{}", kind.version, kind.plural)
+    };
+    kinds.map(path).collect()
+}
+
+/// Stores past the API server, and waits until it has noticed: a list is as new as the store, and the
+/// next one, which may be older than that, is no older than this one.
+async fn store(cluster: &mut Cluster, wanted: &Value, collections: &BTreeSet<String>) {
+    cluster.seed(wanted);
+    for collection in collections {
+        cluster.api.list(collection).await;
+    }
+}
+
 /// What happens between cycles: bound pods run, those that are being deleted are gone.
-async fn run_kubelets(cluster: &mut Cluster) {
+async fn run_kubelets(cluster: &mut Cluster, collections: &BTreeSet<String>) {
     let (mut put, mut delete) = (Map::new(), Vec::new());
     for mut pod in cluster.api.list("/api/v1/pods").await {
         pod["apiVersion"] = json!("v1");
@@ -149,7 +170,7 @@ async fn run_kubelets(cluster: &mut Cluster) {
             put.insert(key(&pod), pod);
         }
     }
-    cluster.seed(&json!({"delete": delete, "put": put}));
+    store(cluster, &json!({"delete": delete, "put": put}), collections).await;
 }
 
 /// What must be gone before the next scenario.
@@ -230,7 +251,7 @@ async fn cycle_by_cycle(
 ) -> Outcome {
     for cycle in 0..scenario.cycles() {
         if cycle > 0 && scenario.kubelet() == Kubelet::Instant {
-            run_kubelets(cluster).await;
+            run_kubelets(cluster, &collections(scenario)).await;
         }
         drop(fs::remove_file(cluster.scheduler_log()));
         let scheduler = Scheduler::start_in(&zone(scenario), cluster, args).await;
@@ -262,8 +283,8 @@ async fn with_others(
 
 /// One line for each difference.
 async fn differences(cluster: &mut Cluster, file: &Path, scenario: &Scenario) -> Vec<String> {
-    let seeds = seeds(scenario);
-    cluster.seed(&seeds);
+    let (seeds, collections) = (seeds(scenario), collections(scenario));
+    store(cluster, &seeds, &collections).await;
     let audit = cluster.audit_from_now();
     let conf = cluster.dir().join("scenario.conf");
     let args = args(file, &conf);
@@ -280,7 +301,7 @@ async fn differences(cluster: &mut Cluster, file: &Path, scenario: &Scenario) ->
             found.push(format!("{key}: bound to {node}, is on {:?}", node_of(&pod)));
         }
     }
-    cluster.seed(&leftovers(&seeds));
+    store(cluster, &leftovers(&seeds), &collections).await;
     found
 }
 

@@ -22,7 +22,7 @@ fn options(server: &Server, workload: Workload) -> Options {
         access: Access::plain(&server.url()).unwrap(),
         workload,
         pressure: Pressure::full(4),
-        timeout: Duration::from_secs(30),
+        timeout: Duration::from_secs(180),
         bind: true,
         scheduler: None,
         metrics: None,

@@ -14,7 +14,7 @@ pub(crate) const QUEUES_PATH: &str = "/apis/scheduling.volcano.sh/v1beta1/queues
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 /// Only so that a lost event fails a test instead of hanging it.
-pub(crate) const HANG: Duration = Duration::from_secs(30);
+pub(crate) const HANG: Duration = Duration::from_secs(180);
 
 /// A server and a client that opens one connection per request, in HTTP/1.0: bodies end with it.
 pub(crate) struct Cluster {
