@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Binding, ObjectReference};
-use kube::Client;
 use kube::api::ObjectMeta;
 use vc_model::ObjectKey;
 
 use crate::call::{CallError, patiently, post};
+use crate::direct::Direct;
 
 /// Binds the pod to the node; a 429 is waited out.
 ///
 /// # Errors
 /// 409: already bound, or another pod of that name; after a time-out the outcome is unknown.
 pub(crate) async fn bind(
-    client: &Client,
+    way: &Direct,
     pod: &ObjectKey,
     uid: &str,
     node: &str,
@@ -25,7 +25,7 @@ pub(crate) async fn bind(
 ) -> Result<(), CallError> {
     let binding = body(pod, uid, node, annotations);
     let path = format!("/api/v1/namespaces/{}/pods/{}/binding", pod.namespace, pod.name);
-    patiently(|| post(client, &path, &binding)).await
+    patiently(|| post(way, &path, &binding)).await
 }
 
 fn body(pod: &ObjectKey, uid: &str, node: &str, annotations: &[(Arc<str>, Arc<str>)]) -> Binding {

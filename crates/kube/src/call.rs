@@ -11,6 +11,8 @@ use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::direct::Direct;
+
 /// Longest wait for the answer of one call.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -135,24 +137,24 @@ pub(crate) async fn read<T: DeserializeOwned>(
 
 /// POSTs what nothing needs the answer of: it is not decoded.
 pub(crate) async fn post(
-    client: &Client,
+    way: &Direct,
     path: &str,
     object: &impl Serialize,
 ) -> Result<(), CallError> {
-    send(client, http::Request::post(path), object).await.map(drop)
+    send(way, http::Request::post(path), object).await.map(drop)
 }
 
 /// PUTs an object and answers the text of what the server made of it.
 pub(crate) async fn put(
-    client: &Client,
+    way: &Direct,
     path: &str,
     object: &impl Serialize,
 ) -> Result<String, CallError> {
-    send(client, http::Request::put(path), object).await
+    send(way, http::Request::put(path), object).await
 }
 
 async fn send(
-    client: &Client,
+    way: &Direct,
     request: http::request::Builder,
     object: &impl Serialize,
 ) -> Result<String, CallError> {
@@ -160,7 +162,7 @@ async fn send(
     let text = text.map_err(CallError::Refused)?;
     let request = request.header(CONTENT_TYPE, "application/json").body(text);
     let request = request.map_err(|error| CallError::Refused(kube::Error::HttpError(error)))?;
-    call(client.request_text(request)).await
+    call(way.request(request)).await
 }
 
 /// Pods untyped: what is sent back with PUT must be whole (rust-ecosystem.md 6).

@@ -10,15 +10,17 @@ use kube::client::{Body, ClientBuilder};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tokio::runtime::Handle;
-use tower::{BoxError, Service};
+use tower::{BoxError, Layer, Service};
 
 use crate::backlog::Backlog;
 use crate::count::CountLayer;
+use crate::direct::Direct;
 use crate::http2::Http2;
 use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::qps::{Limit, QpsLayer};
 use crate::skew::Skew;
+use crate::stack::http1;
 
 /// What the flags say about the API server.
 #[derive(Clone, Debug)]
@@ -40,6 +42,8 @@ pub struct Clients {
     pub events: Client,
     /// For the Lease: renewals must not wait behind binds.
     pub elections: Client,
+    /// For what every pod costs.
+    pub(crate) writes: Writes,
     /// Binds that wait to be sent.
     pub backlog: Backlog,
     /// PodGroups that were seen, for those who write them.
@@ -48,6 +52,14 @@ pub struct Clients {
     pub(crate) bulk: Handle,
     /// How to build the same again; `None`: all are the same client.
     plan: Option<Arc<Plan>>,
+}
+
+/// The ways of the writes that come in bulk, each of the client of that purpose.
+#[derive(Clone)]
+pub(crate) struct Writes {
+    pub(crate) binds: Direct,
+    pub(crate) pod_groups: Direct,
+    pub(crate) events: Direct,
 }
 
 /// What clients are built from, once per runtime.
@@ -95,7 +107,8 @@ impl Clients {
         let (events, elections) = (plan.client(2, None)?, plan.client(3, None)?);
         let (backlog, kept, bulk) = (Backlog::default(), Arc::default(), Handle::current());
         let plan = Some(Arc::new(plan));
-        Ok(Self { core, volcano, events, elections, backlog, kept, bulk, plan })
+        let writes = Writes::through(&core, &volcano, &events);
+        Ok(Self { core, volcano, events, elections, writes, backlog, kept, bulk, plan })
     }
 
     /// The same clients for another runtime, in which this must be called; rate limits and what else
@@ -104,7 +117,15 @@ impl Clients {
     /// # Errors
     /// Certificates have become unreadable.
     pub fn again(&self) -> Result<Self, ClientError> {
-        self.over(None)
+        let mut clients = self.clone();
+        if let Some(plan) = &self.plan {
+            clients.core = plan.client(0, None)?;
+            clients.volcano = plan.client(1, None)?;
+            clients.events = plan.client(2, None)?;
+            clients.elections = plan.client(3, None)?;
+            clients.writes = Writes::through(&clients.core, &clients.volcano, &clients.events);
+        }
+        Ok(clients)
     }
 
     /// As [`Clients::again`], but PodGroups, queues and events share one connection where the server
@@ -114,17 +135,14 @@ impl Clients {
     /// # Errors
     /// The same.
     pub fn for_writes(&self) -> Result<Self, ClientError> {
-        let http2 = self.plan.as_ref().map(|plan| Http2::of(&plan.config)).transpose()?;
-        self.over(http2.flatten().as_ref())
-    }
-
-    fn over(&self, http2: Option<&Http2>) -> Result<Self, ClientError> {
-        let mut clients = self.clone();
+        let mut clients = self.again()?;
         if let Some(plan) = &self.plan {
-            clients.core = plan.client(0, None)?;
-            clients.volcano = plan.client(1, http2)?;
-            clients.events = plan.client(2, http2)?;
-            clients.elections = plan.client(3, None)?;
+            let http2 = Http2::of(&plan.config)?;
+            clients.volcano = plan.client(1, http2.as_ref())?;
+            clients.events = plan.client(2, http2.as_ref())?;
+            let way = |purpose, http2| plan.direct(purpose, http2);
+            let [pod_groups, events] = [way(1, http2.as_ref())?, way(2, http2.as_ref())?];
+            clients.writes = Writes { binds: way(0, None)?, pod_groups, events };
         }
         Ok(clients)
     }
@@ -134,7 +152,18 @@ impl Clients {
         let (core, volcano) = (client.clone(), client.clone());
         let (events, (backlog, kept)) = (client.clone(), Default::default());
         let bulk = Handle::current();
-        Self { core, volcano, events, elections: client, backlog, kept, bulk, plan: None }
+        let writes = Writes::through(&core, &volcano, &events);
+        let (elections, plan) = (client, None);
+        Self { core, volcano, events, elections, writes, backlog, kept, bulk, plan }
+    }
+}
+
+impl Writes {
+    /// As everything else of these clients.
+    fn through(core: &Client, volcano: &Client, events: &Client) -> Self {
+        let [binds, pod_groups, events] =
+            [core, volcano, events].map(|client| Direct::from(client.clone()));
+        Self { binds, pod_groups, events }
     }
 }
 
@@ -176,30 +205,62 @@ fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
 
 impl Plan {
     fn client(&self, purpose: usize, http2: Option<&Http2>) -> Result<Client, ClientError> {
-        let bucket = self.buckets.as_ref().map(|buckets| &buckets[purpose]);
         Ok(match http2 {
             Some(http2) => {
                 let namespace = self.config.default_namespace.clone();
-                self.build(ClientBuilder::new(http2.clone(), namespace), bucket)
+                self.build(ClientBuilder::new(http2.clone(), namespace), purpose)
             }
-            None => self.build(ClientBuilder::try_from(self.config.clone())?, bucket),
+            None => self.build(ClientBuilder::try_from(self.config.clone())?, purpose),
         })
     }
 
-    fn build<S, B>(&self, builder: ClientBuilder<S>, bucket: Option<&QpsLayer>) -> Client
+    fn build<S, B>(&self, builder: ClientBuilder<S>, purpose: usize) -> Client
     where
         S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Send + 'static,
         S::Future: Send + 'static,
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let host = self.config.cluster_url.authority().map_or("", |host| host.as_str()).into();
-        let (observer, skew) = (self.observer.clone(), self.skew.clone());
-        let builder = builder.with_layer(&CountLayer { observer, host, skew });
-        match bucket {
+        let builder = builder.with_layer(&self.count());
+        match self.bucket(purpose) {
             Some(bucket) => builder.with_layer(bucket).build(),
             None => builder.build(),
         }
+    }
+
+    fn direct(&self, purpose: usize, http2: Option<&Http2>) -> Result<Direct, ClientError> {
+        Ok(match http2 {
+            Some(http2) => self.around(http2.clone(), purpose),
+            None => match http1(&self.config)? {
+                Some(stack) => self.around(stack, purpose),
+                None => self.client(purpose, None)?.into(),
+            },
+        })
+    }
+
+    fn around<S, B>(&self, service: S, purpose: usize) -> Direct
+    where
+        S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Send + 'static,
+        S::Future: Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let counted = self.count().layer(service);
+        match self.bucket(purpose) {
+            Some(bucket) => Direct::of(bucket.layer(counted)),
+            None => Direct::of(counted),
+        }
+    }
+
+    fn count(&self) -> CountLayer {
+        let host = self.config.cluster_url.authority().map_or("", |host| host.as_str()).into();
+        let (observer, skew) = (self.observer.clone(), self.skew.clone());
+        CountLayer { observer, host, skew }
+    }
+
+    /// `None`: no limit.
+    fn bucket(&self, purpose: usize) -> Option<&QpsLayer> {
+        self.buckets.as_ref().map(|buckets| &buckets[purpose])
     }
 }
 

@@ -30,6 +30,13 @@ pub(crate) struct Note {
     pub(crate) message: Arc<str>,
 }
 
+impl Note {
+    /// The phase and the conditions of the PodGroup say that it is ready.
+    pub(crate) fn repeats_status(&self) -> bool {
+        !self.warning && self.reason == "Scheduled" && self.about.kind == "PodGroup"
+    }
+}
+
 /// The object of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subject {

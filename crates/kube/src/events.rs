@@ -18,10 +18,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::call::{CallError, call, post};
 use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
+use crate::direct::Direct;
 use crate::resting::Resting;
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
 const QUEUE: usize = 16_384;
+/// So many wait when one that says no more than the object itself is dropped: client-go's limit.
+const BUSY: usize = 1000;
 /// Events that are written at once: what comes together costs less than one by one.
 const IN_FLIGHT: usize = 16;
 /// How long an event yields to decisions: as long as there are always some, this is its pace.
@@ -35,13 +38,13 @@ impl Recorder {
     /// The recorder and the writer behind it, which ends when the last recorder is gone.
     /// `component` is what `kubectl describe` shows as the source, `busy` whether decisions wait.
     pub(crate) fn new(
-        client: Client,
+        (client, way): (Client, Direct),
         component: String,
         busy: watch::Receiver<bool>,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
         let writer = Writer {
-            poster: Arc::new(Poster { client, component }),
+            poster: Arc::new(Poster { client, way, component }),
             busy,
             resting: Resting::default(),
             memory: Correlator::default(),
@@ -51,8 +54,12 @@ impl Recorder {
         (Self(sender), writer.run(notes))
     }
 
-    /// Drops the event when too many wait.
+    /// Drops the event when too many wait. In a burst of small gangs those of the PodGroups give way
+    /// to those of the pods, which nothing else tells.
     pub(crate) fn record(&self, note: Note) {
+        if note.repeats_status() && self.0.capacity() <= QUEUE - BUSY {
+            return tracing::debug!(v = 4, about = %note.about.name, "event left out");
+        }
         if let Err(error) = self.0.try_send(note) {
             tracing::debug!(v = 4, %error, "event dropped");
         }
@@ -61,6 +68,7 @@ impl Recorder {
 
 /// Writes a single event, without what others have told about the object before.
 pub(crate) async fn record_one(client: Client, component: String, note: Note) {
+    let client = (client.clone(), client.into());
     let (recorder, writer) = Recorder::new(client, component, watch::channel(false).1);
     recorder.record(note);
     drop(recorder);
@@ -147,6 +155,7 @@ impl Writer {
 
 struct Poster {
     client: Client,
+    way: Direct,
     component: String,
 }
 
@@ -169,7 +178,7 @@ impl Poster {
         let event = self.event(note);
         let name = event.metadata.name.clone().unwrap_or_default();
         let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
-        post(&self.client, &format!("/api/v1/namespaces/{namespace}/events"), &event).await?;
+        post(&self.way, &format!("/api/v1/namespaces/{namespace}/events"), &event).await?;
         Ok((key, name))
     }
 
@@ -239,5 +248,27 @@ mod tests {
         assert_eq!(event_name("job-0", 255), "job-0.ff");
         let long = format!("{}-{}", "a".repeat(229), "b".repeat(23));
         assert_eq!(event_name(&long, i128::from(i64::MAX)).len(), 229 + 17);
+    }
+
+    /// What waits after so many gangs of one pod were bound at once.
+    #[tokio::test]
+    async fn in_a_burst_events_of_pods_come_first() {
+        let (sender, mut notes) = mpsc::channel(QUEUE);
+        let recorder = Recorder(sender);
+        let note = |kind| {
+            let (api_version, name) = ("v1", Arc::<str>::from("a"));
+            let (namespace, uid) = (name.clone(), name.clone());
+            let about = Subject { api_version, kind, namespace, name, uid };
+            Note { about, warning: false, reason: "Scheduled", message: "m".into() }
+        };
+        for _ in 0..3 * BUSY {
+            recorder.record(note("PodGroup"));
+            recorder.record(note("Pod"));
+        }
+        let mut n_told = std::collections::BTreeMap::new();
+        while let Ok(note) = notes.try_recv() {
+            *n_told.entry(note.about.kind).or_insert(0) += 1;
+        }
+        assert_eq!(n_told, [("Pod", 3 * BUSY), ("PodGroup", BUSY / 2)].into());
     }
 }

@@ -14,15 +14,16 @@ use http::{Request, Response};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
-use tower::util::BoxService;
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+use tower::{BoxError, Service, ServiceExt};
+
+use crate::stack::{Stack, Versions, connector, stack};
 
 /// Silence after which the server is asked whether it is there, and for how long: as client-go. A
 /// connection that a network has swallowed would hold every write until its own time is over.
@@ -41,9 +42,6 @@ pub(crate) struct Http2 {
     /// For a server that has no HTTP/2.
     http1: Client,
 }
-
-/// Address and credentials in front of the link; always ready.
-type Stack = BoxService<Request<Body>, Response<Incoming>, BoxError>;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -90,33 +88,11 @@ impl Http2 {
             .keep_alive_timeout(PATIENCE)
             .keep_alive_while_idle(true);
         let state = Mutex::new(State::Closed);
-        let connector = connector(config)?;
+        let connector = connector(config, Versions::All)?;
         let link = Arc::new(Link { connector, config: config.clone(), builder, state });
-        let leaf = Leaf(link.clone());
-        let stack = ServiceBuilder::new()
-            .layer(config.base_uri_layer())
-            .option_layer(config.auth_layer()?)
-            .layer(config.extra_headers_layer()?)
-            .map_err(BoxError::from)
-            .service(leaf);
-        Ok(Some(Self { link, stack: Arc::new(Mutex::new(BoxService::new(stack))), http1 }))
+        let stack = stack(config, Leaf(link.clone()))?;
+        Ok(Some(Self { link, stack: Arc::new(Mutex::new(stack)), http1 }))
     }
-}
-
-/// As kube's own, which offers HTTP/1.1 alone.
-fn connector(config: &Config) -> Result<HttpsConnector<HttpConnector>, kube::Error> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    // Requests of one connection do not wait for answers to others.
-    tcp.set_nodelay(true);
-    let tls = config.rustls_client_config()?;
-    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
-    if let Some(name) = &config.tls_server_name {
-        let name =
-            name.clone().try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
-        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
-    }
-    Ok(builder.enable_all_versions().wrap_connector(tcp))
 }
 
 impl Service<Request<Body>> for Http2 {

@@ -15,6 +15,7 @@ use vc_wire::SlimPod;
 
 use crate::call::{CallError, read};
 use crate::correlate::Note;
+use crate::direct::Direct;
 use crate::events::Recorder;
 use crate::evict::EvictTexts;
 use crate::inbox::Incoming;
@@ -42,6 +43,8 @@ type Pod = (ObjectKey, Arc<str>, Option<i64>);
 pub(crate) struct Writer {
     pub(crate) core: Client,
     pub(crate) volcano: Client,
+    pub(crate) binds: Direct,
+    pub(crate) pod_groups: Direct,
     pub(crate) recorder: Recorder,
     pub(crate) inbox: mpsc::Sender<Incoming>,
     pub(crate) observer: Arc<dyn Observer>,
@@ -114,7 +117,7 @@ impl Writer {
         annotations: &[(Arc<str>, Arc<str>)],
     ) -> Option<Resync> {
         let start = Instant::now();
-        let answer = bind::bind(&self.core, &pod, &uid, &node, annotations).await;
+        let answer = bind::bind(&self.binds, &pod, &uid, &node, annotations).await;
         if answer.is_ok() {
             self.observer.stage("Bind", start.elapsed());
             created.inspect(|&at| self.observer.task_stage("Bound", since(at)));
@@ -238,7 +241,8 @@ impl Writer {
     }
 
     async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) {
-        match status::set_pod_group(&self.volcano, &self.kept, &key, uid, status).await {
+        let to = (&self.volcano, &self.pod_groups);
+        match status::set_pod_group(to, &self.kept, &key, uid, status).await {
             Ok(resource_version) => {
                 self.report(ClusterEvent::PodGroupWritten { key, resource_version }).await;
             }

@@ -15,6 +15,7 @@ use vc_model::{ObjectKey, PodGroupCondition, PodGroupPhase, PodGroupStatus, QUEU
 use crate::call::{
     CallError, call, get, node_shard_resource, node_shards, pods, put, queue_resource, queues,
 };
+use crate::direct::Direct;
 use crate::kept::Kept;
 use crate::whole::{Whole, item};
 
@@ -118,7 +119,7 @@ fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
 /// granted. After a 409 it is written over the newest one, unless somebody else has changed the
 /// phase (C-29). Who owns which field is left out: the server keeps that by itself.
 pub(crate) async fn set_pod_group(
-    client: &Client,
+    (client, way): (&Client, &Direct),
     kept: &Kept,
     pod_group: &ObjectKey,
     uid: &str,
@@ -144,7 +145,7 @@ pub(crate) async fn set_pod_group(
             return Err(CallError::Overtaken("the phase was changed by someone else"));
         }
         fill(&mut object.status, status);
-        match put(client, &path, &object).await {
+        match put(way, &path, &object).await {
             Err(error) if error.is_conflict() && phase.is_none() => phase = Some(seen),
             answer => {
                 let text = answer?;

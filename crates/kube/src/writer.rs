@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use vc_engine::Effect;
 
 use crate::backlog::Backlog;
-use crate::client::Clients;
+use crate::client::{Clients, Writes};
 use crate::events::Recorder;
 use crate::inbox::Incoming;
 use crate::lanes::{Lanes, Target};
@@ -30,11 +30,14 @@ pub async fn write(
     observer: Arc<dyn Observer>,
 ) {
     let (busy, yields) = watch::channel(false);
-    let (recorder, events) = Recorder::new(clients.events, component, yields);
+    let (recorder, events) =
+        Recorder::new((clients.events, clients.writes.events), component, yields);
     let events = tokio::spawn(events);
     let Clients { core, volcano, backlog, kept, .. } = clients;
+    let Writes { binds, pod_groups, .. } = clients.writes;
     let observed = observer.clone();
-    let writer = Writer { core, volcano, recorder, inbox, observer: observed, kept };
+    let writer =
+        Writer { core, volcano, binds, pod_groups, recorder, inbox, observer: observed, kept };
     let mut pool = Pool {
         writer: Arc::new(writer),
         created_micros: FxHashMap::default(),
