@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use vc_engine::Evaluator;
 
 use crate::run::start;
@@ -14,8 +14,8 @@ use crate::run::start;
 const CASES: &[&str] = &["allocate/5k-10k", "shapes/4k-500"];
 
 const FACTORS: [u64; 4] = [1, 2, 4, 8];
-/// Fresh starts of which the fastest counts: what disturbs only adds.
-const STARTS: usize = 3;
+/// Fresh starts of each size.
+const ROUNDS: usize = 9;
 /// Doubling may cost so much.
 const LIMIT: f64 = 2.2;
 
@@ -25,43 +25,74 @@ const MARGIN: f64 = 50.0;
 /// The largest cost that is drawn, as multiple of the smallest.
 const TOP: f64 = 128.0;
 
-/// What grows.
-const GROWING: [(&str, &str); 2] = [("nodes", "#1f77b4"), ("pods", "#d62728")];
+/// What grows, its color, and how many times the nodes and pods that makes.
+type Growing = (&'static str, &'static str, fn(u64) -> (u64, u64));
+
+const GROWING: [Growing; 2] =
+    [("nodes", "#1f77b4", |factor| (factor, 1)), ("pods", "#d62728", |factor| (1, factor))];
 
 /// # Errors
-/// A case fails, or a file cannot be written.
+/// A case fails, a file cannot be written, or a step costs too much.
 #[allow(clippy::print_stdout, reason = "a table for whoever runs it")]
 pub(crate) fn draw_all(directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).context("cannot make the directory")?;
-    println!("{:<20} {:<6} {:>10} {:>10} {:>10} {:>10}  worst", "case", "grows", 1, 2, 4, 8);
+    println!("{:<20} {:<6} {:>10} {:>10} {:>10} {:>10}  worst step", "case", "grows", 1, 2, 4, 8);
+    let mut too_steep = Vec::new();
     for case in CASES {
         let mut curves = Vec::new();
-        for (index, (what, color)) in GROWING.iter().enumerate() {
-            let times = |factor| if index == 0 { (factor, 1) } else { (1, factor) };
-            let millis: anyhow::Result<Vec<f64>> =
-                FACTORS.iter().map(|&factor| cpu_millis(case, times(factor))).collect();
-            let millis = millis?;
-            let worst = millis.windows(2).map(|pair| pair[1] / pair[0]).fold(0.0, f64::max);
+        for (what, color, times) in GROWING {
+            let millis = cpu_millis(case, times)?;
+            let worst = worst_step(&millis);
             let cells: String = millis.iter().map(|millis| format!(" {millis:>10.1}")).collect();
-            println!("{case:<20} {what:<6}{cells}  {worst:.2} times");
-            curves.push((*what, *color, millis));
+            let verdict = if LIMIT < worst { format!(", over {LIMIT}") } else { String::new() };
+            println!("{case:<20} {what:<6}{cells}  {worst:.2} times{verdict}");
+            if LIMIT < worst {
+                too_steep.push(format!("{case} in {what}"));
+            }
+            curves.push((what, color, millis));
         }
         let file = directory.join(format!("{}.svg", case.replace('/', "-")));
         fs::write(&file, svg(case, &curves))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
+    let hint = "hint: measure again while nothing else runs";
+    ensure!(too_steep.is_empty(), "twice as much over {LIMIT}: {}\n{hint}", too_steep.join(", "));
     Ok(())
 }
 
-/// CPU time of the first cycle.
-fn cpu_millis(case: &str, times: (u64, u64)) -> anyhow::Result<f64> {
-    let mut best = f64::INFINITY;
-    for _ in 0..STARTS {
-        let samples = start(case, Evaluator::Fast, times)?;
-        let (_, first) = samples.first().with_context(|| format!("{case}: no sample"))?;
-        best = best.min(first.cpu_nanos as f64 / 1e6);
+/// The greatest factor from one size to the next.
+fn worst_step(millis: &[f64]) -> f64 {
+    millis.windows(2).map(|pair| pair[1] / pair[0]).fold(0.0, f64::max)
+}
+
+/// CPU time of the first cycle by size. In each round every size has its turn, so that a host that
+/// becomes slower or faster meanwhile does so for all of them; and the median counts: the fastest of
+/// several would flatter small sizes, which fit into the short times in which nobody disturbs.
+fn cpu_millis(case: &str, times: fn(u64) -> (u64, u64)) -> anyhow::Result<Vec<f64>> {
+    let mut by_size = FACTORS.map(|_| Vec::new());
+    for _ in 0..ROUNDS {
+        for (millis, &factor) in by_size.iter_mut().zip(&FACTORS) {
+            let samples = start(case, Evaluator::Fast, times(factor))?;
+            let (_, first) = samples.first().with_context(|| format!("{case}: no sample"))?;
+            millis.push(first.cpu_nanos as f64 / 1e6);
+        }
     }
-    Ok(best)
+    if std::env::var_os("CURVES_DEBUG").is_some() {
+        let mins: Vec<f64> = by_size
+            .iter()
+            .map(|v: &Vec<f64>| v.iter().copied().fold(f64::INFINITY, f64::min))
+            .collect();
+        eprintln!("mins {mins:.1?} worst {:.2}", worst_step(&mins));
+        for v in &by_size {
+            eprintln!("  {v:.1?}");
+        }
+    }
+    Ok(by_size.into_iter().map(median).collect())
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_unstable_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// Both axes are logarithmic: a straight line is a power, and the dashed one is the limit.

@@ -1,4 +1,4 @@
-//! What a cycle costs: wall and CPU time, allocations, and the peak of memory of the process.
+//! What a cycle costs: wall and CPU time, page faults, allocations, and the peak of memory of the process.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::fs;
@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use mimalloc::MiMalloc;
+use rustix::time::{ClockId, clock_gettime};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
@@ -47,6 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 pub(crate) struct Cost {
     pub(crate) wall_nanos: u64,
     pub(crate) cpu_nanos: u64,
+    pub(crate) n_faults: u64,
     pub(crate) alloc_count: u64,
     pub(crate) alloc_bytes: u64,
 }
@@ -54,27 +56,30 @@ pub(crate) struct Cost {
 /// Runs `work` and says what it cost.
 ///
 /// # Errors
-/// The CPU time cannot be read.
+/// The page faults cannot be read.
 pub(crate) fn cost_of<T>(work: impl FnOnce() -> T) -> anyhow::Result<(T, Cost)> {
-    let cpu = cpu_nanos()?;
-    let (count, bytes, start) = (COUNT.load(Relaxed), BYTES.load(Relaxed), Instant::now());
+    let faults = n_faults()?;
+    let (count, bytes) = (COUNT.load(Relaxed), BYTES.load(Relaxed));
+    let (start, cpu) = (Instant::now(), cpu_nanos());
     let result = work();
-    let wall_nanos = start.elapsed().as_nanos() as u64;
+    let (cpu_nanos, wall_nanos) = (cpu_nanos() - cpu, start.elapsed().as_nanos() as u64);
     let (alloc_count, alloc_bytes) = (COUNT.load(Relaxed) - count, BYTES.load(Relaxed) - bytes);
-    let cpu_nanos = cpu_nanos()?.saturating_sub(cpu);
-    Ok((result, Cost { wall_nanos, cpu_nanos, alloc_count, alloc_bytes }))
+    let n_faults = n_faults()? - faults;
+    Ok((result, Cost { wall_nanos, cpu_nanos, n_faults, alloc_count, alloc_bytes }))
 }
 
-/// CPU time of all threads that live.
-fn cpu_nanos() -> anyhow::Result<u64> {
-    let mut sum = 0;
-    for thread in fs::read_dir("/proc/self/task").context("cannot list the threads")? {
-        let path = thread?.path().join("schedstat");
-        let text = fs::read_to_string(&path).context("cannot read the CPU time")?;
-        let on_cpu = text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
-        sum += on_cpu.with_context(|| format!("no CPU time: {}", path.display()))?;
-    }
-    Ok(sum)
+/// CPU time of the process, by a clock that is exact when it is read.
+fn cpu_nanos() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Pages that the process touched for the first time, or again after it gave them back.
+fn n_faults() -> anyhow::Result<u64> {
+    let text = fs::read_to_string("/proc/self/stat").context("cannot read the page faults")?;
+    // Behind the name of the program, which may have blanks, the eighth field.
+    let fields = text.rsplit(')').next().into_iter().flat_map(str::split_whitespace);
+    fields.skip(7).find_map(|word| word.parse().ok()).context("no page faults in /proc/self/stat")
 }
 
 /// Most memory that the process ever had, in KiB.

@@ -36,6 +36,7 @@ impl Row {
             cpu_nanos: median(|sample| sample.cpu_nanos),
             evict_nanos: median(|sample| sample.evict_nanos),
             search_nanos: median(|sample| sample.search_nanos),
+            n_faults: median(|sample| sample.n_faults),
             alloc_count: median(|sample| sample.alloc_count),
             alloc_bytes: median(|sample| sample.alloc_bytes),
             peak_rss_kib: median(|sample| sample.peak_rss_kib),
@@ -44,7 +45,7 @@ impl Row {
     }
 
     /// Column heads and values, in the order of the columns.
-    fn columns(&self) -> [(&'static str, String); 16] {
+    fn columns(&self) -> [(&'static str, String); 17] {
         let of = &self.medians;
         let millis = |nanos: u64| format!("{:.3}", nanos as f64 / 1e6);
         let per_second = of.n_decisions as f64 / (of.wall_nanos.max(1) as f64 / 1e9);
@@ -62,6 +63,7 @@ impl Row {
             ("evict_ms", millis(of.evict_nanos)),
             ("search_ms", millis(of.search_nanos)),
             ("placements_per_s", format!("{per_second:.1}")),
+            ("faults", of.n_faults.to_string()),
             ("alloc_count", of.alloc_count.to_string()),
             ("alloc_bytes", of.alloc_bytes.to_string()),
             ("peak_rss_mib", format!("{:.1}", of.peak_rss_kib as f64 / 1024.0)),
@@ -109,7 +111,7 @@ impl Output {
 }
 
 /// The case to the left, numbers to the right, as wide as the widest expected value.
-fn table_line(columns: [(&str, &str); 16]) -> String {
+fn table_line(columns: [(&str, &str); 17]) -> String {
     let cell = |(head, value): (&str, &str)| match head {
         "case" => format!("{value:<20}"),
         "alloc_bytes" | "wall_ms" | "cpu_ms" => format!("{value:>13}"),

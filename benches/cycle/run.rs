@@ -30,6 +30,8 @@ pub(crate) struct Sample {
     pub(crate) evict_nanos: u64,
     /// Of that the searches for groups that go, without their trials of placement (cohort.md B.11).
     pub(crate) search_nanos: u64,
+    /// Pages that the cycle was the first to touch.
+    pub(crate) n_faults: u64,
     pub(crate) alloc_count: u64,
     pub(crate) alloc_bytes: u64,
     pub(crate) peak_rss_kib: u64,
@@ -47,6 +49,7 @@ impl Sample {
             self.cpu_nanos,
             self.evict_nanos,
             self.search_nanos,
+            self.n_faults,
             self.alloc_count,
             self.alloc_bytes,
             self.peak_rss_kib,
@@ -58,8 +61,20 @@ impl Sample {
     fn parse(line: &str) -> Option<(u32, Self)> {
         let (cycle, fields) = line.split_once(' ')?;
         let fields: Result<Vec<u64>, _> = fields.split(' ').map(str::parse).collect();
-        let [nodes, pending, running, decisions, wall, cpu, evict, search, count, bytes, rss] =
-            fields.ok()?.try_into().ok()?;
+        let [
+            nodes,
+            pending,
+            running,
+            decisions,
+            wall,
+            cpu,
+            evict,
+            search,
+            faults,
+            count,
+            bytes,
+            rss,
+        ] = fields.ok()?.try_into().ok()?;
         let sample = Sample {
             n_nodes: nodes,
             n_pending: pending,
@@ -69,6 +84,7 @@ impl Sample {
             cpu_nanos: cpu,
             evict_nanos: evict,
             search_nanos: search,
+            n_faults: faults,
             alloc_count: count,
             alloc_bytes: bytes,
             peak_rss_kib: rss,
@@ -117,6 +133,7 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
                 cpu_nanos: cost.cpu_nanos,
                 evict_nanos: evict_nanos(&report),
                 search_nanos: report.timings.as_ref().map_or(0, |timings| timings.quota_search),
+                n_faults: cost.n_faults,
                 alloc_count: cost.alloc_count,
                 alloc_bytes: cost.alloc_bytes,
                 peak_rss_kib: peak_rss_kib()?,
