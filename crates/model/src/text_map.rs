@@ -63,6 +63,24 @@ impl<T> TextMap<T> {
         }
     }
 
+    /// The value of the text for writing; one that has none gets the default one.
+    pub fn get_or_default(&mut self, key: &Arc<str>) -> &mut T
+    where
+        T: Default,
+    {
+        // Nearly always the text itself is in the list, not one that equals it.
+        let is_key = |other: &Arc<str>| Arc::ptr_eq(other, key) || **other == **key;
+        match self.few.iter().position(|(other, _)| is_key(other)) {
+            Some(place) => &mut self.few[place].1,
+            None => {
+                if !self.contains_key(key) {
+                    self.insert(key.clone(), T::default());
+                }
+                self.get_mut(key).expect("it has a value by now")
+            }
+        }
+    }
+
     /// Whether the text has a value.
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()

@@ -354,6 +354,10 @@ proptest! {
                     let placed = [TaskStatus::Allocated, TaskStatus::Pipelined][usize::from(how)];
                     cluster.set_task(task, placed, node);
                 }
+                (TaskStatus::Pending, Some(_), 2) => {
+                    cluster.set_task(task, TaskStatus::Allocated, node);
+                    cluster.set_task(task, TaskStatus::Binding, node);
+                }
                 (TaskStatus::Bound | TaskStatus::Running, ..) => cluster.evict_task(task),
                 _ => continue,
             }

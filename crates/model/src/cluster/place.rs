@@ -14,6 +14,10 @@ use crate::task::Task;
 impl Cluster {
     /// Gives the task this status on this node.
     pub fn set_task(&mut self, task: TaskId, status: TaskStatus, node: Option<NodeId>) {
+        let row = &self.tasks[task];
+        if row.node == node && row.status.is_allocated() && status.is_allocated() {
+            return self.recount(task, status);
+        }
         self.detach(task);
         let row = &mut self.tasks[task];
         row.status = status;
@@ -22,6 +26,20 @@ impl Cluster {
             self.release(task);
         }
         self.attach(task);
+    }
+
+    /// Gives a task that has its place another status which weighs the same in every sum: a bind costs
+    /// its job, not its node. [`Cluster::check`] and the laws of this crate compare.
+    fn recount(&mut self, task: TaskId, status: TaskStatus) {
+        let row = &mut self.tasks[task];
+        if let Some(job) = row.job {
+            self.job_changes.push(job);
+            count(&mut self.jobs[job], row, |counts, from, best_effort, on_node| {
+                counts.sub(from, best_effort, on_node);
+                counts.add(status, best_effort, on_node);
+            });
+        }
+        row.status = status;
     }
 
     /// Evicts the task in this session: Releasing in the sums, gone from the view of its node.
@@ -127,12 +145,9 @@ pub(super) fn uncount(job: &mut Job, task: &Task) {
 /// Counts the task in its job, its role and its sub-job.
 fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bool, bool)) {
     let on_node = task.node.is_some();
-    if job.roles.get(&task.role).is_none() {
-        job.roles.insert(task.role.clone(), Counts::default());
-    }
-    let role = job.roles.get_mut(&task.role);
+    let role = job.roles.get_or_default(&task.role);
     let sub_job = &mut job.sub_jobs[task.sub_job].counts;
-    for counts in [&mut job.counts, sub_job].into_iter().chain(role) {
+    for counts in [&mut job.counts, sub_job, role] {
         change(counts, task.status, task.best_effort, on_node);
     }
 }
