@@ -190,15 +190,11 @@ impl Memo {
         let Some((Staleness::Nodes, mut memo)) = kept else {
             self.paths.filled += 1;
             let spare = self.spare.take();
-            self.rows.sort_kinds();
             let Self { rows, parts, .. } = &*self;
             let look = Look { session, rules, rows, parts, used };
             return Box::new(ClassMemo::new(look, self.clock, spare));
         };
         let changed = self.rows.distinct(memo.changed(session));
-        if memo.may_look_at_all(&self.parts, changed.len()) || !rules.decide_alone() {
-            self.rows.sort_kinds();
-        }
         let Self { rows, parts, .. } = &*self;
         memo.catch_up(Look { session, rules, rows, parts, used }, &changed, self.clock);
         memo

@@ -149,11 +149,6 @@ impl ClassMemo {
         self.verdicts.len() < MANY * n_changed
     }
 
-    /// Whether [`ClassMemo::catch_up`] may look at all nodes where so many changed.
-    pub(super) fn may_look_at_all(&self, parts: &Parts, n_changed: usize) -> bool {
-        self.are_many(n_changed) || self.normals.may_settle(parts)
-    }
-
     /// Looks again at the nodes at these positions.
     pub(super) fn catch_up(&mut self, look: Look<'_, '_>, changed: &[usize], clock: u64) {
         let many = self.are_many(changed.len());

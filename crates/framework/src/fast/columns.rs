@@ -63,17 +63,13 @@ impl NodeColumns {
         columns
     }
 
-    pub(super) fn n_rows(&self) -> usize {
-        self.shards.len()
-    }
-
     pub(super) fn n_dims(&self) -> usize {
         self.dims.len()
     }
 
-    /// Takes the amounts of a node over.
-    pub(super) fn read(&mut self, session: &Session<'_>, id: NodeId, at: usize) {
-        let node = &session.nodes[id];
+    /// Takes the amounts of a node over, as the first row.
+    pub(super) fn read(&mut self, session: &Session<'_>, id: NodeId) {
+        let (node, at) = (&session.nodes[id], 0);
         for &dim in session.dims.in_report_order() {
             let amounts = &mut self.dims[dim.index()];
             let of = |resource: &Resource| resource.get(dim);
@@ -101,29 +97,29 @@ impl NodeColumns {
         self.shards.push(Shard::Own);
     }
 
-    /// Takes a row of others over.
-    pub(super) fn copy(&mut self, row: usize, others: &Self, at: usize) {
+    /// Takes the first row of others over.
+    pub(super) fn copy(&mut self, row: usize, others: &Self) {
         for (column, other) in self.numbers_mut().zip(others.numbers()) {
-            column[row] = other[at];
+            column[row] = other[0];
         }
-        self.shards[row] = others.shards[at];
+        self.shards[row] = others.shards[0];
     }
 
-    /// Whether a row equals one of others.
-    pub(super) fn is_like(&self, row: usize, others: &Self, at: usize) -> bool {
+    /// Whether a row equals the first one of others.
+    pub(super) fn is_like(&self, row: usize, others: &Self) -> bool {
         let mut dims = self.dims.iter().zip(&others.dims);
-        self.held_cpu_milli[row] == others.held_cpu_milli[at]
-            && self.held_memory_bytes[row] == others.held_memory_bytes[at]
-            && self.n_pods[row] == others.n_pods[at]
-            && self.shards[row] == others.shards[at]
-            && dims.all(|(amounts, others)| amounts.row(row) == others.row(at))
+        self.held_cpu_milli[row] == others.held_cpu_milli[0]
+            && self.held_memory_bytes[row] == others.held_memory_bytes[0]
+            && self.n_pods[row] == others.n_pods[0]
+            && self.shards[row] == others.shards[0]
+            && dims.all(|(amounts, others)| amounts.row(row) == others.row(0))
     }
 
-    /// A number by which equal rows are found.
-    pub(super) fn hash(&self, at: usize) -> u64 {
+    /// A number by which rows that equal the first one are found.
+    pub(super) fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
-        self.numbers().for_each(|column| hasher.write_i64(column[at]));
-        hasher.write_u8(self.shards[at] as u8);
+        self.numbers().for_each(|column| hasher.write_i64(column[0]));
+        hasher.write_u8(self.shards[0] as u8);
         hasher.finish()
     }
 

@@ -32,9 +32,10 @@ impl ClassMemo {
     /// Asks filters about one node.
     pub(super) fn examine(&mut self, look: Look<'_, '_>, at: usize) {
         let (mut verdict, mut groups) = ([PASSES], [0]);
-        self.check_amounts(look, &look.rows.columns, at..at + 1, &mut verdict);
+        let kinds = &look.rows.kinds;
+        self.check_amounts(look, &kinds.columns, kinds.row(at), &mut verdict);
         check_nodes(look, at..at + 1, &mut verdict);
-        group(look, &look.rows.columns, at..at + 1, &mut groups);
+        group(look, &kinds.columns, kinds.row(at), &mut groups);
         let group = if verdict[0] == PASSES { groups[0] } else { NONE };
         self.enter(look, at, verdict[0], group);
     }

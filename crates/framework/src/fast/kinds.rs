@@ -3,9 +3,11 @@
 //! only while its row equals that of the kind, number by number; tested here against the rows, and by
 //! the engine's `columns.rs` against the plain evaluator. Specification: actions.md 12.2 S1, S2.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
-use super::columns::NodeColumns;
+use super::columns::{NodeColumns, Shard};
 
 /// Of a node that was not looked at yet.
 const NO_KIND: u32 = u32::MAX;
@@ -40,25 +42,36 @@ impl Kinds {
         &self.of
     }
 
-    /// Finds the kind of a node whose row is this one now.
-    pub(super) fn enter(&mut self, rows: &NodeColumns, at: usize) {
+    /// Where the amounts of a node are in the columns. It was entered.
+    pub(super) fn row(&self, at: usize) -> Range<usize> {
+        let kind = self.of[at] as usize;
+        kind..kind + 1
+    }
+
+    /// How the node stood to the shard when it was entered last.
+    pub(super) fn shard(&self, at: usize) -> Shard {
+        self.columns.shards.get(self.of[at] as usize).copied().unwrap_or_default()
+    }
+
+    /// Finds the kind of a node whose amounts are those of the only row now.
+    pub(super) fn enter(&mut self, at: usize, row: &NodeColumns) {
         let before = self.of[at];
-        if self.is_like(before, rows, at) {
+        if self.is_like(before, row) {
             return;
         }
         self.leave(before);
         // Machines that were ordered together have names and amounts alike.
         let neighbour = at.checked_sub(1).map(|at| self.of[at]);
-        let kind = match neighbour.filter(|&kind| self.is_like(kind, rows, at)) {
+        let kind = match neighbour.filter(|&kind| self.is_like(kind, row)) {
             Some(kind) => kind,
-            None => self.find(rows, at),
+            None => self.find(row),
         };
         self.of[at] = kind;
         self.n_nodes[kind as usize] += 1;
     }
 
-    fn is_like(&self, kind: u32, rows: &NodeColumns, at: usize) -> bool {
-        kind != NO_KIND && self.columns.is_like(kind as usize, rows, at)
+    fn is_like(&self, kind: u32, row: &NodeColumns) -> bool {
+        kind != NO_KIND && self.columns.is_like(kind as usize, row)
     }
 
     fn leave(&mut self, kind: u32) {
@@ -75,10 +88,10 @@ impl Kinds {
     }
 
     /// Two kinds may have the same amounts where hashes are equal by chance.
-    fn find(&mut self, rows: &NodeColumns, at: usize) -> u32 {
-        let hash = rows.hash(at);
+    fn find(&mut self, row: &NodeColumns) -> u32 {
+        let hash = row.hash();
         if let Some(&kind) = self.by_hash.get(&hash)
-            && self.is_like(kind, rows, at)
+            && self.is_like(kind, row)
         {
             return kind;
         }
@@ -88,7 +101,7 @@ impl Kinds {
             self.hashes.push(0);
             self.n_nodes.len() as u32 - 1
         });
-        self.columns.copy(kind as usize, rows, at);
+        self.columns.copy(kind as usize, row);
         self.hashes[kind as usize] = hash;
         self.by_hash.insert(hash, kind);
         kind
@@ -109,19 +122,23 @@ mod tests {
             n_nodes in 1..20_usize,
             changes in prop::collection::vec((0..20_usize, 0..4_i64, 0..3_i64), 0..80),
         ) {
-            let mut rows = NodeColumns::new(2, n_nodes);
+            let row = |(n_pods, held): (i64, i64)| {
+                let mut row = NodeColumns::new(2, 1);
+                (row.n_pods[0], row.held_cpu_milli[0]) = (n_pods, held);
+                row
+            };
+            let mut rows = vec![(0, 0); n_nodes];
             let mut kinds = Kinds::new(2, n_nodes);
-            (0..n_nodes).for_each(|at| kinds.enter(&rows, at));
+            (0..n_nodes).for_each(|at| kinds.enter(at, &row(rows[at])));
             for (at, n_pods, held) in changes {
                 let at = at % n_nodes;
-                (rows.n_pods[at], rows.held_cpu_milli[at]) = (n_pods, held);
-                kinds.enter(&rows, at);
-                let amounts: BTreeSet<(i64, i64)> =
-                    (0..n_nodes).map(|at| (rows.n_pods[at], rows.held_cpu_milli[at])).collect();
+                rows[at] = (n_pods, held);
+                kinds.enter(at, &row(rows[at]));
+                let amounts: BTreeSet<(i64, i64)> = rows.iter().copied().collect();
                 let used: BTreeSet<u32> = kinds.of().iter().copied().collect();
                 prop_assert_eq!(used.len(), amounts.len(), "no kind more than needed");
-                for (at, &kind) in kinds.of().iter().enumerate() {
-                    prop_assert!(kinds.columns.is_like(kind as usize, &rows, at));
+                for (at, &amounts) in rows.iter().enumerate() {
+                    prop_assert!(kinds.columns.is_like(kinds.row(at).start, &row(amounts)));
                 }
                 for kind in 0..kinds.len() {
                     let n_nodes = kinds.of().iter().filter(|&&of| of as usize == kind).count();

@@ -93,11 +93,6 @@ impl Normals {
         }
     }
 
-    /// Whether another set of candidates may have another extreme.
-    pub(super) fn may_settle(&self, parts: &Parts) -> bool {
-        self.0.iter().any(|column| parts.column(column.slot).distinct() != [0])
-    }
-
     /// Works the scores out anew where the extreme is another; whether it is. `broken`: a score is
     /// none.
     pub(super) fn settle(&mut self, parts: &Parts, broken: &mut bool) -> bool {

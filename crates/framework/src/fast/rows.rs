@@ -1,4 +1,4 @@
-//! The nodes of the session by position in name order: their amounts as columns, their kinds, and
+//! The nodes of the session by position in name order: their kinds, which have their amounts, and
 //! which of them changed. Exact because a row is read again whenever its node is in the log of
 //! changes; the engine's laws compare with the plain evaluator. Specification: actions.md 12.2 S2.
 
@@ -12,12 +12,10 @@ use crate::session::Session;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    pub(super) columns: NodeColumns,
-    /// As of the last [`Rows::sort_kinds`].
     pub(super) kinds: Kinds,
-    /// Positions whose row may be of another kind by now, each once.
-    unsorted: Vec<usize>,
-    is_unsorted: Vec<bool>,
+    /// One row, for a node that is read: amounts of all nodes in columns would be as many places in
+    /// memory for each of them as there are columns.
+    read: NodeColumns,
     /// Nodes outside of the own shard, of either kind.
     pub(super) n_foreign: usize,
     /// Room becomes free or is promised.
@@ -34,7 +32,7 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn len(&self) -> usize {
-        self.columns.n_rows()
+        self.kinds.of().len()
     }
 
     /// Reads the rows that changed.
@@ -42,7 +40,7 @@ impl Rows {
         let changes = session.node_changes();
         let same = self.set_version == Some(changes.set_version())
             && self.len() == session.facts().nodes.len()
-            && self.columns.n_dims() == session.dims.len();
+            && self.read.n_dims() == session.dims.len();
         match changes.since(self.seen_until).filter(|_| same) {
             Some(changed) => {
                 for node in without_repeats(changed) {
@@ -56,21 +54,12 @@ impl Rows {
         self.seen_until = changes.end();
     }
 
-    /// Finds the kinds of the nodes whose row was read since the last time.
-    pub(super) fn sort_kinds(&mut self) {
-        for at in self.unsorted.drain(..) {
-            self.kinds.enter(&self.columns, at);
-            self.is_unsorted[at] = false;
-        }
-    }
-
     fn read_all(&mut self, session: &Session<'_>) {
         let nodes = &session.facts().nodes;
         let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
         *self = Self {
-            columns: NodeColumns::new(session.dims.len(), nodes.len()),
             kinds: Kinds::new(session.dims.len(), nodes.len()),
-            is_unsorted: vec![false; nodes.len()],
+            read: NodeColumns::new(session.dims.len(), 1),
             is_moving: vec![false; nodes.len()],
             set_version: Some(session.node_changes().set_version()),
             by_node: vec![u32::MAX; n_ids],
@@ -84,17 +73,15 @@ impl Rows {
     }
 
     fn read(&mut self, session: &Session<'_>, id: NodeId, at: usize) {
-        let shard = self.columns.shards[at];
-        self.columns.read(session, id, at);
-        self.n_foreign += usize::from(self.columns.shards[at] != Shard::Own);
+        let shard = self.kinds.shard(at);
+        self.read.read(session, id);
+        self.kinds.enter(at, &self.read);
+        self.n_foreign += usize::from(self.kinds.shard(at) != Shard::Own);
         self.n_foreign -= usize::from(shard != Shard::Own);
         let node = &session.nodes[id];
         let is_moving = !is_nothing(&node.releasing) || !is_nothing(&node.pipelined);
         self.n_moving += usize::from(is_moving);
         self.n_moving -= usize::from(std::mem::replace(&mut self.is_moving[at], is_moving));
-        if !std::mem::replace(&mut self.is_unsorted[at], true) {
-            self.unsorted.push(at);
-        }
     }
 
     /// Where the node stands; `None`: it is not in the session.

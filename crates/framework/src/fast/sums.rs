@@ -66,16 +66,16 @@ impl Sums {
 
     /// Works the sums of a node out anew.
     pub(super) fn update(&mut self, look: Look<'_, '_>, at: usize) {
-        let (range, columns) = (at..at + 1, &look.rows.columns);
+        let (range, columns, row) = (at..at + 1, &look.rows.kinds.columns, look.rows.kinds.row(at));
         let bases = &mut self.bases[range.clone()];
         bases.fill(0.0);
-        fill_bases(look, columns, range.clone(), bases);
+        fill_bases(look, columns, row.clone(), bases);
         add_rows(look, range.clone(), bases);
         let mut used = look.used[look.rules.n_test_parts..].iter();
         for (plugin, fixed) in look.rules.plugins.iter().zip(&mut self.fixed) {
             let fixed = &mut fixed[range.clone()];
             fixed.fill(0);
-            self.broken |= !add_amounts::<1>(columns, plugin, range.clone(), fixed);
+            self.broken |= !add_amounts::<1>(columns, plugin, row.clone(), fixed);
             self.broken |= !add_objects(look, plugin, &mut used, range.clone(), fixed);
         }
     }
@@ -149,11 +149,12 @@ impl ClassMemo {
         if self.blocks.group(at) == NONE {
             return;
         }
-        let (range, columns, mut base) = (at..at + 1, &look.rows.columns, [0.0]);
-        fill_bases(look, columns, range.clone(), &mut base);
+        let (range, columns, row) = (at..at + 1, &look.rows.kinds.columns, look.rows.kinds.row(at));
+        let mut base = [0.0];
+        fill_bases(look, columns, row.clone(), &mut base);
         add_rows(look, range.clone(), &mut base);
         self.rank::<1>(look, range.clone(), &mut base, |plugin, sums| {
-            add_amounts::<1>(columns, &look.rules.plugins[plugin], range.clone(), sums)
+            add_amounts::<1>(columns, &look.rules.plugins[plugin], row.clone(), sums)
         });
     }
 
