@@ -27,8 +27,7 @@ pub(crate) fn worksheet(
     let mut by_sub_job: BTreeMap<usize, Vec<TaskId>> = BTreeMap::new();
     for &task in &session.jobs[job].tasks {
         let row = &session.tasks[task];
-        let open = row.status == TaskStatus::Pending && !row.best_effort && row.invalid.is_none();
-        if open && wanted(row) {
+        if is_open(row) && wanted(row) {
             by_sub_job.entry(row.sub_job).or_default().push(task);
         }
     }
@@ -38,6 +37,11 @@ pub(crate) fn worksheet(
         SubSheet { sub_job, required: required.contains(&sub_job), tasks: tasks.into() }
     };
     by_sub_job.into_iter().map(sheet).collect()
+}
+
+/// It is Pending, has a request, and may be placed.
+pub(crate) fn is_open(task: &Task) -> bool {
+    task.status == TaskStatus::Pending && !task.best_effort && task.invalid.is_none()
 }
 
 /// Takes out the sub-job that is first under the current order (A9).

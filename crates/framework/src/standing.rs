@@ -178,6 +178,12 @@ impl Session<'_> {
         standings.of(job).is_some_and(is_of_allocate) && !self.has_claim(job)
     }
 
+    /// Whether nothing but its turn decides when the job is tried, and nobody looks at what is left of
+    /// it before.
+    pub fn is_tried_in_turn(&self, job: JobId) -> bool {
+        self.standings.is_some() && !self.has_claim(job)
+    }
+
     /// Puts the jobs in the order of their last turns, which is nearly that of the next ones.
     pub fn sort_by_turn(&self, jobs: &mut [JobId]) {
         let Some(standings) = &self.standings else { return };

@@ -7,20 +7,21 @@ use vc_framework::{Session, klog};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
 use crate::preempt::{HYPER_NODES_NOT_READY, has_topology};
-use crate::worksheet::{SubSheet, worksheet};
+use crate::worksheet::{SubSheet, is_open, worksheet};
 
 /// What of each job is still to be placed. A job of which nothing is is not in.
 pub(super) struct Sheets {
     made: BTreeMap<JobId, Vec<SubSheet>>,
-    /// Jobs that will probably not be tried: the rest of the table held for them and does still, and
-    /// a sheet is made when it is needed.
+    /// Jobs whose sheet is made at their turn: they will probably not be tried, and the rest of the
+    /// table held for them and does still; or their tasks are to be in the caches when they are
+    /// placed, and nobody looks at the sheet before.
     others: Vec<JobId>,
 }
 
 impl Sheets {
     /// The jobs of the session that pass the table of 4.2.
     pub(super) fn select(session: &mut Session<'_>) -> Self {
-        let (mut made, mut others) = (BTreeMap::new(), Vec::new());
+        let (mut made, mut others, mut n_tasks) = (BTreeMap::new(), Vec::new(), 0);
         for job in session.facts().jobs.clone() {
             if session.may_stand(job) {
                 others.push(job);
@@ -32,11 +33,17 @@ impl Sheets {
                 klog!(4; "Job <{}> Queue <{queue}> skip allocate, reason: {reason}", row.key);
                 continue;
             }
-            let sheet = open_tasks(session, job);
-            if !sheet.is_empty() {
-                made.insert(job, sheet);
+            if !has_open_tasks(session, job) {
+                continue;
+            }
+            n_tasks += session.jobs[job].counts.of(TaskStatus::Pending);
+            match session.is_tried_in_turn(job) {
+                true => others.push(job),
+                false => drop(made.insert(job, open_tasks(session, job))),
             }
         }
+        // A list that grows is copied again and again, which costs more than the binds in it.
+        session.out.effects.reserve(n_tasks as usize);
         session.sort_by_turn(&mut others);
         Self { made, others }
     }
@@ -103,9 +110,16 @@ fn needs_what_is_not_built(session: &Session<'_>, job: JobId) -> Option<&'static
 
 /// Pending tasks with a request and without a foreign gate (4.3).
 fn open_tasks(session: &Session<'_>, job: JobId) -> Vec<SubSheet> {
-    let row = &session.jobs[job];
-    if row.counts.of(TaskStatus::Pending) == row.counts.pending_best_effort {
-        return Vec::new();
-    }
     worksheet(session, job, |task| task.gates != Gates::Foreign)
+}
+
+/// Whether there are any; mostly the first one that is looked at tells.
+fn has_open_tasks(session: &Session<'_>, job: JobId) -> bool {
+    let row = &session.jobs[job];
+    let is_open = |&task: &TaskId| {
+        let task = &session.tasks[task];
+        is_open(task) && task.gates != Gates::Foreign
+    };
+    row.counts.of(TaskStatus::Pending) != row.counts.pending_best_effort
+        && row.tasks.iter().any(is_open)
 }
