@@ -24,7 +24,8 @@ const LEAST: Scorer = Scorer {
     name: "LeastAllocated",
     weight: ("leastrequested.weight", 1),
     score: Score::Amounts {
-        score: |pod| Some(Box::new(|node| least_allocated(pod.class, node))),
+        skips: |_| false,
+        score: |pod| Box::new(|node| least_allocated(pod.class, node)),
         fill: |pod| allocation(pod, least),
     },
 };
@@ -32,7 +33,8 @@ const MOST: Scorer = Scorer {
     name: "MostAllocated",
     weight: ("mostrequested.weight", 0),
     score: Score::Amounts {
-        score: |pod| Some(Box::new(|node| most_allocated(pod.class, node))),
+        skips: |_| false,
+        score: |pod| Box::new(|node| most_allocated(pod.class, node)),
         fill: |pod| allocation(pod, most),
     },
 };
@@ -41,6 +43,7 @@ const BALANCED: Scorer = Scorer {
     name: "BalancedAllocation",
     weight: ("balancedresource.weight", 1),
     score: Score::Amounts {
+        skips: skips_balance,
         score: |pod| balanced(pod, Mode::Delta),
         fill: |pod| balance(pod, Mode::Delta),
     },
@@ -48,6 +51,7 @@ const BALANCED: Scorer = Scorer {
 /// In the mode `absolute`.
 const BALANCED_ABSOLUTE: Scorer = Scorer {
     score: Score::Amounts {
+        skips: skips_balance,
         score: |pod| balanced(pod, Mode::Absolute),
         fill: |pod| balance(pod, Mode::Absolute),
     },
@@ -185,12 +189,13 @@ impl Plugin for NodeOrder {
     }
 }
 
-fn balanced(pod: Pod<'_>, mode: Mode) -> Option<NodeScore<'_>> {
+fn skips_balance(pod: Pod<'_>) -> bool {
+    balanced_allocation::skips_score(pod.class, pod.cluster.dims.get(balanced_allocation::GPU))
+}
+
+fn balanced(pod: Pod<'_>, mode: Mode) -> NodeScore<'_> {
     let gpu = pod.cluster.dims.get(balanced_allocation::GPU);
-    if balanced_allocation::skips_score(pod.class, gpu) {
-        return None;
-    }
-    Some(Box::new(move |node| balanced_allocation::score(pod.class, node, gpu, mode)))
+    Box::new(move |node| balanced_allocation::score(pod.class, node, gpu, mode))
 }
 
 /// [`least_allocated`] or [`most_allocated`] over columns.

@@ -42,6 +42,8 @@ struct Wrapped {
     reads: &'static [Input],
     /// What of the class it reads, of those that read pod and node object only.
     part: Option<Part>,
+    /// Its pre-filter may refuse a pod, or it only asks nodes.
+    may_refuse: bool,
     /// Runs once per task. What 2.3 keeps as the skip set is its answer at any time and so cannot
     /// go stale (deviation of 2.3).
     pre_filter: for<'a> fn(Pod<'a>) -> PreFilter<'a>,
@@ -81,6 +83,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: None,
         reads: &[Input::Spec, Input::Node],
         part: Some(Part::Tolerations),
+        may_refuse: false,
         pre_filter: |pod| PreFilter::by_class(pod, node_unschedulable::filter),
     },
     Wrapped {
@@ -88,6 +91,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.NodeAffinityEnable"),
         reads: &[Input::Spec, Input::Node],
         part: Some(Part::RequiredNodes),
+        may_refuse: true,
         pre_filter: node_affinity::pre_filter,
     },
     Wrapped {
@@ -95,6 +99,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.NodePortsEnable"),
         reads: &[Input::Spec, Input::Pods],
         part: None,
+        may_refuse: false,
         pre_filter: node_ports::pre_filter,
     },
     Wrapped {
@@ -102,6 +107,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.TaintTolerationEnable"),
         reads: &[Input::Spec, Input::Node],
         part: Some(Part::Tolerations),
+        may_refuse: false,
         pre_filter: |pod| PreFilter::by_class(pod, taint_toleration::filter),
     },
     Wrapped {
@@ -109,6 +115,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.PodAffinityEnable"),
         reads: &[Input::Spec, Input::Node, Input::Pods, Input::Domain, Input::Other],
         part: None,
+        may_refuse: true,
         pre_filter: inter_pod_affinity::pre_filter,
     },
     Wrapped {
@@ -116,6 +123,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.NodeVolumeLimitsEnable"),
         reads: &[Input::Spec, Input::Pods, Input::Volumes],
         part: None,
+        may_refuse: true,
         pre_filter: node_volume_limits::pre_filter,
     },
     Wrapped {
@@ -123,6 +131,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.VolumeZoneEnable"),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
         part: None,
+        may_refuse: true,
         pre_filter: volume_zone::pre_filter,
     },
     Wrapped {
@@ -130,6 +139,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.PodTopologySpreadEnable"),
         reads: &[Input::Spec, Input::Node, Input::Domain],
         part: None,
+        may_refuse: true,
         pre_filter: pod_topology_spread::pre_filter,
     },
     Wrapped {
@@ -137,6 +147,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.VolumeBindingEnable"),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
         part: None,
+        may_refuse: true,
         pre_filter: volume_binding::pre_filter,
     },
     // Not wrapped by Volcano (deviation of 2.2); last, so that the others name missing claims.
@@ -145,6 +156,7 @@ const WRAPPED: &[Wrapped] = &[
         switch: Some("predicate.VolumeRestrictionsEnable"),
         reads: &[Input::Spec, Input::Pods, Input::Domain, Input::Volumes],
         part: None,
+        may_refuse: true,
         pre_filter: volume_restrictions::pre_filter,
     },
 ];
@@ -246,7 +258,7 @@ impl Plugin for Predicates {
 
     fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {
         let pod = Pod::new(ask.cluster, task);
-        for wrapped in &self.filters {
+        for wrapped in self.filters.iter().filter(|wrapped| wrapped.may_refuse) {
             if let PreFilter::Refuse(finding) = (wrapped.pre_filter)(pod) {
                 let message = finding.reason.text(&ask.cluster.dims);
                 return Err(format!("plugin {} pre-predicates failed {message}", wrapped.name));

@@ -38,9 +38,10 @@ pub(crate) enum Score {
     },
     /// By the class of the pod and the amounts of one node at a time.
     Amounts {
-        /// `None`: it has none.
-        score: for<'a> fn(Pod<'a>) -> Option<NodeScore<'a>>,
-        /// The same scores over columns; asked where there are any.
+        /// There is nothing to score for this pod.
+        skips: fn(Pod<'_>) -> bool,
+        score: for<'a> fn(Pod<'a>) -> NodeScore<'a>,
+        /// The same scores over columns.
         fill: for<'a> fn(Pod<'a>) -> Fill<'a, i64>,
     },
     /// By what is in the cluster and all candidates at once.
@@ -152,7 +153,8 @@ impl<'a> Candidates<'a> {
     fn run(&self, scorer: &Scorer, scores: &mut [i64]) -> Result<Answer, String> {
         let answer = match scorer.score {
             Score::Object { raw, best, .. } => self.each(raw(self.pod)?, best, scores),
-            Score::Amounts { score, .. } => self.each(score(self.pod), None, scores),
+            Score::Amounts { skips, .. } if skips(self.pod) => Answer::Skip,
+            Score::Amounts { score, .. } => self.each(Some(score(self.pod)), None, scores),
             Score::Batch { skips, .. } if skips(self.pod) => Answer::Skip,
             Score::Batch { score, .. } => {
                 score(self, scores)?;
@@ -194,7 +196,7 @@ fn column<'a>(pod: Pod<'a>, scorer: &'static Scorer, weight: i64) -> Option<Opti
             let rule = ObjectRule { name: scorer.name, part, version: version(pod), ask };
             Raw::Object { rule, normal: best.map(normal) }
         }
-        Score::Amounts { score, fill } if score(pod).is_some() => Raw::Amounts(fill(pod)),
+        Score::Amounts { skips, fill, .. } if !skips(pod) => Raw::Amounts(fill(pod)),
         Score::Batch { skips, .. } if !skips(pod) => Raw::Batch(Box::new(move |nodes, scores| {
             Candidates { pod, nodes }.run(scorer, scores).is_ok()
         })),
