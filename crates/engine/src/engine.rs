@@ -329,7 +329,10 @@ impl Engine {
         report.warnings = warnings;
         (report.certificates, report.witnesses) = (certificates, witnesses);
         let mut all = std::mem::take(&mut self.pending);
-        all.extend(effects);
+        match all.is_empty() {
+            true => all = effects,
+            false => all.extend(effects),
+        }
         report.count(&all);
         self.quiet = clock.filter(|_| self.memo.is_some()).and_then(|clock| {
             let due_micros = self.memory.throttle.next_due_micros();

@@ -21,6 +21,6 @@ pub use known::KNOWN;
 pub use vc_framework::{
     About, Amounts, Certificate, CertifiedVictim, Effect, Evaluator, EvictReason, GangState, Hits,
     Nomination, Paths, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage,
-    PluginTime, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Rule,
-    Sample, Skipped, Stopwatch, Timings, Unit, WaitingTask, evict_message,
+    PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse,
+    Relation, Report, Rule, Sample, Skipped, Stopwatch, Timings, Unit, WaitingTask, evict_message,
 };

@@ -71,6 +71,9 @@ fn name_closed_queues(session: &mut Session<'_>) {
 
 /// Enqueue tells a refused PodGroup why in every cycle; only what is new or due goes out (A44).
 fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
+    if !session.out.has_refusals {
+        return;
+    }
     let now_micros = session.facts().now_micros;
     session.out.effects.retain(|effect| match effect {
         Effect::Event {

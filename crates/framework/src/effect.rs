@@ -79,7 +79,20 @@ pub enum Nomination {
     Clear,
 }
 
-/// A request to the edge. Failures come back as events of a later cycle.
+/// What is written for a pod before it is bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreBindWrites {
+    /// `claimRef` of the volume becomes the claim.
+    pub bindings: Vec<(ReservedClaim, Arc<str>)>,
+    /// Claims that get the annotation `volume.kubernetes.io/selected-node`.
+    pub provisions: Vec<ReservedClaim>,
+    /// Claims for devices: they get the allocation, unless they have it, and the pod as a consumer
+    /// (6.7).
+    pub devices: Vec<ClaimPromise>,
+}
+
+/// A request to the edge. Failures come back as events of a later cycle. There is one for each pod
+/// that is bound: what others have more than a bind is in boxes, so that all are small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// POST binding (core.md 7.3).
@@ -102,13 +115,8 @@ pub enum Effect {
         uid: Arc<str>,
         /// Name of the node.
         node: Arc<str>,
-        /// `claimRef` of the volume becomes the claim.
-        bindings: Vec<(ReservedClaim, Arc<str>)>,
-        /// Claims that get the annotation `volume.kubernetes.io/selected-node`.
-        provisions: Vec<ReservedClaim>,
-        /// Claims for devices: they get the allocation, unless they have it, and the pod as a
-        /// consumer (6.7).
-        devices: Vec<ClaimPromise>,
+        /// What is written.
+        writes: Box<PreBindWrites>,
     },
     /// PATCH that takes the pod out of `status.reservedFor` of its claims: it was not bound after
     /// all (plugins-nodes.md 6.7).
@@ -142,13 +150,13 @@ pub enum Effect {
         /// Of the pod; a precondition of the DELETE.
         uid: Arc<str>,
         /// The PodGroup of the pod and its uid, for its event; `None`: the pod has none.
-        pod_group: Option<(ObjectKey, Arc<str>)>,
+        pod_group: Option<Box<(ObjectKey, Arc<str>)>>,
         /// Which action wants it.
         reason: EvictReason,
         /// The pod that gets the room; `None`: no single one does.
-        for_pod: Option<ObjectKey>,
+        for_pod: Option<Box<ObjectKey>>,
         /// The PodGroup for which it goes; `None`: no one's.
-        for_pod_group: Option<ObjectKey>,
+        for_pod_group: Option<Box<ObjectKey>>,
         /// Text of its events in the place of [`evict_message`]; `None`: there is no other.
         message: Option<Arc<str>>,
     },

@@ -40,7 +40,7 @@ pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit, Witness};
 pub use claim::{Claim, Claims};
 pub use dispatch::{Dispatch, NodeRules, Refusal};
-pub use effect::{About, Effect, EvictReason, Nomination, evict_message};
+pub use effect::{About, Effect, EvictReason, Nomination, PreBindWrites, evict_message};
 pub use fast::{
     BatchFill, Column, DimColumns, Evaluator, Fill, Found, Memo, NodeColumns, NodeTests, Normal,
     ObjectRule, Part, Paths, Raw, Reads, Test,

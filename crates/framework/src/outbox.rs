@@ -14,6 +14,8 @@ use crate::sample::Sample;
 pub struct Outbox {
     /// In the order in which they were decided.
     pub effects: Vec<Effect>,
+    /// Among them are events that tell PodGroups why they are not admitted.
+    pub has_refusals: bool,
     /// Conditions that replace those of the same type in the PodGroup (core.md 7.6).
     pub conditions: Vec<(JobId, PodGroupCondition)>,
     /// Conditions of this type are written again as they stand; only their time and transition id

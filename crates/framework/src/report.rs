@@ -172,9 +172,9 @@ impl Report {
     /// Counts the binds and evictions among the effects of the cycle.
     pub fn count(&mut self, effects: &[crate::effect::Effect]) {
         use crate::effect::Effect;
-        let number =
-            |wanted: fn(&Effect) -> bool| effects.iter().filter(|effect| wanted(effect)).count();
-        self.n_binds = number(|effect| matches!(effect, Effect::Bind { .. }));
-        self.n_evictions = number(|effect| matches!(effect, Effect::Evict { .. }));
+        for effect in effects {
+            self.n_binds += usize::from(matches!(effect, Effect::Bind { .. }));
+            self.n_evictions += usize::from(matches!(effect, Effect::Evict { .. }));
+        }
     }
 }

@@ -189,10 +189,12 @@ pub enum Sample {
     /// Jobs that are [`GangState::Unready`] now. Once per session and gang plugin as long as there are
     /// any, and behind news of gangs.
     UnreadyJobs(u64),
-    /// A task was handed to the binder so long after its creation.
+    /// Tasks were handed to the binder so long after their creation.
     Assumed {
-        /// Since the pod was created.
+        /// Since the pods were created.
         waited_micros: i64,
+        /// How many of them; those of a gang are mostly of the same age.
+        n_tasks: u32,
     },
     /// A statement with at least one eviction was committed.
     EvictionTransaction(EvictReason),

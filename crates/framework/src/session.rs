@@ -254,6 +254,7 @@ impl<'c> Session<'c> {
         let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
         let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
         let reason = "Unschedulable";
+        self.out.has_refusals = true;
         self.out.effects.push(Effect::Event {
             about,
             warning: false,

@@ -6,11 +6,8 @@ use std::time::{Duration, Instant};
 
 use kube::Client;
 use tokio::sync::mpsc;
-use vc_engine::{About, Effect, Nomination};
-use vc_model::{
-    ClaimPromise, ClusterEvent, ObjectKey, PodGroupStatus, ReservedClaim, ResourceClaim,
-    StorageObject,
-};
+use vc_engine::{About, Effect, Nomination, PreBindWrites};
+use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus, ResourceClaim, StorageObject};
 use vc_wire::SlimPod;
 
 use crate::call::{CallError, read};
@@ -32,8 +29,6 @@ const TWO_SCHEDULERS: &str = "hint: does another scheduler serve the same schedu
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 const RESYNC_PAUSE_MAX: Duration = Duration::from_secs(1000);
 
-/// Volumes to bind to claims, claims to provision, claims of devices to reserve.
-type Promised<'a> = (&'a [(ReservedClaim, Arc<str>)], &'a [ReservedClaim], &'a [ClaimPromise]);
 /// A pod that has to be looked at again after a failed write.
 pub(crate) type Resync = (ObjectKey, Arc<str>);
 /// A pod and when it was created, in microseconds since 1970, if that is known.
@@ -59,8 +54,8 @@ impl Writer {
             Effect::Bind { pod, uid, node, annotations } => {
                 return self.bind((pod, uid, created), node, &annotations).await;
             }
-            Effect::PreBind { pod, uid, node, bindings, provisions, devices } => {
-                self.prepare((pod, uid, created), &node, (&bindings, &provisions, &devices)).await;
+            Effect::PreBind { pod, uid, node, writes } => {
+                self.prepare((pod, uid, created), &node, &writes).await;
             }
             Effect::UnreserveClaims { pod, uid, claims } => {
                 if let Err(error) = devices::unreserve(&self.core, &pod, &uid, &claims).await {
@@ -74,7 +69,7 @@ impl Writer {
             }
             Effect::Resync { pod, uid } => return Some((pod, uid)),
             Effect::Evict { pod, uid, pod_group, reason, for_pod_group, message, .. } => {
-                let texts = EvictTexts::new(reason, for_pod_group.as_ref(), message.as_deref());
+                let texts = EvictTexts::new(reason, for_pod_group.as_deref(), message.as_deref());
                 return self.evict(pod, uid, pod_group, &texts).await;
             }
             Effect::PodCondition { pod, uid, reason, message, nomination } => {
@@ -125,9 +120,9 @@ impl Writer {
         self.bound(pod, uid, node, answer).await
     }
 
-    async fn prepare(&self, (pod, uid, created): Pod, node: &str, promised: Promised<'_>) {
+    async fn prepare(&self, (pod, uid, created): Pod, node: &str, writes: &PreBindWrites) {
         let start = Instant::now();
-        let event = match self.pre_bind((&pod, &uid), node, promised).await {
+        let event = match self.pre_bind((&pod, &uid), node, writes).await {
             Ok((objects, devices)) => {
                 self.observer.stage("PreBind", start.elapsed());
                 created.inspect(|&at| self.observer.task_stage("PreBound", since(at)));
@@ -146,7 +141,7 @@ impl Writer {
         &self,
         (pod, uid): (&ObjectKey, &str),
         node: &str,
-        (bindings, provisions, devices): Promised<'_>,
+        PreBindWrites { bindings, provisions, devices }: &PreBindWrites,
     ) -> Result<(Vec<StorageObject>, Vec<ResourceClaim>), String> {
         let volumes = pre_bind::write(&self.core, node, bindings, provisions).await;
         let volumes = volumes.map_err(|error| format!("binding volumes: {error}"))?;
@@ -227,10 +222,10 @@ impl Writer {
         &self,
         pod: ObjectKey,
         uid: Arc<str>,
-        pod_group: Option<(ObjectKey, Arc<str>)>,
+        pod_group: Option<Box<(ObjectKey, Arc<str>)>>,
         texts: &EvictTexts,
     ) -> Option<Resync> {
-        if let Some((key, uid)) = pod_group {
+        if let Some((key, uid)) = pod_group.map(|group| *group) {
             self.note(About::PodGroup { key, uid }, false, "Evict", &texts.of_group);
         }
         let about = About::Pod { key: pod.clone(), uid: uid.clone() };

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use vc_engine::{Effect, Engine, EngineOptions, Now, Report};
+use vc_engine::{Effect, Engine, EngineOptions, Now, PreBindWrites, Report};
 use vc_model::{ClusterEvent, ReservedClaim};
 use vc_wire::{Decoded, Kind, kind_of};
 
@@ -158,9 +158,8 @@ impl Simulation {
     fn bind_volumes(&mut self, effects: &[Effect]) -> Vec<ClusterEvent> {
         let told = std::mem::take(&mut self.changes);
         for effect in effects {
-            let Effect::PreBind { pod, uid, node, bindings, provisions, devices } = effect else {
-                continue;
-            };
+            let Effect::PreBind { pod, uid, node, writes } = effect else { continue };
+            let PreBindWrites { bindings, provisions, devices } = &**writes;
             for (claim, volume) in bindings {
                 self.bind_claim(&claim_id(claim), volume);
             }

@@ -98,8 +98,9 @@ impl Metrics {
                 let waited = waited_micros as f64 / MICROS_PER_MILLI;
                 (0..n_tasks).for_each(|_| families.job.observe(waited));
             }
-            Sample::Assumed { waited_micros } => {
-                self.task_stage("Assumed", waited_micros as f64 / MICROS_PER_MILLI);
+            Sample::Assumed { waited_micros, n_tasks } => {
+                let waited = waited_micros as f64 / MICROS_PER_MILLI;
+                (0..n_tasks).for_each(|_| self.task_stage("Assumed", waited));
             }
             Sample::EvictionTransaction(reason) => {
                 families.eviction_transactions.with_label_values(&[reason.as_str()]).inc();

@@ -290,7 +290,7 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::JobShare { job: key("n", "j"), share: 1.0 },
         gang("n", GangState::Unready(1)),
         Sample::UnreadyJobs(1),
-        Sample::Assumed { waited_micros: 1 },
+        Sample::Assumed { waited_micros: 1, n_tasks: 1 },
         Sample::EvictionTransaction(EvictReason::Reclaim),
         Sample::QuotaPreempted {
             preempting: "q1".into(),

@@ -166,10 +166,10 @@ fn core_81_evicted_pod_stays_releasing_until_it_is_seen() {
         [Effect::Evict {
             pod: ObjectKey::new("default", "v-a"),
             uid: "uid-default-v-a".into(),
-            pod_group: Some((ObjectKey::new("default", "v"), "pg-default-v".into())),
+            pod_group: Some(Box::new((ObjectKey::new("default", "v"), "pg-default-v".into()))),
             reason: EvictReason::Preempt,
-            for_pod: Some(ObjectKey::new("default", "p-a")),
-            for_pod_group: Some(ObjectKey::new("default", "p")),
+            for_pod: Some(Box::new(ObjectKey::new("default", "p-a"))),
+            for_pod_group: Some(Box::new(ObjectKey::new("default", "p"))),
             message: None,
         }]
     );

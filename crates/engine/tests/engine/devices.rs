@@ -51,9 +51,9 @@ fn uses_claim(world: &mut World, pod: &str) {
 /// The edge has reserved what the pod was promised.
 fn reserved(world: &mut World, effects: &[Effect], version: &str) {
     for effect in effects {
-        let Effect::PreBind { uid, devices, .. } = effect else { continue };
+        let Effect::PreBind { uid, writes, .. } = effect else { continue };
         let mut stored = claim(version);
-        stored.allocation = devices[0].allocation.clone();
+        stored.allocation = writes.devices[0].allocation.clone();
         stored.reserved_for = vec![Consumer { name: "p".into(), uid: uid.clone() }];
         world.send(ClusterEvent::VolumesWritten {
             uid: uid.clone(),

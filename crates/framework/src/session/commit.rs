@@ -169,7 +169,12 @@ impl Session<'_> {
 
     pub(super) fn count_assumed(&mut self, task: TaskId) {
         let waited_micros = self.facts.now_micros - self.cluster.tasks[task].created_micros;
-        self.out.samples.push(Sample::Assumed { waited_micros });
+        match self.out.samples.last_mut() {
+            Some(Sample::Assumed { waited_micros: same, n_tasks }) if *same == waited_micros => {
+                *n_tasks += 1;
+            }
+            _ => self.out.samples.push(Sample::Assumed { waited_micros, n_tasks: 1 }),
+        }
     }
 
     fn send_eviction(
@@ -185,15 +190,15 @@ impl Session<'_> {
         let job = row.job.map(|job| &self.cluster.jobs[job]);
         let pod_group = job.and_then(|job| {
             let group = job.pod_group.as_ref().filter(|_| !job.bare)?;
-            Some((job.key.clone(), group.uid.clone()))
+            Some(Box::new((job.key.clone(), group.uid.clone())))
         });
         self.out.effects.push(Effect::Evict {
             pod: row.key.clone(),
             uid: row.uid.clone(),
             pod_group,
             reason,
-            for_pod: for_task.map(|task| self.cluster.tasks[task].key.clone()),
-            for_pod_group: for_pod_group.cloned(),
+            for_pod: for_task.map(|task| Box::new(self.cluster.tasks[task].key.clone())),
+            for_pod_group: for_pod_group.cloned().map(Box::new),
             message: self.evict_texts.get(&task).cloned(),
         });
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use vc_model::{ClaimPromise, JobId, NodeId, TaskId, TaskStatus};
 
-use crate::effect::Effect;
+use crate::effect::{Effect, PreBindWrites};
 use crate::session::Session;
 use crate::statement::Op;
 
@@ -49,9 +49,11 @@ impl Session<'_> {
                 pod: row.key.clone(),
                 uid: row.uid.clone(),
                 node: self.cluster.nodes[node].name.clone(),
-                bindings: reservation.bindings.clone(),
-                provisions: reservation.provisions.clone(),
-                devices: self.with_allocations(&reservation.devices),
+                writes: Box::new(PreBindWrites {
+                    bindings: reservation.bindings.clone(),
+                    provisions: reservation.provisions.clone(),
+                    devices: self.with_allocations(&reservation.devices),
+                }),
             });
         }
         self.count_assumed(task);

@@ -39,9 +39,7 @@ async fn what_is_written_before_a_bind_and_the_bind_are_measured_if_they_succeed
         pod: pod("a"),
         uid: "a".into(),
         node: "n".into(),
-        bindings: Vec::new(),
-        provisions: Vec::new(),
-        devices: Vec::new(),
+        writes: Box::default(),
     };
     let bind = |name: &str| Effect::Bind {
         pod: pod(name),

@@ -85,10 +85,10 @@ fn evict() -> Effect {
     Effect::Evict {
         pod: key(),
         uid: uid(),
-        pod_group: Some((ObjectKey::new("ns", "pg"), "uid-pg".into())),
+        pod_group: Some(Box::new((ObjectKey::new("ns", "pg"), "uid-pg".into()))),
         reason: EvictReason::Preempt,
         for_pod: None,
-        for_pod_group: Some(ObjectKey::new("ns", "high")),
+        for_pod_group: Some(Box::new(ObjectKey::new("ns", "high"))),
         message: None,
     }
 }

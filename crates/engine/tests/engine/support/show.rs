@@ -1,6 +1,6 @@
 //! Effects as text, one line each, in their order; then what the report says is pipelined.
 
-use vc_engine::{About, Effect, Nomination, Report};
+use vc_engine::{About, Effect, Nomination, PreBindWrites, Report};
 use vc_model::{ObjectKey, PodGroupStatus};
 
 pub(crate) fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
@@ -14,7 +14,8 @@ pub(crate) fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
 fn line(effect: &Effect) -> String {
     match effect {
         Effect::Bind { pod, node, .. } => format!("bind {} {node}", short(pod)),
-        Effect::PreBind { pod, node, bindings, provisions, devices, .. } => {
+        Effect::PreBind { pod, node, writes, .. } => {
+            let PreBindWrites { bindings, provisions, devices } = &**writes;
             let bound = bindings.iter().map(|(claim, pv)| format!("{}={pv}", claim.key.name));
             let made = provisions.iter().map(|claim| claim.key.name.to_string());
             let device = |promise: &vc_model::ClaimPromise| {
