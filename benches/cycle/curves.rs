@@ -1,4 +1,4 @@
-//! How the cost of a case grows: CPU time with 1, 2, 4 and 8 times its nodes, its pods, and both, as
+//! How the cost of a case grows: CPU time with 1, 2, 4 and 8 times its nodes or its pods, as
 //! one SVG file each and as a table. Twice the nodes or twice the pods may cost 2.2 times as much.
 
 use std::fmt::Write;
@@ -69,22 +69,12 @@ fn worst_step(millis: &[f64]) -> f64 {
 /// becomes slower or faster meanwhile does so for all of them; and the median counts: the fastest of
 /// several would flatter small sizes, which fit into the short times in which nobody disturbs.
 fn cpu_millis(case: &str, times: fn(u64) -> (u64, u64)) -> anyhow::Result<Vec<f64>> {
-    let mut by_size = FACTORS.map(|_| Vec::new());
+    let mut by_size = FACTORS.map(|_| Vec::with_capacity(ROUNDS));
     for _ in 0..ROUNDS {
         for (millis, &factor) in by_size.iter_mut().zip(&FACTORS) {
             let samples = start(case, Evaluator::Fast, times(factor))?;
             let (_, first) = samples.first().with_context(|| format!("{case}: no sample"))?;
             millis.push(first.cpu_nanos as f64 / 1e6);
-        }
-    }
-    if std::env::var_os("CURVES_DEBUG").is_some() {
-        let mins: Vec<f64> = by_size
-            .iter()
-            .map(|v: &Vec<f64>| v.iter().copied().fold(f64::INFINITY, f64::min))
-            .collect();
-        eprintln!("mins {mins:.1?} worst {:.2}", worst_step(&mins));
-        for v in &by_size {
-            eprintln!("  {v:.1?}");
         }
     }
     Ok(by_size.into_iter().map(median).collect())
