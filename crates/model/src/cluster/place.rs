@@ -28,8 +28,8 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Gives a task that has its place another status which weighs the same in every sum: a bind costs
-    /// its job, not its node. [`Cluster::check`] and the laws of this crate compare.
+    /// Gives a task that has its place another status which weighs the same in every sum: a bind
+    /// costs its job, not its node. [`Cluster::check`] and the laws of this crate compare.
     fn recount(&mut self, task: TaskId, status: TaskStatus) {
         let row = &mut self.tasks[task];
         if let Some(job) = row.job {
