@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const seedTimeout = 60 * time.Second
+const seedTimeout = 5 * time.Minute
 
 // seeds is what stdin says, in JSON.
 type seeds struct {

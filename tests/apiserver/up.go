@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	readyTimeout = 60 * time.Second
-	portTimeout  = 20 * time.Second
+	// Only so that what never comes ends; a start takes seconds, on a machine that does much else a minute.
+	readyTimeout = 5 * time.Minute
+	portTimeout  = time.Minute
 	// Open watches hold the API server's graceful end; nothing of it needs saving after that.
 	stopTimeout = 2 * time.Second
 )
