@@ -142,6 +142,20 @@ impl Turns {
         insert(session, self.lines.entry(queue).or_default(), job);
     }
 
+    /// Further jobs wait.
+    pub(crate) fn add(&mut self, session: &Session<'_>, jobs: Vec<JobId>) {
+        let mut joined = BTreeSet::new();
+        for job in jobs {
+            let queue = session.jobs[job].queue;
+            self.lines.entry(queue).or_default().push(job);
+            joined.insert(queue);
+        }
+        for (_, line) in self.lines.iter_mut().filter(|(queue, _)| joined.contains(queue)) {
+            line.sort_by(|&l, &r| session.hooks().job_order(session.ask(), r, l));
+        }
+        self.renewed.extend(joined);
+    }
+
     /// The queue gets no further turn; the jobs that were waiting in it.
     pub(crate) fn drop_queue(&mut self, queue: QueueId) -> Vec<JobId> {
         self.renewed.insert(queue);

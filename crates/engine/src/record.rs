@@ -43,7 +43,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         pods::record(session, job, &text);
         session.note_told(job, |group| {
             let due_micros = |told| memory.throttle.due_micros(&group.uid, told);
-            [Told::Waits, Told::NotAdmitted].into_iter().filter_map(due_micros).min()
+            [Told::Waits, Told::NotAdmitted, Told::Skipped].into_iter().filter_map(due_micros).min()
         });
     }
     missing_queue::record(session, memory);

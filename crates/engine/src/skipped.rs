@@ -12,6 +12,34 @@ const REASON: &str = "PreemptionSkipped";
 
 /// Jobs that still wait at the end of the actions, with what kept each action from helping.
 pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
+    let mut found = starving(session);
+    let outside = session.causes.outside().iter();
+    found.extend(outside.map(|&(job, plugin)| (job, kept_out(session, job, plugin))));
+    found.sort_by(|l, r| l.1.pod_group.cmp(&r.1.pod_group));
+    found
+}
+
+/// Those to whom something may be due: the others are kept out as before, and were told so.
+fn not_told(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
+    let mut found = starving(session);
+    let outside = session.causes.outside().iter();
+    let outside = outside.filter(|(job, _)| !session.is_refused_again(*job));
+    found.extend(outside.map(|&(job, plugin)| (job, kept_out(session, job, plugin))));
+    found.sort_by(|l, r| l.1.pod_group.cmp(&r.1.pod_group));
+    found
+}
+
+fn kept_out(session: &Session<'_>, job: JobId, plugin: &'static str) -> Skipped {
+    let tally = Tally::from([(Cause::NotAdmitted(plugin), 1)]);
+    skipped_job(session, job, &[("enqueue", tally)])
+}
+
+fn skipped_job(session: &Session<'_>, job: JobId, actions: &[(&'static str, Tally)]) -> Skipped {
+    let pod_group = session.jobs[job].key.clone();
+    Skipped { pod_group, message: message(session, actions), remedy: remedy(actions) }
+}
+
+fn starving(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
     let mut found = Vec::new();
     for (job, actions) in session.causes.iter() {
         let not_admitted = |(_, tally): &(_, Tally)| {
@@ -21,11 +49,8 @@ pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
         if !waits_outside && !session.hooks().job_starving(session.ask(), job) {
             continue;
         }
-        let pod_group = session.jobs[job].key.clone();
-        let message = message(session, actions);
-        found.push((job, Skipped { pod_group, message, remedy: remedy(actions) }));
+        found.push((job, skipped_job(session, job, actions)));
     }
-    found.sort_by(|l, r| l.1.pod_group.cmp(&r.1.pod_group));
     found
 }
 
@@ -39,7 +64,7 @@ fn message(session: &Session<'_>, actions: &[(&'static str, Tally)]) -> String {
 
 /// One event per PodGroup, when the text is new or due.
 pub(crate) fn record(session: &mut Session<'_>, throttle: &mut Throttle) {
-    for (job, Skipped { message, .. }) in skipped(session) {
+    for (job, Skipped { message, .. }) in not_told(session) {
         let row = &session.jobs[job];
         let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { continue };
         let message: Arc<str> = message.into();

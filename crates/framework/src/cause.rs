@@ -80,6 +80,9 @@ pub type Tally = BTreeMap<Cause, u32>;
 #[derive(Clone, Debug, Default)]
 pub struct Causes {
     by_job: BTreeMap<JobId, Vec<(&'static str, Tally)>>,
+    /// Jobs that are not admitted as before, each with the plugin that keeps it out. They have no other
+    /// cause.
+    outside: Vec<(JobId, &'static str)>,
     /// Of the task at hand.
     of_task: Tally,
 }
@@ -125,6 +128,23 @@ impl Causes {
         self.tally(job, action).insert(cause, 1);
     }
 
+    /// The plugin keeps the job out of its queue, as before; nothing was noted of the job.
+    pub(crate) fn note_outside(&mut self, job: JobId, plugin: &'static str) {
+        self.outside.push((job, plugin));
+    }
+
+    /// Jobs that are not admitted as before, each with the plugin that keeps it out.
+    pub fn outside(&self) -> &[(JobId, &'static str)] {
+        &self.outside
+    }
+
+    /// From now on other causes may come.
+    pub(crate) fn mix_outside(&mut self) {
+        for (job, plugin) in std::mem::take(&mut self.outside) {
+            self.note_job(job, "enqueue", Cause::NotAdmitted(plugin));
+        }
+    }
+
     /// The job got something in this cycle.
     pub fn served(&mut self, job: JobId) {
         self.by_job.remove(&job);
@@ -142,9 +162,10 @@ impl Causes {
     /// Nobody asks.
     pub fn clear(&mut self) {
         self.by_job.clear();
+        self.outside.clear();
     }
 
-    /// Jobs with what kept each action from making room for them.
+    /// Jobs with what kept each action from making room for them, but for those outside.
     pub fn iter(&self) -> impl Iterator<Item = (JobId, &[(&'static str, Tally)])> {
         self.by_job.iter().map(|(&job, actions)| (job, &actions[..]))
     }

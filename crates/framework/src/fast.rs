@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 use vc_model::{FitErrors, NodeId, TaskId};
 
+use crate::refusals::Refusals;
 use crate::scan::Filter;
 use crate::session::Session;
 use crate::standing::Standings;
@@ -89,6 +90,7 @@ pub struct Memo {
     paths: Paths,
     /// Between sessions.
     pub(crate) standings: Box<Standings>,
+    pub(crate) refusals: Refusals,
 }
 
 impl Session<'_> {

@@ -20,6 +20,7 @@ mod plugin;
 mod points;
 mod quota;
 mod records;
+mod refusals;
 mod report;
 mod roster;
 mod ruling;
@@ -49,7 +50,7 @@ pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
 pub use plugin::{
-    Admission, Ask, Clock, Facts, GangEviction, Invalid, NodeRule, Plugin, PluginEntry, QueueShare,
+    Admission, Ask, Clock, Facts, GangEviction, Invalid, Marked, NodeRule, Plugin, PluginEntry, QueueShare,
     Verdict, Vote,
 };
 pub use points::{ALL_POINTS, Points};

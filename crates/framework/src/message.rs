@@ -63,7 +63,7 @@ fn pending_message(ask: Ask<'_>, records: &Records, id: TaskId) -> String {
 }
 
 fn job_fit(records: &Records, job: Option<JobId>) -> String {
-    let text = job.and_then(|job| records.job_fit.get(&job));
+    let text = job.and_then(|job| records.fit_of(job));
     text.map(|text| text.to_string()).unwrap_or_default()
 }
 
@@ -82,7 +82,7 @@ pub fn job_text(ask: Ask<'_>, records: &Records, id: JobId) -> String {
     if 0 < job.counts.of(TaskStatus::Pending) {
         text.push_str(&format!("; Pending: {}", pending_histogram(ask, records, id)));
     }
-    if let Some(origin) = records.job_fit.get(&id) {
+    if let Some(origin) = records.fit_of(id) {
         text.push_str(&format!(". Origin reason is: {origin}"));
     } else if let Some(origin) = first_fit_error(ask, records, id) {
         text.push_str(&format!(". Origin reason is {origin}"));

@@ -107,6 +107,15 @@ pub enum Admission {
     Reject(Option<String>),
 }
 
+/// What JobEnqueueable reads of a job besides queue, namespace and `minResources`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// The answer may be another one where this is.
+    pub mark: bool,
+    /// When that turns, in microseconds since 1970; `None`: not before the row of the job changes.
+    pub until_micros: Option<i64>,
+}
+
 /// Why a job is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
@@ -271,6 +280,12 @@ pub trait Plugin: Send + Sync {
     /// The same for a plugin whose answer depends on what others protect.
     fn job_enqueueable_among(&self, ask: Ask<'_>, job: JobId, _hooks: &Dispatch) -> Admission {
         self.job_enqueueable(ask, job)
+    }
+    /// Whether JobEnqueueable answers alike, in one and the same state, for all jobs of a queue and a
+    /// namespace that ask for the same and are marked alike, and without a trace. `None`: it reads
+    /// more of this job, or leaves a trace now.
+    fn admits_alike(&self, _ask: Ask<'_>, _job: JobId) -> Option<Marked> {
+        None
     }
     /// JobEnqueued: the job was admitted.
     fn job_enqueued(&mut self, _ask: Ask<'_>, _job: JobId) {}

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};
 
+use crate::refusals::Refusals;
+
 /// What a task was when a statement was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastTransaction {
@@ -28,4 +30,13 @@ pub struct Records {
     pub job_fit: FxHashMap<JobId, Arc<str>>,
     /// Tasks that are Pipelined on room that was made for them by an eviction.
     pub evicted_for: FxHashMap<TaskId, NodeId>,
+    /// Groups that enqueue refuses as before; their job fit messages are there.
+    pub(crate) refusals: Refusals,
+}
+
+impl Records {
+    /// The job fit message of a job, if it has one.
+    pub(crate) fn fit_of(&self, job: JobId) -> Option<&Arc<str>> {
+        self.job_fit.get(&job).or_else(|| self.refusals.text(job))
+    }
 }

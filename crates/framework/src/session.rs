@@ -24,6 +24,7 @@ use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::quota::{Notice, Sides};
 use crate::records::{LastTransaction, Records};
+use crate::refusals::Refusals;
 use crate::roster::Roster;
 use crate::ruling::{Question, Rule, Rules, Ruling};
 use crate::standing::Standings;
@@ -128,12 +129,13 @@ impl<'c> Session<'c> {
         let facts = facts(cluster, hooks, &mut opening);
         hooks.open(Ask { cluster, facts: &facts });
         let standings = standings(cluster, hooks, settings, opening.memo.as_mut());
+        let refusals = refusals(cluster, opening.memo.as_mut());
         Self {
             cluster,
             hooks,
             settings,
             facts,
-            records: Records::default(),
+            records: Records { refusals, ..Records::default() },
             out: Outbox::default(),
             claims: opening.claims,
             memo: opening.memo,
@@ -398,6 +400,8 @@ impl<'c> Session<'c> {
         if let Some((memo, mut standings)) = self.memo.as_mut().zip(self.standings.take()) {
             standings.end();
             memo.standings = standings;
+            memo.refusals = std::mem::take(&mut self.records.refusals);
+            memo.refusals.end();
         }
         let (out, claims) = (std::mem::take(&mut self.out), std::mem::take(&mut self.claims));
         (out, claims, self.memo.take(), std::mem::take(&mut self.facts.roster))
@@ -472,6 +476,13 @@ fn standings(
     let mut standings = std::mem::take(&mut memo.standings);
     standings.begin(cluster);
     Some(standings)
+}
+
+/// The refusals of the last session.
+fn refusals(cluster: &Cluster, memo: Option<&mut Memo>) -> Refusals {
+    let mut refusals = memo.map(|memo| std::mem::take(&mut memo.refusals)).unwrap_or_default();
+    refusals.begin(cluster);
+    refusals
 }
 
 fn facts(cluster: &Cluster, hooks: &Dispatch, opening: &mut Opening) -> Facts {

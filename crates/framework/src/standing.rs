@@ -1,7 +1,5 @@
 //! Failures of allocate that stand from cycle to cycle: a job of which nothing was placed is not
-//! tried again as long as its attempt would be the same. Beside them refusals of enqueue: every job is
-//! asked for at its turn, but what was told of it is not recorded again. Specification: actions.md
-//! 12.2 S7.
+//! tried again as long as its attempt would be the same. Specification: actions.md 12.2 S7.
 //!
 //! Exact, because an attempt that places nothing changes nothing, and of all that it reads each is
 //! either asked again or known not to have changed:
@@ -27,7 +25,6 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_model::{ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, TaskId};
 
-use crate::dispatch::Refusal;
 use crate::session::Session;
 use kinds::Kinds;
 
@@ -64,8 +61,6 @@ enum Why {
     Tried(Vec<Visit>),
     /// Its queue was overused.
     Overused,
-    /// It was not admitted.
-    Refused(Refusal),
 }
 
 /// A task with what was found for all tasks of its kind.
@@ -174,8 +169,7 @@ impl Session<'_> {
     pub fn may_stand(&mut self, job: JobId) -> bool {
         let Some(standings) = &mut self.standings else { return false };
         standings.follow(self.cluster);
-        let is_of_allocate = |standing: &Standing| !matches!(standing.why, Why::Refused(_));
-        standings.of(job).is_some_and(is_of_allocate) && !self.has_claim(job)
+        standings.of(job).is_some() && !self.has_claim(job)
     }
 
     /// Whether nothing but its turn decides when the job is tried, and nobody looks at what is left of
@@ -187,7 +181,10 @@ impl Session<'_> {
     /// Puts the jobs in the order of their last turns, which is nearly that of the next ones.
     pub fn sort_by_turn(&self, jobs: &mut [JobId]) {
         let Some(standings) = &self.standings else { return };
-        jobs.sort_by_cached_key(|job| standings.jobs.get(job).map(|standing| standing.turn));
+        jobs.sort_by_cached_key(|job| {
+            let tried = standings.jobs.get(job).map(|standing| standing.turn);
+            (tried, self.records.refusals.turn(*job))
+        });
     }
 
     /// Whether the job would fail as it did, at its turn; then what it would record is recorded.
@@ -234,7 +231,7 @@ impl Session<'_> {
         true
     }
 
-    fn has_claim(&self, job: JobId) -> bool {
+    pub(crate) fn has_claim(&self, job: JobId) -> bool {
         !self.claims.is_empty() && self.claims.of(self.cluster, job).is_some()
     }
 
@@ -249,27 +246,6 @@ impl Session<'_> {
             Some(Standing { why: Why::Overused, .. }) => standings.hold(job),
             _ => standings.make(job, Why::Overused),
         }
-    }
-
-    /// The job is not admitted; that is not recorded yet. Whether it has to be told: not if the same
-    /// plugin refuses it with the same words as in the last session, and they are not due.
-    pub fn note_refusal(&mut self, job: JobId, refusal: &Refusal) -> bool {
-        let is_clean = self.may_fail_for_long(job);
-        let now_micros = self.facts.now_micros;
-        let Some(standings) = &mut self.standings else { return true };
-        standings.follow(self.cluster);
-        let standing = standings.of(job).filter(|_| is_clean);
-        let is_told = standing.is_some_and(|standing| {
-            matches!(&standing.why, Why::Refused(before) if before == refusal)
-                && standing.is_told_at(now_micros)
-        });
-        match (is_clean, is_told) {
-            (false, _) => standings.forget(job),
-            (true, true) => standings.hold(job),
-            (true, false) => standings.make(job, Why::Refused(refusal.clone())),
-        }
-        self.hits.n_stood += u64::from(is_told);
-        !is_told
     }
 
     /// Before a job is tried, with the tasks that are left of it. `None`: its failure will not stand.
@@ -331,7 +307,7 @@ impl Session<'_> {
     }
 
     /// Whether all that is read of the job is listed above, and nothing was recorded of it yet.
-    fn may_fail_for_long(&self, job: JobId) -> bool {
+    pub(crate) fn may_fail_for_long(&self, job: JobId) -> bool {
         let row = &self.jobs[job];
         let records = &self.records;
         let is_recorded = |task: &TaskId| {
@@ -351,13 +327,16 @@ impl Session<'_> {
     pub fn note_told(&mut self, job: JobId, due_micros: impl FnOnce(&PodGroup) -> Option<i64>) {
         let Some(standings) = &mut self.standings else { return };
         standings.follow(self.cluster);
-        let Some(standing) = standings.jobs.get_mut(&job) else { return };
         let row = &self.cluster.jobs[job];
         // Else there are texts about it that have a time of their own.
         let is_told =
             row.enforces_roles() && self.cluster.queues[row.queue].state == QueueState::Open;
         let group = row.pod_group.as_ref().filter(|_| is_told);
-        standing.told_until_micros = group.map(|group| due_micros(group).unwrap_or(i64::MAX));
+        let told_until_micros = group.map(|group| due_micros(group).unwrap_or(i64::MAX));
+        if let Some(standing) = standings.jobs.get_mut(&job) {
+            standing.told_until_micros = told_until_micros;
+        }
+        self.records.refusals.note_told(self.cluster, job, told_until_micros);
     }
 
     /// Takes the jobs out of the list of which this session found what was told before.
@@ -365,8 +344,10 @@ impl Session<'_> {
         let Some(standings) = &mut self.standings else { return Vec::new() };
         standings.follow(self.cluster);
         let now_micros = self.facts.now_micros;
+        let refusals = &mut self.records.refusals;
+        refusals.follow(self.cluster);
         let is_repeated = |job: &mut JobId| {
-            standings.jobs.get(job).is_some_and(|standing| {
+            refusals.is_repeated(*job, now_micros) || standings.jobs.get(job).is_some_and(|standing| {
                 standing.held == standings.session && standing.is_told_at(now_micros)
             })
         };

@@ -2,7 +2,7 @@
 //! resources. Specification: plugins-jobs-queues.md 7, D20.
 
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points};
+use vc_framework::{Admission, Ask, Clock, Marked, Plugin, PluginEntry, Points};
 use vc_model::{JobId, TaskId};
 use vc_resource::{Fractional, Resource};
 
@@ -84,6 +84,10 @@ impl Plugin for Overcommit {
         let names: Vec<String> = lacking.iter().map(name).collect();
         let message = format!("resource in cluster is overused: {}", names.join(", "));
         Admission::Reject(Some(message))
+    }
+
+    fn admits_alike(&self, _ask: Ask<'_>, _job: JobId) -> Option<Marked> {
+        Some(Marked::default())
     }
 
     fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {

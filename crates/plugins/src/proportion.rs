@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, Clock, GangEviction, JobSums, Outbox, Plugin, PluginEntry, Points, QueueShare,
+    Admission, Ask, Clock, GangEviction, JobSums, Marked, Outbox, Plugin, PluginEntry, Points, QueueShare,
     Records, Told, Verdict,
 };
 use vc_model::{JobId, Queue, QueueId, TaskId};
@@ -157,12 +157,21 @@ impl Plugin for Proportion {
         let Some(asked) = min_resources(job) else {
             return Admission::Permit;
         };
-        let wanted = self.use_after_admission(queue, asked);
+        let (wanted, clamped) = use_after_admission(queue, asked);
+        self.n_clamped.fetch_add(u32::from(clamped), Memory::Relaxed);
         let (asked, dims) = (asked.to_fractional(), &ask.cluster.dims);
         let Err(lacking) = wanted.less_equal_dim(&queue.real_capability, &asked, dims) else {
             return Admission::Permit;
         };
         Admission::Reject(Some(quota_insufficient(&lacking, dims)))
+    }
+
+    /// What is clamped is counted for every job that asks.
+    fn admits_alike(&self, ask: Ask<'_>, job: JobId) -> Option<Marked> {
+        let job = &ask.cluster.jobs[job];
+        let asked = self.queues.get(&job.queue).zip(min_resources(job));
+        let clamps = asked.is_some_and(|(queue, asked)| use_after_admission(queue, asked).1);
+        (!clamps).then(Marked::default)
     }
 
     fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
@@ -283,19 +292,17 @@ impl Proportion {
         };
         Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
     }
+}
 
-    /// Elastic amounts are those of the start of the session: evictions since then may have made
-    /// `allocated` smaller (D5).
-    fn use_after_admission(&self, queue: &Attributes, asked: &Resource) -> Fractional {
-        // As fractions: amounts that users write may leave 64 bits together.
-        let mut wanted = asked.to_fractional();
-        wanted.add(&queue.allocated.to_fractional());
-        wanted.add(&queue.inqueue.to_fractional());
-        if wanted.sub_clamped(&queue.at_open.elastic.to_fractional()) {
-            self.n_clamped.fetch_add(1, Memory::Relaxed);
-        }
-        wanted
-    }
+/// What the queue would hold, and whether that went below zero. Elastic amounts are those of the start
+/// of the session: evictions since then may have made `allocated` smaller (D5).
+fn use_after_admission(queue: &Attributes, asked: &Resource) -> (Fractional, bool) {
+    // As fractions: amounts that users write may leave 64 bits together.
+    let mut wanted = asked.to_fractional();
+    wanted.add(&queue.allocated.to_fractional());
+    wanted.add(&queue.inqueue.to_fractional());
+    let clamped = wanted.sub_clamped(&queue.at_open.elastic.to_fractional());
+    (wanted, clamped)
 }
 
 impl Attributes {

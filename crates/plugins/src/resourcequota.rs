@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points};
+use vc_framework::{Admission, Ask, Clock, Marked, Plugin, PluginEntry, Points};
 use vc_model::{JobId, PodGroup, Quota, QuotaAmounts, TaskId};
 use vc_resource::Quantity;
 
@@ -48,6 +48,10 @@ impl Plugin for ResourceQuota {
             }
         }
         Admission::Permit
+    }
+
+    fn admits_alike(&self, _ask: Ask<'_>, _job: JobId) -> Option<Marked> {
+        Some(Marked::default())
     }
 
     fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Admission, Ask, Clock, Plugin, PluginEntry, Points, Vote};
+use vc_framework::{Admission, Ask, Clock, Marked, Plugin, PluginEntry, Points, Vote};
 use vc_model::{JobId, TaskId, go_duration_micros};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
@@ -64,6 +64,11 @@ impl Plugin for Sla {
             true => Admission::Permit,
             false => Admission::Abstain,
         }
+    }
+
+    fn admits_alike(&self, ask: Ask<'_>, job: JobId) -> Option<Marked> {
+        let mark = self.is_overdue(ask, job);
+        Some(Marked { mark, until_micros: self.due_micros(ask, job).filter(|_| !mark) })
     }
 
     fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> Vote {

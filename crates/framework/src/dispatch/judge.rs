@@ -9,7 +9,7 @@ use crate::plugin::{Admission, Ask, Invalid, Plugin, Vote};
 use crate::points::Points;
 
 /// A job is not admitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Refusal {
     /// The plugin.
     pub by: &'static str,
@@ -83,6 +83,18 @@ impl Dispatch {
             }
         }
         Ok(())
+    }
+
+    /// The marks of the job, one for each plugin that votes on its admission, and until when it has
+    /// them, in microseconds since 1970. `None`: one reads more of it.
+    pub(crate) fn admits_alike(&self, ask: Ask<'_>, job: JobId) -> Option<(Vec<bool>, i64)> {
+        let (mut marks, mut until_micros) = (Vec::new(), i64::MAX);
+        for plugin in self.all(Points::JOB_ENQUEUEABLE) {
+            let marked = plugin.admits_alike(ask, job)?;
+            marks.push(marked.mark);
+            until_micros = until_micros.min(marked.until_micros.unwrap_or(i64::MAX));
+        }
+        Some((marks, until_micros))
     }
 
     /// Everyone is told.
