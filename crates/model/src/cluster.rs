@@ -166,7 +166,8 @@ impl Cluster {
         self.version
     }
 
-    /// Another number whenever a queue is another one than before, came or went.
+    /// Another number whenever a queue is another one than before, but for the status that we write,
+    /// came or went.
     pub fn queue_version(&self) -> u64 {
         self.queue_version
     }

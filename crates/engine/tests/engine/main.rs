@@ -32,6 +32,7 @@ mod queues;
 mod quiet;
 mod reclaim;
 mod recording;
+mod refusals;
 mod shards;
 mod shuffle;
 mod skipped;

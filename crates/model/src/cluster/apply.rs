@@ -184,9 +184,11 @@ impl Cluster {
             annotations: record.annotations,
             written_allocated: Some(record.status_allocated),
         };
-        let is_news = self.queues[id] != queue;
-        self.queue_version += u64::from(is_news);
-        self.queues[id] = queue;
+        let mut before = std::mem::replace(&mut self.queues[id], queue);
+        let is_news = before != self.queues[id];
+        // Else it is what we wrote ourselves, which nobody decides by.
+        before.written_allocated.clone_from(&self.queues[id].written_allocated);
+        self.queue_version += u64::from(before != self.queues[id]);
         is_news
     }
 
