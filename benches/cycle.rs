@@ -11,6 +11,8 @@ mod cohorts;
 mod curves;
 #[path = "cycle/evictions.rs"]
 mod evictions;
+#[path = "cycle/leftovers.rs"]
+mod leftovers;
 #[path = "cycle/meter.rs"]
 mod meter;
 #[path = "cycle/objects.rs"]

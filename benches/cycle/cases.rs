@@ -6,7 +6,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 use crate::cohorts;
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
-use crate::{stress, wants};
+use crate::{leftovers, stress, wants};
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -21,16 +21,16 @@ pub(crate) struct Case {
     /// Pods that wait.
     pub(crate) n_pending: u64,
     /// With the plain evaluator, where it would take too long otherwise.
-    n_pending_plain: u64,
+    pub(crate) n_pending_plain: u64,
     pub(crate) n_running: u64,
     /// Pods of a gang that waits.
     pub(crate) gang_size: u64,
     /// The text of the configuration; `None`: that of the chart.
     pub(crate) conf: Option<&'static str>,
     /// Whether the pods that wait find a node.
-    fits: bool,
+    pub(crate) fits: bool,
     /// Pods that go for each of them.
-    n_victims: u64,
+    pub(crate) n_victims: u64,
     /// Pods that come before every cycle after the second, and find a node.
     pub(crate) n_arriving: u64,
     /// Numbers of the cycles that are measured; nothing else changes before the second.
@@ -82,6 +82,23 @@ pub(crate) const CASES: &[Case] = &[
         n_arriving: 1,
         cycles: &[4],
         load: load_refused,
+        ..UNSCHEDULABLE
+    },
+    Case {
+        name: "arrival/elastic",
+        n_pending: 4_500,
+        n_pending_plain: 4_500,
+        gang_size: 9,
+        n_arriving: 1,
+        cycles: &[4],
+        load: leftovers::load_elastic,
+        ..UNSCHEDULABLE
+    },
+    Case {
+        name: "arrival/partly",
+        n_arriving: 1,
+        cycles: &[4],
+        load: leftovers::load_partly,
         ..UNSCHEDULABLE
     },
     shapes("shapes/4k-500", 4_000, 500),
@@ -351,7 +368,12 @@ pub(crate) fn pending_gangs(
     })
 }
 
-fn running_gangs(case: &Case, n_pods: u64, shape: Shape) -> impl Iterator<Item = ClusterEvent> {
+/// The gangs that run, one pod after the other on the next node.
+pub(crate) fn running_gangs(
+    case: &Case,
+    n_pods: u64,
+    shape: Shape,
+) -> impl Iterator<Item = ClusterEvent> + use<> {
     let n_nodes = case.n_nodes;
     (0..case.n_running / n_pods).flat_map(move |number| {
         let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;

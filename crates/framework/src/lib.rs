@@ -50,8 +50,8 @@ pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
 pub use plugin::{
-    Admission, Ask, Clock, Facts, GangEviction, Invalid, Marked, NodeRule, Plugin, PluginEntry, QueueShare,
-    Verdict, Vote,
+    Admission, Ask, Clock, Facts, GangEviction, Invalid, Marked, NodeRule, Plugin, PluginEntry,
+    QueueShare, Verdict, Vote,
 };
 pub use points::{ALL_POINTS, Points};
 pub use quota::{

@@ -101,7 +101,8 @@ impl Refusals {
         match changes.since(self.seen_until) {
             Some(changed) => {
                 for job in changed {
-                    if let Some(entry) = self.entries.get_mut(job.index()).and_then(Option::as_mut) {
+                    if let Some(entry) = self.entries.get_mut(job.index()).and_then(Option::as_mut)
+                    {
                         entry.is_stale = true;
                     }
                 }
@@ -194,9 +195,9 @@ impl Refusals {
         let words = self.number(refusal);
         let (number, turn) = (self.session, self.n_turns);
         let live = self.live(job).filter(|entry| now_micros < entry.until_micros).cloned();
-        if let Some(entry) = live.clone().filter(|entry| {
-            entry.words == words && entry.is_told_at(now_micros)
-        }) {
+        if let Some(entry) =
+            live.clone().filter(|entry| entry.words == words && entry.is_told_at(now_micros))
+        {
             self.set(job, Some(Entry { held: number, turn, ..entry }));
             return false;
         }

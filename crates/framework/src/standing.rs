@@ -347,9 +347,10 @@ impl Session<'_> {
         let refusals = &mut self.records.refusals;
         refusals.follow(self.cluster);
         let is_repeated = |job: &mut JobId| {
-            refusals.is_repeated(*job, now_micros) || standings.jobs.get(job).is_some_and(|standing| {
-                standing.held == standings.session && standing.is_told_at(now_micros)
-            })
+            refusals.is_repeated(*job, now_micros)
+                || standings.jobs.get(job).is_some_and(|standing| {
+                    standing.held == standings.session && standing.is_told_at(now_micros)
+                })
         };
         jobs.extract_if(.., is_repeated).collect()
     }

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{PluginOption, Switch, Warning};
 use vc_framework::{
-    About, Admission, Ask, Clock, Effect, GangEviction, Marked, Outbox, Plugin, PluginEntry, Points,
-    QueueShare, Records, Told, Verdict,
+    About, Admission, Ask, Clock, Effect, GangEviction, Marked, Outbox, Plugin, PluginEntry,
+    Points, QueueShare, Records, Told, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -202,7 +202,8 @@ impl Plugin for Capacity {
     fn admits_alike(&self, ask: Ask<'_>, job: JobId) -> Option<Marked> {
         let row = &ask.cluster.jobs[job];
         let clamps = |quota: &Quota| {
-            min_resources(row).is_some_and(|asked| quota.lacks_for_admission(asked, &ask.cluster.dims).1)
+            min_resources(row)
+                .is_some_and(|asked| quota.lacks_for_admission(asked, &ask.cluster.dims).1)
         };
         (!self.chain(row.queue).any(clamps)).then(Marked::default)
     }

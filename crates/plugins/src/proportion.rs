@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, Clock, GangEviction, JobSums, Marked, Outbox, Plugin, PluginEntry, Points, QueueShare,
-    Records, Told, Verdict,
+    Admission, Ask, Clock, GangEviction, JobSums, Marked, Outbox, Plugin, PluginEntry, Points,
+    QueueShare, Records, Told, Verdict,
 };
 use vc_model::{JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
