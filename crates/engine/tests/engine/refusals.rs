@@ -194,9 +194,10 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 /// Some groups of two namespaces in two queues, some with pods, some with a waiting time.
 fn group(number: usize, cpu: u32, age: u32) -> String {
     let (namespace, queue) = (["x", "y"][number % 2], number / 2 % 2);
-    let sla = if number % 3 == 0 { "sla=3900s" } else { "" };
+    let sla = if number.is_multiple_of(3) { "sla=3900s" } else { "" };
     let gpu = if number % 4 == 1 { "minres.gpu=1" } else { "" };
-    let task = if number % 2 == 0 { format!("\n task w cpu={cpu}") } else { String::new() };
+    let task =
+        if number.is_multiple_of(2) { format!("\n task w cpu={cpu}") } else { String::new() };
     format!(
         "job {namespace}/g{number} queue=q{queue} min=1 created={age} pending {sla} {gpu} \
          minres.cpu={cpu}{task}"
