@@ -9,7 +9,7 @@ mod starvation;
 
 use std::sync::Arc;
 
-use vc_framework::{Action, Notice, Session, klog};
+use vc_framework::{Action, Again, Notice, Session, klog};
 use vc_model::{JobId, QueueId};
 
 use crate::demand::needed;
@@ -63,18 +63,25 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     }
 }
 
-/// A job that would fail as it did in the session before is not tried (12.2 S7).
+/// A job that would end as it did in the session before is not tried (12.2 S7).
 fn take_turn(session: &mut Session<'_>, job: JobId, sheets: &mut Sheets) -> Outcome {
-    if session.stands(job, place::look) {
-        return Outcome::Neither;
+    match session.stands(job, place::look) {
+        Some(Again::Fails) => return Outcome::Neither,
+        Some(Again::Surplus) => {
+            sheets.strike(job);
+            return Outcome::Ready;
+        }
+        None => {}
     }
     let sheets = sheets.made(session, job);
     let tasks = sheets.iter().flat_map(|sheet| sheet.tasks.iter().copied());
     let before = session.before_attempt(job, tasks);
     let outcome = place::attempt(session, job, sheets);
-    if let Some(before) = before.filter(|_| outcome == Outcome::Neither) {
-        let n_left = sheets.iter().map(|sheet| sheet.tasks.len()).sum();
-        session.note_failure(job, &before, n_left);
+    let n_left = sheets.iter().map(|sheet| sheet.tasks.len()).sum();
+    match (before, outcome) {
+        (Some(before), Outcome::Neither) => session.note_failure(job, before, n_left),
+        (Some(before), Outcome::Ready) if n_left == 0 => session.note_surplus(job, &before),
+        _ => {}
     }
     outcome
 }

@@ -71,7 +71,7 @@ pub use sample::{
 pub use scan::{Filter, Scan};
 pub use session::{Hits, Opening, Session};
 pub use sort::sort_stably;
-pub use standing::Before;
+pub use standing::{Again, Before};
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
 pub use sums::JobSums;
 pub use time::rfc3339;

@@ -98,6 +98,10 @@ pub struct Hits {
     /// Jobs whose failure or refusal of an earlier session stands: allocate did not try them, enqueue
     /// told nothing of them again.
     pub n_stood: u64,
+    /// Those among them that have their minimum, and of which no more finds a place.
+    pub n_surplus: u64,
+    /// Those among them that would give up again what some members find.
+    pub n_gave_up: u64,
 }
 
 /// What the engine knows when a session begins.

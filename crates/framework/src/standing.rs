@@ -1,16 +1,20 @@
-//! Failures of allocate that stand from cycle to cycle: a job of which nothing was placed is not
-//! tried again as long as its attempt would be the same. Specification: actions.md 12.2 S7.
+//! Failures of allocate that stand from cycle to cycle: a job of which nothing is placed in the end is
+//! not tried again as long as its attempt would be the same. That is a gang of which no task finds a
+//! place, a job that has its minimum and of whose surplus no task finds one, and a gang that gives up
+//! what some members found (`trials.rs`). Specification: actions.md 12.2 S7.
 //!
 //! Exact, because an attempt that places nothing changes nothing, and of all that it reads each is
 //! either asked again or known not to have changed:
 //! * the job, its tasks with their classes, its minimums, its phase, and by them JobValid, JobReady,
 //!   TaskOrder and when the loop over the tasks ends: the log of changed jobs does not name the job.
-//!   JobPipelined is asked again where it reads more than the row.
+//!   JobPipelined is asked again where it reads more than the row; of a job that has its minimum it
+//!   is not asked.
 //! * Overused and the order of jobs and queues: the job keeps its turn, at which they are asked.
 //! * Allocatable, PrePredicate and the histogram over all nodes, in the state at its turn: asked
 //!   again, but only once for all tasks of which plugins read the same (`kinds.rs`), and compared
 //!   with what was found before. A node that gained or lost room or became another, a queue that
-//!   filled up or was emptied, counts by what it changes.
+//!   filled up or was emptied, counts by what it changes. With members that find places every node
+//!   counts: one gang of each shape is tried, in each state.
 //! * other pods: a class with topology terms or meant by some, with volumes or claims, and a task
 //!   with a nomination or a gate are tried in every cycle; so are jobs with sub-groups or a topology.
 //!
@@ -19,14 +23,18 @@
 //! tries and records everything; the engine's `standing.rs` and random stories compare the two.
 
 mod kinds;
+mod trials;
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_model::{ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, TaskId};
+use vc_model::{
+    ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, TaskId, TaskStatus,
+};
 
 use crate::session::Session;
 use kinds::Kinds;
+use trials::{Trial, Trials};
 
 /// The jobs whose failure may stand.
 #[derive(Debug, Default)]
@@ -36,13 +44,14 @@ pub(crate) struct Standings {
     n_turns: u64,
     jobs: FxHashMap<JobId, Standing>,
     kinds: Kinds,
+    trials: Trials,
     /// In the log of changed jobs.
     seen_until: u64,
     queue_version: u64,
 }
 
 /// How a job failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Standing {
     why: Why,
     /// The session that tried it.
@@ -55,10 +64,14 @@ struct Standing {
     told_until_micros: Option<i64>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Why {
     /// These tasks found no place; others were not tried.
     Tried(Vec<Visit>),
+    /// It has its minimum, and these tasks, all that are left, found no place.
+    Surplus(Vec<Visit>),
+    /// Some found places, which were given up.
+    GaveUp(Trial),
     /// Its queue was overused.
     Overused,
 }
@@ -78,6 +91,17 @@ pub struct Before {
     /// In the order in which they are tried.
     tasks: Vec<TaskId>,
     state: State,
+    /// How it failed in the last session.
+    failed: Option<Standing>,
+}
+
+/// A job for which the attempt of an earlier session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It is neither ready nor waits for room.
+    Fails,
+    /// It has its minimum, and gets no more.
+    Surplus,
 }
 
 /// Another one as soon as something was done, also if it was undone.
@@ -93,6 +117,7 @@ impl Standings {
     pub(crate) fn begin(&mut self, cluster: &Cluster) {
         self.session += 1;
         self.kinds.begin();
+        self.trials.begin();
         // What a queue that is not open is told by name (C-33) reads its row.
         if self.queue_version != cluster.queue_version() {
             self.queue_version = cluster.queue_version();
@@ -125,6 +150,21 @@ impl Standings {
         self.jobs.insert(job, standing);
     }
 
+    /// The job was tried, and ended so; it stands if that is how it ended in the last session.
+    fn give_up(&mut self, job: JobId, trial: Trial, failed: Option<Standing>) {
+        let is_as = |standing: &Standing| match &standing.why {
+            Why::GaveUp(before) => before.is_as(&trial),
+            _ => false,
+        };
+        match failed.filter(is_as) {
+            Some(standing) => {
+                self.jobs.insert(job, standing);
+                self.hold(job);
+            }
+            None => self.make(job, Why::GaveUp(trial)),
+        }
+    }
+
     fn forget(&mut self, job: JobId) {
         self.jobs.remove(&job);
     }
@@ -143,6 +183,10 @@ impl Standings {
         if self.kinds.are_many(self.jobs.len()) {
             self.jobs.clear();
             self.kinds = Kinds::default();
+        }
+        if self.trials.are_many(self.jobs.len()) {
+            self.jobs.clear();
+            self.trials = Trials::default();
         }
     }
 }
@@ -187,35 +231,62 @@ impl Session<'_> {
         });
     }
 
-    /// Whether the job would fail as it did, at its turn; then what it would record is recorded.
+    /// Whether the job would end as it did, at its turn; then what it would record is recorded.
     /// `look` finds out why a task finds no place in the present state, without a trace; `None`: it
     /// may find one.
     pub fn stands(
         &mut self,
         job: JobId,
         look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
-    ) -> bool {
-        let Some(mut standings) = self.standings.take() else { return false };
+    ) -> Option<Again> {
+        let mut standings = self.standings.take()?;
         standings.follow(self.cluster);
-        let stands = self.fails_again(&mut standings, job, look);
-        self.hits.n_stood += u64::from(stands);
+        let again = self.ends_again(&mut standings, job, look);
         self.standings = Some(standings);
-        stands
+        self.hits.n_stood += u64::from(again.is_some());
+        self.hits.n_surplus += u64::from(again == Some(Again::Surplus));
+        again
     }
 
-    fn fails_again(
+    fn ends_again(
         &mut self,
         standings: &mut Standings,
         job: JobId,
         look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
-    ) -> bool {
-        let Standings { session, n_turns, jobs, kinds, .. } = standings;
-        let standing = jobs.get_mut(&job).filter(|standing| standing.is_of(*session));
-        let Some(standing) = standing.filter(|_| !self.has_claim(job)) else { return false };
-        let Why::Tried(visits) = &standing.why else { return false };
-        if !self.hooks.pipelines_rows() && self.hooks.job_pipelined(self.ask(), job) {
-            return false;
+    ) -> Option<Again> {
+        let Standings { session, n_turns, jobs, kinds, trials, .. } = standings;
+        let standing = jobs.get_mut(&job).filter(|standing| standing.is_of(*session))?;
+        if self.has_claim(job) {
+            return None;
         }
+        let (stands, again) = match &standing.why {
+            Why::Overused => return None,
+            Why::Tried(visits) => {
+                let pipelines = || self.hooks.job_pipelined(self.ask(), job);
+                if !self.hooks.pipelines_rows() && pipelines() {
+                    return None;
+                }
+                (self.finds_again(kinds, visits, look), Again::Fails)
+            }
+            Why::Surplus(visits) => (self.finds_again(kinds, visits, look), Again::Surplus),
+            Why::GaveUp(trial) => (trials.repeat(self, trial), Again::Fails),
+        };
+        if !stands {
+            return None;
+        }
+        self.hits.n_gave_up += u64::from(matches!(standing.why, Why::GaveUp(_)));
+        *n_turns += 1;
+        (standing.held, standing.turn) = (*session, *n_turns);
+        Some(again)
+    }
+
+    /// Whether the same is found for all of these tasks; then it is recorded.
+    fn finds_again(
+        &mut self,
+        kinds: &mut Kinds,
+        visits: &[Visit],
+        look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
+    ) -> bool {
         for &Visit { task, class, kind, finding } in visits {
             let is_alone = self.domains.is_alone(class);
             if !is_alone || kinds.finding(self, kind, |session| look(session, task)) != finding {
@@ -226,8 +297,6 @@ impl Session<'_> {
             let errors = kinds.errors(kind);
             self.records.fit_errors.extend(errors.map(|errors| (task, errors)));
         }
-        *n_turns += 1;
-        (standing.held, standing.turn) = (*session, *n_turns);
         true
     }
 
@@ -254,8 +323,25 @@ impl Session<'_> {
         job: JobId,
         tasks: impl Iterator<Item = TaskId>,
     ) -> Option<Before> {
-        self.standings.as_mut()?.forget(job);
-        self.may_fail_for_long(job).then(|| Before { tasks: tasks.collect(), state: self.state() })
+        let standings = self.standings.as_mut()?;
+        standings.follow(self.cluster);
+        let failed = standings.jobs.remove(&job);
+        let failed = failed.filter(|standing| standing.is_of(standings.session));
+        let tasks: Vec<TaskId> = tasks.collect();
+        let is_clean = self.may_fail_for_long(job) && tasks.len() == self.n_open(job);
+        is_clean.then(|| Before { tasks, state: self.state(), failed })
+    }
+
+    /// The tasks of the job that are to be placed, those that were passed over in this session too.
+    fn n_open(&self, job: JobId) -> usize {
+        let is_open = |task: &&TaskId| {
+            let row = &self.tasks[**task];
+            row.status == TaskStatus::Pending
+                && !row.best_effort
+                && row.invalid.is_none()
+                && row.gates != Gates::Foreign
+        };
+        self.jobs[job].tasks.iter().filter(is_open).count()
     }
 
     fn state(&self) -> State {
@@ -268,15 +354,33 @@ impl Session<'_> {
 
     /// The attempt has failed: neither is the job ready nor does it wait for room. The last so many
     /// tasks were not reached.
-    pub fn note_failure(&mut self, job: JobId, before: &Before, n_left: usize) {
+    pub fn note_failure(&mut self, job: JobId, before: Before, n_left: usize) {
+        let is_untouched = before.state == self.state();
+        let Some(mut standings) = self.standings.take() else { return };
+        standings.follow(self.cluster);
+        let Before { tasks, state, failed } = before;
+        let n_tried = tasks.len() - n_left.min(tasks.len());
+        if is_untouched {
+            let visits = self.visits(&mut standings.kinds, &tasks[..n_tried]);
+            visits.into_iter().for_each(|visits| standings.make(job, Why::Tried(visits)));
+        } else if state.version == self.version() && self.hooks.pipelines_rows() {
+            // All that was placed was taken back.
+            let Standings { kinds, trials, .. } = &mut *standings;
+            let trial = trials.note(self, kinds, job, (&tasks, n_tried));
+            trial.into_iter().for_each(|trial| standings.give_up(job, trial, failed.clone()));
+        }
+        self.standings = Some(standings);
+    }
+
+    /// The attempt has ended with a job that has its minimum, and has reached all tasks.
+    pub fn note_surplus(&mut self, job: JobId, before: &Before) {
         if before.state != self.state() {
             return;
         }
         let Some(mut standings) = self.standings.take() else { return };
         standings.follow(self.cluster);
-        let n_tried = before.tasks.len() - n_left.min(before.tasks.len());
-        if let Some(visits) = self.visits(&mut standings.kinds, &before.tasks[..n_tried]) {
-            standings.make(job, Why::Tried(visits));
+        if let Some(visits) = self.visits(&mut standings.kinds, &before.tasks) {
+            standings.make(job, Why::Surplus(visits));
         }
         self.standings = Some(standings);
     }
@@ -297,7 +401,7 @@ impl Session<'_> {
 
     /// Whether of other pods, volumes and devices nothing matters for the task, and it may go to any
     /// node.
-    fn is_plain(&self, task: TaskId) -> bool {
+    pub(crate) fn is_plain(&self, task: TaskId) -> bool {
         let (row, class) = (&self.tasks[task], self.class(task));
         row.nominated_node.is_none()
             && row.gates == Gates::None

@@ -128,7 +128,10 @@ fn wait(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, victims: 
 pub(super) fn settle(statement: Statement<'_, '_>, job: JobId) -> Outcome {
     let ask = statement.ask();
     if statement.hooks().job_ready(ask, job) {
-        statement.commit();
+        // Without a placement there is nothing to say, and the state is what it was.
+        if !statement.is_empty() {
+            statement.commit();
+        }
         return Outcome::Ready;
     }
     if statement.hooks().job_pipelined(ask, job) {

@@ -25,6 +25,7 @@ mod gang_laws;
 mod gates;
 mod histories;
 mod laws;
+mod leftovers;
 mod log_lines;
 mod numbers;
 mod preempt;

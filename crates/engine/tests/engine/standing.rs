@@ -22,7 +22,7 @@ const FULL: &str = "node n1 cpu=4
     job a min=2
       task w cpu=2 x2";
 
-fn chart() -> Config {
+pub(crate) fn chart() -> Config {
     conf("enqueue, allocate, backfill", CHART)
 }
 
@@ -392,7 +392,7 @@ fn where_jobs_wait_for_others_all_are_tried() {
 }
 
 /// What happens in a cluster in which many jobs wait.
-fn changes() -> impl Strategy<Value = Vec<Change>> {
+pub(crate) fn changes() -> impl Strategy<Value = Vec<Change>> {
     let change = prop_oneof![
         3 => Just(Change::Nothing),
         2 => (0..4_usize, 1..4_u32).prop_map(|(node, cpu)| Change::Job(node, cpu)),
@@ -407,7 +407,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+pub(crate) enum Change {
     Nothing,
     /// A small job comes, or comes anew.
     Job(usize, u32),
@@ -421,7 +421,7 @@ enum Change {
     Unanswered,
 }
 
-fn take(world: &mut World, change: &Change) {
+pub(crate) fn take(world: &mut World, change: &Change) {
     match *change {
         Change::Nothing => {}
         Change::Job(number, cpu) => {
@@ -471,7 +471,7 @@ fn backlogs() -> impl Strategy<Value = String> {
     prop::collection::vec(job, 2..8).prop_map(|jobs| backlog(&jobs))
 }
 
-fn backlog_configs() -> [Config; 5] {
+pub(crate) fn backlog_configs() -> [Config; 5] {
     let all = "enqueue, allocate, preempt, reclaim, backfill";
     [
         chart(),

@@ -1,0 +1,176 @@
+//! Attempts that found places for some members of a gang and gave them up, because others found none:
+//! in one and the same state gangs of one shape end alike, so that one of them is tried for all. Which
+//! member was on which node is kept, since the pods are told (core.md 3.10). Specification: actions.md
+//! 12.2 S1, S7.
+//!
+//! Exact, because of a task and its job an attempt reads what is in [`Asker`] and in the shape, and of
+//! the cluster the state, which has a number. In another state, and in another session, one gang of
+//! the shape is tried; what it ends with is compared with what others ended with before.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use vc_model::{Counts, Job, JobId, STATUSES, TaskId, TextMap};
+
+use super::Recorded;
+use super::kinds::Kinds;
+use crate::asker::Asker;
+use crate::records::LastTransaction;
+use crate::session::Session;
+
+/// So many shapes may be known that no gang is of any more.
+const MOST_UNUSED: usize = 1024;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Trials {
+    places: FxHashMap<Shape, usize>,
+    shapes: Vec<Known>,
+    n_findings: u64,
+    n_sessions: u64,
+}
+
+/// What is read of a gang.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Shape {
+    /// Those that are to be placed, in their order, each with its role.
+    members: Vec<(Asker, Arc<str>)>,
+    min_available: i32,
+    counts: Numbers,
+    roles: Vec<(Arc<str>, Numbers)>,
+    role_minimums: TextMap<i32>,
+    sub_jobs: Vec<(i32, Numbers)>,
+}
+
+/// Tasks by status, those that are best effort, and those that leave a node.
+type Numbers = ([u32; STATUSES.len()], u32, u32);
+
+#[derive(Debug)]
+struct Known {
+    found: Vec<Fate>,
+    /// Another number whenever that is another.
+    finding: u64,
+    state: State,
+}
+
+/// The session, and the number of the state in it.
+type State = (u64, u64);
+
+/// How a member ended.
+#[derive(Clone, Debug, PartialEq)]
+enum Fate {
+    Placed(LastTransaction),
+    Failed(Recorded),
+}
+
+/// How a gang ended.
+#[derive(Clone, Debug)]
+pub(super) struct Trial {
+    /// The members that were tried.
+    tasks: Vec<TaskId>,
+    shape: usize,
+    finding: u64,
+}
+
+impl Trial {
+    /// Whether they ended alike.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        (self.shape, self.finding) == (other.shape, other.finding) && self.tasks == other.tasks
+    }
+}
+
+impl Trials {
+    /// A session begins.
+    pub(super) fn begin(&mut self) {
+        self.n_sessions += 1;
+    }
+
+    fn state(&self, session: &Session<'_>) -> State {
+        (self.n_sessions, session.version())
+    }
+
+    /// How an attempt ended in the present state; so many of the tasks were tried. `None`: more is
+    /// read of one than of others of its shape, or it was passed over without a word.
+    pub(super) fn note(
+        &mut self,
+        session: &Session<'_>,
+        kinds: &mut Kinds,
+        job: JobId,
+        (tasks, n_tried): (&[TaskId], usize),
+    ) -> Option<Trial> {
+        let tried = &tasks[..n_tried];
+        let found: Option<Vec<Fate>> = tried.iter().map(|&task| fate(session, task)).collect();
+        let (found, shape) = (found?, shape(session, kinds, job, tasks)?);
+        let state = self.state(session);
+        let next = self.shapes.len();
+        let place = *self.places.entry(shape).or_insert(next);
+        if place == next {
+            self.shapes.push(Known { found: Vec::new(), finding: 0, state });
+        }
+        let known = &mut self.shapes[place];
+        known.state = state;
+        if known.finding == 0 || known.found != found {
+            self.n_findings += 1;
+            (known.found, known.finding) = (found, self.n_findings);
+        }
+        Some(Trial { tasks: tried.to_vec(), shape: place, finding: known.finding })
+    }
+
+    /// Whether the gang would end as it did; then what it would record is recorded.
+    pub(super) fn repeat(&self, session: &mut Session<'_>, trial: &Trial) -> bool {
+        let known = &self.shapes[trial.shape];
+        if known.finding != trial.finding || known.state != self.state(session) {
+            return false;
+        }
+        for (&task, fate) in trial.tasks.iter().zip(&known.found) {
+            match fate {
+                Fate::Placed(last) => {
+                    session.records.fit_errors.remove(&task);
+                    session.records.last_transaction.insert(task, *last);
+                    session.note_placed(task);
+                }
+                Fate::Failed(errors) => {
+                    session.records.fit_errors.insert(task, errors.clone());
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether most shapes are of no use beside so many gangs.
+    pub(super) fn are_many(&self, n_jobs: usize) -> bool {
+        2 * n_jobs + MOST_UNUSED < self.shapes.len()
+    }
+}
+
+fn fate(session: &Session<'_>, task: TaskId) -> Option<Fate> {
+    let records = &session.records;
+    match (records.last_transaction.get(&task), records.fit_errors.get(&task)) {
+        (Some(&last), None) if !last.evicted => Some(Fate::Placed(last)),
+        (None, Some(errors)) => Some(Fate::Failed(errors.clone())),
+        _ => None,
+    }
+}
+
+fn shape(session: &Session<'_>, kinds: &mut Kinds, job: JobId, tasks: &[TaskId]) -> Option<Shape> {
+    let member = |&task: &TaskId| {
+        let class = kinds.shape_of(session, task).filter(|_| session.is_plain(task))?;
+        let asker = session.asker(task, |_| class)?.of_attempt();
+        Some((asker, session.tasks[task].role.clone()))
+    };
+    let members: Option<Vec<(Asker, Arc<str>)>> = tasks.iter().map(member).collect();
+    let Job { min_available, counts, roles, task_min_available, sub_jobs, .. } = &session.jobs[job];
+    Some(Shape {
+        members: members?,
+        min_available: *min_available,
+        counts: numbers(counts),
+        roles: roles.iter().map(|(role, counts)| (role.clone(), numbers(counts))).collect(),
+        role_minimums: task_min_available.clone(),
+        sub_jobs: sub_jobs.iter().map(|sub| (sub.min_available, numbers(&sub.counts))).collect(),
+    })
+}
+
+fn numbers(counts: &Counts) -> Numbers {
+    let by_status = STATUSES.map(|status| counts.of(status));
+    (by_status, counts.pending_best_effort, counts.releasing_on_node)
+}
