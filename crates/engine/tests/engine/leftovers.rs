@@ -95,7 +95,8 @@ fn fast__memo_invalidation_surplus_queue() {
 
 #[test]
 fn fast__memo_a_surplus_that_stands_keeps_nobody_waiting() {
-    let text = format!("queue default fifo\n{SURPLUS}");
+    let ahead = SURPLUS.replace("job a min=1", "job a priority=9 min=1");
+    let text = format!("queue default fifo\n{ahead}");
     let mut world = settled(&chart(), &text);
     world.add("job b min=1 created=9\n task w cpu=1");
     assert_eq!(hits(&mut world).n_surplus, 1);

@@ -87,8 +87,8 @@ fn fast__memo_holds_where_others_are_refused() {
 fn fast__memo_invalidation_waiting_time() {
     let config = conf("enqueue, allocate", "sla gang | overcommit predicates nodeorder");
     let text = "node n1 cpu=4
-        job a min=1 pending sla=3660s minres.cpu=9
-        job b min=1 pending sla=3720s minres.cpu=9
+        job a min=1 pending sla=3720s minres.cpu=9
+        job b min=1 pending sla=3660s minres.cpu=9
         job c min=1 pending minres.cpu=9";
     let mut world = settled(&config, text, 3);
     world.tick(59);
@@ -97,7 +97,7 @@ fn fast__memo_invalidation_waiting_time() {
     world.tick(1);
     world.cycle();
     let phases = ["a", "b", "c"].map(|job| world.group(job).status.phase);
-    assert_eq!(phases, [Inqueue, Pending, Pending]);
+    assert_eq!(phases, [Pending, Inqueue, Pending]);
 }
 
 #[test]
