@@ -15,7 +15,7 @@ const CASES: &[&str] = &["allocate/5k-10k", "shapes/4k-500"];
 
 const FACTORS: [u64; 4] = [1, 2, 4, 8];
 /// Fresh starts of each size.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
 /// Doubling may cost so much.
 const LIMIT: f64 = 2.2;
 
@@ -41,8 +41,8 @@ pub(crate) fn draw_all(directory: &Path) -> anyhow::Result<()> {
     for case in CASES {
         let mut curves = Vec::new();
         for (what, color, times) in GROWING {
-            let millis = cpu_millis(case, times)?;
-            let worst = worst_step(&millis);
+            let rounds = cpu_millis(case, times)?;
+            let (millis, worst) = (medians(&rounds), worst_step(&rounds));
             let cells: String = millis.iter().map(|millis| format!(" {millis:>10.1}")).collect();
             let verdict = if LIMIT < worst { format!(", over {LIMIT}") } else { String::new() };
             println!("{case:<20} {what:<6}{cells}  {worst:.2} times{verdict}");
@@ -60,24 +60,37 @@ pub(crate) fn draw_all(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The greatest factor from one size to the next.
-fn worst_step(millis: &[f64]) -> f64 {
-    millis.windows(2).map(|pair| pair[1] / pair[0]).fold(0.0, f64::max)
-}
+/// CPU milliseconds of one start of each size, one after the other.
+type Round = [f64; FACTORS.len()];
 
-/// CPU time of the first cycle by size. In each round every size has its turn, so that a host that
-/// becomes slower or faster meanwhile does so for all of them; and the median counts: the fastest of
-/// several would flatter small sizes, which fit into the short times in which nobody disturbs.
-fn cpu_millis(case: &str, times: fn(u64) -> (u64, u64)) -> anyhow::Result<Vec<f64>> {
-    let mut by_size = FACTORS.map(|_| Vec::with_capacity(ROUNDS));
-    for _ in 0..ROUNDS {
-        for (millis, &factor) in by_size.iter_mut().zip(&FACTORS) {
+/// CPU time of the first cycle, in rounds in which every size has its turn.
+fn cpu_millis(case: &str, times: fn(u64) -> (u64, u64)) -> anyhow::Result<Vec<Round>> {
+    let mut rounds = vec![Round::default(); ROUNDS];
+    for round in &mut rounds {
+        for (millis, &factor) in round.iter_mut().zip(&FACTORS) {
             let samples = start(case, Evaluator::Fast, times(factor))?;
             let (_, first) = samples.first().with_context(|| format!("{case}: no sample"))?;
-            millis.push(first.cpu_nanos as f64 / 1e6);
+            *millis = first.cpu_nanos as f64 / 1e6;
         }
     }
-    Ok(by_size.into_iter().map(median).collect())
+    Ok(rounds)
+}
+
+/// By size. The fastest of several would flatter small sizes, which fit into the short times in which
+/// nobody disturbs.
+fn medians(rounds: &[Round]) -> Vec<f64> {
+    let sizes = 0..FACTORS.len();
+    sizes.map(|size| median(rounds.iter().map(|round| round[size]).collect())).collect()
+}
+
+/// The greatest factor from one size to the next. Each is the median of the factors of the rounds: a
+/// host that becomes slower or faster from one round to the next does not change what stands side by
+/// side in one.
+fn worst_step(rounds: &[Round]) -> f64 {
+    let steps = 1..FACTORS.len();
+    let factors = steps
+        .map(|step| median(rounds.iter().map(|round| round[step] / round[step - 1]).collect()));
+    factors.fold(0.0, f64::max)
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {
