@@ -189,7 +189,7 @@ impl Work {
         let (inbox, receiver) = vc_kube::inbox();
         let (effects, batches) = mpsc::channel(BATCHES);
         let observer: Arc<dyn Observer> = meter.clone();
-        let reads = calm_runtime(meter)?;
+        let reads = calm_runtime(meter, &clients.backlog)?;
         let feeds = {
             let _inside = reads.enter();
             let to = (&inbox, &observer);
@@ -197,7 +197,8 @@ impl Work {
         };
         let component = component(&flags.scheduler_names);
         let backlog = clients.backlog.clone();
-        let writes = calm_runtime(meter)?;
+        let writes = calm_runtime(meter, &backlog)?;
+        let decides = calm_runtime(meter, &backlog)?;
         let clients = {
             let _inside = writes.enter();
             clients.for_writes()?
@@ -222,7 +223,6 @@ impl Work {
         let writer = spawn("writer", move || writes.block_on(writer))?;
         let (reading, read_enough) = oneshot::channel::<()>();
         let _ends_with_this = spawn("reader", move || drop(reads.block_on(read_enough)))?;
-        let decides = calm_runtime(meter)?;
         let engine = spawn("engine", move || pump.run(engine, &decides))?;
         Ok(Self { inbox, feeds, engine, writer, _reading: reading, _aside: aside })
     }

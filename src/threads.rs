@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
+use vc_kube::Backlog;
+
 use crate::meter::Meter;
 
 /// How often such a thread may wake up at once, and in a second.
@@ -30,15 +32,20 @@ pub(crate) fn spawn(
 }
 
 /// For one thread that wakes up rarely enough once everything is listed: first lists are long, and
-/// wait for nothing.
-pub(crate) fn calm_runtime(meter: &Arc<Meter>) -> std::io::Result<Runtime> {
-    let (wakes, meter) = (Mutex::new(Wakes::default()), meter.clone());
+/// wait for nothing. What is cold in the caches costs more than what is done: a wake-up takes some
+/// 100 µs, whatever for.
+pub(crate) fn calm_runtime(meter: &Arc<Meter>, backlog: &Backlog) -> std::io::Result<Runtime> {
+    let (wakes, meter, backlog) = (Mutex::new(Wakes::default()), meter.clone(), backlog.clone());
     Builder::new_current_thread()
         .enable_all()
         .on_thread_park(move || {
             let mut wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner);
-            if !wakes.allow(Instant::now()) && meter.state.borrow().is_ready() {
-                std::thread::sleep(NAP);
+            let now = Instant::now();
+            let often = (!wakes.allow(now)).then_some(NAP);
+            if let Some(nap) = backlog.rest(now).max(often)
+                && meter.state.borrow().is_ready()
+            {
+                std::thread::sleep(nap);
             }
         })
         .build()
@@ -95,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_calm_runtime_runs_what_it_is_given() {
-        let runtime = calm_runtime(&Arc::default()).unwrap();
+        let runtime = calm_runtime(&Arc::default(), &Backlog::default()).unwrap();
         let answer = runtime.block_on(async {
             for _ in 0..200 {
                 tokio::task::yield_now().await;

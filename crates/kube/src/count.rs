@@ -2,6 +2,7 @@
 //! also by verb and resource. A request that was given up has the code 0. Specification: core.md 9
 //! (`rest_client_*`), issue "Metrics": `volcano_api_writes_total`.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -70,7 +71,7 @@ struct InFlight {
     layer: CountLayer,
     method: Method,
     /// Verb and resource of a write.
-    write: Option<(&'static str, String)>,
+    write: Option<(&'static str, Cow<'static, str>)>,
     start: Instant,
     code: u16,
 }
@@ -111,18 +112,29 @@ impl Drop for InFlight {
     }
 }
 
+/// What is written for every pod: no text of its own.
+const FREQUENT: [(&str, Option<&str>, &str); 4] = [
+    ("pods", Some("binding"), "pods/binding"),
+    ("pods", Some("status"), "pods/status"),
+    ("podgroups", None, "podgroups"),
+    ("events", None, "events"),
+];
+
 /// `pods/binding` of `/api/v1/namespaces/a/pods/b/binding`.
-fn resource(path: &str) -> String {
-    let mut parts: Vec<&str> = path.split('/').skip(1).collect();
-    let n_prefix = if parts.first() == Some(&"api") { 2 } else { 3 };
-    parts.drain(..n_prefix.min(parts.len()));
-    if parts.first() == Some(&"namespaces") && 2 < parts.len() {
-        parts.drain(..2);
-    }
-    match parts[..] {
-        [resource, _, subresource, ..] => format!("{resource}/{subresource}"),
-        [resource, ..] => resource.to_owned(),
-        [] => String::new(),
+fn resource(path: &str) -> Cow<'static, str> {
+    let all = path.split('/').skip(1);
+    let n_prefix = if all.clone().next() == Some("api") { 2 } else { 3 };
+    let mut parts = [None; 5];
+    parts.iter_mut().zip(all.skip(n_prefix)).for_each(|(place, part)| *place = Some(part));
+    let (resource, subresource) = match parts {
+        [Some("namespaces"), _, Some(resource), _, subresource] => (resource, subresource),
+        [resource, _, subresource, ..] => (resource.unwrap_or_default(), subresource),
+    };
+    let is_it = |known: &&(&str, _, _)| (known.0, known.1) == (resource, subresource);
+    match (FREQUENT.iter().find(is_it), subresource) {
+        (Some((_, _, both)), _) => Cow::Borrowed(both),
+        (None, Some(subresource)) => Cow::Owned(format!("{resource}/{subresource}")),
+        (None, None) => Cow::Owned(resource.to_owned()),
     }
 }
 
@@ -141,6 +153,8 @@ mod tests {
             ("/api/v1/namespaces/a/pods/b", "pods"),
             ("/api/v1/namespaces/a/events", "events"),
             ("/api/v1/namespaces/a", "namespaces"),
+            ("/api/v1/namespaces/a/pods/b/status", "pods/status"),
+            ("/apis/g/v1/namespaces/a/podgroups/b", "podgroups"),
             ("/apis/scheduling.volcano.sh/v1beta1/queues/root/status", "queues/status"),
             ("/apis/coordination.k8s.io/v1/namespaces/n/leases/l", "leases"),
             ("/version", ""),

@@ -5,10 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ObjectMeta, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use rustc_hash::FxHashSet;
 use serde_json::json;
@@ -16,10 +15,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
+use crate::backlog::{Backlog, Places};
 use crate::call::{CallError, call, post};
 use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
 use crate::direct::Direct;
+use crate::event_text::{EventText, event_name, namespace};
 use crate::resting::Resting;
+use crate::status::now;
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
 const QUEUE: usize = 16_384;
@@ -41,6 +43,7 @@ impl Recorder {
         (client, way): (Client, Direct),
         component: String,
         busy: watch::Receiver<bool>,
+        backlog: Backlog,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
         let writer = Writer {
@@ -50,6 +53,7 @@ impl Recorder {
             memory: Correlator::default(),
             in_flight: JoinSet::new(),
             about: FxHashSet::default(),
+            places: Places::of(backlog),
         };
         (Self(sender), writer.run(notes))
     }
@@ -69,7 +73,8 @@ impl Recorder {
 /// Writes a single event, without what others have told about the object before.
 pub(crate) async fn record_one(client: Client, component: String, note: Note) {
     let client = (client.clone(), client.into());
-    let (recorder, writer) = Recorder::new(client, component, watch::channel(false).1);
+    let calm = watch::channel(false).1;
+    let (recorder, writer) = Recorder::new(client, component, calm, Backlog::default());
     recorder.record(note);
     drop(recorder);
     writer.await;
@@ -83,6 +88,7 @@ struct Writer {
     in_flight: JoinSet<(Subject, Option<Created>)>,
     /// The objects of those: one event of each at a time, or a repetition would overtake the first.
     about: FxHashSet<Subject>,
+    places: Places,
 }
 
 /// An event that is stored now, and under which name.
@@ -118,12 +124,14 @@ impl Writer {
     /// Starts to write it when there is room and time for it.
     async fn tell(&mut self, note: Note) {
         while IN_FLIGHT <= self.in_flight.len() || self.about.contains(&note.about) {
+            self.places.taken(self.in_flight.len(), IN_FLIGHT <= self.in_flight.len());
             let done = self.in_flight.join_next().await;
             done.into_iter().for_each(|done| self.written(done));
         }
         // Whoever knew of decisions may be gone: then there are none.
         drop(timeout(YIELD, self.busy.wait_for(|busy| !busy)).await);
         self.start(note);
+        self.places.taken(self.in_flight.len(), false);
     }
 
     fn start(&mut self, note: Note) {
@@ -143,6 +151,7 @@ impl Writer {
     }
 
     fn written(&mut self, done: Joined) {
+        self.places.answered();
         match done {
             Ok((subject, created)) => {
                 self.about.remove(&subject);
@@ -175,16 +184,15 @@ impl Poster {
     }
 
     async fn create(&self, note: Note, key: Key) -> Result<Created, CallError> {
-        let event = self.event(note);
-        let name = event.metadata.name.clone().unwrap_or_default();
-        let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
-        post(&self.way, &format!("/api/v1/namespaces/{namespace}/events"), &event).await?;
+        let (name, time) = (event_name(&note.about.name, Timestamp::now()), now());
+        let path = format!("/api/v1/namespaces/{}/events", namespace(&note.about));
+        let text = EventText::of(&note, &name, &self.component, &time);
+        post(&self.way, &path, &text).await?;
         Ok((key, name))
     }
 
     async fn repeat(&self, name: &str, count: i32, note: &Note) -> Result<(), CallError> {
-        let last = Time(Timestamp::now());
-        let change = json!({"count": count, "lastTimestamp": last, "message": &*note.message});
+        let change = json!({"count": count, "lastTimestamp": now(), "message": &*note.message});
         let api = self.events(namespace(&note.about));
         call(api.patch(name, &PatchParams::default(), &Patch::Merge(change))).await.map(drop)
     }
@@ -192,63 +200,11 @@ impl Poster {
     fn events(&self, namespace: &str) -> Api<Event> {
         Api::namespaced(self.client.clone(), namespace)
     }
-
-    fn event(&self, note: Note) -> Event {
-        let now = Timestamp::now();
-        let about = &note.about;
-        Event {
-            metadata: ObjectMeta {
-                name: Some(event_name(&about.name, now.as_nanosecond())),
-                namespace: Some(namespace(about).to_owned()),
-                ..ObjectMeta::default()
-            },
-            involved_object: ObjectReference {
-                api_version: Some(about.api_version.into()),
-                kind: Some(about.kind.into()),
-                namespace: Some(about.namespace.to_string()).filter(|name| !name.is_empty()),
-                name: Some(about.name.to_string()),
-                uid: Some(about.uid.to_string()),
-                ..ObjectReference::default()
-            },
-            type_: Some(if note.warning { "Warning" } else { "Normal" }.into()),
-            reason: Some(note.reason.into()),
-            message: Some(note.message.to_string()),
-            source: Some(EventSource { component: Some(self.component.clone()), host: None }),
-            reporting_component: Some(self.component.clone()),
-            count: Some(1),
-            first_timestamp: Some(Time(now)),
-            last_timestamp: Some(Time(now)),
-            ..Event::default()
-        }
-    }
-}
-
-/// Where the event lives: that of an object without namespace in the default one.
-fn namespace(about: &Subject) -> &str {
-    if about.namespace.is_empty() { "default" } else { &about.namespace }
-}
-
-/// Unique by the time; a long name is cut, for the whole is at most 253 bytes and each part ends
-/// alphanumeric.
-fn event_name(object: &str, nanos: i128) -> String {
-    let mut end = object.len().min(230);
-    while !object.is_char_boundary(end) {
-        end -= 1;
-    }
-    let name = object[..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-    format!("{name}.{nanos:x}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_events_stay_valid() {
-        assert_eq!(event_name("job-0", 255), "job-0.ff");
-        let long = format!("{}-{}", "a".repeat(229), "b".repeat(23));
-        assert_eq!(event_name(&long, i128::from(i64::MAX)).len(), 229 + 17);
-    }
 
     /// What waits after so many gangs of one pod were bound at once.
     #[tokio::test]

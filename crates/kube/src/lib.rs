@@ -10,6 +10,7 @@ mod count;
 mod devices;
 mod direct;
 mod elect;
+mod event_text;
 mod events;
 mod evict;
 mod feed;

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use vc_engine::Effect;
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, Places};
 use crate::client::{Clients, Writes};
 use crate::events::Recorder;
 use crate::inbox::Incoming;
@@ -31,7 +31,7 @@ pub async fn write(
 ) {
     let (busy, yields) = watch::channel(false);
     let (recorder, events) =
-        Recorder::new((clients.events, clients.writes.events), component, yields);
+        Recorder::new((clients.events, clients.writes.events), component, yields, clients.backlog.clone());
     let events = tokio::spawn(events);
     let Clients { core, volcano, backlog, kept, .. } = clients;
     let Writes { binds, pod_groups, .. } = clients.writes;
@@ -45,6 +45,7 @@ pub async fn write(
         in_flight: JoinSet::new(),
         resyncs: JoinSet::new(),
         busy,
+        places: Places::of(backlog.clone()),
         backlog,
     };
     let mut open = true;
@@ -94,6 +95,7 @@ struct Pool {
     resyncs: JoinSet<Target>,
     /// Whether calls are in flight, for which events make room.
     busy: watch::Sender<bool>,
+    places: Places,
     backlog: Backlog,
 }
 
@@ -127,12 +129,15 @@ impl Pool {
             let write = Box::pin(async move { (target, writer.perform(effect, created).await) });
             self.in_flight.spawn(write);
         }
-        let busy = !self.in_flight.is_empty();
+        let n_in_flight = self.in_flight.len();
+        self.places.taken(n_in_flight, n_in_flight == IN_FLIGHT);
+        let busy = 0 < n_in_flight;
         self.busy.send_if_modified(|before| std::mem::replace(before, busy) != busy);
     }
 
     /// The object stays taken while it is looked at again.
     fn finished(&mut self, done: Joined<(Target, Option<Resync>)>) {
+        self.places.answered();
         match done {
             Ok((target, None)) => self.lanes.finish(target, now()),
             Ok((target, Some((key, uid)))) => {
