@@ -41,10 +41,8 @@ pub(crate) fn calm_runtime(meter: &Arc<Meter>, backlog: &Backlog) -> std::io::Re
         .on_thread_park(move || {
             let mut wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
-            let often = (!wakes.allow(now)).then_some(NAP);
-            if let Some(nap) = backlog.rest(now).max(often)
-                && meter.state.borrow().is_ready()
-            {
+            let nap = wakes.nap(now, backlog.rest(now));
+            if let Some(nap) = nap.filter(|_| meter.state.borrow().is_ready()) {
                 std::thread::sleep(nap);
             }
         })
@@ -64,6 +62,12 @@ impl Default for Wakes {
 }
 
 impl Wakes {
+    /// How long the thread that wants to wait sleeps before; `rest`: how long nobody misses it.
+    fn nap(&mut self, now: Instant, rest: Option<Duration>) -> Option<Duration> {
+        let often = (!self.allow(now)).then_some(NAP);
+        rest.max(often)
+    }
+
     /// Whether one more is.
     fn allow(&mut self, now: Instant) -> bool {
         let before = self.filled.replace(now);
@@ -98,6 +102,16 @@ mod tests {
         }
         // Of ten thousand a second only those are left that fit between naps.
         assert!(500 < n_naps(1000, Duration::from_micros(100)));
+    }
+
+    #[test]
+    fn who_is_not_missed_naps_and_who_wakes_up_often_no_less() {
+        let (now, [short, long]) = (Instant::now(), [1, 9].map(Duration::from_millis));
+        let mut wakes = Wakes::default();
+        let mut naps = |rests: [Option<Duration>; 3]| rests.map(|rest| wakes.nap(now, rest));
+        assert_eq!(naps([None, Some(short), Some(long)]), [None, Some(short), Some(long)]);
+        (3..BURST as u32).for_each(|_| drop(naps([None; 3])));
+        assert_eq!(naps([None, Some(short), Some(long)]), [Some(NAP), Some(NAP), Some(long)]);
     }
 
     #[test]

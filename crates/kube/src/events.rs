@@ -28,7 +28,7 @@ const QUEUE: usize = 16_384;
 /// So many wait when one that says no more than the object itself is dropped: client-go's limit.
 const BUSY: usize = 1000;
 /// Events that are written at once: what comes together costs less than one by one.
-const IN_FLIGHT: usize = 16;
+const IN_FLIGHT: usize = 32;
 /// How long an event yields to decisions: as long as there are always some, this is its pace.
 const YIELD: Duration = Duration::from_millis(50);
 

@@ -1,4 +1,4 @@
-//! Performs the effects of cycles, at most 64 calls at a time; what fails comes back as an event of
+//! Performs the effects of cycles, at most 96 calls at a time; what fails comes back as an event of
 //! a later cycle. Specification: core.md 7, 4.5 (resync), 11; rust-ecosystem.md 3 (K-03).
 
 use std::sync::Arc;
@@ -17,8 +17,9 @@ use crate::observe::Observer;
 use crate::perform::{Resync, Writer};
 use crate::pump::Decisions;
 
-/// Calls in flight (K-03).
-const IN_FLIGHT: usize = 64;
+/// Calls in flight: half of them may be answered before somebody looks, and the others still keep the
+/// server busy (K-03).
+const IN_FLIGHT: usize = 96;
 
 /// Performs what arrives until the sender is gone and everything is done; events get a little time
 /// at the end.
