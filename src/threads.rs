@@ -32,8 +32,8 @@ pub(crate) fn spawn(
 }
 
 /// For one thread that wakes up rarely enough once everything is listed: first lists are long, and
-/// wait for nothing. What is cold in the caches costs more than what is done: a wake-up takes some
-/// 100 µs, whatever for.
+/// wait for nothing. A wake-up finds the caches cold, which costs more than most of what it is for:
+/// docs/performance.md (On the wire).
 pub(crate) fn calm_runtime(meter: &Arc<Meter>, backlog: &Backlog) -> std::io::Result<Runtime> {
     let (wakes, meter, backlog) = (Mutex::new(Wakes::default()), meter.clone(), backlog.clone());
     Builder::new_current_thread()

@@ -31,8 +31,12 @@ pub async fn write(
     observer: Arc<dyn Observer>,
 ) {
     let (busy, yields) = watch::channel(false);
-    let (recorder, events) =
-        Recorder::new((clients.events, clients.writes.events), component, yields, clients.backlog.clone());
+    let (recorder, events) = Recorder::new(
+        (clients.events, clients.writes.events),
+        component,
+        yields,
+        clients.backlog.clone(),
+    );
     let events = tokio::spawn(events);
     let Clients { core, volcano, backlog, kept, .. } = clients;
     let Writes { binds, pod_groups, .. } = clients.writes;
