@@ -110,7 +110,9 @@ mod tests {
         let mut wakes = Wakes::default();
         let mut naps = |rests: [Option<Duration>; 3]| rests.map(|rest| wakes.nap(now, rest));
         assert_eq!(naps([None, Some(short), Some(long)]), [None, Some(short), Some(long)]);
-        (3..BURST as u32).for_each(|_| drop(naps([None; 3])));
+        for _ in 3..BURST as u32 {
+            naps([None; 3]);
+        }
         assert_eq!(naps([None, Some(short), Some(long)]), [Some(NAP), Some(NAP), Some(long)]);
     }
 

@@ -1,7 +1,7 @@
 //! Writes: bodies, conflicts, failures and what the engine hears of them (core.md 7).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -519,4 +519,58 @@ async fn events_yield_while_decisions_are_written() {
     silent.writer.abort();
     let (log, _) = edge(|_| success()).run(vec![bind(), condition_event()]).await;
     assert_eq!(log.of("POST /api/v1/namespaces/ns/events").len(), 2);
+}
+
+/// So many effects of their own objects.
+fn binds(count: usize) -> Vec<Effect> {
+    let bind = |index| {
+        let (pod, uid) = (ObjectKey::new("ns", &format!("p{index}")), format!("u{index}").into());
+        Effect::Bind { pod, uid, node: "n1".into(), annotations: Vec::new() }
+    };
+    (0..count).map(bind).collect()
+}
+
+fn tales(count: usize) -> Vec<Effect> {
+    let event = |index| {
+        let (key, uid) = (ObjectKey::new("ns", &format!("p{index}")), format!("u{index}").into());
+        let about = About::Pod { key, uid };
+        Effect::Event { about, warning: false, reason: "Test", message: "m".into() }
+    };
+    (0..count).map(event).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn threads_rest_only_while_more_waits_than_may_be_in_flight() {
+    let cases = [
+        (binds(10), 10, false),
+        (binds(200), 96, true),
+        (tales(10), 10, false),
+        (tales(200), 32, true),
+    ];
+    for (effects, n_in_flight, rests) in cases {
+        let (client, log) = fake::client(|seen| match seen.line.starts_with("POST") {
+            true => None,
+            false => not_found(),
+        });
+        let clients = Clients::shared(client);
+        let backlog = clients.backlog.clone();
+        let (sender, _outcomes) = inbox();
+        let (decisions, batches) = mpsc::channel(4);
+        let writer = write(clients, "volcano".into(), sender, batches, fake::unobserved());
+        let writer = tokio::spawn(writer);
+        decisions.send(effects.into()).await.unwrap();
+        while log.of("POST").len() < n_in_flight {
+            tokio::task::yield_now().await;
+        }
+        // Whatever else would be sent without an answer is sent now.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(log.of("POST").len(), n_in_flight);
+        assert_eq!(backlog.rest(Instant::now()).is_some(), rests, "{n_in_flight}");
+        // No call is answered, so that all end by their time.
+        drop(decisions);
+        writer.await.unwrap();
+        assert_eq!(backlog.rest(Instant::now()), None);
+    }
 }
