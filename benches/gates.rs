@@ -98,11 +98,11 @@ fn decode(pods: Vec<String>) -> usize {
     pods.iter().map(record).filter(|(_, problems)| problems.is_empty()).count()
 }
 
-const LIMIT_SCAN: u64 = limit(3_630_000, 7_790_000);
-const LIMIT_PLACE: u64 = limit(30_300_000, 51_500_000);
+const LIMIT_SCAN: u64 = limit(3_310_000, 7_790_000);
+const LIMIT_PLACE: u64 = limit(24_200_000, 51_500_000);
 const LIMIT_UNDO: u64 = limit(71_500_000, 148_600_000);
 const LIMIT_APPLY: u64 = limit(13_700_000, 21_400_000);
-const LIMIT_DECODE: u64 = limit(13_900_000, 98_900_000);
+const LIMIT_DECODE: u64 = limit(9_750_000, 98_900_000);
 
 /// That of the profile it is built with: releases, or tests.
 const fn limit(release: u64, test: u64) -> u64 {
