@@ -22,8 +22,9 @@ pub struct Backlog(Arc<Counters>);
 #[derive(Debug, Default)]
 struct Counters {
     n_binds: AtomicUsize,
+    n_in_flight: AtomicUsize,
     n_answered: AtomicUsize,
-    /// Requests in flight of writers that have more to write than may be.
+    /// Writers that have more to write than may be in flight.
     n_pressed: AtomicUsize,
     pace: Mutex<Pace>,
 }
@@ -57,15 +58,15 @@ impl Backlog {
     /// How long nothing is lost when nobody looks whether the server has answered; `None`: somebody
     /// may wait for that.
     pub fn rest(&self, now: Instant) -> Option<Duration> {
-        let Counters { n_answered, n_pressed, pace, .. } = &*self.0;
-        let [n_answered, n_pressed] = [n_answered, n_pressed].map(|n| n.load(Ordering::Relaxed));
+        let Counters { n_in_flight, n_answered, n_pressed, pace, .. } = &*self.0;
+        let n_answered = n_answered.load(Ordering::Relaxed);
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
-        if n_pressed == 0 {
+        if n_pressed.load(Ordering::Relaxed) == 0 {
             *pace = Pace::default();
             return None;
         }
         let per_second = pace.count(n_answered, now);
-        let part = PART * n_pressed as f64;
+        let part = PART * n_in_flight.load(Ordering::Relaxed) as f64;
         let until_then = per_second.map(|rate| Duration::try_from_secs_f64(part / rate));
         let until_then = until_then.map_or(SHORTEST, |time| time.unwrap_or(LONGEST));
         Some(until_then.clamp(SHORTEST, LONGEST))
@@ -90,21 +91,21 @@ impl Pace {
 #[derive(Debug)]
 pub(crate) struct Places {
     backlog: Backlog,
-    n_pressed: usize,
+    n_in_flight: usize,
+    is_pressed: bool,
 }
 
 impl Places {
     pub(crate) fn of(backlog: Backlog) -> Self {
-        Self { backlog, n_pressed: 0 }
+        Self { backlog, n_in_flight: 0, is_pressed: false }
     }
 
-    /// So many requests are in flight, and no more may be; 0: there are free places.
-    pub(crate) fn pressed(&mut self, n_in_flight: usize) {
-        let before = std::mem::replace(&mut self.n_pressed, n_in_flight);
-        if before != n_in_flight {
-            let more = n_in_flight.wrapping_sub(before);
-            self.backlog.0.n_pressed.fetch_add(more, Ordering::Relaxed);
-        }
+    /// So many are in flight now; whether more wait for a place.
+    pub(crate) fn taken(&mut self, n_in_flight: usize, is_pressed: bool) {
+        let Counters { n_in_flight: all, n_pressed, .. } = &*self.backlog.0;
+        change(all, self.n_in_flight, n_in_flight);
+        change(n_pressed, self.is_pressed.into(), is_pressed.into());
+        (self.n_in_flight, self.is_pressed) = (n_in_flight, is_pressed);
     }
 
     /// One was answered.
@@ -115,7 +116,14 @@ impl Places {
 
 impl Drop for Places {
     fn drop(&mut self) {
-        self.pressed(0);
+        self.taken(0, false);
+    }
+}
+
+/// A part of the sum has become another one.
+fn change(sum: &AtomicUsize, before: usize, after: usize) {
+    if before != after {
+        sum.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 }
 
@@ -137,7 +145,7 @@ mod tests {
     fn rest(n_in_flight: usize, n_answers: usize) -> Option<u128> {
         let backlog = Backlog::default();
         let (mut places, start) = (Places::of(backlog.clone()), Instant::now());
-        places.pressed(n_in_flight);
+        places.taken(n_in_flight, true);
         assert_eq!(backlog.rest(start), Some(SHORTEST));
         (0..n_answers).for_each(|_| places.answered());
         backlog.rest(start + WINDOW).map(|time| time.as_millis())
@@ -158,12 +166,14 @@ mod tests {
         let (backlog, now) = (Backlog::default(), Instant::now());
         let (mut binds, mut events) = (Places::of(backlog.clone()), Places::of(backlog.clone()));
         assert_eq!(backlog.rest(now), None);
-        binds.pressed(64);
-        events.pressed(16);
-        assert_eq!(backlog.0.n_pressed.load(Ordering::Relaxed), 80);
-        binds.pressed(0);
+        binds.taken(10, false);
+        assert_eq!(backlog.rest(now), None);
+        binds.taken(64, true);
+        events.taken(16, true);
+        binds.taken(3, false);
         assert!(backlog.rest(now).is_some());
         drop(events);
         assert_eq!(backlog.rest(now), None);
+        assert_eq!(backlog.0.n_in_flight.load(Ordering::Relaxed), 3);
     }
 }

@@ -124,15 +124,14 @@ impl Writer {
     /// Starts to write it when there is room and time for it.
     async fn tell(&mut self, note: Note) {
         while IN_FLIGHT <= self.in_flight.len() || self.about.contains(&note.about) {
-            let is_full = IN_FLIGHT <= self.in_flight.len();
-            self.places.pressed(if is_full { IN_FLIGHT } else { 0 });
+            self.places.taken(self.in_flight.len(), IN_FLIGHT <= self.in_flight.len());
             let done = self.in_flight.join_next().await;
             done.into_iter().for_each(|done| self.written(done));
         }
         // Whoever knew of decisions may be gone: then there are none.
         drop(timeout(YIELD, self.busy.wait_for(|busy| !busy)).await);
         self.start(note);
-        self.places.pressed(0);
+        self.places.taken(self.in_flight.len(), false);
     }
 
     fn start(&mut self, note: Note) {

@@ -135,7 +135,7 @@ impl Pool {
             self.in_flight.spawn(write);
         }
         let n_in_flight = self.in_flight.len();
-        self.places.pressed(if n_in_flight == IN_FLIGHT { IN_FLIGHT } else { 0 });
+        self.places.taken(n_in_flight, n_in_flight == IN_FLIGHT);
         let busy = 0 < n_in_flight;
         self.busy.send_if_modified(|before| std::mem::replace(before, busy) != busy);
     }
