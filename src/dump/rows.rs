@@ -95,12 +95,12 @@ pub(super) fn job(cluster: &Cluster, id: JobId) -> (String, Value) {
             .collect::<BTreeMap<_, _>>(),
         "TaskMinAvailableTotal": job.task_min_available_total,
         "Allocated": amounts(&job.allocated),
-        "TotalRequest": amounts(&job.total_request),
+        "TotalRequest": amounts(&job.total_request()),
         "CreationTimestamp": group.map(|group| format_time(group.created_micros)),
         "PodGroup": group.map(|group| pod_group(cluster, job, group)),
         "Preemptable": group.is_some_and(|group| group.preemptable),
         "RevocableZone": "",
-        "Budget": group.and_then(|group| group.budget.as_ref()).map(budget),
+        "Budget": group.and_then(|group| group.budget.as_deref()).map(budget),
         "AllocatedHyperNode": "",
         "SubJobs": sub_jobs(cluster, job),
         "MinSubJobs": min_sub_jobs(job),
@@ -146,7 +146,7 @@ fn pod_group(cluster: &Cluster, job: &Job, group: &PodGroup) -> Value {
             "queue": &*cluster.queues[job.queue].name,
             "priorityClassName": &*group.priority_class_name,
             "minResources": minimum.map(|minimum| {
-                minimum.to_quantities(&cluster.dims).into_iter().collect::<BTreeMap<_, _>>()
+                minimum.amounts.to_quantities(&cluster.dims).into_iter().collect::<BTreeMap<_, _>>()
             }),
         },
         "status": {

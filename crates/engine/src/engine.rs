@@ -23,6 +23,11 @@ use crate::verify::verify;
 
 /// Actions that make room for starving jobs.
 const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
+/// Jobs whose close takes so long that nobody should wait for it who does not have to.
+const MANY_TO_CLOSE: usize = 1_000;
+
+/// Takes writes that are decided while the cycle goes on, and the state.
+pub type Early<'a> = dyn FnMut(Vec<Effect>, &Cluster) + 'a;
 
 /// The clock at the start of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,13 +271,35 @@ impl Engine {
     /// Applies the events and runs one cycle. The effects are in the order in which they were
     /// decided.
     pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: Now) -> (Vec<Effect>, Report) {
+        self.run(events, now, None)
+    }
+
+    /// The same, but where many jobs are to be closed the writes that the actions decided are handed
+    /// to `early` before that: binds and evictions of a scheduler that has just started do not wait
+    /// until the state of every job is recorded. Writes stay in their order among themselves, as do
+    /// events of the API.
+    pub fn cycle_with(
+        &mut self,
+        events: Vec<ClusterEvent>,
+        now: Now,
+        early: &mut Early<'_>,
+    ) -> (Vec<Effect>, Report) {
+        self.run(events, now, Some(early))
+    }
+
+    fn run(
+        &mut self,
+        events: Vec<ClusterEvent>,
+        now: Now,
+        early: Option<&mut Early<'_>>,
+    ) -> (Vec<Effect>, Report) {
         let mut lap = Lap::start(self.stopwatch);
         self.pending = self.follow_up(events, now);
         let apply = lap.split();
         self.n_cycles += 1;
         let (effects, mut report, times) = match self.quiet_report(now) {
             Some(report) => (Vec::new(), report, Timings::default()),
-            None => self.full_cycle(now, &mut lap),
+            None => self.full_cycle(now, &mut lap, early),
         };
         report.timings = lap.total().map(|cycle| Timings { cycle, apply, ..times });
         (effects, report)
@@ -289,7 +316,12 @@ impl Engine {
     }
 
     /// The session of a cycle. The times are those of its parts.
-    fn full_cycle(&mut self, now: Now, lap: &mut Lap) -> (Vec<Effect>, Report, Timings) {
+    fn full_cycle(
+        &mut self,
+        now: Now,
+        lap: &mut Lap,
+        early: Option<&mut Early<'_>>,
+    ) -> (Vec<Effect>, Report, Timings) {
         let mut claims = self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
         claims.expire(&self.cluster);
         let n_claim_changes = claims.n_changes();
@@ -315,8 +347,10 @@ impl Engine {
         if !self.actions.iter().any(|action| EVICTING.contains(&action.name())) {
             session.causes.clear();
         }
+        let told = early.map(|early| tell_early(&mut session, &mut self.pending, early));
         record::record(&mut session, &mut self.memory);
         let mut report = report::report(&session, self.explain);
+        (report.n_binds, report.n_evictions) = told.unwrap_or_default();
         report.samples = self.numbers.take(&mut session);
         let traceless = session.left_no_trace() && self.pending.is_empty();
         let clock = traceless.then(|| session.hooks().clock(session.ask()));
@@ -352,4 +386,27 @@ impl Engine {
         self.pending.push(pre_bind::scheduler_error(&mut self.cluster, task, message));
         self.pending.extend(pre_bind::unreserve(&self.cluster, task));
     }
+}
+
+/// Hands out the writes so far, if it takes long until the others are known. How many of them are
+/// binds and evictions.
+fn tell_early(
+    session: &mut Session<'_>,
+    pending: &mut Vec<Effect>,
+    early: &mut Early<'_>,
+) -> (usize, usize) {
+    let roster = &session.facts().roster;
+    let n_to_close = roster.changed().map_or(roster.n_jobs(), <[_]>::len);
+    let is_write = |effect: &mut Effect| !matches!(effect, Effect::Event { .. });
+    if n_to_close < MANY_TO_CLOSE || !session.out.effects.iter_mut().any(is_write) {
+        return (0, 0);
+    }
+    let mut writes: Vec<Effect> = pending.extract_if(.., is_write).collect();
+    writes.extend(session.out.effects.extract_if(.., is_write));
+    // They are no longer among the effects that tell whether something was decided.
+    session.leaves_trace();
+    let mut counted = Report::default();
+    counted.count(&writes);
+    early(writes, session);
+    (counted.n_binds, counted.n_evictions)
 }

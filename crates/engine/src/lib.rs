@@ -16,7 +16,7 @@ mod skipped;
 mod throttle;
 mod verify;
 
-pub use engine::{Engine, EngineOptions, Now};
+pub use engine::{Early, Engine, EngineOptions, Now};
 pub use known::KNOWN;
 pub use vc_framework::{
     About, Amounts, Certificate, CertifiedVictim, Effect, Evaluator, EvictReason, GangState, Hits,

@@ -168,7 +168,7 @@ pub(crate) fn scheduler_error(cluster: &mut Cluster, task: TaskId, message: Arc<
     let row = &mut cluster.tasks[task];
     let (status, reason): (Arc<str>, Arc<str>) = ("False".into(), REASON.into());
     let condition = PodCondition { status, reason: reason.clone(), message: message.clone() };
-    row.condition = Some(condition);
+    row.condition = Some(Arc::new(condition));
     let (pod, uid) = (row.key.clone(), row.uid.clone());
     Effect::PodCondition { pod, uid, reason, message, nomination: Nomination::Keep }
 }

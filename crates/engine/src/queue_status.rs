@@ -44,7 +44,7 @@ pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
     let mut own: BTreeMap<QueueId, Resource> = with_jobs.map(of_queue).collect();
     for &job in &facts.to_close {
         let row = &session.jobs[job];
-        let at_open = facts.roster.allocated_at_open(job);
+        let at_open = facts.roster.allocated_at_open(job).map(|amounts| &**amounts);
         if let Some(sum) = own.get_mut(&row.queue).filter(|_| at_open != Some(&row.allocated)) {
             at_open.into_iter().for_each(|amount| sum.sub(amount));
             sum.add(&row.allocated);

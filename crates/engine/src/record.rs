@@ -114,7 +114,7 @@ fn write_status(session: &mut Session<'_>, job: JobId, fresh: Conditions) -> boo
 fn merged(
     old: &[PodGroupCondition],
     fresh: impl IntoIterator<Item = PodGroupCondition>,
-) -> Vec<PodGroupCondition> {
+) -> Arc<[PodGroupCondition]> {
     let mut conditions = old.to_vec();
     for condition in fresh {
         match conditions.iter_mut().find(|other| other.kind == condition.kind) {
@@ -122,7 +122,7 @@ fn merged(
             None => conditions.push(condition),
         }
     }
-    conditions
+    conditions.into()
 }
 
 /// Takes the status as the PodGroup's and sends it. A bare pod has none that could be written.

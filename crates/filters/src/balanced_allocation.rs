@@ -160,6 +160,7 @@ impl Fractions {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use vc_model::Shape;
     use vc_resource::Dims;
 
     use super::*;
@@ -199,9 +200,10 @@ mod tests {
         let pair = |amount| gpu.map(|dim| (dim, amount));
         let mut node = sized(4000, 4 * GI);
         node.allocatable = amounts(4000, 4 * GI, pair(4000));
-        let mut pod = asking(1000, GI);
+        let pod = asking(1000, GI);
         assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 100, "not asked for");
-        pod.request = amounts(1000, GI, pair(4000));
+        let request = amounts(1000, GI, pair(4000));
+        let pod = Class::from(Shape { request, ..Shape::clone(&pod) });
         // 0.25, 0.25, 1: the deviation is 0.3535...
         assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 64);
         assert_eq!(score(&pod, &node, gpu, Mode::Delta), 50 + (50 + 64 - 100) / 2);
@@ -250,8 +252,8 @@ mod tests {
         let gpu = Dims::new().intern(GPU);
         assert!(skips_score(&asking(0, 0), gpu));
         assert!(!skips_score(&asking(0, 1), None));
-        let only_gpu =
-            Class { request: amounts(0, 0, gpu.map(|dim| (dim, 1000))), ..Class::default() };
+        let request = amounts(0, 0, gpu.map(|dim| (dim, 1000)));
+        let only_gpu = Class::from(Shape { request, ..Shape::default() });
         assert!(!skips_score(&only_gpu, gpu));
         assert!(skips_score(&only_gpu, None));
     }

@@ -85,6 +85,8 @@ fn preferred(class: &Class) -> impl Iterator<Item = &PreferredTerm> {
 
 #[cfg(test)]
 mod tests {
+    use vc_model::Shape;
+
     use super::*;
     use crate::testing::{fields, labels, node, requiring, rule};
 
@@ -93,10 +95,10 @@ mod tests {
     }
 
     fn preferring(terms: Vec<(i32, NodeSelectorTerm)>) -> Class {
-        let mut class = Class::default();
+        let mut shape = Shape::default();
         let terms = terms.into_iter().map(|(weight, term)| PreferredTerm { weight, term });
-        class.node_affinity.preferred = terms.collect();
-        class
+        shape.node_affinity.preferred = terms.collect();
+        shape.into()
     }
 
     fn zone(value: &str) -> NodeSelectorTerm {
@@ -131,7 +133,8 @@ mod tests {
     #[test]
     fn nodes_29_an_empty_selector_is_not_skipped() {
         assert!(skips_filter(&Class::default()));
-        assert!(!skips_filter(&Class { node_selector: Some([].into()), ..Class::default() }));
+        let empty = Shape { node_selector: Some([].into()), ..Shape::default() };
+        assert!(!skips_filter(&empty.into()));
         assert!(!skips_filter(&requiring(vec![])));
     }
 

@@ -25,7 +25,7 @@ pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
 mod tests {
     use vc_model::{
         Cluster, ClusterEvent, ContainerRecord, HostPort, ObjectKey, PodPhase, PodRecord, Protocol,
-        Settings,
+        Settings, Shape,
     };
 
     use super::*;
@@ -57,7 +57,7 @@ mod tests {
         let mut cluster = Cluster::new(Settings::default());
         cluster.apply(ClusterEvent::PodApplied(Box::new(pod)));
         let node = cluster.node("n").expect("the pod names it");
-        let class = Class { host_ports: vec![wanted], ..Class::default() };
+        let class = Class::from(Shape { host_ports: vec![wanted], ..Shape::default() });
         let found = filter(&class, &cluster.nodes[node]);
         let finding = || Finding::new(Code::Unschedulable, REASON);
         assert!(found.is_none() || found == Some(finding()));

@@ -95,6 +95,7 @@ fn wide_percent(part: i64, whole: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use vc_model::Shape;
 
     use super::*;
     use crate::testing::{asking, sized};
@@ -112,10 +113,8 @@ mod tests {
 
     #[test]
     fn nodes_87_defaults_count_for_a_pod_without_requests() {
-        let pod = vc_model::Class {
-            non_zero: NonZero { cpu_milli: 100, memory_bytes: 200 << 20 },
-            ..asking(0, 0)
-        };
+        let non_zero = NonZero { cpu_milli: 100, memory_bytes: 200 << 20 };
+        let pod = Class::from(Shape { non_zero, ..Shape::clone(&asking(0, 0)) });
         assert_eq!(least_allocated(&pod, &sized(4000, 8 * GI)), 97);
     }
 

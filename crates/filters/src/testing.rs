@@ -1,6 +1,6 @@
 //! Builders for the tests of this crate.
 
-use vc_model::{Class, Node, NodeSelectorTerm, NonZero, Toleration};
+use vc_model::{Class, Node, NodeSelectorTerm, NonZero, Shape, Toleration};
 use vc_resource::{Dim, Resource};
 
 pub(crate) use vc_model::fixture::parts::{fields, labels, node, rule, taint, toleration};
@@ -24,17 +24,17 @@ pub(crate) fn sized(cpu: i64, memory: i64) -> Node {
 /// A pod that requests this.
 pub(crate) fn asking(cpu: i64, memory: i64) -> Class {
     let non_zero = NonZero { cpu_milli: cpu, memory_bytes: memory };
-    Class { request: amounts(cpu, memory, None), non_zero, ..Class::default() }
+    Shape { request: amounts(cpu, memory, None), non_zero, ..Shape::default() }.into()
 }
 
 /// A pod with these required terms.
 pub(crate) fn requiring(terms: Vec<NodeSelectorTerm>) -> Class {
-    let mut class = Class::default();
-    class.node_affinity.required = Some(terms);
-    class
+    let mut shape = Shape::default();
+    shape.node_affinity.required = Some(terms);
+    shape.into()
 }
 
 /// A pod with these tolerations.
 pub(crate) fn tolerating(tolerations: &[Toleration]) -> Class {
-    Class { tolerations: tolerations.to_vec(), ..Class::default() }
+    Shape { tolerations: tolerations.to_vec(), ..Shape::default() }.into()
 }

@@ -15,8 +15,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_model::{Cluster, Id, JobId, QueueId, ResourceList};
-use vc_resource::Resource;
+use vc_model::{Cluster, Id, JobId, MinResources, QueueId};
 
 use crate::dispatch::Refusal;
 use crate::session::Session;
@@ -68,8 +67,7 @@ struct Entry {
 struct Want {
     queue: QueueId,
     namespace: Arc<str>,
-    min_resources: Option<Resource>,
-    list: ResourceList,
+    min_resources: Option<Arc<MinResources>>,
     marks: Vec<bool>,
 }
 
@@ -234,7 +232,6 @@ impl Refusals {
             queue: row.queue,
             namespace: row.key.namespace.clone(),
             min_resources: group.min_resources.clone(),
-            list: group.min_resource_list.clone(),
             marks,
         };
         let next = self.kinds.len();

@@ -7,6 +7,7 @@
 //! 12.3.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use vc_model::{Cluster, Id, JobId, PodGroupPhase, QueueId, TaskStatus};
 
@@ -52,6 +53,8 @@ pub struct Roster {
     changed: Option<Vec<JobId>>,
     gone: Vec<JobId>,
     nothing: JobSums,
+    /// Of the job that entered last.
+    entered: Option<Part>,
 }
 
 impl Roster {
@@ -81,7 +84,7 @@ impl Roster {
         let mut sums = BTreeMap::new();
         for &job in changed {
             let Some(row) = self.row(job).filter(|row| row.is_in()) else { continue };
-            let now = Part::of(&cluster.jobs[job]);
+            let now = Part::of(&cluster.jobs[job], Some(&row.part));
             if now != row.part {
                 let sum = sums.entry(row.queue).or_insert_with(|| self.sums(row.queue).clone());
                 sum.leave(&row.part, false);
@@ -92,7 +95,7 @@ impl Roster {
     }
 
     /// What a job held when the session began; `None`: it is not part of it.
-    pub fn allocated_at_open(&self, job: JobId) -> Option<&Resource> {
+    pub fn allocated_at_open(&self, job: JobId) -> Option<&Arc<Resource>> {
         self.row(job).filter(|row| row.is_in()).map(|row| row.part.allocated())
     }
 
@@ -235,8 +238,9 @@ impl Roster {
         let (standing, queue) = (judge.standing(job), found.queue);
         let part = match standing {
             Standing::Outside => Part::default(),
-            Standing::Open | Standing::Settled => Part::of(found),
+            Standing::Open | Standing::Settled => Part::of(found, self.entered.as_ref()),
         };
+        self.entered = Some(part.clone());
         let row = Row { standing, queue, part };
         if row.is_in() {
             if self.queues.len() <= queue.index() {

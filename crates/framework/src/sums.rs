@@ -3,6 +3,8 @@
 //! so that leaving undoes entering bit for bit; the engine's `histories.rs` and `differential`
 //! compare with sums made anew. Specification: plugins-jobs-queues.md 5.1, actions.md 12.2 S10.
 
+use std::sync::Arc;
+
 use vc_model::Job;
 use vc_resource::Resource;
 
@@ -26,9 +28,10 @@ pub struct JobSums {
 /// The part of one job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Part {
-    allocated: Resource,
+    /// This and the rest are kept once for jobs that follow each other and have the same.
+    allocated: Arc<Resource>,
     /// `None`: a job that runs, and has what it asked for.
-    rest: Option<Box<Rest>>,
+    rest: Option<Arc<Rest>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,18 +42,26 @@ struct Rest {
 }
 
 impl Part {
-    pub(crate) fn of(job: &Job) -> Self {
+    /// `known`: that of another job, or an earlier one of this.
+    pub(crate) fn of(job: &Job, known: Option<&Self>) -> Self {
         let rest = Rest {
-            pending: job.pending_request.clone(),
+            pending: Resource::clone(&job.pending_request),
             inqueue: job.reserved().unwrap_or_default(),
             elastic: job.elastic(),
         };
         let nothing = |amount: &Resource| amount.dims().all(|dim| amount.get(dim) == 0);
         let is_empty = [&rest.pending, &rest.inqueue, &rest.elastic].into_iter().all(nothing);
-        Self { allocated: job.allocated.clone(), rest: (!is_empty).then(|| Box::new(rest)) }
+        let same = known.filter(|known| *known.allocated == job.allocated);
+        let allocated = same.map(|known| known.allocated.clone());
+        let known_rest = known.and_then(|known| known.rest.clone());
+        let kept_once = || known_rest.filter(|known| **known == rest);
+        Self {
+            allocated: allocated.unwrap_or_else(|| Arc::new(job.allocated.clone())),
+            rest: (!is_empty).then(|| kept_once().unwrap_or_else(|| Arc::new(rest.clone()))),
+        }
     }
 
-    pub(crate) fn allocated(&self) -> &Resource {
+    pub(crate) fn allocated(&self) -> &Arc<Resource> {
         &self.allocated
     }
 }
@@ -58,7 +69,7 @@ impl Part {
 impl JobSums {
     /// Adds a job as it is now.
     pub fn count(&mut self, job: &Job) {
-        self.enter(&Part::of(job), false);
+        self.enter(&Part::of(job, None), false);
     }
 
     /// Adds a job.

@@ -2,14 +2,12 @@
 //! from the list then is gone. Specification: core.md 4.1, rust-ecosystem.md 5.2 and K-07, K-08,
 //! K-13.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendError;
-use vc_model::{ClusterEvent, ObjectKey};
+use vc_model::{ClusterEvent, Id, Index, ObjectKey, Table};
 use vc_wire::Metadata;
 
 use crate::inbox::Incoming;
@@ -83,17 +81,33 @@ struct Rows {
     observer: Arc<dyn Observer>,
     generation: u32,
     synced: bool,
-    known: FxHashMap<ObjectKey, Row>,
+    known: Table<RowId, Row>,
+    by_key: Index<RowId>,
 }
 
 struct Row {
+    key: ObjectKey,
     uid: Arc<str>,
     generation: u32,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RowId(u32);
+
+impl Id for RowId {
+    fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl Rows {
     fn new(observer: Arc<dyn Observer>) -> Self {
-        Self { observer, generation: 0, synced: false, known: FxHashMap::default() }
+        let (known, by_key) = (Table::default(), Index::default());
+        Self { observer, generation: 0, synced: false, known, by_key }
     }
 
     fn take<S: Slim>(&mut self, change: Change, messages: &mut Vec<Incoming>) {
@@ -102,7 +116,9 @@ impl Rows {
             Change::Applied(object) => self.applied::<S>(object, messages),
             Change::Deleted(object) => {
                 if let Some((key, uid)) = object.identity {
-                    self.known.remove(&key);
+                    if let Some(row) = self.row(&key) {
+                        self.forget(row);
+                    }
                     messages.push(gone::<S>(key, uid));
                 }
             }
@@ -147,32 +163,50 @@ impl Rows {
         let identity = object.identity.take();
         let event = object.event::<S>(&*self.observer);
         if let Some((key, uid)) = identity {
-            let row = Row { uid, generation: self.generation };
-            match self.known.entry(key) {
-                Entry::Vacant(place) => {
+            let row = Row { key, uid, generation: self.generation };
+            match self.row(&row.key) {
+                None => {
                     if let Some(ClusterEvent::PodApplied(pod)) = &event
                         && pod.node_name.is_none()
                     {
                         self.observer.task_stage("Watched", since(pod.created_micros));
                     }
-                    place.insert(row);
+                    self.learn(row);
                 }
-                Entry::Occupied(mut place) if place.get().uid != row.uid => {
-                    let before = place.insert(row);
-                    messages.push(gone::<S>(place.key().clone(), before.uid));
+                Some(id) => {
+                    let is_another = self.known[id].uid != row.uid;
+                    let before = std::mem::replace(&mut self.known[id], row);
+                    messages.extend(is_another.then(|| gone::<S>(before.key, before.uid)));
                 }
-                Entry::Occupied(mut place) => drop(place.insert(row)),
             }
         }
         messages.extend(event.map(Incoming::Event));
     }
 
+    fn row(&self, key: &ObjectKey) -> Option<RowId> {
+        self.by_key.get(key, |row| self.known[row].key == *key)
+    }
+
+    fn learn(&mut self, row: Row) {
+        let id = self.known.insert(row);
+        self.by_key.insert(&self.known[id].key, id);
+    }
+
+    fn forget(&mut self, id: RowId) -> Option<Row> {
+        let row = self.known.remove(id)?;
+        self.known.recycle();
+        self.by_key.remove(&row.key, id);
+        Some(row)
+    }
+
     fn listed<S: Slim>(&mut self, messages: &mut Vec<Incoming>) {
         let generation = self.generation;
-        let mut missing: Vec<(ObjectKey, Row)> =
-            self.known.extract_if(|_, row| row.generation != generation).collect();
-        missing.sort_by(|left, right| left.0.cmp(&right.0));
-        messages.extend(missing.into_iter().map(|(key, row)| gone::<S>(key, row.uid)));
+        let is_missing = |(_, row): &(RowId, &Row)| row.generation != generation;
+        let missing: Vec<RowId> = self.known.iter().filter(is_missing).map(|(id, _)| id).collect();
+        let missing = missing.into_iter().filter_map(|id| self.forget(id));
+        let mut missing: Vec<Row> = missing.collect();
+        missing.sort_by(|left, right| left.key.cmp(&right.key));
+        messages.extend(missing.into_iter().map(|row| gone::<S>(row.key, row.uid)));
         if !std::mem::replace(&mut self.synced, true) {
             messages.push(Incoming::Synced(S::KIND));
         }

@@ -44,13 +44,13 @@ impl From<Vec<Effect>> for Decisions {
 }
 
 impl Decisions {
-    fn stamped(effects: Vec<Effect>, engine: &Engine) -> Self {
+    fn stamped(effects: Vec<Effect>, cluster: &Cluster) -> Self {
         let created = |effect: &Effect| {
             let (Effect::Bind { uid, .. } | Effect::PreBind { uid, .. }) = effect else {
                 return None;
             };
-            let task = engine.cluster().task(uid)?;
-            Some((uid.clone(), engine.cluster().tasks[task].created_micros))
+            let task = cluster.task(uid)?;
+            Some((uid.clone(), cluster.tasks[task].created_micros))
         };
         let created_micros = effects.iter().filter_map(created).collect();
         Self { effects, created_micros }
@@ -70,11 +70,15 @@ impl Pump {
             n_cycles += 1;
             let start = Instant::now();
             let n_events = batch.len();
-            let (effects, report) = engine.cycle(batch, now());
+            let (mut n_early, mut listens) = (0, true);
+            let (effects, report) = engine.cycle_with(batch, now(), &mut |effects, cluster| {
+                n_early += effects.len();
+                listens &= self.send(effects, cluster);
+            });
             let took = start.elapsed();
-            log(&report, n_events, effects.len(), took);
+            log(&report, n_events, n_early + effects.len(), took);
             // Metrics of many jobs take a while; nobody waits for them.
-            if !self.send(effects, &engine) {
+            if !listens || !self.send(effects, engine.cluster()) {
                 return;
             }
             self.tell(report, &mut said);
@@ -101,7 +105,7 @@ impl Pump {
                 Next::Stop => return None,
                 Next::Written(events) => {
                     let effects = engine.follow_up(events, now());
-                    if !self.send(effects, engine) {
+                    if !self.send(effects, engine.cluster()) {
                         return None;
                     }
                 }
@@ -110,11 +114,11 @@ impl Pump {
     }
 
     /// False: nobody listens any more.
-    fn send(&self, effects: Vec<Effect>, engine: &Engine) -> bool {
+    fn send(&self, effects: Vec<Effect>, cluster: &Cluster) -> bool {
         if effects.is_empty() {
             return true;
         }
-        let decisions = Decisions::stamped(effects, engine);
+        let decisions = Decisions::stamped(effects, cluster);
         self.backlog.add(decisions.created_micros.len());
         self.effects.blocking_send(decisions).is_ok()
     }

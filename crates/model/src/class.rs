@@ -1,27 +1,46 @@
 //! Scheduling class: everything that filters and scorers read of a pod, kept once for all pods that
 //! agree in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use smallvec::SmallVec;
 use vc_resource::Resource;
 
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
 use crate::ids::{ClassId, Table};
+use crate::index::Index;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
 use crate::volume::PodVolume;
 
-/// What filters and scorers read of a pod.
+/// What filters and scorers read of a pod; what is in [`Shape`] is read as if it stood here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Class {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
     /// `metadata.labels`.
     pub labels: Labels,
+    /// Claims and disks, in the order of `spec.volumes`.
+    pub volumes: Vec<PodVolume>,
+    /// `spec.affinity.podAffinity` and `podAntiAffinity`; `None`: no term.
+    pub pod_affinity: Option<Arc<PodAffinity>>,
+    /// `spec.topologySpreadConstraints`.
+    pub spread: Vec<SpreadConstraint>,
+    /// In the order of `spec.resourceClaims`.
+    pub resource_claims: Vec<PodResourceClaim>,
+    /// The controlling owner, if it is of a kind that selects pods (7.8).
+    pub controller: Option<Controller>,
+    /// The rest, kept once for all classes that agree in it: nearly every job has labels of its own,
+    /// and terms that name them.
+    pub shape: Arc<Shape>,
+}
+
+/// What of a class rules about other pods, volumes and devices do not read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Shape {
     /// Resreq and InitResreq, which are equal (core.md 3.5).
     pub request: Resource,
     /// Millicpu and bytes with the scoring defaults for containers that request nothing (7.1).
@@ -34,58 +53,20 @@ pub struct Class {
     pub tolerations: Vec<Toleration>,
     /// Of regular and restartable init containers, sorted, without repetition.
     pub host_ports: Vec<HostPort>,
-    /// Claims and disks, in the order of `spec.volumes`.
-    pub volumes: Vec<PodVolume>,
     /// Images of containers and init containers, as nodes list them.
     pub images: Vec<Arc<str>>,
-    /// `spec.affinity.podAffinity` and `podAntiAffinity`; `None`: no term.
-    pub pod_affinity: Option<Arc<PodAffinity>>,
-    /// `spec.topologySpreadConstraints`.
-    pub spread: Vec<SpreadConstraint>,
-    /// In the order of `spec.resourceClaims`.
-    pub resource_claims: Vec<PodResourceClaim>,
-    /// The controlling owner, if it is of a kind that selects pods (7.8).
-    pub controller: Option<Controller>,
 }
 
-/// A class without what only rules about other pods, volumes and devices read. Compared in place:
-/// nearly every job has a class of its own.
-#[derive(Clone, Debug)]
-struct ShapeOf(Arc<Class>);
-
-impl ShapeOf {
-    fn parts(&self) -> impl Hash + Eq + '_ {
-        let Class {
-            request,
-            non_zero,
-            node_selector,
-            node_affinity,
-            tolerations,
-            host_ports,
-            images,
-            namespace: _,
-            labels: _,
-            controller: _,
-            pod_affinity: _,
-            spread: _,
-            volumes: _,
-            resource_claims: _,
-        } = &*self.0;
-        (request, non_zero, node_selector, node_affinity, tolerations, host_ports, images)
+impl Deref for Class {
+    type Target = Shape;
+    fn deref(&self) -> &Shape {
+        &self.shape
     }
 }
 
-impl PartialEq for ShapeOf {
-    fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for ShapeOf {}
-
-impl Hash for ShapeOf {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+impl From<Shape> for Class {
+    fn from(shape: Shape) -> Self {
+        Self { shape: Arc::new(shape), ..Self::default() }
     }
 }
 
@@ -116,15 +97,14 @@ impl std::ops::SubAssign for NonZero {
 #[derive(Clone, Debug, Default)]
 pub struct Classes {
     rows: Table<ClassId, Row>,
-    /// By the hash of the content: first lists are long, and the map grows several times.
-    by_hash: FxHashMap<u64, SmallVec<[ClassId; 1]>>,
-    shapes: FxHashMap<ShapeOf, Shape>,
+    by_content: Index<ClassId>,
+    shapes: FxHashMap<Arc<Shape>, Sharers>,
     n_made: u64,
 }
 
-/// What classes have in common that differ in what [`ShapeOf`] leaves out alone.
-#[derive(Clone, Debug)]
-struct Shape {
+/// Who has a shape.
+#[derive(Clone, Copy, Debug)]
+struct Sharers {
     serial: u64,
     n_classes: u32,
 }
@@ -138,17 +118,25 @@ struct Row {
 
 impl Classes {
     /// The class of this content, one task more, and whether it is new.
-    pub(crate) fn acquire(&mut self, class: Class) -> (ClassId, bool) {
-        let hash = FxBuildHasher.hash_one(&class);
-        let alike = self.by_hash.entry(hash).or_default();
-        if let Some(&id) = alike.iter().find(|&&id| *self.rows[id].class == class) {
+    pub(crate) fn acquire(&mut self, mut class: Class) -> (ClassId, bool) {
+        let known = self.shapes.get_key_value(&class.shape);
+        let Sharers { serial, .. } = match known {
+            Some((shape, &sharers)) => {
+                class.shape = shape.clone();
+                sharers
+            }
+            None => Sharers { serial: self.n_made + 1, n_classes: 0 },
+        };
+        let hash = hash(&class, serial);
+        if let Some(id) = self.by_content.get(&hash, |id| *self.rows[id].class == class) {
             self.rows[id].n_tasks += 1;
             return (id, false);
         }
-        let class = Arc::new(class);
-        let serial = self.acquire_shape(&class);
-        let id = self.rows.insert(Row { class, n_tasks: 1, serial });
-        self.by_hash.entry(hash).or_default().push(id);
+        self.n_made = self.n_made.max(serial);
+        let sharers = self.shapes.entry(class.shape.clone());
+        sharers.or_insert(Sharers { serial, n_classes: 0 }).n_classes += 1;
+        let id = self.rows.insert(Row { class: Arc::new(class), n_tasks: 1, serial });
+        self.by_content.insert(&hash, id);
         (id, true)
     }
 
@@ -159,33 +147,14 @@ impl Classes {
             return None;
         }
         let row = self.rows.remove(id)?;
-        let hash = FxBuildHasher.hash_one(&*row.class);
-        if let Some(alike) = self.by_hash.get_mut(&hash) {
-            alike.retain(|other| *other != id);
-            if alike.is_empty() {
-                self.by_hash.remove(&hash);
+        self.by_content.remove(&hash(&row.class, row.serial), id);
+        if let Some(sharers) = self.shapes.get_mut(&row.class.shape) {
+            sharers.n_classes -= 1;
+            if sharers.n_classes == 0 {
+                self.shapes.remove(&row.class.shape);
             }
         }
-        self.release_shape(&row.class);
         Some(row.class)
-    }
-
-    fn acquire_shape(&mut self, class: &Arc<Class>) -> u64 {
-        self.n_made += 1;
-        let new = Shape { serial: self.n_made, n_classes: 0 };
-        let shape = self.shapes.entry(ShapeOf(class.clone())).or_insert(new);
-        shape.n_classes += 1;
-        shape.serial
-    }
-
-    fn release_shape(&mut self, class: &Arc<Class>) {
-        let content = ShapeOf(class.clone());
-        if let Some(shape) = self.shapes.get_mut(&content) {
-            shape.n_classes -= 1;
-            if shape.n_classes == 0 {
-                self.shapes.remove(&content);
-            }
-        }
     }
 
     /// A number that only classes have or had that agree in everything but namespace, labels, pod
@@ -213,6 +182,22 @@ impl Classes {
     pub(crate) fn references(&self) -> Vec<(ClassId, u32)> {
         self.rows.iter().map(|(id, row)| (id, row.n_tasks)).collect()
     }
+}
+
+/// Of the content of a class whose shape has this serial.
+fn hash(class: &Class, serial: u64) -> u64 {
+    let Class {
+        namespace,
+        labels,
+        volumes,
+        pod_affinity,
+        spread,
+        resource_claims,
+        controller,
+        shape: _,
+    } = class;
+    let rest = (volumes, pod_affinity, spread, resource_claims, controller);
+    FxBuildHasher.hash_one((serial, namespace, labels, rest))
 }
 
 impl std::ops::Index<ClassId> for Classes {

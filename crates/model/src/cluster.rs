@@ -11,6 +11,7 @@ mod nodes;
 mod place;
 mod pod_groups;
 mod pods;
+mod shape_of;
 mod shards;
 mod task_of;
 mod volumes;
@@ -29,7 +30,8 @@ use crate::division::Division;
 use crate::domains::{Domains, World};
 use crate::ids::{ClassId, JobId, NodeId, QueueId, Table, TaskId};
 use crate::images::Images;
-use crate::job::Job;
+use crate::index::Index;
+use crate::job::{Job, MinResources};
 use crate::node::Node;
 use crate::queue::Queue;
 use crate::quota::Quotas;
@@ -40,6 +42,7 @@ use crate::task::Task;
 use crate::volume::Volumes;
 
 pub use changes::Changes;
+use shape_of::LastShape;
 use shards::Shards;
 pub use shards::{Sharding, ShardingMode};
 
@@ -123,12 +126,12 @@ pub struct Cluster {
     pub devices: Devices,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
-    job_by_key: FxHashMap<ObjectKey, JobId>,
+    job_by_key: Index<JobId>,
     /// The same in order. A search in it is ten times as dear, and each pod needs one.
     job_order: BTreeMap<ObjectKey, JobId>,
     queue_by_name: BTreeMap<Arc<str>, QueueId>,
-    task_by_uid: FxHashMap<Arc<str>, TaskId>,
-    task_by_key: FxHashMap<ObjectKey, TaskId>,
+    task_by_uid: Index<TaskId>,
+    task_by_key: Index<TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     pub(crate) selectors: Selectors,
@@ -143,7 +146,10 @@ pub struct Cluster {
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
     /// Of the pod that came last and had one.
-    last_condition: Option<PodCondition>,
+    last_condition: Option<Arc<PodCondition>>,
+    last_shape: Option<LastShape>,
+    /// Of the PodGroup that came last and had one.
+    last_minimum: Option<Arc<MinResources>>,
 }
 
 /// One dimension of all present nodes together.
@@ -189,7 +195,7 @@ impl Cluster {
 
     /// The job of this PodGroup name.
     pub fn job(&self, key: &ObjectKey) -> Option<JobId> {
-        self.job_by_key.get(key).copied()
+        self.job_by_key.get(key, |job| self.jobs[job].key == *key)
     }
 
     /// Queues by name, those that only PodGroups name included.
@@ -204,12 +210,12 @@ impl Cluster {
 
     /// The task of this pod uid.
     pub fn task(&self, uid: &str) -> Option<TaskId> {
-        self.task_by_uid.get(uid).copied()
+        self.task_by_uid.get(uid, |task| *self.tasks[task].uid == *uid)
     }
 
     /// The task of this pod name.
     pub fn task_named(&self, key: &ObjectKey) -> Option<TaskId> {
-        self.task_by_key.get(key).copied()
+        self.task_by_key.get(key, |task| self.tasks[task].key == *key)
     }
 
     /// The class of a task.

@@ -9,6 +9,7 @@ use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
 };
 use crate::status::Counts;
+use crate::sums::{self, Seldom};
 use crate::text_map::TextMap;
 
 /// A PodGroup with its tasks.
@@ -41,12 +42,12 @@ pub struct Job {
     pub roles: TextMap<Counts>,
     /// Σ requests over allocated statuses.
     pub allocated: Resource,
-    /// Σ requests over all tasks.
-    pub total_request: Resource,
     /// Σ requests over Pending tasks.
-    pub pending_request: Resource,
+    pub pending_request: Seldom,
+    /// Σ requests over the others.
+    pub(crate) other_request: Seldom,
     /// Σ requests of gated tasks, but for those with only the queue allocation gate.
-    pub gated: Resource,
+    pub gated: Seldom,
 }
 
 /// What a job takes from its PodGroup.
@@ -72,11 +73,9 @@ pub struct PodGroup {
     /// `spec.priorityClassName`; empty if none.
     pub priority_class_name: Arc<str>,
     /// `spec.minResources`; `None`: admitted without questions.
-    pub min_resources: Option<Resource>,
-    /// The same as written, with names that are no dimension; what quotas count.
-    pub min_resource_list: ResourceList,
+    pub min_resources: Option<Arc<MinResources>>,
     /// `spec.networkTopology`; `None`: the job asks for no topology.
-    pub network_topology: Option<NetworkTopology>,
+    pub network_topology: Option<Box<NetworkTopology>>,
     /// `spec.subGroupPolicy`.
     pub policies: Arc<[SubGroupPolicy]>,
     /// Waiting time of the job's own annotations, above 0; `None`: there is none that is valid.
@@ -87,7 +86,16 @@ pub struct PodGroup {
     /// job (actions.md 9.1); absent: false.
     pub not_preemptable: bool,
     /// Annotations `volcano.sh/jdb-*`; `None`: there is none.
-    pub budget: Option<JobBudget>,
+    pub budget: Option<Box<JobBudget>>,
+}
+
+/// `spec.minResources`, kept once for PodGroups that agree in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MinResources {
+    /// What counts.
+    pub amounts: Resource,
+    /// As written, with names that are no dimension; what quotas count.
+    pub list: ResourceList,
 }
 
 /// How many tasks of a job must run, or may be missing (plugins-jobs-queues.md 13).
@@ -230,7 +238,17 @@ impl Job {
     /// `spec.minResources`; empty if absent.
     pub fn min_resources(&self) -> Resource {
         let group = self.pod_group.as_ref();
-        group.and_then(|group| group.min_resources.clone()).unwrap_or_default()
+        let min_resources = group.and_then(|group| group.min_resources.as_ref());
+        min_resources.map(|asked| asked.amounts.clone()).unwrap_or_default()
+    }
+
+    /// Σ requests over all tasks.
+    pub fn total_request(&self) -> Resource {
+        let mut total = self.allocated.clone();
+        for part in [&self.pending_request, &self.other_request] {
+            sums::enter(&mut total, part);
+        }
+        total
     }
 
     /// What is allocated beyond the minimum.
@@ -250,7 +268,7 @@ impl Job {
             }
             PodGroupPhase::Pending | PodGroupPhase::Unknown | PodGroupPhase::Completed => false,
         };
-        admitted.then(|| self.minus_gated(&min_resources.excess(&self.allocated)))
+        admitted.then(|| self.minus_gated(&min_resources.amounts.excess(&self.allocated)))
     }
 
     /// An amount without what gated tasks would take of it, at least 0 (plugins-jobs-queues.md

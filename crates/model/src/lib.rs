@@ -16,6 +16,7 @@ mod event;
 pub mod fixture;
 mod ids;
 mod images;
+mod index;
 mod job;
 mod node;
 pub mod node_selector;
@@ -34,7 +35,7 @@ mod toleration;
 mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
-pub use class::{Class, Classes, NonZero};
+pub use class::{Class, Classes, NonZero, Shape};
 pub use cluster::{Changes, Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{
@@ -52,7 +53,8 @@ pub use ids::{
     TaskId, TermId, ValueId,
 };
 pub use images::{Image, Images};
-pub use job::{Job, JobBudget, PodGroup, Portion, SubJob};
+pub use index::Index;
+pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob};
 pub use node::{Node, NodeView};
 pub use pod_affinity::{
     InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
@@ -72,6 +74,7 @@ pub use selector::{
     Protocol, Requirement, Taint, TaintEffect, Toleration, TolerationOperator,
 };
 pub use status::{Counts, STATUSES, TaskStatus};
+pub use sums::Seldom;
 pub use task::{Gates, QUEUE_GATE, Task};
 pub use text_map::TextMap;
 pub use toleration::any_tolerates;

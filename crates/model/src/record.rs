@@ -77,7 +77,7 @@ pub enum PodPhase {
 }
 
 /// What requests and filters read of a container.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerRecord {
     /// Unique in its pod.
     pub name: Arc<str>,
@@ -96,7 +96,7 @@ pub struct ContainerRecord {
 }
 
 /// Amounts that a resized container holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InPlace {
     /// `resources.requests` of the status.
     pub requests: ResourceList,
@@ -269,8 +269,8 @@ impl PodGroupCondition {
 pub struct PodGroupStatus {
     /// `status.phase`.
     pub phase: PodGroupPhase,
-    /// In order of first appearance, one per type.
-    pub conditions: Vec<PodGroupCondition>,
+    /// In order of first appearance, one per type. Kept once for what was seen and what is shown.
+    pub conditions: Arc<[PodGroupCondition]>,
     /// Running tasks.
     pub running: i32,
     /// Succeeded tasks.
@@ -286,7 +286,7 @@ impl PodGroupStatus {
         let (l, r) = (&self.conditions, &other.conditions);
         numbers(self) == numbers(other)
             && l.len() == r.len()
-            && l.iter().zip(r).all(|(l, r)| l.same_content(r))
+            && l.iter().zip(&**r).all(|(l, r)| l.same_content(r))
     }
 
     /// The same without times and transition ids of conditions.

@@ -2,6 +2,9 @@
 //! exactly while its amount is not 0, so that leaving undoes entering bit for bit. Specification:
 //! core.md 3.1.
 
+use std::ops::Deref;
+use std::sync::LazyLock;
+
 use vc_resource::Resource;
 
 /// Adds a request to a sum.
@@ -20,6 +23,30 @@ fn settle(sum: &mut Resource, request: &Resource) {
     for dim in request.scalars() {
         if sum.get(dim) == 0 {
             sum.remove(dim);
+        }
+    }
+}
+
+/// A sum that most jobs do not have: nothing is kept of an empty one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seldom(Option<Box<Resource>>);
+
+static NOTHING: LazyLock<Resource> = LazyLock::new(Resource::default);
+
+impl Deref for Seldom {
+    type Target = Resource;
+    fn deref(&self) -> &Resource {
+        self.0.as_deref().unwrap_or_else(|| &NOTHING)
+    }
+}
+
+impl Seldom {
+    /// Adds a request, or takes it out.
+    pub(crate) fn change(&mut self, by: fn(&mut Resource, &Resource), request: &Resource) {
+        let sum = self.0.get_or_insert_default();
+        by(sum, request);
+        if **sum == *NOTHING {
+            self.0 = None;
         }
     }
 }

@@ -65,7 +65,7 @@ pub struct Task {
     pub index: Option<i64>,
     /// The pod's `PodScheduled` condition, or what we wrote and the watch has not shown yet;
     /// `None`: there is none, or it must be written again.
-    pub condition: Option<PodCondition>,
+    pub condition: Option<Arc<PodCondition>>,
     /// `status.nominatedNodeName`, likewise; `None`: no nomination.
     pub nominated_node: Option<Arc<str>>,
     /// `spec.priority`, 0 if unset; what preemption compares besides [`Task::priority`] (actions.md 6.5).

@@ -12,11 +12,16 @@ const FEW: usize = 16;
 
 /// Values by text, in the order of the texts.
 #[derive(Clone, Debug)]
-pub struct TextMap<T> {
-    /// In order; empty when there are many.
-    few: Vec<(Arc<str>, T)>,
-    many: BTreeMap<Arc<str>, T>,
+pub struct TextMap<T>(Entered<T>);
+
+#[derive(Clone, Debug)]
+enum Entered<T> {
+    /// In order, at most [`FEW`].
+    Few(Vec<(Arc<str>, T)>),
+    #[expect(clippy::box_collection, reason = "it would make the other, frequent case larger")]
+    Many(Box<BTreeMap<Arc<str>, T>>),
 }
+use Entered::{Few, Many};
 
 impl<T> Default for TextMap<T> {
     fn default() -> Self {
@@ -27,39 +32,42 @@ impl<T> Default for TextMap<T> {
 impl<T> TextMap<T> {
     /// An empty one.
     pub const fn new() -> Self {
-        Self { few: Vec::new(), many: BTreeMap::new() }
+        Self(Few(Vec::new()))
     }
 
     /// An empty one with room for so many.
     pub fn with_room(n_entries: usize) -> Self {
         let few = if n_entries <= FEW { n_entries } else { 0 };
-        Self { few: Vec::with_capacity(few), many: BTreeMap::new() }
+        Self(Few(Vec::with_capacity(few)))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.few.len() + self.many.len()
+        match &self.0 {
+            Few(few) => few.len(),
+            Many(many) => many.len(),
+        }
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.many.is_empty()
+        self.len() == 0
     }
 
     /// The value of the text. A search that halves the list would read texts, which other cores write
     /// beside; of those that differ nearly all have another length.
     pub fn get(&self, key: &str) -> Option<&T> {
-        match self.many.is_empty() {
-            true => self.few.iter().find(|(other, _)| **other == *key).map(|(_, value)| value),
-            false => self.many.get(key),
+        match &self.0 {
+            Few(few) => few.iter().find(|(other, _)| **other == *key).map(|(_, value)| value),
+            Many(many) => many.get(key),
         }
     }
 
     /// The same for writing.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut T> {
-        match self.many.is_empty() {
-            true => self.few.iter_mut().find(|(other, _)| **other == *key).map(|(_, value)| value),
-            false => self.many.get_mut(key),
+        match &mut self.0 {
+            Few(few) => few.iter_mut().find(|(other, _)| **other == *key).map(|(_, value)| value),
+            Many(many) => many.get_mut(key),
         }
     }
 
@@ -70,14 +78,19 @@ impl<T> TextMap<T> {
     {
         // Nearly always the text itself is in the list, not one that equals it.
         let is_key = |other: &Arc<str>| Arc::ptr_eq(other, key) || **other == **key;
-        match self.few.iter().position(|(other, _)| is_key(other)) {
-            Some(place) => &mut self.few[place].1,
-            None => {
-                if !self.contains_key(key) {
-                    self.insert(key.clone(), T::default());
-                }
-                self.get_mut(key).expect("it has a value by now")
-            }
+        let place = match &self.0 {
+            Few(few) => few.iter().position(|(other, _)| is_key(other)),
+            Many(_) => None,
+        };
+        if place.is_none() && !self.contains_key(key) {
+            self.insert(key.clone(), T::default());
+        }
+        let Some(place) = place else {
+            return self.get_mut(key).expect("it has a value by now");
+        };
+        match &mut self.0 {
+            Few(few) => &mut few[place].1,
+            Many(_) => unreachable!("places are those of a list"),
         }
     }
 
@@ -88,40 +101,50 @@ impl<T> TextMap<T> {
 
     /// The text has this value from now on; the one that it had before.
     pub fn insert(&mut self, key: Arc<str>, value: T) -> Option<T> {
-        match self.place(&key) {
-            Ok(place) => Some(std::mem::replace(&mut self.few[place].1, value)),
-            Err(place) if self.many.is_empty() && self.few.len() < FEW => {
-                if self.few.is_empty() {
+        let few = match &mut self.0 {
+            Few(few) => few,
+            Many(many) => return many.insert(key, value),
+        };
+        match place(few, &key) {
+            Ok(place) => Some(std::mem::replace(&mut few[place].1, value)),
+            Err(place) if few.len() < FEW => {
+                if few.is_empty() {
                     // Nearly every job has one role.
-                    self.few.reserve_exact(1);
+                    few.reserve_exact(1);
                 }
-                self.few.insert(place, (key, value));
+                few.insert(place, (key, value));
                 None
             }
             Err(_) => {
-                self.many.extend(self.few.drain(..));
-                self.many.insert(key, value)
+                let all = few.drain(..).chain([(key, value)]).collect();
+                self.0 = Many(Box::new(all));
+                None
             }
         }
     }
 
     /// The text has no value any more; the one that it had.
     pub fn remove(&mut self, key: &str) -> Option<T> {
-        match self.place(key) {
-            Ok(place) => Some(self.few.remove(place).1),
-            Err(_) => self.many.remove(key),
+        match &mut self.0 {
+            Few(few) => Some(few.remove(place(few, key).ok()?).1),
+            Many(many) => many.remove(key),
         }
     }
 
     /// Nothing has a value any more.
     pub fn clear(&mut self) {
-        self.few.clear();
-        self.many.clear();
+        match &mut self.0 {
+            Few(few) => few.clear(),
+            Many(_) => *self = Self::new(),
+        }
     }
 
     /// Texts and values in order.
     pub fn iter(&self) -> Entries<'_, T> {
-        Entries { few: self.few.iter(), many: self.many.iter() }
+        match &self.0 {
+            Few(few) => Entries::Few(few.iter()),
+            Many(many) => Entries::Many(many.iter()),
+        }
     }
 
     /// The texts in order.
@@ -133,15 +156,15 @@ impl<T> TextMap<T> {
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.iter().map(|(_, value)| value)
     }
+}
 
-    /// Where the text is in the list, or belongs.
-    fn place(&self, key: &str) -> Result<usize, usize> {
-        // Objects have them in order.
-        if self.few.last().is_some_and(|(last, _)| **last < *key) {
-            return Err(self.few.len());
-        }
-        self.few.binary_search_by(|(other, _)| (**other).cmp(key))
+/// Where the text is in the list, or belongs.
+fn place<T>(few: &[(Arc<str>, T)], key: &str) -> Result<usize, usize> {
+    // Objects have them in order.
+    if few.last().is_some_and(|(last, _)| **last < *key) {
+        return Err(few.len());
     }
+    few.binary_search_by(|(other, _)| (**other).cmp(key))
 }
 
 impl<T: PartialEq> PartialEq for TextMap<T> {
@@ -202,30 +225,52 @@ impl<'a, T> IntoIterator for &'a TextMap<T> {
 
 impl<T> IntoIterator for TextMap<T> {
     type Item = (Arc<str>, T);
-    type IntoIter = std::iter::Chain<
-        std::vec::IntoIter<(Arc<str>, T)>,
-        std::collections::btree_map::IntoIter<Arc<str>, T>,
-    >;
+    type IntoIter = Taken<T>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.few.into_iter().chain(self.many)
+        match self.0 {
+            Few(few) => Taken::Few(few.into_iter()),
+            Many(many) => Taken::Many(many.into_iter()),
+        }
     }
 }
 
 /// The entries in order.
 #[derive(Clone, Debug)]
-pub struct Entries<'a, T> {
-    few: std::slice::Iter<'a, (Arc<str>, T)>,
-    many: std::collections::btree_map::Iter<'a, Arc<str>, T>,
+pub enum Entries<'a, T> {
+    /// Of a list.
+    Few(std::slice::Iter<'a, (Arc<str>, T)>),
+    /// Of a tree.
+    Many(std::collections::btree_map::Iter<'a, Arc<str>, T>),
 }
 
 impl<'a, T> Iterator for Entries<'a, T> {
     type Item = (&'a Arc<str>, &'a T);
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.few.next() {
-            Some((key, value)) => Some((key, value)),
-            None => self.many.next(),
+        match self {
+            Self::Few(few) => few.next().map(|(key, value)| (key, value)),
+            Self::Many(many) => many.next(),
+        }
+    }
+}
+
+/// The same, taken out.
+#[derive(Debug)]
+pub enum Taken<T> {
+    /// Of a list.
+    Few(std::vec::IntoIter<(Arc<str>, T)>),
+    /// Of a tree.
+    Many(std::collections::btree_map::IntoIter<Arc<str>, T>),
+}
+
+impl<T> Iterator for Taken<T> {
+    type Item = (Arc<str>, T);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Few(few) => few.next(),
+            Self::Many(many) => many.next(),
         }
     }
 }

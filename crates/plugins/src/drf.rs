@@ -5,6 +5,7 @@
 mod hierarchy;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_conf::Switch;
@@ -49,7 +50,7 @@ struct Drf {
 
 struct JobShare {
     /// Allocated and, within the session, Pipelined tasks.
-    allocated: Resource,
+    allocated: Arc<Resource>,
     share: f64,
 }
 
@@ -122,7 +123,7 @@ impl Plugin for Drf {
         let Some(own) = own else {
             return Verdict::Victims(Vec::new());
         };
-        let mut with_preemptor = own.allocated.clone();
+        let mut with_preemptor = Resource::clone(&own.allocated);
         with_preemptor.add(ask.cluster.request(preemptor));
         let own_share = dominant_share(&with_preemptor, &self.total);
         let mut left: FxHashMap<JobId, Resource> = FxHashMap::default();
@@ -133,7 +134,7 @@ impl Plugin for Drf {
             let Some(known) = self.jobs.get(&job) else {
                 return false;
             };
-            let left = left.entry(job).or_insert_with(|| known.allocated.clone());
+            let left = left.entry(job).or_insert_with(|| Resource::clone(&known.allocated));
             // Subtracted also when the candidate is refused (4.2).
             left.sub(ask.cluster.request(task));
             let share = dominant_share(left, &self.total);
@@ -184,7 +185,10 @@ impl Drf {
             self.jobs.remove(&id);
             return;
         };
-        let allocated = job.allocated.clone();
+        // As it stands in the roster; a job that moves in this session gets amounts of its own.
+        let listed = ask.facts.roster.allocated_at_open(id);
+        let same = listed.filter(|listed| ***listed == job.allocated);
+        let allocated = same.cloned().unwrap_or_else(|| Arc::new(job.allocated.clone()));
         let share = dominant_share(&allocated, &self.total);
         self.jobs.insert(id, JobShare { allocated, share });
     }
@@ -209,7 +213,7 @@ impl Drf {
             return;
         };
         let request = ask.cluster.request(task);
-        change.apply(&mut job.allocated, request);
+        change.apply(Arc::make_mut(&mut job.allocated), request);
         job.share = dominant_share(&job.allocated, &self.total);
         if let Some(tree) = &mut self.tree {
             tree.change(id, request, change);

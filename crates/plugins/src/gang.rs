@@ -232,7 +232,7 @@ fn write(
     message: &str,
 ) {
     let group = ask.cluster.jobs[id].pod_group.as_ref();
-    let mut known = group.into_iter().flat_map(|group| &group.status.conditions);
+    let mut known = group.into_iter().flat_map(|group| &*group.status.conditions);
     let stands = known.find(|known| *known.kind == *kind).is_some_and(|known| {
         (&*known.status, &*known.reason, &*known.message) == ("True", reason, message)
     });

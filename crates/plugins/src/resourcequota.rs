@@ -58,15 +58,21 @@ impl Plugin for ResourceQuota {
         let row = &ask.cluster.jobs[job];
         let Some(group) = &row.pod_group else { return };
         let namespace = &row.key.namespace;
-        if group.min_resource_list.is_empty() || ask.cluster.quotas.of(namespace).next().is_none() {
+        let list = min_list(group);
+        if list.is_empty() || ask.cluster.quotas.of(namespace).next().is_none() {
             return;
         }
         let added = self.added.entry(namespace.clone()).or_default();
-        for (name, quantity) in &group.min_resource_list {
+        for (name, quantity) in list {
             let sum = added.entry(name.clone()).or_default();
             *sum = *sum + *quantity;
         }
     }
+}
+
+/// `spec.minResources` as written.
+fn min_list(group: &PodGroup) -> &[(Arc<str>, Quantity)] {
+    group.min_resources.as_ref().map_or(&[], |asked| &asked.list)
 }
 
 /// What of the job goes beyond the quota, by name. Names that the quota does not limit do not count.
@@ -77,8 +83,8 @@ fn lacking<'a>(group: &'a PodGroup, quota: &Quota, added: Option<&QuotaAmounts>)
         let added = added.map(|added| amount(added, name)).unwrap_or_default();
         quota.hard.get(name).is_some_and(|&hard| hard < used + added + asked)
     };
-    let asked = group.min_resource_list.iter();
-    asked
+    min_list(group)
+        .iter()
         .filter(|(name, asked)| exceeds(name, *asked))
         .map(|(name, asked)| (name, *asked))
         .collect()

@@ -55,7 +55,7 @@ pub(crate) fn tell_clamped(plugin: &str, n_clamped: u32, out: &mut Outbox) {
 
 /// The amount that a job must find room for when it is enqueued; `None`: it asks for nothing.
 pub(crate) fn min_resources(job: &Job) -> Option<&Resource> {
-    job.pod_group.as_ref()?.min_resources.as_ref()
+    Some(&job.pod_group.as_ref()?.min_resources.as_ref()?.amounts)
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl Plugin for Tdm {
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
         for job in ask.all_jobs() {
             let row = &ask.cluster.jobs[job];
-            let budget = row.pod_group.as_ref().and_then(|group| group.budget.as_ref());
+            let budget = row.pod_group.as_ref().and_then(|group| group.budget.as_deref());
             if let Some(JobBudget::Unreadable(text)) = budget {
                 out.warnings.push(format!(
                     "podgroup {}: volcano.sh/jdb-*: neither a number nor a percentage: {text:?}, \
@@ -267,7 +267,7 @@ fn budget(job: &Job) -> usize {
     let (n_tasks, n_running) = (job.counts.total(), job.counts.of(TaskStatus::Running));
     let n_ended = job.counts.of(TaskStatus::Succeeded) + job.counts.of(TaskStatus::Failed);
     let unavailable = i64::from(n_tasks) - i64::from(n_ended) - i64::from(n_running);
-    let allowed = match job.pod_group.as_ref().and_then(|group| group.budget.as_ref()) {
+    let allowed = match job.pod_group.as_ref().and_then(|group| group.budget.as_deref()) {
         None => 1,
         Some(JobBudget::MaxUnavailable(portion)) => portion.of(n_tasks) - unavailable,
         // Below the minimum nobody goes (D25).

@@ -19,18 +19,29 @@ pub(crate) struct Jobs {
     n_sessions: u64,
 }
 
+/// There are as many as jobs: what most of them do not have stands apart.
 #[derive(Debug, Default)]
 struct Job {
     queue: Arc<str>,
     start_seconds: Option<i64>,
-    /// Milliseconds to the last place found, and when that was in seconds since 1970.
-    placed: Option<(f64, i64)>,
     share: Option<f64>,
-    n_unready: Option<i64>,
+    /// Milliseconds to the last place found, and when that was in seconds since 1970.
+    placed: Option<Box<(f64, i64)>>,
+    /// It was said that it is ready.
+    was_ready: bool,
+    /// `None`: it was never unready.
+    unready: Option<Box<Unready>>,
+}
+
+/// Of a job that is or was unready.
+#[derive(Debug, Default)]
+struct Unready {
+    /// Members that are missing, 0 once it is ready; `None`: it only has the retries of another job.
+    n_missing: Option<i64>,
     /// Of the times that are over.
     n_retries: u64,
     /// The session count when it became unready; `None`: it is not.
-    unready_since: Option<u64>,
+    since: Option<u64>,
 }
 
 impl Jobs {
@@ -45,7 +56,7 @@ impl Jobs {
                 let row = self.row(&job.name, &job.namespace);
                 row.queue = queue.clone();
                 let millis = *waited_micros as f64 / MICROS_PER_MILLI;
-                row.placed = Some((millis, now_micros.div_euclid(MICROS_PER_SECOND)));
+                row.placed = Some(Box::new((millis, now_micros.div_euclid(MICROS_PER_SECOND))));
             }
             Sample::JobShare { job, share } => {
                 self.row(&job.name, &job.namespace).share = Some(*share);
@@ -70,15 +81,18 @@ impl Jobs {
         let first = (name.clone(), Arc::from(""));
         let next = self.by_name.range_mut(first..).next();
         if let Some((_, heir)) = next.filter(|((other, _), _)| other == name) {
-            heir.n_retries += gone.n_retries(self.n_sessions);
+            let n_retries = gone.n_retries(self.n_sessions);
+            if 0 < n_retries {
+                heir.unready.get_or_insert_default().n_retries += n_retries;
+            }
         }
     }
 
     pub(crate) fn write(&self, out: &mut String) {
         let seconds = |of: fn(&Job) -> Option<i64>| move |job: &Job| Some(of(job)? as f64);
-        let placed = |job: &Job| job.placed.map(|(millis, _)| millis);
+        let placed = |job: &Job| Some(job.placed.as_deref()?.0);
         self.write_one(out, "volcano_e2e_job_scheduling_duration", placed, labels);
-        let last = seconds(|job| job.placed.map(|(_, last)| last));
+        let last = seconds(|job| Some(job.placed.as_deref()?.1));
         self.write_one(out, "volcano_e2e_job_scheduling_last_time", last, labels);
         let start = seconds(|job| job.start_seconds);
         self.write_one(out, "volcano_e2e_job_scheduling_start_time", start, labels);
@@ -88,7 +102,7 @@ impl Jobs {
             |job| job.share,
             |name, namespace, _| vec![("job_id", name), ("job_ns", namespace)],
         );
-        self.write_sums(out, "volcano_unschedule_task_count", |job| Some(job.n_unready? as f64));
+        self.write_sums(out, "volcano_unschedule_task_count", |job| Some(job.n_missing()? as f64));
         let n_sessions = self.n_sessions;
         let n_retries = |job: &Job| {
             let n_retries = job.n_retries(n_sessions);
@@ -143,20 +157,36 @@ fn labels<'a>(name: &'a str, namespace: &'a str, job: &'a Job) -> Vec<(&'static 
 impl Job {
     /// Told only when it changes; the sessions in between are counted when somebody looks.
     fn gang(&mut self, state: GangState, n_sessions: u64) {
-        match state {
-            GangState::Unready(n_unready) => {
-                self.n_unready = Some(n_unready);
-                self.unready_since.get_or_insert(n_sessions);
+        let unready = match state {
+            GangState::Unready(n_missing) => {
+                let unready = self.unready.get_or_insert_default();
+                unready.n_missing = Some(n_missing);
+                unready.since.get_or_insert(n_sessions);
                 return;
             }
-            GangState::Ready => self.n_unready = Some(0),
-            GangState::Unsaid => {}
-        }
-        let since = self.unready_since.take();
-        self.n_retries += since.map_or(0, |since| n_sessions - since);
+            GangState::Ready => {
+                self.was_ready = true;
+                let Some(unready) = &mut self.unready else { return };
+                unready.n_missing = Some(0);
+                unready
+            }
+            GangState::Unsaid => {
+                let Some(unready) = &mut self.unready else { return };
+                unready
+            }
+        };
+        let since = unready.since.take();
+        unready.n_retries += since.map_or(0, |since| n_sessions - since);
+    }
+
+    /// `None`: nothing was said.
+    fn n_missing(&self) -> Option<i64> {
+        let n_missing = self.unready.as_ref().and_then(|unready| unready.n_missing);
+        n_missing.or(self.was_ready.then_some(0))
     }
 
     fn n_retries(&self, n_sessions: u64) -> u64 {
-        self.n_retries + self.unready_since.map_or(0, |since| n_sessions - since)
+        let of = |it: &Unready| it.n_retries + it.since.map_or(0, |since| n_sessions - since);
+        self.unready.as_deref().map_or(0, of)
     }
 }

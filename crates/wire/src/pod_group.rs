@@ -225,7 +225,7 @@ fn status_record(slim: Soft<SlimPodGroupStatus>, problems: &mut Problems) -> Pod
                 PodGroupPhase::Pending
             }
         },
-        conditions: problems.list(slim.conditions, &path.field("conditions"), condition),
+        conditions: problems.list(slim.conditions, &path.field("conditions"), condition).into(),
         running: problems.or_default(slim.running, &path.field("running")),
         succeeded: problems.or_default(slim.succeeded, &path.field("succeeded")),
         failed: problems.or_default(slim.failed, &path.field("failed")),

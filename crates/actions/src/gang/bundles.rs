@@ -158,7 +158,7 @@ fn benefit(
     }
     let mut local = Resource::default();
     tasks.iter().for_each(|&task| local.add(session.request(task)));
-    let global = &session.jobs[job].total_request;
+    let global = session.jobs[job].total_request();
     let (mut gain, mut loss) = (0.0, 0.0);
     for dim in need.dims().filter(|&dim| 0 < need.get(dim)) {
         let wanted = need.get(dim);

@@ -53,7 +53,8 @@ fn write(session: &mut Session<'_>, job: JobId, task: TaskId, told: &TaskMessage
         nomination: nomination.clone(),
     });
     let row = &mut session.cluster_mut().tasks[task];
-    row.condition = Some(PodCondition { status: "False".into(), reason, message: text });
+    let condition = PodCondition { status: "False".into(), reason, message: text };
+    row.condition = Some(Arc::new(condition));
     match nomination {
         Nomination::Keep => {}
         Nomination::Set(node) => row.nominated_node = Some(node),

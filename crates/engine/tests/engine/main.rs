@@ -15,6 +15,7 @@ mod core;
 mod determinism;
 mod devices;
 mod differential;
+mod early;
 mod enqueue;
 mod evictions;
 mod fast;

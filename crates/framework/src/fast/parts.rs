@@ -4,7 +4,7 @@
 //! plain evaluator. Specification: actions.md 12.2 S1, S2.
 
 use rustc_hash::FxHashMap;
-use vc_model::{Class, NodeId};
+use vc_model::{Class, NodeId, Shape};
 
 use super::rows::Rows;
 use crate::session::Session;
@@ -30,7 +30,7 @@ pub enum Part {
 impl Part {
     /// The part alone, as content to compare by.
     fn of(self, class: &Class) -> Class {
-        let mut part = Class::default();
+        let mut part = Shape::default();
         match self {
             Self::Nothing => {}
             Self::Tolerations => part.tolerations.clone_from(&class.tolerations),
@@ -43,7 +43,7 @@ impl Part {
             }
             Self::Images => part.images.clone_from(&class.images),
         }
-        part
+        part.into()
     }
 }
 

@@ -77,7 +77,8 @@ impl State {
             let subs = job.sub_jobs.iter().map(|sub| sub.counts.clone());
             let roles = job.roles.values().cloned();
             let counts = std::iter::once(job.counts.clone()).chain(subs).chain(roles).collect();
-            let sums = [&job.allocated, &job.pending_request, &job.total_request, &job.gated];
+            let total = job.total_request();
+            let sums = [&job.allocated, &job.pending_request, &total, &job.gated];
             (counts, sums.map(Clone::clone))
         };
         let task = |task: &Task| (task.status, task.node, task.hidden, task.evicting);

@@ -342,7 +342,7 @@ fn pod_group_status() -> Effect {
     };
     let status = PodGroupStatus {
         phase: PodGroupPhase::Inqueue,
-        conditions: vec![condition],
+        conditions: [condition].into(),
         succeeded: 1,
         ..PodGroupStatus::default()
     };

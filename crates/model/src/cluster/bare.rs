@@ -9,7 +9,7 @@ use vc_resource::Resource;
 use crate::cluster::Cluster;
 use crate::cluster::pod_groups::{budget, preemptable, sla_waiting_micros};
 use crate::ids::JobId;
-use crate::job::PodGroup;
+use crate::job::{MinResources, PodGroup};
 use crate::record::{ObjectKey, PodGroupPhase, PodGroupStatus, PodRecord, ResourceList};
 
 const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
@@ -67,6 +67,7 @@ fn first_status(pod: &PodRecord) -> PodGroupStatus {
 }
 
 fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> PodGroup {
+    let minimum = MinResources { amounts: request.clone(), list: ResourceList::new() };
     PodGroup {
         controller_uid: None,
         uid: pod.uid.clone(),
@@ -77,13 +78,12 @@ fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> Pod
         written_version: None,
         resource_version: Arc::default(),
         priority_class_name: pod.priority_class_name.clone(),
-        min_resources: Some(request.clone()),
-        min_resource_list: ResourceList::new(),
+        min_resources: Some(Arc::new(minimum)),
         network_topology: None,
         policies: Arc::default(),
         sla_waiting_micros: sla_waiting_micros(&pod.annotations),
         preemptable: preemptable(&pod.annotations, &pod.labels) == Some(true),
         not_preemptable: preemptable(&pod.annotations, &pod.labels) == Some(false),
-        budget: budget(&pod.annotations),
+        budget: budget(&pod.annotations).map(Box::new),
     }
 }

@@ -128,10 +128,10 @@ impl Cluster {
         same(key, "tasks", &job.tasks, &self.in_order(tasks))?;
         same(key, "counts", &job.counts, &counts)?;
         same(key, "roles", &job.roles, &roles.into_iter().collect())?;
-        same(key, "total request", &job.total_request, &total)?;
+        same(key, "total request", &job.total_request(), &total)?;
         same(key, "allocated", &job.allocated, &allocated)?;
-        same(key, "pending request", &job.pending_request, &pending)?;
-        same(key, "gated", &job.gated, &gated)
+        same(key, "pending request", &*job.pending_request, &pending)?;
+        same(key, "gated", &*job.gated, &gated)
     }
 
     fn check_sub_jobs(&self, job: &Job, tasks: &[TaskId]) -> Result<(), String> {

@@ -152,16 +152,16 @@ fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bo
     }
 }
 
-/// Moves the request in the sum that the status belongs to, if there is one.
+/// Moves the request in the sum that the status belongs to.
 fn sum(
     job: &mut Job,
     status: TaskStatus,
     request: &Resource,
-    change: impl Fn(&mut Resource, &Resource),
+    change: fn(&mut Resource, &Resource),
 ) {
     match status {
         status if status.is_allocated() => change(&mut job.allocated, request),
-        TaskStatus::Pending => change(&mut job.pending_request, request),
-        _ => {}
+        TaskStatus::Pending => job.pending_request.change(change, request),
+        _ => job.other_request.change(change, request),
     }
 }

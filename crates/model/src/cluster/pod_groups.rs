@@ -9,16 +9,17 @@ use crate::cluster::apply::go_bool;
 use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
 use crate::ids::{JobId, QueueId};
-use crate::job::{Job, JobBudget, PodGroup, Portion};
-use crate::record::{ObjectKey, PodGroupRecord, PodGroupStatus};
+use crate::job::{Job, JobBudget, MinResources, PodGroup, Portion};
+use crate::record::{ObjectKey, PodGroupRecord, PodGroupStatus, ResourceList};
 use crate::request::to_resource;
 use crate::selector::Labels;
+use crate::sums::Seldom;
 use crate::text_map::TextMap;
 
 impl Cluster {
     /// The job of a PodGroup name, made if nobody named it before.
     pub(super) fn job_row(&mut self, key: &ObjectKey) -> JobId {
-        if let Some(&job) = self.job_by_key.get(key) {
+        if let Some(job) = self.job(key) {
             return job;
         }
         let default_queue = self.settings.default_queue.clone();
@@ -37,13 +38,13 @@ impl Cluster {
             counts: Default::default(),
             roles: Default::default(),
             allocated: Resource::default(),
-            total_request: Resource::default(),
-            pending_request: Resource::default(),
-            gated: Resource::default(),
+            pending_request: Seldom::default(),
+            other_request: Seldom::default(),
+            gated: Seldom::default(),
         };
         job.sub_jobs.push(groups::default_sub_job(&job));
         let id = self.jobs.insert(job);
-        self.job_by_key.insert(key.clone(), id);
+        self.job_by_key.insert(key, id);
         self.job_order.insert(key.clone(), id);
         id
     }
@@ -53,7 +54,7 @@ impl Cluster {
         let job = &self.jobs[id];
         if job.pod_group.is_none() && job.tasks.is_empty() {
             let key = job.key.clone();
-            self.job_by_key.remove(&key);
+            self.job_by_key.remove(&key, id);
             self.job_order.remove(&key);
             self.jobs.remove(id);
             self.job_changes.push(id);
@@ -80,7 +81,7 @@ impl Cluster {
         };
         let queue = self.queue_row(&queue_name);
         let min_resources = record.min_resources.as_ref();
-        let min_resources = min_resources.map(|list| to_resource(list, &mut self.dims));
+        let min_resources = min_resources.map(|list| self.shared_minimum(list));
         // A first list is long, and all of it is news.
         let is_known = self.jobs[id].pod_group.is_some();
         let before = is_known.then(|| Heading::of(&self.jobs[id]));
@@ -98,6 +99,16 @@ impl Cluster {
             self.regroup(id);
         }
         before.is_none_or(|before| before != Heading::of(&self.jobs[id]))
+    }
+
+    /// PodGroups come in rows that ask for the same: it is kept once.
+    fn shared_minimum(&mut self, list: &ResourceList) -> Arc<MinResources> {
+        if let Some(last) = self.last_minimum.as_ref().filter(|last| last.list == *list) {
+            return last.clone();
+        }
+        let amounts = to_resource(list, &mut self.dims);
+        let own = Arc::new(MinResources { amounts, list: list.clone() });
+        self.last_minimum.insert(own).clone()
     }
 
     pub(super) fn pod_group_deleted(&mut self, key: &ObjectKey) {
@@ -229,15 +240,14 @@ fn number(version: &str) -> Option<u64> {
 
 fn pod_group(
     record: PodGroupRecord,
-    min_resources: Option<Resource>,
+    min_resources: Option<Arc<MinResources>>,
     overlay: Overlay,
 ) -> PodGroup {
     PodGroup {
         sla_waiting_micros: sla_waiting_micros(&record.annotations),
         preemptable: preemptable(&record.annotations, &record.labels) == Some(true),
         not_preemptable: preemptable(&record.annotations, &record.labels) == Some(false),
-        budget: budget(&record.annotations),
-        min_resource_list: record.min_resources.unwrap_or_default(),
+        budget: budget(&record.annotations).map(Box::new),
         controller_uid: record.controller_uid.clone(),
         uid: record.uid,
         created_micros: record.created_micros,
@@ -248,7 +258,7 @@ fn pod_group(
         resource_version: record.resource_version,
         priority_class_name: record.priority_class_name,
         min_resources,
-        network_topology: record.network_topology,
+        network_topology: record.network_topology.map(Box::new),
         policies: record.sub_group_policies.into(),
     }
 }

@@ -106,8 +106,8 @@ impl Cluster {
     /// Enters a complete task in the indexes, its job and its node.
     fn link(&mut self, task: TaskId) {
         let row = &self.tasks[task];
-        self.task_by_uid.insert(row.uid.clone(), task);
-        self.task_by_key.insert(row.key.clone(), task);
+        self.task_by_uid.insert(&*row.uid, task);
+        self.task_by_key.insert(&row.key, task);
         if let Some(job) = row.job {
             self.join(job, task);
         }
@@ -122,8 +122,8 @@ impl Cluster {
         self.index_claims(task, false);
         let row = &self.tasks[task];
         let (job, node, class) = (row.job, row.node, row.class);
-        self.task_by_uid.remove(&row.uid);
-        self.task_by_key.remove(&row.key);
+        self.task_by_uid.remove(&*row.uid, task);
+        self.task_by_key.remove(&row.key, task);
         if let Some(job) = job {
             self.quit(job, task);
         }
@@ -142,9 +142,8 @@ impl Cluster {
         job.tasks.insert(place, task);
         job.sub_jobs[row.sub_job].tasks.insert(sub_place, task);
         let request = &self.classes[row.class].request;
-        sums::enter(&mut job.total_request, request);
         if row.gates == Gates::Foreign {
-            sums::enter(&mut job.gated, request);
+            job.gated.change(sums::enter, request);
         }
     }
 
@@ -158,9 +157,8 @@ impl Cluster {
         job.tasks.remove(place);
         job.sub_jobs[row.sub_job].tasks.remove(sub_place);
         let request = &self.classes[row.class].request;
-        sums::leave(&mut job.total_request, request);
         if row.gates == Gates::Foreign {
-            sums::leave(&mut job.gated, request);
+            job.gated.change(sums::leave, request);
         }
         if job.roles.get(&row.role).is_some_and(|counts| counts.total() == 0) {
             job.roles.remove(&row.role);

@@ -3,16 +3,11 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use vc_resource::amount;
-
 use crate::class::Class;
 use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
 use crate::duration::go_duration_micros;
-use crate::images::normalized;
 use crate::record::{ObjectKey, PodCondition, PodPhase, PodRecord};
-use crate::request::{non_zero_request, pod_request};
-use crate::selector::HostPort;
 use crate::status::TaskStatus;
 use crate::task::{Gates, QUEUE_GATE, Task};
 
@@ -34,7 +29,7 @@ impl Cluster {
         let cooling_until_micros = cooling_until_micros(&pod);
         let is_bare = job_key.is_none() && self.settings.bare_pods && self.schedules(&pod);
         let bare = is_bare.then(|| pod.clone());
-        let class = self.class_of(&mut pod);
+        let (class, uncounted) = self.class_of(&mut pod);
         let bare_job = bare.map(|pod| self.bare_job(&pod, &class.request));
         let job = job_key.map(|key| self.job_row(&key)).or(bare_job);
         let sub_job = job.map_or(0, |job| self.sub_job_for(job, &class.labels));
@@ -64,7 +59,7 @@ impl Cluster {
             ungating: false,
             hidden: false,
             deleting: pod.deleting,
-            invalid: pod.invalid.clone().or_else(|| self.uncounted(&pod)),
+            invalid: pod.invalid.or(uncounted),
             priority_class_name: pod.priority_class_name,
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),
@@ -79,47 +74,29 @@ impl Cluster {
     }
 
     /// Nearly all pods that run have the same condition: its words are kept once.
-    fn shared_condition(&mut self, own: PodCondition) -> PodCondition {
-        let last = self.last_condition.get_or_insert_with(|| own.clone());
-        if *last != own {
-            *last = own;
+    fn shared_condition(&mut self, own: PodCondition) -> Arc<PodCondition> {
+        match self.last_condition.as_ref().filter(|last| ***last == own) {
+            Some(last) => last.clone(),
+            None => self.last_condition.insert(Arc::new(own)).clone(),
         }
-        last.clone()
     }
 
-    /// Takes out of the pod what nothing reads of it afterwards: first lists are long.
-    fn class_of(&mut self, pod: &mut PodRecord) -> Class {
-        let gates = self.settings.gates;
+    /// The class, and why its request is not complete. Takes out of the pod what nothing reads of it
+    /// afterwards: first lists are long.
+    fn class_of(&mut self, pod: &mut PodRecord) -> (Class, Option<Arc<str>>) {
+        let (shape, uncounted) = self.shape_of(pod);
         let mut class = Class {
             namespace: pod.key.namespace.clone(),
-            request: pod_request(pod, gates, &mut self.dims),
-            non_zero: non_zero_request(pod, gates, &mut self.dims),
-            host_ports: host_ports(pod),
-            images: images(pod),
             labels: take(&mut pod.labels),
-            node_selector: take(&mut pod.node_selector),
-            node_affinity: take(&mut pod.node_affinity),
-            tolerations: take(&mut pod.tolerations),
             pod_affinity: take(&mut pod.pod_affinity),
             spread: take(&mut pod.spread),
             volumes: take(&mut pod.volumes),
             resource_claims: take(&mut pod.resource_claims),
             controller: take(&mut pod.controller),
+            shape,
         };
         self.count_claims(&mut class);
-        class
-    }
-
-    /// Why the request is not complete: so many resource names are in use that one of the pod's has
-    /// no number. Such a pod must not be placed as if it did not ask for it.
-    fn uncounted(&self, pod: &PodRecord) -> Option<Arc<str>> {
-        let containers = pod.containers.iter().chain(&pod.init_containers);
-        let requests = containers.flat_map(|container| &container.requests);
-        let (name, _) = requests.chain(&pod.overhead).find(|(name, quantity)| {
-            amount(name, *quantity).is_some() && self.dims.get(name).is_none()
-        })?;
-        let n_names = self.dims.len();
-        Some(format!("more than {n_names} resource names are in use, not counted: {name}").into())
+        (class, uncounted)
     }
 }
 
@@ -191,19 +168,4 @@ fn pod_index(name: &str) -> Option<i64> {
     let parts = name.split('-').count();
     let last = name.rsplit('-').next().filter(|_| 3 <= parts)?;
     last.parse().ok()
-}
-
-fn images(pod: &PodRecord) -> Vec<Arc<str>> {
-    let containers = pod.containers.iter().chain(&pod.init_containers);
-    containers.map(|container| normalized(&container.image)).collect()
-}
-
-fn host_ports(pod: &PodRecord) -> Vec<HostPort> {
-    let sidecars = pod.init_containers.iter().filter(|container| container.restartable);
-    let containers = pod.containers.iter().chain(sidecars);
-    let mut ports: Vec<HostPort> =
-        containers.flat_map(|container| container.host_ports.iter().cloned()).collect();
-    ports.sort_unstable();
-    ports.dedup();
-    ports
 }

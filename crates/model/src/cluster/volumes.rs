@@ -168,10 +168,9 @@ impl Cluster {
         row.best_effort = class.request.is_empty();
         if let Some(job) = row.job {
             let job = &mut self.jobs[job];
-            let gated = (row.gates == Gates::Foreign).then_some(&mut job.gated);
-            for sum in [Some(&mut job.total_request), gated].into_iter().flatten() {
-                sums::leave(sum, &old.request);
-                sums::enter(sum, &class.request);
+            if row.gates == Gates::Foreign {
+                job.gated.change(sums::leave, &old.request);
+                job.gated.change(sums::enter, &class.request);
             }
         }
         let before = row.class;
@@ -184,9 +183,10 @@ impl Cluster {
         if class.volumes.is_empty() {
             return;
         }
-        for dim in class.request.scalars() {
+        let request = &mut Arc::make_mut(&mut class.shape).request;
+        for dim in request.scalars() {
             if self.dims.name(dim).starts_with("attachable-volumes-csi-") {
-                class.request.remove(dim);
+                request.remove(dim);
             }
         }
         for volume in &class.volumes {
@@ -194,7 +194,7 @@ impl Cluster {
             let key = claim.key(&class.namespace);
             let resource = self.volumes.resource_of(&key, &self.settings.ignored_provisioners);
             if let Some(dim) = resource.and_then(|name| self.dims.intern(&name)) {
-                class.request.set(dim, class.request.get(dim) + 1);
+                request.set(dim, request.get(dim) + 1);
             }
         }
     }

@@ -1,10 +1,12 @@
 //! Per scheduling class what its pods want of others, what of others means them, and where they
 //! are; and the classes by label and namespace.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::class::Class;
 use crate::default_spread::SelectorKind;
@@ -20,7 +22,7 @@ pub struct Links {
     /// Matchers that mean its pods, by id.
     pub(super) meant_by: Vec<MatcherId>,
     /// Where its pods are, by node.
-    pub(super) places: Vec<Place>,
+    pub(super) places: SmallVec<[Place; 1]>,
     /// What its pods want; `None`: neither affinity nor spread.
     pub wants: Option<Box<Wants>>,
 }
@@ -71,7 +73,7 @@ pub struct Spreading {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClassIndex {
     rows: Vec<Option<Links>>,
-    by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, BTreeSet<ClassId>>>,
+    by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, ClassSet>>,
     by_namespace: BTreeMap<Arc<str>, BTreeSet<ClassId>>,
     by_controller: BTreeMap<(SelectorKind, ObjectKey), BTreeSet<ClassId>>,
 }
@@ -100,7 +102,12 @@ impl ClassIndex {
         self.by_namespace.entry(class.namespace.clone()).or_default().insert(id);
         for (key, value) in &class.labels {
             let by_value = self.by_label.entry(key.clone()).or_default();
-            by_value.entry(value.clone()).or_default().insert(id);
+            match by_value.entry(value.clone()) {
+                Entry::Occupied(mut ids) => ids.get_mut().insert(id),
+                Entry::Vacant(place) => {
+                    place.insert(ClassSet::One(id));
+                }
+            }
         }
         if let Some(key) = controller_of(class) {
             self.by_controller.entry(key).or_default().insert(id);
@@ -110,11 +117,8 @@ impl ClassIndex {
     pub(super) fn remove(&mut self, id: ClassId, class: &Class) -> Links {
         for (key, value) in &class.labels {
             let Some(by_value) = self.by_label.get_mut(key) else { continue };
-            if let Some(ids) = by_value.get_mut(value) {
-                ids.remove(&id);
-                if ids.is_empty() {
-                    by_value.remove(value);
-                }
+            if by_value.get_mut(value).is_some_and(|ids| !ids.remove(id)) {
+                by_value.remove(value);
             }
             if by_value.is_empty() {
                 self.by_label.remove(key);
@@ -170,7 +174,7 @@ impl ClassIndex {
             Anchor::Label(key, values) => {
                 let by_value = self.by_label.get(key);
                 let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
-                values.iter().filter_map(of_value).flatten().copied().collect()
+                values.iter().filter_map(of_value).flat_map(ClassSet::iter).collect()
             }
             Anchor::Namespaces(names) => {
                 names.iter().flat_map(|name| self.of_namespace(name)).collect()
@@ -192,7 +196,7 @@ impl ClassIndex {
         let n_classes = |key: &Arc<str>, values: &[Arc<str>]| -> usize {
             let by_value = self.by_label.get(key);
             let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
-            values.iter().filter_map(of_value).map(BTreeSet::len).sum()
+            values.iter().filter_map(of_value).map(ClassSet::len).sum()
         };
         let load =
             |key: &Arc<str>, values: &[Arc<str>]| n_classes(key, values) + n_matchers(key, values);
@@ -202,6 +206,53 @@ impl ClassIndex {
             (None, Some(names)) => Anchor::Namespaces(names.to_vec()),
             (None, None) => Anchor::Anywhere,
         }
+    }
+}
+
+/// The classes with one value of a label, never none. Most values are those of one job.
+#[derive(Clone, Debug)]
+enum ClassSet {
+    One(ClassId),
+    #[expect(clippy::box_collection, reason = "it would make the other, frequent case larger")]
+    Many(Box<BTreeSet<ClassId>>),
+}
+
+impl ClassSet {
+    fn insert(&mut self, id: ClassId) {
+        match self {
+            Self::One(one) if *one == id => {}
+            Self::One(one) => *self = Self::Many(Box::new([*one, id].into())),
+            Self::Many(ids) => {
+                ids.insert(id);
+            }
+        }
+    }
+
+    /// Whether there are others.
+    fn remove(&mut self, id: ClassId) -> bool {
+        match self {
+            Self::One(one) => *one != id,
+            Self::Many(ids) => {
+                ids.remove(&id);
+                !ids.is_empty()
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(ids) => ids.len(),
+        }
+    }
+
+    /// In their order.
+    fn iter(&self) -> impl Iterator<Item = ClassId> + '_ {
+        let (one, many) = match self {
+            Self::One(one) => (Some(*one), None),
+            Self::Many(ids) => (None, Some(ids.iter().copied())),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
     }
 }
 

@@ -169,7 +169,7 @@ fn sums_of_a_job() {
     apply_pod(&mut cluster, gate(pod("d", "cpu=16"), ours));
     let row = job(&cluster, "ns/j");
     let cpu = |sum: &vc_resource::Resource| sum.get(Dim::CPU);
-    assert_eq!(cpu(&row.total_request), 23_000);
+    assert_eq!(cpu(&row.total_request()), 23_000);
     assert_eq!(cpu(&row.allocated), 4_000);
     assert_eq!(cpu(&row.pending_request), 19_000);
     assert_eq!(cpu(&row.gated), 2_000, "the queue gate alone does not count");

@@ -135,7 +135,7 @@ fn a_condition_that_could_not_be_written_is_forgotten() {
     let mut cluster = cluster();
     let task = id(&cluster, "p");
     let condition = PodCondition { status: "".into(), reason: "".into(), message: "".into() };
-    cluster.tasks[task].condition = Some(condition);
+    cluster.tasks[task].condition = Some(condition.into());
     cluster.tasks[task].nominated_node = Some("n".into());
     apply(&mut cluster, ClusterEvent::PodStatusFailed { uid: "p".into() });
     let row = row(&cluster, "p");

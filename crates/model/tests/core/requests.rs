@@ -1,11 +1,14 @@
 //! Requests of pods: core.md 3.5, plugins-nodes.md 7.1.
 
+use proptest::prelude::*;
+use vc_model::fixture::parts::{fields, toleration};
 use vc_model::{
-    ContainerRecord, InPlace, NonZero, PodRecord, RequestGates, non_zero_request, pod_request,
+    Cluster, ClusterEvent, ContainerRecord, InPlace, NonZero, ObjectKey, PodRecord, RequestGates,
+    TolerationOperator, non_zero_request, pod_request,
 };
 use vc_resource::{Dim, Dims};
 
-use super::support::{container, list, pod};
+use super::support::{container, labels, list, pod};
 
 const GATES: RequestGates = RequestGates { in_place_resize: true, pod_level_resources: true };
 
@@ -123,4 +126,65 @@ fn scorers_count_a_default_for_containers_that_request_nothing() {
     assert_eq!(of(vec![container("cpu=1"), container("memory=1Mi")], vec![]), amounts(1_100, 201));
     assert_eq!(of(vec![container("cpu=1")], vec![container("memory=1Gi")]), amounts(1_000, 1_024));
     assert_eq!(of(vec![container("cpu=1")], vec![sidecar("")]), amounts(1_100, 400));
+}
+
+/// Every part of a pod that a shape is made from, in one of a few versions.
+fn dealt() -> impl Strategy<Value = PodRecord> {
+    let requests =
+        prop::sample::select(vec!["", "cpu=1", "cpu=2 memory=1Gi", "x/a=1 cpu=1", "x/b=2"]);
+    let of = |few: usize| prop::collection::vec(requests.clone(), 0..few);
+    (of(3), of(2), requests.clone(), requests.clone(), (0..2_u8, 0..2_u8, 0..3_u8, 0..6_u8))
+        .prop_map(|(containers, init, overhead, whole, (resized, image, selector, seldom))| {
+            let made = |requests: &&str| ContainerRecord {
+                image: ["a", "b:1"][usize::from(image)].into(),
+                restartable: seldom == 1,
+                in_place: (seldom == 2)
+                    .then(|| InPlace { requests: list("cpu=3"), allocated: list("cpu=1") }),
+                ..container(requests)
+            };
+            let mut record = PodRecord {
+                containers: containers.iter().map(made).collect(),
+                init_containers: init.iter().map(made).collect(),
+                overhead: list(overhead),
+                pod_requests: list(if seldom == 3 { whole } else { "" }),
+                resize_infeasible: resized == 1,
+                node_selector: [None, Some(labels("")), Some(labels("a=b"))][usize::from(selector)]
+                    .clone(),
+                ..pod("p")
+            };
+            if seldom == 4 {
+                record.tolerations = vec![toleration("a", TolerationOperator::Exists, "", None)];
+            }
+            if seldom == 5 {
+                record.node_affinity.required = Some(vec![fields(vec![])]);
+            }
+            record
+        })
+}
+
+proptest! {
+    #[test]
+    fn shape_of_a_row(kinds in prop::collection::vec((dealt(), 1..4_usize), 1..8)) {
+        let row = kinds.iter().flat_map(|(record, n)| std::iter::repeat_n(record, *n));
+        let mut together = Cluster::default();
+        for (number, record) in row.enumerate() {
+            let name = format!("p-{number}");
+            let record = PodRecord {
+                key: ObjectKey::new("ns", &name),
+                uid: name.as_str().into(),
+                ..record.clone()
+            };
+            // The numbers of dimensions come from what came before.
+            let mut alone = Cluster::default();
+            alone.dims = together.dims.clone();
+            for cluster in [&mut together, &mut alone] {
+                cluster.apply(ClusterEvent::PodApplied(Box::new(record.clone())));
+            }
+            let seen = |cluster: &Cluster| {
+                let task = cluster.task(&name).expect("the pod is there");
+                (cluster.class(task).clone(), cluster.tasks[task].invalid.clone())
+            };
+            prop_assert_eq!(seen(&together), seen(&alone));
+        }
+    }
 }

@@ -65,7 +65,7 @@ fn core_38_a_pod_before_its_claim_gets_the_count_with_the_claim() {
             assert_eq!(request(&cluster, task, name), expected, "{event}");
         }
         let job = &cluster.jobs[fixture::job(&cluster, "j")];
-        let total = cluster.dims.get(name).map_or(0, |dim| job.total_request.get(dim));
+        let total = cluster.dims.get(name).map_or(0, |dim| job.total_request().get(dim));
         assert_eq!(total, expected.unwrap_or(0) * 2, "{event}");
     }
     let key = vc_model::ObjectKey::new("default", "c");

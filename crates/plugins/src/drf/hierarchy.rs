@@ -59,8 +59,7 @@ impl Tree {
         };
         for id in ask.all_jobs() {
             let job = &ask.cluster.jobs[id];
-            let demand =
-                Demand { allocated: job.allocated.clone(), request: job.total_request.clone() };
+            let demand = Demand { allocated: job.allocated.clone(), request: job.total_request() };
             tree.total_allocated.add(&demand.allocated);
             let parent = tree.grow(&ask.cluster.queues[job.queue]);
             let leaf = tree.insert(parent, Node::new("".into(), 1.0, Some(demand)));

@@ -255,7 +255,7 @@ impl Protected {
         let admitted = admitted.filter(|row| !row.is_pending());
         let group = |row: &vc_model::Job| row.pod_group.clone();
         let asked = admitted.filter_map(group).filter_map(|group| group.min_resources);
-        let sum: i64 = asked.map(|asked| asked.get(Dim::CPU)).sum();
+        let sum: i64 = asked.map(|asked| asked.amounts.get(Dim::CPU)).sum();
         match self.hard.is_some_and(|hard| hard * 1000 < sum) {
             true => Err(format!("{sum} milli cpu are admitted, the quota has less")),
             false => Ok(()),
@@ -285,7 +285,7 @@ fn check_job_budgets(cluster: &Cluster, cycle: &Cycle, before: &Before) -> Resul
     }
     for (job, lost) in lost {
         let row = &cluster.jobs[job];
-        let Some(budget) = row.pod_group.as_ref().and_then(|group| group.budget.as_ref()) else {
+        let Some(budget) = row.pod_group.as_ref().and_then(|group| group.budget.as_deref()) else {
             continue;
         };
         let (n_tasks, running) = (row.counts.total(), before.running[&job]);

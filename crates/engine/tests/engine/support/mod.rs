@@ -140,6 +140,11 @@ impl World {
         self.inbox.push(event);
     }
 
+    /// What the next cycle learns.
+    pub(crate) fn inbox(&self) -> Vec<ClusterEvent> {
+        self.inbox.clone()
+    }
+
     pub(crate) fn now_micros(&self) -> i64 {
         self.now_micros
     }

@@ -89,7 +89,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let jobs = cluster.jobs.iter().map(|(_, job)| {
-            let amounts = (job.allocated.clone(), job.pending_request.clone());
+            let amounts = (job.allocated.clone(), Resource::clone(&job.pending_request));
             (job.counts.clone(), job.sub_jobs.clone(), amounts.0, amounts.1)
         });
         Self {

@@ -80,7 +80,7 @@ fn status_text(status: &PodGroupStatus) -> String {
             text.push_str(&format!(" {name}={count}"));
         }
     }
-    for condition in &status.conditions {
+    for condition in &*status.conditions {
         text.push_str(&format!(" {} {:?}", condition.kind, &*condition.message));
     }
     text

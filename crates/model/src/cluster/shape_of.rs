@@ -1,0 +1,102 @@
+//! The shape of a pod: its request, and what filters and scorers read of it besides. Pods come in rows
+//! of equal ones, in first lists and gangs; of each row it is worked out once. Exact: all that it is
+//! worked out from is compared. `shape_of_a_row` compares with clusters that see each pod alone.
+//! Specification: core.md 3.5, plugins-nodes.md 2.5 and 7.1.
+
+use std::mem::take;
+use std::sync::Arc;
+
+use vc_resource::amount;
+
+use crate::class::Shape;
+use crate::cluster::Cluster;
+use crate::images::normalized;
+use crate::record::{ContainerRecord, PodRecord, ResourceList};
+use crate::request::{RequestGates, non_zero_request, pod_request};
+use crate::selector::HostPort;
+
+/// What the shape of the pod that came last was made from, and what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct LastShape {
+    containers: Vec<ContainerRecord>,
+    init_containers: Vec<ContainerRecord>,
+    overhead: ResourceList,
+    pod_requests: ResourceList,
+    resize_infeasible: bool,
+    gates: RequestGates,
+    shape: Arc<Shape>,
+    uncounted: Option<Arc<str>>,
+}
+
+impl LastShape {
+    fn is_of(&self, pod: &PodRecord, gates: RequestGates) -> bool {
+        let Self { shape, .. } = self;
+        self.gates == gates
+            && self.resize_infeasible == pod.resize_infeasible
+            && self.containers == pod.containers
+            && self.init_containers == pod.init_containers
+            && self.overhead == pod.overhead
+            && self.pod_requests == pod.pod_requests
+            && shape.tolerations == pod.tolerations
+            && shape.node_selector == pod.node_selector
+            && shape.node_affinity == pod.node_affinity
+    }
+}
+
+impl Cluster {
+    /// The shape, and why its request is not complete. What it is made from is taken out of the pod.
+    pub(super) fn shape_of(&mut self, pod: &mut PodRecord) -> (Arc<Shape>, Option<Arc<str>>) {
+        let gates = self.settings.gates;
+        if let Some(last) = self.last_shape.as_ref().filter(|last| last.is_of(pod, gates)) {
+            return (last.shape.clone(), last.uncounted.clone());
+        }
+        let shape = Arc::new(Shape {
+            request: pod_request(pod, gates, &mut self.dims),
+            non_zero: non_zero_request(pod, gates, &mut self.dims),
+            host_ports: host_ports(pod),
+            images: images(pod),
+            node_selector: take(&mut pod.node_selector),
+            node_affinity: take(&mut pod.node_affinity),
+            tolerations: take(&mut pod.tolerations),
+        });
+        let uncounted = self.uncounted(pod);
+        self.last_shape = Some(LastShape {
+            containers: take(&mut pod.containers),
+            init_containers: take(&mut pod.init_containers),
+            overhead: take(&mut pod.overhead),
+            pod_requests: take(&mut pod.pod_requests),
+            resize_infeasible: pod.resize_infeasible,
+            gates,
+            shape: shape.clone(),
+            uncounted: uncounted.clone(),
+        });
+        (shape, uncounted)
+    }
+
+    /// Why the request is not complete: so many resource names are in use that one of the pod's has
+    /// no number. Such a pod must not be placed as if it did not ask for it.
+    fn uncounted(&self, pod: &PodRecord) -> Option<Arc<str>> {
+        let containers = pod.containers.iter().chain(&pod.init_containers);
+        let requests = containers.flat_map(|container| &container.requests);
+        let (name, _) = requests.chain(&pod.overhead).find(|(name, quantity)| {
+            amount(name, *quantity).is_some() && self.dims.get(name).is_none()
+        })?;
+        let n_names = self.dims.len();
+        Some(format!("more than {n_names} resource names are in use, not counted: {name}").into())
+    }
+}
+
+fn images(pod: &PodRecord) -> Vec<Arc<str>> {
+    let containers = pod.containers.iter().chain(&pod.init_containers);
+    containers.map(|container| normalized(&container.image)).collect()
+}
+
+fn host_ports(pod: &PodRecord) -> Vec<HostPort> {
+    let sidecars = pod.init_containers.iter().filter(|container| container.restartable);
+    let containers = pod.containers.iter().chain(sidecars);
+    let mut ports: Vec<HostPort> =
+        containers.flat_map(|container| container.host_ports.iter().cloned()).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}

@@ -1,0 +1,99 @@
+//! Rows of a table by something that each of them holds. The index keeps a hash and the number of
+//! the row, eight bytes, and asks the row whether it is the one: long lists make it grow several
+//! times, and keys of its own would be touched and counted each time. The test compares it with a
+//! map. docs/performance.md (memory).
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+/// Row numbers by the hash of what the rows hold; no two rows hold the same.
+#[derive(Clone, Debug)]
+pub struct Index<I>(HashTable<(u32, I)>);
+
+impl<I> Default for Index<I> {
+    fn default() -> Self {
+        Self(HashTable::new())
+    }
+}
+
+impl<I: Copy + Eq> Index<I> {
+    /// The row that holds this; `is_it` says whether a row does.
+    pub fn get(&self, key: &(impl Hash + ?Sized), is_it: impl Fn(I) -> bool) -> Option<I> {
+        let short = short(key);
+        self.0.find(spread(short), |&(other, id)| other == short && is_it(id)).map(|&(_, id)| id)
+    }
+
+    /// The row holds this, and no other one does.
+    pub fn insert(&mut self, key: &(impl Hash + ?Sized), id: I) {
+        let short = short(key);
+        self.0.insert_unique(spread(short), (short, id), |&(short, _)| spread(short));
+    }
+
+    /// The row does not hold it any more.
+    pub fn remove(&mut self, key: &(impl Hash + ?Sized), id: I) {
+        let short = short(key);
+        if let Ok(entry) = self.0.find_entry(spread(short), |&entry| entry == (short, id)) {
+            entry.remove();
+        }
+    }
+
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn short(key: &(impl Hash + ?Sized)) -> u32 {
+    let hash = FxBuildHasher.hash_one(key);
+    (hash ^ hash >> 32) as u32
+}
+
+/// The table reads the low bits and the highest seven.
+fn spread(short: u32) -> u64 {
+    u64::from(short).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn it_is_the_same_as_a_map() {
+        let texts: Vec<String> = (0..500).map(|number| format!("pod-{number}")).collect();
+        let (mut ours, mut map) = (Index::default(), BTreeMap::new());
+        let is_it = |text: &str, row: usize| texts[row] == text;
+        // In and out, and in again.
+        for step in 0..4_000_usize {
+            let row = step * 37 % texts.len();
+            let text = &*texts[row];
+            match map.remove(text) {
+                Some(row) => ours.remove(text, row),
+                None => {
+                    ours.insert(text, row);
+                    map.insert(text, row);
+                }
+            }
+            let asked = &*texts[step * 11 % texts.len()];
+            assert_eq!(ours.get(asked, |row| is_it(asked, row)), map.get(asked).copied());
+            assert_eq!((ours.len(), ours.is_empty()), (map.len(), map.is_empty()));
+        }
+    }
+
+    #[test]
+    fn rows_of_one_hash_are_told_apart() {
+        let mut index = Index::default();
+        [1_u32, 2, 3].into_iter().for_each(|id| index.insert("same", id));
+        index.remove("same", 2);
+        let found = [1, 2, 3].map(|wanted| index.get("same", |id| id == wanted));
+        assert_eq!(found, [Some(1), None, Some(3)]);
+    }
+}
