@@ -1,22 +1,19 @@
 //! What was handed out last per row, so that only news is handed out again and a cycle without any
 //! costs next to nothing. Specification: core.md 9.
 
-use std::marker::PhantomData;
-
-use vc_model::Id;
+use vc_model::{Column, Id};
 
 /// The value of each row as it was last told, where all rows are told in every session. A row that
 /// was not in the last session is news: its id may mean another object by now.
 #[derive(Clone, Debug)]
 pub struct Told<I, V> {
     session: u64,
-    rows: Vec<Option<(u64, V)>>,
-    id: PhantomData<I>,
+    rows: Column<I, (u64, V)>,
 }
 
 impl<I, V> Default for Told<I, V> {
     fn default() -> Self {
-        Self { session: 1, rows: Vec::new(), id: PhantomData }
+        Self { session: 1, rows: Column::default() }
     }
 }
 
@@ -28,7 +25,7 @@ impl<I: Id, V: PartialEq> Told<I, V> {
 
     /// Whether the value was not told for this row before; from now on it was.
     pub fn is_news(&mut self, id: I, value: V) -> bool {
-        match slot(&mut self.rows, id) {
+        match self.rows.place(id) {
             Some((session, told)) if *told == value && self.session <= *session + 1 => {
                 *session = self.session;
                 false
@@ -45,20 +42,19 @@ impl<I: Id, V: PartialEq> Told<I, V> {
 /// says which are gone.
 #[derive(Clone, Debug)]
 pub struct Latest<I, V> {
-    rows: Vec<Option<V>>,
-    id: PhantomData<I>,
+    rows: Column<I, V>,
 }
 
 impl<I, V> Default for Latest<I, V> {
     fn default() -> Self {
-        Self { rows: Vec::new(), id: PhantomData }
+        Self { rows: Column::default() }
     }
 }
 
 impl<I: Id, V: PartialEq> Latest<I, V> {
     /// Whether the value was not told for this row before; from now on it was.
     pub fn is_news(&mut self, id: I, value: V) -> bool {
-        let row = slot(&mut self.rows, id);
+        let row = self.rows.place(id);
         let is_news = row.as_ref() != Some(&value);
         *row = Some(value);
         is_news
@@ -66,20 +62,13 @@ impl<I: Id, V: PartialEq> Latest<I, V> {
 
     /// What was told last of this row.
     pub fn get(&self, id: I) -> Option<&V> {
-        self.rows.get(id.index())?.as_ref()
+        self.rows.get(id)
     }
 
     /// The row is gone. Whether something was told of it.
     pub fn forget(&mut self, id: I) -> bool {
-        self.rows.get_mut(id.index()).is_some_and(|row| row.take().is_some())
+        self.rows.take(id).is_some()
     }
-}
-
-fn slot<I: Id, T>(rows: &mut Vec<Option<T>>, id: I) -> &mut Option<T> {
-    if rows.len() <= id.index() {
-        rows.resize_with(id.index() + 1, || None);
-    }
-    &mut rows[id.index()]
 }
 
 #[cfg(test)]

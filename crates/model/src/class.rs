@@ -98,6 +98,8 @@ impl std::ops::SubAssign for NonZero {
 pub struct Classes {
     rows: Table<ClassId, Row>,
     by_content: Index<ClassId>,
+    /// That of the task that came last.
+    last: Option<ClassId>,
     shapes: FxHashMap<Arc<Shape>, Sharers>,
     n_made: u64,
 }
@@ -127,8 +129,15 @@ impl Classes {
             }
             None => Sharers { serial: self.n_made + 1, n_classes: 0 },
         };
+        // Pods of a gang come one after the other.
+        let is_it = |id: ClassId| self.rows.get(id).is_some_and(|row| *row.class == class);
+        if let Some(id) = self.last.filter(|&id| is_it(id)) {
+            self.rows[id].n_tasks += 1;
+            return (id, false);
+        }
         let hash = hash(&class, serial);
-        if let Some(id) = self.by_content.get(&hash, |id| *self.rows[id].class == class) {
+        if let Some(id) = self.by_content.get(&hash, is_it) {
+            self.last = Some(id);
             self.rows[id].n_tasks += 1;
             return (id, false);
         }
@@ -137,6 +146,7 @@ impl Classes {
         sharers.or_insert(Sharers { serial, n_classes: 0 }).n_classes += 1;
         let id = self.rows.insert(Row { class: Arc::new(class), n_tasks: 1, serial });
         self.by_content.insert(&hash, id);
+        self.last = Some(id);
         (id, true)
     }
 

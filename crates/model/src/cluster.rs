@@ -145,6 +145,8 @@ pub struct Cluster {
     queue_version: u64,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
+    /// Of the object that came last and named one.
+    last_job: Option<JobId>,
     /// Of the pod that came last and had one.
     last_condition: Option<Arc<PodCondition>>,
     last_shape: Option<LastShape>,

@@ -155,6 +155,59 @@ impl<I: Id, T> Table<I, T> {
     }
 }
 
+/// Values for rows of another table. In parts like those of [`Table`].
+#[derive(Clone, Debug)]
+pub struct Column<I, T> {
+    parts: Vec<Vec<Option<T>>>,
+    id: PhantomData<I>,
+}
+
+impl<I, T> Default for Column<I, T> {
+    fn default() -> Self {
+        Self { parts: Vec::new(), id: PhantomData }
+    }
+}
+
+impl<I: Id, T> Column<I, T> {
+    /// The value of the row; `None`: it has none.
+    #[inline]
+    pub fn get(&self, id: I) -> Option<&T> {
+        let (part, place) = position(id.index());
+        self.parts.get(part)?.get(place)?.as_ref()
+    }
+
+    /// The same for writing.
+    #[inline]
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        let (part, place) = position(id.index());
+        self.parts.get_mut(part)?.get_mut(place)?.as_mut()
+    }
+
+    /// The place for the value of the row, which is made if there was none.
+    pub fn place(&mut self, id: I) -> &mut Option<T> {
+        let (part, place) = position(id.index());
+        if self.parts.len() <= part {
+            self.parts.resize_with(part + 1, Vec::new);
+        }
+        let part = &mut self.parts[part];
+        if part.is_empty() {
+            part.resize_with(PART, || None);
+        }
+        &mut part[place]
+    }
+
+    /// Takes the value of the row out.
+    pub fn take(&mut self, id: I) -> Option<T> {
+        let (part, place) = position(id.index());
+        self.parts.get_mut(part)?.get_mut(place)?.take()
+    }
+
+    /// Whether no row has a value.
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().flatten().all(Option::is_none)
+    }
+}
+
 /// Part and place of a row.
 #[inline]
 fn position(index: usize) -> (usize, usize) {
@@ -175,5 +228,31 @@ impl<I: Id, T> Index<I> for Table<I, T> {
 impl<I: Id, T> IndexMut<I> for Table<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
         self.get_mut(id).expect("ids are handed out by this table and outlive the cycle")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_has_the_values_that_were_put_in() {
+        let mut column: Column<TaskId, u32> = Column::default();
+        let ids = [0, 3, PART as u32 - 1, PART as u32, 7 * PART as u32 + 5].map(TaskId::new);
+        assert!(column.is_empty() && column.get(ids[4]).is_none());
+        for (number, &id) in ids.iter().enumerate() {
+            assert_eq!(column.place(id).replace(number as u32), None);
+        }
+        for (number, &id) in ids.iter().enumerate() {
+            *column.get_mut(id).expect("it was put in") += 1;
+            assert_eq!(column.get(id), Some(&(number as u32 + 1)));
+            let neighbour = TaskId::new(id.index() as u32 + 1);
+            assert_eq!(column.get(neighbour).is_some(), ids.contains(&neighbour));
+        }
+        for (number, &id) in ids.iter().enumerate() {
+            assert!(!column.is_empty());
+            assert_eq!((column.take(id), column.take(id)), (Some(number as u32 + 1), None));
+        }
+        assert!(column.is_empty());
     }
 }

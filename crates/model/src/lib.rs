@@ -49,8 +49,8 @@ pub use domains::{Domains, Links, Spread, Spreading, Term, TermCount, Values, Wa
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
 pub use ids::{
-    ClassId, Id, ImageId, InclusionId, JobId, KeyId, MatcherId, NodeId, QueueId, SpreadId, Table,
-    TaskId, TermId, ValueId,
+    ClassId, Column, Id, ImageId, InclusionId, JobId, KeyId, MatcherId, NodeId, QueueId, SpreadId,
+    Table, TaskId, TermId, ValueId,
 };
 pub use images::{Image, Images};
 pub use index::Index;

@@ -20,7 +20,10 @@ impl Cluster {
         // Heartbeats and the echoes of our own writes say what is known.
         let is_news = match event {
             ClusterEvent::PodApplied(pod) => self.pod_applied(*pod),
-            ClusterEvent::PodResynced(pod) => self.put_pod(*pod, false),
+            ClusterEvent::PodResynced(pod) => {
+                let known = self.task(&pod.uid);
+                self.put_pod(*pod, known, false)
+            }
             ClusterEvent::NodeApplied(node) => self.node_applied(*node),
             ClusterEvent::PodGroupApplied(group) => self.pod_group_applied(*group),
             ClusterEvent::PodGroupWritten { key, resource_version } => {

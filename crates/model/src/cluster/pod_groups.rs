@@ -19,7 +19,10 @@ use crate::text_map::TextMap;
 impl Cluster {
     /// The job of a PodGroup name, made if nobody named it before.
     pub(super) fn job_row(&mut self, key: &ObjectKey) -> JobId {
-        if let Some(job) = self.job(key) {
+        // Pods of a gang come one after the other.
+        let is_it = |id: &JobId| self.jobs.get(*id).is_some_and(|job| job.key == *key);
+        if let Some(job) = self.last_job.filter(is_it).or_else(|| self.job(key)) {
+            self.last_job = Some(job);
             return job;
         }
         let default_queue = self.settings.default_queue.clone();

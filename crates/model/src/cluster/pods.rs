@@ -12,14 +12,15 @@ use crate::task::Gates;
 impl Cluster {
     /// Whether it says anything new.
     pub(super) fn pod_applied(&mut self, pod: PodRecord) -> bool {
-        let known = self.task(&pod.uid).map(|task| &self.tasks[task]);
+        let id = self.task(&pod.uid);
+        let known = id.map(|task| &self.tasks[task]);
         let evicting = known.is_some_and(|task| task.evicting);
         // A decision is under way; its outcome decides (core.md 4.5, 11).
         let decided = known.is_some_and(|task| task.status.is_allocated() || task.evicting);
         if decided && pod.node_name.is_none() && self.tracks(&pod) {
             return false;
         }
-        self.put_pod(pod, evicting)
+        self.put_pod(pod, id, evicting)
     }
 
     pub(super) fn pod_deleted(&mut self, key: &ObjectKey, uid: &str) {
@@ -68,8 +69,13 @@ impl Cluster {
         division.is_none_or(|division| division.owns(owner.unwrap_or(&key.name)))
     }
 
-    /// Whether it says anything new.
-    pub(super) fn put_pod(&mut self, pod: PodRecord, evicting: bool) -> bool {
+    /// `known`: the task of its uid. Whether it says anything new.
+    pub(super) fn put_pod(
+        &mut self,
+        pod: PodRecord,
+        known: Option<TaskId>,
+        evicting: bool,
+    ) -> bool {
         if !self.tracks(&pod) {
             self.pod_deleted(&pod.key, &pod.uid);
             return true;
@@ -78,7 +84,6 @@ impl Cluster {
         if let Some(old) = self.task_named(&pod.key).filter(|&old| self.tasks[old].uid != pod.uid) {
             self.forget_pod(old);
         }
-        let known = self.task(&pod.uid);
         let job_before = known.and_then(|task| self.tasks[task].job);
         // What is promised to it ends here.
         let is_plain = |&task: &TaskId| self.volumes.reservation(task).is_none();

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::class::Class;
 use crate::default_spread::SelectorKind;
 use crate::domains::matchers::{Anchor, anchor_labels, anchor_namespaces};
-use crate::ids::{ClassId, Id, KeyId, MatcherId, NodeId, SpreadId, TermId};
+use crate::ids::{ClassId, Column, KeyId, MatcherId, NodeId, SpreadId, TermId};
 use crate::pod_affinity::PodSelector;
 use crate::record::ObjectKey;
 use crate::selector::LabelSelector;
@@ -72,7 +72,7 @@ pub struct Spreading {
 /// The classes and their links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClassIndex {
-    rows: Vec<Option<Links>>,
+    rows: Column<ClassId, Links>,
     by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, ClassSet>>,
     by_namespace: BTreeMap<Arc<str>, BTreeSet<ClassId>>,
     by_controller: BTreeMap<(SelectorKind, ObjectKey), BTreeSet<ClassId>>,
@@ -81,24 +81,19 @@ pub(super) struct ClassIndex {
 impl std::ops::Index<ClassId> for ClassIndex {
     type Output = Links;
     fn index(&self, id: ClassId) -> &Links {
-        let row = self.rows.get(id.index()).and_then(Option::as_ref);
-        row.expect("links are made with the class")
+        self.rows.get(id).expect("links are made with the class")
     }
 }
 
 impl std::ops::IndexMut<ClassId> for ClassIndex {
     fn index_mut(&mut self, id: ClassId) -> &mut Links {
-        let row = self.rows.get_mut(id.index()).and_then(Option::as_mut);
-        row.expect("links are made with the class")
+        self.rows.get_mut(id).expect("links are made with the class")
     }
 }
 
 impl ClassIndex {
     pub(super) fn insert(&mut self, id: ClassId, class: &Class, links: Links) {
-        if self.rows.len() <= id.index() {
-            self.rows.resize_with(id.index() + 1, || None);
-        }
-        self.rows[id.index()] = Some(links);
+        *self.rows.place(id) = Some(links);
         self.by_namespace.entry(class.namespace.clone()).or_default().insert(id);
         for (key, value) in &class.labels {
             let by_value = self.by_label.entry(key.clone()).or_default();
@@ -138,14 +133,14 @@ impl ClassIndex {
                 self.by_controller.remove(&key);
             }
         }
-        self.rows.get_mut(id.index()).and_then(Option::take).unwrap_or_default()
+        self.rows.take(id).unwrap_or_default()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.by_label.is_empty()
             && self.by_namespace.is_empty()
             && self.by_controller.is_empty()
-            && self.rows.iter().all(Option::is_none)
+            && self.rows.is_empty()
     }
 
     pub(super) fn of_namespace(&self, name: &str) -> Vec<ClassId> {
