@@ -1,15 +1,24 @@
 # syntax=docker/dockerfile:1
-# Both binaries, static. What is compiled once stays in the cache mounts: a change of our own code
-# does not compile the dependencies again.
-FROM rust:1-bookworm AS build
+FROM rust:1-bookworm AS rust
 WORKDIR /src
+
+# The workspace without its code. This runs when any file changes; what it hands on changes only with
+# a manifest, Cargo.lock or the script.
+FROM rust AS stubs
 COPY . .
+RUN deploy/build.sh --stubs /stubs
+
+# Both binaries, static. What they depend on is a layer of its own: a change of our own code does not
+# compile it again, here or wherever layers are cached.
+FROM rust AS build
+COPY --from=stubs /stubs .
+RUN deploy/build.sh --dependencies
+COPY . .
+# Behind the dependencies, which they do not change. `make image` gives them.
 ARG VC_GIT_SHA=unknown
 ARG VC_BUILT_AT=unknown
 ENV VC_GIT_SHA=$VC_GIT_SHA VC_BUILT_AT=$VC_BUILT_AT
-RUN --mount=type=cache,target=/usr/local/cargo/registry \
-    --mount=type=cache,target=/src/target \
-    deploy/build.sh /out
+RUN deploy/build.sh /out
 
 # No shell, no libraries; a CA bundle for load sources that are asked over HTTPS.
 FROM gcr.io/distroless/static-debian12:nonroot

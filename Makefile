@@ -102,5 +102,8 @@ docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-telemetry
 	$(CARGO) doc --workspace --no-deps --locked
 
+# What `--version` says of its origin: the commit, `-dirty` with changes, `unknown` without git.
 image:
-	docker build -t $(IMAGE) .
+	docker build -t $(IMAGE) \
+		--build-arg VC_GIT_SHA="$$(git describe --always --dirty --abbrev=40 --exclude '*' || echo unknown)" \
+		--build-arg VC_BUILT_AT="$$(date -u +%Y-%m-%dT%H:%M:%SZ)" .

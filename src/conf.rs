@@ -58,6 +58,13 @@ pub struct Start {
     good: bool,
 }
 
+impl Start {
+    /// The file could not be used: the built-in configuration stands in for it.
+    pub(crate) fn is_default(&self) -> bool {
+        !self.good
+    }
+}
+
 /// Reads the file; a bad one means the built-in configuration unless that is forbidden.
 ///
 /// # Errors
@@ -176,6 +183,7 @@ fn configure(engine: &mut Engine, loaded: &Loaded, meter: &Meter) {
     let warnings = engine.configure(&loaded.config);
     warn(&warnings);
     meter.config_warnings(loaded.warnings.len() + warnings.len());
+    meter.metrics.default_in_force(false);
     tracing::info!("the new configuration is in force");
 }
 
@@ -197,7 +205,9 @@ mod tests {
         assert_eq!(names(0), ["priority", "gang", "conformance"]);
         assert_eq!(names(1), ["overcommit", "drf", "predicates", "proportion", "nodeorder"]);
         let unreadable = flags(&["--scheduler-conf=/does/not/exist"]);
-        assert_eq!(start(&unreadable).unwrap().config, config);
+        let instead = start(&unreadable).unwrap();
+        assert!(instead.is_default());
+        assert_eq!(instead.config, config);
         let error = check_directory(&unreadable).unwrap_err();
         assert_eq!(error.code(), 2);
         assert!(error.to_string().starts_with("/does/not: no such directory\nhint: "), "{error}");
@@ -233,7 +243,9 @@ mod tests {
         let path = file("change", ONE);
         let flags = flags(&["--scheduler-conf", path.to_str().unwrap()]);
         let first = start(&flags).unwrap();
+        assert!(!first.is_default());
         let meter = Arc::new(Meter::default());
+        meter.metrics.default_in_force(true);
         let mut follow = Follow::new(&flags, &first, meter.clone());
         let (mut engine, _) = Engine::new(Default::default(), &first.config);
         // What is written, whether the engine is told, failures so far.
@@ -253,6 +265,8 @@ mod tests {
             assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
                 visit.pay(&mut engine);
+                let text = meter.metrics.encode();
+                assert!(text.contains("\nvolcano_config_default_in_force 0\n"), "{text}");
             }
         }
         std::fs::remove_file(&path).unwrap();

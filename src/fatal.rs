@@ -24,6 +24,10 @@ pub enum Fatal {
     Client(#[from] ClientError),
     #[error("version of the API server: {0}\nhint: is the address right, and the server up?")]
     Version(CallError),
+    #[error(
+        "claims for devices: {0}\nhint: --feature-gates=DynamicResourceAllocation=false starts without"
+    )]
+    Devices(CallError),
     #[error(transparent)]
     Queues(#[from] QueueError),
     #[error("cannot listen on {address}: {error}\nhint: give another --healthz-address")]
@@ -45,6 +49,7 @@ impl Fatal {
             Self::NoDirectory(_) => 2,
             Self::Client(_)
             | Self::Version(_)
+            | Self::Devices(_)
             | Self::Queues(_)
             | Self::Listen { .. }
             | Self::Died(_)

@@ -339,7 +339,8 @@ fn list(of: &ArgMatches, name: &str) -> Vec<String> {
 /// `label:value`; entries without a value are ignored (core.md 4.3).
 fn label(pair: &str) -> Option<(String, String)> {
     let (label, value) = pair.split_once(':')?;
-    Some((label.trim().to_owned(), value.trim().to_owned()))
+    let (label, value) = (label.trim(), value.trim());
+    (!value.is_empty()).then(|| (label.to_owned(), value.to_owned()))
 }
 
 fn line(row: &Row, of: &ArgMatches) -> Line {

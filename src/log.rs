@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Metadata, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
@@ -30,15 +30,21 @@ pub enum Format {
 pub fn start(verbosity: i64, format: Format) -> Level {
     let layer = match format {
         Format::Text => text::layer().event_format(Klog).with_writer(std::io::stderr).boxed(),
-        Format::Json => {
-            text::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
-        }
+        Format::Json => json().with_writer(std::io::stderr).boxed(),
     };
     let level = Level::new(verbosity);
     let filter = Verbosity(level.now.clone());
     // A test that starts two schedulers keeps the first log.
     drop(tracing_subscriber::registry().with(layer.with_filter(filter)).try_init());
     level
+}
+
+/// One object a line, with message and fields side by side.
+fn json<S>() -> text::Layer<S, JsonFields, text::format::Format<text::format::Json>>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    text::layer().json().flatten_event(true)
 }
 
 /// The verbosity, which can be changed while the process runs.
@@ -243,6 +249,27 @@ mod tests {
             let ends: String = ends.iter().filter_map(|line| line.chars().last()).collect();
             assert_eq!(ends, wanted);
         }
+    }
+
+    #[test]
+    fn each_line_of_json_is_an_object() {
+        let memory = Memory::default();
+        let writer = memory.clone();
+        let layer = json().with_writer(move || writer.clone());
+        let filter = Verbosity(Level::new(0).now);
+        let registry = tracing_subscriber::registry().with(layer.with_filter(filter));
+        tracing::subscriber::with_default(registry, || {
+            tracing::warn!(pod = %"ns/p", error = %"two\nlines \"quoted\"", "not bound");
+            tracing::debug!("not wanted");
+        });
+        let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [line] = &lines[..] else { panic!("{text}") };
+        let field = |name: &str| line[name].as_str().unwrap();
+        assert_eq!((field("level"), field("message"), field("pod")), ("WARN", "not bound", "ns/p"));
+        assert_eq!(field("error"), "two\nlines \"quoted\"");
+        assert!(field("timestamp").contains('T'), "{text}");
     }
 
     #[test]

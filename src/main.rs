@@ -42,7 +42,8 @@ fn main() -> ExitCode {
     let environment = Environment::of_process();
     let level = log::start(flags.verbosity, flags.log_format);
     flags.log();
-    let meter = Arc::new(Meter::new(environment.fatal_assertions));
+    let names = flags.scheduler_names.clone();
+    let meter = Arc::new(Meter::new(environment.fatal_assertions, names));
     match schedule(&Process { flags, environment, level, meter }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -55,18 +55,21 @@ pub struct Meter {
     pub state: watch::Sender<State>,
     pub metrics: Arc<Metrics>,
     fatal_assertions: bool,
+    /// Whose pods we place.
+    scheduler_names: Vec<String>,
 }
 
 impl Default for Meter {
     fn default() -> Self {
-        Self::new(false)
+        Self::new(false, Vec::new())
     }
 }
 
 impl Meter {
     /// With `PANIC_ON_ERROR=true` the first internal error ends the process.
-    pub fn new(fatal_assertions: bool) -> Self {
-        Self { state: watch::Sender::default(), metrics: Metrics::new(), fatal_assertions }
+    pub fn new(fatal_assertions: bool, scheduler_names: Vec<String>) -> Self {
+        let (state, metrics) = (watch::Sender::default(), Metrics::new());
+        Self { state, metrics, fatal_assertions, scheduler_names }
     }
 
     /// The process is as far as that.
@@ -81,6 +84,11 @@ impl Meter {
             tracing::error!(kind, "internal error: the process ends (PANIC_ON_ERROR=true)");
             std::process::exit(PANIC);
         }
+    }
+
+    /// Whether claims for devices are taken into account.
+    pub(crate) fn devices(&self, on: bool) {
+        self.metrics.dynamic_resources(on);
     }
 
     pub(crate) fn config_warnings(&self, n_warnings: usize) {
@@ -113,6 +121,12 @@ impl Observer for Meter {
 
     fn objects(&self, kind: &'static str, n_objects: usize) {
         self.metrics.objects(kind, i64::try_from(n_objects).unwrap_or(i64::MAX));
+    }
+
+    fn watched(&self, scheduler: &str, since_creation: Duration) {
+        if self.scheduler_names.iter().any(|name| name == scheduler) {
+            self.task_stage("Watched", since_creation);
+        }
     }
 
     fn task_stage(&self, stage: &'static str, since_creation: Duration) {

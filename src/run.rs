@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vc_engine::{Engine, EngineOptions};
 use vc_kube::{
-    Clients, Election, Feeds, Incoming, Leadership, Observer, Pump, ServerVersion, identity,
+    Clients, Devices, Election, Feeds, Incoming, Leadership, Observer, Pump, ServerVersion, Visit,
+    identity,
 };
 use vc_model::RequestGates;
 
@@ -86,12 +87,17 @@ pub async fn run(
 }
 
 /// What the API server can do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Server {
     version: ServerVersion,
-    /// It has claims for devices, we may read them, and are not told to leave them alone
-    /// (plugins-nodes.md 2.1).
-    devices: bool,
+    /// `None`: we are told to leave claims for devices alone (plugins-nodes.md 2.1).
+    devices: Option<Devices>,
+}
+
+impl Server {
+    fn serves_devices(&self) -> bool {
+        self.devices.as_ref().is_some_and(Devices::are_served)
+    }
 }
 
 async fn prepare(flags: &Flags, clients: &Clients) -> Result<Server, Fatal> {
@@ -99,8 +105,10 @@ async fn prepare(flags: &Flags, clients: &Clients) -> Result<Server, Fatal> {
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
     conf::check_directory(flags)?;
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
-    let devices =
-        flags.gate(gates::DEVICES) != Some(false) && vc_kube::serves_devices(clients).await;
+    let devices = match flags.gate(gates::DEVICES) {
+        Some(false) => None,
+        _ => Some(vc_kube::devices(clients).await.map_err(Fatal::Devices)?),
+    };
     Ok(Server { version, devices })
 }
 
@@ -183,9 +191,10 @@ impl Work {
             tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
         }
         let start = conf::start(flags)?;
-        let (engine, warnings) = Engine::new(options(process, server), &start.config);
+        let (engine, warnings) = Engine::new(options(process, &server), &start.config);
         conf::warn(&warnings);
         meter.config_warnings(start.warnings.len() + warnings.len());
+        meter.metrics.default_in_force(start.is_default());
         let (inbox, receiver) = vc_kube::inbox();
         let (effects, batches) = mpsc::channel(BATCHES);
         let observer: Arc<dyn Observer> = meter.clone();
@@ -193,10 +202,11 @@ impl Work {
         let feeds = {
             let _inside = reads.enter();
             let to = (&inbox, &observer);
-            follow(flags, server, &clients.again()?, to)
+            follow(flags, &server, &clients.again()?, to)
         };
         let component = component(&flags.scheduler_names);
         let backlog = clients.backlog.clone();
+        let later = clients.clone();
         let writes = calm_runtime(meter, &backlog)?;
         let decides = calm_runtime(meter, &backlog)?;
         let clients = {
@@ -218,6 +228,10 @@ impl Work {
         let mut aside = JoinSet::new();
         aside.spawn(Follow::new(flags, &start, meter.clone()).run(inbox.clone()));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
+        meter.devices(server.serves_devices());
+        if let Some(before) = server.devices.filter(|found| !found.are_served()) {
+            aside.spawn(devices_later(later, before, inbox.clone(), meter.clone()));
+        }
         let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
         aside.spawn(async move { serve::socket(&sockets, level).await });
         let writer = spawn("writer", move || writes.block_on(writer))?;
@@ -248,7 +262,7 @@ impl Work {
 type To<'a> = (&'a mpsc::Sender<Incoming>, &'a Arc<dyn Observer>);
 
 /// Starts the watches in the runtime that is entered.
-fn follow(flags: &Flags, server: Server, clients: &Clients, (inbox, observer): To<'_>) -> Feeds {
+fn follow(flags: &Flags, server: &Server, clients: &Clients, (inbox, observer): To<'_>) -> Feeds {
     let mut feeds = vc_kube::follow(clients, with_priority_classes(flags), inbox, observer);
     if flags.sharding.mode != vc_model::ShardingMode::None {
         feeds.follow_node_shards(clients, inbox, observer);
@@ -256,7 +270,7 @@ fn follow(flags: &Flags, server: Server, clients: &Clients, (inbox, observer): T
     if flags.csi_storage {
         feeds.follow_csi_storage(clients, inbox, observer);
     }
-    if server.devices {
+    if server.serves_devices() {
         feeds.follow_devices(clients, inbox, observer);
     }
     if flags.gate(gates::WORKLOADS).unwrap_or(true) {
@@ -272,7 +286,27 @@ fn with_priority_classes(flags: &Flags) -> bool {
     flags.priority_class && flags.gate(gates::PRIORITY_CLASSES).unwrap_or(true)
 }
 
-fn options(process: &Process, server: Server) -> EngineOptions {
+/// Follows claims for devices from the moment when the server has them (C-06).
+async fn devices_later(
+    clients: Clients,
+    before: Devices,
+    inbox: mpsc::Sender<Incoming>,
+    meter: Arc<Meter>,
+) {
+    vc_kube::devices_appear(&clients, before).await;
+    tracing::info!("resource claims of pods are taken into account from now on");
+    meter.devices(true);
+    // From here on pods with claims wait until these are known.
+    let visit = Visit::change(Engine::serve_devices);
+    if inbox.send(Incoming::Visit(visit)).await.is_err() {
+        return;
+    }
+    let (mut feeds, observer) = (Feeds::default(), meter as Arc<dyn Observer>);
+    feeds.follow_devices(&clients, &inbox, &observer);
+    feeds.ended().await;
+}
+
+fn options(process: &Process, server: &Server) -> EngineOptions {
     let flags = &process.flags;
     let since = |minor| ServerVersion { major: 1, minor } <= server.version;
     let default = |name, minor| flags.gate(name).unwrap_or_else(|| since(minor));
@@ -289,7 +323,7 @@ fn options(process: &Process, server: Server) -> EngineOptions {
             pod_level_resources: default(gates::POD_LEVEL, 34),
         },
         bare_pods: flags.bare_pods,
-        dynamic_resources: flags.gate(gates::DEVICES).unwrap_or(server.devices),
+        dynamic_resources: flags.gate(gates::DEVICES).unwrap_or(server.serves_devices()),
         division: process.environment.division.clone(),
         sharding: flags.sharding.clone(),
         queue_gate_admission: flags.gate(gates::QUEUE_ADMISSION).unwrap_or(false),
@@ -329,7 +363,8 @@ mod tests {
     fn core_34_gates_follow_the_server_unless_a_flag_says_otherwise() {
         let of = |minor, args: &[&str]| {
             let version = ServerVersion { major: 1, minor };
-            let gates = options(&process(args), Server { version, devices: true }).gates;
+            let server = Server { version, devices: Some(Devices::Served) };
+            let gates = options(&process(args), &server).gates;
             (gates.in_place_resize, gates.pod_level_resources)
         };
         assert_eq!(of(32, &[]), (false, false));
@@ -345,8 +380,18 @@ mod tests {
     #[test]
     fn flags_reach_the_engine() {
         let version = ServerVersion { major: 1, minor: 36 };
-        let options =
-            |args: &[&str]| super::options(&process(args), Server { version, devices: true });
+        let with =
+            |devices, args: &[&str]| super::options(&process(args), &Server { version, devices });
+        let options = |args: &[&str]| with(Some(Devices::Served), args);
+        let gate = "--feature-gates=DynamicResourceAllocation=true";
+        for (devices, args, on) in [
+            (Some(Devices::Served), &[][..], true),
+            (Some(Devices::Absent), &[], false),
+            (Some(Devices::Absent), &[gate], true),
+            (None, &["--feature-gates=DynamicResourceAllocation=false"], false),
+        ] {
+            assert_eq!(with(devices.clone(), args).dynamic_resources, on, "{devices:?} {args:?}");
+        }
         assert!(!options(&[]).bare_pods && options(&["--bare-pods=schedule"]).bare_pods);
         let gate = "--feature-gates=SchedulingGatesQueueAdmission=true";
         assert!(!options(&[]).queue_gate_admission && options(&[gate]).queue_gate_admission);

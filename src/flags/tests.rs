@@ -93,11 +93,12 @@ fn lists_and_pairs() {
         "--node-selector=a:b, c : d,e",
         "--node-selector",
         "f:",
+        "--node-selector=g",
         "--feature_gates=A=true,B=0",
     ]);
     let pairs: Vec<(&str, &str)> =
         flags.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    assert_eq!(pairs, [("a", "b"), ("c", "d"), ("f", "")]);
+    assert_eq!(pairs, [("a", "b"), ("c", "d")]);
     assert_eq!(flags.feature_gates, [("A".into(), true), ("B".into(), false)]);
     assert_eq!(flags.pace.trigger, Trigger::Change);
 }

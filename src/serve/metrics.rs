@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use tower_http::compression::CompressionLayer;
 
 use super::profile;
 use crate::flags::Flags;
@@ -20,7 +21,9 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub(super) fn routes(flags: &Flags, meter: Arc<Meter>) -> Router {
     let mut routes = Router::new();
     if flags.metrics {
-        routes = routes.route("/metrics", get(metrics).with_state(meter));
+        // Series of many PodGroups are megabytes.
+        let metrics = get(metrics).with_state(meter).layer(CompressionLayer::new());
+        routes = routes.route("/metrics", metrics);
     }
     if flags.profiles {
         routes = routes.merge(profile::routes());
@@ -34,8 +37,27 @@ async fn metrics(State(meter): State<Arc<Meter>>) -> impl IntoResponse {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::{Body, to_bytes};
+    use tower::ServiceExt;
+
     use super::*;
     use crate::serve::testing::get;
+
+    #[tokio::test]
+    async fn who_can_read_gzip_gets_it() {
+        let flags = ["vc-scheduler", "--enable-metrics"].map(Into::into);
+        let routes = routes(&Flags::parse(flags).unwrap(), Arc::default());
+        for (accepts, encoding) in [("gzip;q=1.0, identity;q=0.5", Some("gzip")), ("", None)] {
+            let request = http::Request::get("/metrics").header("accept-encoding", accepts);
+            let answer = routes.clone().oneshot(request.body(Body::empty()).unwrap());
+            let answer = answer.await.unwrap();
+            let found = answer.headers().get("content-encoding").map(|value| value.to_str());
+            assert_eq!(found.transpose().unwrap(), encoding);
+            assert_eq!(answer.headers()[CONTENT_TYPE], FORMAT);
+            let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(body.starts_with(b"\x1f\x8b"), encoding.is_some());
+        }
+    }
 
     #[tokio::test]
     async fn what_is_not_wanted_is_not_there() {

@@ -20,24 +20,31 @@ everything() {
     "$helm" template vc-scheduler deploy/chart --namespace elsewhere --set replicas=1 \
         --set standalone=false --set crds.install=false --set leaderElection.enabled=false \
         --set serviceMonitor.enabled=true --set prometheusRule.enabled=true \
-        --set dashboard.enabled=true --set 'schedulerNames={a,b}' --set 'extraArgs={--v=5}' "$@"
+        --set dashboard.enabled=true --set 'schedulerNames={a,b}' \
+        --set 'extraArgs={--schedule-period=500ms}' "$@"
 }
 everything >"$rendered/everything.yaml"
 for wanted in "kind: ServiceMonitor" "kind: PrometheusRule" "grafana_dashboard" "leader-elect=false" \
-    "scheduler-name=b" "alert: VcSchedulerTwoLeaders"; do
+    "scheduler-name=b" "schedule-period=500ms" "alert: VcSchedulerTwoLeaders"; do
     if ! grep -q -e "$wanted" "$rendered/everything.yaml"; then
         echo "render.sh: the chart with everything on lacks: $wanted" >&2
         exit 1
     fi
 done
+# The release is in another namespace than Volcano's: nothing may name that one.
+if grep -n "volcano-system" "$rendered/everything.yaml" >&2; then
+    echo "render.sh: a template names the namespace volcano-system, whatever the release's is" >&2
+    exit 1
+fi
 # Every value has its effect: with all of these set, each line is there that was not before.
 everything --namespace elsewhere --set standalone=true,crds.install=true,namespace.create=true \
     --set image.repository=example.com/vc,image.tag=v9,image.pullPolicy=Always \
     --set 'imagePullSecrets[0].name=pull-secret' --set leaderElection.enabled=true \
     --set leaderElection.resourceName=other,leaderElection.resourceNamespace=kept \
-    --set logLevel=7,conf=of-ours,resources.limits.memory=7Gi,nodeSelector.pool=control \
+    --set logLevel=7,conf=text-of-conf,resources.limits.memory=7Gi,nodeSelector.pool=control \
     --set 'env[0].name=GODEBUG,tolerations[0].key=key-of-ours' --set-json 'affinity={"nodeAffinity":{}}' \
     --set priorityClassName=of-nodes,podAnnotations.team=batch,podLabels.part=control \
+    --set fullnameOverride=name-of-ours,nameOverride=part-of-ours \
     --set serviceAccount.name=scheduler-account,serviceAccount.annotations.role=scheduler \
     --set podSecurityContext.runAsUser=1234,securityContext.procMount=Default,replicas=2 \
     --set metrics.port=9090,health.port=9091,podDisruptionBudget.maxUnavailable=7 \
@@ -47,7 +54,8 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
 everything --set priorityClassName=,metrics.enabled=false,metrics.scrapeAnnotations=false \
     --set serviceMonitor.enabled=false,prometheusRule.enabled=false,dashboard.enabled=false \
     --set podDisruptionBudget.enabled=false,leaderElection.enabled=true,replicas=2 \
-    >"$rendered/without.yaml"
+    --set serviceAccount.create=false,serviceAccount.name=scheduler-account \
+    --set serviceAccount.annotations.role=scheduler >"$rendered/without.yaml"
 has() { grep -q -F -e "$1" "$rendered/$2.yaml"; }
 effect() {
     if ! has "$1" "$2" || has "$1" "$3"; then
@@ -65,8 +73,11 @@ name: pull-secret
 - --leader-elect=true
 --leader-elect-resource-name=other
 --leader-elect-resource-namespace=kept
+namespace: kept
+  name: name-of-ours
+app.kubernetes.io/name: part-of-ours
 -v=7
-of-ours
+text-of-conf
 memory: 7Gi
 pool: control
 name: GODEBUG
@@ -96,19 +107,79 @@ kind: ServiceMonitor
 kind: PrometheusRule
 grafana_dashboard
 kind: PodDisruptionBudget
+role: scheduler
+LINES
+# Each object has the name of the release and the chart's, or what takes their place.
+while read -r release value name; do
+    names=$("$helm" template "$release" deploy/chart --set "crds.install=false,$value" |
+        sed -n 's/^  name: //p' | sort -u)
+    if [ "$names" != "$name" ]; then
+        echo "render.sh: release $release with $value is to be named $name, not:" $names >&2
+        exit 1
+    fi
+done <<'LINES'
+vc-scheduler replicas=2 vc-scheduler
+my-vc-scheduler replicas=2 my-vc-scheduler
+batch replicas=2 batch-vc-scheduler
+batch nameOverride=sched batch-sched
+batch fullnameOverride=sched sched
 LINES
 # What helm prints after an installation tells the two kinds of cluster apart.
 told() { "$helm" install vc-scheduler deploy/chart --dry-run=client "$@" | sed -n '/^NOTES:/,$p'; }
 if ! told | grep -q "with or without a PodGroup" ||
-    ! told --set standalone=false,crds.install=false | grep -q "must be there already"; then
+    ! told --set standalone=false,crds.install=false | grep -q "must be there already" ||
+    ! told --namespace ours | grep -q "Lease ours/volcano"; then
     echo "render.sh: the notes of the chart do not fit its values" >&2
     exit 1
 fi
-# A misspelt value is refused, and so are two replicas that nobody elects.
-if everything --set replica=2 >/dev/null 2>&1 || everything --set replicas=2 >/dev/null 2>&1; then
-    echo "render.sh: the chart takes a value that it should refuse" >&2
+# A misspelt value is refused, and so are values that do not fit together; the text names the remedy.
+refused() {
+    text=$1
+    shift
+    if everything "$@" >/dev/null 2>"$rendered/refusal" || ! grep -q -F -e "$text" "$rendered/refusal"; then
+        echo "render.sh: the chart is to refuse $* with '$text', not:" >&2
+        cat "$rendered/refusal" >&2
+        exit 1
+    fi
+}
+refused "'replica' not allowed" --set replica=2
+refused "/fullnameOverride" --set fullnameOverride=Not_A_Name
+refused "leaderElection.enabled" --set replicas=2
+refused "serviceAccount.name" --set serviceAccount.create=false
+refused "serviceMonitor.enabled needs metrics.enabled" --set metrics.enabled=false
+# A flag that a value sets is no extra one: the last use would win, past every check of the value.
+refused "--leader-elect: use the value leaderElection.enabled" --set 'extraArgs={--leader_elect}'
+refused "--v: use the value logLevel" --set 'extraArgs={-v5}'
+refused "--lock-object-namespace: use the value leaderElection.resourceNamespace" \
+    --set 'extraArgs={--lock-object-namespace=x}'
+sed -n 's/^        - \(--*[a-z-]*\)=.*/\1/p' "$new/30-deployment.yaml" >"$rendered/flags"
+if [ "$(wc -l <"$rendered/flags")" -lt 10 ]; then
+    echo "render.sh: the arguments of the Deployment are not found" >&2
     exit 1
 fi
+while read -r flag; do
+    refused "extraArgs must not have" --set "extraArgs={$flag=x}"
+done <"$rendered/flags"
+# The alerts do what they say; docs.rs of vc-telemetry looks at their names and labels without promtool.
+if command -v promtool >/dev/null; then
+    promtool test rules deploy/alerts.test.yaml >"$rendered/alerts" || {
+        cat "$rendered/alerts" >&2
+        exit 1
+    }
+fi
+while read -r line; do
+    if ! has "$line" everything; then
+        echo "render.sh: no alert has: $line" >&2
+        exit 1
+    fi
+done <<'LINES'
+expr: sum by (queue) (volcano_pending_pods) > 0
+for: 1h
+rest_client_requests_total{method="GET",code=~"401|403"}
+sum by (namespace, job, service) (volcano_leader) > 1
+sum by (namespace, job) (increase(volcano_foreign_binds_total[10m])) > 0
+or volcano_config_default_in_force > 0
+LINES
 
 # The ConfigMap has what docs/configuration.md calls the chart's file.
 sed -n '/volcano-scheduler.conf: |/,$p' "$new/20-config.yaml" | sed '1d; s/^    //' >"$rendered/conf"

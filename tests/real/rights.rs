@@ -2,8 +2,9 @@
 //! 1.9.
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::api::{text, until};
 use crate::audit::Asked;
@@ -11,8 +12,9 @@ use crate::cluster::{Cluster, manifests};
 use crate::devices::{devices, submit as submit_with_devices};
 use crate::evictions::{preempting, submit_important};
 use crate::faults::{dead_webhook, refused};
+use crate::objects::LABEL;
 use crate::options::{WITH_GATES, WITH_SHARDS, make_shard, submit_gated};
-use crate::process::Scheduler;
+use crate::process::{Scheduler, shipped_conf};
 use crate::volumes::{offer, storage, submit};
 
 fn words(group: &str, resource: &str, verb: &str) -> String {
@@ -67,6 +69,23 @@ async fn reaches(cluster: &Cluster, verb: &str, resource: &str) {
     .await;
 }
 
+/// What `default` uses is lent by another queue: fair sharing tells its share (cohort.md B.8).
+async fn borrowed(cluster: &Cluster) {
+    let lender = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": {"name": "lender", "labels": {LABEL: ""}}, "spec": {"deserved": {"cpu": "8"}}});
+    cluster.api.create(&lender).await.unwrap();
+    let cohort = "cohort\n    arguments:\n      fairSharing.enable: true";
+    let text = shipped_conf().replace("proportion", cohort);
+    assert!(text.contains(cohort));
+    let path = cluster.dir().join("fair-sharing.conf");
+    fs::write(&path, text).unwrap();
+    let conf = format!("--scheduler-conf={}", path.display());
+    let args = ["--leader-elect=false", "--schedule-period=100ms", conf.as_str()];
+    let scheduler = Scheduler::start_with(cluster, &args).await;
+    reaches(cluster, "update", "queues").await;
+    assert!(scheduler.terminate().await.success());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_right_is_used_and_none_is_missing() {
     let cluster = Cluster::take("rights", 1).await;
@@ -106,6 +125,7 @@ async fn every_right_is_used_and_none_is_missing() {
     // The same refusal twice: the event is counted up.
     reaches(&cluster, "patch", "events").await;
     assert!(scheduler.terminate().await.success());
+    borrowed(&cluster).await;
     let asked = cluster.audit.all();
     let forbidden = asked.iter().filter(|asked| asked.code == 403);
     let forbidden: BTreeSet<String> =

@@ -106,7 +106,7 @@ const KEYS: &[(&str, &[&str])] = &[
             "imagelocality.weight",
         ],
     ),
-    ("numaaware", &["weight"]),
+    ("numa-aware", &["weight"]),
     ("overcommit", &["overcommit-factor"]),
     (
         "predicates",

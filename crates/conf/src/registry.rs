@@ -27,7 +27,7 @@ pub const PLUGINS: &[&str] = &[
     "overcommit",
     "sla",
     "task-topology",
-    "numaaware",
+    "numa-aware",
     "cdp",
     "rescheduling",
     "usage",

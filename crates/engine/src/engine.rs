@@ -25,6 +25,8 @@ use crate::verify::verify;
 const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
 /// Jobs whose close takes so long that nobody should wait for it who does not have to.
 const MANY_TO_CLOSE: usize = 1_000;
+/// A clock that goes back by more than this was set; less is corrected all the time.
+const SET_BACK_MICROS: i64 = 60_000_000;
 
 /// Takes writes that are decided while the cycle goes on, and the state.
 pub type Early<'a> = dyn FnMut(Vec<Effect>, &Cluster) + 'a;
@@ -116,6 +118,8 @@ pub struct Engine {
     settings: ActionSettings,
     seed: u64,
     n_cycles: u64,
+    /// Of the last cycle.
+    last_micros: i64,
     explain: bool,
     witness: bool,
     /// `None` until the first cycle finds those of an earlier process.
@@ -160,6 +164,7 @@ impl Engine {
             settings: ActionSettings::default(),
             seed: options.seed,
             n_cycles: 0,
+            last_micros: i64::MIN,
             explain: false,
             witness: false,
             claims: None,
@@ -190,13 +195,25 @@ impl Engine {
         let built =
             |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);
         self.actions = config.actions.iter().filter_map(built).collect();
+        self.forget();
+        warnings
+    }
+
+    /// The API server has claims for devices from now on (plugins-nodes.md 2.1).
+    pub fn serve_devices(&mut self) {
+        self.cluster.settings.dynamic_resources = true;
+        // What was remembered of pods with claims was found without them.
+        self.forget();
+    }
+
+    /// Whatever was remembered to spare work; the next cycle looks at everything.
+    fn forget(&mut self) {
         self.memo = self.memo.take().map(|_| Memo::default());
         self.quiet = None;
         self.roster = match self.memo {
             Some(_) => Roster::lasting(),
             None => Roster::default(),
         };
-        warnings
     }
 
     /// Whether reports say why each task waits and how queues use their shares.
@@ -293,6 +310,12 @@ impl Engine {
         now: Now,
         early: Option<&mut Early<'_>>,
     ) -> (Vec<Effect>, Report) {
+        if now.unix_micros.saturating_add(SET_BACK_MICROS) < self.last_micros {
+            // When something was said last lies ahead of now: nothing would be said until then.
+            self.memory.throttle = Throttle::default();
+            self.forget();
+        }
+        self.last_micros = now.unix_micros;
         let mut lap = Lap::start(self.stopwatch);
         self.pending = self.follow_up(events, now);
         let apply = lap.split();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vc_model::{ClaimPromise, ObjectKey, PodGroupStatus, ReservedClaim};
+use vc_model::{Allocation, ClaimPromise, ObjectKey, PodGroupStatus, ReservedClaim};
 
 /// Why a pod is evicted; the text of events and conditions (core.md 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,6 +135,10 @@ pub enum Effect {
         claim: ObjectKey,
         /// Of the claim.
         uid: Arc<str>,
+        /// What it has; anything else that is found there stays.
+        allocation: Arc<Allocation>,
+        /// Uid of the pod, the only one that may be entered as a consumer.
+        consumer: Arc<str>,
     },
     /// GET of a pod whose bind was withdrawn; the answer is believed (core.md 4.5).
     Resync {

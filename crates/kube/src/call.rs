@@ -10,6 +10,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::direct::Direct;
 
@@ -49,7 +50,8 @@ impl CallError {
         }
     }
 
-    /// `retryAfterSeconds` of a refusal.
+    /// `retryAfterSeconds` of a refusal, or what its header said
+    /// ([`RetryAfterLayer`](crate::retry_after::RetryAfterLayer)).
     fn pause(&self) -> Duration {
         let Self::Refused(kube::Error::Api(status)) = self else { return PAUSE };
         let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -85,6 +87,34 @@ pub(crate) async fn call<T>(
     match tokio::time::timeout(LIMIT, request).await {
         Ok(answer) => answer.map_err(CallError::Refused),
         Err(_) => Err(CallError::TimedOut),
+    }
+}
+
+/// How long a question that must be answered before anything else is repeated.
+const PATIENCE: Duration = Duration::from_secs(60);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Asks with a growing pause for a minute.
+///
+/// # Errors
+/// The last failure.
+pub(crate) async fn insist<T, F>(what: &str, mut ask: impl FnMut() -> F) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let give_up = Instant::now() + PATIENCE;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if give_up <= Instant::now() + pause {
+            return Err(error);
+        }
+        tracing::warn!(%error, "{what} not read");
+        tokio::time::sleep(pause).await;
+        pause *= 2;
     }
 }
 

@@ -19,6 +19,7 @@ use crate::http2::Http2;
 use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::qps::{Limit, QpsLayer};
+use crate::retry_after::RetryAfterLayer;
 use crate::skew::Skew;
 use crate::stack::http1;
 
@@ -221,7 +222,7 @@ impl Plan {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let builder = builder.with_layer(&self.count());
+        let builder = builder.with_layer(&RetryAfterLayer).with_layer(&self.count());
         match self.bucket(purpose) {
             Some(bucket) => builder.with_layer(bucket).build(),
             None => builder.build(),
@@ -245,7 +246,7 @@ impl Plan {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let counted = self.count().layer(service);
+        let counted = self.count().layer(RetryAfterLayer.layer(service));
         match self.bucket(purpose) {
             Some(bucket) => Direct::of(bucket.layer(counted)),
             None => Direct::of(counted),
@@ -267,9 +268,34 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::Unobserved;
 
     fn access(master: &str, kubeconfig: &str) -> Access {
         Access { master: master.into(), kubeconfig: kubeconfig.into(), qps: 10.0, burst: 10 }
+    }
+
+    /// As an API server that has no time for anything: its own filter sends no `Status`.
+    async fn overloaded(_: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let text = Body::from(b"Too many requests, please try again later.\n".to_vec());
+        Ok(Response::builder().status(429).header("retry-after", "7").body(text)?)
+    }
+
+    #[tokio::test]
+    async fn how_long_to_wait_is_read_from_the_header_on_every_way() {
+        let config = Config::new("http://127.0.0.1:1".parse().unwrap());
+        let observer: Arc<dyn Observer> = Arc::new(Unobserved);
+        let plan = Plan { config, observer, skew: Arc::default(), buckets: None };
+        let client = plan.build(ClientBuilder::new(tower::service_fn(overloaded), "default"), 0);
+        let request = || Request::post("/x").body(Vec::new()).unwrap();
+        let answers = [
+            client.request_text(request()).await,
+            plan.around(tower::service_fn(overloaded), 0).request(request()).await,
+        ];
+        for answer in answers {
+            let Err(kube::Error::Api(status)) = answer else { panic!("{answer:?}") };
+            assert_eq!((status.code, status.details.unwrap().retry_after_seconds), (429, 7));
+            assert_eq!(status.message, "Too many requests, please try again later.");
+        }
     }
 
     fn kubeconfig() -> std::path::PathBuf {

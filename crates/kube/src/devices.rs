@@ -2,13 +2,16 @@
 //! when it comes to nothing. Each claim is read by LIST, changed and PUT whole; up to five times
 //! while others write it. Specification: plugins-nodes.md 6.7.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta};
 use kube::{Api, Client};
 use serde_json::Value;
-use vc_model::{ClaimPromise, ClusterEvent, DeviceObject, ObjectKey, ResourceClaim};
+use vc_model::{Allocation, ClaimPromise, ClusterEvent, DeviceObject, ObjectKey, ResourceClaim};
 use vc_wire::{Kind, check_claim, deallocate_claim, protect_claim, reserve_claim, unreserve_claim};
 
-use crate::call::{CallError, call, resource};
+use crate::call::{CallError, call, get, insist, pods, resource};
 use crate::client::Clients;
 
 const ATTEMPTS: u32 = 5;
@@ -24,6 +27,14 @@ pub(crate) enum ClaimError {
         /// Of the claim.
         claim: ObjectKey,
         /// Its words.
+        error: CallError,
+    },
+    /// It is not known whether the pod needs them.
+    #[error("read pod {pod}: {error}")]
+    Unread {
+        /// Of the pod.
+        pod: ObjectKey,
+        /// The server's words.
         error: CallError,
     },
     /// Nothing can be written any more.
@@ -48,16 +59,26 @@ pub(crate) async fn reserve(
     Ok(stored)
 }
 
-/// Takes the pod out of its claims. One that is gone needs nothing.
+/// Takes the pod out of its claims, unless it is bound after all: the answer to a bind may be lost. A
+/// claim that is gone needs nothing.
 ///
 /// # Errors
-/// A write was refused.
+/// The pod could not be read, or a write was refused.
 pub(crate) async fn unreserve(
     client: &Client,
     pod: &ObjectKey,
     uid: &str,
-    claims: &[std::sync::Arc<str>],
+    claims: &[Arc<str>],
 ) -> Result<(), ClaimError> {
+    let unread = |error| ClaimError::Unread { pod: pod.clone(), error };
+    let stored = get(&pods(client, &pod.namespace), &pod.name).await.map_err(unread)?;
+    let is_bound = |stored: &DynamicObject| {
+        let node = stored.data["spec"]["nodeName"].as_str();
+        stored.metadata.uid.as_deref() == Some(uid) && node.is_some_and(|node| !node.is_empty())
+    };
+    if stored.as_ref().is_some_and(is_bound) {
+        return Ok(());
+    }
     for name in claims {
         let key = ObjectKey { namespace: pod.namespace.clone(), name: name.clone() };
         let claim = Claim::new(client, &key);
@@ -66,40 +87,96 @@ pub(crate) async fn unreserve(
     Ok(())
 }
 
-/// Takes the devices of a claim away.
+/// Takes these devices of a claim away, if it still has them and nobody but this consumer needs them.
 ///
 /// # Errors
 /// A write was refused.
 pub(crate) async fn deallocate(
     client: &Client,
-    key: &ObjectKey,
-    uid: &str,
+    (key, uid): (&ObjectKey, &str),
+    allocation: &Allocation,
+    consumer: &str,
 ) -> Result<(), ClaimError> {
     let claim = Claim::new(client, key);
     let change = |value: &mut Value| {
         let is_it = value["metadata"]["uid"].as_str() == Some(uid);
-        if is_it {
-            deallocate_claim(value);
-        }
-        is_it
+        is_it && deallocate_claim(value, allocation, consumer)
     };
     claim.change("deallocate", change).await.map(drop)
 }
 
-/// Whether the server has claims for devices and lets us list them (plugins-nodes.md 2.1). Without
-/// the right that is said once: such pods are then placed as if they had no claims.
-pub async fn serves_devices(clients: &Clients) -> bool {
-    let kind = resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims");
-    let api: Api<DynamicObject> = Api::all_with(clients.core.clone(), &kind);
-    match call(api.list(&ListParams::default().limit(1))).await {
-        Ok(_) => true,
-        Err(error) if error.is_not_found() => false,
-        Err(error) => {
-            let hint = "hint: the ClusterRole must allow to list and watch resourceclaims, \
-                        resourceslices and deviceclasses of resource.k8s.io";
-            tracing::warn!("resource claims of pods are ignored: {error}\n{hint}");
-            false
+/// Kinds without which nothing can be said about a claim.
+const KINDS: [(&str, &str); 3] = [
+    ("ResourceClaim", "resourceclaims"),
+    ("ResourceSlice", "resourceslices"),
+    ("DeviceClass", "deviceclasses"),
+];
+/// Pause before it is looked for again what the server did not have (C-06).
+const UNKNOWN_KIND: Duration = Duration::from_secs(60);
+
+/// What the server has of claims for devices (plugins-nodes.md 2.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// We may list them, their classes and slices.
+    Served,
+    /// It is too old.
+    Absent,
+    /// We may not list them; the server's words.
+    Forbidden(String),
+}
+
+impl Devices {
+    /// Whether claims can be taken into account.
+    pub fn are_served(&self) -> bool {
+        *self == Self::Served
+    }
+
+    /// Without the right, pods are placed as if they had no claims: that must be known.
+    fn tell(&self) {
+        if let Self::Forbidden(why) = self {
+            tracing::warn!(
+                "resource claims of pods are ignored: {why}\n\
+                 hint: the ClusterRole must allow to list and watch resourceclaims, \
+                 resourceslices and deviceclasses of resource.k8s.io"
+            );
         }
+    }
+}
+
+/// Asks whether there are claims for devices; any answer but that there are none, or that they are
+/// none of our business, leaves it open and is asked for again for a minute.
+///
+/// # Errors
+/// The last failure.
+pub async fn devices(clients: &Clients) -> Result<Devices, CallError> {
+    let found = insist("claims for devices", || ask(&clients.core)).await?;
+    found.tell();
+    Ok(found)
+}
+
+async fn ask(client: &Client) -> Result<Devices, CallError> {
+    for (kind, plural) in KINDS {
+        let kind = resource("resource.k8s.io", "v1", kind, plural);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+        match call(api.list(&ListParams::default().limit(1))).await {
+            Ok(_) => {}
+            Err(error) if error.is_not_found() => return Ok(Devices::Absent),
+            Err(error) if error.code() == 403 => return Ok(Devices::Forbidden(error.to_string())),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Devices::Served)
+}
+
+/// Waits until the server has claims for devices and lets us list them: asks once a minute.
+pub async fn devices_appear(clients: &Clients, mut before: Devices) {
+    while !before.are_served() {
+        tokio::time::sleep(UNKNOWN_KIND).await;
+        let Ok(found) = ask(&clients.core).await else { continue };
+        if found != before {
+            found.tell();
+        }
+        before = found;
     }
 }
 

@@ -63,7 +63,7 @@ fn failed(error: BoxError) -> kube::Error {
 }
 
 /// A proxy in between answers with words or a page of its own.
-fn refusal(code: StatusCode, text: &str) -> Status {
+pub(crate) fn refusal(code: StatusCode, text: &str) -> Status {
     let words = || Status::failure(text.trim(), "not a Status").with_code(code.as_u16());
     serde_json::from_str(text).unwrap_or_else(|_| words())
 }

@@ -15,7 +15,7 @@ use crate::kept::Kept;
 use crate::observe::{Observer, since};
 use crate::restart::Pauses;
 use crate::slim::{Object, Slim};
-use crate::source::{Change, Source, SourceError};
+use crate::source::{Change, Source, SourceError, is_unknown};
 
 /// Pause before a list that replaces an expired watch.
 const RESTART: Duration = Duration::from_secs(1);
@@ -32,19 +32,33 @@ pub(crate) async fn feed<S: Slim>(
     inbox: mpsc::Sender<Incoming>,
     observer: Arc<dyn Observer>,
 ) {
+    let client = source.client();
     let (mut rows, mut pauses) = (Rows::new(observer), Pauses::default());
     let (mut changes, mut messages) = (Vec::new(), Vec::new());
     loop {
         let outcome = source.next(&mut changes).await;
-        // That a list begins is said before anything has come.
-        if changes.iter().any(|change| !matches!(change, Change::Begun)) {
+        // A list that fails midway again and again is no progress.
+        let is_progress = |change: &Change| match change {
+            Change::Listed => true,
+            Change::Begun => false,
+            Change::Applied(_) | Change::Deleted(_) => !source.is_listing(),
+        };
+        if changes.iter().any(is_progress) {
             pauses.reset();
         }
         kept.iter().for_each(|kept| changes.iter_mut().for_each(|change| kept.see(change)));
         changes.drain(..).for_each(|change| rows.take::<S>(change, &mut messages));
         let pause = match outcome {
             Ok(()) => None,
-            Err(error) => rows.failed(&error, &mut source, &mut pauses, &mut messages),
+            Err(error) => {
+                let unknown = S::OPTIONAL
+                    && error.refusal() == Some(404)
+                    && (rows.known.is_empty() || is_unknown::<S>(&client).await);
+                match unknown {
+                    true => Some(rows.unknown(&mut source, &mut messages)),
+                    false => rows.failed(&error, &mut source, &mut pauses),
+                }
+            }
         };
         if hand_on(&inbox, &mut messages).await.is_err() {
             return;
@@ -132,30 +146,34 @@ impl Rows {
         error: &SourceError,
         source: &mut Source<S>,
         pauses: &mut Pauses,
-        messages: &mut Vec<Incoming>,
     ) -> Option<Duration> {
         match error.refusal() {
             // The server has no streaming lists (K-07).
             Some(422) if source.use_pages() => None,
-            Some(404) if S::OPTIONAL => {
-                source.restart();
-                // There is no object of it.
-                self.generation = self.generation.wrapping_add(1);
-                self.listed::<S>(messages);
-                Some(UNKNOWN_KIND)
-            }
             // The version is too old (K-08).
             Some(410) => {
                 source.restart();
                 self.observer.watch_restart(S::PLURAL);
                 Some(RESTART)
             }
-            status => {
+            _ => {
                 self.observer.watch_restart(S::PLURAL);
                 tracing::warn!(kind = S::NAME, %error, "watch interrupted");
-                Some(pauses.after(status))
+                Some(pauses.after(error.status()))
             }
         }
+    }
+
+    /// The server does not have the kind: there is no object of it.
+    fn unknown<S: Slim>(
+        &mut self,
+        source: &mut Source<S>,
+        messages: &mut Vec<Incoming>,
+    ) -> Duration {
+        source.restart();
+        self.generation = self.generation.wrapping_add(1);
+        self.listed::<S>(messages);
+        UNKNOWN_KIND
     }
 
     /// A successor of the same name is another object: the one before it is deleted first.
@@ -169,7 +187,7 @@ impl Rows {
                     if let Some(ClusterEvent::PodApplied(pod)) = &event
                         && pod.node_name.is_none()
                     {
-                        self.observer.task_stage("Watched", since(pod.created_micros));
+                        self.observer.watched(&pod.scheduler_name, since(pod.created_micros));
                     }
                     self.learn(row);
                 }

@@ -126,6 +126,7 @@ impl Lanes {
         let slot = self.slots.entry(target.clone()).or_default();
         let rests = slot.waiting.front().is_some_and(only_informs);
         keep_nomination(&mut effect, &slot.waiting);
+        keep_urgency(&mut effect, &slot.waiting);
         slot.waiting.retain(|waiting| !supersedes(&effect, waiting));
         let urgent = slot.waiting.iter().filter(|waiting| lane(waiting) == 0).count();
         let at = if lane(&effect) == 0 { urgent } else { slot.waiting.len() };
@@ -221,6 +222,13 @@ fn keep_nomination(newer: &mut Effect, waiting: &VecDeque<Effect>) {
     }
 }
 
+/// Counts that replace a phase which somebody waits for are as urgent as the phase.
+fn keep_urgency(newer: &mut Effect, waiting: &VecDeque<Effect>) {
+    let Effect::PodGroupStatus { phase_changed: newer, .. } = newer else { return };
+    *newer |= { waiting.iter() }
+        .any(|older| matches!(older, Effect::PodGroupStatus { phase_changed: true, .. }));
+}
+
 /// A status is replaced by a newer one; what a pod was refused no longer matters once it is bound
 /// or evicted.
 fn supersedes(newer: &Effect, older: &Effect) -> bool {
@@ -238,12 +246,13 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
             matches!(newer, Effect::QueueAnnotation { key: other, .. } if other == key)
         }
         (Effect::PodGroupStatus { .. } | Effect::NodeShardStatus { .. }, _) => true,
+        // What the claim has is seen again in every cycle until it is gone.
+        (Effect::DeallocateClaim { .. }, _) => matches!(newer, Effect::DeallocateClaim { .. }),
         (
             Effect::Bind { .. }
             | Effect::PreBind { .. }
             | Effect::Resync { .. }
             | Effect::UnreserveClaims { .. }
-            | Effect::DeallocateClaim { .. }
             | Effect::Evict { .. }
             | Effect::Event { .. },
             _,
@@ -253,7 +262,7 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use vc_model::PodGroupStatus;
+    use vc_model::{Allocation, DeviceResult, PodGroupStatus};
 
     use super::*;
 
@@ -385,6 +394,35 @@ mod tests {
         assert_eq!(push(status(true, 4), 1300), Some(status(true, 4)));
         assert_eq!(lanes.rested_at(), Some(start + Duration::from_millis(1950)));
         assert_eq!(drain(&mut lanes), [queue("q")]);
+    }
+
+    #[test]
+    fn counts_that_replace_a_new_phase_are_as_urgent() {
+        let mut lanes = Lanes::default();
+        push(&mut lanes, status(false, 1));
+        lanes.wake(None);
+        let (target, _) = lanes.next().unwrap();
+        // While it is being written, the phase changes, and then the counts.
+        push(&mut lanes, status(true, 2));
+        push(&mut lanes, status(false, 3));
+        lanes.finish(target, Instant::now());
+        assert_eq!(lanes.next().unwrap().1, status(true, 3));
+    }
+
+    #[test]
+    fn devices_are_taken_away_once() {
+        let deallocate = |claim: &str, request: &str| {
+            let chosen = DeviceResult { request: request.into(), ..DeviceResult::default() };
+            let allocation = Allocation { results: vec![chosen], ..Allocation::default() };
+            let (allocation, consumer) = (Arc::new(allocation), Arc::from("pod"));
+            let (uid, claim) = (claim.into(), ObjectKey::new("ns", claim));
+            Effect::DeallocateClaim { claim, uid, allocation, consumer }
+        };
+        let mut lanes = Lanes::default();
+        for effect in [deallocate("a", "1"), deallocate("b", "1"), deallocate("a", "2")] {
+            push(&mut lanes, effect);
+        }
+        assert_eq!(drain(&mut lanes), [deallocate("a", "2"), deallocate("b", "1")]);
     }
 
     /// Each push replaces what rests; after five or three rests it is told all the same.

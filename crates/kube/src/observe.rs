@@ -25,6 +25,9 @@ pub trait Observer: Send + Sync {
     /// So many objects of the kind are known.
     fn objects(&self, _kind: &'static str, _n_objects: usize) {}
 
+    /// A pod without a node has come, so long after it was created, for the scheduler of this name.
+    fn watched(&self, _scheduler: &str, _since_creation: Duration) {}
+
     /// A pod has reached this stage so long after it was created.
     fn task_stage(&self, _stage: &'static str, _since_creation: Duration) {}
 

@@ -29,8 +29,14 @@ const TWO_SCHEDULERS: &str = "hint: does another scheduler serve the same schedu
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 const RESYNC_PAUSE_MAX: Duration = Duration::from_secs(1000);
 
-/// A pod that has to be looked at again after a failed write.
-pub(crate) type Resync = (ObjectKey, Arc<str>);
+/// What a failed write leaves to be done, however long that takes. Its object stays taken meanwhile.
+pub(crate) enum Rest {
+    /// The pod is looked at again.
+    Look { pod: ObjectKey, uid: Arc<str> },
+    /// Its claims are freed.
+    Free { pod: ObjectKey, uid: Arc<str>, claims: Vec<Arc<str>> },
+}
+
 /// A pod and when it was created, in microseconds since 1970, if that is known.
 type Pod = (ObjectKey, Arc<str>, Option<i64>);
 
@@ -47,9 +53,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Performs one write; answers the pod that has to be looked at again. `created`: when a pod that
+    /// Performs one write; answers what is left to be done. `created`: when a pod that
     /// is bound was created, in microseconds since 1970, if that is known.
-    pub(crate) async fn perform(&self, effect: Effect, created: Option<i64>) -> Option<Resync> {
+    pub(crate) async fn perform(&self, effect: Effect, created: Option<i64>) -> Option<Rest> {
         match effect {
             Effect::Bind { pod, uid, node, annotations } => {
                 return self.bind((pod, uid, created), node, &annotations).await;
@@ -58,26 +64,27 @@ impl Writer {
                 self.prepare((pod, uid, created), &node, &writes).await;
             }
             Effect::UnreserveClaims { pod, uid, claims } => {
-                if let Err(error) = devices::unreserve(&self.core, &pod, &uid, &claims).await {
-                    tracing::warn!(%pod, %error, "claims stay reserved for a pod that is not bound");
-                }
+                let freed = self.unreserve(&pod, &uid, &claims).await;
+                return (!freed).then_some(Rest::Free { pod, uid, claims });
             }
-            Effect::DeallocateClaim { claim, uid } => {
-                if let Err(error) = devices::deallocate(&self.core, &claim, &uid).await {
+            Effect::DeallocateClaim { claim, uid, allocation, consumer } => {
+                let of = (&claim, &*uid);
+                let answer = devices::deallocate(&self.core, of, &allocation, &consumer).await;
+                if let Err(error) = answer {
                     tracing::warn!(%claim, %error, "useless devices are not taken away");
                 }
             }
-            Effect::Resync { pod, uid } => return Some((pod, uid)),
+            Effect::Resync { pod, uid } => return Some(Rest::Look { pod, uid }),
             Effect::Evict { pod, uid, pod_group, reason, for_pod_group, message, .. } => {
                 let texts = EvictTexts::new(reason, for_pod_group.as_deref(), message.as_deref());
                 return self.evict(pod, uid, pod_group, &texts).await;
             }
             Effect::PodCondition { pod, uid, reason, message, nomination } => {
-                self.tell_pod(pod, uid, (&reason, &message), &nomination).await;
+                return self.tell_pod(pod, uid, (&reason, &message), &nomination).await;
             }
             Effect::ClearNomination { pod, uid } => {
                 let answer = status::clear_nomination(&self.core, &pod, &uid).await;
-                self.pod_written(&pod, uid, answer.err()).await;
+                return self.pod_written(pod, uid, answer, true).await;
             }
             Effect::RemoveGate { pod, uid } => {
                 if let Err(error) = status::remove_gate(&self.core, &pod, &uid).await {
@@ -110,7 +117,7 @@ impl Writer {
         (pod, uid, created): Pod,
         node: Arc<str>,
         annotations: &[(Arc<str>, Arc<str>)],
-    ) -> Option<Resync> {
+    ) -> Option<Rest> {
         let start = Instant::now();
         let answer = bind::bind(&self.binds, &pod, &uid, &node, annotations).await;
         if answer.is_ok() {
@@ -155,12 +162,12 @@ impl Writer {
         uid: Arc<str>,
         (reason, message): (&str, &str),
         nomination: &Nomination,
-    ) {
+    ) -> Option<Rest> {
         let about = About::Pod { key: pod.clone(), uid: uid.clone() };
         self.note(about, true, "FailedScheduling", message);
         let text = (reason, message);
         let answer = status::set_pod_scheduled(&self.core, &pod, &uid, text, nomination).await;
-        self.pod_written(&pod, uid, answer.err()).await;
+        self.pod_written(pod, uid, answer, *nomination != Nomination::Keep).await
     }
 
     async fn set_queue(&self, queue: Arc<str>, allocated: &[(String, String)]) {
@@ -190,7 +197,7 @@ impl Writer {
         uid: Arc<str>,
         node: Arc<str>,
         answer: Result<(), CallError>,
-    ) -> Option<Resync> {
+    ) -> Option<Rest> {
         match answer {
             Ok(()) => {
                 tracing::debug!(v = 3, %pod, %node, "bound");
@@ -206,16 +213,32 @@ impl Writer {
                 }
                 let (error, failed) = (error.to_string(), uid.clone());
                 self.report(ClusterEvent::BindFailed { uid: failed, node, error }).await;
-                Some((pod, uid))
+                Some(Rest::Look { pod, uid })
             }
         }
     }
 
-    async fn pod_written(&self, pod: &ObjectKey, uid: Arc<str>, failure: Option<CallError>) {
-        if let Some(error) = failure {
-            tracing::warn!(%pod, %error, "pod status not written");
-            self.report(ClusterEvent::PodStatusFailed { uid }).await;
+    /// `nominates`: it was to change the nomination, of which nobody knows now what it is.
+    async fn pod_written(
+        &self,
+        pod: ObjectKey,
+        uid: Arc<str>,
+        answer: Result<bool, CallError>,
+        nominates: bool,
+    ) -> Option<Rest> {
+        let error = answer.err()?;
+        tracing::warn!(%pod, %error, "pod status not written");
+        self.report(ClusterEvent::PodStatusFailed { uid: uid.clone() }).await;
+        nominates.then_some(Rest::Look { pod, uid })
+    }
+
+    /// Whether the claims are free.
+    async fn unreserve(&self, pod: &ObjectKey, uid: &str, claims: &[Arc<str>]) -> bool {
+        let answer = devices::unreserve(&self.core, pod, uid, claims).await;
+        if let Err(error) = &answer {
+            tracing::warn!(%pod, %error, "claims are still reserved for a pod that is not bound");
         }
+        answer.is_ok()
     }
 
     async fn evict(
@@ -224,7 +247,7 @@ impl Writer {
         uid: Arc<str>,
         pod_group: Option<Box<(ObjectKey, Arc<str>)>>,
         texts: &EvictTexts,
-    ) -> Option<Resync> {
+    ) -> Option<Rest> {
         if let Some((key, uid)) = pod_group.map(|group| *group) {
             self.note(About::PodGroup { key, uid }, false, "Evict", &texts.of_group);
         }
@@ -232,7 +255,7 @@ impl Writer {
         self.note(about, true, "Evict", &texts.of_pod);
         let error = evict::evict(&self.core, &pod, &uid, &texts.of_condition).await.err()?;
         tracing::warn!(%pod, %error, "not evicted cleanly");
-        Some((pod, uid))
+        Some(Rest::Look { pod, uid })
     }
 
     async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) {
@@ -248,21 +271,32 @@ impl Writer {
         }
     }
 
-    /// GET the pod until there is an answer; what it says is believed (core.md 4.5).
-    pub(crate) async fn resync(&self, key: ObjectKey, uid: Arc<str>) {
-        let path = format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name);
+    /// Tries until it is done.
+    pub(crate) async fn finish(&self, rest: Rest) {
         let mut pause = RESYNC_PAUSE;
-        loop {
-            match read::<SlimPod>(&self.core, &path).await {
-                Ok(pod) => {
-                    let event =
-                        pod.and_then(|pod| Object::of(pod).event::<SlimPod>(&*self.observer));
-                    return self.report(seen(key, uid, event)).await;
-                }
-                Err(error) => tracing::warn!(pod = %key, %error, "pod not read again"),
-            }
+        while !self.try_to_finish(&rest).await {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RESYNC_PAUSE_MAX);
+        }
+    }
+
+    /// What the answer says about a pod is believed (core.md 4.5).
+    async fn try_to_finish(&self, rest: &Rest) -> bool {
+        let (key, uid) = match rest {
+            Rest::Look { pod, uid } => (pod, uid),
+            Rest::Free { pod, uid, claims } => return self.unreserve(pod, uid, claims).await,
+        };
+        let path = format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name);
+        match read::<SlimPod>(&self.core, &path).await {
+            Ok(pod) => {
+                let event = pod.and_then(|pod| Object::of(pod).event::<SlimPod>(&*self.observer));
+                self.report(seen(key.clone(), uid.clone(), event)).await;
+                true
+            }
+            Err(error) => {
+                tracing::warn!(pod = %key, %error, "pod not read again");
+                false
+            }
         }
     }
 

@@ -18,15 +18,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::lines::{Chunk, Lines};
 use crate::slim::{Object, Slim, collection};
 
 /// The server ends a watch after so many seconds.
 const WATCH_SECONDS: u64 = 290;
-/// A watch on which nothing has come for so long is dead: a bookmark or its end is overdue.
-const IDLE: Duration = Duration::from_secs(WATCH_SECONDS + 30);
+/// A watch on which nothing has come for so long may be dead: a server tells its version about once a
+/// minute. To go on from there on another connection costs one request.
+const IDLE: Duration = Duration::from_secs(90);
+/// Who ends a watch sooner, before anything has come, would be asked without end.
+const SHORT: Duration = Duration::from_secs(1);
 /// For the start of an answer; the server itself gives up after 60 s.
 const START: Duration = Duration::from_secs(70);
 /// Objects of a page of a list.
@@ -63,6 +66,9 @@ pub(crate) enum SourceError {
     Client(#[from] kube::Error),
     #[error("no answer within {} s", START.as_secs())]
     TimedOut,
+    /// By the server, or by somebody in between.
+    #[error("ended before its time")]
+    Cut,
     /// A line or a page that is not what it should be.
     #[error("unreadable: {0}")]
     Unreadable(#[from] serde_json::Error),
@@ -73,6 +79,14 @@ impl SourceError {
     pub(crate) fn refusal(&self) -> Option<u16> {
         match self {
             Self::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// What the server said, at the start or in the middle.
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { code, .. } | Self::Told { code, .. } => Some(*code),
             _ => None,
         }
     }
@@ -107,11 +121,18 @@ struct Watch {
     version: String,
     /// It still lists what was there before.
     listing: bool,
+    opened: Instant,
+    /// Nothing has come.
+    silent: bool,
 }
 
 impl<S: Slim> Source<S> {
     pub(crate) fn new(client: Client, bulk: Handle) -> Self {
         Self { client, bulk, streaming: true, state: State::Start, slim: PhantomData }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// Without streaming lists from now on; false if it was so before.
@@ -122,6 +143,15 @@ impl<S: Slim> Source<S> {
     /// Everything is listed again.
     pub(crate) fn restart(&mut self) {
         self.state = State::Start;
+    }
+
+    /// What comes next belongs to a list.
+    pub(crate) fn is_listing(&self) -> bool {
+        match &self.state {
+            State::Start | State::Page(_) => true,
+            State::Open(watch) => watch.listing,
+            State::Resume(_) => false,
+        }
     }
 
     /// Waits for something and adds it to the changes; they hold whole objects also when there is an
@@ -190,6 +220,21 @@ impl<S: Slim> Source<S> {
     }
 }
 
+/// Whether the server says that it does not have the kind: a 404 alone may be the word of a proxy.
+pub(crate) async fn is_unknown<S: Slim>(client: &Client) -> bool {
+    if !S::GROUP.is_empty() {
+        match read_all_of::<Groups>(client, "/apis").await {
+            Some(groups) if groups.have(S::GROUP, S::VERSION) => {}
+            Some(_) => return true,
+            None => return false,
+        }
+    }
+    let (collection, plural) = (collection::<S>(), S::PLURAL);
+    let version = collection.strip_suffix(plural).map_or("", |path| path.trim_end_matches('/'));
+    let resources = read_all_of::<Resources>(client, version).await;
+    resources.is_some_and(|found| found.resources.iter().all(|kind| kind.name != plural))
+}
+
 /// A watch from this version on; from none: a streaming list first.
 async fn watch<S: Slim>(
     client: &Client,
@@ -207,7 +252,7 @@ async fn watch<S: Slim>(
     );
     let pieces = get::<S>(client, &query).await?.into_data_stream();
     let chunks = Box::pin(decoded::<S>(pieces, bulk.clone()));
-    Ok(Box::new(Watch { chunks, version, listing }))
+    Ok(Box::new(Watch { chunks, version, listing, opened: Instant::now(), silent: true }))
 }
 
 /// The lines of a body as they come, decoded.
@@ -260,6 +305,47 @@ async fn get<S: Slim>(client: &Client, query: &str) -> Result<Body, SourceError>
     Err(SourceError::Refused { code: code.as_u16(), message: message.to_owned() })
 }
 
+/// The object at a path; `None`: no answer, or not of this kind.
+async fn read_all_of<T: DeserializeOwned>(client: &Client, path: &str) -> Option<T> {
+    let request = Request::get(path).body(Vec::new()).ok()?;
+    timeout(START, client.request(request)).await.ok()?.ok()
+}
+
+/// What `/apis` says.
+#[derive(Deserialize)]
+struct Groups {
+    groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    name: String,
+    versions: Vec<GroupVersion>,
+}
+
+#[derive(Deserialize)]
+struct GroupVersion {
+    version: String,
+}
+
+impl Groups {
+    fn have(&self, group: &str, version: &str) -> bool {
+        let mut versions = self.groups.iter().filter(|found| found.name == group);
+        versions.any(|group| group.versions.iter().any(|found| found.version == version))
+    }
+}
+
+/// What the path of a version says.
+#[derive(Deserialize)]
+struct Resources {
+    resources: Vec<ResourceName>,
+}
+
+#[derive(Deserialize)]
+struct ResourceName {
+    name: String,
+}
+
 /// A page of a list.
 #[derive(Deserialize)]
 #[serde(bound = "S: DeserializeOwned")]
@@ -282,7 +368,8 @@ impl Watch {
         let Ok(chunk) = timeout(IDLE, self.chunks.next()).await else { return Ok(false) };
         let mut chunk = chunk;
         loop {
-            let Some(lines) = chunk.transpose()? else { return Ok(false) };
+            let Some(lines) = chunk.transpose()? else { return self.ended() };
+            self.silent &= lines.is_empty();
             self.take(lines, changes)?;
             if BATCH <= changes.len() {
                 return Ok(true);
@@ -291,6 +378,14 @@ impl Watch {
                 Some(next) => chunk = next,
                 None => return Ok(true),
             }
+        }
+    }
+
+    /// A list that ends early, and a watch that ends at once, are not begun again without a pause.
+    fn ended(&self) -> Result<bool, SourceError> {
+        match self.listing || (self.silent && self.opened.elapsed() < SHORT) {
+            true => Err(SourceError::Cut),
+            false => Ok(false),
         }
     }
 

@@ -1,16 +1,9 @@
 //! The version of the API server, asked once at start: it decides the defaults of Kubernetes'
 //! feature gates. Specification: core.md 1.3 (C-04).
 
-use std::time::Duration;
-
 use kube::Client;
-use tokio::time::Instant;
 
-use crate::call::{CallError, call};
-
-/// How long a failing `GET /version` is repeated.
-const PATIENCE: Duration = Duration::from_secs(60);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+use crate::call::{CallError, call, insist};
 
 /// `major.minor` of the server; compares as one expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,20 +17,9 @@ pub struct ServerVersion {
 /// # Errors
 /// The last failure.
 pub async fn server_version(client: &Client) -> Result<ServerVersion, CallError> {
-    let give_up = Instant::now() + PATIENCE;
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let error = match call(client.apiserver_version()).await {
-            Ok(info) => return Ok(read(&info.major, &info.minor)),
-            Err(error) => error,
-        };
-        if give_up <= Instant::now() + pause {
-            return Err(error);
-        }
-        tracing::warn!(%error, "version of the API server not read");
-        tokio::time::sleep(pause).await;
-        pause *= 2;
-    }
+    let ask = || call(client.apiserver_version());
+    let info = insist("version of the API server", ask).await?;
+    Ok(read(&info.major, &info.minor))
 }
 
 /// A suffix as in `32+` is ignored.

@@ -14,7 +14,7 @@ use crate::events::Recorder;
 use crate::inbox::Incoming;
 use crate::lanes::{Lanes, Target};
 use crate::observe::Observer;
-use crate::perform::{Resync, Writer};
+use crate::perform::{Rest, Writer};
 use crate::pump::Decisions;
 
 /// Calls in flight: half of them may be answered before somebody looks, and the others still keep the
@@ -95,7 +95,7 @@ struct Pool {
     /// Of the pods whose bind waits.
     created_micros: FxHashMap<Arc<str>, i64>,
     lanes: Lanes,
-    in_flight: JoinSet<(Target, Option<Resync>)>,
+    in_flight: JoinSet<(Target, Option<Rest>)>,
     /// They wait between attempts, so they do not count.
     resyncs: JoinSet<Target>,
     /// Whether calls are in flight, for which events make room.
@@ -141,14 +141,14 @@ impl Pool {
     }
 
     /// The object stays taken while it is looked at again.
-    fn finished(&mut self, done: Joined<(Target, Option<Resync>)>) {
+    fn finished(&mut self, done: Joined<(Target, Option<Rest>)>) {
         self.places.answered();
         match done {
             Ok((target, None)) => self.lanes.finish(target, now()),
-            Ok((target, Some((key, uid)))) => {
+            Ok((target, Some(rest))) => {
                 let writer = self.writer.clone();
                 self.resyncs.spawn(async move {
-                    writer.resync(key, uid).await;
+                    writer.finish(rest).await;
                     target
                 });
             }

@@ -82,7 +82,9 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
                 gates.retain(|gate| gate["name"] != QUEUE_GATE);
             }
         }
-        Effect::DeallocateClaim { .. } => vc_wire::deallocate_claim(object),
+        Effect::DeallocateClaim { allocation, consumer, .. } => {
+            vc_wire::deallocate_claim(object, allocation, consumer);
+        }
         Effect::PreBind { .. }
         | Effect::UnreserveClaims { .. }
         | Effect::Resync { .. }

@@ -215,6 +215,16 @@ impl Metrics {
         self.families.leader.set(i64::from(leads));
     }
 
+    /// Whether the built-in configuration stands in for a file that could not be used.
+    pub fn default_in_force(&self, is_it: bool) {
+        self.families.default_in_force.set(i64::from(is_it));
+    }
+
+    /// Whether claims for devices are taken into account.
+    pub fn dynamic_resources(&self, are_they: bool) {
+        self.families.dynamic_resources.set(i64::from(are_they));
+    }
+
     /// Something that cannot happen has happened.
     pub fn internal_error(&self, kind: &str) {
         self.families.internal_errors.with_label_values(&[kind]).inc();

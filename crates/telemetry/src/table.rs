@@ -233,6 +233,12 @@ pub const TABLE: &[Row] = &[
         "each of them; two schedulers work on the same pods")),
     ours(gauge("volcano_clock_skew_seconds", &[],
         "Clock of the API server minus ours in seconds", "each answer")),
+    ours(gauge("volcano_config_default_in_force", &[],
+        "Whether the built-in configuration is in force because the file could not be used",
+        "at the start and when a configuration is loaded")),
+    ours(gauge("volcano_dynamic_resources", &[],
+        "Whether claims for devices are taken into account: the API server has them and we may read them",
+        "at the start and when that changes")),
     ours(gauge("volcano_leader", &[],
         "Whether this process schedules: as the leader, or alone", "when that changes")),
 

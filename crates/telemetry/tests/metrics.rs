@@ -390,6 +390,8 @@ fn what_the_edge_counts() {
     metrics.api_write("update", "podgroups", 0);
     metrics.clock_skew(-60);
     metrics.leads(true);
+    metrics.default_in_force(true);
+    metrics.dynamic_resources(true);
     metrics.foreign_bind();
     let text = metrics.encode();
     for line in [
@@ -402,6 +404,8 @@ fn what_the_edge_counts() {
         "volcano_foreign_binds_total 1",
         "volcano_clock_skew_seconds -60",
         "volcano_leader 1",
+        "volcano_config_default_in_force 1",
+        "volcano_dynamic_resources 1",
         "volcano_config_reload_failures_total 1",
         "volcano_internal_errors_total{kind=\"amount_below_zero\"} 2",
         "volcano_internal_errors_total{kind=\"check\"} 1",

@@ -89,13 +89,20 @@ pub fn unreserve_claim(claim: &mut Value, uid: &str) -> bool {
     consumers.len() != before
 }
 
-/// Takes devices and consumers away, unless a consumer that is not the only one needs them.
-pub fn deallocate_claim(claim: &mut Value) {
-    if let Some(status) = field(claim, "status").as_object_mut() {
-        for part in ["allocation", "devices", "reservedFor"] {
-            status.remove(part);
-        }
+/// Takes these devices and the consumer away, unless the claim has got others meanwhile, or another
+/// consumer. Whether it did.
+pub fn deallocate_claim(claim: &mut Value, allocation: &Allocation, consumer: &str) -> bool {
+    let Some(status) = field(claim, "status").as_object_mut() else { return false };
+    let is_it = status.get("allocation").is_some_and(|stored| same_devices(stored, allocation));
+    let consumers = status.get("reservedFor").and_then(Value::as_array);
+    let mut others = consumers.into_iter().flatten().map(|found| found["uid"].as_str());
+    if !is_it || others.any(|uid| uid != Some(consumer)) {
+        return false;
     }
+    for part in ["allocation", "devices", "reservedFor"] {
+        status.remove(part);
+    }
+    true
 }
 
 fn field<'a>(object: &'a mut Value, name: &str) -> &'a mut Value {
@@ -247,7 +254,22 @@ mod tests {
         assert!(!unreserve_claim(&mut object, "a"));
         assert_eq!(object["status"]["reservedFor"][0]["uid"], "b");
         assert!(object["status"]["allocation"].is_object());
-        deallocate_claim(&mut object);
+    }
+
+    #[test]
+    fn only_the_devices_that_were_useless_are_taken_away() {
+        let [mine, others] = ["gpu-0", "gpu-1"].map(|device| promise(Some(device)));
+        let chosen = mine.allocation.clone().unwrap();
+        let mut object = claim(json!({}));
+        assert!(!deallocate_claim(&mut object, &chosen, "a"), "it has none any more");
+        reserve_claim(&mut object, &others, "p", "a");
+        assert!(!deallocate_claim(&mut object, &chosen, "a"), "it has got others");
+        let mut object = claim(json!({}));
+        reserve_claim(&mut object, &mine, "p", "a");
+        reserve_claim(&mut object, &mine, "q", "b");
+        assert!(!deallocate_claim(&mut object, &chosen, "a"), "somebody else needs them");
+        assert!(unreserve_claim(&mut object, "b"));
+        assert!(deallocate_claim(&mut object, &chosen, "a"));
         assert_eq!(object["status"], json!({}));
     }
 

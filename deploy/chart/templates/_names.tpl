@@ -1,4 +1,11 @@
-{{- define "name" -}}{{ .Release.Name | trunc 63 | trimSuffix "-" }}{{- end }}
+{{- define "part" -}}{{ .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}{{- end }}
+
+{{- /* Of every object: the release and the chart, or only the release when it has the chart's name in it. */ -}}
+{{- define "name" -}}
+{{- $part := include "part" . }}
+{{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name $part) (contains $part .Release.Name) }}
+{{- .Values.fullnameOverride | default $name | trunc 63 | trimSuffix "-" }}
+{{- end }}
 
 {{- define "account" -}}{{ .Values.serviceAccount.name | default (include "name" .) }}{{- end }}
 
@@ -7,6 +14,40 @@
 {{- end }}
 
 {{- define "selector" -}}
-app.kubernetes.io/name: vc-scheduler
+app.kubernetes.io/name: {{ include "part" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* What no schema can say: values that do not fit together. */ -}}
+{{- define "check" -}}
+{{- if and (not .Values.leaderElection.enabled) (gt (int .Values.replicas) 1) }}
+{{- fail "replicas above 1 need leaderElection.enabled: without it all of them would schedule at the same time" }}
+{{- end }}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "serviceAccount.create=false needs serviceAccount.name: the account that exists" }}
+{{- end }}
+{{- if and .Values.serviceMonitor.enabled (not .Values.metrics.enabled) }}
+{{- fail "serviceMonitor.enabled needs metrics.enabled: without it there is no Service that could be scraped" }}
+{{- end }}
+{{- $ours := dict
+  "scheduler-conf" "use the value conf"
+  "scheduler-name" "use the value schedulerNames"
+  "leader-elect" "use the value leaderElection.enabled"
+  "leader-elect-resource-name" "use the value leaderElection.resourceName"
+  "leader-elect-resource-namespace" "use the value leaderElection.resourceNamespace"
+  "lock-object-namespace" "use the value leaderElection.resourceNamespace"
+  "enable-healthz" "the probes need it as it is"
+  "healthz-address" "use the value health.port"
+  "enable-metrics" "use the value metrics.enabled"
+  "listen-address" "use the value metrics.port"
+  "bare-pods" "use the value standalone"
+  "v" "use the value logLevel" }}
+{{- range .Values.extraArgs }}
+{{- /* As flags are read: `_` is `-` in a name; -v has one dash, and its number may be right behind it. */ -}}
+{{- $name := regexFind "^--[^=]+" . | trimPrefix "--" | replace "_" "-" }}
+{{- if regexMatch "^-v" . }}{{ $name = "v" }}{{ end }}
+{{- with get $ours $name }}
+{{- fail (printf "extraArgs must not have --%s: %s" $name .) }}
+{{- end }}
+{{- end }}
 {{- end }}

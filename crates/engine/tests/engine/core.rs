@@ -307,6 +307,20 @@ fn core_87_one_event_for_a_waiting_group() {
     assert_eq!(at, [0, 300, 600]);
 }
 
+/// Else nothing would be said until the clock is where it was.
+#[test]
+fn a_clock_that_is_set_back_silences_nobody() {
+    let text = "node n1 cpu=1
+        job j min=2
+          task a cpu=1 x2";
+    let mut world = World::new(&config(), text);
+    let mut told = |seconds| {
+        world.tick(seconds);
+        world.cycle().all().contains("event PodGroup j Warning Unschedulable \"2/2 tasks")
+    };
+    assert_eq!([0, 1, -2, -3600, 1, 300].map(&mut told), [true, false, false, true, false, true]);
+}
+
 #[test]
 fn core_87_group_that_is_placed_at_once_gets_none() {
     let text = "node n1 cpu=2

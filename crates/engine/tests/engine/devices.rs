@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use vc_engine::Effect;
+use vc_engine::{Effect, EngineOptions};
 use vc_model::*;
 
 use crate::support::*;
@@ -268,4 +268,37 @@ fn nodes_23_a_pod_with_a_claim_can_wait_for_room() {
     world.send(ClusterEvent::PodDeleted { key, uid });
     assert_eq!(world.cycle().only(&["pipeline", "prebind"]), "prebind j-a n1 c:a");
     assert!(in_flight(&world));
+}
+
+#[test]
+fn a_claim_that_went_while_it_was_written_stays_gone() {
+    let mut world = gang(&ta());
+    let effects = world.cycle_unanswered().effects;
+    world.send(ClusterEvent::DeviceDeleted { kind: DeviceKind::Claim, key: key("c") });
+    reserved(&mut world, &effects, "2");
+    world.deliver();
+    assert!(world.engine.cluster().devices.claim(&key("c")).is_none());
+    // Another one of its name is not what was written.
+    apply(&mut world, DeviceObject::Claim(ResourceClaim { uid: "other".into(), ..claim("1") }));
+    reserved(&mut world, &effects, "2");
+    world.deliver();
+    let stored = world.engine.cluster().devices.claim(&key("c")).unwrap().clone();
+    assert_eq!((&*stored.uid, stored.allocation), ("other", None));
+}
+
+#[test]
+fn c06_claims_count_from_the_moment_when_the_server_has_them() {
+    let text = "queue default\nnode n1 cpu=4\njob j min=1\n  task a cpu=1";
+    let options = EngineOptions { dynamic_resources: false, ..EngineOptions::default() };
+    let mut world = World::with(options, &ta(), objects(text));
+    world.add("job full min=1\n task big cpu=9");
+    let off = world.cycle();
+    assert_eq!(off.only(&["bind"]), "bind j-a n1");
+    world.serve_devices();
+    world.add("job k min=1\n task b cpu=1");
+    uses_claim(&mut world, "k-b");
+    assert_eq!(world.cycle().only(&["bind", "prebind"]), "", "the claim is not known");
+    offer(&mut world, SliceNodes::All);
+    apply(&mut world, DeviceObject::Claim(claim("1")));
+    assert_eq!(world.cycle().only(&["prebind"]), "prebind k-b n1 c:a");
 }

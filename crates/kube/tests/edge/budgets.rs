@@ -6,7 +6,9 @@ use vc_kube::{Clients, Feeds, Incoming, follow, inbox};
 use vc_model::{ClusterEvent, Covers};
 use vc_wire::Kind;
 
-use crate::fake::{self, added, end_of_list, refusal, unobserved, watch};
+use crate::fake::{self, added, end_of_list, json_answer, refusal, unobserved, watch};
+
+const BUDGETS: &str = "GET /apis/policy/v1/poddisruptionbudgets";
 
 fn budget(name: &str, selector: Value) -> Value {
     json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
@@ -39,9 +41,17 @@ fn text(message: Incoming) -> Option<String> {
 async fn c06_budgets_are_looked_for_again() {
     let good = budget("good", json!({"matchLabels": {"app": "x"}}));
     let broken = budget("broken", json!({"matchLabels": 5}));
-    let (client, _) = fake::client(move |seen| match seen.before {
-        0 => refusal(404, "NotFound", "the server could not find the requested resource"),
-        1 => watch(vec![added(&broken), added(&good), end_of_list("8")]),
+    let groups = json!({"groups": [{"name": "policy", "versions": [{"version": "v1"}]}]});
+    let kinds = json!({"resources": [{"name": "poddisruptionbudgets/status"}]});
+    let (client, _) = fake::client(move |seen| match (seen.line.as_str(), seen.before) {
+        ("GET /apis", _) => json_answer(200, groups.clone()),
+        ("GET /apis/policy/v1", _) => json_answer(200, kinds.clone()),
+        (_, 1) => watch(vec![
+            added(&broken),
+            added(&good),
+            end_of_list("8"),
+            json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}}),
+        ]),
         _ => refusal(404, "NotFound", "the server could not find the requested resource"),
     });
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
@@ -67,4 +77,25 @@ async fn quotas_are_always_followed() {
         told.extend(text(inbox.recv().await.unwrap()));
     }
     assert_eq!(told, ["broken 1", "q 0", "synced"]);
+}
+
+/// A proxy that has lost its server says 404 to everything, an old API server to what is new.
+#[tokio::test(start_paused = true)]
+async fn c06_a_404_that_nobody_confirms_takes_no_budget_away() {
+    let good = budget("good", json!({"matchLabels": {"app": "x"}}));
+    let expired = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
+    let (client, log) = fake::client(move |seen| match (seen.line.as_str(), seen.before) {
+        (BUDGETS, 0) => watch(vec![added(&good), end_of_list("8"), expired.clone()]),
+        (BUDGETS, 5..) => watch(vec![end_of_list("9")]),
+        _ => refusal(404, "NotFound", "default backend"),
+    });
+    let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
+    feeds.follow_budgets(&Clients::shared(client), &sender, &unobserved());
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        told.extend(text(inbox.recv().await.unwrap()));
+    }
+    // It is gone when a list lacks it.
+    assert_eq!(told, ["good false", "synced", "gone good"]);
+    assert_eq!(log.of(BUDGETS).len(), 6);
 }

@@ -119,6 +119,12 @@ pub(crate) fn watch_texts(lines: Vec<String>) -> Option<Answer> {
     Some(Response::new(StreamBody::new(frames.chain(stream::pending())).boxed_unsync()))
 }
 
+/// The same, but it ends behind them.
+pub(crate) fn ended(lines: Vec<Value>) -> Option<Answer> {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    Some(Response::new(Full::new(Bytes::from(text)).boxed_unsync()))
+}
+
 pub(crate) fn added(object: &Value) -> Value {
     json!({"type": "ADDED", "object": object})
 }

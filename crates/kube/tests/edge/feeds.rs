@@ -1,6 +1,8 @@
 //! Watches: fallback, expiry, restart, malformed objects (rust-ecosystem.md cases 1 to 4).
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 use vc_kube::{Clients, Feeds, Incoming, follow, inbox};
 use vc_model::ClusterEvent;
 
@@ -140,4 +142,66 @@ async fn eco_4_a_malformed_pod_group_does_not_stop_the_kind() {
     .await;
     assert_eq!(texts, ["group first", "group last", "group last"]);
     assert_eq!(log.of(POD_GROUPS).len(), 1);
+}
+
+fn is_pods(seen: &Seen) -> bool {
+    seen.line == PODS
+}
+
+/// Milliseconds from the start until pods have been asked for so often.
+async fn asked_at(
+    n_times: usize,
+    handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static,
+) -> Vec<u64> {
+    let (start, (tell, mut asked)) = (Instant::now(), mpsc::unbounded_channel());
+    let (client, _log) = fake::client(move |seen| match is_pods(seen) {
+        false => watch(vec![end_of_list("1")]),
+        true => {
+            tell.send(start.elapsed()).unwrap();
+            handle(seen)
+        }
+    });
+    let (sender, mut receiver) = inbox();
+    let _feeds = follow(&Clients::shared(client), true, &sender, &fake::unobserved());
+    let read = tokio::spawn(async move { while receiver.recv().await.is_some() {} });
+    let mut times = Vec::new();
+    while times.len() < n_times {
+        times.push(u64::try_from(asked.recv().await.unwrap().as_millis()).unwrap());
+    }
+    read.abort();
+    times
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_cut_off_again_and_again_is_asked_for_less_and_less() {
+    let cut = asked_at(5, |_| fake::ended(vec![added(&pod("a"))])).await;
+    assert_eq!(cut, [0, 250, 750, 1750, 2750]);
+    let told = json!({"code": 500, "message": "etcd"});
+    let failing = move |_: &Seen| watch(vec![added(&pod("a")), event("ERROR", told.clone())]);
+    assert_eq!(asked_at(5, failing).await, [0, 250, 750, 1750, 3750]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_somebody_ends_at_once_are_not_begun_without_a_pause() {
+    let lists = |seen: &Seen| match seen.before {
+        0 => fake::ended(vec![added(&pod("a")), end_of_list("5")]),
+        _ => fake::ended(Vec::new()),
+    };
+    assert_eq!(asked_at(5, lists).await, [0, 0, 250, 750, 1750]);
+}
+
+/// A connection that a network has swallowed says nothing more.
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_gone_on_with_elsewhere() {
+    let (texts, log) = messages(3, |seen| {
+        let lines = match seen.before {
+            0 => vec![added(&pod("a")), end_of_list("5")],
+            _ => vec![event("MODIFIED", pod("b"))],
+        };
+        is_pods(seen).then(|| watch(lines))
+    })
+    .await;
+    assert_eq!(texts, ["pod a", "synced", "pod b"]);
+    let again = &log.of(PODS)[1];
+    assert!(again.query.ends_with("resourceVersion=5") && !again.is_streaming_list());
 }

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use tokio::time::Instant;
-use vc_kube::{ServerVersion, ensure_queues, server_version};
+use vc_kube::{Clients, Devices, ServerVersion, devices, devices_appear};
+use vc_kube::{ensure_queues, server_version};
 
-use crate::fake::{self, json_answer, not_found, refusal};
+use crate::fake::{self, json_answer, list, not_found, refusal};
 
 const QUEUES: &str = "/apis/scheduling.volcano.sh/v1beta1/queues";
 
@@ -70,4 +71,42 @@ async fn the_version_is_asked_again_until_a_minute_has_passed() {
     let start = Instant::now();
     assert_eq!(server_version(&client).await.unwrap_err().to_string(), "starting");
     assert!(start.elapsed().as_secs() <= 60);
+}
+
+const CLAIMS: &str = "GET /apis/resource.k8s.io/v1/resourceclaims";
+
+#[tokio::test(start_paused = true)]
+async fn only_a_clear_answer_tells_whether_there_are_claims_for_devices() {
+    let forbidden = "deviceclasses is forbidden";
+    let cases = [
+        (200, Devices::Served),
+        (404, Devices::Absent),
+        (403, Devices::Forbidden(forbidden.into())),
+    ];
+    for (code, wanted) in cases {
+        let (client, log) = fake::client(move |seen| match (seen.line.as_str(), seen.before) {
+            (CLAIMS, 0..2) => refusal(429, "TooManyRequests", "storage is initializing"),
+            (line, _) if line.ends_with("deviceclasses") && code != 200 => {
+                refusal(code, "Refused", forbidden)
+            }
+            _ => list(&[]),
+        });
+        assert_eq!(devices(&Clients::shared(client)).await.unwrap(), wanted);
+        assert_eq!(log.of(CLAIMS).len(), 3);
+    }
+    let (client, _) = fake::client(|_| refusal(500, "InternalError", "etcd"));
+    let error = devices(&Clients::shared(client)).await.unwrap_err();
+    assert_eq!(error.to_string(), "etcd");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c06_claims_for_devices_are_looked_for_again() {
+    let (client, log) = fake::client(|seen| match (seen.line.as_str(), seen.before) {
+        (CLAIMS, 0) => refusal(500, "InternalError", "etcd"),
+        (CLAIMS, 1) => not_found(),
+        _ => list(&[]),
+    });
+    let start = Instant::now();
+    devices_appear(&Clients::shared(client), Devices::Absent).await;
+    assert_eq!((start.elapsed().as_secs(), log.of(CLAIMS).len()), (180, 3));
 }

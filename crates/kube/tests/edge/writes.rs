@@ -8,7 +8,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use vc_engine::{About, Effect, EvictReason, Nomination};
 use vc_kube::{Clients, Decisions, Incoming, inbox, write};
-use vc_model::{ClusterEvent, ObjectKey, PodGroupCondition, PodGroupPhase, PodGroupStatus};
+use vc_model::{
+    Allocation, ClusterEvent, DeviceResult, ObjectKey, PodGroupCondition, PodGroupPhase,
+    PodGroupStatus,
+};
 
 use crate::fake::{self, Answer, Log, Seen, json_answer, list, not_found, pod, refusal};
 
@@ -572,5 +575,118 @@ async fn threads_rest_only_while_more_waits_than_may_be_in_flight() {
         drop(decisions);
         writer.await.unwrap();
         assert_eq!(backlog.rest(Instant::now()), None);
+    }
+}
+
+const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims";
+
+fn claim(status: Value) -> Value {
+    json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "ns", "uid": "uid-c", "resourceVersion": "3"},
+        "spec": {}, "status": status})
+}
+
+fn reserved() -> Value {
+    json!({"allocation": {"devices": {"results": []}},
+        "reservedFor": [{"resource": "pods", "name": "p", "uid": "uid-p"}]})
+}
+
+fn unreserve() -> Effect {
+    Effect::UnreserveClaims { pod: key(), uid: uid(), claims: vec!["c".into()] }
+}
+
+/// The answer to a bind may be lost: whether the pod needs its claims is what the server says.
+#[tokio::test(start_paused = true)]
+async fn claims_of_a_pod_that_is_bound_after_all_stay_reserved() {
+    for (node, n_puts) in [(Value::Null, 1), (json!("n1"), 0)] {
+        let (log, outcomes) = edge(move |seen| match seen.line.as_str() {
+            line if line.ends_with("/pods/p") => {
+                let mut stored = pod("p");
+                stored["spec"]["nodeName"] = node.clone();
+                json_answer(200, stored)
+            }
+            line if line.starts_with("PUT") => json_answer(200, seen.body.clone()),
+            _ => list(&[claim(reserved())]),
+        })
+        .run(vec![unreserve()])
+        .await;
+        let puts = log.of(&format!("PUT {CLAIMS}/c/status"));
+        assert_eq!((puts.len(), outcomes.len()), (n_puts, 0));
+        assert!(puts.iter().all(|put| put.body["status"]["reservedFor"] == json!([])));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_are_given_back_however_often_that_fails() {
+    let edge = edge(|seen| match (seen.line.as_str(), seen.before) {
+        (line, 0) if line.ends_with("/pods/p") => refusal(500, "InternalError", "etcd"),
+        (line, _) if line.ends_with("/pods/p") => not_found(),
+        (line, 0..2) if line.starts_with("PUT") => refusal(503, "ServiceUnavailable", "busy"),
+        (line, _) if line.starts_with("PUT") => json_answer(200, seen.body.clone()),
+        _ => list(&[claim(reserved())]),
+    });
+    edge.send(unreserve()).await;
+    // Of the paused clock: all attempts are over.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(edge.log.of(&format!("GET {POD}")).len(), 4);
+    assert_eq!(edge.log.of(&format!("PUT {CLAIMS}/c/status")).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_devices_that_were_decided_about_are_taken_away() {
+    let deallocate = || {
+        let chosen = DeviceResult { request: "r".into(), ..DeviceResult::default() };
+        let allocation = Allocation { results: vec![chosen], ..Allocation::default() };
+        Effect::DeallocateClaim {
+            claim: ObjectKey::new("ns", "c"),
+            uid: "uid-c".into(),
+            allocation: Arc::new(allocation),
+            consumer: uid(),
+        }
+    };
+    let result =
+        |device: &str| json!([{"request": "r", "driver": "", "pool": "", "device": device}]);
+    for (device, n_puts) in [("", 1), ("other", 0)] {
+        let mut status = reserved();
+        status["allocation"]["devices"]["results"] = result(device);
+        let (log, _) = edge(move |seen| match seen.line.starts_with("PUT") {
+            true => json_answer(200, seen.body.clone()),
+            false => list(&[claim(status.clone())]),
+        })
+        .run(vec![deallocate()])
+        .await;
+        assert_eq!(log.of("PUT").len(), n_puts, "{device:?}");
+    }
+}
+
+/// Nobody knows then which nomination the pod has.
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_nomination_was_not_written_is_looked_at_again() {
+    let clear = Effect::ClearNomination { pod: key(), uid: uid() };
+    let cases = [
+        (condition(Nomination::Keep), false),
+        (condition(Nomination::Clear), true),
+        (condition(Nomination::Set("n1".into())), true),
+        (clear, true),
+    ];
+    for (effect, is_read_again) in cases {
+        let text = format!("{effect:?}");
+        let mut edge = edge(|seen| match seen.line.starts_with("PUT") {
+            true => refusal(500, "InternalError", "etcd"),
+            false => {
+                let mut stored = pod("p");
+                stored["status"]["nominatedNodeName"] = "n2".into();
+                json_answer(200, stored)
+            }
+        });
+        edge.send(effect).await;
+        let failed = edge.outcome().await;
+        assert!(matches!(failed, ClusterEvent::PodStatusFailed { .. }), "{text}");
+        // Of the paused clock: whatever follows has followed.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let again = edge.outcomes.try_recv();
+        let resynced =
+            |message: &_| matches!(message, Incoming::Event(ClusterEvent::PodResynced(_)));
+        assert_eq!(again.is_ok_and(|message| resynced(&message)), is_read_again, "{text}");
     }
 }

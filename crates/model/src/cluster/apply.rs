@@ -21,8 +21,9 @@ impl Cluster {
         let is_news = match event {
             ClusterEvent::PodApplied(pod) => self.pod_applied(*pod),
             ClusterEvent::PodResynced(pod) => {
+                // One that the watch has taken away meanwhile would never go again.
                 let known = self.task(&pod.uid);
-                self.put_pod(*pod, known, false)
+                known.is_some() && self.put_pod(*pod, known, false)
             }
             ClusterEvent::NodeApplied(node) => self.node_applied(*node),
             ClusterEvent::PodGroupApplied(group) => self.pod_group_applied(*group),

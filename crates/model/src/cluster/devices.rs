@@ -14,9 +14,14 @@ impl Cluster {
         self.devices.put(object);
     }
 
-    /// What we wrote for a task is stored. The watch may have told newer versions already.
+    /// What we wrote for a task is stored. The watch may have told newer versions already, or that the
+    /// claim is gone.
     pub(super) fn devices_written(&mut self, claims: Vec<ResourceClaim>) {
         for claim in claims {
+            let stored = self.devices.claim(&claim.key);
+            if stored.is_none_or(|stored| stored.uid != claim.uid) {
+                continue;
+            }
             self.device_applied(DeviceObject::Claim(claim));
         }
     }

@@ -141,3 +141,24 @@ fn a_condition_that_could_not_be_written_is_forgotten() {
     let row = row(&cluster, "p");
     assert_eq!((&row.condition, &row.nominated_node), (&None, &None));
 }
+
+#[test]
+fn the_answer_about_a_pod_that_is_gone_by_now_is_forgotten() {
+    let mut cluster = cluster();
+    evict(&mut cluster);
+    apply(
+        &mut cluster,
+        ClusterEvent::PodDeleted { key: ObjectKey::new("ns", "p"), uid: "p".into() },
+    );
+    let terminating = PodRecord { deleting: true, ..running(waiting(), "n") };
+    let version = cluster.version();
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(terminating.clone())));
+    assert!(cluster.task("p").is_none());
+    assert_eq!((idle(&cluster), releasing(&cluster)), (10_000, 0));
+    assert_eq!(cluster.version(), version);
+    // Nor does it take the place of a successor of its name.
+    let successor = PodRecord { uid: "other".into(), ..waiting() };
+    apply_pod(&mut cluster, successor);
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(terminating)));
+    assert!(cluster.task("other").is_some() && cluster.task("p").is_none());
+}

@@ -122,9 +122,12 @@ impl DynamicResources {
                 continue;
             }
             let Ok(claims) = PodClaims::find(pod, &self.cache, self.steps) else { continue };
-            if let Some(claim) = claims.useless() {
-                let (claim, uid) = (claim.key.clone(), claim.uid.clone());
-                out.effects.push(Effect::DeallocateClaim { claim, uid });
+            if let Some(found) = claims.useless()
+                && let Some(allocation) = found.allocation.clone()
+            {
+                let (claim, uid) = (found.key.clone(), found.uid.clone());
+                let consumer = cluster.tasks[task].uid.clone();
+                out.effects.push(Effect::DeallocateClaim { claim, uid, allocation, consumer });
             }
         }
     }

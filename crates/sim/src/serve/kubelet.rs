@@ -47,11 +47,20 @@ enum What {
 pub(super) async fn run(store: Arc<Store>, mut stop: watch::Receiver<bool>) {
     let mut kubelets =
         Kubelets { store: store.clone(), due: BTreeMap::new(), entries: 0, pod_addresses: 0 };
+    let mut nodes = store.subscribe(&NODES);
     let mut events = kubelets.start_over();
     loop {
         let next = kubelets.due.keys().next().map(|(at, _)| *at);
         let read = tokio::select! {
             read = events.next() => read,
+            read = nodes.next() => {
+                if !read.is_ok_and(|read| read.iter().all(|event| event.change != Change::Added)) {
+                    // Pods may have waited for it.
+                    nodes = store.subscribe(&NODES);
+                    kubelets.observe_all();
+                }
+                continue;
+            }
             () = until(next) => {
                 kubelets.work_off(Instant::now());
                 continue;
@@ -90,6 +99,12 @@ impl Kubelets {
         self.store.subscribe_after(&PODS, listing.revision)
     }
 
+    fn observe_all(&mut self) {
+        for pod in &self.store.list(&PODS, None).objects {
+            self.observe(pod);
+        }
+    }
+
     fn observe(&mut self, pod: &Object) {
         let node = text(&pod.value, "/spec/nodeName");
         if node.is_empty() {
@@ -105,17 +120,21 @@ impl Kubelets {
         }
     }
 
+    /// What was observed may be old: a pod starts once.
     fn start(&mut self, pod: &Object) {
         let address = self.next_address();
+        let mut starts = false;
         let started = self.store.update(&PODS, &Key::of(&pod.value), |value| {
-            if text(value, "/metadata/uid") == pod.uid() && !is_terminating(value) {
+            let is_it = text(value, "/metadata/uid") == pod.uid();
+            starts = is_it && text(value, "/status/phase") == "Pending" && !is_terminating(value);
+            if starts {
                 set_running(value, &address);
             }
             Ok(())
         });
         // Gone meanwhile: its DELETED event follows.
         if let Ok(started) = started
-            && started.uid() == pod.uid()
+            && starts
         {
             self.schedule_end(&started);
         }

@@ -170,6 +170,12 @@ impl World {
         self.engine.follow_up(std::mem::take(&mut self.inbox), now)
     }
 
+    /// The API server has claims for devices from now on.
+    pub(crate) fn serve_devices(&mut self) {
+        self.plain.iter_mut().for_each(Engine::serve_devices);
+        self.engine.serve_devices();
+    }
+
     /// Another configuration, without anything to warn of.
     pub(crate) fn configure(&mut self, config: &Config) {
         if let Some(plain) = &mut self.plain {
