@@ -53,7 +53,7 @@ impl Promise {
             return;
         }
         session.repipeline(self.op);
-        session.records.fit_errors.remove(&self.task);
+        session.clear_fit_errors(self.task);
         if let Some(node) = self.evicted_for {
             session.records.evicted_for.insert(self.task, node);
         }
@@ -126,14 +126,14 @@ fn backfill(session: &mut Session<'_>, task: TaskId) {
     if let Err(error) = session.hooks().pre_predicate(session.ask(), task) {
         let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
         let errors = FitErrors::everywhere(&nodes, &finding);
-        session.records.fit_errors.insert(task, errors.into());
+        session.note_fit_errors(task, errors.into());
         return;
     }
     let found = session.find_remembered(task, Filter::BestEffort);
     match found.unwrap_or_else(|| scan(session, task, &nodes)) {
         Found::Node(node) => place(session, task, node),
         Found::Nowhere(errors) => {
-            session.records.fit_errors.insert(task, errors.into());
+            session.note_fit_errors(task, errors.into());
         }
     }
 }
@@ -156,12 +156,12 @@ fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
         let reason = Reason::Owned(refused.to_string().into());
         let finding = Finding { code: Code::Error, reason };
         let errors = FitErrors::everywhere(&[node], &finding);
-        session.records.fit_errors.insert(task, errors.into());
+        session.note_fit_errors(task, errors.into());
         return;
     }
     statement.keep();
     session.note_placed(task);
-    session.records.fit_errors.remove(&task);
+    session.clear_fit_errors(task);
     if is_ready(session, job) {
         session.dispatch_allocated(job);
     }

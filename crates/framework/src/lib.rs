@@ -58,7 +58,7 @@ pub use quota::{
     Heads, News, Notice, QuotaRefusal, Sides, Surroundings, TargetGroup, Targets, Wanted,
     preempt_targets,
 };
-pub use records::{LastTransaction, Records};
+pub use records::{FailedRoles, LastTransaction, Records};
 pub use report::{
     PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report, Skipped,
     Timings, WaitingTask,

@@ -295,7 +295,7 @@ impl Session<'_> {
         }
         for &Visit { task, kind, .. } in visits {
             let errors = kinds.errors(kind);
-            self.records.fit_errors.extend(errors.map(|errors| (task, errors)));
+            errors.into_iter().for_each(|errors| self.note_fit_errors(task, errors));
         }
         true
     }
@@ -327,6 +327,11 @@ impl Session<'_> {
         standings.follow(self.cluster);
         let failed = standings.jobs.remove(&job);
         let failed = failed.filter(|standing| standing.is_of(standings.session));
+        // What was placed is bound or comes back as news of the job; its rest is walked once, not at each
+        // turn of a job that grows task by task.
+        if self.out.placed.contains_key(&job) {
+            return None;
+        }
         let tasks: Vec<TaskId> = tasks.collect();
         let is_clean = self.may_fail_for_long(job) && tasks.len() == self.n_open(job);
         is_clean.then(|| Before { tasks, state: self.state(), failed })

@@ -1,5 +1,6 @@
 //! What was handed out last per row, so that only news is handed out again and a cycle without any
-//! costs next to nothing. Specification: core.md 9.
+//! costs next to nothing. Exact because a value is compared with what was told, and a row that was
+//! absent counts as new: the tests below, and the engine's `numbers.rs`. Specification: core.md 9.
 
 use vc_model::{Column, Id};
 

@@ -1,6 +1,7 @@
 //! Live counts of pods by topology domain, for pod affinity and topology spread: kept by each event
-//! and each tentative operation, at the cost of the terms that mean the pod, and exact when undone.
-//! Specification: plugins-nodes.md 4.5, 4.8, 7.7, 7.8, 17.
+//! and each tentative operation, at the cost of the terms that mean the pod, and exact when undone:
+//! `check.rs` makes every count again from the tasks, after each event of `tests/laws.rs`. The files
+//! below are its parts. Specification: plugins-nodes.md 4.5, 4.8, 7.7, 7.8, 17.
 
 mod check;
 mod classes;

@@ -17,7 +17,7 @@ pub(super) fn attempt(
     nodes: &[NodeId],
 ) -> Outcome {
     for task in sheets.iter().flat_map(|sheet| &sheet.tasks) {
-        session.records.fit_errors.remove(task);
+        session.clear_fit_errors(*task);
     }
     let mut statement = session.statement();
     while let Some(mut sheet) = take_first(&statement, job, sheets) {

@@ -1,12 +1,8 @@
 //! One attempt at a job: the task loop and its outcome. Specification: actions.md 4.4, 4.6-4.9.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use vc_framework::{Filter, Found, Refused, Room, Scan, Session, Statement, klog};
 use vc_model::{
-    Code, Counts, Finding, FitErrors, Gates, Job, JobId, NodeId, QueueId, Reason, TaskId,
-    TaskStatus,
+    Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus,
 };
 use vc_resource::Dim;
 
@@ -104,7 +100,7 @@ pub(super) fn attempt_planned(
     };
     if outcome == Outcome::Neither {
         for (task, _) in plan {
-            session.records.fit_errors.remove(task);
+            session.clear_fit_errors(*task);
             session.records.last_transaction.remove(task);
         }
     }
@@ -119,7 +115,7 @@ fn wait(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, victims: 
     if !passes || statement.pipeline(task, node, Room::Releasing).is_err() {
         return false;
     }
-    statement.records.fit_errors.remove(&task);
+    statement.clear_fit_errors(task);
     statement.note_placed(task);
     true
 }
@@ -159,7 +155,7 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
         let pod = &statement.tasks[task].key.name;
         klog!(3; "Queue <{name}> is overused when considering task <{pod}>, ignore it.");
         let errors = no_room(statement, queue, &dims);
-        statement.records.fit_errors.insert(task, errors.into());
+        statement.note_fit_errors(task, errors.into());
         return Next::Skipped;
     }
     // The queue has room: its gate goes, and the pod is placed once that is seen (steps 2, 3).
@@ -170,7 +166,7 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
     if let Err(error) = statement.hooks().pre_predicate(statement.ask(), task) {
         let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
         let errors = FitErrors::everywhere(nodes, &finding);
-        statement.records.fit_errors.insert(task, errors.into());
+        statement.note_fit_errors(task, errors.into());
         return Next::Failed;
     }
     let (next, errors) = match remembered(statement, task, nodes) {
@@ -181,8 +177,8 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
         }
     };
     match errors {
-        Some(errors) => statement.records.fit_errors.insert(task, errors.into()),
-        None => statement.records.fit_errors.remove(&task),
+        Some(errors) => statement.note_fit_errors(task, errors.into()),
+        None => statement.clear_fit_errors(task),
     };
     next
 }
@@ -311,12 +307,12 @@ fn no_room(session: &Session<'_>, queue: QueueId, dims: &[Dim]) -> FitErrors {
 
 fn note_no_nodes(session: &mut Session<'_>, sheets: &[SubSheet]) {
     for &task in sheets.iter().flat_map(|sheet| &sheet.tasks) {
-        session.records.fit_errors.insert(task, FitErrors::default().into());
+        session.note_fit_errors(task, FitErrors::default().into());
     }
 }
 
 /// May the loop go on after a task found no node: only if not all tasks are required (4.6).
-fn goes_on(session: &Session<'_>, job: JobId, sub_job: usize) -> bool {
+fn goes_on(session: &mut Session<'_>, job: JobId, sub_job: usize) -> bool {
     let row = &session.jobs[job];
     let count = |tasks: &[TaskId]| i64::try_from(tasks.len()).unwrap_or(i64::MAX);
     let sub = &row.sub_jobs[sub_job];
@@ -328,26 +324,18 @@ fn goes_on(session: &Session<'_>, job: JobId, sub_job: usize) -> bool {
     if !row.policies().is_empty() {
         return true;
     }
-    let failed = failed_roles(session, row);
+    session.know_failed_roles(job);
+    let (row, failed) = (&session.jobs[job], session.records.failed_roles(job));
     if i64::from(row.min_available) < row.task_min_available_total {
-        let open = row.roles.iter().filter(|(role, _)| !failed.contains(*role));
+        let open = row.roles.iter().filter(|(role, _)| !failed.contains_key(*role));
         let pending: u32 = open.map(|(_, counts)| counts.of(TaskStatus::Pending)).sum();
         return i64::from(row.min_available) <= i64::from(row.counts.ready() + pending);
     }
     let none = Counts::default();
-    !failed.iter().any(|role| {
+    !failed.keys().any(|role| {
         let minimum = row.task_min_available.get(role).copied().unwrap_or(0);
         let counts = row.roles.get(role).unwrap_or(&none);
         let placed = counts.ready() + counts.pending_best_effort;
         0 < minimum && i64::from(placed) < i64::from(minimum)
     })
-}
-
-/// Roles of tasks that fit on no node. A queue without room is no failure of the role (A20 only
-/// adds a text).
-fn failed_roles(session: &Session<'_>, job: &Job) -> BTreeSet<Arc<str>> {
-    let failed = |task: &&TaskId| {
-        session.records.fit_errors.get(task).is_some_and(|errors| 0 < errors.n_nodes)
-    };
-    job.tasks.iter().filter(failed).map(|&task| session.tasks[task].role.clone()).collect()
 }

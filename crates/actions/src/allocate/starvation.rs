@@ -50,7 +50,7 @@ pub(super) fn tell_blocked(
     let text = format!("waiting behind job {} of the same queue", session.jobs[head].key);
     for &job in jobs {
         for task in sheets.get(job) {
-            session.records.fit_errors.insert(task, FitErrors::fixed(text.clone()).into());
+            session.note_fit_errors(task, FitErrors::fixed(text.clone()).into());
         }
     }
 }

@@ -122,6 +122,23 @@ fn fast__memo_invalidation_given_up_state() {
     assert_eq!(given_up_after(&chart(), PARTLY, between), 0, "one sees it, the other does not");
 }
 
+/// Neither gang changes, but another pod keeps off what is labelled as one of them.
+#[test]
+fn fast__memo_invalidation_given_up_terms() {
+    let labelled = |job: &str, rest: &str| {
+        format!("\n job {job} min=2 created={rest}\n task w cpu=2 label.app={job} x2")
+    };
+    let text = format!(
+        "node n1 cpu=4 zone=x\n job r min=1 running\n task w cpu=1 @n1 running {} {}",
+        labelled("a", "1"),
+        labelled("b", "3")
+    );
+    let other = |world: &mut World| world.add("pod p cpu=0 @n1 running away=zone:c");
+    assert_eq!(given_up_after(&chart(), &text, other), 1);
+    let change = |world: &mut World| world.add("pod p cpu=0 @n1 running away=zone:b");
+    assert_eq!(given_up_after(&chart(), &text, change), 0);
+}
+
 #[test]
 fn fast__memo_invalidation_given_up_gang() {
     let change = |world: &mut World| world.delete_pod("b-w-1");

@@ -1,6 +1,7 @@
 //! The amounts of nodes, one contiguous column for each, so that a rule that compares or scores runs
 //! over slices. Exact because a row is read again whenever its node is in the log of changes
-//! (`rows.rs`). Specification: actions.md 12.2 S2, S3.
+//! (`rows.rs`); the engine's `columns.rs` compares with the plain evaluator, which has no columns.
+//! Specification: actions.md 12.2 S2, S3.
 
 use std::hash::Hasher;
 

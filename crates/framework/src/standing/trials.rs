@@ -4,7 +4,7 @@
 //! 12.2 S1, S7.
 //!
 //! Exact, because of a task and its job an attempt reads what is in [`Asker`] and in the shape, and of
-//! the cluster the state, which has a number. In another state, and in another session, one gang of
+//! the cluster the state, which has a number; other pods mean none of its members. In another state, and in another session, one gang of
 //! the shape is tried; what it ends with is compared with what others ended with before.
 
 use std::sync::Arc;
@@ -122,15 +122,19 @@ impl Trials {
         if known.finding != trial.finding || known.state != self.state(session) {
             return false;
         }
+        // Terms of other pods do not change the job, but may mean it by now.
+        if !trial.tasks.iter().all(|&task| session.is_plain(task)) {
+            return false;
+        }
         for (&task, fate) in trial.tasks.iter().zip(&known.found) {
             match fate {
                 Fate::Placed(last) => {
-                    session.records.fit_errors.remove(&task);
+                    session.clear_fit_errors(task);
                     session.records.last_transaction.insert(task, *last);
                     session.note_placed(task);
                 }
                 Fate::Failed(errors) => {
-                    session.records.fit_errors.insert(task, errors.clone());
+                    session.note_fit_errors(task, errors.clone());
                 }
             }
         }

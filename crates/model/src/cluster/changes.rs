@@ -1,6 +1,8 @@
 //! Which nodes and which jobs changed, in order, for readers that remember what they worked out per
-//! row: they look again at those that changed since, and at no others. Specification: actions.md
-//! 12.2 S2, 12.3.
+//! row: they look again at those that changed since, and at no others. Exact because whatever changes a
+//! row that is asked for goes through the few functions that enter it here; the laws of this crate
+//! and the engine's random stories (plain beside fast) would show one that does not. Specification:
+//! actions.md 12.2 S2, 12.3.
 
 use crate::cluster::Cluster;
 use crate::ids::{JobId, NodeId};
