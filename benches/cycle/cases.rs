@@ -118,6 +118,19 @@ pub(crate) const CASES: &[Case] = &[
         load: stress::load_one_gang,
         ..stress("stress/gang-of-50k")
     },
+    Case {
+        n_pending: 50_000,
+        gang_size: 50_000,
+        load: stress::load_one_job,
+        ..stress("stress/job-of-50k")
+    },
+    Case {
+        n_pending: 50_000,
+        gang_size: 50_000,
+        fits: false,
+        load: stress::load_one_job,
+        ..stress("stress/job-of-50k-that-fits-nowhere")
+    },
     Case { gang_size: 5, load: stress::load_queues, ..stress("stress/1k-queues") },
     preempt("preempt/100-1k", 100, 100),
     preempt("preempt/5k-50k", 5_000, 512),

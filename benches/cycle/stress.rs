@@ -5,7 +5,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 use vc_resource::Quantity;
 
 use crate::cases::{Case, START_MICROS, apply, base, events, gang, pending_gangs};
-use crate::objects::{Shape, queue};
+use crate::objects::{Gang, Shape, queue};
 use crate::queues::{in_queue, name};
 
 /// Of every node: 200 on 5,000 nodes are a million.
@@ -83,6 +83,22 @@ pub(crate) fn load_one_node(case: &Case, engine: &mut Engine) {
 /// All pods are of one gang.
 pub(crate) fn load_one_gang(case: &Case, engine: &mut Engine) {
     apply(engine, base(case).chain(pending_gangs(case, PodGroupPhase::Pending, |_| SMALL)));
+}
+
+/// All pods are of one job that begins with any of them and grows as it can; where it does not fit, each
+/// of them is too large for every node.
+pub(crate) fn load_one_job(case: &Case, engine: &mut Engine) {
+    let shape = if case.fits { SMALL } else { Shape { cpu_milli: 1_000_000, ..SMALL } };
+    let created_micros = START_MICROS - 3_600_000_000;
+    let job = gang(0, case.n_pending, shape, PodGroupPhase::Pending, created_micros);
+    let job = events(&Gang { min_member: 1, ..job }, |_| None);
+    let without_roles = job.into_iter().map(|mut event| {
+        if let ClusterEvent::PodGroupApplied(group) = &mut event {
+            group.min_task_member = Default::default();
+        }
+        event
+    });
+    apply(engine, base(case).chain(without_roles));
 }
 
 /// As many queues as gangs.
