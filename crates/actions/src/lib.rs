@@ -13,6 +13,7 @@ mod quota_pass;
 mod reclaim;
 mod settle;
 mod shuffle;
+mod trim;
 mod turns;
 mod victims;
 mod worksheet;

@@ -2,11 +2,12 @@
 //! Shared by preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
 use vc_framework::{
-    Cause, EvictReason, Mark, Prospect, Refused, Room, Ruling, Session, Statement, klog,
-    sort_stably,
+    Cause, EvictReason, Prospect, Refused, Room, Ruling, Session, Statement, klog, sort_stably,
 };
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
+
+use crate::trim::trimmed;
 
 /// Tasks of the node that pass `filter`, the one to be evicted first first.
 pub(crate) fn candidates(
@@ -160,7 +161,7 @@ impl Try {
         let evicted = self.evict_until_fits(statement, victims);
         let evicted = evicted.inspect_err(|_| statement.roll_back(mark))?;
         let evicted = match self.trim {
-            true => self.trimmed(statement, mark, evicted),
+            true => trimmed(statement, mark, self.reason, (self.task, self.node), evicted),
             false => evicted,
         };
         log_made_room(statement, self.task, self.node, &evicted, self.reason);
@@ -191,59 +192,12 @@ impl Try {
         Ok(evicted)
     }
 
-    /// From most to least important: a victim without which the task fits as well is spared.
-    fn trimmed(
-        &self,
-        statement: &mut Statement<'_, '_>,
-        mark: Mark,
-        evicted: Vec<TaskId>,
-    ) -> Vec<TaskId> {
-        // The last one evicted was needed by construction; with one victim there is nothing to
-        // spare.
-        let n_doubtful = evicted.len().saturating_sub(1);
-        let mut needed = evicted;
-        for index in (0..n_doubtful).rev() {
-            if !leaves_room(statement, self.task, self.node, needed[index]) {
-                continue;
-            }
-            let mut fewer = needed.clone();
-            fewer.remove(index);
-            self.evict_again(statement, mark, &fewer);
-            match fits(statement, self.task, self.node) {
-                true => needed = fewer,
-                false => self.evict_again(statement, mark, &needed),
-            }
-        }
-        needed
-    }
-
-    fn evict_again(&self, statement: &mut Statement<'_, '_>, mark: Mark, victims: &[TaskId]) {
-        statement.roll_back(mark);
-        for &victim in victims {
-            let done = statement.evict(victim, self.reason, Some(self.task));
-            debug_assert!(done.is_ok(), "it was evicted before");
-        }
-    }
-
     fn log_refused(&self, session: &Session<'_>, refused: Refused) {
         let (task, node) = (&session.tasks[self.task].key, &session.nodes[self.node].name);
         vc_framework::tracing::error!(
             "Failed to pipeline Task <{task}> on Node <{node}>: {refused}"
         );
     }
-}
-
-/// Whether the node has room for the task also if this victim, which is gone now, stays. If not,
-/// nobody need be put back to see that it is needed.
-pub(crate) fn leaves_room(
-    session: &Session<'_>,
-    task: TaskId,
-    node: NodeId,
-    victim: TaskId,
-) -> bool {
-    let mut room = session.nodes[node].future_idle();
-    room.sub(session.request(victim));
-    session.request(task).first_lacking(&room, &session.dims).is_none()
 }
 
 /// The node that the claim of the task's job plans for it.

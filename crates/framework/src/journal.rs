@@ -29,6 +29,11 @@ impl Journal {
         self.version = self.fresh();
     }
 
+    /// Something was changed out of turn, which is undone before the newest operation is.
+    pub(crate) fn depart(&mut self) {
+        self.version = self.fresh();
+    }
+
     fn fresh(&mut self) -> u64 {
         self.n_versions += 1;
         self.n_versions
@@ -85,6 +90,8 @@ mod tests {
         journal.push(op(2));
         let two = journal.version();
         assert!(two != one && two != empty);
+        journal.depart();
+        assert!(![two, one, empty].contains(&journal.version()));
         assert_eq!(journal.split_off(1), [op(2)]);
         assert_ne!(journal.version(), two, "it cannot be undone any more");
         assert_eq!(journal.pop(), Some(op(1)));

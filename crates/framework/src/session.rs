@@ -441,6 +441,13 @@ impl<'c> Session<'c> {
         self.tasks[task].job.filter(|&job| self.jobs[job].pod_group.is_some())
     }
 
+    /// The task is evicted, with what goes along with it.
+    pub(crate) fn hide(&mut self, task: TaskId) {
+        self.cluster.evict_task(task);
+        let ask = Ask { cluster: self.cluster, facts: &self.facts };
+        self.hooks.on_deallocate(ask, task);
+    }
+
     /// Reverses one operation, handlers included (core.md 6, A6).
     pub(crate) fn undo(&mut self, op: Op) {
         match op {

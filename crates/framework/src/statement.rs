@@ -9,7 +9,6 @@ use vc_resource::Resource;
 
 use crate::certificate::Claimed;
 use crate::effect::EvictReason;
-use crate::plugin::Ask;
 use crate::ruling::RuleId;
 use crate::session::Session;
 
@@ -182,9 +181,7 @@ impl<'s, 'c> Statement<'s, 'c> {
         if !from.is_allocated() && from != TaskStatus::Unknown {
             return Err(Refused::NotRunning);
         }
-        self.session.cluster.evict_task(task);
-        let ask = Ask { cluster: self.session.cluster, facts: &self.session.facts };
-        self.session.hooks.on_deallocate(ask, task);
+        self.session.hide(task);
         let rule = self.session.rules.of(task);
         self.session.journal.push(Op::Evict { task, from, reason, for_task, rule });
         Ok(())
@@ -251,6 +248,55 @@ impl<'s, 'c> Statement<'s, 'c> {
                 self.session.undo(op);
             }
         }
+    }
+
+    /// After `mark` there are evictions only. Takes back, newest first, those after which `is_open` of
+    /// the victim and, without it, `holds`; the last one stays. It takes one alone back, not with all
+    /// that followed it: sums of integers do not tell in which order pods went (S11). The victims that
+    /// remain, in their order.
+    pub fn spare(
+        &mut self,
+        mark: Mark,
+        is_open: impl Fn(&Session<'_>, TaskId) -> bool,
+        holds: impl Fn(&Session<'_>) -> bool,
+    ) -> Vec<TaskId> {
+        let ops = self.plan(mark).0;
+        let mut stays = vec![false; ops.len()];
+        let n_doubtful = ops.len().saturating_sub(1);
+        let mut tried = false;
+        for (place, op) in ops.iter().enumerate().take(n_doubtful).rev() {
+            if !is_open(self.session, op.task()) {
+                continue;
+            }
+            tried = true;
+            self.session.remember(*op);
+            self.session.undo(*op);
+            self.session.journal.depart();
+            stays[place] = holds(self.session);
+            if !stays[place] {
+                self.session.hide(op.task());
+            }
+        }
+        if tried {
+            self.redo(mark, &stays);
+        }
+        self.session.journal.from(mark.0).iter().map(Op::task).collect()
+    }
+
+    /// Brings the journal in line with what is done: the evictions after `mark` but for those that
+    /// were taken back already, each in a state of its own number.
+    fn redo(&mut self, mark: Mark, stays: &[bool]) {
+        let ops = self.plan(mark).0;
+        for (op, stays) in ops.iter().zip(stays).rev() {
+            self.session.journal.pop();
+            if !stays {
+                self.session.remember(*op);
+                self.session.undo(*op);
+            }
+        }
+        let gone = ops.into_iter().zip(stays).filter(|(_, stays)| !**stays);
+        let done = self.replay(&Plan(gone.map(|(op, _)| op).collect()));
+        debug_assert!(done.is_ok(), "they were evicted before");
     }
 
     /// The operations after `mark` as data (Save).

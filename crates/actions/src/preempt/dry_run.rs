@@ -10,9 +10,9 @@ use vc_model::{NodeId, TaskId};
 
 use super::Phase;
 use super::normal::note_victims;
+use crate::trim::trimmed;
 use crate::victims::{
-    candidates, fits, in_eviction_order, leaves_room, log_made_room, log_too_few, log_try,
-    note_too_few, obstacle,
+    candidates, in_eviction_order, log_made_room, log_too_few, log_try, note_too_few, obstacle,
 };
 
 /// A node where the task fits once the victims are gone.
@@ -89,21 +89,7 @@ fn try_node(
             removed.push(victim);
         }
     }
-    let mut needed = removed.clone();
-    for &victim in removed.iter().rev() {
-        if !leaves_room(statement, task, node, victim) {
-            continue;
-        }
-        let fewer: Vec<TaskId> = needed.iter().copied().filter(|&other| other != victim).collect();
-        statement.roll_back(mark);
-        evict_all(statement, task, &fewer);
-        if fits(statement, task, node) {
-            needed = fewer;
-        } else {
-            statement.roll_back(mark);
-            evict_all(statement, task, &needed);
-        }
-    }
+    let mut needed = trimmed(statement, mark, EvictReason::Preempt, (task, node), removed);
     statement.roll_back(mark);
     needed.reverse();
     Some(Candidate { node, victims: needed })

@@ -1,8 +1,11 @@
 //! Candidates of nodes with many, in eviction order, as they stood for the task before: only those
 //! whose jobs have changed since are put in place again. Exact, because the order among pods of one
-//! queue reads the two pods and their jobs alone, and no two pods are equal in it; where others are
-//! candidates now, all are sorted. `many_candidates_are_sorted_once` and the worlds of the engine's
-//! tests compare the two. Specification: actions.md 2.9, 12.2 S9.
+//! queue reads the two pods and their jobs alone, no two pods are equal in it, and it holds among
+//! three where it holds between two. The last is so only where all pods have an index or none has
+//! (core.md 5.4): among others each may come before the next, and a part of a sorted list is not
+//! what sorting the part gives. There, and where others are candidates now, all are sorted.
+//! `many_candidates_are_sorted_once`, `where_names_are_mixed_all_candidates_are_sorted` and the
+//! worlds of the engine's tests compare the two. Specification: actions.md 2.9, 12.2 S9.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use vc_framework::Session;
@@ -45,13 +48,22 @@ impl Lineups {
         session.hits.n_lined_up += u64::from(known.is_some());
         let tasks = known.unwrap_or_else(|| sorted(session));
         let seen_until = session.job_changes().end();
-        self.0.insert(node, Lineup { seen_until, tasks: tasks.clone() });
+        match are_alike(session, &tasks) {
+            true => self.0.insert(node, Lineup { seen_until, tasks: tasks.clone() }),
+            false => self.0.remove(&node),
+        };
         tasks
     }
 }
 
+/// Whether all have a pod index or none has.
+fn are_alike(session: &Session<'_>, tasks: &[TaskId]) -> bool {
+    let has_index = |task: TaskId| session.tasks[task].index.is_some();
+    tasks.windows(2).all(|pair| has_index(pair[0]) == has_index(pair[1]))
+}
+
 impl Lineup {
-    /// `None`: others are candidates now.
+    /// `None`: others are candidates now, or their order is none.
     fn now(
         &self,
         session: &Session<'_>,
@@ -75,10 +87,11 @@ impl Lineup {
             return None;
         }
         in_eviction_order(session, preemptor, &mut moved);
-        Some(merged(kept, moved, |l, r| {
+        let all = merged(kept, moved, |l, r| {
             let job = session.tasks[preemptor].job;
             session.hooks().victim_order(session.ask(), job, l, r).is_lt()
-        }))
+        });
+        are_alike(session, &all).then_some(all)
     }
 }
 

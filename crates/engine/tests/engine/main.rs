@@ -42,4 +42,5 @@ mod standing;
 mod starvation;
 mod sub_groups;
 mod support;
+mod trims;
 mod volumes;
