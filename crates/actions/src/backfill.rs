@@ -167,8 +167,13 @@ fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
     }
 }
 
-/// A best-effort member that waits for room counts like one that was taken back (step 1).
+/// A best-effort member that waits for room counts like one that was taken back (step 1). Mostly the
+/// counters tell that nobody waits for room; then the tasks, which may be many, are not walked
+/// (12.2 S10).
 fn is_ready(session: &mut Session<'_>, job: JobId) -> bool {
+    if session.jobs[job].counts.waiting() == 0 {
+        return session.hooks().job_ready(session.ask(), job);
+    }
     let waiting = waiting_best_effort(session, job);
     let promises: Vec<Promise> =
         waiting.into_iter().filter_map(|task| Promise::take_back(session, task)).collect();

@@ -213,6 +213,7 @@ fn resume(
     freed: &Freed,
     walks: &mut Walks,
 ) -> bool {
+    statement.hits.n_forgotten += walks.take_forgotten();
     let look = |node: NodeId| prospect(statement, task, node);
     let Some(walk) = walks.of(statement, task, None, look) else { return false };
     for shard in shards(statement) {

@@ -122,6 +122,7 @@ pub struct Engine {
     last_micros: i64,
     explain: bool,
     witness: bool,
+    walk_bytes: Option<usize>,
     /// `None` until the first cycle finds those of an earlier process.
     claims: Option<Claims>,
     /// `None`: the plain evaluator is selected.
@@ -167,6 +168,7 @@ impl Engine {
             last_micros: i64::MIN,
             explain: false,
             witness: false,
+            walk_bytes: None,
             claims: None,
             memo: (options.evaluator == Evaluator::Fast).then(Memo::default),
             roster: Roster::default(),
@@ -225,6 +227,12 @@ impl Engine {
     /// Whether reports hold the state at each certificate, for [`Engine::verify`].
     pub fn witness(&mut self, on: bool) {
         self.witness = on;
+    }
+
+    /// How many bytes of what evictions know of the nodes are kept, for tests: the decisions are the
+    /// same.
+    pub fn keep_walks(&mut self, most_bytes: usize) {
+        self.walk_bytes = Some(most_bytes);
     }
 
     /// How often shortcuts of evictions were taken in the last cycle.
@@ -360,6 +368,7 @@ impl Engine {
         let mut session =
             Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
         session.with_witnesses = self.witness;
+        session.walk_bytes = self.walk_bytes.unwrap_or(session.walk_bytes);
         let open = lap.split();
         let mut actions = Vec::new();
         for action in &self.actions {

@@ -54,6 +54,8 @@ pub struct Session<'c> {
     pub targets_decided: bool,
     /// Certificates are handed out with the state that they speak of, for whoever verifies them.
     pub with_witnesses: bool,
+    /// That [`crate::Walks`] may take.
+    pub walk_bytes: usize,
     /// How often shortcuts of evictions were taken.
     pub hits: Hits,
     /// Who was allowed to go, and why.
@@ -93,6 +95,8 @@ pub struct Hits {
     pub n_lined_up: u64,
     /// Simulations of gang actions that were not run because too few members could find room.
     pub n_bounded: u64,
+    /// What was known of all nodes for tasks of a kind and had to make room for others.
+    pub n_forgotten: u64,
     /// Victims of gang actions that were given back together.
     pub n_returned: u64,
     /// Jobs whose failure or refusal of an earlier session stands: allocate did not try them, enqueue
@@ -147,6 +151,7 @@ impl<'c> Session<'c> {
             causes: Causes::default(),
             targets_decided: false,
             with_witnesses: false,
+            walk_bytes: crate::walk::MOST_BYTES,
             hits: Hits::default(),
             rules: Rules::default(),
             evict_texts: FxHashMap::default(),

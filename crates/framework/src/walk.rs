@@ -2,9 +2,10 @@
 //! changes, so that the search for the next task of a gang goes on where the last one has stopped.
 //! Exact, because only nodes are left out that the plain search would pass over for what their row
 //! says: a filter that eviction cannot cure, no candidate, or too little room even with all
-//! candidates gone; or for votes that are the same again. Why they are passed over is not said: where nothing is found, the plain search
-//! says it. The engine's `evictions` tests compare the two. Specification: actions.md 12.2 S2, S8,
-//! S9.
+//! candidates gone; or for votes that are the same again. Why they are passed over is not said: where
+//! nothing is found, the plain search says it. Nor does it matter which walks are kept: one that had
+//! to go is begun anew and looks at every node. The engine's `evictions` tests compare
+//! them. Specification: actions.md 12.2 S2, S8, S9.
 
 mod ranking;
 
@@ -64,11 +65,30 @@ impl Seeker {
 /// The jobs of the candidates of a node that were too few, as they stood then.
 type Rejection = Vec<(JobId, Counts)>;
 
+/// Bytes that the walks of one action may take together: so many that those of some dozen shapes are
+/// kept on 20,000 nodes.
+pub(crate) const MOST_BYTES: usize = 64 << 20;
+
 /// The walks of one action.
 #[derive(Debug, Default)]
 pub struct Walks {
-    by_seeker: FxHashMap<Seeker, Walk>,
+    by_seeker: FxHashMap<Seeker, Kept>,
     positions: Positions,
+    /// Of all, the last one as it was when it was asked for.
+    n_bytes: usize,
+    /// It may have grown since.
+    last: Option<Seeker>,
+    /// Counts uses.
+    clock: u64,
+    n_forgotten: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    walk: Walk,
+    /// As they were counted.
+    n_bytes: usize,
+    last_use: u64,
 }
 
 /// What is known about every node for some tasks.
@@ -80,6 +100,8 @@ pub struct Walk {
     prospects: Vec<Prospect>,
     /// Where votes left too few of the candidates.
     rejections: Vec<Option<Rejection>>,
+    /// Jobs in them.
+    n_rejecting: usize,
     /// Those that no filter rules out, of them those with room and those that may be worth
     /// evictions.
     open: Places,
@@ -153,6 +175,10 @@ impl Places {
         }
     }
 
+    fn n_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
     fn count(&self) -> u64 {
         self.0.iter().map(|bits| u64::from(bits.count_ones())).sum()
     }
@@ -177,6 +203,7 @@ struct Parked {
     places: Places,
     /// Some of them may be back already.
     by_job: FxHashMap<JobId, Vec<usize>>,
+    n_entries: usize,
     /// In the log of changed jobs.
     seen_until: u64,
 }
@@ -189,6 +216,7 @@ impl Parked {
 
     fn enter(&mut self, place: usize, jobs: &[(JobId, Counts)]) {
         self.places.set(place, true);
+        self.n_entries += jobs.len();
         jobs.iter().for_each(|(job, _)| self.by_job.entry(*job).or_default().push(place));
     }
 
@@ -196,7 +224,9 @@ impl Parked {
     fn release(&mut self, session: &Session<'_>, mut released: impl FnMut(usize)) {
         let changes = session.job_changes();
         for job in changes.since(self.seen_until).unwrap_or_default() {
-            for place in self.by_job.remove(job).into_iter().flatten() {
+            let of_job = self.by_job.remove(job).unwrap_or_default();
+            self.n_entries -= of_job.len();
+            for place in of_job {
                 if self.places.has(place) {
                     self.places.set(place, false);
                     released(place);
@@ -204,6 +234,18 @@ impl Parked {
             }
         }
         self.seen_until = changes.end();
+    }
+}
+
+/// Of a table of jobs, for each.
+const BYTES_OF_ENTRY: usize = 2 * size_of::<(JobId, Vec<usize>)>();
+
+impl Parked {
+    /// No job is entered without a place.
+    fn n_bytes(&self) -> usize {
+        self.places.n_bytes()
+            + self.n_entries * 2 * size_of::<usize>()
+            + self.by_job.len() * BYTES_OF_ENTRY
     }
 }
 
@@ -228,11 +270,49 @@ impl Walks {
         }
         self.positions.follow(session);
         let eyes = Eyes { session, task, rules: hooks.node_rules(ask, task), look };
-        let known = self.by_seeker.entry(seeker).or_insert_with(|| Walk::new(&eyes));
-        known.catch_up(&eyes, &mut self.positions);
+        self.count_last();
+        self.clock += 1;
+        let mut kept = self.by_seeker.remove(&seeker).unwrap_or_else(|| Kept::new(&eyes));
+        self.n_bytes -= kept.n_bytes;
+        kept.walk.catch_up(&eyes, &mut self.positions);
         let errors = session.records.fit_errors.get(&task);
-        known.compare(errors.map(|errors| errors.unresolvable()), &self.positions);
-        Some(known)
+        kept.walk.compare(errors.map(|errors| errors.unresolvable()), &self.positions);
+        (kept.n_bytes, kept.last_use) = (kept.walk.n_bytes(), self.clock);
+        self.make_room(session.walk_bytes.saturating_sub(kept.n_bytes));
+        self.n_bytes += kept.n_bytes;
+        self.last = Some(seeker);
+        Some(&mut self.by_seeker.entry(seeker).or_insert(kept).walk)
+    }
+
+    /// The walk that was asked for last has been used since.
+    fn count_last(&mut self) {
+        let last = self.last.take().and_then(|seeker| self.by_seeker.get_mut(&seeker));
+        let Some(kept) = last else { return };
+        let before = std::mem::replace(&mut kept.n_bytes, kept.walk.n_bytes());
+        self.n_bytes = self.n_bytes - before + kept.n_bytes;
+    }
+
+    /// The walk goes first that was not used for longest.
+    fn make_room(&mut self, most_bytes: usize) {
+        while most_bytes < self.n_bytes {
+            let oldest = self.by_seeker.iter().min_by_key(|(_, kept)| kept.last_use);
+            let Some(seeker) = oldest.map(|(&seeker, _)| seeker) else { return };
+            let gone = self.by_seeker.remove(&seeker);
+            self.n_bytes -= gone.map_or(0, |kept| kept.n_bytes);
+            self.n_forgotten += 1;
+        }
+    }
+
+    /// How many walks had to go since this was asked last.
+    pub fn take_forgotten(&mut self) -> u64 {
+        std::mem::take(&mut self.n_forgotten)
+    }
+}
+
+impl Kept {
+    /// Not counted yet.
+    fn new<F: Fn(NodeId) -> Prospect>(eyes: &Eyes<'_, '_, F>) -> Self {
+        Self { walk: Walk::new(eyes), n_bytes: 0, last_use: 0 }
     }
 }
 
@@ -265,6 +345,7 @@ impl Walk {
             seen_until: eyes.session.node_changes().end(),
             prospects: vec![Prospect::default(); nodes.len()],
             rejections: vec![None; nodes.len()],
+            n_rejecting: 0,
             open: Places(vec![0; n_words]),
             with_room: Places(vec![0; n_words]),
             worth_it: Places(vec![0; n_words]),
@@ -288,7 +369,7 @@ impl Walk {
         self.parked.places.set(place, false);
         let prospect = prospect.unwrap_or_default();
         self.prospects[place] = prospect;
-        self.rejections[place] = None;
+        self.set_rejection(place, None);
         self.with_room.set(place, prospect.has_room);
         self.worth_it.set(place, prospect.may_suffice);
     }
@@ -393,7 +474,7 @@ impl Walk {
         candidates: &[TaskId],
         ruling: &Ruling,
     ) {
-        self.rejections[place] = None;
+        self.set_rejection(place, None);
         let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
         if !session.hooks().vote_by_job(session.ask(), question, tier) {
             return;
@@ -403,7 +484,26 @@ impl Walk {
         jobs.sort_unstable();
         jobs.dedup();
         let stand = |job: JobId| (job, session.jobs[job].counts.clone());
-        self.rejections[place] = Some(jobs.into_iter().map(stand).collect());
+        self.set_rejection(place, Some(jobs.into_iter().map(stand).collect()));
+    }
+
+    fn set_rejection(&mut self, place: usize, rejection: Option<Rejection>) {
+        let n_jobs = |rejection: &Option<Rejection>| rejection.as_ref().map_or(0, Vec::len);
+        self.n_rejecting += n_jobs(&rejection);
+        let before = std::mem::replace(&mut self.rejections[place], rejection);
+        self.n_rejecting -= n_jobs(&before);
+    }
+
+    /// About, and at no cost by node.
+    fn n_bytes(&self) -> usize {
+        let sets = [&self.open, &self.with_room, &self.worth_it];
+        size_of_val(&*self.prospects)
+            + size_of_val(&*self.rejections)
+            + self.n_rejecting * size_of::<(JobId, Counts)>()
+            + sets.iter().map(|set| set.n_bytes()).sum::<usize>()
+            + self.ranking.n_bytes()
+            + self.parked.n_bytes()
+            + self.closed.n_bytes()
     }
 
     /// Whether the votes leave too few of the candidates still: neither the row of the node nor the

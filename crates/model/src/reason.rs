@@ -159,6 +159,11 @@ impl FitErrors {
 pub struct NodeSet(Vec<u64>);
 
 impl NodeSet {
+    /// In memory.
+    pub fn n_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
     fn insert(&mut self, node: NodeId) {
         let (word, bit) = Self::place(node);
         if self.0.len() <= word {

@@ -35,6 +35,7 @@ pub(super) fn resume(
     walks: &mut Walks,
     lineups: &mut Lineups,
 ) -> bool {
+    statement.hits.n_forgotten += walks.take_forgotten();
     let row = &statement.tasks[task];
     let Some(job) = row.job.filter(|_| !row.best_effort) else { return false };
     let counts = &statement.jobs[job].counts;

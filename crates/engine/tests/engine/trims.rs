@@ -73,6 +73,24 @@ proptest! {
     }
 }
 
+/// Each of these comes after the next in the order of victims: `a` before `c` by index, `c` before
+/// `b` and `b` before `a` by age.
+#[test]
+fn preempt__order_of_pods_that_have_none_is_that_of_all_candidates() {
+    let mut text = String::from("node n cpu=10700m pods=200\n");
+    for (job, task, created) in [("x", "v", 9), ("a", "v-1", 3), ("c", "v-2", 1), ("b", "v", 2)] {
+        text.push_str(&format!(
+            "job {job} min=0\ntask {task} cpu=1 created={created} @n running\n"
+        ));
+    }
+    text.push_str("job keep min=0\ntask v cpu=100m x67 pre=false @n running\n");
+    text.push_str("job high priority=1 min=2\ntask p cpu=1 priority=1 x2\n");
+    let mut world = World::new(&conf("preempt", TIERS), &text);
+    let evicted = world.cycle().only(&["evict"]);
+    assert!(evicted.contains("x-v") && evicted.contains("c-v-2"), "{evicted}");
+    assert_eq!((evicted.lines().count(), world.engine.hits().n_lined_up), (2, 0));
+}
+
 #[test]
 fn where_no_or_all_names_have_an_index_candidates_are_sorted_once() {
     for index in [None, Some(7)] {

@@ -55,6 +55,14 @@ impl Blocks {
         }
     }
 
+    pub(crate) fn n_bytes(&self) -> usize {
+        size_of_val(&*self.groups)
+            + size_of_val(&*self.scores)
+            + size_of_val(&*self.winners)
+            + size_of_val(&*self.is_outdated)
+            + self.outdated.capacity() * size_of::<u32>()
+    }
+
     /// The ranges of positions that are blocks of [`BLOCK`].
     pub(crate) fn ranges(n_nodes: usize) -> impl Iterator<Item = Range<usize>> {
         (0..n_nodes).step_by(BLOCK).map(move |start| start..n_nodes.min(start + BLOCK))

@@ -99,6 +99,14 @@ impl Ranking {
         self.blocks.set(place, NONE, 0.0);
     }
 
+    /// About.
+    pub(super) fn n_bytes(&self) -> usize {
+        let n_places = self.taken.capacity() + self.rest.as_ref().map_or(0, Vec::capacity);
+        self.blocks.n_bytes()
+            + self.outdated.capacity() * size_of::<usize>()
+            + n_places * size_of::<Place>()
+    }
+
     fn place(&self, at: usize) -> Place {
         Place { at, group: self.blocks.group(at), score: self.blocks.score(at) }
     }

@@ -7,7 +7,7 @@ use vc_engine::Hits;
 use super::*;
 
 /// What three cycles of this many random clusters of the law take.
-fn hits(law: &str, seed: u64, n_clusters: usize) -> Hits {
+fn hits(law: &str, seed: u64, n_clusters: usize, walk_bytes: Option<usize>) -> Hits {
     let law = laws().into_iter().find(|it| it.name == law).expect("it is listed");
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -18,12 +18,14 @@ fn hits(law: &str, seed: u64, n_clusters: usize) -> Hits {
     for _ in 0..n_clusters {
         let (text, config) = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
         let mut world = World::new(&configs()[config], &text);
+        walk_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
         for _ in 0..3 {
             world.cycle();
             let hits = world.engine.hits();
             sum.n_repeated += hits.n_repeated;
             sum.n_resumed += hits.n_resumed;
             sum.n_passed_over += hits.n_passed_over;
+            sum.n_forgotten += hits.n_forgotten;
             world.kubelets_and_controllers();
         }
     }
@@ -32,9 +34,54 @@ fn hits(law: &str, seed: u64, n_clusters: usize) -> Hits {
 
 #[test]
 fn random_clusters_take_the_shortcuts() {
-    let hits = hits("alike", 9, 100);
+    let hits = hits("alike", 9, 100, None);
     assert!(100 < hits.n_repeated, "{hits:?}");
     assert!(100 < hits.n_resumed, "{hits:?}");
+    assert_eq!(hits.n_forgotten, 0);
+}
+
+#[test]
+fn random_clusters_do_not_tell_which_walks_had_to_go() {
+    // Only the walk at hand is kept, or a few.
+    for walk_bytes in [0, 3_000] {
+        let hits = hits("alike", 9, 100, Some(walk_bytes));
+        assert!(100 < hits.n_resumed && 20 < hits.n_forgotten, "{hits:?}");
+    }
+}
+
+#[test]
+fn walks_of_many_shapes_are_dropped_and_begun_anew() {
+    let n_nodes = 12;
+    let mut text = String::new();
+    for node in 0..n_nodes {
+        text.push_str(&format!("node n{node} cpu=8 memory=64Gi pods=20\n"));
+        text.push_str(&format!(
+            "job r{node} min=1 priority=1\n  task a cpu=1 x8 @n{node} running\n"
+        ));
+    }
+    for job in 0..40 {
+        // The shapes come in turns, so that each comes back.
+        let memory = 1 + job % 8;
+        text.push_str(&format!(
+            "job w{job} min=2 priority=9\n  task a cpu=1 memory={memory}Gi x2\n"
+        ));
+    }
+    let tiers = "gang{preemptable jobPipelined jobStarving} \
+        priority{preemptable taskOrder jobStarving} predicates nodeorder";
+    let run = |walk_bytes: Option<usize>| {
+        let mut world = World::new(&conf("preempt", tiers), &text);
+        walk_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
+        let cycle = world.cycle();
+        assert_eq!(cycle.report.n_evictions, 80);
+        (format!("{:#?}", cycle.effects), world.engine.hits())
+    };
+    let (all, kept) = run(None);
+    assert_eq!((kept.n_resumed, kept.n_forgotten), (80, 0));
+    for (walk_bytes, n_forgotten) in [(0, 38..40), (3_000, 20..40), (1 << 20, 0..1)] {
+        let (few, hits) = run(Some(walk_bytes));
+        assert_eq!(few, all, "{walk_bytes}");
+        assert!(hits.n_resumed == 80 && n_forgotten.contains(&hits.n_forgotten), "{hits:?}");
+    }
 }
 
 #[test]
