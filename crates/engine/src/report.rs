@@ -1,6 +1,7 @@
 //! The report of a cycle: counts, pipelined tasks and, when asked for, why tasks wait and how
 //! queues use their shares.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_framework::{PipelinedTask, QueueUse, Report, Session, WaitingTask, job_text, task_message};
@@ -55,14 +56,18 @@ fn waiting(session: &Session<'_>) -> Vec<WaitingTask> {
     };
     let mut tasks: Vec<TaskId> = session.tasks.ids().filter(waits).collect();
     tasks.sort_by_key(|&task| &session.tasks[task].key);
-    tasks.into_iter().map(|task| explain(session, task)).collect()
+    let mut texts = BTreeMap::new();
+    tasks.into_iter().map(|task| explain(session, task, &mut texts)).collect()
 }
 
-fn explain(session: &Session<'_>, task: TaskId) -> WaitingTask {
+/// What is said of whole jobs. Each text looks at all tasks of its job, so it is made once.
+type JobTexts = BTreeMap<JobId, String>;
+
+fn explain(session: &Session<'_>, task: TaskId, texts: &mut JobTexts) -> WaitingTask {
     let row = &session.tasks[task];
     let mut told = task_message(session.ask(), &session.records, task);
     if told.message.is_empty() {
-        told.message = why_not_tried(session, task);
+        told.message = why_not_tried(session, task, texts);
     }
     let nobody = || ObjectKey { namespace: row.key.namespace.clone(), name: "".into() };
     let job = row.job.map(|job| &session.jobs[job]);
@@ -77,7 +82,7 @@ fn explain(session: &Session<'_>, task: TaskId) -> WaitingTask {
 
 /// A task that no action looked at: what keeps its job out, in the order in which it would have
 /// been asked.
-fn why_not_tried(session: &Session<'_>, task: TaskId) -> String {
+fn why_not_tried(session: &Session<'_>, task: TaskId, texts: &mut JobTexts) -> String {
     let row = &session.tasks[task];
     let Some(job) = row.job else {
         return "the pod belongs to no PodGroup: annotation scheduling.k8s.io/group-name is missing"
@@ -101,7 +106,10 @@ fn why_not_tried(session: &Session<'_>, task: TaskId) -> String {
         };
         return format!("{kind} {key} is not admitted to queue {}", queue.name);
     }
-    not_valid(session, job).unwrap_or_else(|| job_text(session.ask(), &session.records, job))
+    let text_of_job = || {
+        not_valid(session, job).unwrap_or_else(|| job_text(session.ask(), &session.records, job))
+    };
+    texts.entry(job).or_insert_with(text_of_job).clone()
 }
 
 fn not_valid(session: &Session<'_>, job: JobId) -> Option<String> {
