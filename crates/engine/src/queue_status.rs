@@ -15,24 +15,50 @@ use crate::engine::Memory;
 
 const ROOT: &str = "root";
 
+/// What the status of a queue says, with what it was made of. Most queues hold what they held in
+/// the last cycle, and then neither texts nor quantities are made again.
+#[derive(Debug)]
+pub(crate) struct Stated {
+    allocated: Resource,
+    devices: Vec<(String, String)>,
+    value: Vec<(Arc<str>, Quantity)>,
+}
+
 /// Writes the queues whose amounts differ from what the API holds.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     let own = own_sums(session);
     let chains = chains(session, memory, &own);
     let sums = sums(own, &chains);
     let devices = devices::counts(session, &chains);
+    let nothing = Resource::default();
+    // Of queues that are gone nothing is kept.
+    let mut earlier = std::mem::take(&mut memory.stated);
     for queue in session.facts().queues.clone() {
-        let allocated = sums.get(&queue).cloned().unwrap_or_default();
-        let mut list = to_list(session, &allocated);
-        list.extend(devices.get(&queue).into_iter().flatten().cloned());
-        let value = parsed(&list);
-        let row = &session.queues[queue];
-        if row.written_allocated.as_ref().is_some_and(|written| same(written, &value)) {
-            continue;
+        let allocated = sums.get(&queue).unwrap_or(&nothing);
+        let devices = devices.get(&queue).map_or(&[][..], Vec::as_slice);
+        let known = earlier.remove(&queue).filter(|known| known.is_of(allocated, devices));
+        let stated = known.unwrap_or_else(|| Stated::of(session, allocated, devices));
+        // The row may have been written by somebody else since.
+        let written = session.queues[queue].written_allocated.as_ref();
+        if !written.is_some_and(|written| same(written, &stated.value)) {
+            let name = session.queues[queue].name.clone();
+            let list = to_list(session, allocated, devices);
+            session.out.effects.push(Effect::QueueStatus { queue: name, allocated: list });
+            session.cluster_mut().queues[queue].written_allocated = Some(stated.value.clone());
         }
-        let effect = Effect::QueueStatus { queue: row.name.clone(), allocated: list };
-        session.out.effects.push(effect);
-        session.cluster_mut().queues[queue].written_allocated = Some(value);
+        memory.stated.insert(queue, stated);
+    }
+}
+
+impl Stated {
+    fn of(session: &Session<'_>, allocated: &Resource, devices: &[(String, String)]) -> Self {
+        let value = parsed(&to_list(session, allocated, devices));
+        Self { allocated: allocated.clone(), devices: devices.to_vec(), value }
+    }
+
+    /// A name keeps its dimension for good, so that equal amounts are equal texts.
+    fn is_of(&self, allocated: &Resource, devices: &[(String, String)]) -> bool {
+        self.allocated == *allocated && self.devices == devices
     }
 }
 
@@ -115,11 +141,16 @@ fn ancestors(session: &mut Session<'_>, memory: &mut Memory, queue: QueueId) -> 
     chain
 }
 
-/// Names and quantities; cpu and memory always, others only with an amount.
-fn to_list(session: &Session<'_>, allocated: &Resource) -> Vec<(String, String)> {
+/// Names and quantities; cpu and memory always, others only with an amount, and then devices.
+fn to_list(
+    session: &Session<'_>,
+    allocated: &Resource,
+    devices: &[(String, String)],
+) -> Vec<(String, String)> {
     let zero = |name: &str| session.dims.get(name).is_none_or(|dim| allocated.get(dim) == 0);
     let list = allocated.to_quantities(&session.dims).into_iter();
-    list.filter(|(name, _)| name == "cpu" || name == "memory" || !zero(name)).collect()
+    let list = list.filter(|(name, _)| name == "cpu" || name == "memory" || !zero(name));
+    list.chain(devices.iter().cloned()).collect()
 }
 
 fn parsed(list: &[(String, String)]) -> Vec<(Arc<str>, Quantity)> {

@@ -1,6 +1,7 @@
-//! `status.allocated` of queues (core.md 7.7).
+//! `status.allocated` of queues (core.md 7.7), turns of many of them (actions.md 4.1), and what is said
+//! of jobs that nobody tried.
 
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, QueueRecord};
 
 use crate::support::*;
 
@@ -67,4 +68,59 @@ fn core_88_status_that_could_not_be_written_is_sent_again() {
     assert_eq!(world.cycle_unanswered().only(&["queue"]), "");
     world.send(ClusterEvent::QueueFailed { name: "default".into() });
     assert_eq!(world.cycle_unanswered().only(&["queue"]), first);
+}
+
+/// As somebody else wrote its status.
+fn default_queue(allocated: &[(&str, &str)]) -> ClusterEvent {
+    let Some(Object::Queue(queue)) = objects("queue default").pop() else {
+        panic!("it is a queue");
+    };
+    let entry = |&(name, text): &(&str, &str)| (name.into(), text.parse().expect("a quantity"));
+    let status_allocated = allocated.iter().map(entry).collect();
+    ClusterEvent::QueueApplied(Box::new(QueueRecord { status_allocated, ..queue }))
+}
+
+#[test]
+fn core_88_what_somebody_else_wrote_is_corrected() {
+    let text = "node n1 cpu=4
+        job j running
+          task a cpu=2 @n1 running";
+    let mut world = World::new(&config(), text);
+    let first = world.cycle().only(&["queue"]);
+    assert_eq!(first, "queue default cpu=2 memory=0 pods=1");
+    world.send(default_queue(&[("cpu", "7"), ("memory", "0")]));
+    assert_eq!(world.cycle_unanswered().only(&["queue"]), first);
+    // The same in other words is left as it is.
+    world.send(default_queue(&[("pods", "1"), ("cpu", "2000m"), ("memory", "0Mi")]));
+    assert_eq!(world.cycle_unanswered().only(&["queue"]), "");
+}
+
+#[test]
+fn core_88_amounts_that_come_back_are_written_again() {
+    let text = "node n1 cpu=4
+        job j running
+          task a cpu=2 @n1 running";
+    let mut world = World::new(&config(), text);
+    assert_eq!(world.cycle().only(&["queue"]), "queue default cpu=2 memory=0 pods=1");
+    world.add("job k running\n task a cpu=1 @n1 running");
+    assert_eq!(world.cycle().only(&["queue"]), "queue default cpu=3 memory=0 pods=2");
+    world.delete_pod("k-a");
+    assert_eq!(world.cycle().only(&["queue"]), "queue default cpu=2 memory=0 pods=1");
+}
+
+#[test]
+fn core_310_each_job_that_nobody_tried_has_its_own_text() {
+    let text = "node n1 cpu=1
+        job a
+          task t x3 cpu=1
+        job b
+          task t x2 cpu=1";
+    let cycle = World::new(&conf("backfill", "gang predicates"), text).cycle();
+    let told = cycle.report.waiting.iter().map(|task| (&*task.pod.name, &*task.message));
+    let of = |n: u32| {
+        format!("pod group is not ready, 1 minAvailable, {n} Pending; Pending: {n} Unschedulable")
+    };
+    let (a, b) = (of(3), of(2));
+    let expected = [("a-t-0", &*a), ("a-t-1", &*a), ("a-t-2", &*a), ("b-t-0", &*b), ("b-t-1", &*b)];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }
