@@ -2,6 +2,7 @@
 
 mod allocate;
 mod backfill;
+mod contest;
 mod demand;
 mod enqueue;
 mod failures;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vc_framework::{Heads, News, Session};
 use vc_model::{JobId, QueueId};
 
+use crate::contest::Contest;
 use crate::demand::needed;
 
 /// Jobs that wait for a turn, by queue, the first one last. Only the job that is taken out changes
@@ -18,9 +19,15 @@ pub(crate) struct Turns {
     n_seen: usize,
     /// The first job of each line, for a plugin that names the next queue.
     heads: BTreeMap<QueueId, JobId>,
-    /// Queues whose first job may be another one since that plugin was asked.
+    /// Queues whose line may be another one since the last turn.
     renewed: BTreeSet<QueueId>,
     was_asked: bool,
+    /// The queues with a line, while each stands by itself in the order.
+    contest: Contest,
+    /// Placements and removals of the session that the contest accounts for.
+    n_moved: usize,
+    /// Some queue does not stand by itself: all are compared each time.
+    by_pairs: bool,
 }
 
 impl Turns {
@@ -43,8 +50,33 @@ impl Turns {
         if session.hooks().has_next_queue() {
             return self.named_queue(session);
         }
+        if session.is_fast() && self.renew_contest(session) {
+            return self.contest.first();
+        }
         let queues = self.lines.keys().copied();
         queues.min_by(|&l, &r| session.hooks().queue_order(session.ask(), l, r))
+    }
+
+    /// Lets the queues that may stand elsewhere play again. False: not all of them stand by
+    /// themselves, or did not once.
+    fn renew_contest(&mut self, session: &Session<'_>) -> bool {
+        if self.by_pairs {
+            return false;
+        }
+        let (hooks, ask) = (session.hooks(), session.ask());
+        let moved = hooks.moved_queues();
+        self.renewed.extend(&moved[self.n_moved..]);
+        self.n_moved = moved.len();
+        let contest = &mut self.contest;
+        for queue in std::mem::take(&mut self.renewed) {
+            let waits = self.lines.contains_key(&queue);
+            if waits && !contest.knows(queue) && !hooks.stands_alone(ask, queue) {
+                self.by_pairs = true;
+                return false;
+            }
+            contest.renew(queue, waits, |l, r| hooks.queue_order(ask, l, r).is_lt());
+        }
+        true
     }
 
     /// The one that a plugin names; when nobody waits any more the others, each once.
@@ -80,6 +112,7 @@ impl Turns {
 
     /// A queue gets its turns even if no job waits in it.
     pub(crate) fn serve(&mut self, queue: QueueId) {
+        self.renewed.insert(queue);
         self.lines.entry(queue).or_default();
     }
 

@@ -41,6 +41,8 @@ pub struct Dispatch {
     filters: [Vec<usize>; 2],
     /// A scorer has failed in this session and was logged (A13).
     scorer_failed: AtomicBool,
+    /// Queues whose tasks were placed or removed in this session, in order.
+    moved_queues: Vec<QueueId>,
     pub(crate) meter: Meter,
 }
 
@@ -124,6 +126,7 @@ impl Dispatch {
     /// Opens every plugin in tier order.
     pub fn open(&mut self, ask: Ask<'_>) {
         *self.scorer_failed.get_mut() = false;
+        self.moved_queues.clear();
         self.each_timed(PluginStage::Open, |plugin| plugin.open(ask));
     }
 
@@ -172,6 +175,7 @@ impl Dispatch {
 
     /// Tells the handlers of a placement.
     pub fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.note_moved(ask, task);
         for &index in &self.handlers {
             self.plugins[index].on_allocate(ask, task);
         }
@@ -195,9 +199,22 @@ impl Dispatch {
 
     /// Tells the handlers of a removal.
     pub fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.note_moved(ask, task);
         for &index in &self.handlers {
             self.plugins[index].on_deallocate(ask, task);
         }
+    }
+
+    fn note_moved(&mut self, ask: Ask<'_>, task: TaskId) {
+        let queue = ask.cluster.tasks[task].job.map(|job| ask.cluster.jobs[job].queue);
+        let news = queue.filter(|queue| self.moved_queues.last() != Some(queue));
+        self.moved_queues.extend(news);
+    }
+
+    /// Queues whose tasks were placed or removed in this session, in order, each as often as that
+    /// was.
+    pub fn moved_queues(&self) -> &[QueueId] {
+        &self.moved_queues
     }
 
     /// Tells the handlers that a gate is lifted.

@@ -216,6 +216,11 @@ pub trait Plugin: Send + Sync {
     fn queue_order(&self, _ask: Ask<'_>, _l: QueueId, _r: QueueId) -> Ordering {
         Ordering::Equal
     }
+    /// Whether the place of this queue in QueueOrder, among queues of which the same is said, is a value
+    /// of its own, which only placements and removals of its own tasks change.
+    fn stands_alone(&self, _ask: Ask<'_>, _queue: QueueId) -> bool {
+        false
+    }
     /// NextQueue: which of these queues is served next, each with the first of its jobs; asked in
     /// place of QueueOrder. `wanted`: the tasks that would complete a job. `None`: the pairs decide.
     fn next_queue(

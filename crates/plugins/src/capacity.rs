@@ -143,6 +143,11 @@ impl Plugin for Capacity {
         by_priority.then_with(|| self.by_use(l, r))
     }
 
+    /// Deeper in a tree ways part above the queues, and the order of two can change for a third one.
+    fn stands_alone(&self, _ask: Ask<'_>, queue: QueueId) -> bool {
+        self.shape.is_top_leaf(queue)
+    }
+
     fn victim_queue_order(&self, _: Ask<'_>, l: QueueId, r: QueueId, own: QueueId) -> Ordering {
         self.shape.n_common(r, own).cmp(&self.shape.n_common(l, own))
     }

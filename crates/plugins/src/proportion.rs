@@ -110,6 +110,10 @@ impl Plugin for Proportion {
         by_priority.then_with(|| share(l).total_cmp(&share(r)))
     }
 
+    fn stands_alone(&self, _ask: Ask<'_>, _queue: QueueId) -> bool {
+        true
+    }
+
     fn overused(&self, _ask: Ask<'_>, queue: QueueId) -> bool {
         self.queues.get(&queue).is_some_and(Attributes::is_overused)
     }

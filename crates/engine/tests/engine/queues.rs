@@ -108,6 +108,28 @@ fn core_88_amounts_that_come_back_are_written_again() {
     assert_eq!(world.cycle().only(&["queue"]), "queue default cpu=2 memory=0 pods=1");
 }
 
+/// The plain evaluator compares all queues for each turn; whatever is bound, is bound in turn.
+#[test]
+fn allocate_41_turns_of_many_queues_are_those_of_all_pairs() {
+    let mut text = String::from("node n1 cpu=60 pods=100\n queue root\n queue top\n");
+    for place in 0..9 {
+        let (weight, parent) = (1 + place % 4, if place == 8 { "top" } else { "root" });
+        text += &format!("queue q{place} weight={weight} deserved.cpu={weight} parent={parent}\n");
+        for job in 0..5 {
+            text += &format!("job j{place}{job} queue=q{place}\n task t x2 cpu={}\n", 1 + job % 2);
+        }
+    }
+    let shallow = text.replace("parent=top", "parent=root");
+    let deep = "gang | predicates capacity{* hierarchy}";
+    for tiers in ["gang | predicates proportion", "gang | predicates capacity", deep] {
+        for text in [&text, &shallow] {
+            let config = conf("allocate", tiers);
+            let lines = World::new(&config, text).cycle().only(&["bind"]);
+            assert!(8 < lines.lines().count(), "{tiers}: {lines}");
+        }
+    }
+}
+
 #[test]
 fn core_310_each_job_that_nobody_tried_has_its_own_text() {
     let text = "node n1 cpu=1

@@ -47,6 +47,13 @@ impl Dispatch {
         })
     }
 
+    /// Whether the place of a queue in that order is its own matter for all plugins (see
+    /// [`Plugin::stands_alone`]): then the order is total among such queues, and a queue whose tasks
+    /// were not moved stands where it stood.
+    pub fn stands_alone(&self, ask: Ask<'_>, queue: QueueId) -> bool {
+        self.all(Points::QUEUE_ORDER).all(|plugin| plugin.stands_alone(ask, queue))
+    }
+
     /// Tasks: plugins, then pod index, then older, then uid.
     pub fn task_order(&self, ask: Ask<'_>, l: TaskId, r: TaskId) -> Ordering {
         self.first(Points::TASK_ORDER, |plugin| plugin.task_order(ask, l, r)).then_with(|| {

@@ -78,6 +78,13 @@ impl Shape {
         self.places.get(queue.index()).map_or(&[], |place| &place.path)
     }
 
+    /// No queue below it, and none above but for root: of two such queues the ways part at
+    /// themselves.
+    pub(super) fn is_top_leaf(&self, queue: QueueId) -> bool {
+        let n_above = usize::from(self.root.is_some());
+        self.standing(queue) == Standing::Leaf && self.path(queue).len() == 1 + n_above
+    }
+
     pub(super) fn root(&self) -> Option<QueueId> {
         self.root
     }
