@@ -93,7 +93,7 @@ mod tests {
         let mut state = 1;
         for step in 0..5_000 {
             let queue = QueueId::new(u32::try_from(next(&mut state) % (1 + step / 20)).unwrap());
-            let joins = next(&mut state) % 4 != 0;
+            let joins = !next(&mut state).is_multiple_of(4);
             match joins {
                 // Few keys, so that many are equal and the queue itself decides.
                 true => keys.insert(queue, next(&mut state) % 5),

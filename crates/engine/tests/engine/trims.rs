@@ -123,7 +123,8 @@ fn preempt__A28_many_small_victims_are_spared_for_one_large() {
     let large = 2 * n_small;
     let mut text = format!("node n cpu={} pods=1000\njob low min=0 priority=1\n", 3 * n_small);
     text.push_str(&format!("task v cpu=1 x{n_small} @n running\n"));
-    text.push_str(&format!("job mid min=0 priority=2\ntask v cpu={large} @n running\n"));
+    // Of equal priority it would go first, by name, and nobody else.
+    text.push_str(&format!("job mid min=0 priority=2\ntask v cpu={large} priority=2 @n running\n"));
     text.push_str(&format!("job high priority=9\ntask p cpu={large} priority=9\n"));
     let [preempt, _, dry] = configs();
     for config in [preempt, dry] {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use vc_framework::{Effect, QueueAmount, QueueGauges, Session};
+use vc_model::QueueId;
 use vc_resource::Dim;
 
 use crate::support::{
@@ -329,4 +330,22 @@ fn jobs_59_shares_of_ancestors_follow_within_the_session() {
         }
         assert_eq!(served, "12121212");
     });
+}
+
+#[test]
+fn jobs_46_only_leaves_at_the_top_stand_alone() {
+    let text = "node n cpu=8
+        queue root\n queue top\n queue flat\n queue deep parent=top\n queue lost parent=gone";
+    let alone = |plugin: &str, text: &str| {
+        in_session(text, plugin, |session| {
+            let alone = |queue: &&QueueId| session.hooks().stands_alone(session.ask(), **queue);
+            let alone = session.facts().queues.iter().filter(alone);
+            alone.map(|&queue| session.queues[queue].name.to_string()).collect::<Vec<String>>()
+        })
+    };
+    assert_eq!(alone(TREE, text), ["flat"]);
+    let without_root = text.replace("queue root\n", "");
+    assert_eq!(alone(TREE, &without_root), ["flat"]);
+    assert_eq!(alone("capacity", text).len(), 5);
+    assert_eq!(alone("drf +enableHierarchy", text), [""; 0]);
 }
