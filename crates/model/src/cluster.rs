@@ -42,6 +42,7 @@ use crate::task::Task;
 use crate::volume::Volumes;
 
 pub use changes::Changes;
+pub(crate) use groups::SubJobRows;
 use shape_of::LastShape;
 use shards::Shards;
 pub use shards::{Sharding, ShardingMode};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use vc_resource::Resource;
 
+use crate::cluster::SubJobRows;
 use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
@@ -36,6 +37,8 @@ pub struct Job {
     pub tasks: Vec<TaskId>,
     /// The first one is the default sub-job; one without tasks does not exist for the rules.
     pub sub_jobs: Vec<SubJob>,
+    /// Which of them are of policies; `None`: there never was one.
+    pub(crate) sub_job_rows: Option<Box<SubJobRows>>,
     /// Counters over all tasks.
     pub counts: Counts,
     /// Counters per role; a role without tasks has no entry.

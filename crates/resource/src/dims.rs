@@ -30,7 +30,9 @@ impl Dim {
     }
 }
 
-/// The interner of resource names. Names are never removed.
+/// The interner of resource names. Names are never removed: vectors everywhere, those that plugins
+/// keep from session to session included, are by position. A process that has seen 1,024 of them
+/// counts no other one until it is restarted.
 #[derive(Clone, Debug)]
 pub struct Dims {
     names: Vec<String>,

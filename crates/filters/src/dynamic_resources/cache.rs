@@ -1,5 +1,6 @@
 //! What is worked out once for all pods: the pools, compiled selectors, and which device which
-//! selector takes. Valid until a slice or class changes. Specification: plugins-nodes.md 6.9.
+//! selector takes. Valid until a slice or class changes; no decision depends on what is kept, so that
+//! what takes too much room is worked out again. Specification: plugins-nodes.md 6.9.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +10,17 @@ use vc_model::{Cluster, Device, Devices, ResourceClaim};
 
 use super::pools::Pools;
 use super::refusals::{AllRefusals, Refusals};
+
+/// Bytes that selectors and what they say may take together: claims with texts of their own come and
+/// go for months, and each is asked about every device.
+const MOST_BYTES: usize = 64 << 20;
+
+/// About what a selector takes, as measured: the tree of it is so many times as long as its text.
+const BYTES_OF_SELECTOR: usize = 512;
+const BYTES_OF_TEXT: usize = 16;
+
+/// About what an answer takes, with its place in the table.
+const BYTES_OF_ANSWER: usize = 2 * size_of::<(usize, Match)>();
 
 /// Results that are the same for every pod.
 #[derive(Debug, Default)]
@@ -21,10 +33,26 @@ type Match = (Arc<Device>, Result<bool, SelectorError>);
 struct State {
     version: Option<u64>,
     pools: Arc<Pools>,
-    selectors: FxHashMap<Arc<str>, Arc<Result<Selector, SelectorError>>>,
-    /// By selector and address of the device.
-    matches: FxHashMap<(Arc<str>, usize), Match>,
+    selectors: Selectors,
     refusals: AllRefusals,
+}
+
+/// Selectors by their texts.
+#[derive(Debug, Default)]
+struct Selectors {
+    known: FxHashMap<Arc<str>, Known>,
+    n_bytes: usize,
+    /// Counts questions.
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    compiled: Result<Selector, SelectorError>,
+    /// By address of the device.
+    answers: FxHashMap<usize, Match>,
+    n_bytes: usize,
+    last_use: u64,
 }
 
 impl DeviceCache {
@@ -34,8 +62,7 @@ impl DeviceCache {
         if state.version != Some(devices.version()) {
             state.version = Some(devices.version());
             state.pools = Arc::new(Pools::new(devices));
-            state.matches.clear();
-            state.selectors.clear();
+            state.selectors = Selectors::default();
         }
         state.pools.clone()
     }
@@ -59,17 +86,122 @@ impl DeviceCache {
         device: &Arc<Device>,
     ) -> Result<bool, SelectorError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (selector.clone(), Arc::as_ptr(device) as usize);
-        if let Some((_, known)) = state.matches.get(&key) {
-            return known.clone();
+        state.selectors.answer(selector, driver, device, MOST_BYTES)
+    }
+}
+
+impl Selectors {
+    fn answer(
+        &mut self,
+        text: &Arc<str>,
+        driver: &str,
+        device: &Arc<Device>,
+        most_bytes: usize,
+    ) -> Result<bool, SelectorError> {
+        self.clock += 1;
+        let Self { known, n_bytes: sum, clock } = self;
+        let known = known.entry(text.clone()).or_insert_with(|| {
+            let known = Known::new(text);
+            *sum += known.n_bytes;
+            known
+        });
+        known.last_use = *clock;
+        let address = Arc::as_ptr(device) as usize;
+        if let Some((_, answer)) = known.answers.get(&address) {
+            return answer.clone();
         }
-        let compiled = state.selectors.entry(selector.clone());
-        let compiled = compiled.or_insert_with(|| Arc::new(Selector::compile(selector))).clone();
-        let answer = match &*compiled {
+        let answer = match &known.compiled {
             Ok(selector) => selector.matches(driver, device),
             Err(error) => Err(error.clone()),
         };
-        state.matches.insert(key, (device.clone(), answer.clone()));
+        let n_bytes = BYTES_OF_ANSWER + answer.as_ref().err().map_or(0, text_len);
+        known.n_bytes += n_bytes;
+        *sum += n_bytes;
+        known.answers.insert(address, (device.clone(), answer.clone()));
+        if most_bytes < self.n_bytes {
+            self.forget(most_bytes / 2);
+        }
         answer
+    }
+
+    /// Keeps so many bytes, those that were asked for last. Half of them go at a time, so that the
+    /// search for the oldest costs little.
+    fn forget(&mut self, n_kept: usize) {
+        let mut by_use: Vec<(u64, usize)> =
+            self.known.values().map(|known| (known.last_use, known.n_bytes)).collect();
+        by_use.sort_unstable_by(|l, r| r.cmp(l));
+        let mut sum = 0;
+        let stays = |&(_, n_bytes): &(u64, usize)| {
+            sum += n_bytes;
+            sum <= n_kept
+        };
+        let oldest = by_use.iter().copied().take_while(stays).last();
+        // One that is larger than all that is kept goes too.
+        let oldest = oldest.map_or(u64::MAX, |(last_use, _)| last_use);
+        self.known.retain(|_, known| oldest <= known.last_use);
+        self.n_bytes = self.known.values().map(|known| known.n_bytes).sum();
+    }
+}
+
+impl Known {
+    fn new(text: &Arc<str>) -> Self {
+        let compiled = Selector::compile(text);
+        let n_bytes = BYTES_OF_SELECTOR + BYTES_OF_TEXT * text.len();
+        Self { compiled, answers: FxHashMap::default(), n_bytes, last_use: 0 }
+    }
+}
+
+fn text_len(error: &SelectorError) -> usize {
+    match error {
+        SelectorError::Compile(text) | SelectorError::Runtime(text) => text.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_asked_for_goes_and_every_answer_stays_the_same() {
+        let most_bytes = 20 * (BYTES_OF_SELECTOR + 50 * BYTES_OF_TEXT);
+        let devices: Vec<Arc<Device>> = (0..4).map(|_| Arc::new(Device::default())).collect();
+        let mut selectors = Selectors::default();
+        let often: Arc<str> = "device.driver == 'a.example.com'".into();
+        let (mut most_known, mut n_lost) = (0, 0);
+        for step in 0..500 {
+            let text: Arc<str> = match step % 3 {
+                0 => format!("device.driver == 'a.example.com' && {step} == {step}").into(),
+                1 => format!("device.driver == '{step}'").into(),
+                _ => format!("no expression {step}").into(),
+            };
+            n_lost += usize::from(0 < step && !selectors.known.contains_key(&often));
+            for device in &devices {
+                let answer = selectors.answer(&text, "a.example.com", device, most_bytes);
+                let fresh = Selector::compile(&text);
+                let fresh = fresh.and_then(|fresh| fresh.matches("a.example.com", device));
+                assert_eq!(answer, fresh, "{text}");
+                assert_eq!(answer, selectors.answer(&text, "a.example.com", device, most_bytes));
+            }
+            assert_eq!(
+                selectors.answer(&often, "a.example.com", &devices[step % 4], most_bytes),
+                Ok(true)
+            );
+            assert!(selectors.n_bytes <= most_bytes, "{} bytes", selectors.n_bytes);
+            let sum: usize = selectors.known.values().map(|known| known.n_bytes).sum();
+            assert_eq!(selectors.n_bytes, sum);
+            most_known = most_known.max(selectors.known.len());
+        }
+        assert_eq!(n_lost, 0, "the one that is asked for all the time is kept");
+        assert!((5..=50).contains(&most_known), "{most_known} selectors");
+    }
+
+    #[test]
+    fn one_that_is_larger_than_all_that_is_kept_goes() {
+        let device = Arc::new(Device::default());
+        let mut selectors = Selectors::default();
+        let text: Arc<str> = "device.driver == 'a'".into();
+        assert_eq!(selectors.answer(&text, "a", &device, 1), Ok(true));
+        assert_eq!((selectors.known.len(), selectors.n_bytes), (0, 0));
+        assert_eq!(selectors.answer(&text, "b", &device, 1), Ok(false));
     }
 }

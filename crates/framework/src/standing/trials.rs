@@ -21,11 +21,19 @@ use crate::session::Session;
 /// So many shapes may be known that no gang is of any more.
 const MOST_UNUSED: usize = 1024;
 
+/// So many members of shapes may be known beside four for each task: a gang that is tried while its
+/// pods arrive is of another shape each time, and each shape holds all that there were.
+const MOST_UNUSED_MEMBERS: usize = 1 << 14;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     places: FxHashMap<Shape, usize>,
     shapes: Vec<Known>,
+    /// Of all shapes.
+    n_members: usize,
+    /// Of the cluster, when the last shape was added.
+    n_tasks: usize,
     n_findings: u64,
     n_sessions: u64,
 }
@@ -106,6 +114,8 @@ impl Trials {
         let place = *self.places.entry(shape).or_insert(next);
         if place == next {
             self.shapes.push(Known { found: Vec::new(), finding: 0, state });
+            self.n_members += tasks.len();
+            self.n_tasks = session.tasks.len();
         }
         let known = &mut self.shapes[place];
         known.state = state;
@@ -141,9 +151,10 @@ impl Trials {
         true
     }
 
-    /// Whether most shapes are of no use beside so many gangs.
+    /// Whether most shapes are of no use beside so many gangs, or most members beside so many tasks.
     pub(super) fn are_many(&self, n_jobs: usize) -> bool {
         2 * n_jobs + MOST_UNUSED < self.shapes.len()
+            || 4 * self.n_tasks + MOST_UNUSED_MEMBERS < self.n_members
     }
 }
 
@@ -177,4 +188,19 @@ fn shape(session: &Session<'_>, kinds: &mut Kinds, job: JobId, tasks: &[TaskId])
 fn numbers(counts: &Counts) -> Numbers {
     let by_status = STATUSES.map(|status| counts.of(status));
     (by_status, counts.pending_best_effort, counts.releasing_on_node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_beyond_four_for_each_task_are_many() {
+        let (n_tasks, n_jobs) = (5_000, 1);
+        let most = 4 * n_tasks + MOST_UNUSED_MEMBERS;
+        let known = |n_members| Trials { n_members, n_tasks, ..Trials::default() };
+        assert!(!known(most).are_many(n_jobs));
+        // However few the shapes are.
+        assert!(known(most + 1).are_many(n_jobs));
+    }
 }

@@ -149,6 +149,7 @@ impl Cluster {
             same(&sub_job.id, "tasks", &sub_job.tasks, &self.in_order(&members))?;
         }
         let minimum = groups::default_minimum(job);
+        same(&job.key, "sub-jobs are found by id", &job.finds_sub_jobs(), &true)?;
         same(&job.key, "default minimum", &job.sub_jobs[0].min_available, &minimum)
     }
 

@@ -1,10 +1,12 @@
 //! Sub-jobs: which sub-group of its job a task belongs to. Specification: core.md 3.7,
 //! plugins-jobs-queues.md 2.1 with D7.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
 use crate::ids::JobId;
+use crate::index::Index;
 use crate::job::{Job, SubJob};
 use crate::record::SubGroupPolicy;
 use crate::selector::Labels;
@@ -17,11 +19,8 @@ impl Cluster {
     pub(super) fn sub_job_for(&mut self, job: JobId, labels: &Labels) -> usize {
         let row = &mut self.jobs[job];
         let Some(found) = match_policy(row, labels) else { return 0 };
-        if let Some(index) = row.sub_jobs.iter().position(|sub| sub.id == found.id) {
-            return index;
-        }
-        row.sub_jobs.push(found);
-        row.sub_jobs.len() - 1
+        let rows = row.sub_job_rows.get_or_insert_default();
+        rows.find_or_add(&mut row.sub_jobs, found)
     }
 
     /// Forms the sub-jobs anew after the policies changed.
@@ -32,12 +31,80 @@ impl Cluster {
         }
         let row = &mut self.jobs[job];
         row.sub_jobs = vec![default_sub_job(row)];
+        row.sub_job_rows = None;
         for &task in &tasks {
             let labels = self.class(task).labels.clone();
             let index = self.sub_job_for(job, &labels);
             self.tasks[task].sub_job = index;
             self.jobs[job].sub_jobs[index].tasks.push(task);
             self.attach(task);
+        }
+    }
+}
+
+/// The sub-jobs of policies that have tasks, by id, and the rows of those that have none any more.
+/// Those rows are used again: match labels that change for months leave none behind, and which row a
+/// sub-job has decides nothing (core.md 5.3 orders them by index and id).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SubJobRows {
+    by_id: Index<usize>,
+    /// The one that became free last is used first, so that a pod that leaves and enters has its own.
+    free: Vec<usize>,
+}
+
+impl SubJobRows {
+    fn find_or_add(&mut self, sub_jobs: &mut Vec<SubJob>, wanted: SubJob) -> usize {
+        let is_it = |index: usize| sub_jobs[index].id == wanted.id;
+        if let Some(index) = self.by_id.get(&*wanted.id, is_it) {
+            return index;
+        }
+        let index = self.free.pop().unwrap_or(sub_jobs.len());
+        self.by_id.insert(&*wanted.id, index);
+        match sub_jobs.get_mut(index) {
+            Some(row) => *row = wanted,
+            None => sub_jobs.push(wanted),
+        }
+        index
+    }
+
+    /// The sub-job has no tasks any more.
+    fn free(&mut self, sub_job: &mut SubJob, index: usize) {
+        self.by_id.remove(&*sub_job.id, index);
+        self.free.push(index);
+        // What it says beyond its id nobody reads.
+        sub_job.tasks = Vec::new();
+    }
+
+    /// Whether every row but the first one is either known by its id or free.
+    fn agrees_with(&self, sub_jobs: &[SubJob]) -> bool {
+        let free: BTreeSet<usize> = self.free.iter().copied().collect();
+        let is_right = |(index, sub_job): (usize, &SubJob)| {
+            let is_known = self.by_id.get(&*sub_job.id, |other| other == index).is_some();
+            is_known != sub_job.tasks.is_empty() && free.contains(&index) != is_known
+        };
+        free.len() == self.free.len()
+            && self.by_id.len() + free.len() + 1 == sub_jobs.len()
+            && sub_jobs.iter().enumerate().skip(1).all(is_right)
+    }
+}
+
+impl Job {
+    /// Frees the row of a sub-job that a task has left, if it was the last one. That of the default
+    /// sub-job stays.
+    pub(super) fn drop_empty_sub_job(&mut self, index: usize) {
+        let sub_job = &mut self.sub_jobs[index];
+        if let Some(rows) = self.sub_job_rows.as_mut().filter(|_| index != 0)
+            && sub_job.tasks.is_empty()
+        {
+            rows.free(sub_job, index);
+        }
+    }
+
+    /// Whether the sub-jobs are found by their ids.
+    pub(super) fn finds_sub_jobs(&self) -> bool {
+        match &self.sub_job_rows {
+            Some(rows) => rows.agrees_with(&self.sub_jobs),
+            None => self.sub_jobs.len() == 1,
         }
     }
 }

@@ -38,6 +38,7 @@ impl Cluster {
             task_min_available_total: 0,
             tasks: Vec::new(),
             sub_jobs: Vec::with_capacity(1),
+            sub_job_rows: None,
             counts: Default::default(),
             roles: Default::default(),
             allocated: Resource::default(),

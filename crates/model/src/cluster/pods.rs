@@ -161,6 +161,7 @@ impl Cluster {
         let job = &mut self.jobs[id];
         job.tasks.remove(place);
         job.sub_jobs[row.sub_job].tasks.remove(sub_place);
+        job.drop_empty_sub_job(row.sub_job);
         let request = &self.classes[row.class].request;
         if row.gates == Gates::Foreign {
             job.gated.change(sums::leave, request);

@@ -73,8 +73,9 @@ impl Cluster {
         (shape, uncounted)
     }
 
-    /// Why the request is not complete: so many resource names are in use that one of the pod's has
-    /// no number. Such a pod must not be placed as if it did not ask for it.
+    /// Why the request is not complete: so many resource names were seen that one of the pod's has no
+    /// number. Such a pod must not be placed as if it did not ask for it. Names are never given back
+    /// ([`vc_resource::Dims`]), so the text says what helps.
     fn uncounted(&self, pod: &PodRecord) -> Option<Arc<str>> {
         let containers = pod.containers.iter().chain(&pod.init_containers);
         let requests = containers.flat_map(|container| &container.requests);
@@ -82,7 +83,11 @@ impl Cluster {
             amount(name, *quantity).is_some() && self.dims.get(name).is_none()
         })?;
         let n_names = self.dims.len();
-        Some(format!("more than {n_names} resource names are in use, not counted: {name}").into())
+        let text = format!(
+            "not counted: {name}: {n_names} resource names were seen since the scheduler started, \
+             and it counts no more until it is restarted"
+        );
+        Some(text.into())
     }
 }
 

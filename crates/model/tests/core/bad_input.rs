@@ -24,7 +24,8 @@ fn a_request_for_a_resource_that_cannot_be_counted_is_never_placed() {
     apply_pod(&mut cluster, requesting(pod("many"), &many));
     apply_pod(&mut cluster, requesting(pod("one"), "x/1024=1"));
     assert_eq!(row(&cluster, "many").invalid, None);
-    let expected = "more than 1024 resource names are in use, not counted: x/1024";
+    let expected = "not counted: x/1024: 1024 resource names were seen since the scheduler started, \
+                    and it counts no more until it is restarted";
     assert_eq!(row(&cluster, "one").invalid.as_deref(), Some(expected));
 }
 

@@ -116,6 +116,47 @@ fn other_policies_regroup_the_tasks() {
 }
 
 #[test]
+fn match_labels_that_change_leave_no_sub_jobs_behind() {
+    let pods = |a: u32, b: u32| {
+        format!(
+            "job j
+               policy p keys=idx
+               task a label.idx={a}
+               task b label.idx={b}",
+        )
+    };
+    let mut cluster = fixture::cluster(&pods(0, 1));
+    for step in 1..50 {
+        fixture::apply(&mut cluster, &pods(step, step + step % 3));
+        assert_eq!(cluster.check(), Ok(()));
+        assert_eq!(sub_job_of(&cluster, "j/a"), format!("default/j/p-{step}"));
+        assert_eq!(sub_job_of(&cluster, "j/b"), format!("default/j/p-{}", step + step % 3));
+        let n_existing = if step % 3 == 0 { 1 } else { 2 };
+        assert_eq!(job(&cluster, "j").existing_sub_jobs().count(), n_existing);
+        // The default one, and as many as there ever were at a time.
+        assert!(job(&cluster, "j").sub_jobs.len() <= 4, "{:?}", job(&cluster, "j").sub_jobs);
+    }
+}
+
+#[test]
+fn a_pod_that_is_seen_again_is_no_news_where_sub_jobs_are_free() {
+    let text = |z: u32| {
+        format!(
+            "job j
+               policy p keys=idx
+               task a label.idx=0
+               task b label.idx=1
+               task z label.idx={z}",
+        )
+    };
+    let mut cluster = fixture::cluster(&text(2));
+    fixture::apply(&mut cluster, &text(1));
+    let version = cluster.version();
+    fixture::apply(&mut cluster, &text(1));
+    assert_eq!(cluster.version(), version);
+}
+
+#[test]
 fn a_new_minimum_is_that_of_the_default_sub_job() {
     let mut cluster = fixture::cluster("job j min=2\n  task a\n  task b");
     fixture::apply(&mut cluster, "job j min=1");
