@@ -219,6 +219,7 @@ impl Dispatch {
 
     /// Tells the handlers that a gate is lifted.
     pub fn on_gate_lifted(&mut self, ask: Ask<'_>, task: TaskId) {
+        self.note_moved(ask, task);
         for &index in &self.handlers {
             self.plugins[index].on_gate_lifted(ask, task);
         }

@@ -143,9 +143,10 @@ impl Plugin for Capacity {
         by_priority.then_with(|| self.by_use(l, r))
     }
 
-    /// Deeper in a tree ways part above the queues, and the order of two can change for a third one.
+    /// Deeper in a tree ways part above the queues, and the order of two can change for a third one. A
+    /// queue without a quota is equal to all, which is no order among three.
     fn stands_alone(&self, _ask: Ask<'_>, queue: QueueId) -> bool {
-        self.shape.is_top_leaf(queue)
+        self.shape.is_top_leaf(queue) && self.quotas.get(queue).is_some()
     }
 
     fn victim_queue_order(&self, _: Ask<'_>, l: QueueId, r: QueueId, own: QueueId) -> Ordering {
