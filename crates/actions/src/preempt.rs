@@ -5,11 +5,13 @@ mod dry_run;
 mod eligible;
 mod lineup;
 mod normal;
+mod vain;
 
 use std::collections::BTreeMap;
 
 use vc_framework::{
-    Action, Asker, Cause, EvictReason, Filter, Room, Session, Statement, Walks, klog, sort_stably,
+    Action, Asker, Cause, EvictReason, Filter, Keep, Room, Session, Statement, Walks, klog,
+    sort_stably,
 };
 use vc_model::{Cluster, Gates, JobId, NodeId, Reason, ShardingMode, TaskId, TaskStatus};
 
@@ -241,6 +243,9 @@ fn place(
         };
     }
     failures.or_search(statement, task, phase, |statement| {
+        if let Some(failed) = vain::search(statement, task, phase, Keep::No) {
+            return failed;
+        }
         let n_attempts = statement.out.n_preemption_attempts;
         if normal::resume(statement, task, phase, walks.entry(phase).or_default(), lineups) {
             statement.hits.n_resumed += 1;
@@ -249,7 +254,8 @@ fn place(
         // It says the causes, and counts the attempts.
         statement.causes.drop_task();
         statement.out.n_preemption_attempts = n_attempts;
-        search(statement, task, phase)
+        vain::search(statement, task, phase, Keep::Yes)
+            .unwrap_or_else(|| search(statement, task, phase))
     })
 }
 
@@ -268,7 +274,7 @@ fn count_in_vain(statement: &mut Statement<'_, '_>, task: TaskId) -> Outcome {
     if nodes.is_empty() {
         return Err("no candidates that fit the pod".into());
     }
-    normal::note_victims(statement, &[]);
+    normal::note_victims(statement, 0);
     let has_room = |&&node: &&NodeId| statement.fits_future_idle(task, node);
     let n_attempts = nodes.iter().filter(has_room).count();
     statement.out.n_preemption_attempts += u32::try_from(n_attempts).unwrap_or(u32::MAX);
@@ -288,10 +294,14 @@ fn search(statement: &mut Statement<'_, '_>, task: TaskId, phase: Phase) -> Outc
     {
         return Ok(statement.pipeline(task, node, Room::Releasing).is_ok());
     }
-    Ok(shard_groups(statement, nodes).iter().any(|group| match dry_run {
+    let assigned = shard_groups(statement, nodes).iter().any(|group| match dry_run {
         true => dry_run::preempt(statement, task, group, phase),
         false => normal::preempt(statement, task, group, phase),
-    }))
+    });
+    if !assigned {
+        normal::note_victims(statement, 0);
+    }
+    Ok(assigned)
 }
 
 /// Nodes that evictions may help (6.4 steps 2 and 3). What rules out the others is noted.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use vc_framework::{
-    Action, Cause, EvictReason, Op, Prospect, Question, Room, Session, Statement, Walk, Walks, klog,
+    Action, Cause, EvictReason, Hunt, Keep, Op, Prospect, Question, Room, Session, Shortfall,
+    Statement, Walk, Walks, klog,
 };
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
@@ -14,7 +15,7 @@ use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
     self, OnNode, Try, awaits_victims, candidates, fits, granted, log_too_few, note_too_few,
-    planned_node,
+    planned_node, too_few,
 };
 
 const NAME: &str = "reclaim";
@@ -175,13 +176,16 @@ fn reclaim_for_task(
     freed.catch_up(statement);
     let Known { failures, walks } = known;
     let outcome = failures.or_search(statement, task, (), |statement| {
+        if in_vain(statement, task, Keep::No) {
+            return Ok(false);
+        }
         if resume(statement, task, freed, walks) {
             statement.hits.n_resumed += 1;
             return Ok(true);
         }
         // It says the causes.
         statement.causes.drop_task();
-        Ok(search(statement, task, freed))
+        Ok(!in_vain(statement, task, Keep::Yes) && search(statement, task, freed))
     });
     outcome.is_ok_and(|assigned| assigned)
 }
@@ -268,6 +272,52 @@ fn free_place(
     let first = places().filter(is_freed).find(fits);
     let place = first.or_else(|| places().filter(is_free).find(fits));
     place.map(|(_, node)| node)
+}
+
+/// Whether what is known of the nodes shows that the search finds nothing (12.2 S7); its causes are
+/// noted.
+fn in_vain(statement: &mut Statement<'_, '_>, task: TaskId, keep: Keep) -> bool {
+    let look = |session: &Session<'_>, node: NodeId, has_quota: bool| {
+        let found = shortfall(session, task, node, has_quota);
+        // What stands is not told again.
+        let has_candidates = |(cause, _): &(Cause, u32)| *cause != Cause::NoCandidate;
+        let lacks = |found: &Shortfall| found.causes.iter().any(has_candidates);
+        if keep == Keep::Yes && found.as_ref().is_some_and(lacks) {
+            log_too_few(session, task, node);
+        }
+        found
+    };
+    statement.fails_to_find(task, Hunt::Reclaim, keep, &look).is_some()
+}
+
+/// What a node lacks for the task, as [`search`] would find it. `None`: the task may find a place
+/// there.
+fn shortfall(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    has_quota: bool,
+) -> Option<Shortfall> {
+    let found = reclaimees(session, task, node);
+    let has_room = session.fits_future_idle(task, node);
+    let question = Question::Reclaim(task);
+    let no_candidate =
+        |lasts| Shortfall { causes: vec![(Cause::NoCandidate, 1)], n_attempts: 0, lasts };
+    if found.is_empty() {
+        let is_free = has_room && has_quota && {
+            let mut findings = Vec::new();
+            session.hooks().predicate(session.ask(), task, node, &mut findings);
+            findings.is_empty()
+        };
+        return (!is_free).then(|| no_candidate(true));
+    }
+    let ruling = session.hooks().ruling(session.ask(), question, &found);
+    if has_room || session.victims_suffice(task, node, &ruling.victims) {
+        return None;
+    }
+    let lasts = session.votes_last(question, &ruling);
+    let causes = too_few(session, task, node, &found, &ruling);
+    Some(Shortfall { causes, n_attempts: 0, lasts })
 }
 
 /// What the row of a node says (S8).

@@ -93,21 +93,32 @@ pub(crate) fn note_too_few(
     found: &[TaskId],
     ruling: &Ruling,
 ) {
+    for (cause, count) in too_few(session, task, node, found, ruling) {
+        session.causes.add_times(cause, count);
+    }
+}
+
+/// Why the victims of a node are not enough, with how often each cause counts.
+pub(crate) fn too_few(
+    session: &Session<'_>,
+    task: TaskId,
+    node: NodeId,
+    found: &[TaskId],
+    ruling: &Ruling,
+) -> Vec<(Cause, u32)> {
+    let refused = || (Cause::Refused(ruling.refused_by), 1);
     if found.is_empty() {
-        return session.causes.add(Cause::NoCandidate);
+        return vec![(Cause::NoCandidate, 1)];
     }
     if ruling.victims.is_empty() {
-        return session.causes.add(Cause::Refused(ruling.refused_by));
+        return vec![refused()];
     }
-    match lacking_without(session, task, node, &ruling.victims) {
-        None => session.causes.add(Cause::NoCandidate),
-        Some(dim) => {
-            session.causes.add(Cause::TooFew(dim));
-            if lacking_without(session, task, node, found).is_none() {
-                session.causes.add(Cause::Refused(ruling.refused_by));
-            }
-        }
-    }
+    let Some(dim) = lacking_without(session, task, node, &ruling.victims) else {
+        return vec![(Cause::NoCandidate, 1)];
+    };
+    let is_held_back = lacking_without(session, task, node, found).is_none();
+    let too_few = (Cause::TooFew(dim), 1);
+    if is_held_back { vec![too_few, refused()] } else { vec![too_few] }
 }
 
 /// What the node would be short of for the task with the victims gone.

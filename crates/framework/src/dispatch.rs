@@ -119,7 +119,7 @@ impl Dispatch {
         tiers.iter().map(|tier| tier.iter().map(|&plugin| &*self.plugins[plugin]))
     }
 
-    fn all(&self, point: Points) -> impl Iterator<Item = &dyn Plugin> {
+    pub(crate) fn all(&self, point: Points) -> impl Iterator<Item = &dyn Plugin> {
         self.tiers(point).flatten()
     }
 

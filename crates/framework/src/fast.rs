@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 use vc_model::{FitErrors, NodeId, TaskId};
 
+use crate::dead_ends::DeadEnds;
 use crate::refusals::Refusals;
 use crate::scan::Filter;
 use crate::session::Session;
@@ -91,6 +92,7 @@ pub struct Memo {
     /// Between sessions.
     pub(crate) standings: Box<Standings>,
     pub(crate) refusals: Refusals,
+    pub(crate) dead_ends: Box<DeadEnds>,
 }
 
 impl Session<'_> {

@@ -8,6 +8,7 @@ mod asker;
 mod cause;
 mod certificate;
 mod claim;
+mod dead_ends;
 mod dispatch;
 mod effect;
 mod fast;
@@ -40,6 +41,7 @@ pub use asker::{Asker, AskerClass};
 pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit, Witness};
 pub use claim::{Claim, Claims};
+pub use dead_ends::{Failed, Hunt, Keep, Shortfall};
 pub use dispatch::{Dispatch, NodeRules, Refusal};
 pub use effect::{About, Effect, EvictReason, Nomination, PreBindWrites, evict_message};
 pub use fast::{

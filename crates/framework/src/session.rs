@@ -16,6 +16,7 @@ use vc_model::{
 
 use crate::cause::Causes;
 use crate::claim::Claims;
+use crate::dead_ends::DeadEnds;
 use crate::dispatch::Dispatch;
 use crate::effect::{About, Effect, Nomination};
 use crate::fast::Memo;
@@ -48,6 +49,8 @@ pub struct Session<'c> {
     pub(crate) memo: Option<Memo>,
     /// `None`: every job is tried.
     pub(crate) standings: Option<Box<Standings>>,
+    /// `None`: every search for victims is run.
+    pub(crate) dead_ends: Option<Box<DeadEnds>>,
     /// Why no room was made for others.
     pub causes: Causes,
     /// Targets were decided in this session: once is enough (cohort.md B.5.4).
@@ -106,6 +109,10 @@ pub struct Hits {
     pub n_surplus: u64,
     /// Those among them that would give up again what some members find.
     pub n_gave_up: u64,
+    /// Searches for victims that were not run because the nodes lack what they lacked before.
+    pub n_dead_ends: u64,
+    /// Nodes that were looked at to say so.
+    pub n_looked_at: u64,
 }
 
 /// What the engine knows when a session begins.
@@ -138,6 +145,11 @@ impl<'c> Session<'c> {
         hooks.open(Ask { cluster, facts: &facts });
         let standings = standings(cluster, hooks, settings, opening.memo.as_mut());
         let refusals = refusals(cluster, opening.memo.as_mut());
+        let dead_ends = opening.memo.as_mut().map(|memo| {
+            let mut dead_ends = std::mem::take(&mut memo.dead_ends);
+            dead_ends.begin(facts.now_micros);
+            dead_ends
+        });
         Self {
             cluster,
             hooks,
@@ -148,6 +160,7 @@ impl<'c> Session<'c> {
             claims: opening.claims,
             memo: opening.memo,
             standings,
+            dead_ends,
             causes: Causes::default(),
             targets_decided: false,
             with_witnesses: false,
@@ -409,6 +422,10 @@ impl<'c> Session<'c> {
         }
         for task in std::mem::take(&mut self.evicted) {
             self.cluster.reveal_task(task);
+        }
+        if let Some(mut dead_ends) = self.dead_ends.take() {
+            dead_ends.end(|| self.votes_until_micros());
+            self.memo.iter_mut().for_each(|memo| memo.dead_ends = std::mem::take(&mut dead_ends));
         }
         if let Some((memo, mut standings)) = self.memo.as_mut().zip(self.standings.take()) {
             standings.end();

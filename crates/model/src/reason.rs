@@ -180,7 +180,8 @@ impl NodeSet {
         })
     }
 
-    fn contains(&self, node: NodeId) -> bool {
+    /// Whether the node is one of them.
+    pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = Self::place(node);
         self.0.get(word).is_some_and(|bits| bits & bit != 0)
     }

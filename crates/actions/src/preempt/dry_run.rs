@@ -68,7 +68,7 @@ fn try_node(
     }
     let found = candidates(statement, task, node, |victim| phase.admits(statement, task, victim));
     let ruling = statement.ruling(Question::Preempt(task), &found);
-    note_victims(statement, &ruling.victims);
+    note_victims(statement, ruling.victims.len());
     if !statement.victims_suffice(task, node, &ruling.victims) {
         log_too_few(statement, task, node);
         note_too_few(statement, task, node, &found, &ruling);

@@ -147,10 +147,8 @@ fn on_node(
     node: NodeId,
     found: Vec<TaskId>,
 ) -> OnNode {
-    let (key, name) = (&statement.tasks[task].key, &statement.nodes[node].name);
-    klog!(3; "Considering Task <{key}> on Node <{name}>.");
+    log_considered(statement, task, node);
     let ruling = statement.ruling(Question::Preempt(task), &found);
-    note_victims(statement, &ruling.victims);
     if !statement.victims_suffice(task, node, &ruling.victims) {
         log_too_few(statement, task, node);
         note_too_few(statement, task, node, &found, &ruling);
@@ -164,7 +162,10 @@ fn on_node(
         reason: EvictReason::Preempt,
         trim: statement.settings.preempt.trim_victims,
     };
-    let Err(cause) = attempt.run(statement, &victims) else { return OnNode::Placed };
+    let Err(cause) = attempt.run(statement, &victims) else {
+        note_victims(statement, ruling.victims.len());
+        return OnNode::Placed;
+    };
     // With nobody to evict, who refused the candidates matters more than what was in the way.
     match victims.is_empty() && !found.is_empty() {
         true => note_too_few(statement, task, node, &found, &ruling),
@@ -173,8 +174,14 @@ fn on_node(
     OnNode::InTheWay
 }
 
+/// Before a node is looked at (10.5).
+pub(super) fn log_considered(session: &Session<'_>, task: TaskId, node: NodeId) {
+    let (key, name) = (&session.tasks[task].key, &session.nodes[node].name);
+    klog!(3; "Considering Task <{key}> on Node <{name}>.");
+}
+
 /// The gauge of 10.4.
-pub(super) fn note_victims(session: &mut Session<'_>, victims: &[TaskId]) {
-    let n_victims = u32::try_from(victims.len()).unwrap_or(u32::MAX);
+pub(super) fn note_victims(session: &mut Session<'_>, n_victims: usize) {
+    let n_victims = u32::try_from(n_victims).unwrap_or(u32::MAX);
     session.out.preemption_victims = Some(n_victims);
 }

@@ -12,6 +12,7 @@ mod claims;
 mod cohort;
 mod columns;
 mod core;
+mod dead_ends;
 mod determinism;
 mod devices;
 mod differential;

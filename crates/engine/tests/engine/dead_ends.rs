@@ -1,0 +1,266 @@
+//! A search for victims that found nothing is not run again as long as every node lacks what it
+//! lacked: for each thing that this depends on exactly that change, and somebody is evicted; beside it
+//! changes that cost a look at the nodes that changed, or none. Every cycle is compared with one of
+//! the plain evaluator, which searches all nodes in every cycle, messages included. Specification:
+//! actions.md 12.2 S7, test list `fast/*`.
+
+use vc_conf::Config;
+use vc_model::{ClusterEvent, TaskStatus};
+
+use crate::support::*;
+
+/// The votes of both actions read candidates and their jobs alone.
+const TIERS: &str = "priority{preemptable jobStarving taskOrder jobOrder} \
+    gang{preemptable reclaimable jobStarving jobPipelined jobReady jobOrder} \
+    conformance{preemptable reclaimable} cdp{preemptable reclaimable} | \
+    capacity{allocatable queueOrder} predicates{predicate} nodeorder{nodeOrder}";
+
+/// `a` finds nobody: on `n1` a pod of its own priority runs, on `n2` a gang that would break, on `n3`
+/// pods that must stay; `n4` is tainted.
+const VAIN: &str = "node n1 cpu=4
+    node n2 cpu=4
+    node n3 cpu=4
+    node n4 cpu=4 gpu=1 taint=x:NoSchedule
+    job equal min=0 priority=5 running
+      task w cpu=4 @n1 running
+    job gang min=2 priority=1 running
+      task w cpu=2 x2 @n2 running
+    job fixed min=0 priority=1 running
+      task w cpu=4 @n3 running pre=false
+    job a min=1 priority=5
+      task w cpu=4";
+
+fn config() -> Config {
+    conf("allocate, preempt", TIERS)
+}
+
+/// `a` finds nobody in another queue.
+const VAIN_RECLAIM: &str = "node n1 cpu=4
+    node n2 cpu=4
+    queue mine
+    queue other reclaimable=false
+    queue rich
+    job kept queue=other min=0 running
+      task w cpu=4 @n1 running
+    job gang queue=rich min=2 running
+      task w cpu=2 x2 @n2 running
+    job a queue=mine min=1
+      task w cpu=4";
+
+fn reclaiming() -> Config {
+    conf("allocate, reclaim", TIERS)
+}
+
+/// Some job that nobody waits for comes, and leaves no trace on nodes.
+fn nudge(world: &mut World) {
+    world.add("job nudge min=1");
+}
+
+/// Searches that were not run in the next cycle, and nodes that were looked at for that.
+fn spared(world: &mut World) -> (u64, u64) {
+    let cycle = world.cycle();
+    assert_eq!(cycle.only(&["evict"]), "");
+    let hits = world.engine.hits();
+    (hits.n_dead_ends, hits.n_looked_at)
+}
+
+/// A world whose writes have all come back, in which `a` searches in vain.
+fn settled(config: &Config, text: &str) -> World {
+    let mut world = World::new(config, text);
+    let (n_searches, n_nodes) = settle(&mut world);
+    assert!(0 < n_searches && n_nodes == 0, "{n_searches} {n_nodes}");
+    world.delete_group("nudge");
+    assert_eq!(spared(&mut world), (n_searches, 0), "a cycle in which something else has changed");
+    world
+}
+
+/// Lets all writes come back, each in a cycle with a session; what is spared in the last one.
+fn settle(world: &mut World) -> (u64, u64) {
+    for _ in 0..4 {
+        nudge(world);
+        world.cycle();
+        world.delete_group("nudge");
+        world.cycle();
+    }
+    nudge(world);
+    spared(world)
+}
+
+/// Who is evicted after this change.
+fn evicted_after(config: &Config, text: &str, change: impl FnOnce(&mut World)) -> String {
+    let mut world = settled(config, text);
+    change(&mut world);
+    let evicted = world.cycle().only(&["evict"]);
+    let names = evicted.lines().filter_map(|line| line.split_whitespace().nth(1));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn fast__dead_end_stands() {
+    // Between jobs, and inside the job.
+    let mut world = settled(&config(), VAIN);
+    nudge(&mut world);
+    assert_eq!(spared(&mut world), (2, 0));
+    let mut world = settled(&reclaiming(), VAIN_RECLAIM);
+    nudge(&mut world);
+    assert_eq!(spared(&mut world), (1, 0));
+}
+
+#[test]
+fn fast__dead_end_looks_at_changed_nodes() {
+    let mut world = settled(&config(), VAIN);
+    world.edit("fixed-w", |pod| pod.labels = [("x".into(), "y".into())].into_iter().collect());
+    assert_eq!(spared(&mut world), (2, 2), "n3, for either search");
+    world.delete_pod("gang-w-0");
+    let mut world = settled(&config(), VAIN);
+    world.add("node n5 cpu=1");
+    assert_eq!(spared(&mut world), (2, 2));
+    world.delete_node("n5");
+    assert_eq!(spared(&mut world), (2, 2));
+    world.add("node n2 cpu=4 zone=b");
+    assert_eq!(spared(&mut world), (2, 2));
+}
+
+#[test]
+fn fast__dead_end_of_many_kinds_is_one_each() {
+    let mut text = VAIN.to_owned();
+    for job in 0..20 {
+        text.push_str(&format!("\n job b{job} min=1 priority=5\n task w cpu={} x2", 3 + job % 4));
+    }
+    let mut world = settled(&config(), &text);
+    nudge(&mut world);
+    // Requests of 3, 4, 5 and 6; `a` asks for 4. For the larger ones the queue has no room.
+    assert_eq!(spared(&mut world), (6, 0));
+    assert!(0 < world.engine.hits().n_repeated);
+}
+
+#[test]
+fn fast__dead_end_ends_with_a_victim() {
+    let after = |change: fn(&mut World)| evicted_after(&config(), VAIN, change);
+    assert_eq!(after(|world| world.add("job equal min=0 priority=4 running")), "equal-w");
+    assert_eq!(after(|world| world.add("job gang min=0 priority=1 running")), "gang-w-1 gang-w-0");
+    let may_go = |world: &mut World| {
+        world.edit("fixed-w", |pod| {
+            pod.annotations.insert("volcano.sh/preemptable".into(), "true".into());
+        });
+    };
+    assert_eq!(after(may_go), "fixed-w");
+    // A pod that terminates makes room; nobody need go.
+    assert_eq!(after(|world| world.delete_pod("equal-w")), "");
+    let grown = |world: &mut World| {
+        world.add("job cheap min=0 priority=1 running\n task w cpu=4 @n5 running\n node n5 cpu=4");
+    };
+    assert_eq!(after(grown), "cheap-w");
+    // The class is the job's.
+    let risen = |world: &mut World| world.add("job a min=1 priority=6");
+    assert_eq!(after(risen), "equal-w");
+}
+
+#[test]
+fn fast__dead_end_ends_with_a_group() {
+    let text =
+        VAIN.replace("job equal min=0 priority=5 running", "job equal min=0 priority=4 running");
+    let mut world = World::new(&config(), &text);
+    world.delete_group("equal");
+    assert_eq!(settle(&mut world), (2, 0), "its pods belong to nobody");
+    world.add("job equal min=0 priority=4 running");
+    assert_eq!(world.cycle().only(&["evict"]).lines().count(), 1);
+}
+
+#[test]
+fn fast__dead_end_ends_with_the_taint() {
+    let text = format!("{VAIN}\n job cheap min=0 priority=1 running\n task w cpu=4 @n4 running");
+    assert_eq!(evicted_after(&config(), &text, |world| world.add("node n4 cpu=4")), "cheap-w");
+    // What allocate finds hopeless differs, not what a filter says.
+    let mut world = settled(&config(), &text);
+    world.add("node n4 cpu=4 taint=y:NoSchedule");
+    assert_eq!(spared(&mut world), (1, 1));
+}
+
+#[test]
+fn fast__dead_end_ends_with_the_quota() {
+    let text = "node n1 cpu=4
+        node n2 cpu=4
+        queue q cap.cpu=4
+        job r queue=q min=1 priority=9 running
+          task w cpu=4 @n1 running
+        job cheap queue=q min=0 priority=1 running
+          task w cpu=0 @n2 running pre=false
+        job a queue=q min=1 priority=5
+          task w cpu=4";
+    let config = conf("preempt", TIERS);
+    let mut world = settled(&config, text);
+    nudge(&mut world);
+    assert_eq!(spared(&mut world), (1, 0), "inside the job the full queue is enough");
+    // Room in the queue, none on nodes.
+    world.add("queue q cap.cpu=8");
+    world.cycle();
+    assert_eq!(world.engine.hits().n_dead_ends, 0);
+    // The queue is emptied, without a change of its object: every node is looked at.
+    let mut world = settled(&config, text);
+    world.edit("r-w", |pod| pod.phase = vc_model::PodPhase::Succeeded);
+    world.add("node n1 cpu=1\n node n2 cpu=1");
+    assert_eq!(spared(&mut world), (1, 2), "inside the job it is searched for the first time");
+}
+
+#[test]
+fn fast__dead_end_ends_with_the_queue() {
+    let after = |change: fn(&mut World)| evicted_after(&reclaiming(), VAIN_RECLAIM, change);
+    assert_eq!(after(|world| world.add("queue other")), "kept-w");
+    assert_eq!(after(|world| world.add("job kept queue=rich min=0 running")), "kept-w");
+    assert_eq!(after(|world| world.add("job gang queue=rich min=0 running")), "gang-w-1 gang-w-0");
+}
+
+#[test]
+fn fast__dead_end_ends_with_the_clock() {
+    let text = "node n1 cpu=4
+        job cheap min=0 priority=1 running
+          task w cpu=4 @n1 running
+        job a min=1 priority=5
+          task w cpu=4";
+    let mut world = World::new(&config(), text);
+    let now_micros = world.now_micros();
+    world.edit("cheap-w", |pod| {
+        pod.annotations.insert("volcano.sh/cooldown-time".into(), "600s".into());
+        pod.scheduled_micros = Some(now_micros);
+    });
+    assert_eq!(settle(&mut world), (1, 0), "it was placed a moment ago");
+    world.tick(601);
+    assert_eq!(world.cycle().only(&["evict"]).lines().count(), 1);
+}
+
+#[test]
+fn fast__dead_end_asks_votes_that_read_more() {
+    // drf compares shares of jobs, which change anywhere.
+    let tiers = "gang{jobStarving jobPipelined} drf{preemptable} | predicates";
+    let text = "node n1 cpu=4
+        node n2 cpu=4
+        job r min=0 running
+          task w cpu=4 @n1 running
+        job a min=1
+          task w cpu=4
+        job s min=0 running
+          task w cpu=4 @n2 running";
+    let mut world = World::new(&conf("preempt", tiers), text);
+    let (n_searches, n_nodes) = settle(&mut world);
+    assert!(0 < n_searches && 0 < n_nodes, "{n_searches} {n_nodes}");
+}
+
+#[test]
+fn fast__dead_end_is_forgotten_with_its_job() {
+    let mut world = settled(&config(), VAIN);
+    world.delete_pod("a-w");
+    world.delete_group("a");
+    for _ in 0..3 {
+        nudge(&mut world);
+        assert_eq!(spared(&mut world), (0, 0));
+        world.delete_group("nudge");
+        world.cycle();
+    }
+    let cluster = world.engine.cluster();
+    assert!(cluster.tasks.iter().all(|(_, task)| task.status == TaskStatus::Running));
+    world.add("job a min=1 priority=5\n task w cpu=4");
+    world.cycle();
+    assert_eq!(world.engine.hits().n_dead_ends, 0);
+    world.send(ClusterEvent::QueueDeleted { name: "none".into() });
+}
