@@ -9,6 +9,8 @@ mod claims;
 mod cohorts;
 #[path = "cycle/curves.rs"]
 mod curves;
+#[path = "cycle/denied.rs"]
+mod denied;
 #[path = "cycle/evictions.rs"]
 mod evictions;
 #[path = "cycle/leftovers.rs"]

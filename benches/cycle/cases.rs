@@ -6,7 +6,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 use crate::cohorts;
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
-use crate::{leftovers, stress, wants};
+use crate::{denied, leftovers, stress, wants};
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -101,6 +101,11 @@ pub(crate) const CASES: &[Case] = &[
         load: leftovers::load_partly,
         ..UNSCHEDULABLE
     },
+    Case { load: load_full, ..denied("arrival/preempt", evictions::PREEMPT) },
+    Case { load: denied::load_too_few, ..denied("arrival/preempt-too-few", evictions::PREEMPT) },
+    Case { load: denied::load_partly, ..denied("arrival/preempt-partly", evictions::PREEMPT) },
+    Case { load: denied::load_reclaim, ..denied("arrival/reclaim", evictions::RECLAIM) },
+    Case { load: denied::load_both, ..denied("arrival/both", denied::BOTH) },
     shapes("shapes/4k-500", 4_000, 500),
     shapes("shapes/5k-5k", 5_000, 5_000),
     Case { n_pending: 1_000, load: stress::load_labels, ..stress("stress/1m-labels") },
@@ -219,6 +224,11 @@ pub(crate) const CASES: &[Case] = &[
         ..reclaim("stress/reclaim-between-1k-queues", 1_000, 1)
     },
 ];
+
+/// Gangs starve, nobody goes for them, and one pod arrives.
+const fn denied(name: &'static str, conf: &'static str) -> Case {
+    Case { name, conf: Some(conf), n_arriving: 1, cycles: &[1, 4], ..UNSCHEDULABLE }
+}
 
 /// One gang takes as many places as it has pods, of ten on every node.
 const fn preempt(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
