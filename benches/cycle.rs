@@ -9,6 +9,8 @@ mod claims;
 mod cohorts;
 #[path = "cycle/curves.rs"]
 mod curves;
+#[path = "cycle/denied.rs"]
+mod denied;
 #[path = "cycle/evictions.rs"]
 mod evictions;
 #[path = "cycle/leftovers.rs"]
@@ -37,7 +39,7 @@ use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use vc_engine::Evaluator;
 
-use crate::cases::{CASES, Case};
+use crate::cases::{CASES, Case, Times};
 use crate::output::{Output, Row};
 
 #[global_allocator]
@@ -68,9 +70,12 @@ struct Arguments {
     /// So many times the nodes of the case
     #[arg(long, hide = true, default_value_t = 1)]
     nodes_times: u64,
-    /// So many times the pods of the case
+    /// So many times the pods of the case that wait
     #[arg(long, hide = true, default_value_t = 1)]
-    pods_times: u64,
+    pending_times: u64,
+    /// So many times those that run
+    #[arg(long, hide = true, default_value_t = 1)]
+    running_times: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -107,10 +112,14 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(name) = &arguments.sample {
         let case = cases::named(name).with_context(|| format!("unknown case: {name}"))?;
         let evaluators = arguments.evaluator.each();
-        return evaluators.iter().try_for_each(|&evaluator| {
-            let case = case.with(evaluator).times(arguments.nodes_times, arguments.pods_times);
-            run::sample(&case, evaluator)
-        });
+        let times = Times {
+            nodes: arguments.nodes_times,
+            pending: arguments.pending_times,
+            running: arguments.running_times,
+        };
+        return evaluators
+            .iter()
+            .try_for_each(|&evaluator| run::sample(&case.with(evaluator).times(times), evaluator));
     }
     if !arguments.bench {
         // `cargo test --benches`: there is nothing to check.

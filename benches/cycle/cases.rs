@@ -6,7 +6,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 use crate::cohorts;
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
-use crate::{leftovers, stress, wants};
+use crate::{denied, leftovers, queues, stress, wants};
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -36,6 +36,18 @@ pub(crate) struct Case {
     /// Numbers of the cycles that are measured; nothing else changes before the second.
     pub(crate) cycles: &'static [u32],
     pub(crate) load: fn(&Case, &mut Engine),
+}
+
+/// How many times the size of a case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) nodes: u64,
+    pub(crate) pending: u64,
+    pub(crate) running: u64,
+}
+
+impl Times {
+    pub(crate) const ONE: Self = Self { nodes: 1, pending: 1, running: 1 };
 }
 
 const IDLE: Case = Case {
@@ -101,6 +113,20 @@ pub(crate) const CASES: &[Case] = &[
         load: leftovers::load_partly,
         ..UNSCHEDULABLE
     },
+    Case { load: load_full, ..denied("arrival/preempt", evictions::PREEMPT) },
+    Case { load: denied::load_too_few, ..denied("arrival/preempt-too-few", evictions::PREEMPT) },
+    Case { load: denied::load_partly, ..denied("arrival/preempt-partly", evictions::PREEMPT) },
+    Case { load: denied::load_reclaim, ..denied("arrival/reclaim", evictions::RECLAIM) },
+    Case { load: denied::load_both, ..denied("arrival/both", denied::BOTH) },
+    Case {
+        name: "arrival/4k-queues",
+        n_nodes: 5_000,
+        n_running: 20_000,
+        n_arriving: 1,
+        cycles: &[1, 4],
+        load: queues::load_many,
+        ..IDLE
+    },
     shapes("shapes/4k-500", 4_000, 500),
     shapes("shapes/5k-5k", 5_000, 5_000),
     Case { n_pending: 1_000, load: stress::load_labels, ..stress("stress/1m-labels") },
@@ -132,6 +158,41 @@ pub(crate) const CASES: &[Case] = &[
         ..stress("stress/job-of-50k-that-fits-nowhere")
     },
     Case { gang_size: 5, load: stress::load_queues, ..stress("stress/1k-queues") },
+    Case {
+        gang_size: 5,
+        conf: Some(queues::HIERARCHY),
+        load: queues::load_tree,
+        ..stress("stress/tree-of-1k-queues")
+    },
+    Case {
+        n_nodes: 500,
+        n_pending: 500,
+        n_running: 2_000,
+        gang_size: 1,
+        n_victims: 1,
+        conf: Some(queues::HIERARCHY_RECLAIM),
+        load: queues::load_full_tree,
+        ..stress("stress/reclaim-in-tree-of-1k-queues")
+    },
+    Case {
+        n_pending: 10_000,
+        gang_size: 10_000,
+        load: stress::load_sub_groups,
+        ..stress("stress/5k-sub-groups")
+    },
+    Case {
+        n_pending: 10_000,
+        gang_size: 10_000,
+        load: stress::load_all_sub_groups,
+        ..stress("stress/5k-sub-groups-at-once")
+    },
+    Case {
+        n_pending: 10_000,
+        n_running: 10_000,
+        gang_size: 10_000,
+        load: stress::load_grown_job,
+        ..stress("stress/grown-job")
+    },
     preempt("preempt/100-1k", 100, 100),
     preempt("preempt/5k-50k", 5_000, 512),
     reclaim("reclaim/100-1k", 100, 100),
@@ -220,6 +281,11 @@ pub(crate) const CASES: &[Case] = &[
     },
 ];
 
+/// Gangs starve, nobody goes for them, and one pod arrives.
+const fn denied(name: &'static str, conf: &'static str) -> Case {
+    Case { name, conf: Some(conf), n_arriving: 1, cycles: &[1, 4], ..UNSCHEDULABLE }
+}
+
 /// One gang takes as many places as it has pods, of ten on every node.
 const fn preempt(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
     Case {
@@ -300,9 +366,9 @@ impl Case {
     }
 
     /// With so many times the nodes and pods.
-    pub(crate) fn times(&self, nodes: u64, pods: u64) -> Self {
-        let (n_nodes, n_pending) = (self.n_nodes * nodes, self.n_pending * pods);
-        Self { n_nodes, n_pending, n_running: self.n_running * pods, ..*self }
+    pub(crate) fn times(&self, times: Times) -> Self {
+        let (n_nodes, n_pending) = (self.n_nodes * times.nodes, self.n_pending * times.pending);
+        Self { n_nodes, n_pending, n_running: self.n_running * times.running, ..*self }
     }
 
     /// Of these the actions that evict are timed by themselves, which costs others a little.

@@ -1,5 +1,5 @@
-//! How the cost of a case grows: CPU time with 1, 2, 4 and 8 times its nodes or its pods, as
-//! one SVG file each and as a table. Twice the nodes or twice the pods may cost 2.2 times as much.
+//! How the cost of a case grows: CPU time with 1, 2, 4 and 8 times its nodes, pods, jobs or queues,
+//! as one SVG file each and as a table. Twice as much may cost 2.2 times as much.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,14 +8,61 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use vc_engine::Evaluator;
 
+use crate::cases::Times;
 use crate::run::start;
 
+/// A case, and what of it grows.
+struct Curves {
+    case: &'static str,
+    /// Fresh starts of each size: fewer where they take long.
+    rounds: usize,
+    growing: &'static [Growing],
+}
+
+/// What grows, and how many times the nodes and pods that makes.
+type Growing = (&'static str, fn(u64) -> Times);
+
+const NODES: Growing = ("nodes", |factor| Times { nodes: factor, ..Times::ONE });
+const PODS: Growing = ("pods", |factor| Times { pending: factor, ..Times::ONE });
+
 /// Small enough that eight times as much is measured in seconds.
-const CASES: &[&str] = &["allocate/5k-10k", "shapes/4k-500"];
+const ALL: &[Curves] = &[
+    Curves { case: "allocate/5k-10k", rounds: 15, growing: &[NODES, PODS] },
+    Curves { case: "shapes/4k-500", rounds: 15, growing: &[NODES, PODS] },
+    Curves {
+        case: "unschedulable/5k-5k",
+        rounds: 9,
+        growing: &[("jobs", |factor| Times { pending: factor, ..Times::ONE })],
+    },
+    Curves {
+        case: "preempt/5k-50k",
+        rounds: 5,
+        growing: &[
+            ("nodes and victims", |factor| Times { pending: 1, nodes: factor, running: factor }),
+            ("pods of the gang", |factor| Times { pending: factor, ..Times::ONE }),
+        ],
+    },
+    Curves {
+        case: "stress/1k-queues",
+        rounds: 9,
+        growing: &[("queues, with a gang each", |factor| Times { pending: factor, ..Times::ONE })],
+    },
+    Curves {
+        case: "stress/job-of-50k",
+        rounds: 5,
+        growing: &[("pods of the job", |factor| Times { pending: factor, ..Times::ONE })],
+    },
+    Curves {
+        case: "stress/grown-job",
+        rounds: 9,
+        growing: &[("the job", |factor| Times { nodes: 1, pending: factor, running: factor })],
+    },
+];
+
+/// Of what grows, in order.
+const COLORS: [&str; 2] = ["#1f77b4", "#d62728"];
 
 const FACTORS: [u64; 4] = [1, 2, 4, 8];
-/// Fresh starts of each size.
-const ROUNDS: usize = 15;
 /// Doubling may cost so much.
 const LIMIT: f64 = 2.2;
 
@@ -25,27 +72,21 @@ const MARGIN: f64 = 50.0;
 /// The largest cost that is drawn, as multiple of the smallest.
 const TOP: f64 = 128.0;
 
-/// What grows, its color, and how many times the nodes and pods that makes.
-type Growing = (&'static str, &'static str, fn(u64) -> (u64, u64));
-
-const GROWING: [Growing; 2] =
-    [("nodes", "#1f77b4", |factor| (factor, 1)), ("pods", "#d62728", |factor| (1, factor))];
-
 /// # Errors
 /// A case fails, a file cannot be written, or a step costs too much.
 #[allow(clippy::print_stdout, reason = "a table for whoever runs it")]
 pub(crate) fn draw_all(directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).context("cannot make the directory")?;
-    println!("{:<20} {:<6} {:>10} {:>10} {:>10} {:>10}  worst step", "case", "grows", 1, 2, 4, 8);
+    println!("{:<20} {:<24} {:>10} {:>10} {:>10} {:>10}  worst step", "case", "grows", 1, 2, 4, 8);
     let mut too_steep = Vec::new();
-    for case in CASES {
+    for &Curves { case, rounds, growing } in ALL {
         let mut curves = Vec::new();
-        for (what, color, times) in GROWING {
-            let rounds = cpu_millis(case, times)?;
+        for (&(what, times), color) in growing.iter().zip(COLORS) {
+            let rounds = cpu_millis(case, rounds, times)?;
             let (millis, worst) = (medians(&rounds), worst_step(&rounds));
             let cells: String = millis.iter().map(|millis| format!(" {millis:>10.1}")).collect();
             let verdict = if LIMIT < worst { format!(", over {LIMIT}") } else { String::new() };
-            println!("{case:<20} {what:<6}{cells}  {worst:.2} times{verdict}");
+            println!("{case:<20} {what:<24}{cells}  {worst:.2} times{verdict}");
             if LIMIT < worst {
                 too_steep.push(format!("{case} in {what}"));
             }
@@ -64,8 +105,8 @@ pub(crate) fn draw_all(directory: &Path) -> anyhow::Result<()> {
 type Round = [f64; FACTORS.len()];
 
 /// CPU time of the first cycle, in rounds in which every size has its turn.
-fn cpu_millis(case: &str, times: fn(u64) -> (u64, u64)) -> anyhow::Result<Vec<Round>> {
-    let mut rounds = vec![Round::default(); ROUNDS];
+fn cpu_millis(case: &str, n_rounds: usize, times: fn(u64) -> Times) -> anyhow::Result<Vec<Round>> {
+    let mut rounds = vec![Round::default(); n_rounds];
     for round in &mut rounds {
         for (millis, &factor) in round.iter_mut().zip(&FACTORS) {
             let samples = start(case, Evaluator::Fast, times(factor))?;

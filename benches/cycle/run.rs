@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Now, Report};
 use vc_model::ClusterEvent;
 
-use crate::cases::{Case, START_MICROS, arrival};
+use crate::cases::{Case, START_MICROS, Times, arrival};
 use crate::meter::{cost_of, peak_rss_kib};
 
 /// Starts per case, unless that takes longer than [`LONGEST`].
@@ -187,7 +187,7 @@ pub(crate) fn samples_by_cycle(
     let mut samples: BTreeMap<u32, Vec<Sample>> = BTreeMap::new();
     let begin = Instant::now();
     for n_starts in 1..=STARTS {
-        for (cycle, sample) in start(case, evaluator, (1, 1))? {
+        for (cycle, sample) in start(case, evaluator, Times::ONE)? {
             samples.entry(cycle).or_default().push(sample);
         }
         // The next one takes about as long as those before did on average.
@@ -206,12 +206,14 @@ pub(crate) fn samples_by_cycle(
 pub(crate) fn start(
     case: &str,
     evaluator: Evaluator,
-    (nodes, pods): (u64, u64),
+    times: Times,
 ) -> anyhow::Result<Vec<(u32, Sample)>> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let child = Command::new(program)
         .args(["--sample", case, "--evaluator", name(evaluator)])
-        .args(["--nodes-times", &nodes.to_string(), "--pods-times", &pods.to_string()])
+        .args(["--nodes-times", &times.nodes.to_string()])
+        .args(["--pending-times", &times.pending.to_string()])
+        .args(["--running-times", &times.running.to_string()])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start a process of its own")?;

@@ -25,6 +25,16 @@ macro_rules! tier {
   - name: binpack
 "
     };
+    (hierarchy) => {
+        "- plugins:
+  - name: drf
+    enablePreemptable: false
+    enableHierarchy: true
+  - name: predicates
+  - name: nodeorder
+  - name: binpack
+"
+    };
     (reclaiming) => {
         "- plugins:
   - name: cohort

@@ -25,7 +25,7 @@ pub(crate) struct Turns {
     /// The queues with a line, while each stands by itself in the order.
     contest: Contest,
     /// Placements and removals of the session that the contest accounts for.
-    n_moved: usize,
+    n_moved: u64,
     /// Some queue does not stand by itself: all are compared each time.
     by_pairs: bool,
 }
@@ -33,7 +33,8 @@ pub(crate) struct Turns {
 impl Turns {
     /// A line per queue of `jobs`, each in job order.
     pub(crate) fn new(session: &Session<'_>, jobs: &[JobId]) -> Self {
-        let mut turns = Self { n_seen: session.evicted().len(), ..Self::default() };
+        let (n_seen, n_moved) = (session.evicted().len(), session.hooks().n_moves());
+        let mut turns = Self { n_seen, n_moved, ..Self::default() };
         for &job in jobs {
             turns.lines.entry(session.jobs[job].queue).or_default().push(job);
         }
@@ -64,9 +65,8 @@ impl Turns {
             return false;
         }
         let (hooks, ask) = (session.hooks(), session.ask());
-        let moved = hooks.moved_queues();
-        self.renewed.extend(&moved[self.n_moved..]);
-        self.n_moved = moved.len();
+        self.renewed.extend(hooks.moved_since(self.n_moved));
+        self.n_moved = hooks.n_moves();
         let contest = &mut self.contest;
         for queue in std::mem::take(&mut self.renewed) {
             let waits = self.lines.contains_key(&queue);

@@ -4,6 +4,7 @@
 mod evict;
 mod filter;
 mod judge;
+mod moves;
 mod order;
 mod score;
 
@@ -23,6 +24,7 @@ use crate::report::{PluginStage, PluginTime, QuotaUse, Timings};
 
 pub use filter::NodeRules;
 pub use judge::Refusal;
+use moves::Moves;
 pub(crate) use order::in_session;
 
 /// Built once per configuration: tiers, switches and declared points become flat call lists.
@@ -41,8 +43,8 @@ pub struct Dispatch {
     filters: [Vec<usize>; 2],
     /// A scorer has failed in this session and was logged (A13).
     scorer_failed: AtomicBool,
-    /// Queues whose tasks were placed or removed in this session, in order.
-    moved_queues: Vec<QueueId>,
+    /// Queues whose tasks were placed or removed in this session.
+    moves: Moves,
     pub(crate) meter: Meter,
 }
 
@@ -126,7 +128,7 @@ impl Dispatch {
     /// Opens every plugin in tier order.
     pub fn open(&mut self, ask: Ask<'_>) {
         *self.scorer_failed.get_mut() = false;
-        self.moved_queues.clear();
+        self.moves.clear();
         self.each_timed(PluginStage::Open, |plugin| plugin.open(ask));
     }
 
@@ -206,15 +208,20 @@ impl Dispatch {
     }
 
     fn note_moved(&mut self, ask: Ask<'_>, task: TaskId) {
-        let queue = ask.cluster.tasks[task].job.map(|job| ask.cluster.jobs[job].queue);
-        let news = queue.filter(|queue| self.moved_queues.last() != Some(queue));
-        self.moved_queues.extend(news);
+        if let Some(job) = ask.cluster.tasks[task].job {
+            self.moves.note(ask.cluster.jobs[job].queue);
+        }
     }
 
-    /// Queues whose tasks were placed or removed in this session, in order, each as often as that
-    /// was.
-    pub fn moved_queues(&self) -> &[QueueId] {
-        &self.moved_queues
+    /// How many tasks were placed or removed in this session.
+    pub fn n_moves(&self) -> u64 {
+        self.moves.n_moves()
+    }
+
+    /// Queues whose tasks were placed or removed since there were so many moves, in no particular
+    /// order, each at least once.
+    pub fn moved_since(&self, n_moves: u64) -> impl Iterator<Item = QueueId> {
+        self.moves.since(n_moves)
     }
 
     /// Tells the handlers that a gate is lifted.
