@@ -1,5 +1,6 @@
 //! The steps of a cycle, one file each. Specification: actions.md.
 
+mod alike;
 mod allocate;
 mod backfill;
 mod contest;

@@ -15,6 +15,7 @@ use vc_framework::{
 };
 use vc_model::{Cluster, Gates, JobId, NodeId, Reason, ShardingMode, TaskId, TaskStatus};
 
+use crate::alike::Alike;
 use crate::failures::{Failures, Outcome};
 use crate::quota_pass;
 use crate::settle::{Terms, Trim, settle};
@@ -37,19 +38,23 @@ impl Action for Preempt {
         let by_quota = quota_pass::run(session, EvictReason::Preempt);
         let starving = collect(session);
         let mut turns = Turns::new(session, &starving);
-        let mut known = Known::default();
+        let (mut known, mut alike) = (Known::default(), Alike::default());
         while let Some(queue) = turns.next_queue(session) {
             let mut under_served = Vec::new();
             while let Some(job) = turns.next_job_now(session, queue) {
                 under_served.push(job);
                 if !by_quota {
-                    between_jobs(session, job, &mut known);
+                    alike.or_attempt(session, job, (NAME, "between jobs"), |session| {
+                        between_jobs(session, job, &mut known);
+                    });
                 }
             }
             let name = &session.queues[queue].name;
             klog!(4; "No preemptors in Queue <{name}>, break.");
             for job in under_served {
-                inside_job(session, job, &mut known);
+                alike.or_attempt(session, job, (NAME, "inside a job"), |session| {
+                    inside_job(session, job, &mut known);
+                });
             }
             turns.drop_queue(queue);
         }

@@ -8,6 +8,7 @@ use vc_framework::{
 };
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
+use crate::alike::Alike;
 use crate::failures::Failures;
 use crate::preempt::{has_topology, is_tried, nodes_to_try, pending, shard_groups, shards};
 use crate::quota_pass;
@@ -35,7 +36,7 @@ impl Action for Reclaim {
         };
         let mut turns = Turns::new(session, &starving);
         queues.into_iter().for_each(|queue| turns.serve(queue));
-        let mut known = Known::default();
+        let (mut known, mut alike) = (Known::default(), Alike::default());
         while let Some(queue) = turns.next_queue(session) {
             let name = session.queues[queue].name.clone();
             if session.hooks().overused(session.ask(), queue) {
@@ -47,7 +48,9 @@ impl Action for Reclaim {
             }
             match turns.next_job_now(session, queue) {
                 // The queue stays: overuse and order are asked again between two jobs (A35).
-                Some(job) => reclaim_for_job(session, queue, job, &mut known),
+                Some(job) => alike.or_attempt(session, job, (NAME, "between queues"), |session| {
+                    reclaim_for_job(session, queue, job, &mut known);
+                }),
                 None => {
                     klog!(4; "No preemptors in Queue <{name}>, break.");
                     turns.drop_queue(queue);

@@ -123,6 +123,16 @@ impl Causes {
         self.of_task.clear();
     }
 
+    /// What was noted of the job, by action.
+    pub fn of(&self, job: JobId) -> &[(&'static str, Tally)] {
+        self.by_job.get(&job).map_or(&[], Vec::as_slice)
+    }
+
+    /// The action fails for the job as it did for another one, of which this was noted.
+    pub fn repeat_job(&mut self, job: JobId, action: &'static str, noted: &Tally) {
+        *self.tally(job, action) = noted.clone();
+    }
+
     /// A cause that concerns the job as a whole.
     pub fn note_job(&mut self, job: JobId, action: &'static str, cause: Cause) {
         self.tally(job, action).insert(cause, 1);

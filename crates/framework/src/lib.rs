@@ -12,6 +12,7 @@ mod dead_ends;
 mod dispatch;
 mod effect;
 mod fast;
+mod gang_shape;
 mod journal;
 mod log;
 mod message;
@@ -48,6 +49,7 @@ pub use fast::{
     BatchFill, Column, DimColumns, Evaluator, Fill, Found, Memo, NodeColumns, NodeTests, Normal,
     ObjectRule, Part, Paths, Raw, Reads, Test,
 };
+pub use gang_shape::GangShape;
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;

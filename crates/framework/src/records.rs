@@ -11,7 +11,7 @@ use crate::refusals::Refusals;
 use crate::session::Session;
 
 /// What a task was when a statement was discarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LastTransaction {
     /// Just before it was undone.
     pub status: TaskStatus,

@@ -113,6 +113,8 @@ pub struct Hits {
     pub n_dead_ends: u64,
     /// Nodes that were looked at to say so.
     pub n_looked_at: u64,
+    /// Jobs for which no room was tried to make, because it ends as for one of their shape.
+    pub n_alike: u64,
 }
 
 /// What the engine knows when a session begins.
@@ -237,6 +239,11 @@ impl<'c> Session<'c> {
             |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
         usize::try_from((hash >> 16) % limit.max(1) as u64).unwrap_or(0)
+    }
+
+    /// How many numbers were drawn.
+    pub fn n_draws(&self) -> u64 {
+        self.n_draws
     }
 
     /// Opens a statement. While it is open, by the borrow, operations can only go through it.

@@ -3,6 +3,7 @@
 #![allow(non_snake_case)]
 
 mod affinity;
+mod alike;
 mod allocate;
 mod backfill;
 mod bad_input;

@@ -3,18 +3,16 @@
 //! member was on which node is kept, since the pods are told (core.md 3.10). Specification: actions.md
 //! 12.2 S1, S7.
 //!
-//! Exact, because of a task and its job an attempt reads what is in [`Asker`] and in the shape, and of
+//! Exact, because of a task and its job an attempt reads what is in the shape ([`GangShape`]), and of
 //! the cluster the state, which has a number; other pods mean none of its members. In another state, and in another session, one gang of
 //! the shape is tried; what it ends with is compared with what others ended with before.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
-use vc_model::{Counts, Job, JobId, STATUSES, TaskId, TextMap};
+use vc_model::{JobId, TaskId};
 
 use super::Recorded;
 use super::kinds::Kinds;
-use crate::asker::Asker;
+use crate::gang_shape::GangShape;
 use crate::records::LastTransaction;
 use crate::session::Session;
 
@@ -28,7 +26,7 @@ const MOST_UNUSED_MEMBERS: usize = 1 << 14;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    places: FxHashMap<Shape, usize>,
+    places: FxHashMap<GangShape, usize>,
     shapes: Vec<Known>,
     /// Of all shapes.
     n_members: usize,
@@ -37,21 +35,6 @@ pub(super) struct Trials {
     n_findings: u64,
     n_sessions: u64,
 }
-
-/// What is read of a gang.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Shape {
-    /// Those that are to be placed, in their order, each with its role.
-    members: Vec<(Asker, Arc<str>)>,
-    min_available: i32,
-    counts: Numbers,
-    roles: Vec<(Arc<str>, Numbers)>,
-    role_minimums: TextMap<i32>,
-    sub_jobs: Vec<(i32, Numbers)>,
-}
-
-/// Tasks by status, those that are best effort, and those that leave a node.
-type Numbers = ([u32; STATUSES.len()], u32, u32);
 
 #[derive(Debug)]
 struct Known {
@@ -167,27 +150,16 @@ fn fate(session: &Session<'_>, task: TaskId) -> Option<Fate> {
     }
 }
 
-fn shape(session: &Session<'_>, kinds: &mut Kinds, job: JobId, tasks: &[TaskId]) -> Option<Shape> {
-    let member = |&task: &TaskId| {
-        let class = kinds.shape_of(session, task).filter(|_| session.is_plain(task))?;
-        let asker = session.asker(task, |_| class)?.of_attempt();
-        Some((asker, session.tasks[task].role.clone()))
-    };
-    let members: Option<Vec<(Asker, Arc<str>)>> = tasks.iter().map(member).collect();
-    let Job { min_available, counts, roles, task_min_available, sub_jobs, .. } = &session.jobs[job];
-    Some(Shape {
-        members: members?,
-        min_available: *min_available,
-        counts: numbers(counts),
-        roles: roles.iter().map(|(role, counts)| (role.clone(), numbers(counts))).collect(),
-        role_minimums: task_min_available.clone(),
-        sub_jobs: sub_jobs.iter().map(|sub| (sub.min_available, numbers(&sub.counts))).collect(),
+fn shape(
+    session: &Session<'_>,
+    kinds: &mut Kinds,
+    job: JobId,
+    tasks: &[TaskId],
+) -> Option<GangShape> {
+    GangShape::of(session, job, tasks, |task| {
+        let class = kinds.shape_of(session, task)?;
+        Some(session.asker(task, |_| class)?.of_attempt())
     })
-}
-
-fn numbers(counts: &Counts) -> Numbers {
-    let by_status = STATUSES.map(|status| counts.of(status));
-    (by_status, counts.pending_best_effort, counts.releasing_on_node)
 }
 
 #[cfg(test)]

@@ -1,0 +1,142 @@
+//! Attempts to make room that end in vain, be it that some members of a gang find places which are given
+//! up again: in one and the same state gangs of one shape end alike, so that one of them is tried for
+//! all. Exact, because all that an attempt reads of a job is in its shape, and what it leaves behind is
+//! repeated: causes, counts, and what pods are told of places that were given up (core.md 3.10). Only
+//! the log does not show the steps again. The engine's `alike.rs` and the random stories compare with an
+//! attempt for every job. Specification: actions.md 12.2 S1, S7.
+
+use rustc_hash::FxHashMap;
+use vc_framework::{AskerClass, GangShape, LastTransaction, Session, Tally};
+use vc_model::{ClassId, JobId, TaskId};
+
+use crate::preempt::pending;
+
+/// What ended in vain in the present state.
+#[derive(Debug, Default)]
+pub(crate) struct Alike {
+    version: u64,
+    /// What matters of the classes that were asked for.
+    classes: FxHashMap<ClassId, AskerClass>,
+    ended: FxHashMap<Start, End>,
+}
+
+/// Where an attempt begins.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Start {
+    shape: GangShape,
+    /// Which part of the action it is.
+    step: &'static str,
+    /// What its members were told before.
+    told: Vec<Option<LastTransaction>>,
+    /// The action has noted causes before.
+    has_causes: bool,
+}
+
+/// How it ended.
+#[derive(Debug)]
+struct End {
+    /// Of the action; `None`: nothing was added.
+    causes: Option<Tally>,
+    n_attempts: u32,
+    n_victims: Option<u32>,
+    told: Vec<Option<LastTransaction>>,
+}
+
+impl Alike {
+    /// Runs `attempt` for the job, unless it is known how it ends.
+    pub(crate) fn or_attempt(
+        &mut self,
+        session: &mut Session<'_>,
+        job: JobId,
+        (action, step): (&'static str, &'static str),
+        attempt: impl FnOnce(&mut Session<'_>),
+    ) {
+        if self.version != session.version() {
+            self.ended.clear();
+            self.classes.clear();
+            self.version = session.version();
+        }
+        let tasks = pending(session, job);
+        let Some(start) = self.start(session, job, (action, step), &tasks) else {
+            return attempt(session);
+        };
+        if let Some(end) = self.ended.get(&start) {
+            session.hits.n_alike += 1;
+            return end.repeat(session, job, action, &tasks);
+        }
+        let before = session.causes.of(job).to_vec();
+        let n_attempts = session.out.n_preemption_attempts;
+        let n_victims = session.out.preemption_victims.take();
+        let n_draws = session.n_draws();
+        attempt(session);
+        // Whoever draws gets another number.
+        let is_same = session.version() == self.version && session.n_draws() == n_draws;
+        let causes = added(&before, session.causes.of(job), action);
+        if let Some(causes) = causes.filter(|_| is_same) {
+            let end = End {
+                causes,
+                n_attempts: session.out.n_preemption_attempts - n_attempts,
+                n_victims: session.out.preemption_victims,
+                told: told(session, &tasks),
+            };
+            self.ended.insert(start, end);
+        }
+        session.out.preemption_victims = session.out.preemption_victims.or(n_victims);
+    }
+
+    fn start(
+        &mut self,
+        session: &Session<'_>,
+        job: JobId,
+        (action, step): (&'static str, &'static str),
+        tasks: &[TaskId],
+    ) -> Option<Start> {
+        let classes = &mut self.classes;
+        let mut asker = |task: TaskId| {
+            let of_class =
+                |class| *classes.entry(class).or_insert_with(|| session.asker_class(task));
+            session.asker(task, of_class)
+        };
+        let shape = session.gang_shape(job, tasks, &mut asker)?;
+        let has_causes = session.causes.of(job).iter().any(|(name, _)| *name == action);
+        Some(Start { shape, step, told: told(session, tasks), has_causes })
+    }
+}
+
+impl End {
+    fn repeat(
+        &self,
+        session: &mut Session<'_>,
+        job: JobId,
+        action: &'static str,
+        tasks: &[TaskId],
+    ) {
+        self.causes.iter().for_each(|noted| session.causes.repeat_job(job, action, noted));
+        session.out.n_preemption_attempts += self.n_attempts;
+        session.out.preemption_victims = self.n_victims.or(session.out.preemption_victims);
+        for (&task, told) in tasks.iter().zip(&self.told) {
+            if let Some(told) = *told {
+                session.records.last_transaction.insert(task, told);
+            }
+        }
+    }
+}
+
+/// What each task was in the last statement that was given up.
+fn told(session: &Session<'_>, tasks: &[TaskId]) -> Vec<Option<LastTransaction>> {
+    let records = &session.records.last_transaction;
+    tasks.iter().map(|task| records.get(task).copied()).collect()
+}
+
+/// What the action has added to the causes of a job. `None`: something else was changed.
+fn added(
+    before: &[(&'static str, Tally)],
+    after: &[(&'static str, Tally)],
+    action: &'static str,
+) -> Option<Option<Tally>> {
+    if before == after {
+        return Some(None);
+    }
+    let (last, earlier) = after.split_last()?;
+    (earlier == before && last.0 == action).then(|| Some(last.1.clone()))
+}
