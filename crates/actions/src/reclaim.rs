@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use vc_framework::{
-    Action, Cause, EvictReason, Hunt, Keep, Op, Prospect, Question, Room, Session, Shortfall,
-    Statement, Walk, Walks, klog,
+    Action, Ballot, Cause, EvictReason, Hunt, Keep, Look, Op, Prospect, Question, Room, Session,
+    Shortfall, Statement, Walk, Walks, klog,
 };
 use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
@@ -15,8 +15,8 @@ use crate::quota_pass;
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
 use crate::victims::{
-    self, OnNode, Try, awaits_victims, candidates, fits, granted, log_too_few, note_too_few,
-    planned_node, too_few,
+    self, OnNode, Try, awaits_victims, candidates, fits, granted, lacking_without, log_too_few,
+    note_too_few, planned_node, too_few, vote,
 };
 
 const NAME: &str = "reclaim";
@@ -280,47 +280,48 @@ fn free_place(
 /// Whether what is known of the nodes shows that the search finds nothing (12.2 S7); its causes are
 /// noted.
 fn in_vain(statement: &mut Statement<'_, '_>, task: TaskId, keep: Keep) -> bool {
-    let look = |session: &Session<'_>, node: NodeId, has_quota: bool| {
-        let found = shortfall(session, task, node, has_quota);
-        // What stands is not told again.
-        let has_candidates = |(cause, _): &(Cause, u32)| *cause != Cause::NoCandidate;
-        let lacks = |found: &Shortfall| found.causes.iter().any(has_candidates);
-        if keep == Keep::Yes && found.as_ref().is_some_and(lacks) {
-            log_too_few(session, task, node);
-        }
-        found
-    };
+    let look = Vain { task, is_told: keep == Keep::Yes };
     statement.fails_to_find(task, Hunt::Reclaim, keep, &look).is_some()
 }
 
-/// What a node lacks for the task, as [`search`] would find it. `None`: the task may find a place
-/// there.
-fn shortfall(
-    session: &Session<'_>,
+/// How a node is looked at, as [`search`] would.
+struct Vain {
     task: TaskId,
-    node: NodeId,
-    has_quota: bool,
-) -> Option<Shortfall> {
-    let found = reclaimees(session, task, node);
-    let has_room = session.fits_future_idle(task, node);
-    let question = Question::Reclaim(task);
-    let no_candidate =
-        |lasts| Shortfall { causes: vec![(Cause::NoCandidate, 1)], n_attempts: 0, lasts };
-    if found.is_empty() {
-        let is_free = has_room && has_quota && {
-            let mut findings = Vec::new();
-            session.hooks().predicate(session.ask(), task, node, &mut findings);
-            findings.is_empty()
-        };
-        return (!is_free).then(|| no_candidate(true));
+    /// What stands is not told again.
+    is_told: bool,
+}
+
+impl Look for Vain {
+    fn vote(&self, session: &Session<'_>, node: NodeId) -> Ballot {
+        vote(session, Question::Reclaim(self.task), &reclaimees(session, self.task, node))
     }
-    let ruling = session.hooks().ruling(session.ask(), question, &found);
-    if has_room || session.victims_suffice(task, node, &ruling.victims) {
-        return None;
+
+    fn shortfall(
+        &self,
+        session: &Session<'_>,
+        node: NodeId,
+        ballot: &Ballot,
+        has_quota: bool,
+    ) -> Option<Shortfall> {
+        let has_room = session.fits_future_idle(self.task, node);
+        let found = |causes| Some(Shortfall { causes, n_attempts: 0, lasts: ballot.lasts });
+        if ballot.candidates.is_none() {
+            let is_free = has_room && has_quota && passes(session, self.task, node);
+            return if is_free { None } else { found(vec![(Cause::NoCandidate, 1)]) };
+        }
+        let lacking = || lacking_without(session, self.task, node, ballot.victims.as_ref());
+        if has_room || lacking().is_none() {
+            return None;
+        }
+        self.is_told.then(|| log_too_few(session, self.task, node));
+        found(too_few(session, self.task, node, ballot))
     }
-    let lasts = session.votes_last(question, &ruling);
-    let causes = too_few(session, task, node, &found, &ruling);
-    Some(Shortfall { causes, n_attempts: 0, lasts })
+}
+
+fn passes(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
+    let mut findings = Vec::new();
+    session.hooks().predicate(session.ask(), task, node, &mut findings);
+    findings.is_empty()
 }
 
 /// What the row of a node says (S8).

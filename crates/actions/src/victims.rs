@@ -2,7 +2,8 @@
 //! Shared by preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
 use vc_framework::{
-    Cause, EvictReason, Prospect, Refused, Room, Ruling, Session, Statement, klog, sort_stably,
+    Ballot, Cause, EvictReason, Prospect, Question, Refused, Room, Ruling, Session, Statement,
+    klog, sort_stably,
 };
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
@@ -93,9 +94,34 @@ pub(crate) fn note_too_few(
     found: &[TaskId],
     ruling: &Ruling,
 ) {
-    for (cause, count) in too_few(session, task, node, found, ruling) {
+    for (cause, count) in too_few(session, task, node, &ballot(session, found, ruling)) {
         session.causes.add_times(cause, count);
     }
+}
+
+/// What these candidates would leave, and what the ruling leaves of them.
+pub(crate) fn ballot(session: &Session<'_>, found: &[TaskId], ruling: &Ruling) -> Ballot {
+    let sum = |tasks: &[TaskId]| {
+        let mut sum = Resource::default();
+        tasks.iter().for_each(|&task| sum.add(session.request(task)));
+        (!tasks.is_empty()).then_some(sum)
+    };
+    Ballot {
+        candidates: sum(found),
+        victims: sum(&ruling.victims),
+        refused_by: ruling.refused_by,
+        lasts: false,
+    }
+}
+
+/// The same of the plugins' answer about them, and whether it lasts (12.2 S7).
+pub(crate) fn vote(session: &Session<'_>, question: Question, found: &[TaskId]) -> Ballot {
+    if found.is_empty() {
+        return Ballot { lasts: true, ..Ballot::default() };
+    }
+    let ruling = session.hooks().ruling(session.ask(), question, found);
+    let lasts = session.votes_last(question, &ruling);
+    Ballot { lasts, ..ballot(session, found, &ruling) }
 }
 
 /// Why the victims of a node are not enough, with how often each cause counts.
@@ -103,33 +129,32 @@ pub(crate) fn too_few(
     session: &Session<'_>,
     task: TaskId,
     node: NodeId,
-    found: &[TaskId],
-    ruling: &Ruling,
+    ballot: &Ballot,
 ) -> Vec<(Cause, u32)> {
-    let refused = || (Cause::Refused(ruling.refused_by), 1);
-    if found.is_empty() {
+    let refused = || (Cause::Refused(ballot.refused_by), 1);
+    if ballot.candidates.is_none() {
         return vec![(Cause::NoCandidate, 1)];
     }
-    if ruling.victims.is_empty() {
+    if ballot.victims.is_none() {
         return vec![refused()];
     }
-    let Some(dim) = lacking_without(session, task, node, &ruling.victims) else {
+    let Some(dim) = lacking_without(session, task, node, ballot.victims.as_ref()) else {
         return vec![(Cause::NoCandidate, 1)];
     };
-    let is_held_back = lacking_without(session, task, node, found).is_none();
+    let is_held_back = lacking_without(session, task, node, ballot.candidates.as_ref()).is_none();
     let too_few = (Cause::TooFew(dim), 1);
     if is_held_back { vec![too_few, refused()] } else { vec![too_few] }
 }
 
-/// What the node would be short of for the task with the victims gone.
-fn lacking_without(
+/// What the node would be short of for the task with so much given.
+pub(crate) fn lacking_without(
     session: &Session<'_>,
     task: TaskId,
     node: NodeId,
-    victims: &[TaskId],
+    given: Option<&Resource>,
 ) -> Option<Dim> {
     let mut room = session.nodes[node].future_idle();
-    victims.iter().for_each(|&victim| room.add(session.request(victim)));
+    given.into_iter().for_each(|given| room.add(given));
     session.request(task).first_lacking(&room, &session.dims)
 }
 

@@ -43,6 +43,12 @@ impl Asker {
         Self { hopeless: NodeSet::default(), ..self }
     }
 
+    /// What of it says who is a candidate, and what votes about victims read that last
+    /// ([`crate::Plugin::votes_by_job`]).
+    pub(crate) fn of_vote(self) -> Self {
+        Self { class: AskerClass::Shape(0), hopeless: NodeSet::default(), ..self }
+    }
+
     /// What of it filters read, whoever asks in whatever queue. `None`: more than rows of nodes.
     pub fn for_filters(&self) -> Option<Self> {
         match self.class {

@@ -17,6 +17,7 @@
 //! tasks whose filters read more than rows, for best-effort pods, and in a dry run. The engine's
 //! `dead_ends.rs` and the random stories compare with the plain search.
 
+mod ballots;
 mod dead_end;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,7 +29,10 @@ use crate::plugin::Clock;
 use crate::points::Points;
 use crate::ruling::{Question, Ruling};
 use crate::session::Session;
-use dead_end::DeadEnd;
+use ballots::Ballots;
+use dead_end::{DeadEnd, Summary};
+
+pub use ballots::Ballot;
 
 /// Bytes that all may take together; further ones are not kept.
 const MOST_BYTES: usize = 64 << 20;
@@ -71,12 +75,29 @@ pub enum Keep {
     Yes,
 }
 
+/// How a node is looked at for a task.
+pub trait Look {
+    /// Who may go there. No filter rules the node out.
+    fn vote(&self, session: &Session<'_>, node: NodeId) -> Ballot;
+    /// What the node lacks by that, given whether the queue of the task has room for it. `None`: the
+    /// task may find a place there.
+    fn shortfall(
+        &self,
+        session: &Session<'_>,
+        node: NodeId,
+        ballot: &Ballot,
+        has_quota: bool,
+    ) -> Option<Shortfall>;
+}
+
 /// Everything that is known of such searches.
 #[derive(Debug, Default)]
 pub(crate) struct DeadEnds {
     /// Counts sessions.
     session: u64,
     by_kind: FxHashMap<(Asker, Hunt), DeadEnd>,
+    /// By what [`Asker::of_vote`] leaves of the tasks.
+    by_voter: FxHashMap<(Asker, Hunt), Ballots>,
     /// What was found holds before this time, in microseconds since 1970.
     until_micros: i64,
     queue_version: u64,
@@ -129,7 +150,8 @@ impl Places {
     }
 
     fn note(&mut self, cluster: &Cluster, node: NodeId) {
-        let jobs = cluster.nodes[node].tasks.iter().filter_map(|&task| cluster.tasks[task].job);
+        let tasks = cluster.nodes.get(node).into_iter().flat_map(|row| &row.tasks);
+        let jobs = tasks.filter_map(|&task| cluster.tasks[task].job);
         for job in jobs.collect::<FxHashSet<JobId>>() {
             self.by_job.entry(job).or_default().push(node);
             self.n_entries += 1;
@@ -235,14 +257,20 @@ impl DeadEnds {
     pub(crate) fn begin(&mut self, now_micros: i64) {
         self.session += 1;
         if self.until_micros <= now_micros {
-            self.by_kind.clear();
+            self.forget();
         }
+    }
+
+    fn forget(&mut self) {
+        self.by_kind.clear();
+        self.by_voter.clear();
     }
 
     /// The session ends; `until_micros` says how long what was found holds.
     pub(crate) fn end(&mut self, until_micros: impl FnOnce() -> i64) {
         let session = self.session;
         self.by_kind.retain(|_, dead_end| session <= 1 + dead_end.last_use);
+        self.by_voter.retain(|_, ballots| session <= 1 + ballots.last_use);
         if self.by_kind.is_empty() {
             // Nothing need be followed.
             *self = Self { session, ..Self::default() };
@@ -254,28 +282,30 @@ impl DeadEnds {
 
     fn follow(&mut self, session: &Session<'_>) {
         if self.by_kind.is_empty() {
+            self.by_voter.clear();
             self.changed = Changed::from_now(session.cluster, &session.facts().nodes);
         }
         let is_known = self.changed.follow(session.cluster, &session.facts().nodes);
         if !is_known || self.queue_version != session.queue_version() {
             self.queue_version = session.queue_version();
-            self.by_kind.clear();
+            self.forget();
         }
     }
 
     fn n_bytes(&self) -> usize {
-        self.by_kind.values().map(DeadEnd::n_bytes).sum()
+        let kinds = self.by_kind.values().map(DeadEnd::n_bytes).sum::<usize>();
+        kinds + self.by_voter.values().map(Ballots::n_bytes).sum::<usize>()
     }
 
-    /// The one of this kind, if there is one or room for it.
-    fn of(&mut self, kind: (Asker, Hunt), keep: Keep, n_nodes: usize) -> Option<&mut DeadEnd> {
-        if !self.by_kind.contains_key(&kind) {
-            let has_room = || self.n_bytes() + DeadEnd::bytes_for(n_nodes) <= MOST_BYTES;
-            if keep == Keep::No || !has_room() {
-                return None;
-            }
+    /// Whether there is something to ask for the kind, or it may be entered.
+    fn knows(&self, kind: &(Asker, Hunt), voter: &(Asker, Hunt), keep: Keep) -> bool {
+        if self.by_kind.contains_key(kind) {
+            return true;
         }
-        Some(self.by_kind.entry(kind).or_default())
+        // Where votes are known a look at all nodes costs less than the search.
+        let is_asked = keep == Keep::Yes || self.by_voter.contains_key(voter);
+        let n_bytes = || self.n_bytes() + DeadEnd::bytes_for(self.changed.nodes.len());
+        is_asked && n_bytes() <= MOST_BYTES
     }
 
     fn ask(
@@ -283,8 +313,8 @@ impl DeadEnds {
         session: &Session<'_>,
         (task, hunt): (TaskId, Hunt),
         keep: Keep,
-        look: &dyn Fn(&Session<'_>, NodeId, bool) -> Option<Shortfall>,
-    ) -> Option<dead_end::Summary> {
+        look: &dyn Look,
+    ) -> Option<Summary> {
         if self.by_kind.is_empty() && keep == Keep::No {
             return None;
         }
@@ -297,31 +327,35 @@ impl DeadEnds {
             return None;
         }
         self.follow(session);
-        let (number, n_nodes) = (self.session, self.changed.nodes.len());
-        let mut dead_end = std::mem::take(self.of((asker.clone(), hunt), keep, n_nodes)?);
-        let summary = dead_end.ask(session, task, &mut self.changed, look);
-        dead_end.last_use = number;
-        self.by_kind.insert((asker, hunt), dead_end);
+        let (kind, voter) = ((asker.clone(), hunt), (asker.of_vote(), hunt));
+        if !self.knows(&kind, &voter, keep) {
+            return None;
+        }
+        let mut dead_end = self.by_kind.remove(&kind).unwrap_or_default();
+        let mut ballots = self.by_voter.remove(&voter).unwrap_or_default();
+        let summary = dead_end.ask(session, task, (&mut self.changed, &mut ballots), look);
+        (dead_end.last_use, ballots.last_use) = (self.session, self.session);
+        self.by_kind.insert(kind, dead_end);
+        self.by_voter.insert(voter, ballots);
         summary
     }
 }
 
 impl Session<'_> {
     /// Whether the search for victims for the task fails, by what is known of searches of its kind and
-    /// a look at the nodes that changed since; then its causes are noted. `look` says what a node that no
-    /// filter rules out lacks, given whether the queue of the task has room for it; `None`: the task may
-    /// find a place there. `None`: the search is to be run.
+    /// a look at the nodes that changed since; then its causes are noted. `None`: the search is to
+    /// be run.
     pub fn fails_to_find(
         &mut self,
         task: TaskId,
         hunt: Hunt,
         keep: Keep,
-        look: &dyn Fn(&Session<'_>, NodeId, bool) -> Option<Shortfall>,
+        look: &dyn Look,
     ) -> Option<Failed> {
         let mut dead_ends = self.dead_ends.take()?;
         let summary = dead_ends.ask(self, (task, hunt), keep, look);
         self.dead_ends = Some(dead_ends);
-        let dead_end::Summary { causes, n_attempts, n_looked_at, nowhere } = summary?;
+        let Summary { causes, n_attempts, n_looked_at, nowhere } = summary?;
         for (cause, count) in causes {
             self.causes.add_times(cause, count);
         }

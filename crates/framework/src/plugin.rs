@@ -454,8 +454,8 @@ pub trait Plugin: Send + Sync {
         false
     }
     /// Whether Preemptable, Reclaimable and the protective filter of this plugin read, of the state,
-    /// the rows of the candidates and the counts of their jobs alone, and answer for the candidates
-    /// of each job without a look at those of others.
+    /// the rows of the candidates and the counts of their jobs alone, answer for the candidates of
+    /// each job without a look at those of others, and read of the task nothing of its class.
     fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
         false
     }

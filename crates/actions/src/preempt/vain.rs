@@ -1,12 +1,14 @@
 //! Searches for victims that lead nowhere, without running them: what each node lacks for the task, as
 //! the search would find it. Specification: actions.md 6.6, 10.6, 12.2 S7.
 
-use vc_framework::{Cause, Failed, Hunt, Keep, Question, Ruling, Session, Shortfall, Statement};
+use vc_framework::{
+    Ballot, Cause, Failed, Hunt, Keep, Look, Question, Session, Shortfall, Statement,
+};
 use vc_model::{NodeId, TaskId};
 
 use super::{Phase, normal};
 use crate::failures::Outcome;
-use crate::victims::{candidates, log_too_few, too_few};
+use crate::victims::{candidates, lacking_without, log_too_few, too_few, vote};
 
 /// How the search for the task fails, if what is known of the nodes shows that it does; its causes
 /// are noted. `None`: it is to be run.
@@ -20,15 +22,7 @@ pub(super) fn search(
         Phase::BetweenJobs => Hunt::BetweenJobs,
         Phase::InsideJob => Hunt::InsideJob,
     };
-    let look = |session: &Session<'_>, node: NodeId, has_quota: bool| {
-        // What stands is not told again.
-        let is_told = keep == Keep::Yes;
-        is_told.then(|| normal::log_considered(session, task, node));
-        let found = shortfall(session, task, (node, phase), has_quota);
-        let lacks_room = |found: &&Shortfall| is_told && found.n_attempts == 0;
-        found.iter().filter(lacks_room).for_each(|_| log_too_few(session, task, node));
-        found
-    };
+    let look = Vain { task, phase, is_told: keep == Keep::Yes };
     let Failed { nowhere } = statement.fails_to_find(task, hunt, keep, &look)?;
     if nowhere {
         return Some(Err("no candidates that fit the pod".into()));
@@ -37,34 +31,46 @@ pub(super) fn search(
     Some(Ok(false))
 }
 
-/// What the node lacks. `None`: the task may find a place there.
-fn shortfall(
-    session: &Session<'_>,
+/// How a node is looked at.
+struct Vain {
     task: TaskId,
-    (node, phase): (NodeId, Phase),
-    has_quota: bool,
-) -> Option<Shortfall> {
-    let found = candidates(session, task, node, |victim| phase.admits(session, task, victim));
-    let question = Question::Preempt(task);
-    let ruling = match found.is_empty() {
-        true => Ruling::default(),
-        false => session.hooks().ruling(session.ask(), question, &found),
-    };
-    let lasts = found.is_empty() || session.votes_last(question, &ruling);
-    if !session.victims_suffice(task, node, &ruling.victims) {
-        let causes = too_few(session, task, node, &found, &ruling);
-        return Some(Shortfall { causes, n_attempts: 0, lasts });
+    phase: Phase,
+    /// What stands is not told again.
+    is_told: bool,
+}
+
+impl Look for Vain {
+    fn vote(&self, session: &Session<'_>, node: NodeId) -> Ballot {
+        let may_go = |victim| self.phase.admits(session, self.task, victim);
+        let found = candidates(session, self.task, node, may_go);
+        vote(session, Question::Preempt(self.task), &found)
     }
-    if !ruling.victims.is_empty() {
-        return None;
+
+    fn shortfall(
+        &self,
+        session: &Session<'_>,
+        node: NodeId,
+        ballot: &Ballot,
+        has_quota: bool,
+    ) -> Option<Shortfall> {
+        self.is_told.then(|| normal::log_considered(session, self.task, node));
+        let lasts = ballot.lasts;
+        if lacking_without(session, self.task, node, ballot.victims.as_ref()).is_some() {
+            self.is_told.then(|| log_too_few(session, self.task, node));
+            let causes = too_few(session, self.task, node, ballot);
+            return Some(Shortfall { causes, n_attempts: 0, lasts });
+        }
+        if ballot.victims.is_some() {
+            return None;
+        }
+        // The node has room as it is, and something else is in the way.
+        let obstacle = obstacle(session, self.task, node, has_quota)?;
+        let causes = match ballot.candidates {
+            None => vec![(obstacle, 1)],
+            Some(_) => too_few(session, self.task, node, ballot),
+        };
+        Some(Shortfall { causes, n_attempts: 1, lasts })
     }
-    // The node has room as it is, and something else is in the way.
-    let obstacle = obstacle(session, task, node, has_quota)?;
-    let causes = match found.is_empty() {
-        true => vec![(obstacle, 1)],
-        false => too_few(session, task, node, &found, &ruling),
-    };
-    Some(Shortfall { causes, n_attempts: 1, lasts })
 }
 
 /// What keeps the task from a node with room for it.

@@ -2,7 +2,8 @@
 
 use vc_model::{Code, FitErrors, Id, NodeId, NodeSet, TaskId};
 
-use super::{Changed, Shortfall};
+use super::ballots::Ballots;
+use super::{Changed, Look, Shortfall};
 use crate::cause::{Cause, Tally};
 use crate::dispatch::NodeRules;
 use crate::scan::Filter;
@@ -87,23 +88,23 @@ impl DeadEnd {
         &mut self,
         session: &Session<'_>,
         task: TaskId,
-        changed: &mut Changed,
-        look: &dyn Fn(&Session<'_>, NodeId, bool) -> Option<Shortfall>,
+        (changed, ballots): (&mut Changed, &mut Ballots),
+        look: &dyn Look,
     ) -> Option<Summary> {
         self.catch_up(session, task, changed);
+        ballots.catch_up(changed);
         let rules = || session.hooks().node_rules(session.ask(), task);
         let n_looked_at = self.to_look_at.len() as u64;
         let eyes = (!self.to_look_at.is_empty()).then(|| Eyes { session, task, rules: rules() });
         while let Some((&node, eyes)) = self.to_look_at.last().zip(eyes.as_ref()) {
+            // Votes are kept, whatever is found.
+            changed.places.enter(session, node);
             let found = match changed.has(node) {
-                true => eyes.see(node, &self.terms, look)?,
+                true => eyes.see(node, &self.terms, (ballots, look))?,
                 false => None,
             };
             if MOST_KINDS <= self.kinds.len() {
                 return None;
-            }
-            if found.is_some() {
-                changed.places.enter(session, node);
             }
             self.to_look_at.pop();
             self.note(node, found);
@@ -212,7 +213,7 @@ impl Eyes<'_, '_> {
         &self,
         node: NodeId,
         terms: &Terms,
-        look: &dyn Fn(&Session<'_>, NodeId, bool) -> Option<Shortfall>,
+        (ballots, look): (&mut Ballots, &dyn Look),
     ) -> Option<Option<(Shortfall, bool)>> {
         if terms.hopeless.contains(node) && !terms.none_is_worth_it {
             return Some(None);
@@ -229,9 +230,11 @@ impl Eyes<'_, '_> {
             let causes = reasons.map(|(reason, count)| (Cause::Filter(reason), count)).collect();
             return Some(Some((Shortfall { causes, n_attempts: 0, lasts: true }, false)));
         }
-        match terms.none_is_worth_it {
-            true => Some(None),
-            false => look(self.session, node, terms.has_quota).map(|lack| Some((lack, true))),
+        if terms.none_is_worth_it {
+            return Some(None);
         }
+        let ballot = ballots.of(node, || look.vote(self.session, node));
+        let lack = look.shortfall(self.session, node, &ballot, terms.has_quota)?;
+        Some(Some((lack, true)))
     }
 }
