@@ -1,0 +1,40 @@
+//! Stories in which the two evaluators differed, as small as they can be told: `World` compares
+//! them.
+
+use vc_model::{
+    AllocationMode, ClusterEvent, DeviceObject, DeviceRequest, ExactRequest, RequestKind,
+    ResourceClaim,
+};
+
+use crate::support::*;
+
+/// For so many devices.
+fn claim(name: &str, count: u32) -> ClusterEvent {
+    let mode = AllocationMode::Count(count);
+    let exact = ExactRequest { class: "gpu".into(), mode, ..ExactRequest::default() };
+    let claim = ResourceClaim {
+        key: key(name),
+        uid: name.into(),
+        requests: vec![DeviceRequest { name: "r".into(), kind: RequestKind::Exactly(exact) }],
+        ..ResourceClaim::default()
+    };
+    ClusterEvent::DeviceApplied(Box::new(DeviceObject::Claim(claim)))
+}
+
+#[test]
+fn devices_of_jobs_that_nobody_looks_at_stay_in_the_status_of_their_queue() {
+    let chart =
+        "priority gang conformance | overcommit drf predicates proportion nodeorder binpack";
+    let text = "node n0 cpu=1
+        queue q
+        job j queue=q min=0 running
+          task a device=d @n0 running";
+    let mut world = World::new(&conf("enqueue, allocate, backfill", chart), text);
+    world.send(claim("d", 2));
+    let stated = |cycle: &Cycle| cycle.only(&["queue"]);
+    assert!(stated(&world.cycle()).contains("deviceclass/gpu=2"));
+    // The job is settled now.
+    world.tick(1);
+    world.add("job k queue=q min=0");
+    assert_eq!(stated(&world.cycle()), "");
+}
