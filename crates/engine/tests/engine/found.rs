@@ -38,3 +38,25 @@ fn devices_of_jobs_that_nobody_looks_at_stay_in_the_status_of_their_queue() {
     world.add("job k queue=q min=0");
     assert_eq!(stated(&world.cycle()), "");
 }
+
+#[test]
+fn when_the_last_node_goes_pods_that_their_queue_kept_out_hear_of_it() {
+    let tiers = "gang priority | predicates proportion{queueOrder allocatable}";
+    let text = "node n0 cpu=2 pods=2
+        queue q
+        queue r guarantee.cpu=2
+        job j queue=q min=0
+          task a
+        job k queue=q min=0
+          task a cpu=1";
+    let mut world = World::new(&conf("allocate, backfill", tiers), text);
+    let told = |cycle: &Cycle| cycle.only(&["pod"]);
+    let no_room = "pod k-a Unschedulable \"queue q has no room: insufficient cpu\"";
+    assert_eq!(told(&world.cycle()), no_room);
+    assert_eq!(told(&world.cycle()), "");
+    world.delete_node("n0");
+    assert_eq!(told(&world.cycle()), "pod k-a Unschedulable \"0/0 nodes are unavailable\"");
+    world.tick(1);
+    world.add("queue s");
+    assert_eq!(told(&world.cycle()), "");
+}
