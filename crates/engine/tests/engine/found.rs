@@ -60,3 +60,22 @@ fn when_the_last_node_goes_pods_that_their_queue_kept_out_hear_of_it() {
     world.add("queue s");
     assert_eq!(told(&world.cycle()), "");
 }
+
+#[test]
+fn who_lost_its_pods_to_others_is_not_told_that_its_queue_has_no_room() {
+    let tiers = "priority proportion predicates nodeorder";
+    let text = "queue q
+        node n cpu=6 pods=4
+        job victim queue=q min=0 running
+          task a @n running
+        job holder queue=q min=0 running
+          task a priority=2 cpu=1 x3 @n running
+        job vip queue=q min=0 priority=1
+          task a";
+    for second in ["reclaim", "gangreclaim"] {
+        let mut world = World::new(&conf(&format!("preempt, {second}"), tiers), text);
+        let cycle = world.cycle();
+        assert_eq!(cycle.decisions(), "evict victim-a preempt\npipeline vip-a n");
+        assert!(!cycle.all().contains("PodGroup victim"), "{}", cycle.all());
+    }
+}
