@@ -65,6 +65,10 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
 
 /// A job that would end as it did in the session before is not tried (12.2 S7).
 fn take_turn(session: &mut Session<'_>, job: JobId, sheets: &mut Sheets) -> Outcome {
+    // Without a node no task is looked at, and its queue is not asked.
+    if session.facts().nodes.is_empty() {
+        return place::attempt(session, job, sheets.made(session, job));
+    }
     match session.stands(job, place::look) {
         Some(Again::Fails) => return Outcome::Neither,
         Some(Again::Surplus) => {

@@ -15,7 +15,7 @@ use vc_framework::{About, Cause, Claimed, Effect, EvictReason, GangEviction, Ses
 use vc_model::{Gates, JobId, NodeId, QueueId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
 
-use crate::preempt::{HYPER_NODES_NOT_READY, has_topology, pending};
+use crate::preempt::{HYPER_NODES_NOT_READY, has_topology, pending, waits};
 use crate::quota_pass;
 use crate::turns::Turns;
 use crate::victims::awaits_victims;
@@ -122,7 +122,9 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         if kind == GangEviction::Reclaim && overused() {
             klog!(3; "Queue <{name}> is overused, ignore it.");
             for job in turns.drop_queue(queue) {
-                session.causes.note_job(job, reason(kind).as_str(), Cause::QueueFull(queue));
+                if waits(session, job) {
+                    session.causes.note_job(job, reason(kind).as_str(), Cause::QueueFull(queue));
+                }
             }
             continue;
         }
@@ -167,7 +169,7 @@ fn collect(session: &mut Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<Qu
         }
         // As long as allocate does not place a job with a topology, nobody is evicted for it.
         match has_topology(session, job) {
-            true => with_topology.push(job),
+            true => with_topology.extend(waits(session, job).then_some(job)),
             false => starving.push(job),
         }
     }

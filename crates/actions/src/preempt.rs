@@ -85,7 +85,7 @@ fn collect(session: &mut Session<'_>) -> Vec<JobId> {
         if has_topology(session, job) {
             klog!(3; "Job <{}> Queue <{queue}> skip preemption, reason: jobs containing \
                 networkTopology do not support preemption", row.key);
-            with_topology.push(job);
+            with_topology.extend(waits(session, job).then_some(job));
             return false;
         }
         true
@@ -99,6 +99,12 @@ fn collect(session: &mut Session<'_>) -> Vec<JobId> {
 
 /// Why a job with a topology waits as long as there are no HyperNodes (4.2, row 4).
 pub(crate) const HYPER_NODES_NOT_READY: &str = "network topology: hyperNodes are not ready";
+
+/// Whether a task of the job is Pending. One that has lost pods in this session is starving, too, but
+/// for nobody: whether it got something is no question (10.6).
+pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {
+    session.jobs[job].counts.of(TaskStatus::Pending) != 0
+}
 
 pub(crate) fn has_topology(session: &Session<'_>, job: JobId) -> bool {
     session.jobs[job].pod_group.as_ref().is_some_and(|group| {

@@ -10,7 +10,7 @@ use vc_model::{JobId, NodeId, QueueId, TaskId, TaskStatus};
 
 use crate::alike::Alike;
 use crate::failures::Failures;
-use crate::preempt::{has_topology, is_tried, nodes_to_try, pending, shard_groups, shards};
+use crate::preempt::{has_topology, is_tried, nodes_to_try, pending, shard_groups, shards, waits};
 use crate::quota_pass;
 use crate::settle::{Terms, Trim, settle};
 use crate::turns::Turns;
@@ -42,7 +42,9 @@ impl Action for Reclaim {
             if session.hooks().overused(session.ask(), queue) {
                 klog!(3; "Queue <{name}> is overused, ignore it.");
                 for job in turns.drop_queue(queue) {
-                    session.causes.note_job(job, NAME, Cause::QueueFull(queue));
+                    if waits(session, job) {
+                        session.causes.note_job(job, NAME, Cause::QueueFull(queue));
+                    }
                 }
                 continue;
             }

@@ -21,6 +21,7 @@ mod early;
 mod enqueue;
 mod evictions;
 mod fast;
+mod found;
 mod gang_actions;
 mod gang_bound;
 mod gang_bundles;

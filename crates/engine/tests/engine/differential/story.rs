@@ -1,24 +1,36 @@
-//! Random clusters, and what happens in them between cycles, as the text of `support::text`.
+//! Random stories: a cluster, and what happens in it between cycles, as the text of
+//! `support::text` and of `edge`.
 
 use std::fmt;
 
 use proptest::prelude::*;
-use vc_model::PodPhase;
+use vc_model::{PodPhase, ShardingMode};
+
+use super::configs::{Choice, drawn};
+use super::lines::{first_lines, line};
+use super::objects::*;
 
 /// What happens to the objects.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// Objects come or are replaced.
     Add(String),
+    /// A line for the edge: objects beside the tables, and whatever goes.
+    Tell(String),
     /// The pod of this place in the order of names, if there are so many.
     DeletePod(usize),
-    DeleteNode(String),
-    DeleteQueue(String),
-    DeleteGroup(String),
+    /// It ends when its kubelet has seen it.
+    Terminate(usize),
     /// A pod that has a node ends.
     End(usize, PodPhase),
     /// A pod has another value of `app`.
     Label(usize, &'static str),
+    /// A pod without node has no gate any more.
+    Ungate(usize),
+    /// A pod is resized to so many cpu.
+    Resize(usize, u32),
+    /// A word of a PodGroup is another one.
+    Regroup(String, String),
     /// Bound pods run, deleted pods go.
     Kubelets,
     /// The same, and what went is replaced.
@@ -26,23 +38,39 @@ pub(super) enum Step {
     /// Seconds pass.
     Tick(i64),
     /// Another configuration.
-    Configure(usize),
-    /// Of the binds of the next cycle, every so many fail.
+    Configure(Choice),
+    /// Of the writes of the next cycle, every so many fail.
     Refuse(usize),
+    /// The next cycle hears nothing of these kinds yet: bits of `edge::LATE`.
+    Late(u8),
+}
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+pub(super) struct Flags {
+    pub(super) sharding: ShardingMode,
+    pub(super) queue_gate: bool,
+    pub(super) bare_pods: bool,
+    pub(super) capacity_scoring: bool,
+    /// How many bytes of walks are kept; `None`: as many as usual.
+    pub(super) walk_bytes: Option<usize>,
 }
 
 /// A cluster, and what happens before each cycle; before many, nothing.
 #[derive(Clone)]
 pub(super) struct Story {
-    pub(super) config: usize,
+    pub(super) choice: Choice,
+    pub(super) flags: Flags,
     pub(super) cluster: String,
+    pub(super) told: Vec<String>,
     pub(super) turns: Vec<Vec<Step>>,
 }
 
 /// As somebody reads it who looks for the fault.
 impl fmt::Debug for Story {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "configuration {}\n{}", self.config, self.cluster)?;
+        write!(out, "{:?}\n{:?}\n{}", self.choice, self.flags, self.cluster)?;
+        write!(out, "{}", self.told.join("\n"))?;
         self.turns.iter().try_for_each(|steps| write!(out, "\n--- {steps:?}"))
     }
 }
@@ -53,133 +81,114 @@ impl fmt::Display for Story {
     }
 }
 
-const N_NODES: u32 = 5;
-const N_QUEUES: u32 = 3;
-const N_JOBS: u32 = 8;
+/// One of these words, the first ones where it is shrunk.
+pub(super) fn pick(words: &[(u32, &'static str)]) -> impl Strategy<Value = &'static str> + use<> {
+    let times = |&(weight, word): &(u32, &'static str)| (0..weight).map(move |_| word);
+    prop::sample::select(words.iter().flat_map(times).collect::<Vec<_>>())
+}
 
-fn node() -> impl Strategy<Value = String> {
-    let more = prop_oneof![
-        6 => Just(""),
-        1 => Just("taint=dedicated:NoSchedule"),
-        1 => Just("unschedulable"),
-        1 => Just("revocable=rz1"),
-        2 => Just("disk=ssd"),
+fn name(letter: char, count: u32) -> impl Strategy<Value = String> {
+    (0..count).prop_map(move |number| format!("{letter}{number}"))
+}
+
+fn step(size: Size) -> impl Strategy<Value = Step> {
+    let place = move || 0_usize..size.pods;
+    let phase = prop_oneof![Just(PodPhase::Succeeded), Just(PodPhase::Failed)];
+    let seconds = prop_oneof![3 => Just(1_i64), 2 => Just(61), 2 => Just(3600), 1 => Just(-90)];
+    let objects = prop_oneof![
+        3 => node(size).prop_map(Step::Add),
+        2 => queue(size).prop_map(Step::Add),
+        6 => job(size).prop_map(Step::Add),
+        3 => line(size).prop_map(Step::Tell),
+        1 => bare(size).prop_map(Step::Tell),
+        1 => name('n', size.nodes).prop_map(|name| Step::Tell(format!("gone node {name}"))),
+        1 => name('q', size.queues).prop_map(|name| Step::Tell(format!("gone queue {name}"))),
+        1 => name('j', size.jobs).prop_map(|name| Step::Tell(format!("gone job {name}"))),
     ];
-    (0..N_NODES, 0_u32..7, 1_u32..6, 0_u32..3, 0_u32..2, more).prop_map(
-        |(index, cpu, pods, zone, gpu, more)| {
-            let gpu = if gpu == 0 { String::new() } else { format!("gpu={gpu}") };
-            format!("node n{index} cpu={cpu} pods={pods} zone=z{zone} {gpu} {more}\n")
-        },
-    )
-}
-
-fn queue() -> impl Strategy<Value = String> {
-    let amount = || prop::option::of(1_u32..7);
-    let more = prop_oneof![
-        8 => Just(""),
-        1 => Just("state=Closed"),
-        1 => Just("fifo"),
-        1 => Just("reclaimable=false"),
-        1 => Just("priority=5"),
+    let app = pick(&[(1, "a"), (1, "b")]);
+    let pods = prop_oneof![
+        2 => place().prop_map(Step::DeletePod),
+        1 => place().prop_map(Step::Terminate),
+        2 => (place(), phase).prop_map(|(place, phase)| Step::End(place, phase)),
+        1 => (place(), app).prop_map(|(place, app)| Step::Label(place, app)),
+        1 => place().prop_map(Step::Ungate),
+        1 => (place(), 0_u32..4).prop_map(|(place, cpu)| Step::Resize(place, cpu)),
+        1 => (name('j', size.jobs), regroup(size)).prop_map(|(job, word)| Step::Regroup(job, word)),
     ];
-    (0..N_QUEUES, 1_u32..4, amount(), amount(), more).prop_map(
-        |(index, weight, cap, deserved, more)| {
-            let word = |name: &str, cpu: Option<u32>| {
-                cpu.map_or(String::new(), |cpu| format!("{name}.cpu={cpu}"))
-            };
-            let (cap, deserved) = (word("cap", cap), word("deserved", deserved));
-            format!("queue q{index} weight={weight} {cap} {deserved} {more}\n")
+    prop_oneof![
+        8 => Just(Step::Kubelets),
+        4 => Just(Step::Controllers),
+        17 => objects,
+        9 => pods,
+        5 => seconds.prop_map(Step::Tick),
+        1 => drawn_or_usual().prop_map(Step::Configure),
+        2 => (1_usize..4).prop_map(Step::Refuse),
+        2 => (1_u8..16).prop_map(Step::Late),
+    ]
+}
+
+fn drawn_or_usual() -> impl Strategy<Value = Choice> {
+    prop_oneof![1 => (0_usize..64).prop_map(Choice::Usual), 1 => drawn()]
+}
+
+fn flags() -> impl Strategy<Value = Flags> {
+    let sharding = prop_oneof![
+        8 => Just(ShardingMode::None),
+        1 => Just(ShardingMode::Soft),
+        1 => Just(ShardingMode::Hard),
+    ];
+    let seldom = || prop::bool::weighted(0.15);
+    let walk_bytes = prop_oneof![6 => Just(None), 1 => (0_usize..4000).prop_map(Some)];
+    (sharding, seldom(), seldom(), seldom(), walk_bytes).prop_map(
+        |(sharding, queue_gate, bare_pods, capacity_scoring, walk_bytes)| Flags {
+            sharding,
+            queue_gate,
+            bare_pods,
+            capacity_scoring,
+            walk_bytes,
         },
     )
 }
 
-/// What a pod wants beside cpu; most want nothing.
-fn wants() -> impl Strategy<Value = &'static str> {
-    prop_oneof![
-        12 => Just(""),
-        1 => Just("near=zone:a"),
-        1 => Just("away=zone:a"),
-        1 => Just("away=zone:b like=zone:a"),
-        1 => Just("spread=zone:1:a"),
-        1 => Just("even=zone:1:b"),
-        1 => Just("port=80"),
-        1 => Just("gpu=1"),
-        1 => Just("selector.disk=ssd"),
-        1 => Just("prefer.disk=ssd"),
-        1 => Just("pre=false"),
-        1 => Just("never"),
-        1 => Just("pvc=none"),
-        1 => Just("gate=example.com/later"),
-        1 => Just("class=system-node-critical"),
-    ]
-}
-
-fn place() -> impl Strategy<Value = String> {
-    prop_oneof![
-        5 => Just(String::new()),
-        3 => (0..N_NODES).prop_map(|node| format!("@n{node} running")),
-        1 => (0..N_NODES).prop_map(|node| format!("@n{node} running deleting")),
-        1 => (0..N_NODES).prop_map(|node| format!("nominated=n{node}")),
-    ]
-}
-
-fn task() -> impl Strategy<Value = String> {
-    (0_u32..4, 0_u32..3, place(), wants(), any::<bool>(), 1_u32..4).prop_map(
-        |(cpu, priority, place, wants, is_a, n_equal)| {
-            let app = if is_a { "a" } else { "b" };
-            let cpu = if cpu == 0 { String::new() } else { format!("cpu={cpu}") };
-            let equal = if n_equal == 1 { String::new() } else { format!("x{n_equal}") };
-            format!("{cpu} priority={priority} label.app={app} {wants} {place} {equal}")
-        },
-    )
-}
-
-/// A job whose pods have names of their own, so that it may come twice.
-fn job() -> impl Strategy<Value = String> {
-    let phase = prop_oneof![2 => Just(""), 1 => Just("pending"), 1 => Just("pending minres.cpu=3")];
-    let tasks = prop::collection::vec(task(), 0..5);
-    let head = (0..N_JOBS, 0..N_QUEUES, 0_u32..4, 0_u32..3, phase);
-    (head, tasks, any::<u16>()).prop_map(|((index, queue, min, priority, phase), tasks, mark)| {
-        let head = format!("job j{index} queue=q{queue} min={min} priority={priority} {phase}\n");
-        let task = |(number, words)| format!("  task t{mark}-{number} {words}\n");
-        head + &tasks.iter().enumerate().map(task).collect::<String>()
-    })
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let name = |letter: char, count: u32| (0..count).prop_map(move |n| format!("{letter}{n}"));
-    prop_oneof![
-        3 => node().prop_map(Step::Add),
-        1 => queue().prop_map(Step::Add),
-        4 => job().prop_map(Step::Add),
-        2 => (0_usize..12).prop_map(Step::DeletePod),
-        1 => name('n', N_NODES).prop_map(Step::DeleteNode),
-        1 => name('q', N_QUEUES).prop_map(Step::DeleteQueue),
-        1 => name('j', N_JOBS).prop_map(Step::DeleteGroup),
-        1 => (0_usize..12).prop_map(|place| Step::End(place, PodPhase::Succeeded)),
-        1 => (0_usize..12).prop_map(|place| Step::End(place, PodPhase::Failed)),
-        1 => (0_usize..12, prop_oneof![Just("a"), Just("b")])
-            .prop_map(|(place, app)| Step::Label(place, app)),
-        4 => Just(Step::Kubelets),
-        2 => Just(Step::Controllers),
-        3 => prop_oneof![Just(1_i64), Just(61), Just(3600)].prop_map(Step::Tick),
-        1 => (0_usize..64).prop_map(Step::Configure),
-        1 => (1_usize..4).prop_map(Step::Refuse),
-    ]
-}
-
-pub(super) fn stories() -> impl Strategy<Value = Story> {
-    let cluster = (
-        prop::collection::vec(node(), 1..6),
-        prop::collection::vec(queue(), 1..4),
-        prop::collection::vec(job(), 1..6),
+fn stories_of(size: Size) -> impl Strategy<Value = Story> {
+    let most = |names: u32| usize::try_from(names).unwrap_or_default() + 2;
+    let mixed = (
+        prop::collection::vec(node(size), most(size.nodes) / 4..most(size.nodes)),
+        prop::collection::vec(queue(size), 1..most(size.queues)),
+        prop::collection::vec(job(size), 1..size.n_jobs),
     );
-    let cluster = cluster
-        .prop_map(|(nodes, queues, jobs)| nodes.concat() + &queues.concat() + &jobs.concat());
-    let turns = prop::collection::vec(prop::collection::vec(step(), 0..4), 3..9);
-    (0_usize..64, cluster, turns).prop_map(|(config, cluster, turns)| Story {
-        config,
-        cluster,
-        turns,
-    })
+    // Every queue is there until it goes.
+    let first: String = (0..size.queues).map(|queue| format!("queue q{queue}\n")).collect();
+    let (all, both) = (first.clone(), first);
+    let mixed = mixed.prop_map(move |(nodes, queues, jobs)| {
+        all.clone() + &nodes.concat() + &queues.concat() + &jobs.concat()
+    });
+    let full = (full(size), prop::collection::vec(job(size), 0..size.n_jobs / 2));
+    let full = full.prop_map(move |(text, jobs)| both.clone() + &text + &jobs.concat());
+    let cluster = prop_oneof![3 => mixed, 2 => full];
+    let lines = prop::collection::vec(line(size), 0..size.lines);
+    let told = lines.prop_map(move |lines| [first_lines(size), lines].concat());
+    let turns =
+        prop::collection::vec(prop::collection::vec(step(size), 0..4), size.turns.0..size.turns.1);
+    (drawn_or_usual(), flags(), cluster, told, turns).prop_map(
+        |(choice, flags, cluster, told, turns)| Story { choice, flags, cluster, told, turns },
+    )
+}
+
+/// Of a hundred stories, so many large ones.
+pub(super) fn stories(large: u32) -> impl Strategy<Value = Story> {
+    let medium = (100 - large).div_ceil(8);
+    let about = |size: Size| {
+        prop_oneof![
+            8 => stories_of(size),
+            2 => stories_of(size.about(Theme::Neighbours)),
+            1 => stories_of(size.about(Theme::Volumes)),
+            1 => stories_of(size.about(Theme::Devices)),
+        ]
+    };
+    prop_oneof![
+        100 - large - medium => about(SMALL),
+        medium => about(MEDIUM),
+        large => about(LARGE),
+    ]
 }

@@ -17,7 +17,7 @@ use vc_conf::Config;
 use crate::support::*;
 use checks::{Before, Promises, Protected, Rules, bound, check_gangs, check_useful, ready};
 use vc_engine::EvictReason;
-use world::{Shape, With, clusters};
+pub(crate) use world::{Shape, With, clusters};
 
 /// Of [`configs`]: nothing holds evictions back but votes.
 const PLAIN: Range<usize> = 0..10;
@@ -33,7 +33,7 @@ const QUOTA: Range<usize> = 16..18;
 const GUARANTEES: Range<usize> = 18..22;
 
 /// Each with one tier, in which gang votes.
-fn configs() -> &'static [Config; 22] {
+pub(crate) fn configs() -> &'static [Config; 22] {
     static CONFIGS: OnceLock<[Config; 22]> = OnceLock::new();
     CONFIGS.get_or_init(make_configs)
 }

@@ -35,23 +35,23 @@ struct Node {
 
 /// How scarce what is.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// How many nodes.
-    pub(super) nodes: Range<usize>,
+    pub(crate) nodes: Range<usize>,
     /// Pods that wait and are alike.
-    pub(super) copies: Range<u32>,
+    pub(crate) copies: Range<u32>,
     /// Pod slots of a node.
-    pub(super) slots: Range<u32>,
+    pub(crate) slots: Range<u32>,
     /// Pods may ask for nothing.
-    pub(super) best_effort: bool,
+    pub(crate) best_effort: bool,
     /// Pods may ask for a host port.
-    pub(super) ports: bool,
-    pub(super) with: With,
+    pub(crate) ports: bool,
+    pub(crate) with: With,
 }
 
 /// What holds evictions back, or lets jobs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum With {
+pub(crate) enum With {
     Nothing,
     /// A disruption budget covers the pods of two jobs.
     Budget,
@@ -146,7 +146,7 @@ fn job(shape: &Shape) -> impl Strategy<Value = Job> + use<> {
 }
 
 /// Some nodes, 5 jobs in 2 queues.
-pub(super) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
+pub(crate) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
     let with = shape.with;
     let parts = (
         prop::collection::vec(node(shape), shape.nodes.clone()),

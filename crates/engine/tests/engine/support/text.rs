@@ -3,16 +3,21 @@
 //! server would.
 //!
 //! ```text
-//! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule
-//! queue q1 weight=2 cap.cpu=4 parent=root priority=5 state=Closed fifo
+//! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule image=web:300
+//! queue q1 weight=2 cap.cpu=4 parent=root priority=5 state=Closed fifo note.KEY=annotation
 //! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 policy.group=2x1 pending
 //!   task a cpu=2 @n1 running role=ps
 //!   task b cpu=2 x3 nominated=n1      # three pending tasks b-0, b-1, b-2
 //! pod dns cpu=1 @n1 running port=80 near=zone:db away=zone:web like=zone:db
-//! pod web cpu=1 label.app=web spread=zone:1:web even=zone:1:web
-//! budget b label.app=a allowed=1
+//! pod web cpu=1 label.app=web spread=zone:1:web even=zone:1:web tolerate=x require.zone=a,b
+//! pod sql near=zone:db:ns1 away=zone:db:* dislike=zone:web spread=zone:1:sql:3 image=sql
+//! pod gpu pvc=claim device=resourceclaim
+//! budget b label.app=a allowed=1 healthy=2
 //! quota q hard.cpu=4
 //! ```
+//!
+//! Terms of pod affinity mean the pod's namespace unless they name another or, with `*`, all. The
+//! last number of `spread` is `minDomains`, that of an image its size in MiB.
 //!
 //! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue
 //! `default`, and everything was created at [`START_MICROS`].
@@ -101,9 +106,14 @@ fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
                 let (key, effect) = value.split_once(':').expect("key:NoSchedule");
                 let effect = match effect {
                     "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+                    "NoExecute" => TaintEffect::NoExecute,
                     _ => TaintEffect::NoSchedule,
                 };
                 node.taints.push(Taint { key: key.into(), value: "".into(), effect });
+            }
+            "image" => {
+                let (image, mib) = value.split_once(':').expect("name:MiB");
+                node.images.push((image.into(), number::<i64>(mib) << 20));
             }
             _ if amount(&mut node.allocatable, name, value) => {}
             _ => {
@@ -140,7 +150,9 @@ fn queue(name: &str, words: &[(&str, &str)]) -> QueueRecord {
             ("parent", _) => queue.parent = value.into(),
             ("fifo", _) => queue.fifo = true,
             ("reclaimable", _) => queue.reclaimable = value == "true",
+            ("note", key) => drop(queue.annotations.insert(key.into(), value.into())),
             ("state", _) if value == "Closed" => queue.state = QueueState::Closed,
+            ("state", _) if value == "Closing" => queue.state = QueueState::Closing,
             _ => panic!("unknown word of a queue: {name}={value}"),
         }
     }
@@ -152,6 +164,7 @@ fn budget(name: &str, words: &[(&str, &str)]) -> BudgetRecord {
     for &(name, value) in words {
         match name.split_once('.').unwrap_or((name, "")) {
             ("allowed", _) => budget.allowed = number(value),
+            ("healthy", _) => budget.healthy = number(value),
             ("label", label) => {
                 let match_labels = [(label.into(), value.into())].into();
                 let selector = LabelSelector { match_labels, ..LabelSelector::default() };
@@ -277,7 +290,7 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
     if let Some(job) = job {
         pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
-    let (mut requests, mut ports) = (ResourceList::new(), Vec::new());
+    let (mut requests, mut ports, mut image) = (ResourceList::new(), Vec::new(), "".into());
     for &&(name, value) in words {
         match name.split_once('.').unwrap_or((name, "")) {
             _ if amount(&mut requests, name, value) => {}
@@ -290,6 +303,11 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
                 pod.labels.insert(label.into(), value.into());
             }
             ("prefer", label) => pod.node_affinity.preferred.push(preferred(label, value)),
+            ("require", label) => {
+                pod.node_affinity.required.get_or_insert_default().push(one_of(label, value));
+            }
+            ("tolerate", _) => pod.tolerations.push(toleration(value)),
+            ("image", _) => image = value.into(),
             ("role", _) => {
                 pod.annotations.insert("volcano.sh/task-spec".into(), value.into());
             }
@@ -312,12 +330,16 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
             ("scheduled", _) => pod.scheduled_micros = Some(micros(value)),
             ("never", _) => pod.never_preempts = true,
             ("port", _) => ports.push(host_port(number(value))),
-            ("near" | "away" | "like", _) => add_term(&mut pod, name, value),
+            ("near" | "away" | "like" | "dislike", _) => add_term(&mut pod, name, value),
             ("spread" | "even", _) => pod.spread.push(constraint(name, value)),
             ("class", _) => pod.priority_class_name = value.into(),
             ("pvc", _) => {
                 let claim = PodClaim { name: value.into(), ephemeral: false };
                 pod.volumes.push(PodVolume::Claim(claim));
+            }
+            ("device", _) => {
+                let source = ClaimSource::Named(value.into());
+                pod.resource_claims.push(PodResourceClaim { name: value.into(), source });
             }
             ("started", _) => pod.started_micros = Some(micros(value)),
             _ => panic!("unknown word of a pod: {name}={value}"),
@@ -325,7 +347,8 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
     }
     let host_ports = ports;
     let name = "main".into();
-    pod.containers.push(ContainerRecord { name, requests, host_ports, ..Default::default() });
+    let container = ContainerRecord { name, image, requests, host_ports, ..Default::default() };
+    pod.containers.push(container);
     pod
 }
 
@@ -339,16 +362,22 @@ fn app(value: &str) -> Option<LabelSelector> {
     Some(LabelSelector { match_labels, ..LabelSelector::default() })
 }
 
-/// `near=KEY:APP`, `away=KEY:APP`; `like=KEY:APP` prefers.
+/// `near=KEY:APP`, `away=KEY:APP`; `like=KEY:APP` and `dislike=KEY:APP` prefer.
 fn add_term(pod: &mut PodRecord, kind: &str, value: &str) {
-    let (key, wanted) = value.split_once(':').expect("KEY:APP");
-    let namespaces = vec![pod.key.namespace.clone()];
-    let pods = PodSelector { namespaces, namespace_selector: None, labels: app(wanted) };
+    let mut words = value.split(':');
+    let (Some(key), Some(wanted)) = (words.next(), words.next()) else { panic!("KEY:APP") };
+    let (namespaces, namespace_selector) = match words.next() {
+        None => (vec![pod.key.namespace.clone()], None),
+        Some("*") => (Vec::new(), Some(LabelSelector::default())),
+        Some(other) => (vec![other.into()], None),
+    };
+    let pods = PodSelector { namespaces, namespace_selector, labels: app(wanted) };
     let term = PodTerm { pods, topology_key: key.into() };
     let mut affinity = pod.pod_affinity.as_deref().cloned().unwrap_or_default();
     match kind {
         "near" => affinity.required.push(term),
         "away" => affinity.anti_required.push(term),
+        "dislike" => affinity.anti_preferred.push(PreferredPodTerm { weight: 10, term }),
         _ => affinity.preferred.push(PreferredPodTerm { weight: 10, term }),
     }
     pod.pod_affinity = Some(affinity.into());
@@ -357,7 +386,7 @@ fn add_term(pod: &mut PodRecord, kind: &str, value: &str) {
 /// `spread=KEY:SKEW:APP`; `even` discourages only.
 fn constraint(kind: &str, value: &str) -> SpreadConstraint {
     let words: Vec<&str> = value.split(':').collect();
-    let [key, skew, wanted] = words[..] else { panic!("KEY:SKEW:APP, is {value}") };
+    let [key, skew, wanted, ref rest @ ..] = words[..] else { panic!("KEY:SKEW:APP, is {value}") };
     SpreadConstraint {
         max_skew: number(skew),
         topology_key: key.into(),
@@ -366,15 +395,28 @@ fn constraint(kind: &str, value: &str) -> SpreadConstraint {
             _ => Unsatisfiable::ScheduleAnyway,
         },
         labels: app(wanted),
+        min_domains: rest.first().map_or(1, |domains| number(domains)),
         ..SpreadConstraint::default()
     }
 }
 
+fn toleration(key: &str) -> Toleration {
+    Toleration {
+        key: key.into(),
+        operator: TolerationOperator::Exists,
+        value: "".into(),
+        effect: None,
+    }
+}
+
+fn one_of(label: &str, values: &str) -> NodeSelectorTerm {
+    let values = values.split(',').map(Into::into).collect();
+    let requirement = Requirement { key: label.into(), operator: Operator::In, values };
+    NodeSelectorTerm { match_expressions: vec![requirement], match_fields: Vec::new() }
+}
+
 fn preferred(label: &str, value: &str) -> PreferredTerm {
-    let requirement =
-        Requirement { key: label.into(), operator: Operator::In, values: vec![value.into()] };
-    let term = NodeSelectorTerm { match_expressions: vec![requirement], match_fields: Vec::new() };
-    PreferredTerm { weight: 100, term }
+    PreferredTerm { weight: 100, term: one_of(label, value) }
 }
 
 fn new_pod(key: ObjectKey) -> PodRecord {

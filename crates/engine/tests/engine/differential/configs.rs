@@ -1,0 +1,304 @@
+//! The configurations of stories: some that people have, and random ones of all actions, plugins,
+//! switches and arguments.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use vc_conf::{Config, SWITCHES, parse};
+use vc_engine::KNOWN;
+
+use super::story::pick;
+use crate::evictions;
+use crate::support::*;
+
+/// A configuration of a story.
+#[derive(Clone)]
+pub(super) enum Choice {
+    /// One of [`configs`], modulo their number.
+    Usual(usize),
+    /// The text of a file.
+    Drawn(String),
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usual(which) => write!(out, "configuration {}", which % configs().len()),
+            Self::Drawn(text) => write!(out, "configuration\n{text}"),
+        }
+    }
+}
+
+impl Choice {
+    pub(super) fn config(&self) -> Config {
+        let text = match self {
+            Self::Usual(which) => return configs()[which % configs().len()].clone(),
+            Self::Drawn(text) => text,
+        };
+        let loaded = parse("drawn.conf", text, &KNOWN);
+        loaded.unwrap_or_else(|error| panic!("{error}\n{text}")).config
+    }
+}
+
+/// What ships, the legends of the specification's cases, every plugin at least twice, and those of
+/// the laws of evictions.
+fn configs() -> &'static [Config] {
+    static CONFIGS: OnceLock<Vec<Config>> = OnceLock::new();
+    CONFIGS.get_or_init(make_configs)
+}
+
+fn make_configs() -> Vec<Config> {
+    let all = "enqueue, allocate, preempt, reclaim, backfill";
+    let chart =
+        "priority gang conformance | overcommit drf predicates proportion nodeorder binpack";
+    let flat = "priority gang conformance pdb sla=1 | drf predicates capacity nodeorder";
+    let flat = flat.replace("sla=1", "sla{* sla-waiting-time=90s}");
+    let tree = "priority gang conformance cdp | predicates capacity{* hierarchy} binpack nodeorder";
+    let quota = "priority gang | overcommit resourcequota proportion predicates nodeorder";
+    let zones = "priority gang conformance tdm{* tdm.revocable-zone.rz1=00:30-23:30} | drf \
+        predicates proportion nodeorder";
+    let quotas = "priority gang conformance | predicates nodeorder cohort{* \
+        withinClusterQueue=LowerPriority reclaimWithinCohort=Any}";
+    let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
+    let usual = [
+        conf("enqueue, allocate, backfill", chart),
+        conf(all, chart),
+        dry,
+        conf(all, &flat),
+        conf(all, tree),
+        conf("enqueue, allocate, backfill, shuffle", quota),
+        conf("enqueue, allocate, preempt, reclaim, backfill, shuffle", zones),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", chart),
+        conf(all, quotas),
+        conf(all, &quotas.replace("cohort{*", "cohort{* fairSharing.enable=true")),
+        conf("allocate, backfill", TA),
+        conf("allocate, preempt", "priority | predicates nodeorder"),
+    ];
+    usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
+}
+
+/// Arguments as they stand in a file.
+type Arguments = &'static [(u32, &'static str)];
+
+/// Action, of a hundred configurations how many have it, and arguments.
+const ACTIONS: &[(&str, u32, Arguments)] = &[
+    ("enqueue", 55, &[(1, "")]),
+    (
+        "allocate",
+        96,
+        &[
+            (6, ""),
+            (1, "gangRepairFirst: true"),
+            (1, "headOfLine: queue"),
+            (1, "claimFirst: false"),
+            (1, "predicateErrorCacheEnable: false"),
+            (1, "gangRepairFirst: true, headOfLine: queue"),
+        ],
+    ),
+    (
+        "preempt",
+        60,
+        &[
+            (5, ""),
+            (2, "enableTopologyAwarePreemption: true"),
+            (1, "trimVictims: false"),
+            (1, "trimStatement: true"),
+            (1, "explain: false"),
+            (1, "predicateErrorCacheEnable: false, trimVictims: false, trimStatement: true"),
+            (
+                1,
+                "enableTopologyAwarePreemption: true, minCandidateNodesPercentage: 50, \
+                 maxCandidateNodesAbsolute: 2",
+            ),
+        ],
+    ),
+    (
+        "reclaim",
+        60,
+        &[
+            (5, ""),
+            (1, "trimVictims: false"),
+            (1, "trimStatement: true"),
+            (1, "explain: false"),
+            (2, "reclaimBoundTasks: true"),
+            (1, "predicateErrorCacheEnable: false, reclaimBoundTasks: true"),
+        ],
+    ),
+    ("backfill", 60, &[(4, ""), (1, "predicateErrorCacheEnable: false")]),
+    ("shuffle", 20, &[(1, "")]),
+    ("gangpreempt", 25, GANG),
+    ("gangreclaim", 25, GANG),
+];
+const GANG: Arguments = &[
+    (4, ""),
+    (1, "maxDomains: 1"),
+    (1, "allowWholeBundle: false"),
+    (1, "trimBoundaryBundle: false"),
+    (1, "victimOrderPolicy: priority-first"),
+    (1, "explain: false"),
+];
+
+/// The same of plugins; those that share resources out between queues are in [`SHARES`].
+const PLUGINS: &[(&str, u32, Arguments)] = &[
+    (
+        "binpack",
+        40,
+        &[
+            (2, ""),
+            (1, "binpack.weight: 5, binpack.cpu: 2"),
+            (
+                1,
+                "binpack.resources: nvidia.com/gpu, binpack.resources.nvidia.com/gpu: 3, \
+                 binpack.memory: 0",
+            ),
+        ],
+    ),
+    ("cdp", 25, &[(1, "")]),
+    ("conformance", 55, &[(1, "")]),
+    ("drf", 40, &[(1, "")]),
+    ("gang", 88, &[(1, "")]),
+    (
+        "nodeorder",
+        75,
+        &[
+            (4, ""),
+            (1, "leastrequested.weight: 0, mostrequested.weight: 1"),
+            (1, "podaffinity.weight: 5, podtopologyspread.weight: 0"),
+            (1, "balancedresource.mode: absolute, imagelocality.weight: 3"),
+            (1, "nodeaffinity.weight: 0, tainttoleration.weight: 0"),
+        ],
+    ),
+    ("overcommit", 25, &[(1, ""), (1, "overcommit-factor: 1.0"), (1, "overcommit-factor: 2.5")]),
+    ("pdb", 30, &[(1, "")]),
+    (
+        "predicates",
+        92,
+        &[
+            (12, ""),
+            (1, "predicate.NodeAffinityEnable: false"),
+            (1, "predicate.NodePortsEnable: false"),
+            (1, "predicate.TaintTolerationEnable: false"),
+            (1, "predicate.PodAffinityEnable: false"),
+            (1, "predicate.PodTopologySpreadEnable: false"),
+            (1, "predicate.VolumeBindingEnable: false"),
+            (1, "predicate.DynamicResourceAllocationEnable: false"),
+            (1, "predicate.VolumeZoneEnable: false, predicate.NodeVolumeLimitsEnable: false"),
+            (1, "predicate.CacheEnable: true"),
+            (1, "volumebinding.weight: 3, volumebinding.bindTimeoutSeconds: 30"),
+        ],
+    ),
+    ("priority", 80, &[(1, "")]),
+    ("resourcequota", 25, &[(1, "")]),
+    ("sla", 20, &[(1, ""), (2, "sla-waiting-time: 90s")]),
+    (
+        "tdm",
+        20,
+        &[
+            (2, "tdm.revocable-zone.rz1: \"00:30-23:30\""),
+            (1, "tdm.revocable-zone.rz1: \"01:00-01:02\", tdm.evict.period: 1m"),
+        ],
+    ),
+];
+
+/// Who shares resources out between queues, with switches and arguments.
+const SHARES: &[(u32, &str)] = &[
+    (2, ""),
+    (4, "{name: proportion}"),
+    (4, "{name: capacity}"),
+    (2, "{name: capacity, enableHierarchy: true}"),
+    (1, "{name: capacity, enableHierarchy: true, arguments: {ancestorReclaimLevel: 1}}"),
+    (1, "{name: capacity, enabledAllocatable: false}"),
+    (1, "{name: proportion, enableReclaimable: false}"),
+    (2, "{name: drf, enableHierarchy: true}"),
+    (1, "{name: cohort, arguments: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any}}"),
+    (
+        1,
+        "{name: cohort, arguments: {withinClusterQueue: LowerOrNewerEqualPriority, \
+         reclaimWithinCohort: LowerPriority, fairSharing.enable: true}}",
+    ),
+    (
+        1,
+        "{name: cohort, arguments: {withinClusterQueue: LowerPriority, reclaimWithinCohort: Any, \
+         borrowWithinCohort.policy: LowerPriority, rootCohort: false}}",
+    ),
+    (1, "{name: cohort, arguments: {reclaimWithinCohort: Any, rootQuota: Cluster}}"),
+];
+
+/// Any configuration.
+pub(super) fn drawn() -> impl Strategy<Value = Choice> {
+    (actions(), plugins(), pick(SHARES), any::<prop::sample::Index>(), 1_usize..4)
+        .prop_map(|(actions, plugins, shares, at, n_tiers)| {
+            text(&actions, plugins, shares, &at, n_tiers)
+        })
+        .prop_map(Choice::Drawn)
+}
+
+type Action = (&'static str, &'static str);
+
+/// Some actions in any order, mostly in the usual one.
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let one = |&(name, percent, arguments): &(&'static str, u32, Arguments)| {
+        let is_in = prop::bool::weighted(f64::from(percent) / 100.0);
+        (is_in, pick(arguments))
+            .prop_map(move |(is_in, arguments)| is_in.then_some((name, arguments)))
+    };
+    let usual = ACTIONS.iter().map(one).collect::<Vec<_>>();
+    let some = usual.prop_map(|all| match all.iter().flatten().count() {
+        0 => vec![("allocate", "")],
+        _ => all.into_iter().flatten().collect(),
+    });
+    let some = some.boxed();
+    prop_oneof![2 => some.clone(), 1 => some.prop_shuffle()]
+}
+
+/// Some plugins in any order, as entries of a file.
+fn plugins() -> impl Strategy<Value = Vec<String>> {
+    let switches: Vec<&str> = SWITCHES.iter().map(|(key, ..)| *key).collect();
+    let one = |&(name, percent, arguments): &(&'static str, u32, Arguments)| {
+        let is_in = prop::bool::weighted(f64::from(percent) / 100.0);
+        let off = prop::collection::vec(prop::sample::select(switches.clone()), 1..3);
+        let off = prop::option::weighted(0.12, off);
+        (is_in, pick(arguments), off).prop_map(move |(is_in, arguments, off)| {
+            is_in.then(|| entry(name, arguments, off.unwrap_or_default()))
+        })
+    };
+    let all = PLUGINS.iter().map(one).collect::<Vec<_>>();
+    all.prop_map(|all| all.into_iter().flatten().collect::<Vec<_>>()).prop_shuffle()
+}
+
+fn entry(name: &str, arguments: &str, mut off: Vec<&str>) -> String {
+    off.sort_unstable();
+    off.dedup();
+    let off: String = off.iter().map(|key| format!(", {key}: false")).collect();
+    format!("{{name: {name}{off}, arguments: {{{arguments}}}}}")
+}
+
+fn text(
+    actions: &[Action],
+    mut plugins: Vec<String>,
+    shares: &str,
+    at: &prop::sample::Index,
+    n_tiers: usize,
+) -> String {
+    if !shares.is_empty() {
+        // Nobody is listed twice.
+        let name =
+            shares.trim_start_matches("{name: ").split([',', '}']).next().unwrap_or_default();
+        plugins.retain(|entry| !entry.starts_with(&format!("{{name: {name},")));
+        plugins.insert(at.index(plugins.len() + 1), shares.to_owned());
+    }
+    let names: Vec<&str> = actions.iter().map(|(name, _)| *name).collect();
+    let mut text = format!("actions: \"{}\"\ntiers:\n", names.join(", "));
+    if plugins.is_empty() {
+        plugins.push("{name: gang}".to_owned());
+    }
+    for tier in plugins.chunks(plugins.len().div_ceil(n_tiers)) {
+        text.push_str(&format!("- plugins:\n  - {}\n", tier.join("\n  - ")));
+    }
+    text.push_str("configurations:\n");
+    for (name, arguments) in actions {
+        text.push_str(&format!("- {{name: {name}, arguments: {{{arguments}}}}}\n"));
+    }
+    text
+}

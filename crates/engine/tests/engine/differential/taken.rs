@@ -1,0 +1,125 @@
+//! Which shortcuts of the fast evaluator stories took, and how often: those that are never taken
+//! are not compared with anything.
+
+use std::fmt;
+use std::ops::Add;
+
+use vc_engine::{Hits, Paths};
+
+use crate::support::*;
+
+const N_HITS: usize = 10;
+const N_PATHS: usize = 4;
+const N: usize = N_HITS + N_PATHS + 4;
+
+/// Name, and how often it is taken at least in 2,500 stories.
+const NAMES: [(&str, u64); N] = [
+    ("repeated", 1_000),
+    ("resumed", 300),
+    ("passed over", 5),
+    // Takes more pods on a node than a story has.
+    ("lined up", 0),
+    ("bounded", 1),
+    ("forgotten", 20),
+    ("returned", 0),
+    ("stood", 300),
+    ("surplus", 200),
+    ("gave up", 1),
+    ("filled", 1_000),
+    ("remembered", 5_000),
+    ("asked", 500),
+    ("plain", 1_000),
+    ("binds", 1_000),
+    ("evictions", 100),
+    ("pipelined", 200),
+    ("writes before binds", 20),
+];
+
+/// How often, in the order of [`NAMES`].
+#[derive(Clone, Copy, Default)]
+pub(super) struct Taken {
+    counts: [u64; N],
+    /// As last seen: they are counted from configuration to configuration.
+    paths: Paths,
+    hits: Hits,
+}
+
+impl Taken {
+    /// Adds those of the cycle.
+    pub(super) fn count(&mut self, world: &World, cycle: &Cycle) {
+        let hits = world.engine.hits();
+        // A quiet cycle leaves those of the one before.
+        if hits != self.hits {
+            self.add(0, &of_hits(&hits));
+        }
+        let paths = world.engine.paths().unwrap_or_default();
+        let (now, before) = (of_paths(&paths), of_paths(&self.paths));
+        let begun_anew = (0..N_PATHS).any(|index| now[index] < before[index]);
+        let before = if begun_anew { [0; N_PATHS] } else { before };
+        self.add(N_HITS, &std::array::from_fn::<_, N_PATHS, _>(|index| now[index] - before[index]));
+        (self.hits, self.paths) = (hits, paths);
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let report = &cycle.report;
+        let n_written = cycle.lines.iter().filter(|line| line.starts_with("prebind")).count();
+        let decided = [report.n_binds, report.n_evictions, report.pipelined.len(), n_written];
+        self.add(N_HITS + N_PATHS, &decided.map(count));
+    }
+
+    fn add(&mut self, first: usize, counts: &[u64]) {
+        self.counts[first..].iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// Names of those that were not taken as often as they should.
+    pub(super) fn seldom(&self) -> Vec<&'static str> {
+        let pairs = NAMES.iter().zip(self.counts);
+        pairs.filter(|((_, least), count)| count < least).map(|((name, _), _)| *name).collect()
+    }
+}
+
+fn of_hits(hits: &Hits) -> [u64; N_HITS] {
+    let Hits {
+        n_repeated,
+        n_resumed,
+        n_passed_over,
+        n_lined_up,
+        n_bounded,
+        n_forgotten,
+        n_returned,
+        n_stood,
+        n_surplus,
+        n_gave_up,
+    } = *hits;
+    [
+        n_repeated,
+        n_resumed,
+        n_passed_over,
+        n_lined_up,
+        n_bounded,
+        n_forgotten,
+        n_returned,
+        n_stood,
+        n_surplus,
+        n_gave_up,
+    ]
+}
+
+fn of_paths(paths: &Paths) -> [u64; N_PATHS] {
+    let Paths { filled, remembered, asked, plain } = *paths;
+    [filled, remembered, asked, plain]
+}
+
+impl fmt::Debug for Taken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = NAMES.iter().zip(self.counts).map(|((name, _), count)| (name, count));
+        out.debug_map().entries(entries).finish()
+    }
+}
+
+impl Add for Taken {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let counts = std::array::from_fn(|index| self.counts[index] + other.counts[index]);
+        Self { counts, ..Self::default() }
+    }
+}

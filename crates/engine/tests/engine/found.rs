@@ -1,0 +1,81 @@
+//! Stories in which the two evaluators differed, as small as they can be told: `World` compares
+//! them.
+
+use vc_model::{
+    AllocationMode, ClusterEvent, DeviceObject, DeviceRequest, ExactRequest, RequestKind,
+    ResourceClaim,
+};
+
+use crate::support::*;
+
+/// For so many devices.
+fn claim(name: &str, count: u32) -> ClusterEvent {
+    let mode = AllocationMode::Count(count);
+    let exact = ExactRequest { class: "gpu".into(), mode, ..ExactRequest::default() };
+    let claim = ResourceClaim {
+        key: key(name),
+        uid: name.into(),
+        requests: vec![DeviceRequest { name: "r".into(), kind: RequestKind::Exactly(exact) }],
+        ..ResourceClaim::default()
+    };
+    ClusterEvent::DeviceApplied(Box::new(DeviceObject::Claim(claim)))
+}
+
+#[test]
+fn devices_of_jobs_that_nobody_looks_at_stay_in_the_status_of_their_queue() {
+    let chart =
+        "priority gang conformance | overcommit drf predicates proportion nodeorder binpack";
+    let text = "node n0 cpu=1
+        queue q
+        job j queue=q min=0 running
+          task a device=d @n0 running";
+    let mut world = World::new(&conf("enqueue, allocate, backfill", chart), text);
+    world.send(claim("d", 2));
+    let stated = |cycle: &Cycle| cycle.only(&["queue"]);
+    assert!(stated(&world.cycle()).contains("deviceclass/gpu=2"));
+    // The job is settled now.
+    world.tick(1);
+    world.add("job k queue=q min=0");
+    assert_eq!(stated(&world.cycle()), "");
+}
+
+#[test]
+fn when_the_last_node_goes_pods_that_their_queue_kept_out_hear_of_it() {
+    let tiers = "gang priority | predicates proportion{queueOrder allocatable}";
+    let text = "node n0 cpu=2 pods=2
+        queue q
+        queue r guarantee.cpu=2
+        job j queue=q min=0
+          task a
+        job k queue=q min=0
+          task a cpu=1";
+    let mut world = World::new(&conf("allocate, backfill", tiers), text);
+    let told = |cycle: &Cycle| cycle.only(&["pod"]);
+    let no_room = "pod k-a Unschedulable \"queue q has no room: insufficient cpu\"";
+    assert_eq!(told(&world.cycle()), no_room);
+    assert_eq!(told(&world.cycle()), "");
+    world.delete_node("n0");
+    assert_eq!(told(&world.cycle()), "pod k-a Unschedulable \"0/0 nodes are unavailable\"");
+    world.tick(1);
+    world.add("queue s");
+    assert_eq!(told(&world.cycle()), "");
+}
+
+#[test]
+fn who_lost_its_pods_to_others_is_not_told_that_its_queue_has_no_room() {
+    let tiers = "priority proportion predicates nodeorder";
+    let text = "queue q
+        node n cpu=6 pods=4
+        job victim queue=q min=0 running
+          task a @n running
+        job holder queue=q min=0 running
+          task a priority=2 cpu=1 x3 @n running
+        job vip queue=q min=0 priority=1
+          task a";
+    for second in ["reclaim", "gangreclaim"] {
+        let mut world = World::new(&conf(&format!("preempt, {second}"), tiers), text);
+        let cycle = world.cycle();
+        assert_eq!(cycle.decisions(), "evict victim-a preempt\npipeline vip-a n");
+        assert!(!cycle.all().contains("PodGroup victim"), "{}", cycle.all());
+    }
+}
