@@ -19,6 +19,7 @@ mod shards;
 mod stages;
 mod start;
 mod statuses;
+mod stop;
 mod traffic;
 mod writer;
 mod writes;
