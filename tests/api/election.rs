@@ -1,13 +1,11 @@
 //! Two replicas and one Lease. Specification: core.md 1.4, 1.5, C-05.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use vc_scheduler::fatal::Fatal;
 use vc_scheduler::meter::State;
 use vc_sim::serve::{LEASES, Server};
 
-use crate::cluster::{Replica, bound, count, create, gang, no_fault, poll, serve, wait};
+use crate::cluster::{Replica, all_gone, bound, count, create, gang, no_fault, serve, wait};
 
 /// A Lease of ten minutes: whoever leads next got it from its holder.
 const LONG: [&str; 3] = [
@@ -71,8 +69,7 @@ async fn a_leader_whose_lease_is_taken_ends_with_255() {
     assert!(matches!(error, Fatal::LeaseLost));
     assert_eq!((error.code(), error.to_string().as_str()), (255, "leaderelection lost"));
     assert_eq!(holder(&server, |_| true).await, "thief");
-    // No client is left with which somebody could write.
-    poll("the clients are gone", async || (Arc::strong_count(&log) == 1).then_some(())).await;
+    all_gone(&log).await;
     server.stop().await;
 }
 
