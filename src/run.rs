@@ -136,6 +136,8 @@ struct Work {
     feeds: Feeds,
     engine: oneshot::Receiver<()>,
     writer: oneshot::Receiver<()>,
+    /// The writer ends with this value, whatever it still has.
+    writing: oneshot::Sender<()>,
     /// The thread of the watches ends with this value.
     _reading: oneshot::Sender<()>,
     /// Reload, dumps, log level; they end with this value.
@@ -234,26 +236,33 @@ impl Work {
         }
         let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
         aside.spawn(async move { serve::socket(&sockets, level).await });
+        let (writing, written_enough) = oneshot::channel::<()>();
+        let writer = async {
+            tokio::select! { () = writer => {}, _ = written_enough => {} }
+        };
         let writer = spawn("writer", move || writes.block_on(writer))?;
         let (reading, read_enough) = oneshot::channel::<()>();
         let _ends_with_this = spawn("reader", move || drop(reads.block_on(read_enough)))?;
         let engine = spawn("engine", move || pump.run(engine, &decides))?;
-        Ok(Self { inbox, feeds, engine, writer, _reading: reading, _aside: aside })
+        Ok(Self { inbox, feeds, engine, writer, writing, _reading: reading, _aside: aside })
     }
 
     /// No new decisions; those that were made are written, if that does not take too long.
     async fn finish(self) {
-        let Self { inbox, feeds, engine, writer, _reading, _aside } = self;
+        let Self { inbox, feeds, engine, mut writer, writing, _reading, _aside } = self;
         drop(feeds);
         let finish = async {
             // Either may be gone already; the writer ends when the engine's side of the channel is
             // closed.
             drop(inbox.send(Incoming::Stop).await);
             drop(engine.await);
-            drop(writer.await);
+            drop((&mut writer).await);
         };
         if timeout(LAST_WRITES, finish).await.is_err() {
             tracing::warn!("writes in flight were given up after {LAST_WRITES:?}");
+            // A binding that is answered now must not be followed by one more.
+            drop(writing);
+            drop(writer.await);
         }
     }
 }

@@ -28,6 +28,9 @@ pub(crate) const HANG: Duration = Duration::from_secs(180);
 /// The fault of an answer that is lost: the server has done what it was asked for.
 pub(crate) const LOST: u16 = 504;
 
+/// The fault of an answer that never comes: the server has done nothing.
+pub(crate) const SILENT: u16 = 0;
+
 /// Requests as `VERB path`, in the order in which they were sent.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 /// HTTP status instead of an answer, from the request's line and how many of it there were before.
@@ -114,6 +117,9 @@ pub(crate) fn client(url: &str, log: Log, fault: Fault) -> Client {
             if code == LOST {
                 drop(inner.send(request).await);
             }
+            if code == SILENT {
+                let () = std::future::pending().await;
+            }
             let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
                 "code": code, "reason": "Injected", "message": "no luck"});
             let body = Body::from(status.to_string().into_bytes());
@@ -121,6 +127,11 @@ pub(crate) fn client(url: &str, log: Log, fault: Fault) -> Client {
         }
     });
     Client::new(service, "default")
+}
+
+/// Waits until nobody is left who could send a request.
+pub(crate) async fn all_gone(log: &Log) {
+    poll("the clients are gone", async || (Arc::strong_count(log) == 1).then_some(())).await;
 }
 
 pub(crate) fn count(log: &Log, line: &str) -> usize {

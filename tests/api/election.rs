@@ -5,7 +5,7 @@ use vc_scheduler::fatal::Fatal;
 use vc_scheduler::meter::State;
 use vc_sim::serve::{LEASES, Server};
 
-use crate::cluster::{Replica, bound, count, create, gang, no_fault, serve, wait};
+use crate::cluster::{Replica, all_gone, bound, count, create, gang, no_fault, serve, wait};
 
 /// A Lease of ten minutes: whoever leads next got it from its holder.
 const LONG: [&str; 3] = [
@@ -64,10 +64,12 @@ async fn a_leader_whose_lease_is_taken_ends_with_255() {
     replica.reaches(State::Leading { synced: true }).await;
     holder(&server, |name| !name.is_empty()).await;
     take(&server).await;
+    let log = replica.log.clone();
     let error = replica.ended().await.unwrap_err();
     assert!(matches!(error, Fatal::LeaseLost));
     assert_eq!((error.code(), error.to_string().as_str()), (255, "leaderelection lost"));
     assert_eq!(holder(&server, |_| true).await, "thief");
+    all_gone(&log).await;
     server.stop().await;
 }
 

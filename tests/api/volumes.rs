@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use vc_sim::serve::{CLAIMS, PODS, PROVISION_FAILURES, PROVISION_SECONDS, VOLUMES};
 
 use crate::cluster::{
-    Cluster, Fault, condition, count, folder, gang, is, no_fault, pod, pod_group, waits,
+    Cluster, Fault, SILENT, all_gone, condition, count, folder, gang, is, no_fault, pod, pod_group,
+    poll, waits,
 };
 
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
@@ -138,6 +139,20 @@ async fn a_refused_claim_is_told_and_tried_again() {
     cluster.bound("train-0").await;
     assert_eq!(count(&cluster.replica.log, CLAIM), 2);
     cluster.stop().await;
+}
+
+/// After the five seconds for the last writes an answer that comes late, or never, leads to nothing.
+#[tokio::test]
+async fn c05_a_write_that_is_never_answered_is_given_up_at_the_end() {
+    const CLAIM: &str = "PUT /api/v1/namespaces/default/persistentvolumeclaims/train-0";
+    let silent: Fault = |line, _| (line == CLAIM).then_some(SILENT);
+    let cluster = Cluster::start(stored_gang("train", &[json!({})]), &[], silent).await;
+    let log = cluster.replica.log.clone();
+    poll("the claim is written", async || (0 < count(&log, CLAIM)).then_some(())).await;
+    cluster.stop().await;
+    let n_sent = log.lock().unwrap().len();
+    all_gone(&log).await;
+    assert_eq!(log.lock().unwrap().len(), n_sent);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use vc_framework::{
     Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Paths, Report,
     Roster, Session, Sides, Stopwatch, Timings,
 };
-use vc_model::{Cluster, ClusterEvent, Division, QueueId, RequestGates, Settings, Sharding};
+use vc_model::{Cluster, ClusterEvent, Division, QueueId, RequestGates, Settings, Sharding, Stage};
 
 use crate::lap::Lap;
 use crate::numbers::Numbers;
@@ -288,6 +288,14 @@ impl Engine {
         let failed = std::mem::take(&mut self.not_written);
         pre_bind::advance(&mut self.cluster, &failed, now.unix_micros, &mut effects);
         effects
+    }
+
+    /// Whether a bind that was decided waits for the answer to what is written before it. One that
+    /// waits for somebody else, as for a volume to be made, does not count.
+    pub fn awaits_answers(&self) -> bool {
+        let volumes = &self.cluster.volumes;
+        let stage = |task| volumes.reservation(task).map(|reservation| &reservation.stage);
+        volumes.held().any(|task| matches!(stage(task), Some(Stage::Sent { .. })))
     }
 
     /// Whether it is a word to a pod that has gone since.

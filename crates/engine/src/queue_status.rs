@@ -48,6 +48,8 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         }
         memory.stated.insert(queue, stated);
     }
+    let exists = |name: &Arc<str>| session.queue(name).is_some_and(|id| session.queues[id].present);
+    memory.orphan_queues.retain(exists);
 }
 
 impl Stated {

@@ -28,7 +28,7 @@ use crate::scan::Filter;
 use crate::session::Session;
 use crate::standing::Standings;
 use crate::walk::Walk;
-use budget::Budget;
+use budget::{Budget, Uses};
 use class::{ClassMemo, Look, Staleness};
 use parts::{Parts, Used};
 use rows::Rows;
@@ -73,17 +73,26 @@ pub struct Paths {
 /// Class, which findings reject a node, and number of tests: some tests are for claims only, which
 /// are no part of what classes that share results have in common.
 type Key = (u64, Filter, usize);
+type ByClass = BTreeMap<Key, Box<ClassMemo>>;
+
+/// What a class takes in the map, whose nodes are not full, and in the line of uses.
+const BYTES_OF_ENTRY: usize = 2 * size_of::<(Key, Box<ClassMemo>)>() + Uses::N_BYTES;
+
+fn is_last(by_class: &ByClass, (use_, key): &(u64, Key)) -> bool {
+    by_class.get(key).is_some_and(|memo| memo.last_use == *use_)
+}
 
 /// Results by class and by what has to be fulfilled, kept from cycle to cycle as long as the
 /// configuration. Classes that differ only in what cannot be remembered share them
 /// ([`vc_model::Classes::serial`]).
 #[derive(Debug, Default)]
 pub struct Memo {
-    by_class: BTreeMap<Key, Box<ClassMemo>>,
+    by_class: ByClass,
     n_bytes: usize,
     /// The last one that had to go: the next one is made in its memory.
     spare: Option<Box<ClassMemo>>,
     budget: Budget,
+    uses: Uses,
     /// Counts uses.
     clock: u64,
     rows: Rows,
@@ -124,6 +133,16 @@ impl Memo {
         self.paths
     }
 
+    /// How many classes are remembered.
+    pub fn n_classes(&self) -> usize {
+        self.by_class.len()
+    }
+
+    /// Bytes that the results by class take, about.
+    pub fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
     fn find(&mut self, session: &Session<'_>, task: TaskId, filter: Filter) -> Option<Found> {
         let rules = Prepared::new(session, task, filter)?;
         let alone = rules.decide_alone();
@@ -155,16 +174,18 @@ impl Memo {
         let serial = session.classes.serial(session.tasks[rules.task].class);
         let key = (serial, rules.filter, rules.tests.len());
         let kept = self.by_class.remove(&key);
-        self.n_bytes -= kept.as_ref().map_or(0, |memo| memo.n_bytes());
+        self.n_bytes -= kept.as_ref().map_or(0, |memo| memo.counted);
         self.budget.asked(&key);
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);
         let used = self.use_parts(session, rules, kept.as_ref().map(|memo| &memo.used[..]));
         let mut memo = self.up_to_date(session, rules, kept, &used);
         let Self { rows, parts, .. } = &*self;
         let answer = ask(&mut memo, Look { session, rules, rows, parts, used: &used });
-        memo.last_use = self.clock;
-        self.n_bytes += memo.n_bytes();
+        (memo.last_use, memo.counted) = (self.clock, memo.n_bytes() + BYTES_OF_ENTRY);
+        self.n_bytes += memo.counted;
         self.by_class.insert(key, memo);
+        let Self { by_class, uses, .. } = self;
+        uses.add((self.clock, key), by_class.len(), |used| is_last(by_class, used));
         self.forget();
         answer
     }
@@ -207,10 +228,10 @@ impl Memo {
     /// Makes room, the class that was not used for longest first.
     fn forget(&mut self) {
         while self.budget.most_bytes() < self.n_bytes && 1 < self.by_class.len() {
-            let oldest = self.by_class.iter().min_by_key(|(_, memo)| memo.last_use);
-            let Some(key) = oldest.map(|(&key, _)| key) else { return };
-            let gone = self.by_class.remove(&key);
-            self.n_bytes -= gone.as_ref().map_or(0, |memo| memo.n_bytes());
+            let Self { by_class, uses, .. } = self;
+            let Some(key) = uses.pop(|used| is_last(by_class, used)) else { return };
+            let gone = by_class.remove(&key);
+            self.n_bytes -= gone.as_ref().map_or(0, |memo| memo.counted);
             self.spare = gone;
             self.budget.forgot(key);
         }

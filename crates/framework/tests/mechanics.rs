@@ -16,6 +16,8 @@ mod dispatch;
 mod fake;
 #[path = "mechanics/laws.rs"]
 mod laws;
+#[path = "mechanics/memory.rs"]
+mod memory;
 #[path = "mechanics/messages.rs"]
 mod messages;
 #[path = "mechanics/orders.rs"]

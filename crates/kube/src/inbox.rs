@@ -27,6 +27,16 @@ pub enum Incoming {
     Stop,
 }
 
+impl Incoming {
+    /// `None`: it is something else.
+    pub(crate) fn event(self) -> Option<ClusterEvent> {
+        match self {
+            Self::Event(event) => Some(event),
+            Self::Synced(_) | Self::Visit(_) | Self::Stop => None,
+        }
+    }
+}
+
 /// Runs on the engine's thread between two cycles.
 pub struct Visit {
     act: Box<dyn FnOnce(&mut Engine) + Send>,
@@ -113,8 +123,8 @@ pub(crate) enum Next {
     /// The events so far. A bind that was decided before may have waited for them; the pause is not
     /// over.
     Written(Vec<ClusterEvent>),
-    /// No more decisions are wanted.
-    Stop,
+    /// No more decisions are wanted. The events so far, as for `Written`.
+    Stop(Vec<ClusterEvent>),
 }
 
 /// The pause between two cycles.
@@ -139,14 +149,14 @@ impl Pause {
             let until = self.due.min(self.lull_ends);
             match timeout_at(until, inbox.recv_many(&mut taken, TAKEN)).await {
                 Err(_) => return Next::Cycle(events),
-                Ok(0) => return Next::Stop,
+                Ok(0) => return Next::Stop(events),
                 Ok(_) => {}
             }
-            let mut is_written = false;
+            let (mut is_written, mut stops) = (false, false);
             for message in taken.drain(..) {
                 self.hear(&message);
                 match message {
-                    Incoming::Stop => return Next::Stop,
+                    Incoming::Stop => stops = true,
                     Incoming::Synced(_) => {}
                     Incoming::Visit(one) => visit(one),
                     Incoming::Event(event) => {
@@ -154,6 +164,9 @@ impl Pause {
                         events.push(event);
                     }
                 }
+            }
+            if stops {
+                return Next::Stop(events);
             }
             // A channel that is never empty must not put the cycle off.
             if self.due <= Instant::now() {
@@ -274,7 +287,7 @@ mod tests {
         match pace.pause(last).next(receiver, |_| {}).await {
             Next::Cycle(events) => Some(events),
             Next::Written(events) => panic!("not over yet: {events:?}"),
-            Next::Stop => None,
+            Next::Stop(_) => None,
         }
     }
 
@@ -366,6 +379,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn stop_ends_it_and_so_does_a_closed_channel() {
         assert_eq!(next(CHANGE, vec![node("a"), Incoming::Stop]).await, None);
+        let (sender, mut receiver) = inbox();
+        for message in [failed(), Incoming::Stop, node("a")] {
+            sender.send(message).await.unwrap();
+        }
+        let end = CHANGE.pause(Duration::ZERO).next(&mut receiver, |_| {}).await;
+        assert!(matches!(end, Next::Stop(events) if events.len() == 2), "nothing is lost");
         let (sender, mut receiver) = inbox();
         drop(sender);
         assert!(cycle(CHANGE, Duration::ZERO, &mut receiver).await.is_none());

@@ -102,7 +102,10 @@ impl Pump {
             let next = pause.next(&mut self.inbox, |visit| visit.pay(engine));
             match runtime.block_on(next) {
                 Next::Cycle(events) => return Some(events),
-                Next::Stop => return None,
+                Next::Stop(events) => {
+                    self.finish(engine, events);
+                    return None;
+                }
                 Next::Written(events) => {
                     let effects = engine.follow_up(events, now());
                     if !self.send(effects, engine.cluster()) {
@@ -110,6 +113,22 @@ impl Pump {
                     }
                 }
             }
+        }
+    }
+
+    /// Nothing new is decided, but what was is finished: a bind may wait for the answers to what is
+    /// written before it. Whoever has stopped us knows how long that may take (C-05).
+    fn finish(&mut self, engine: &mut Engine, mut events: Vec<ClusterEvent>) {
+        let mut taken = Vec::new();
+        loop {
+            let effects = engine.follow_up(events, now());
+            if !self.send(effects, engine.cluster()) || !engine.awaits_answers() {
+                return;
+            }
+            if self.inbox.blocking_recv_many(&mut taken, TAKEN) == 0 {
+                return;
+            }
+            events = taken.drain(..).filter_map(Incoming::event).collect();
         }
     }
 

@@ -11,6 +11,7 @@ mod nodes;
 mod place;
 mod pod_groups;
 mod pods;
+mod queues;
 mod shape_of;
 mod shards;
 mod task_of;
@@ -131,6 +132,8 @@ pub struct Cluster {
     /// The same in order. A search in it is ten times as dear, and each pod needs one.
     job_order: BTreeMap<ObjectKey, JobId>,
     queue_by_name: BTreeMap<Arc<str>, QueueId>,
+    /// Of those that do not exist and that no job names all, and others.
+    unused_queues: Vec<QueueId>,
     task_by_uid: Index<TaskId>,
     task_by_key: Index<TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
@@ -305,6 +308,7 @@ impl Cluster {
         self.nodes.recycle();
         self.tasks.recycle();
         self.jobs.recycle();
+        self.drop_unused_queues();
         self.queues.recycle();
         self.classes.recycle();
         self.images.recycle();

@@ -44,9 +44,16 @@ pub struct Queue {
     /// `status.allocated` as quantity texts by name, as last seen or written by us; `None`: must be
     /// written again.
     pub written_allocated: Option<Vec<(Arc<str>, vc_resource::Quantity)>>,
+    /// Jobs that name it, those that are part of no session too.
+    pub n_jobs: u32,
 }
 
 impl Queue {
+    /// It does not exist, and no job names it.
+    pub(crate) fn is_unused(&self) -> bool {
+        !self.present && self.n_jobs == 0
+    }
+
     /// Open, or empty (C-33).
     pub fn is_open(&self) -> bool {
         self.state == QueueState::Open

@@ -330,7 +330,13 @@ proptest! {
             cluster.apply(ClusterEvent::PodGroupDeleted { key });
             cluster.apply(ClusterEvent::NodeDeleted { name: format!("n{n}").into() });
         }
+        for name in ["default", "q1", "q2"] {
+            cluster.apply(ClusterEvent::QueueDeleted { name: name.into() });
+        }
         prop_assert_eq!(cluster.check(), Ok(()));
+        cluster.recycle();
+        prop_assert_eq!(cluster.check(), Ok(()));
+        prop_assert!(cluster.queues.is_empty() && cluster.queue("q1").is_none());
         prop_assert!(cluster.tasks.is_empty() && cluster.jobs.is_empty());
         prop_assert!(cluster.nodes.is_empty() && cluster.classes.is_empty());
         prop_assert_eq!(cluster.total_allocatable(), Default::default());

@@ -304,8 +304,9 @@ impl Capacity {
         let is_inner = |&queue: &QueueId| self.shape.standing(queue) == Standing::Inner;
         let some = ask.facts.queues.iter().filter(|queue| is_inner(queue)).any(has_jobs);
         let jobs = ask.all_jobs().take(if some { usize::MAX } else { 0 });
-        let misplaced: BTreeSet<JobId> = jobs.filter(is_misplaced).collect();
-        for &job in misplaced.difference(&self.misplaced) {
+        // By key: numbers of jobs depend on which were there before.
+        let misplaced: Vec<JobId> = jobs.filter(is_misplaced).collect();
+        for &job in misplaced.iter().filter(|job| !self.misplaced.contains(job)) {
             let row = &ask.cluster.jobs[job];
             let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { continue };
             let queue = &ask.cluster.queues[row.queue].name;
@@ -317,6 +318,6 @@ impl Capacity {
                 message: format!("queue {queue} {text}").into(),
             });
         }
-        self.misplaced = misplaced;
+        self.misplaced = misplaced.into_iter().collect();
     }
 }

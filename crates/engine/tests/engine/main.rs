@@ -46,4 +46,5 @@ mod starvation;
 mod sub_groups;
 mod support;
 mod trims;
+mod visitors;
 mod volumes;

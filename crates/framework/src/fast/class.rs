@@ -2,10 +2,11 @@
 //! worked out in `examine.rs` and `sums.rs`. Exact where `Prepared` could be made; the engine's laws
 //! compare with the plain evaluator, messages included. Specification: actions.md 12.2 S2, S4, 4.7.
 
-use vc_model::{Code, Finding, FitErrors, NodeId};
+use vc_model::{Code, Finding, FitErrors, NodeId, Reason};
 
 use super::Found;
 use super::blocks::{Blocks, NONE};
+use super::budget::bytes_of;
 use super::normals::Normals;
 use super::parts::{Parts, Used};
 use super::prepared::Prepared;
@@ -48,6 +49,8 @@ pub(super) struct Look<'l, 's> {
 #[derive(Debug)]
 pub(super) struct ClassMemo {
     pub(super) last_use: u64,
+    /// Its bytes, as they were counted then.
+    pub(super) counted: usize,
     /// When scores of nodes may have become others that had not changed.
     ranked_at: u64,
     /// Columns by part of the class, as they were used.
@@ -60,6 +63,8 @@ pub(super) struct ClassMemo {
     pub(super) verdicts: Vec<u16>,
     n_unexplained: usize,
     refusals: Vec<Refusal>,
+    /// Bytes behind them.
+    n_bytes_of_findings: usize,
     /// Verdict of nodes that lack room, by the place of the resource in the request.
     pub(super) no_room: Vec<u16>,
     /// Verdict of nodes of other shards.
@@ -94,6 +99,7 @@ impl ClassMemo {
         };
         let mut memo = Self {
             last_use: 0,
+            counted: 0,
             ranked_at: clock,
             used: look.used.to_vec(),
             epoch: look.parts.epoch,
@@ -103,6 +109,7 @@ impl ClassMemo {
             verdicts,
             n_unexplained: 0,
             refusals: Vec::new(),
+            n_bytes_of_findings: 0,
             no_room: Vec::new(),
             forbidden: PASSES,
             sums: None,
@@ -241,9 +248,17 @@ impl ClassMemo {
             && self.refusals.iter().all(|refusal| refusal.n_nodes == 0 || refusal.before_plugins)
     }
 
-    /// About the size in memory.
+    /// About the size in memory, at no cost by node.
     pub(super) fn n_bytes(&self) -> usize {
-        self.verdicts.len() * (2 + 9 + 3) + self.sums.as_ref().map_or(0, Sums::n_bytes)
+        size_of::<Self>()
+            + bytes_of(&self.used)
+            + bytes_of(&self.verdicts)
+            + bytes_of(&self.refusals)
+            + self.n_bytes_of_findings
+            + bytes_of(&self.no_room)
+            + self.sums.as_ref().map_or(0, Sums::n_bytes)
+            + self.normals.n_bytes()
+            + self.blocks.n_bytes()
     }
 
     /// Replaces what was known about a node; its score follows.
@@ -286,6 +301,7 @@ impl ClassMemo {
             refusal.before_plugins == before_plugins && refusal.findings == findings
         });
         let index = known.unwrap_or_else(|| {
+            self.n_bytes_of_findings += n_bytes_of(&findings);
             self.refusals.push(Refusal { findings, before_plugins, n_nodes: 0 });
             self.refusals.len() - 1
         });
@@ -342,4 +358,12 @@ impl Refusal {
     fn is_unresolvable(&self) -> bool {
         self.findings.iter().any(|finding| finding.code == Code::Unresolvable)
     }
+}
+
+fn n_bytes_of(findings: &Vec<Finding>) -> usize {
+    let owned = |finding: &Finding| match &finding.reason {
+        Reason::Owned(text) => text.len(),
+        Reason::Text(_) | Reason::Insufficient(_) => 0,
+    };
+    bytes_of(findings) + findings.iter().map(owned).sum::<usize>()
 }

@@ -4,6 +4,7 @@
 //! compares with the plain evaluator. Specification: actions.md 12.2 S4.
 
 use super::blocks::NONE;
+use super::budget::bytes_of;
 use super::class::Look;
 use super::parts::Parts;
 use super::prepared::{Normal, Raw};
@@ -59,6 +60,12 @@ impl Normals {
             }
         }
         Self(all)
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        let groups = self.0.iter().flat_map(|column| &column.groups);
+        let behind = groups.map(|group| bytes_of(&group.counts) + bytes_of(&group.scores));
+        bytes_of(&self.0) + behind.sum::<usize>()
     }
 
     /// A node changes its group; [`NONE`] is none.

@@ -4,8 +4,9 @@
 //! plain evaluator. Specification: actions.md 12.2 S1, S2.
 
 use rustc_hash::FxHashMap;
-use vc_model::{Class, NodeId, Shape};
+use vc_model::{Class, NodeId, NodeSelectorTerm, Requirement, Shape};
 
+use super::budget::bytes_of;
 use super::rows::Rows;
 use crate::session::Session;
 
@@ -69,6 +70,30 @@ struct Key {
     content: Class,
 }
 
+impl Key {
+    /// About what a column takes beside its numbers: the place in the table, and the content.
+    fn n_bytes(&self) -> usize {
+        let Shape { node_selector, node_affinity, tolerations, images, .. } = &*self.content.shape;
+        let required = node_affinity.required.iter().flatten();
+        let preferred = node_affinity.preferred.iter().map(|preferred| &preferred.term);
+        2 * size_of::<(Self, usize)>()
+            + size_of::<Shape>()
+            + node_selector.as_ref().map_or(0, |labels| labels.len() * BYTES_OF_LABEL)
+            + required.chain(preferred).map(n_bytes_of).sum::<usize>()
+            + bytes_of(tolerations)
+            + bytes_of(images)
+    }
+}
+
+/// Two texts that others may share.
+const BYTES_OF_LABEL: usize = 4 * size_of::<usize>();
+
+fn n_bytes_of(term: &NodeSelectorTerm) -> usize {
+    let rules = term.match_expressions.iter().chain(&term.match_fields);
+    let rule = |rule: &Requirement| size_of::<Requirement>() + bytes_of(&rule.values);
+    size_of::<NodeSelectorTerm>() + rules.map(rule).sum::<usize>()
+}
+
 /// A column that a class uses, in the state in which it used it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Used {
@@ -123,23 +148,39 @@ impl Parts {
         (owner, rule, class): (usize, &ObjectRule<'_>, &Class),
         slot: Option<usize>,
     ) -> Used {
-        let slot = slot.unwrap_or_else(|| {
-            let content = rule.part.of(class);
-            let key = Key { owner, name: rule.name, part: rule.part, content };
-            let next = self.columns.len();
-            *self.slots.entry(key).or_insert(next)
-        });
-        if slot == self.columns.len() {
-            self.columns.push(PartColumn::default());
-            self.n_bytes += 4 * positions.len() + size_of::<Class>();
-        }
+        let slot = slot.unwrap_or_else(|| self.slot(owner, rule, class));
         let column = &mut self.columns[slot];
+        self.n_bytes -= column.n_bytes();
         column.follow(session, positions, rule);
+        self.n_bytes += column.n_bytes();
         Used { slot, n_changes: column.n_changes }
+    }
+
+    /// Of a column that may be new, and empty.
+    fn slot(&mut self, owner: usize, rule: &ObjectRule<'_>, class: &Class) -> usize {
+        let content = rule.part.of(class);
+        let key = Key { owner, name: rule.name, part: rule.part, content };
+        let n_bytes = key.n_bytes();
+        let next = self.columns.len();
+        let slot = *self.slots.entry(key).or_insert(next);
+        if slot == next {
+            let column = PartColumn::default();
+            self.n_bytes += n_bytes + column.n_bytes();
+            self.columns.push(column);
+        }
+        slot
     }
 }
 
 impl PartColumn {
+    /// About the size in memory.
+    fn n_bytes(&self) -> usize {
+        2 * size_of::<Self>()
+            + bytes_of(&self.codes)
+            + bytes_of(&self.distinct)
+            + 2 * self.code_of.len() * size_of::<(i64, u32)>()
+    }
+
     /// The number of a node.
     pub(super) fn at(&self, position: usize) -> i64 {
         self.distinct[self.code(position)]

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::blocks::{BLOCK, Blocks, NONE};
+use super::budget::bytes_of;
 use super::class::{ClassMemo, Look};
 use super::columns::NodeColumns;
 use super::examine::group;
@@ -26,7 +27,8 @@ pub(super) struct Sums {
 
 impl Sums {
     pub(super) fn n_bytes(&self) -> usize {
-        8 * self.bases.len() * (1 + self.fixed.len())
+        let fixed = self.fixed.iter().map(bytes_of).sum::<usize>();
+        bytes_of(&self.bases) + bytes_of(&self.fixed) + fixed
     }
 
     /// Of each kind of nodes, what reads the amounts alone.

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod budgets;
+mod claims;
 mod connect;
 mod elect;
 mod fake;
@@ -17,4 +18,8 @@ mod kept;
 mod shards;
 mod stages;
 mod start;
+mod statuses;
+mod stop;
+mod traffic;
+mod writer;
 mod writes;

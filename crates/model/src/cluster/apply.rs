@@ -1,17 +1,11 @@
-//! Which event changes what, and the events of queues, priority classes and namespaces.
+//! Which event changes what, and the events of priority classes and namespaces.
 //! Specification: core.md 3.7 (priority), 3.9, 4.6.
-
-use std::sync::Arc;
-
-use vc_resource::Dim;
 
 use crate::cluster::Cluster;
 use crate::default_spread::SelectorKind;
 use crate::event::ClusterEvent;
-use crate::ids::{JobId, QueueId};
-use crate::queue::Queue;
-use crate::record::{ObjectKey, PriorityClassRecord, QueueRecord};
-use crate::request::to_resource;
+use crate::ids::JobId;
+use crate::record::{ObjectKey, PriorityClassRecord};
 use crate::selector::{LabelSelector, Labels};
 
 impl Cluster {
@@ -144,72 +138,6 @@ impl Cluster {
     pub(super) fn job_priority(&self, id: JobId) -> i32 {
         let group = self.jobs[id].pod_group.as_ref();
         group.map_or(0, |group| self.priority_value(&group.priority_class_name))
-    }
-
-    /// The row of a queue, made as a placeholder if nobody named it before.
-    pub(super) fn queue_row(&mut self, name: &Arc<str>) -> QueueId {
-        if let Some(&queue) = self.queue_by_name.get(name) {
-            return queue;
-        }
-        let queue = self.queues.insert(Queue { name: name.clone(), ..Queue::default() });
-        self.queue_by_name.insert(name.clone(), queue);
-        queue
-    }
-
-    /// Whether it says anything new.
-    fn queue_applied(&mut self, record: QueueRecord) -> bool {
-        let id = self.queue_row(&record.name);
-        if !self.queues[id].present {
-            self.job_changes.forget();
-        }
-        let capability = to_resource(&record.capability, &mut self.dims);
-        let deserved = to_resource(&record.deserved, &mut self.dims);
-        let guarantee = to_resource(&record.guarantee, &mut self.dims);
-        let lists = |dim: &Dim| {
-            let mut names = record.deserved.iter().chain(&record.guarantee).map(|(name, _)| name);
-            names.any(|name| **name == *self.dims.name(*dim))
-        };
-        let listed = [Dim::CPU, Dim::MEMORY].into_iter().filter(lists).collect();
-        let queue = Queue {
-            name: record.name,
-            uid: record.uid,
-            present: true,
-            created_micros: record.created_micros,
-            weight: record.weight,
-            priority: record.priority,
-            reclaimable: record.reclaimable,
-            capability,
-            deserved,
-            guarantee,
-            listed,
-            parent: record.parent,
-            fifo: record.fifo,
-            state: record.state,
-            annotations: record.annotations,
-            written_allocated: Some(record.status_allocated),
-        };
-        let mut before = std::mem::replace(&mut self.queues[id], queue);
-        let is_news = before != self.queues[id];
-        // Else it is what we wrote ourselves, which nobody decides by.
-        before.written_allocated.clone_from(&self.queues[id].written_allocated);
-        self.queue_version += u64::from(before != self.queues[id]);
-        is_news
-    }
-
-    /// The row stays, since PodGroups may name the queue; it is no longer present.
-    fn queue_deleted(&mut self, name: &str) {
-        if let Some(id) = self.queue(name) {
-            self.queue_version += 1;
-            self.job_changes.forget();
-            let name = self.queues[id].name.clone();
-            self.queues[id] = Queue { name, ..Queue::default() };
-        }
-    }
-
-    fn queue_failed(&mut self, name: &str) {
-        if let Some(queue) = self.queue(name) {
-            self.queues[queue].written_allocated = None;
-        }
     }
 }
 

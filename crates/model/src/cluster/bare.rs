@@ -22,11 +22,11 @@ impl Cluster {
         self.job_changes.push(id);
         let queue_name = queue_of(pod).unwrap_or_else(|| self.settings.default_queue.clone());
         let queue = self.queue_row(&queue_name);
+        self.move_job(id, queue);
         let job = &mut self.jobs[id];
         let known = job.pod_group.take().filter(|group| group.uid == pod.uid);
         let status = known.map_or_else(|| first_status(pod), |group| group.status);
         job.bare = true;
-        job.queue = queue;
         job.min_available = 1;
         job.sub_jobs[0].min_available = 1;
         job.pod_group = Some(pod_group(pod, request, status));

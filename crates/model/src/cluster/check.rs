@@ -9,7 +9,7 @@ use vc_resource::{Dim, Resource};
 
 use crate::class::Class;
 use crate::cluster::{Cluster, Total, groups};
-use crate::ids::{ClassId, Id, ImageId, JobId, NodeId, Table, TaskId};
+use crate::ids::{ClassId, Id, ImageId, JobId, NodeId, QueueId, Table, TaskId};
 use crate::job::Job;
 use crate::node::{Node, NodeView};
 use crate::record::ObjectKey;
@@ -43,6 +43,7 @@ impl Cluster {
             same(&job.key, "priority", &job.priority, &self.job_priority(id))?;
         }
         self.check_indexes()?;
+        self.check_queues()?;
         self.check_classes()?;
         self.check_volumes()?;
         let promised = self.volumes.reservations();
@@ -188,6 +189,21 @@ impl Cluster {
         same("cluster", "number of keys", &held, &rows)?;
         let differs = |(key, id): &(&ObjectKey, &JobId)| self.job(key) != Some(**id);
         same("cluster", "order of keys", &self.job_order.iter().find(differs), &None)
+    }
+
+    /// Rows are counted by the jobs that name them, and those that nobody needs are to be given back.
+    fn check_queues(&self) -> Result<(), String> {
+        let mut n_jobs: BTreeMap<QueueId, u32> = BTreeMap::new();
+        for (_, job) in self.jobs.iter() {
+            *n_jobs.entry(job.queue).or_default() += 1;
+        }
+        for (id, queue) in self.queues.iter() {
+            let n_jobs = n_jobs.get(&id).copied().unwrap_or(0);
+            same(&queue.name, "number of jobs", &queue.n_jobs, &n_jobs)?;
+            let is_noted = !queue.is_unused() || self.unused_queues.contains(&id);
+            same(&queue.name, "is noted if it is unused", &is_noted, &true)?;
+        }
+        Ok(())
     }
 
     fn check_classes(&self) -> Result<(), String> {

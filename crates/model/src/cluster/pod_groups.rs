@@ -48,6 +48,7 @@ impl Cluster {
         };
         job.sub_jobs.push(groups::default_sub_job(&job));
         let id = self.jobs.insert(job);
+        self.queues[queue].n_jobs += 1;
         self.job_by_key.insert(key, id);
         self.job_order.insert(key.clone(), id);
         id
@@ -60,7 +61,9 @@ impl Cluster {
             let key = job.key.clone();
             self.job_by_key.remove(&key, id);
             self.job_order.remove(&key);
+            let queue = job.queue;
             self.jobs.remove(id);
+            self.leave_queue(queue);
             self.job_changes.push(id);
         }
     }
@@ -89,9 +92,9 @@ impl Cluster {
         // A first list is long, and all of it is news.
         let is_known = self.jobs[id].pod_group.is_some();
         let before = is_known.then(|| Heading::of(&self.jobs[id]));
+        self.move_job(id, queue);
         let job = &mut self.jobs[id];
         let regroups = *job.policies() != *record.sub_group_policies;
-        job.queue = queue;
         job.min_available = record.min_member;
         let minimums = record.min_task_member.values();
         job.task_min_available_total = minimums.map(|&minimum| i64::from(minimum)).sum();
@@ -120,9 +123,9 @@ impl Cluster {
         self.job_changes.push(id);
         let default_queue = self.settings.default_queue.clone();
         let queue = self.queue_row(&default_queue);
+        self.move_job(id, queue);
         let job = &mut self.jobs[id];
         job.pod_group = None;
-        job.queue = queue;
         job.priority = 0;
         job.min_available = 0;
         job.task_min_available.clear();

@@ -53,10 +53,11 @@ impl Gauges {
         let version = ask.cluster.queue_version();
         if self.version.replace(version) != Some(version) {
             self.forget_nodes();
-            let gone = ask.cluster.queues.iter().filter(|(_, row)| !row.present);
-            gone.for_each(|(queue, _)| {
+            for (queue, row) in ask.cluster.queues.iter().filter(|(_, row)| !row.present) {
                 self.told.forget(queue);
-            });
+                self.sums.forget(queue);
+                self.shares.remove(&row.name);
+            }
         }
         let stale = self.stale(book.forest());
         self.tell_queues(ask, book, &stale, out);

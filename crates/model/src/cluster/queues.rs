@@ -1,0 +1,113 @@
+//! Queues: their events, and their rows, which stay as long as the queue exists or a job names it.
+//! Specification: core.md 3.9, 4.6.
+
+use std::sync::Arc;
+
+use vc_resource::Dim;
+
+use crate::cluster::Cluster;
+use crate::ids::{JobId, QueueId};
+use crate::queue::Queue;
+use crate::record::QueueRecord;
+use crate::request::to_resource;
+
+impl Cluster {
+    /// The row of a queue, made as a placeholder if nobody named it before.
+    pub(super) fn queue_row(&mut self, name: &Arc<str>) -> QueueId {
+        if let Some(&queue) = self.queue_by_name.get(name) {
+            return queue;
+        }
+        let queue = self.queues.insert(Queue { name: name.clone(), ..Queue::default() });
+        self.queue_by_name.insert(name.clone(), queue);
+        queue
+    }
+
+    /// Whether it says anything new.
+    pub(super) fn queue_applied(&mut self, record: QueueRecord) -> bool {
+        let id = self.queue_row(&record.name);
+        if !self.queues[id].present {
+            self.job_changes.forget();
+        }
+        let capability = to_resource(&record.capability, &mut self.dims);
+        let deserved = to_resource(&record.deserved, &mut self.dims);
+        let guarantee = to_resource(&record.guarantee, &mut self.dims);
+        let lists = |dim: &Dim| {
+            let mut names = record.deserved.iter().chain(&record.guarantee).map(|(name, _)| name);
+            names.any(|name| **name == *self.dims.name(*dim))
+        };
+        let listed = [Dim::CPU, Dim::MEMORY].into_iter().filter(lists).collect();
+        let queue = Queue {
+            name: record.name,
+            uid: record.uid,
+            present: true,
+            created_micros: record.created_micros,
+            weight: record.weight,
+            priority: record.priority,
+            reclaimable: record.reclaimable,
+            capability,
+            deserved,
+            guarantee,
+            listed,
+            parent: record.parent,
+            fifo: record.fifo,
+            state: record.state,
+            annotations: record.annotations,
+            written_allocated: Some(record.status_allocated),
+            n_jobs: self.queues[id].n_jobs,
+        };
+        let mut before = std::mem::replace(&mut self.queues[id], queue);
+        let is_news = before != self.queues[id];
+        // Else it is what we wrote ourselves, which nobody decides by.
+        before.written_allocated.clone_from(&self.queues[id].written_allocated);
+        self.queue_version += u64::from(before != self.queues[id]);
+        is_news
+    }
+
+    /// The row stays as long as PodGroups name the queue; it is no longer present.
+    pub(super) fn queue_deleted(&mut self, name: &str) {
+        if let Some(id) = self.queue(name) {
+            self.queue_version += 1;
+            self.job_changes.forget();
+            let Queue { name, n_jobs, .. } = std::mem::take(&mut self.queues[id]);
+            self.queues[id] = Queue { name, n_jobs, ..Queue::default() };
+            self.note_if_unused(id);
+        }
+    }
+
+    pub(super) fn queue_failed(&mut self, name: &str) {
+        if let Some(queue) = self.queue(name) {
+            self.queues[queue].written_allocated = None;
+        }
+    }
+
+    /// The job is in this queue from now on.
+    pub(super) fn move_job(&mut self, job: JobId, queue: QueueId) {
+        let before = std::mem::replace(&mut self.jobs[job].queue, queue);
+        self.queues[queue].n_jobs += 1;
+        self.leave_queue(before);
+    }
+
+    /// One job less names the queue.
+    pub(super) fn leave_queue(&mut self, queue: QueueId) {
+        self.queues[queue].n_jobs -= 1;
+        self.note_if_unused(queue);
+    }
+
+    fn note_if_unused(&mut self, queue: QueueId) {
+        if self.queues[queue].is_unused() {
+            self.unused_queues.push(queue);
+        }
+    }
+
+    /// Gives back the rows of queues that do not exist and that no job names; the session that has
+    /// just ended saw them like that.
+    pub(super) fn drop_unused_queues(&mut self) {
+        for id in std::mem::take(&mut self.unused_queues) {
+            let Some(queue) = self.queues.get(id).filter(|queue| queue.is_unused()) else {
+                continue;
+            };
+            self.queue_by_name.remove(&queue.name);
+            self.queues.remove(id);
+        }
+    }
+}
