@@ -49,7 +49,7 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
             session.tell(&Notice::NotPlaced { job, tasks: &tasks });
         }
         match outcome {
-            Outcome::Ready if !sheets.of(job).is_empty() => turns.put_back(session, job),
+            Outcome::Ready if !sheets.of(job).sheets.is_empty() => turns.put_back(session, job),
             // A fifo queue waits for its head (D38).
             Outcome::Neither if session.queues[queue].fifo => {
                 turns.drop_queue(queue);
@@ -77,14 +77,16 @@ fn take_turn(session: &mut Session<'_>, job: JobId, sheets: &mut Sheets) -> Outc
         }
         None => {}
     }
-    let sheets = sheets.made(session, job);
-    let tasks = sheets.iter().flat_map(|sheet| sheet.tasks.iter().copied());
-    let before = session.before_attempt(job, tasks);
-    let outcome = place::attempt(session, job, sheets);
-    let n_left = sheets.iter().map(|sheet| sheet.tasks.len()).sum();
+    let rest = sheets.made(session, job);
+    let before = session.before_attempt(job, rest.tasks());
+    let outcome = place::attempt(session, job, rest);
     match (before, outcome) {
-        (Some(before), Outcome::Neither) => session.note_failure(job, before, n_left),
-        (Some(before), Outcome::Ready) if n_left == 0 => session.note_surplus(job, &before),
+        (Some(before), Outcome::Neither) => {
+            session.note_failure(job, before, rest.tasks().count());
+        }
+        (Some(before), Outcome::Ready) if rest.sheets.is_empty() => {
+            session.note_surplus(job, &before);
+        }
         _ => {}
     }
     outcome

@@ -33,17 +33,35 @@ struct Gang<'a> {
     n_more: u32,
     roles: BTreeMap<Arc<str>, u32>,
     sub_jobs: BTreeMap<usize, u32>,
+    /// Sub-jobs that they complete, by policy.
+    completed: BTreeMap<usize, u32>,
 }
 
 impl<'a> Gang<'a> {
     fn of(job: &'a Job) -> Self {
-        Self { job, n_more: 0, roles: BTreeMap::new(), sub_jobs: BTreeMap::new() }
+        Self {
+            job,
+            n_more: 0,
+            roles: BTreeMap::new(),
+            sub_jobs: BTreeMap::new(),
+            completed: BTreeMap::new(),
+        }
     }
 
     fn place(&mut self, task: &Task) {
         self.n_more += 1;
         *self.roles.entry(task.role.clone()).or_default() += 1;
-        *self.sub_jobs.entry(task.sub_job).or_default() += 1;
+        let more = self.sub_jobs.entry(task.sub_job).or_default();
+        *more += 1;
+        let sub_job = &self.job.sub_jobs[task.sub_job];
+        let counts = &sub_job.counts;
+        let has = counts.ready() + counts.waiting() + counts.pending_best_effort + *more;
+        // Just now; one that was complete without is counted by the job.
+        if let Some(policy) = sub_job.policy
+            && i64::from(sub_job.min_available) == i64::from(has)
+        {
+            *self.completed.entry(policy).or_default() += 1;
+        }
     }
 
     /// JobPipelined would hold.
@@ -68,16 +86,9 @@ impl<'a> Gang<'a> {
 
     fn has_sub_jobs(&self) -> bool {
         self.job.policies().iter().enumerate().all(|(policy, of)| {
-            let sub_jobs = self.job.sub_jobs.iter().enumerate();
-            let of_policy =
-                sub_jobs.filter(|(_, sub)| sub.policy == Some(policy) && !sub.tasks.is_empty());
-            let complete = of_policy.filter(|(index, sub)| {
-                let more = self.sub_jobs.get(index).copied().unwrap_or(0);
-                let counts = &sub.counts;
-                let has = counts.ready() + counts.waiting() + counts.pending_best_effort + more;
-                i64::from(sub.min_available) <= i64::from(has)
-            });
-            i64::from(of.min_sub_groups) <= complete.count() as i64
+            let more = self.completed.get(&policy).copied().unwrap_or(0);
+            let complete = self.job.n_pipelined_sub_jobs(policy) + more;
+            i64::from(of.min_sub_groups) <= i64::from(complete)
         })
     }
 }

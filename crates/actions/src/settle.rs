@@ -12,6 +12,10 @@ use vc_resource::Resource;
 
 use crate::victims::{in_eviction_order, obstacle};
 
+/// Evictions and placements that are made to find out who can be spared in the end: enough for
+/// hundreds of victims of whom none can.
+const MOST_OPERATIONS: usize = 1 << 16;
+
 /// Which victims are spared in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trim {
@@ -72,19 +76,21 @@ pub(crate) fn settle(mut statement: Statement<'_, '_>, terms: &Terms<'_>) -> boo
         statement.discard();
         return false;
     }
-    if let Err(cause) = certify(&mut statement, terms) {
-        klog!(3; "Evictions for Job <{}> would not help: {}",
-            statement.jobs[terms.job].key, cause.text(&statement));
-        statement.causes.note_job(terms.job, terms.action, cause);
-        statement.discard();
-        return false;
-    }
+    let minimal = match certify(&mut statement, terms) {
+        Ok(minimal) => minimal,
+        Err(cause) => {
+            klog!(3; "Evictions for Job <{}> would not help: {}",
+                statement.jobs[terms.job].key, cause.text(&statement));
+            statement.causes.note_job(terms.job, terms.action, cause);
+            statement.discard();
+            return false;
+        }
+    };
     statement.causes.served(terms.job);
     if !statement.evicts() && statement.fits_idle_nodes() {
         statement.discard();
         return false;
     }
-    let minimal = (terms.trim != Trim::Off).then_some(Unit::Pod);
     statement.commit_as(&Claimed { job: Some(terms.job), minimal, ..Claimed::default() })
 }
 
@@ -95,24 +101,27 @@ fn below_minimum(session: &Session<'_>, job: JobId) -> Cause {
 }
 
 /// Once all victims are gone the placements must hold, one after the other, for that is how the
-/// claim pass makes them; and allocate must look at the queue at all.
+/// claim pass makes them; and allocate must look at the queue at all. What the result is minimal in.
 ///
 /// # Errors
 /// What is in the way. Whatever the answer, the statement is to be discarded then.
-fn certify(statement: &mut Statement<'_, '_>, terms: &Terms<'_>) -> Result<(), Cause> {
+fn certify(statement: &mut Statement<'_, '_>, terms: &Terms<'_>) -> Result<Option<Unit>, Cause> {
+    let minimal = (terms.trim != Trim::Off).then_some(Unit::Pod);
     if !statement.evicts() {
-        return Ok(());
+        return Ok(minimal);
     }
     let (victims, placed) = contents(statement);
     let as_it_was = statement.all();
     arrange(statement, terms, &victims, &placed)?;
     if terms.trim == Trim::Statement {
-        let victims = minimal(statement, terms, victims, &placed);
-        return arrange(statement, terms, &victims, &placed);
+        let (victims, all_needed) = least(statement, terms, victims, &placed);
+        arrange(statement, terms, &victims, &placed)?;
+        return Ok(minimal.filter(|_| all_needed));
     }
     statement.clear();
     let again = statement.replay(&as_it_was);
-    again.map_err(|refused| Cause::Filter(Reason::Owned(refused.to_string().into())))
+    again.map_err(|refused| Cause::Filter(Reason::Owned(refused.to_string().into())))?;
+    Ok(minimal)
 }
 
 fn contents(statement: &Statement<'_, '_>) -> (Vec<Victim>, Vec<Placed>) {
@@ -177,38 +186,155 @@ fn room(freed: &BTreeSet<NodeId>, placed: &Placed) -> Room {
     }
 }
 
-/// No victim of the result can be left out. The most important ones are spared first. The
-/// statement must be arranged with all of them.
-fn minimal(
+/// No victim of the result can be left out, which is what the second part says: after
+/// [`MOST_OPERATIONS`] nobody else is tried. The most important ones are spared first. The statement
+/// must be arranged with all of them.
+fn least(
     statement: &mut Statement<'_, '_>,
     terms: &Terms<'_>,
     mut victims: Vec<Victim>,
     placed: &[Placed],
-) -> Vec<Victim> {
-    let Some(first) = placed.first() else { return victims };
+) -> (Vec<Victim>, bool) {
+    let Some(first) = placed.first() else { return (victims, true) };
     let mut order: Vec<TaskId> = victims.iter().map(|victim| victim.task).collect();
     in_eviction_order(statement, first.task, &mut order);
-    let mut rooms = Rooms::of(statement, places(placed));
+    let mut n_left = MOST_OPERATIONS;
     loop {
-        let mut spared_any = false;
-        for &task in order.iter().rev() {
-            if rooms.need(statement, task) {
-                continue;
-            }
-            let fewer: Vec<Victim> =
-                victims.iter().copied().filter(|victim| victim.task != task).collect();
-            if fewer.len() < victims.len() && arrange(statement, terms, &fewer, placed).is_ok() {
-                victims = fewer;
-                rooms = Rooms::of(statement, places(placed));
-                spared_any = true;
-            }
+        let needed = needed(statement, terms, placed);
+        let doubtful = order.iter().rev().filter(|task| !needed.contains(task));
+        let doubtful: Vec<TaskId> = doubtful.copied().collect();
+        let mut trial = Trial { statement, terms, placed, victims: &mut victims, n_left };
+        match trial.spare(&doubtful) {
+            None => return (victims, false),
+            Some(false) => return (victims, true),
+            Some(true) => n_left = trial.n_left,
         }
         // To spare one may make another needless, where a filter wants a pod to be there.
-        if !spared_any {
-            return victims;
+        let stay: BTreeSet<TaskId> = victims.iter().map(|victim| victim.task).collect();
+        order.retain(|task| stay.contains(task));
+        if arrange(statement, terms, &victims, placed).is_err() {
+            return (victims, false);
         }
-        let left: BTreeSet<TaskId> = victims.iter().map(|victim| victim.task).collect();
-        order.retain(|task| left.contains(task));
+    }
+}
+
+/// Victims that are tried to be spared.
+struct Trial<'t, 's, 'c> {
+    statement: &'t mut Statement<'s, 'c>,
+    terms: &'t Terms<'t>,
+    placed: &'t [Placed],
+    victims: &'t mut Vec<Victim>,
+    /// Evictions and placements that may still be made.
+    n_left: usize,
+}
+
+impl Trial<'_, '_, '_> {
+    /// Spares these if they can be spared together, else one half after the other, as far as each can
+    /// be: what cannot be spared is found with few trials, and so is what can. Whether somebody was;
+    /// `None`: too much would be tried.
+    fn spare(&mut self, doubtful: &[TaskId]) -> Option<bool> {
+        if doubtful.is_empty() {
+            return Some(false);
+        }
+        self.n_left = self.n_left.checked_sub(self.victims.len() + self.placed.len())?;
+        let spared: BTreeSet<TaskId> = doubtful.iter().copied().collect();
+        let goes = |victim: &&Victim| !spared.contains(&victim.task);
+        let fewer: Vec<Victim> = self.victims.iter().filter(goes).copied().collect();
+        if arrange(self.statement, self.terms, &fewer, self.placed).is_ok() {
+            *self.victims = fewer;
+            return Some(true);
+        }
+        if doubtful.len() == 1 {
+            return Some(false);
+        }
+        let (first, rest) = doubtful.split_at(doubtful.len() / 2);
+        let (first, rest) = (self.spare(first)?, self.spare(rest)?);
+        Some(first || rest)
+    }
+}
+
+/// Victims without which the placements are known to fail, without making them all again for each:
+/// a node would be short of something, the queue would be overused, or something is in the way of the
+/// task that the victim was evicted for, when its turn comes, or of the last one, when all that the
+/// queue gets is in use. The statement must be arranged; it is not any more then.
+fn needed(
+    statement: &mut Statement<'_, '_>,
+    terms: &Terms<'_>,
+    placed: &[Placed],
+) -> BTreeSet<TaskId> {
+    let rooms = Rooms::of(statement, places(placed));
+    let evictions = statement.ops().iter().filter(|op| matches!(op, Op::Evict { .. }));
+    let evictions: Vec<Op> = evictions.copied().collect();
+    let mut doubts = Doubts::default();
+    for &op in &evictions {
+        match rooms.need(statement, op.task()) {
+            true => doubts.needed.extend([op.task()]),
+            false => doubts.open.entry(beneficiary(op)).or_default().push(op),
+        }
+    }
+    let Some((last, others)) = placed.split_last().filter(|_| !doubts.open.is_empty()) else {
+        return doubts.needed;
+    };
+    let queue = statement.jobs[terms.job].queue;
+    statement.clear();
+    // What was done before can be done again.
+    if statement.repeat(&evictions).is_err() {
+        return doubts.needed;
+    }
+    doubts.ask_all(statement, |session| session.hooks().overused(session.ask(), queue));
+    for placed in others {
+        doubts.ask(statement, Some(placed.task), |session| is_blocked(session, placed));
+        if statement.pipeline(placed.task, placed.node, Room::Releasing).is_err() {
+            return doubts.needed;
+        }
+    }
+    doubts.ask_all(statement, |session| is_blocked(session, last));
+    doubts.needed
+}
+
+fn is_blocked(session: &Session<'_>, placed: &Placed) -> bool {
+    obstacle(session, placed.task, placed.node).is_some()
+}
+
+fn beneficiary(op: Op) -> Option<TaskId> {
+    match op {
+        Op::Evict { for_task, .. } => for_task,
+        Op::Pipeline { .. } | Op::Allocate { .. } => None,
+    }
+}
+
+/// Evictions of which it is not known yet whether they are needed, by the task that they are for.
+#[derive(Default)]
+struct Doubts {
+    open: BTreeMap<Option<TaskId>, Vec<Op>>,
+    needed: BTreeSet<TaskId>,
+}
+
+impl Doubts {
+    /// Those for this task are needed if it is blocked without one of them.
+    fn ask(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        for_task: Option<TaskId>,
+        is_blocked: impl Fn(&Session<'_>) -> bool,
+    ) {
+        let Some(open) = self.open.get_mut(&for_task) else { return };
+        open.retain(|&op| {
+            let is_needed = statement.with_back(op, &is_blocked);
+            if is_needed {
+                self.needed.insert(op.task());
+            }
+            !is_needed
+        });
+    }
+
+    fn ask_all(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        is_blocked: impl Fn(&Session<'_>) -> bool,
+    ) {
+        let all: Vec<Option<TaskId>> = self.open.keys().copied().collect();
+        all.into_iter().for_each(|for_task| self.ask(statement, for_task, &is_blocked));
     }
 }
 

@@ -283,6 +283,18 @@ impl<'s, 'c> Statement<'s, 'c> {
         self.session.journal.from(mark.0).iter().map(Op::task).collect()
     }
 
+    /// What `ask` says were this eviction of the statement not made; all others and what came after it
+    /// stay. As in [`Statement::spare`] it alone is taken back, and made again.
+    pub fn with_back<T>(&mut self, eviction: Op, ask: impl FnOnce(&Session<'_>) -> T) -> T {
+        debug_assert!(self.ops().contains(&eviction), "it was not made");
+        self.session.undo(eviction);
+        self.session.journal.depart();
+        let answer = ask(self.session);
+        self.session.hide(eviction.task());
+        self.session.journal.depart();
+        answer
+    }
+
     /// Brings the journal in line with what is done: the evictions after `mark` but for those that
     /// were taken back already, each in a state of its own number.
     fn redo(&mut self, mark: Mark, stays: &[bool]) {
@@ -309,8 +321,16 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// # Errors
     /// The first refusal; the session is as before (A8).
     pub fn replay(&mut self, plan: &Plan) -> Result<(), Refused> {
+        self.repeat(&plan.0)
+    }
+
+    /// The same for operations.
+    ///
+    /// # Errors
+    /// The first refusal; the session is as before.
+    pub fn repeat(&mut self, ops: &[Op]) -> Result<(), Refused> {
         let mark = self.mark();
-        let done = plan.0.iter().try_for_each(|op| match *op {
+        let done = ops.iter().try_for_each(|op| match *op {
             Op::Evict { task, reason, for_task, .. } => self.evict(task, reason, for_task),
             Op::Pipeline { task, node, room } => self.pipeline(task, node, room),
             Op::Allocate { task, node } => self.allocate(task, node),

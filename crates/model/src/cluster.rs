@@ -43,7 +43,7 @@ use crate::task::Task;
 use crate::volume::Volumes;
 
 pub use changes::Changes;
-pub(crate) use groups::SubJobRows;
+pub(crate) use groups::{SubJobRows, Tally};
 use shape_of::LastShape;
 use shards::Shards;
 pub use shards::{Sharding, ShardingMode};

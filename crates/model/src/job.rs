@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vc_resource::Resource;
 
-use crate::cluster::SubJobRows;
+use crate::cluster::{SubJobRows, Tally};
 use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
@@ -210,11 +210,10 @@ impl Job {
         self.every_role(|counts| counts.ready() + counts.waiting() + counts.pending_best_effort)
     }
 
-    fn every_policy(&self, number: impl Fn(&SubJob) -> bool) -> bool {
+    /// By counters: jobs of many sub-groups are asked for each (actions.md 12.2 S10).
+    fn every_policy(&self, number: impl Fn(Tally) -> u32) -> bool {
         self.policies().iter().enumerate().all(|(index, policy)| {
-            let of_policy = self.existing_sub_jobs().filter(|sub| sub.policy == Some(index));
-            let n_counted = of_policy.filter(|sub| number(sub)).count();
-            policy.min_sub_groups <= 0 || policy.min_sub_groups as usize <= n_counted
+            i64::from(policy.min_sub_groups) <= i64::from(number(self.tally(index)))
         })
     }
 
@@ -225,17 +224,22 @@ impl Job {
 
     /// CheckSubJobValid.
     pub fn sub_jobs_valid(&self) -> bool {
-        self.every_policy(|_| true)
+        self.every_policy(|tally| tally.n_existing)
     }
 
     /// CheckSubJobReady.
     pub fn sub_jobs_ready(&self) -> bool {
-        self.every_policy(|sub| sub.counts.is_ready(sub.min_available))
+        self.every_policy(|tally| tally.n_ready)
+    }
+
+    /// Sub-jobs of a policy that have their minimum, Pipelined tasks included.
+    pub fn n_pipelined_sub_jobs(&self, policy: usize) -> u32 {
+        self.tally(policy).n_pipelined
     }
 
     /// CheckSubJobPipelined.
     pub fn sub_jobs_pipelined(&self) -> bool {
-        self.every_policy(|sub| sub.counts.is_pipelined(sub.min_available))
+        self.every_policy(|tally| tally.n_pipelined)
     }
 
     /// `spec.minResources`; empty if absent.

@@ -7,6 +7,7 @@ use vc_model::{
 use vc_resource::Dim;
 
 use super::grouped;
+use super::sheet::Rest;
 use crate::worksheet::SubSheet;
 
 /// How an attempt ended (4.9).
@@ -18,19 +19,15 @@ pub(super) enum Outcome {
 }
 
 /// Tries to fill the job up to readiness, or to give a ready one its next tasks.
-pub(super) fn attempt(
-    session: &mut Session<'_>,
-    job: JobId,
-    sheets: &mut Vec<SubSheet>,
-) -> Outcome {
+pub(super) fn attempt(session: &mut Session<'_>, job: JobId, rest: &mut Rest) -> Outcome {
     let nodes = session.facts().nodes.clone();
     if nodes.is_empty() {
-        note_no_nodes(session, sheets);
+        note_no_nodes(session, rest);
         return Outcome::Neither;
     }
     match session.jobs[job].policies().is_empty() {
-        true => flat(session, job, sheets, &nodes),
-        false => grouped::attempt(session, job, sheets, &nodes),
+        true => flat(session, job, &mut rest.sheets, &nodes),
+        false => grouped::attempt(session, job, rest, &nodes),
     }
 }
 
@@ -305,8 +302,9 @@ fn no_room(session: &Session<'_>, queue: QueueId, dims: &[Dim]) -> FitErrors {
     FitErrors::fixed(text)
 }
 
-fn note_no_nodes(session: &mut Session<'_>, sheets: &[SubSheet]) {
-    for &task in sheets.iter().flat_map(|sheet| &sheet.tasks) {
+fn note_no_nodes(session: &mut Session<'_>, rest: &mut Rest) {
+    rest.is_clear = false;
+    for task in rest.tasks() {
         session.note_fit_errors(task, FitErrors::default().into());
     }
 }

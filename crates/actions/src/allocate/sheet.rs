@@ -7,15 +7,34 @@ use vc_framework::{Session, klog};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
 use crate::preempt::{HYPER_NODES_NOT_READY, has_topology};
-use crate::worksheet::{SubSheet, is_open, worksheet};
+use crate::worksheet::{SubSheet, is_open, sort, worksheet};
 
 /// What of each job is still to be placed. A job of which nothing is is not in.
 pub(super) struct Sheets {
-    made: BTreeMap<JobId, Vec<SubSheet>>,
+    made: BTreeMap<JobId, Rest>,
     /// Jobs whose sheet is made at their turn: they will probably not be tried, and the rest of the
     /// table held for them and does still; or their tasks are to be in the caches when they are
     /// placed, and nobody looks at the sheet before.
     others: Vec<JobId>,
+}
+
+/// What is left of a job.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// The first one last, as [`worksheet`] and its neighbours leave them.
+    pub(super) sheets: Vec<SubSheet>,
+    /// Nothing keeps a task out that is in them: an attempt takes out every task that it visits.
+    pub(super) is_clear: bool,
+}
+
+impl Rest {
+    fn of(session: &Session<'_>, job: JobId) -> Self {
+        Self { sheets: open_tasks(session, job), is_clear: false }
+    }
+
+    pub(super) fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.sheets.iter().flat_map(|sheet| sheet.tasks.iter().copied())
+    }
 }
 
 impl Sheets {
@@ -39,7 +58,7 @@ impl Sheets {
             n_tasks += session.jobs[job].counts.of(TaskStatus::Pending);
             match session.is_tried_in_turn(job) {
                 true => others.push(job),
-                false => drop(made.insert(job, open_tasks(session, job))),
+                false => drop(made.insert(job, Rest::of(session, job))),
             }
         }
         // A list that grows is copied again and again, which costs more than the binds in it.
@@ -55,17 +74,17 @@ impl Sheets {
 
     /// What is left of a job, to look at.
     pub(super) fn get(&self, job: JobId) -> impl Iterator<Item = TaskId> + '_ {
-        self.made.get(&job).into_iter().flatten().flat_map(|sheet| sheet.tasks.iter().copied())
+        self.made.get(&job).into_iter().flat_map(Rest::tasks)
     }
 
     /// What is left of a job.
-    pub(super) fn of(&mut self, job: JobId) -> &mut Vec<SubSheet> {
+    pub(super) fn of(&mut self, job: JobId) -> &mut Rest {
         self.made.entry(job).or_default()
     }
 
     /// The same of any job.
-    pub(super) fn made(&mut self, session: &Session<'_>, job: JobId) -> &mut Vec<SubSheet> {
-        self.made.entry(job).or_insert_with(|| open_tasks(session, job))
+    pub(super) fn made(&mut self, session: &Session<'_>, job: JobId) -> &mut Rest {
+        self.made.entry(job).or_insert_with(|| Rest::of(session, job))
     }
 
     /// Takes a job out: it is kept as it is for this cycle.
@@ -75,11 +94,13 @@ impl Sheets {
 
     /// Leaves only what is not placed yet.
     pub(super) fn strike_placed(&mut self, session: &Session<'_>, job: JobId) {
-        let sheets = self.of(job);
+        let Rest { sheets, is_clear } = self.of(job);
         for sheet in sheets.iter_mut() {
             sheet.tasks.retain(|&task| session.tasks[task].status == TaskStatus::Pending);
         }
         sheets.retain(|sheet| !sheet.tasks.is_empty());
+        sort(session, job, sheets);
+        *is_clear = false;
         if sheets.is_empty() {
             self.strike(job);
         }

@@ -68,6 +68,44 @@ fn a_statement_can_be_minimal_as_a_whole() {
     assert_eq!(decide(&config, TWO_MEMBERS), decided);
 }
 
+/// Of each pair of members one has a pod evicted that the victim of the other makes needless.
+#[test]
+fn many_victims_are_spared_together() {
+    let mut text = String::from("job high priority=100 min=240\n");
+    for pair in 0..120 {
+        text.push_str(&format!(
+            "task x{pair} cpu=1 priority=9 example.com/r{pair}=1
+             task y{pair} cpu=3 priority=1 example.com/r{pair}=1\n"
+        ));
+    }
+    for pair in 0..120 {
+        text.push_str(&format!(
+            "node n{pair} cpu=5 example.com/r{pair}=2
+             job a{pair} priority=1 min=0\n task a cpu=1 @n{pair} running
+             job b{pair} priority=2 min=0\n task b cpu=4 @n{pair} running\n"
+        ));
+    }
+    let certificate = one(&whole(conf("preempt", PREEMPT), "preempt"), &text);
+    let spared = |victim: &vc_engine::CertifiedVictim| victim.pod.name.starts_with('b');
+    assert!(certificate.victims.iter().all(spared), "{certificate:#?}");
+    assert_eq!((certificate.victims.len(), certificate.minimal), (120, Some(Unit::Pod)));
+}
+
+/// Nodes have room, the queue has not: that all of many victims are needed is known without a trial
+/// of each, for which the operations would not last.
+#[test]
+fn that_a_queue_needs_every_victim_is_seen_without_trials() {
+    let n_pods = 300;
+    let text = format!(
+        "node n1 cpu=700 pods=1000\nqueue default cap.cpu={n_pods}
+         job low priority=1 min=0\n task a cpu=1 x{n_pods} @n1 running
+         job high priority=100 min={n_pods}\n task x cpu=1 x{n_pods}"
+    );
+    let tiers = format!("{PREEMPT} | proportion");
+    let certificate = one(&whole(conf("preempt", &tiers), "preempt"), &text);
+    assert_eq!((certificate.victims.len(), certificate.minimal), (n_pods, Some(Unit::Pod)));
+}
+
 #[test]
 fn a_reclaim_can_be_minimal_as_a_whole() {
     let text = TWO_MEMBERS.replace("job high", "queue q2\njob high queue=q2");

@@ -1,6 +1,7 @@
 //! Jobs with sub-groups and without topologies: actions.md 4.3, 4.5, "Sub-groups" of its cases, of
 //! which those that are about HyperNodes come with these.
 
+use proptest::prelude::*;
 use vc_conf::Config;
 use vc_framework::Report;
 
@@ -171,4 +172,33 @@ fn sub__attempt_that_fails_leaves_nothing() {
         assert_eq!(State::of(session), before);
     });
     assert_eq!(lines(&outbox.effects, &Report::default()), Vec::<String>::new());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Sub-groups that are kept in order are those that are looked for each time: both evaluators
+    /// place the same, in two cycles.
+    #[test]
+    fn sub__order_is_that_of_all_looked_at(
+        pods in prop::collection::vec((0..12_u32, 0..4_i32, 1..4_u32), 1..40),
+        (size, groups, min) in (1..4_u32, 0..4_u32, 1..12_u32),
+        n_nodes in 1..25_u32,
+        cap in prop::option::of(4..40_u32),
+    ) {
+        let mut text = nodes(n_nodes).replace("cpu=2", "cpu=4");
+        if let Some(cap) = cap {
+            text.push_str(&format!("queue default cap.cpu={cap}\n"));
+        }
+        text.push_str(&format!("job j min={min} policy.g={size}x{groups}\n"));
+        for (place, (group, priority, cpu)) in pods.iter().enumerate() {
+            let of_group = if *group == 0 { String::new() } else { format!("label.g={group}") };
+            text.push_str(&format!("task p{place} cpu={cpu} priority={priority} {of_group}\n"));
+        }
+        text.push_str("job other min=2\ntask o cpu=1 x3\n");
+        let mut world = World::new(&config(), &text);
+        world.cycle();
+        world.kubelets();
+        world.cycle();
+    }
 }

@@ -149,6 +149,10 @@ impl Cluster {
             same(&sub_job.id, "counts", &sub_job.counts, &counts)?;
             same(&sub_job.id, "tasks", &sub_job.tasks, &self.in_order(&members))?;
         }
+        for policy in 0..job.policies().len() {
+            let (kept, walked) = (job.tally(policy), job.walk_tally(policy));
+            same(&job.key, "sub-jobs of a policy", &kept, &walked)?;
+        }
         let minimum = groups::default_minimum(job);
         same(&job.key, "sub-jobs are found by id", &job.finds_sub_jobs(), &true)?;
         same(&job.key, "default minimum", &job.sub_jobs[0].min_available, &minimum)

@@ -36,7 +36,7 @@ impl Cluster {
             let labels = self.class(task).labels.clone();
             let index = self.sub_job_for(job, &labels);
             self.tasks[task].sub_job = index;
-            self.jobs[job].sub_jobs[index].tasks.push(task);
+            self.jobs[job].change_sub_job(index, |sub_job| sub_job.tasks.push(task));
             self.attach(task);
         }
     }
@@ -50,6 +50,37 @@ pub(crate) struct SubJobRows {
     by_id: Index<usize>,
     /// The one that became free last is used first, so that a pod that leaves and enters has its own.
     free: Vec<usize>,
+    /// By policy, as far as there are sub-jobs of them.
+    tallies: Vec<Tally>,
+}
+
+/// How many sub-jobs of a policy have tasks, and how many of these have their minimum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) n_existing: u32,
+    pub(crate) n_ready: u32,
+    /// With Pipelined tasks.
+    pub(crate) n_pipelined: u32,
+}
+
+impl Tally {
+    fn of(sub_job: &SubJob) -> Self {
+        if sub_job.tasks.is_empty() {
+            return Self::default();
+        }
+        let SubJob { counts, min_available, .. } = sub_job;
+        let (ready, pipelined) =
+            (counts.is_ready(*min_available), counts.is_pipelined(*min_available));
+        Self { n_existing: 1, n_ready: ready.into(), n_pipelined: pipelined.into() }
+    }
+
+    /// One sub-job counts otherwise than before.
+    fn replace(&mut self, before: Self, after: Self) {
+        let replace = |sum: &mut u32, before: u32, after: u32| *sum = *sum + after - before;
+        replace(&mut self.n_existing, before.n_existing, after.n_existing);
+        replace(&mut self.n_ready, before.n_ready, after.n_ready);
+        replace(&mut self.n_pipelined, before.n_pipelined, after.n_pipelined);
+    }
 }
 
 impl SubJobRows {
@@ -98,6 +129,36 @@ impl Job {
         {
             rows.free(sub_job, index);
         }
+    }
+
+    /// The only way in which a sub-job changes: the counters of its policy change with it.
+    pub(super) fn change_sub_job(&mut self, index: usize, change: impl FnOnce(&mut SubJob)) {
+        let sub_job = &mut self.sub_jobs[index];
+        let Some((policy, rows)) = sub_job.policy.zip(self.sub_job_rows.as_mut()) else {
+            return change(sub_job);
+        };
+        let before = Tally::of(sub_job);
+        change(sub_job);
+        let after = Tally::of(sub_job);
+        if rows.tallies.len() <= policy {
+            rows.tallies.resize(policy + 1, Tally::default());
+        }
+        rows.tallies[policy].replace(before, after);
+    }
+
+    /// Of the sub-jobs of a policy.
+    pub(crate) fn tally(&self, policy: usize) -> Tally {
+        let rows = self.sub_job_rows.as_ref();
+        rows.and_then(|rows| rows.tallies.get(policy)).copied().unwrap_or_default()
+    }
+
+    /// The same, counted anew.
+    pub(super) fn walk_tally(&self, policy: usize) -> Tally {
+        let mut tally = Tally::default();
+        for sub_job in self.sub_jobs.iter().filter(|sub_job| sub_job.policy == Some(policy)) {
+            tally.replace(Tally::default(), Tally::of(sub_job));
+        }
+        tally
     }
 
     /// Whether the sub-jobs are found by their ids.

@@ -145,11 +145,10 @@ pub(super) fn uncount(job: &mut Job, task: &Task) {
 /// Counts the task in its job, its role and its sub-job.
 fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bool, bool)) {
     let on_node = task.node.is_some();
-    let role = job.roles.get_or_default(&task.role);
-    let sub_job = &mut job.sub_jobs[task.sub_job].counts;
-    for counts in [&mut job.counts, sub_job, role] {
-        change(counts, task.status, task.best_effort, on_node);
-    }
+    let change = |counts: &mut Counts| change(counts, task.status, task.best_effort, on_node);
+    change(&mut job.counts);
+    change(job.roles.get_or_default(&task.role));
+    job.change_sub_job(task.sub_job, |sub_job| change(&mut sub_job.counts));
 }
 
 /// Moves the request in the sum that the status belongs to.

@@ -145,7 +145,7 @@ impl Cluster {
         let sub_place = self.place_in(&self.jobs[id].sub_jobs[row.sub_job].tasks, task);
         let job = &mut self.jobs[id];
         job.tasks.insert(place, task);
-        job.sub_jobs[row.sub_job].tasks.insert(sub_place, task);
+        job.change_sub_job(row.sub_job, |sub_job| sub_job.tasks.insert(sub_place, task));
         let request = &self.classes[row.class].request;
         if row.gates == Gates::Foreign {
             job.gated.change(sums::enter, request);
@@ -160,7 +160,9 @@ impl Cluster {
         let sub_place = self.place_in(&self.jobs[id].sub_jobs[row.sub_job].tasks, task);
         let job = &mut self.jobs[id];
         job.tasks.remove(place);
-        job.sub_jobs[row.sub_job].tasks.remove(sub_place);
+        job.change_sub_job(row.sub_job, |sub_job| {
+            sub_job.tasks.remove(sub_place);
+        });
         job.drop_empty_sub_job(row.sub_job);
         let request = &self.classes[row.class].request;
         if row.gates == Gates::Foreign {
