@@ -116,7 +116,7 @@ impl End {
         session.out.preemption_victims = self.n_victims.or(session.out.preemption_victims);
         for (&task, told) in tasks.iter().zip(&self.told) {
             if let Some(told) = *told {
-                session.records.last_transaction.insert(task, told);
+                session.tell_place(job, task, told);
             }
         }
     }

@@ -470,6 +470,15 @@ impl<'c> Session<'c> {
         self.tasks[task].job.filter(|&job| self.jobs[job].pod_group.is_some())
     }
 
+    /// The task of the job was on this node before a statement was discarded, as another one of its
+    /// shape was.
+    pub fn tell_place(&mut self, job: JobId, task: TaskId, last: LastTransaction) {
+        if self.records.last_transaction.insert(task, last) != Some(last) {
+            // Whoever looks at jobs that changed finds it as if it had been tried.
+            self.cluster.touch_job(job);
+        }
+    }
+
     /// The task is evicted, with what goes along with it.
     pub(crate) fn hide(&mut self, task: TaskId) {
         self.cluster.evict_task(task);

@@ -8,7 +8,7 @@ use vc_engine::{Hits, Paths};
 
 use crate::support::*;
 
-const N_HITS: usize = 10;
+const N_HITS: usize = 13;
 const N_PATHS: usize = 4;
 const N: usize = N_HITS + N_PATHS + 4;
 
@@ -25,6 +25,9 @@ const NAMES: [(&str, u64); N] = [
     ("stood", 300),
     ("surplus", 200),
     ("gave up", 1),
+    ("dead ends", 100),
+    ("looked at", 20),
+    ("alike", 20),
     ("filled", 1_000),
     ("remembered", 5_000),
     ("asked", 500),
@@ -88,6 +91,9 @@ fn of_hits(hits: &Hits) -> [u64; N_HITS] {
         n_stood,
         n_surplus,
         n_gave_up,
+        n_dead_ends,
+        n_looked_at,
+        n_alike,
     } = *hits;
     [
         n_repeated,
@@ -100,6 +106,9 @@ fn of_hits(hits: &Hits) -> [u64; N_HITS] {
         n_stood,
         n_surplus,
         n_gave_up,
+        n_dead_ends,
+        n_looked_at,
+        n_alike,
     ]
 }
 
