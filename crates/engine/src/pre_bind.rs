@@ -7,8 +7,8 @@ use std::sync::Arc;
 use vc_filters::volume_binding::{Progress, progress};
 use vc_framework::{Effect, Nomination};
 use vc_model::{
-    ClaimSource, Cluster, JobId, ObjectKey, PodCondition, PodResourceClaim, Stage, TaskId,
-    TaskStatus,
+    ClaimSource, Cluster, JobId, ObjectKey, PodCondition, PodResourceClaim, Reservation, Stage,
+    TaskId, TaskStatus,
 };
 
 const TOO_LATE: &str = "context deadline exceeded";
@@ -101,13 +101,17 @@ impl Gang<'_> {
     fn withdraw_with(&mut self, culprit: TaskId, others: &[TaskId]) {
         let culprit = self.cluster.tasks[culprit].key.clone();
         for &task in others {
-            let text = format!("bind withdrawn with its gang: volumes of pod {culprit} failed");
+            let text = format!("bind withdrawn with its gang: preBind of pod {culprit} failed");
             self.withdraw(task, text);
         }
     }
 
+    /// The limit is one of volumes: what is written for devices is answered soon, whatever comes of
+    /// it.
     fn is_late(&self, task: TaskId, now_micros: i64) -> bool {
-        let Some(reservation) = self.cluster.volumes.reservation(task) else { return false };
+        let reservation = self.cluster.volumes.reservation(task);
+        let with_volumes = |promised: &&Reservation| promised.claims().next().is_some();
+        let Some(reservation) = reservation.filter(with_volumes) else { return false };
         match &reservation.stage {
             Stage::Tentative => false,
             Stage::Sent { since_micros } | Stage::Written { since_micros, .. } => {

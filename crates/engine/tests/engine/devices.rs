@@ -89,6 +89,21 @@ fn nodes_77_a_gang_that_shares_a_claim_is_bound() {
 }
 
 #[test]
+fn nodes_77_a_gang_waits_for_its_devices_however_late_the_answers_come() {
+    let mut world = gang(&ta());
+    let cycle = world.cycle();
+    let is_pre_bind = |effect: &&Effect| matches!(effect, Effect::PreBind { .. });
+    let writes: Vec<Effect> = cycle.effects.iter().filter(is_pre_bind).cloned().collect();
+    for (index, version) in ["2", "3"].into_iter().enumerate() {
+        // A cycle for another reason.
+        world.tick(700);
+        assert_eq!(world.cycle().only(&["bind", "resync", "pod"]), "");
+        reserved(&mut world, &writes[index..=index], version);
+    }
+    assert_eq!(world.cycle().only(&["bind"]), "bind j-a n1\nbind j-b n2");
+}
+
+#[test]
 fn nodes_82_a_failed_bind_gives_the_claim_back() {
     let mut world = gang(&ta());
     let cycle = world.cycle();
@@ -110,11 +125,14 @@ fn a_pre_bind_that_fails_withdraws_the_gang_and_frees_the_devices() {
     let error = "claim default/c got allocated elsewhere in the meantime".to_owned();
     world.send(ClusterEvent::PreBindFailed { uid, error });
     let cycle = world.cycle_unanswered();
-    assert_eq!(cycle.only(&["resync"]), "resync j-a\nresync j-b");
+    // Whoever is withdrawn with it first, then the one that failed.
+    assert_eq!(cycle.only(&["resync"]), "resync j-b\nresync j-a");
     let all = cycle.all();
     let told = "execute preBind for pod default/j-a failed: claim default/c got allocated \
                 elsewhere in the meantime, resync the task";
     assert!(all.contains(told), "{all}");
+    let sibling = "bind withdrawn with its gang: preBind of pod default/j-a failed";
+    assert!(all.contains(sibling), "{all}");
     assert!(world.engine.cluster().devices.in_flight(&key("c")).is_none());
 }
 

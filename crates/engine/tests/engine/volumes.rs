@@ -107,7 +107,7 @@ fn nodes_21_nodes_61_a_failure_of_one_withdraws_the_whole_gang() {
     let cycle = world.cycle();
     let text = "execute preBind for pod default/j-b failed: binding volumes: provisioning failed \
                 for PVC \"cb\", resync the task";
-    let sibling = "bind withdrawn with its gang: volumes of pod default/j-b failed";
+    let sibling = "bind withdrawn with its gang: preBind of pod default/j-b failed";
     assert_eq!(
         cycle.only(&["pod", "resync", "bind", "prebind"]),
         format!(
