@@ -78,6 +78,24 @@ impl Session<'_> {
         }
     }
 
+    /// Whether two tasks of a job have one [`Session::asker`], seen without making it; nor is one of
+    /// them nominated or gated if the other is not.
+    pub(crate) fn asks_as(&self, task: TaskId, other: TaskId) -> bool {
+        let (l, r) = (&self.tasks[task], &self.tasks[other]);
+        let hopeless = |task: TaskId| {
+            let errors = self.records.fit_errors.get(&task);
+            errors.map(|errors| errors.unresolvable()).filter(|set| !set.is_empty())
+        };
+        l.class == r.class
+            && (l.priority, l.pod_priority) == (r.priority, r.pod_priority)
+            && (l.best_effort, l.preemptable) == (r.best_effort, r.preemptable)
+            && l.marked_preemptable == r.marked_preemptable
+            && l.any_revocable_zone == r.any_revocable_zone
+            && (&l.nominated_node, l.gates) == (&r.nominated_node, r.gates)
+            && self.hooks().know_asker(self.ask(), task)
+            && hopeless(task) == hopeless(other)
+    }
+
     /// What plugins read of the task, given what matters of its class. `None`: one reads more, or the plain evaluator is selected.
     pub fn asker(
         &self,

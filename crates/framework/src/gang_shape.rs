@@ -11,8 +11,8 @@ use crate::session::Session;
 /// See the module. Which queue it is of, and its priority, is part of each [`Asker`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GangShape {
-    /// Those that are to be placed, in their order, each with its role.
-    members: Vec<(Asker, Arc<str>)>,
+    /// Those that are to be placed, in their order, each with its role; so many in a row are alike.
+    members: Vec<(Asker, Arc<str>, u32)>,
     min_available: i32,
     counts: Numbers,
     roles: Vec<(Arc<str>, Numbers)>,
@@ -32,16 +32,27 @@ impl GangShape {
         tasks: &[TaskId],
         mut asker: impl FnMut(TaskId) -> Option<Asker>,
     ) -> Option<Self> {
-        let member = |&task: &TaskId| {
-            let asker = asker(task).filter(|_| session.is_plain(task))?;
-            Some((asker, session.tasks[task].role.clone()))
-        };
-        let members: Option<Vec<(Asker, Arc<str>)>> = tasks.iter().map(member).collect();
+        let mut members: Vec<(Asker, Arc<str>, u32)> = Vec::new();
+        let mut before: Option<TaskId> = None;
+        for &task in tasks {
+            let role = &session.tasks[task].role;
+            let is_next = |&before: &TaskId| {
+                session.tasks[before].role == *role && session.asks_as(task, before)
+            };
+            match members.last_mut().filter(|_| before.as_ref().is_some_and(is_next)) {
+                Some((.., n_alike)) => *n_alike += 1,
+                None => {
+                    let asker = asker(task).filter(|_| session.is_plain(task))?;
+                    members.push((asker, role.clone(), 1));
+                }
+            }
+            before = Some(task);
+        }
         let Job { min_available, counts, roles, task_min_available, sub_jobs, .. } =
             &session.jobs[job];
         let sub_jobs = sub_jobs.iter();
         Some(Self {
-            members: members?,
+            members,
             min_available: *min_available,
             counts: numbers(counts),
             roles: roles.iter().map(|(role, counts)| (role.clone(), numbers(counts))).collect(),

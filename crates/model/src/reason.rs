@@ -164,6 +164,11 @@ impl NodeSet {
         size_of_val(&*self.0)
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|&bits| bits == 0)
+    }
+
     fn insert(&mut self, node: NodeId) {
         let (word, bit) = Self::place(node);
         if self.0.len() <= word {
