@@ -103,3 +103,20 @@ fn nobody_is_placed_by_preempt_where_it_was_nominated_outside_the_shard() {
     world.send(ClusterEvent::NodeShardApplied(Box::new(shard)));
     assert_eq!(world.cycle().decisions(), "");
 }
+
+/// The certificate is looked at with the same eyes: pods whose PodGroup is gone hold no quota.
+#[test]
+fn pods_without_their_group_hold_no_quota() {
+    let text = "node n cpu=9
+        queue q cap.cpu=4 deserved.cpu=4
+        job low queue=q min=0 running
+          task a cpu=3 @n running
+        job gone queue=q min=0 running
+          task a cpu=1 @n running
+        job high queue=q priority=1
+          task a cpu=4";
+    let tiers = "priority gang | predicates cohort{* withinClusterQueue=LowerPriority}";
+    let mut world = World::new(&conf("allocate, preempt", tiers), text);
+    world.delete_group("gone");
+    assert_eq!(world.cycle().decisions(), "evict low-a preempt\npipeline high-a n");
+}

@@ -98,7 +98,7 @@ fn begin(story: &Story) -> World {
     };
     let mut all = objects("queue default");
     all.extend(objects(&story.cluster));
-    let mut world = World::with(options, &story.choice.config(), all).unverified();
+    let mut world = World::with(options, &story.choice.config(), all);
     walk_bytes.into_iter().for_each(|bytes| world.engine.keep_walks(bytes));
     world
 }
