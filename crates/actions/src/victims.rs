@@ -3,7 +3,7 @@
 
 use vc_framework::{
     Ballot, Cause, EvictReason, Prospect, Question, Refused, Room, Ruling, Session, Statement,
-    klog, sort_stably,
+    klog, outside_shard, sort_stably,
 };
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
@@ -73,6 +73,10 @@ pub(crate) fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
 /// Why the task cannot be placed on the node now.
 pub(crate) fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId) -> Option<Cause> {
     let queue = session.jobs[session.tasks[task].job?].queue;
+    // Where it was nominated may be outside by now.
+    if session.is_outside_shard(node) {
+        return Some(Cause::Filter(outside_shard().reason));
+    }
     if session.hooks().allocatable(session.ask(), queue, task).is_err() {
         return Some(Cause::QueueFull(queue));
     }

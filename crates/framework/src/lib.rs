@@ -72,7 +72,7 @@ pub use ruling::{Question, Rule, RuleId, Ruling};
 pub use sample::{
     Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
 };
-pub use scan::{Filter, Scan};
+pub use scan::{Filter, Scan, outside_shard};
 pub use session::{Hits, Opening, Session};
 pub use sort::sort_stably;
 pub use standing::{Again, Before};

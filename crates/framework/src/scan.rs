@@ -22,8 +22,8 @@ pub enum Filter {
 /// A node that belongs to another scheduler (core.md 3.10, 4.10).
 const OUTSIDE_SHARD: &str = "node isn't in scheduler node shard";
 
-/// The node belongs to another scheduler.
-pub(crate) fn outside_shard() -> Finding {
+/// What a hard shard says of the nodes outside (actions.md 2.6, item 1).
+pub fn outside_shard() -> Finding {
     Finding::new(Code::Error, OUTSIDE_SHARD)
 }
 

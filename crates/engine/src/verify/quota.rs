@@ -134,7 +134,9 @@ impl State {
         let mut used: BTreeMap<QueueId, Resource> = BTreeMap::new();
         for (_, row) in session.tasks.iter() {
             let holds = row.status.is_allocated() || row.status == TaskStatus::Pipelined;
-            let Some(job) = row.job.filter(|_| holds) else { continue };
+            // Pods whose PodGroup is gone hold no quota.
+            let is_ours = |&job: &JobId| holds && session.ask().has_job(job);
+            let Some(job) = row.job.filter(is_ours) else { continue };
             let Some(task) = session.task(&row.uid) else { continue };
             used.entry(session.jobs[job].queue).or_default().add(session.request(task));
         }

@@ -1,9 +1,10 @@
 //! Stories in which the two evaluators differed, as small as they can be told: `World` compares
 //! them.
 
+use vc_engine::EngineOptions;
 use vc_model::{
-    AllocationMode, ClusterEvent, DeviceObject, DeviceRequest, ExactRequest, RequestKind,
-    ResourceClaim,
+    AllocationMode, ClusterEvent, DeviceObject, DeviceRequest, ExactRequest, NodeShardRecord,
+    RequestKind, ResourceClaim, Sharding, ShardingMode,
 };
 
 use crate::support::*;
@@ -78,4 +79,44 @@ fn who_lost_its_pods_to_others_is_not_told_that_its_queue_has_no_room() {
         assert_eq!(cycle.decisions(), "evict victim-a preempt\npipeline vip-a n");
         assert!(!cycle.all().contains("PodGroup victim"), "{}", cycle.all());
     }
+}
+
+/// A node that has room and was nominated before is of no use outside a hard shard (actions.md 2.6).
+#[test]
+fn nobody_is_placed_by_preempt_where_it_was_nominated_outside_the_shard() {
+    let text = "node n1 cpu=6
+        node n2 cpu=1
+        job low min=0
+          task a cpu=1 @n2 running
+        job high min=2 priority=9
+          task a cpu=1 nominated=n1
+          task b cpu=1";
+    let tiers = "gang{jobReady jobPipelined jobStarving} \
+        priority{jobOrder taskOrder preemptable jobStarving} predicates";
+    let sharding = Sharding { mode: ShardingMode::Hard, name: "s".into() };
+    let options = EngineOptions { sharding, ..EngineOptions::default() };
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let mut world = World::with(options, &conf("allocate, preempt", tiers), all);
+    let nodes_desired = vec!["n2".into()];
+    let shard = NodeShardRecord { name: "s".into(), nodes_desired, ..Default::default() };
+    world.send(ClusterEvent::NodeShardApplied(Box::new(shard)));
+    assert_eq!(world.cycle().decisions(), "");
+}
+
+/// The certificate is looked at with the same eyes: pods whose PodGroup is gone hold no quota.
+#[test]
+fn pods_without_their_group_hold_no_quota() {
+    let text = "node n cpu=9
+        queue q cap.cpu=4 deserved.cpu=4
+        job low queue=q min=0 running
+          task a cpu=3 @n running
+        job gone queue=q min=0 running
+          task a cpu=1 @n running
+        job high queue=q priority=1
+          task a cpu=4";
+    let tiers = "priority gang | predicates cohort{* withinClusterQueue=LowerPriority}";
+    let mut world = World::new(&conf("allocate, preempt", tiers), text);
+    world.delete_group("gone");
+    assert_eq!(world.cycle().decisions(), "evict low-a preempt\npipeline high-a n");
 }

@@ -29,6 +29,8 @@ pub(super) struct Size {
     /// Lines at the beginning, less than so many.
     pub(super) lines: usize,
     pub(super) turns: (usize, usize),
+    /// Nodes of few kinds at the beginning, at least and less than so many.
+    pub(super) alike: (u32, u32),
     /// Few different objects, so that many are alike.
     is_tame: bool,
 }
@@ -43,6 +45,7 @@ pub(super) const SMALL: Size = Size {
     pods: 12,
     lines: 4,
     turns: (3, 9),
+    alike: (1, 4),
     is_tame: false,
 };
 
@@ -55,6 +58,7 @@ pub(super) const MEDIUM: Size = Size {
     pods: 24,
     lines: 6,
     turns: (4, 12),
+    alike: (2, 9),
     is_tame: true,
 };
 
@@ -68,6 +72,21 @@ pub(super) const LARGE: Size = Size {
     pods: 60,
     lines: 8,
     turns: (8, 21),
+    alike: (10, 30),
+    is_tame: true,
+};
+
+/// More nodes than one block has, of which few change at a time.
+pub(super) const WIDE: Size = Size {
+    theme: Theme::Room,
+    nodes: 150,
+    queues: 5,
+    jobs: 16,
+    n_jobs: 10,
+    pods: 60,
+    lines: 6,
+    turns: (5, 11),
+    alike: (100, 150),
     is_tame: true,
 };
 
@@ -87,7 +106,8 @@ impl Size {
 /// Clusters whose nodes hold what runs on them.
 pub(super) fn full(size: Size) -> impl Strategy<Value = String> {
     let shape = |with| Shape {
-        nodes: 1..usize::try_from(size.nodes).unwrap_or_default() / 2 + 2,
+        // Those that are beside it in a wide cluster are empty.
+        nodes: 1..usize::try_from(size.nodes.min(30)).unwrap_or_default() / 2 + 2,
         copies: 1..if size.is_tame { 6 } else { 3 },
         slots: 2..9,
         best_effort: true,
@@ -113,7 +133,20 @@ fn labelled(line: &str) -> String {
     format!("{line}{}\n", labels.unwrap_or_default())
 }
 
-pub(super) fn node(size: Size) -> impl Strategy<Value = String> {
+/// Nodes of few kinds.
+pub(super) fn nodes_alike(size: Size) -> impl Strategy<Value = String> {
+    let kinds = prop::collection::vec((amounts(size), more_of_node(size)), 1..4);
+    (size.alike.0..size.alike.1, kinds).prop_map(|(n_nodes, kinds)| {
+        let node = |index: u32| {
+            let kind = usize::try_from(index / 3).unwrap_or_default() % kinds.len();
+            let (amounts, more) = &kinds[kind];
+            format!("node n{index} {amounts} zone=z{} host=h{index} {more}\n", index % 3)
+        };
+        (0..n_nodes).map(node).collect()
+    })
+}
+
+fn amounts(size: Size) -> BoxedStrategy<String> {
     let few = pick(&[
         (3, "cpu=4 memory=8Gi pods=5"),
         (2, "cpu=6 memory=8Gi pods=9"),
@@ -124,11 +157,14 @@ pub(super) fn node(size: Size) -> impl Strategy<Value = String> {
         let gpu = if gpu == 0 { String::new() } else { format!("gpu={gpu}") };
         format!("cpu={cpu} pods={pods} {memory} {gpu}")
     });
-    let amounts = match size.is_tame {
+    match size.is_tame {
         true => few.prop_map(str::to_owned).boxed(),
         false => any.boxed(),
-    };
-    let more = size.pick(&[
+    }
+}
+
+fn more_of_node(size: Size) -> impl Strategy<Value = &'static str> {
+    size.pick(&[
         (8, ""),
         (1, "taint=dedicated:NoSchedule"),
         (1, "taint=dedicated:PreferNoSchedule"),
@@ -138,13 +174,18 @@ pub(super) fn node(size: Size) -> impl Strategy<Value = String> {
         (2, "disk=ssd"),
         (1, "disk=hdd image=web:300"),
         (1, "image=web:900 image=db:200"),
-    ]);
+    ])
+}
+
+pub(super) fn node(size: Size) -> impl Strategy<Value = String> {
     let zone = pick(&[(4, "zone=z0"), (4, "zone=z1"), (3, "zone=z2"), (1, "")]);
     let host = prop::bool::weighted(0.7);
-    (0..size.nodes, amounts, zone, host, more).prop_map(|(index, amounts, zone, host, more)| {
-        let host = if host { format!("host=h{index}") } else { String::new() };
-        format!("node n{index} {amounts} {zone} {host} {more}\n")
-    })
+    (0..size.nodes, amounts(size), zone, host, more_of_node(size)).prop_map(
+        |(index, amounts, zone, host, more)| {
+            let host = if host { format!("host=h{index}") } else { String::new() };
+            format!("node n{index} {amounts} {zone} {host} {more}\n")
+        },
+    )
 }
 
 pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {

@@ -151,21 +151,25 @@ fn flags() -> impl Strategy<Value = Flags> {
 }
 
 fn stories_of(size: Size) -> impl Strategy<Value = Story> {
-    let most = |names: u32| usize::try_from(names).unwrap_or_default() + 2;
-    let mixed = (
-        prop::collection::vec(node(size), most(size.nodes) / 4..most(size.nodes)),
-        prop::collection::vec(queue(size), 1..most(size.queues)),
-        prop::collection::vec(job(size), 1..size.n_jobs),
-    );
+    let most = |names: u32| usize::try_from(names.min(30)).unwrap_or_default() + 2;
+    let nodes = prop::collection::vec(node(size), most(size.nodes) / 4..most(size.nodes));
+    let queues = prop::collection::vec(queue(size), 1..most(size.queues));
+    let jobs = prop::collection::vec(job(size), 1..size.n_jobs);
+    let alike = (nodes_alike(size), prop::collection::vec(node(size), 0..4));
+    let nodes = prop_oneof![
+        1 => nodes.prop_map(|nodes| nodes.concat()),
+        1 => alike.prop_map(|(alike, others)| alike + &others.concat()),
+    ];
+    let mixed = (nodes, queues, jobs)
+        .prop_map(|(nodes, queues, jobs)| nodes + &queues.concat() + &jobs.concat());
+    let beside =
+        if size.alike.0 < 30 { Just(String::new()).boxed() } else { nodes_alike(size).boxed() };
+    let full = (beside, full(size), prop::collection::vec(job(size), 0..size.n_jobs / 2));
+    let full = full.prop_map(|(beside, text, jobs)| beside + &text + &jobs.concat());
     // Every queue is there until it goes.
     let first: String = (0..size.queues).map(|queue| format!("queue q{queue}\n")).collect();
-    let (all, both) = (first.clone(), first);
-    let mixed = mixed.prop_map(move |(nodes, queues, jobs)| {
-        all.clone() + &nodes.concat() + &queues.concat() + &jobs.concat()
-    });
-    let full = (full(size), prop::collection::vec(job(size), 0..size.n_jobs / 2));
-    let full = full.prop_map(move |(text, jobs)| both.clone() + &text + &jobs.concat());
     let cluster = prop_oneof![3 => mixed, 2 => full];
+    let cluster = cluster.prop_map(move |cluster| first.clone() + &cluster);
     let lines = prop::collection::vec(line(size), 0..size.lines);
     let told = lines.prop_map(move |lines| [first_lines(size), lines].concat());
     let turns =
@@ -175,9 +179,8 @@ fn stories_of(size: Size) -> impl Strategy<Value = Story> {
     )
 }
 
-/// Of a hundred stories, so many large ones.
-pub(super) fn stories(large: u32) -> impl Strategy<Value = Story> {
-    let medium = (100 - large).div_ceil(8);
+/// Of two hundred stories, so many wide ones and eight times as many large ones.
+pub(super) fn stories(wide: u32) -> impl Strategy<Value = Story> {
     let about = |size: Size| {
         prop_oneof![
             8 => stories_of(size),
@@ -186,9 +189,11 @@ pub(super) fn stories(large: u32) -> impl Strategy<Value = Story> {
             1 => stories_of(size.about(Theme::Devices)),
         ]
     };
+    let (large, medium) = (8 * wide, 24);
     prop_oneof![
-        100 - large - medium => about(SMALL),
+        200 - wide - large - medium => about(SMALL),
         medium => about(MEDIUM),
         large => about(LARGE),
+        wide => about(WIDE),
     ]
 }

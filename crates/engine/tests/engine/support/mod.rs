@@ -27,7 +27,6 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     /// `None`: it is not compared.
     plain: Option<Engine>,
-    is_verified: bool,
     options: EngineOptions,
     nodes: BTreeMap<Arc<str>, NodeRecord>,
     classes: BTreeMap<Arc<str>, PriorityClassRecord>,
@@ -77,7 +76,6 @@ impl World {
         let mut world = Self {
             engine,
             plain: Some(plain),
-            is_verified: true,
             options,
             nodes: BTreeMap::new(),
             classes: BTreeMap::new(),
@@ -95,11 +93,6 @@ impl World {
     /// Only one engine, where so many worlds are run that it counts.
     pub(crate) fn alone(self) -> Self {
         Self { plain: None, ..self }
-    }
-
-    /// Nobody looks at the certificates.
-    pub(crate) fn unverified(self) -> Self {
-        Self { is_verified: false, ..self }
     }
 
     /// Adds or replaces objects.
@@ -235,9 +228,7 @@ impl World {
         let plain = plain.map(|plain| log::quietly(|| plain.cycle(self.inbox.clone(), now)));
         let (effects, mut report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
         assert_eq!(self.engine.cluster().check(), Ok(()));
-        if self.is_verified {
-            assert_eq!(self.engine.verify(&report, now), [""; 0], "{:#?}", report.certificates);
-        }
+        assert_eq!(self.engine.verify(&report, now), [""; 0], "{:#?}", report.certificates);
         report.witnesses.clear();
         if let Some(plain) = plain {
             assert_eq!(effects, plain.0, "fast and plain evaluator decide differently");
