@@ -169,7 +169,7 @@ pub(crate) const CASES: &[Case] = &[
         n_pending: 500,
         n_running: 2_000,
         gang_size: 1,
-        n_victims: 1,
+        fits: false,
         conf: Some(queues::HIERARCHY_RECLAIM),
         load: queues::load_full_tree,
         ..stress("stress/reclaim-in-tree-of-1k-queues")
