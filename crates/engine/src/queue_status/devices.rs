@@ -18,7 +18,8 @@ pub(super) fn counts(
         return BTreeMap::new();
     }
     let mut claims: BTreeMap<QueueId, BTreeSet<ObjectKey>> = BTreeMap::new();
-    for &job in &session.facts().jobs {
+    // Also of those that run, which no action looks at.
+    for job in session.ask().all_jobs() {
         let row = &session.jobs[job];
         let placed = row.tasks.iter().filter(|&&task| session.tasks[task].status.is_allocated());
         let of_job: Vec<ObjectKey> = placed.flat_map(|&task| claims_of(session, task)).collect();

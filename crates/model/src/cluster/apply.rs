@@ -10,7 +10,7 @@ use crate::default_spread::SelectorKind;
 use crate::event::ClusterEvent;
 use crate::ids::{JobId, QueueId};
 use crate::queue::Queue;
-use crate::record::{ObjectKey, PriorityClassRecord, QueueRecord};
+use crate::record::{ObjectKey, PriorityClassRecord, QueueRecord, ResourceList};
 use crate::request::to_resource;
 use crate::selector::{LabelSelector, Labels};
 
@@ -190,6 +190,8 @@ impl Cluster {
         };
         let mut before = std::mem::replace(&mut self.queues[id], queue);
         let is_news = before != self.queues[id];
+        let now = &self.queues[id].written_allocated;
+        self.status_version += u64::from(!says_the_same(&before.written_allocated, now));
         // Else it is what we wrote ourselves, which nobody decides by.
         before.written_allocated.clone_from(&self.queues[id].written_allocated);
         self.queue_version += u64::from(before != self.queues[id]);
@@ -209,6 +211,7 @@ impl Cluster {
     fn queue_failed(&mut self, name: &str) {
         if let Some(queue) = self.queue(name) {
             self.queues[queue].written_allocated = None;
+            self.status_version += 1;
         }
     }
 }
@@ -219,5 +222,13 @@ pub(super) fn go_bool(text: &str) -> Option<bool> {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
         _ => None,
+    }
+}
+
+/// In any order, as the API gives it back.
+fn says_the_same(l: &Option<ResourceList>, r: &Option<ResourceList>) -> bool {
+    match (l, r) {
+        (Some(l), Some(r)) => l.len() == r.len() && l.iter().all(|entry| r.contains(entry)),
+        _ => l.is_none() && r.is_none(),
     }
 }
