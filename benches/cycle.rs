@@ -61,6 +61,9 @@ struct Arguments {
     /// In place of that: how the cost grows with nodes and pods, as SVG files in this directory
     #[arg(long)]
     curves: Option<PathBuf>,
+    /// With curves: at most so many fresh starts of each size, to see that they work
+    #[arg(long)]
+    rounds: Option<usize>,
     /// Given by cargo bench, absent under cargo test
     #[arg(long, hide = true)]
     bench: bool,
@@ -127,7 +130,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         return Ok(());
     }
     if let Some(directory) = &arguments.curves {
-        return curves::draw_all(directory);
+        return curves::draw_all(directory, &arguments.prefix, arguments.rounds);
     }
     let is_wanted = |case: &&Case| case.name.starts_with(&arguments.prefix);
     let cases: Vec<&Case> = CASES.iter().filter(is_wanted).collect();

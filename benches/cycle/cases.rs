@@ -169,7 +169,7 @@ pub(crate) const CASES: &[Case] = &[
         n_pending: 500,
         n_running: 2_000,
         gang_size: 1,
-        n_victims: 1,
+        fits: false,
         conf: Some(queues::HIERARCHY_RECLAIM),
         load: queues::load_full_tree,
         ..stress("stress/reclaim-in-tree-of-1k-queues")
@@ -365,10 +365,13 @@ impl Case {
         Self { n_pending, gang_size, ..*self }
     }
 
-    /// With so many times the nodes and pods.
+    /// With so many times the nodes and pods; where one gang waits, it is the gang that grows.
     pub(crate) fn times(&self, times: Times) -> Self {
         let (n_nodes, n_pending) = (self.n_nodes * times.nodes, self.n_pending * times.pending);
-        Self { n_nodes, n_pending, n_running: self.n_running * times.running, ..*self }
+        let is_one_gang = self.gang_size == self.n_pending;
+        let gang_size = if is_one_gang { n_pending } else { self.gang_size };
+        let n_running = self.n_running * times.running;
+        Self { n_nodes, n_pending, gang_size, n_running, ..*self }
     }
 
     /// Of these the actions that evict are timed by themselves, which costs others a little.

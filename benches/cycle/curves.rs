@@ -75,11 +75,16 @@ const TOP: f64 = 128.0;
 /// # Errors
 /// A case fails, a file cannot be written, or a step costs too much.
 #[allow(clippy::print_stdout, reason = "a table for whoever runs it")]
-pub(crate) fn draw_all(directory: &Path) -> anyhow::Result<()> {
+pub(crate) fn draw_all(
+    directory: &Path,
+    prefix: &str,
+    most_rounds: Option<usize>,
+) -> anyhow::Result<()> {
     fs::create_dir_all(directory).context("cannot make the directory")?;
     println!("{:<20} {:<24} {:>10} {:>10} {:>10} {:>10}  worst step", "case", "grows", 1, 2, 4, 8);
     let mut too_steep = Vec::new();
-    for &Curves { case, rounds, growing } in ALL {
+    for &Curves { case, rounds, growing } in ALL.iter().filter(|it| it.case.starts_with(prefix)) {
+        let rounds = most_rounds.map_or(rounds, |most| rounds.min(most.max(1)));
         let mut curves = Vec::new();
         for (&(what, times), color) in growing.iter().zip(COLORS) {
             let rounds = cpu_millis(case, rounds, times)?;

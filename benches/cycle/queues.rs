@@ -15,7 +15,7 @@ pub(crate) const HIERARCHY_RECLAIM: &str =
     conf!("enqueue, allocate, reclaim, backfill", tier!(hierarchy));
 
 const N_QUEUES: u64 = 4_000;
-/// Inner nodes of the tree, each with as many queues.
+/// Inner nodes of a tree, each with as many queues.
 const N_DEPARTMENTS: u64 = 32;
 const SMALL: Shape = Shape { cpu_milli: 2_000, memory_gi: 8 };
 /// A quarter of a node.
@@ -59,10 +59,13 @@ pub(crate) fn load_many(case: &Case, engine: &mut Engine) {
 pub(crate) fn load_tree(case: &Case, engine: &mut Engine) {
     let n_queues = case.n_pending / case.gang_size;
     let gangs = in_turn(pending_gangs(case, PodGroupPhase::Pending, |_| SMALL), n_queues);
-    apply(engine, base(case).chain(departments(n_queues)).chain(gangs));
+    let department = |number: u64| format!("root/department-{}", number % N_DEPARTMENTS);
+    apply(engine, base(case).chain(tree(n_queues, department)).chain(gangs));
 }
 
-/// All nodes are full with gangs of one half of the queues; gangs of the other half wait.
+/// All nodes are full with pods of one half of the queues; pods of the other half wait. All queues are
+/// right under the root, and nobody goes: with all that it asks for a queue stands behind those that
+/// would lose something.
 pub(crate) fn load_full_tree(case: &Case, engine: &mut Engine) {
     let n_queues = case.n_pending / case.gang_size;
     let waiting = in_turn(pending_gangs(case, PodGroupPhase::Inqueue, |_| QUARTER), n_queues);
@@ -72,13 +75,14 @@ pub(crate) fn load_full_tree(case: &Case, engine: &mut Engine) {
         n_groups += u64::from(matches!(event, ClusterEvent::PodGroupApplied(_)));
         in_queue(event, of_group)
     });
-    apply(engine, base(case).chain(departments(2 * n_queues)).chain(running).chain(waiting));
+    let flat = tree(2 * n_queues, |_| "root".to_owned());
+    apply(engine, base(case).chain(flat).chain(running).chain(waiting));
 }
 
-fn departments(n_queues: u64) -> impl Iterator<Item = ClusterEvent> {
-    (0..n_queues).map(|number| {
+fn tree(n_queues: u64, above: impl Fn(u64) -> String) -> impl Iterator<Item = ClusterEvent> {
+    (0..n_queues).map(move |number| {
         let mut queue = queue(&name(number));
-        let path = format!("root/department-{}/{}", number % N_DEPARTMENTS, queue.name);
+        let path = format!("{}/{}", above(number), queue.name);
         queue.annotations.insert("volcano.sh/hierarchy".into(), path.into());
         queue.annotations.insert("volcano.sh/hierarchy-weights".into(), "1/1/1".into());
         ClusterEvent::QueueApplied(Box::new(queue))

@@ -115,17 +115,19 @@ pub(crate) fn ballot(session: &Session<'_>, found: &[TaskId], ruling: &Ruling) -
         victims: sum(&ruling.victims),
         refused_by: ruling.refused_by,
         lasts: false,
+        is_shared: false,
     }
 }
 
 /// The same of the plugins' answer about them, and whether it lasts (12.2 S7).
 pub(crate) fn vote(session: &Session<'_>, question: Question, found: &[TaskId]) -> Ballot {
     if found.is_empty() {
-        return Ballot { lasts: true, ..Ballot::default() };
+        return Ballot { lasts: true, is_shared: true, ..Ballot::default() };
     }
     let ruling = session.hooks().ruling(session.ask(), question, found);
     let lasts = session.votes_last(question, &ruling);
-    Ballot { lasts, ..ballot(session, found, &ruling) }
+    let is_shared = lasts || session.votes_are_shared(question);
+    Ballot { lasts, is_shared, ..ballot(session, found, &ruling) }
 }
 
 /// Why the victims of a node are not enough, with how often each cause counts.

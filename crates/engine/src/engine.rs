@@ -9,12 +9,12 @@ use vc_framework::{
     Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Paths, Report,
     Roster, Session, Sides, Stopwatch, Timings,
 };
-use vc_model::{Cluster, ClusterEvent, Division, QueueId, RequestGates, Settings, Sharding, Stage};
+use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding, Stage};
 
 use crate::lap::Lap;
 use crate::numbers::Numbers;
 use crate::pre_bind;
-use crate::queue_status::Stated;
+use crate::queue_status::Statuses;
 use crate::quiet::Quiet;
 use crate::record;
 use crate::report;
@@ -104,8 +104,8 @@ pub(crate) struct Memory {
     pub(crate) throttle: Throttle,
     /// Queues whose parent is missing and that were warned of (C-31).
     pub(crate) orphan_queues: BTreeSet<Arc<str>>,
-    /// By queue, of the last full cycle (core.md 7.7).
-    pub(crate) stated: BTreeMap<QueueId, Stated>,
+    /// Of queues, as of the last full cycle (core.md 7.7).
+    pub(crate) statuses: Statuses,
     /// Uids of the PodGroups that were told that their queue is missing (C-21).
     pub(crate) without_queue: BTreeSet<Arc<str>>,
     /// It was said that our NodeShard does not exist.

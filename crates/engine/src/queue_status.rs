@@ -8,17 +8,31 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use vc_framework::{Effect, Session};
-use vc_model::QueueId;
+use vc_model::{JobId, QueueId};
 use vc_resource::{Quantity, Resource};
 
 use crate::engine::Memory;
 
 const ROOT: &str = "root";
 
+/// The statuses as they were last recorded, and what they rest on: while that stays, only queues whose
+/// jobs hold something else are looked at, with those above them. Sums are of integers, so that they
+/// are the same either way; tests compare them in every cycle.
+#[derive(Debug, Default)]
+pub(crate) struct Statuses {
+    /// Versions of the queues and of their statuses; `None`: all are to be looked at.
+    basis: Option<(u64, u64)>,
+    /// What the jobs of a queue hold; a queue without jobs is not in.
+    own: BTreeMap<QueueId, Resource>,
+    /// The same with what is below.
+    sums: BTreeMap<QueueId, Resource>,
+    stated: BTreeMap<QueueId, Stated>,
+}
+
 /// What the status of a queue says, with what it was made of. Most queues hold what they held in
 /// the last cycle, and then neither texts nor quantities are made again.
 #[derive(Debug)]
-pub(crate) struct Stated {
+struct Stated {
     allocated: Resource,
     devices: Vec<(String, String)>,
     value: Vec<(Arc<str>, Quantity)>,
@@ -26,17 +40,108 @@ pub(crate) struct Stated {
 
 /// Writes the queues whose amounts differ from what the API holds.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+    let basis = (session.queue_version(), session.queue_status_version());
+    let has_devices = session.devices.claims().next().is_some();
+    let changed = changed(session).filter(|_| !has_devices);
+    match changed.filter(|_| memory.statuses.basis == Some(basis)) {
+        Some(changed) => record_changed(session, memory, &changed),
+        None => record_all(session, memory),
+    }
+    // Devices are counted anew each time.
+    memory.statuses.basis = (!has_devices).then_some(basis);
+}
+
+fn record_all(session: &mut Session<'_>, memory: &mut Memory) {
     let own = own_sums(session);
-    let chains = chains(session, memory, &own);
-    let sums = sums(own, &chains);
+    memory.statuses.own.clear();
+    let queues = session.facts().queues.clone();
+    let chains = chains(session, memory, &queues, &own);
+    let sums = sums(&own, &chains);
     let devices = devices::counts(session, &chains);
-    let nothing = Resource::default();
     // Of queues that are gone nothing is kept.
-    let mut earlier = std::mem::take(&mut memory.stated);
-    for queue in session.facts().queues.clone() {
-        let allocated = sums.get(&queue).unwrap_or(&nothing);
+    let earlier = std::mem::take(&mut memory.statuses.stated);
+    memory.statuses = Statuses { basis: None, own, sums, stated: earlier };
+    memory.statuses.stated.retain(|&queue, _| session.queues[queue].present);
+    for queue in queues {
         let devices = devices.get(&queue).map_or(&[][..], Vec::as_slice);
-        let known = earlier.remove(&queue).filter(|known| known.is_of(allocated, devices));
+        memory.statuses.state(session, queue, devices);
+    }
+    // Another queue, too, changes what all this rests on.
+    let exists = |name: &Arc<str>| session.queue(name).is_some_and(|id| session.queues[id].present);
+    memory.orphan_queues.retain(exists);
+}
+
+/// Queues of jobs that hold something else than when the last session began, by name. `None`: it is
+/// not known which.
+fn changed(session: &Session<'_>) -> Option<Vec<QueueId>> {
+    let facts = session.facts();
+    let at_open = facts.roster.changed_queues()?.iter().copied();
+    let has_moved = |job: &&JobId| {
+        let at_open = facts.roster.allocated_at_open(**job).map(|amounts| &**amounts);
+        at_open != Some(&session.jobs[**job].allocated)
+    };
+    let moved = facts.to_close.iter().filter(has_moved).map(|&job| session.jobs[job].queue);
+    let changed: BTreeSet<QueueId> = at_open.chain(moved).collect();
+    Some(by_name(session, changed))
+}
+
+fn by_name(session: &Session<'_>, queues: BTreeSet<QueueId>) -> Vec<QueueId> {
+    let present = queues.into_iter().filter(|&queue| session.queues[queue].present);
+    let mut queues: Vec<QueueId> = present.collect();
+    queues.sort_by(|&l, &r| session.queues[l].name.cmp(&session.queues[r].name));
+    queues
+}
+
+fn record_changed(session: &mut Session<'_>, memory: &mut Memory, changed: &[QueueId]) {
+    let mut own = sums_of(session, changed);
+    let above = chains(session, memory, changed, &own);
+    let mut touched = BTreeSet::new();
+    let nothing = Resource::default();
+    for &queue in changed {
+        let now = own.remove(&queue);
+        let statuses = &mut memory.statuses;
+        let before = match &now {
+            Some(now) => statuses.own.insert(queue, now.clone()),
+            None => statuses.own.remove(&queue),
+        };
+        let (before, now) = (before.as_ref().unwrap_or(&nothing), now.as_ref().unwrap_or(&nothing));
+        let chain = above.get(&queue).into_iter().flatten();
+        for &queue in std::iter::once(&queue).chain(chain) {
+            let sum = statuses.sums.entry(queue).or_default();
+            sum.add(now);
+            sum.sub(before);
+            touched.insert(queue);
+        }
+    }
+    for queue in by_name(session, touched) {
+        memory.statuses.state(session, queue, &[]);
+    }
+    check(session, memory);
+}
+
+/// The plain way, where it costs nothing: in every story of the tests.
+fn check(session: &mut Session<'_>, memory: &mut Memory) {
+    if cfg!(debug_assertions) && session.facts().queues.len() < 64 {
+        let own = own_sums(session);
+        let queues = session.facts().queues.clone();
+        let chains = chains(session, memory, &queues, &own);
+        let anew = sums(&own, &chains);
+        let nothing = Resource::default();
+        for queue in queues {
+            let kept = memory.statuses.sums.get(&queue).unwrap_or(&nothing);
+            let fresh = anew.get(&queue).unwrap_or(&nothing);
+            let [kept, fresh] = [kept, fresh].map(|sum| to_list(session, sum, &[]));
+            debug_assert_eq!(kept, fresh, "queue {}", session.queues[queue].name);
+        }
+    }
+}
+
+impl Statuses {
+    /// Writes the status of one queue if the API holds another.
+    fn state(&mut self, session: &mut Session<'_>, queue: QueueId, devices: &[(String, String)]) {
+        let nothing = Resource::default();
+        let allocated = self.sums.get(&queue).unwrap_or(&nothing);
+        let known = self.stated.remove(&queue).filter(|known| known.is_of(allocated, devices));
         let stated = known.unwrap_or_else(|| Stated::of(session, allocated, devices));
         // The row may have been written by somebody else since.
         let written = session.queues[queue].written_allocated.as_ref();
@@ -46,10 +151,8 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
             session.out.effects.push(Effect::QueueStatus { queue: name, allocated: list });
             session.cluster_mut().queues[queue].written_allocated = Some(stated.value.clone());
         }
-        memory.stated.insert(queue, stated);
+        self.stated.insert(queue, stated);
     }
-    let exists = |name: &Arc<str>| session.queue(name).is_some_and(|id| session.queues[id].present);
-    memory.orphan_queues.retain(exists);
 }
 
 impl Stated {
@@ -66,9 +169,14 @@ impl Stated {
 
 /// What the jobs of each queue hold now, without those of its children.
 pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
+    sums_of(session, &session.facts().queues)
+}
+
+/// The same of some queues; one without jobs is not in.
+fn sums_of(session: &Session<'_>, queues: &[QueueId]) -> BTreeMap<QueueId, Resource> {
     let facts = session.facts();
     let of_queue = |&queue: &QueueId| (queue, facts.roster.sums(queue).allocated.clone());
-    let with_jobs = facts.queues.iter().filter(|&&queue| 0 < facts.roster.sums(queue).n_jobs);
+    let with_jobs = queues.iter().filter(|&&queue| 0 < facts.roster.sums(queue).n_jobs);
     let mut own: BTreeMap<QueueId, Resource> = with_jobs.map(of_queue).collect();
     for &job in &facts.to_close {
         let row = &session.jobs[job];
@@ -81,17 +189,18 @@ pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
     own
 }
 
-/// The ancestors of each queue that has jobs; none if there is no root.
+/// The ancestors of those queues that have jobs, or had some; none if there is no root.
 fn chains(
     session: &mut Session<'_>,
     memory: &mut Memory,
+    queues: &[QueueId],
     own: &BTreeMap<QueueId, Resource>,
 ) -> BTreeMap<QueueId, Vec<QueueId>> {
     let mut chains = BTreeMap::new();
     if session.queue(ROOT).is_some_and(|root| session.queues[root].present) {
         // By name, so that the warnings are in an order that does not depend on arrival.
-        for queue in session.facts().queues.clone() {
-            if own.contains_key(&queue) {
+        for &queue in queues {
+            if own.contains_key(&queue) || memory.statuses.own.contains_key(&queue) {
                 chains.insert(queue, ancestors(session, memory, queue));
             }
         }
@@ -101,7 +210,7 @@ fn chains(
 
 /// The same with every amount added to all ancestors.
 fn sums(
-    own: BTreeMap<QueueId, Resource>,
+    own: &BTreeMap<QueueId, Resource>,
     chains: &BTreeMap<QueueId, Vec<QueueId>>,
 ) -> BTreeMap<QueueId, Resource> {
     let mut sums = own.clone();

@@ -10,7 +10,8 @@
 //!   nodes and jobs name them, and any change of a queue ends everything;
 //! * whether the queue of the task has room for it: asked at each search, and another answer ends what
 //!   is known of the kind;
-//! * votes that read more than that ([`crate::Plugin::votes_by_job`] is false): asked at each search;
+//! * votes that read more than that ([`crate::Plugin::votes_by_job`] is false): asked at each search, in
+//!   one state once for all kinds that they tell nothing of;
 //! * the clock, for some plugins: what was found holds until the time that they name.
 //!
 //! A node on which the task may find a place ends the look, and the search itself runs. So it does for
@@ -333,7 +334,9 @@ impl DeadEnds {
         }
         let mut dead_end = self.by_kind.remove(&kind).unwrap_or_default();
         let mut ballots = self.by_voter.remove(&voter).unwrap_or_default();
-        let summary = dead_end.ask(session, task, (&mut self.changed, &mut ballots), look);
+        let now = (self.session, session.version());
+        let around = (&mut self.changed, &mut ballots);
+        let summary = dead_end.ask(session, task, around, now, look);
         (dead_end.last_use, ballots.last_use) = (self.session, self.session);
         self.by_kind.insert(kind, dead_end);
         self.by_voter.insert(voter, ballots);
@@ -371,6 +374,11 @@ impl Session<'_> {
     pub fn votes_last(&self, question: Question, ruling: &Ruling) -> bool {
         let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
         self.hooks.vote_by_job(self.ask(), question, tier)
+    }
+
+    /// Whether these votes follow from the candidates and the state, whatever the task asks for.
+    pub fn votes_are_shared(&self, question: Question) -> bool {
+        self.hooks.vote_for_any_class(self.ask(), question)
     }
 
     /// Until when what filters and votes said holds if no object changes, in microseconds since 1970.

@@ -459,6 +459,11 @@ pub trait Plugin: Send + Sync {
     fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
         false
     }
+    /// Whether Preemptable, Reclaimable and the protective filter of this plugin read of the task that
+    /// asks nothing of its class: in one state they say the same to tasks that ask for more or less.
+    fn votes_for_any_class(&self, ask: Ask<'_>) -> bool {
+        self.votes_by_job(ask)
+    }
     /// Whether no answer of Overused, Allocatable, PrePredicate or Reserve turns to no because a
     /// further pod was evicted, for tasks that this plugin filters by the row of the node alone.
     fn eases_by_evictions(&self) -> bool {

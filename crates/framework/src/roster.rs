@@ -51,6 +51,9 @@ pub struct Roster {
     queues: Vec<JobSums>,
     /// `None`: all.
     changed: Option<Vec<JobId>>,
+    /// Queues whose sums may be others than when the last session began, once or more; only while
+    /// `changed` says which jobs.
+    moved_queues: Vec<QueueId>,
     gone: Vec<JobId>,
     nothing: JobSums,
     /// Of the job that entered last.
@@ -111,6 +114,12 @@ impl Roster {
         self.changed.as_deref()
     }
 
+    /// Queues whose jobs may hold something else together than when the last session began, in no
+    /// particular order. `None`: all.
+    pub fn changed_queues(&self) -> Option<&[QueueId]> {
+        self.changed.as_ref().map(|_| &*self.moved_queues)
+    }
+
     /// Jobs that were part of the last session and are not of this.
     pub fn gone(&self) -> &[JobId] {
         &self.gone
@@ -129,6 +138,7 @@ impl Roster {
             settles: self.lasts && hooks.judges_rows(),
         };
         self.gone.clear();
+        self.moved_queues.clear();
         let log = cluster.job_changes();
         let changed = self.seen.filter(|_| self.lasts).and_then(|seen| log.since(seen));
         self.seen = Some(log.end());
@@ -140,6 +150,8 @@ impl Roster {
             }
             None => self.look_at_all(&judge),
         }
+        self.moved_queues.sort_unstable();
+        self.moved_queues.dedup();
         self.open.clone()
     }
 
@@ -229,6 +241,7 @@ impl Roster {
         if row.is_in() {
             self.n_jobs -= 1;
             self.queues[row.queue.index()].leave(&row.part, row.standing == Standing::Settled);
+            self.moved_queues.push(row.queue);
         }
         Some(row)
     }
@@ -248,6 +261,7 @@ impl Roster {
             }
             self.n_jobs += 1;
             self.queues[queue.index()].enter(&row.part, standing == Standing::Settled);
+            self.moved_queues.push(queue);
         }
         if self.rows.len() <= job.index() {
             self.rows.resize_with(job.index() + 1, || None);

@@ -147,6 +147,7 @@ pub struct Cluster {
     /// Counts events that changed something.
     version: u64,
     queue_version: u64,
+    status_version: u64,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
     /// Of the object that came last and named one.
@@ -182,6 +183,11 @@ impl Cluster {
     /// came or went.
     pub fn queue_version(&self) -> u64 {
         self.queue_version
+    }
+
+    /// Another number whenever the status of a queue is not what it was last seen or written to be.
+    pub fn queue_status_version(&self) -> u64 {
+        self.status_version
     }
 
     /// Known nodes in name order.

@@ -5,7 +5,7 @@
 mod hierarchy;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 use vc_conf::Switch;
@@ -22,7 +22,7 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "drf",
     build: |option, _| {
         let hierarchy = option.switches.on(Switch::Hierarchy);
-        Box::new(Drf { tree: hierarchy.then(Tree::default), ..Drf::default() })
+        Box::new(Drf { tree: hierarchy.then(Mutex::default), ..Drf::default() })
     },
 };
 
@@ -42,8 +42,8 @@ struct Drf {
     is_rescaled: bool,
     /// Looked up only, never walked.
     jobs: FxHashMap<JobId, JobShare>,
-    /// With `enableHierarchy`.
-    tree: Option<Tree>,
+    /// With `enableHierarchy`; behind a lock, because what would be is tried out in it.
+    tree: Option<Mutex<Tree>>,
     /// What was handed out for metrics.
     told: Latest<JobId, f64>,
 }
@@ -92,7 +92,7 @@ impl Plugin for Drf {
             }
         }
         if let Some(tree) = &mut self.tree {
-            *tree = Tree::of_session(ask);
+            *tree = Mutex::new(Tree::of_session(ask));
         }
     }
 
@@ -144,11 +144,11 @@ impl Plugin for Drf {
     }
 
     fn queue_order(&self, _ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
-        self.tree.as_ref().map_or(Ordering::Equal, |tree| tree.compare(l, r))
+        self.tree().map_or(Ordering::Equal, |tree| tree.compare(l, r))
     }
 
     fn reclaimable(&self, ask: Ask<'_>, reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
-        let Some(tree) = &self.tree else {
+        let Some(mut tree) = self.tree() else {
             return Verdict::Abstain;
         };
         let Some((job, _)) = session_job(ask.cluster, reclaimer) else {
@@ -165,7 +165,7 @@ impl Plugin for Drf {
         kind: GangEviction,
         candidates: &[TaskId],
     ) -> Verdict {
-        let Some(tree) = &self.tree else {
+        let Some(mut tree) = self.tree() else {
             return Verdict::Abstain;
         };
         match kind {
@@ -179,6 +179,11 @@ impl Plugin for Drf {
 }
 
 impl Drf {
+    fn tree(&self) -> Option<MutexGuard<'_, Tree>> {
+        // What somebody left behind who panicked is made anew by the next session.
+        Some(self.tree.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn enter(&mut self, ask: Ask<'_>, id: JobId) {
         let known = ask.cluster.jobs.get(id).filter(|job| is_in_session(ask.cluster, job));
         let Some(job) = known else {
@@ -215,9 +220,8 @@ impl Drf {
         let request = ask.cluster.request(task);
         change.apply(Arc::make_mut(&mut job.allocated), request);
         job.share = dominant_share(&job.allocated, &self.total);
-        if let Some(tree) = &mut self.tree {
+        if let Some(mut tree) = self.tree() {
             tree.change(id, request, change);
-            tree.update();
         }
     }
 }

@@ -63,6 +63,10 @@ impl Plugin for Pdb {
         if self.ledgers.is_empty() { Clock::Ignores } else { Clock::Reads }
     }
 
+    fn votes_for_any_class(&self, _ask: Ask<'_>) -> bool {
+        true
+    }
+
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         true
     }

@@ -258,6 +258,12 @@ fn core_89_a_claim_that_pods_share_counts_once() {
     assert_eq!(sorted(&status(&cycle)), expected);
     reserved(&mut world, &cycle.effects, "2");
     assert_eq!(status(&world.cycle()), "", "nothing has changed");
+    // Also while they run, and no action looks at their job any more.
+    for job in ["k", "l", "m"] {
+        world.kubelets();
+        world.add(&format!("job {job} min=1\n task a cpu=9"));
+        assert_eq!(status(&world.cycle()), "", "nothing has changed beside {job}");
+    }
 }
 
 /// The words of a line about a queue in the order of their names.

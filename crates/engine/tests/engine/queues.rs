@@ -38,6 +38,48 @@ fn core_88_amounts_of_a_queue_and_its_ancestors() {
     assert!(cycle.report.warnings.is_empty(), "{:?}", cycle.report.warnings);
 }
 
+/// Only queues whose jobs hold something else are looked at, and those above them.
+#[test]
+fn core_88_amounts_follow_pods_that_come_and_go() {
+    let text = "node n1 cpu=9
+        queue root
+        queue a
+        queue b parent=a
+        queue c parent=a
+        queue lone parent=none
+        job j queue=b running
+          task a cpu=2 @n1 running
+        job k queue=c running
+          task a cpu=1 @n1 running";
+    let mut world = World::new(&config(), text);
+    world.cycle();
+    world.add("job m queue=b min=1\n task a cpu=3");
+    assert_eq!(
+        world.cycle().only(&["queue"]),
+        "queue a cpu=6 memory=0 pods=3\n\
+         queue b cpu=5 memory=0 pods=2\n\
+         queue root cpu=6 memory=0 pods=3"
+    );
+    world.delete_pod("k-a");
+    world.delete_group("k");
+    assert_eq!(
+        world.cycle().only(&["queue"]),
+        "queue a cpu=5 memory=0 pods=2\n\
+         queue c cpu=0 memory=0\n\
+         queue root cpu=5 memory=0 pods=2"
+    );
+    world.add("job o queue=lone min=1\n task a cpu=1");
+    let cycle = world.cycle();
+    assert_eq!(cycle.only(&["queue"]), "queue lone cpu=1 memory=0 pods=1");
+    assert_eq!(cycle.report.warnings, ["queue lone: parent queue none does not exist"]);
+    // Another tree.
+    world.add("queue b");
+    assert_eq!(
+        world.cycle().only(&["queue"]),
+        "queue a cpu=0 memory=0\nqueue b cpu=5 memory=0 pods=2"
+    );
+}
+
 #[test]
 fn core_88_a_cycle_of_parents_ends() {
     let text = "node n1 cpu=4

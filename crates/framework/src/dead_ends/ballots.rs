@@ -19,6 +19,8 @@ pub struct Ballot {
     pub refused_by: Option<&'static str>,
     /// The votes follow from the candidates and their jobs alone.
     pub lasts: bool,
+    /// They follow from the candidates and the state, whatever the task asks for.
+    pub is_shared: bool,
 }
 
 /// Nothing is known of the node.
@@ -33,6 +35,9 @@ pub(super) struct Ballots {
     seen_until: Option<u64>,
     /// By index of the node: one more than the place of what is known, or `UNKNOWN`.
     of_node: Vec<u32>,
+    /// The same of votes that hold in this state only: the session, and the number of the state in it.
+    now: (u64, u64),
+    of_node_now: Vec<u32>,
     known: Vec<Ballot>,
     places: FxHashMap<Ballot, u32>,
 }
@@ -40,44 +45,49 @@ pub(super) struct Ballots {
 impl Ballots {
     pub(super) fn n_bytes(&self) -> usize {
         let of_ballot = 2 * (size_of::<Ballot>() + size_of::<u32>());
-        size_of::<Self>() + self.of_node.len() * size_of::<u32>() + self.known.len() * of_ballot
+        let n_nodes = self.of_node.len() + self.of_node_now.len();
+        size_of::<Self>() + n_nodes * size_of::<u32>() + self.known.len() * of_ballot
     }
 
     /// Forgets what changed since the last search.
-    pub(super) fn catch_up(&mut self, changed: &Changed) {
+    pub(super) fn catch_up(&mut self, changed: &Changed, now: (u64, u64)) {
         let news = self.seen_until.and_then(|seen| changed.since(seen));
         // Sums that no node has any more are not looked for.
-        let is_long = 2 * self.of_node.len() + 1024 < self.known.len();
+        let n_nodes = self.of_node.len().max(self.of_node_now.len());
+        let is_long = 2 * n_nodes + 1024 < self.known.len();
         match news.filter(|_| !is_long) {
             Some(news) => {
                 for &node in news {
-                    if let Some(known) = self.of_node.get_mut(node.index()) {
-                        *known = UNKNOWN;
+                    for of_node in [&mut self.of_node, &mut self.of_node_now] {
+                        of_node.get_mut(node.index()).into_iter().for_each(|it| *it = UNKNOWN);
                     }
                 }
             }
             None => *self = Self { last_use: self.last_use, ..Self::default() },
         }
         self.seen_until = Some(changed.end());
+        if self.now != now {
+            self.now = now;
+            self.of_node_now.clear();
+        }
     }
 
     /// What is said of the node; `vote` says it if that is not known, or does not last.
     pub(super) fn of(&mut self, node: NodeId, vote: impl FnOnce() -> Ballot) -> Ballot {
-        let known = self.of_node.get(node.index()).filter(|&&known| known != UNKNOWN);
-        if let Some(&known) = known {
-            return self.known[known as usize - 1].clone();
+        for of_node in [&self.of_node, &self.of_node_now] {
+            let known = of_node.get(node.index()).filter(|&&known| known != UNKNOWN);
+            if let Some(&known) = known {
+                return self.known[known as usize - 1].clone();
+            }
         }
         let ballot = vote();
-        if ballot.lasts {
+        if ballot.lasts || ballot.is_shared {
             self.note(node, &ballot);
         }
         ballot
     }
 
     fn note(&mut self, node: NodeId, ballot: &Ballot) {
-        if self.of_node.len() <= node.index() {
-            self.of_node.resize(node.index() + 1, UNKNOWN);
-        }
         let next = self.known.len() as u32 + 1;
         let known = match self.places.get(ballot) {
             Some(&known) => known,
@@ -87,6 +97,10 @@ impl Ballots {
                 next
             }
         };
-        self.of_node[node.index()] = known;
+        let of_node = if ballot.lasts { &mut self.of_node } else { &mut self.of_node_now };
+        if of_node.len() <= node.index() {
+            of_node.resize(node.index() + 1, UNKNOWN);
+        }
+        of_node[node.index()] = known;
     }
 }

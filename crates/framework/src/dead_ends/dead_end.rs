@@ -89,10 +89,11 @@ impl DeadEnd {
         session: &Session<'_>,
         task: TaskId,
         (changed, ballots): (&mut Changed, &mut Ballots),
+        now: (u64, u64),
         look: &dyn Look,
     ) -> Option<Summary> {
         self.catch_up(session, task, changed);
-        ballots.catch_up(changed);
+        ballots.catch_up(changed, now);
         let rules = || session.hooks().node_rules(session.ask(), task);
         let n_looked_at = self.to_look_at.len() as u64;
         let eyes = (!self.to_look_at.is_empty()).then(|| Eyes { session, task, rules: rules() });

@@ -106,6 +106,16 @@ impl Dispatch {
         asked.all(|(_, plugin)| plugin.votes_by_job(ask))
     }
 
+    /// Whether all that vote read of the task nothing of its class.
+    pub(crate) fn vote_for_any_class(&self, ask: Ask<'_>, question: Question) -> bool {
+        let point = match question {
+            Question::Preempt(_) => Points::PREEMPTABLE,
+            Question::Reclaim(_) => Points::RECLAIMABLE,
+            Question::Gang(..) | Question::Shuffle => return false,
+        };
+        self.all(point).all(|plugin| plugin.votes_for_any_class(ask))
+    }
+
     /// Whether every plugin reads no more of the task than its [`crate::Asker`].
     pub(crate) fn know_asker(&self, ask: Ask<'_>, task: TaskId) -> bool {
         self.plugins.iter().all(|plugin| plugin.knows_askers(ask, task))

@@ -8,7 +8,7 @@ use vc_resource::Dim;
 use crate::cluster::Cluster;
 use crate::ids::{JobId, QueueId};
 use crate::queue::Queue;
-use crate::record::QueueRecord;
+use crate::record::{QueueRecord, ResourceList};
 use crate::request::to_resource;
 
 impl Cluster {
@@ -57,6 +57,8 @@ impl Cluster {
         };
         let mut before = std::mem::replace(&mut self.queues[id], queue);
         let is_news = before != self.queues[id];
+        let now = &self.queues[id].written_allocated;
+        self.status_version += u64::from(!says_the_same(&before.written_allocated, now));
         // Else it is what we wrote ourselves, which nobody decides by.
         before.written_allocated.clone_from(&self.queues[id].written_allocated);
         self.queue_version += u64::from(before != self.queues[id]);
@@ -77,6 +79,7 @@ impl Cluster {
     pub(super) fn queue_failed(&mut self, name: &str) {
         if let Some(queue) = self.queue(name) {
             self.queues[queue].written_allocated = None;
+            self.status_version += 1;
         }
     }
 
@@ -109,5 +112,13 @@ impl Cluster {
             self.queue_by_name.remove(&queue.name);
             self.queues.remove(id);
         }
+    }
+}
+
+/// In any order, as the API gives it back.
+fn says_the_same(l: &Option<ResourceList>, r: &Option<ResourceList>) -> bool {
+    match (l, r) {
+        (Some(l), Some(r)) => l.len() == r.len() && l.iter().all(|entry| r.contains(entry)),
+        _ => l.is_none() && r.is_none(),
     }
 }

@@ -1,5 +1,6 @@
 //! The tree of hierarchical DRF: queues by their annotated path, jobs as leaves. Shares are
-//! recomputed from integer amounts at every change. Specification: plugins-jobs-queues.md 4.3, D9.
+//! recomputed from integer amounts at every change, those above the job that changed; the test
+//! compares them with all of them recomputed. Specification: plugins-jobs-queues.md 4.3, D9.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -26,17 +27,26 @@ pub(super) struct Tree {
     /// Looked up only, never walked.
     leaves: FxHashMap<JobId, usize>,
     /// The nodes of each queue from the root down; `None` where no job is below the component (D9).
-    paths: BTreeMap<QueueId, Vec<Option<usize>>>,
+    /// Looked up only.
+    paths: FxHashMap<QueueId, Vec<Option<usize>>>,
 }
 
 #[derive(Clone)]
 struct Node {
-    /// Component of the path; empty for the root and for jobs.
-    name: Arc<str>,
+    /// The root is its own.
+    parent: usize,
     weight: f64,
     children: Vec<usize>,
+    /// Those that are no jobs, by their component of the path.
+    by_name: BTreeMap<Arc<str>, usize>,
     /// `None`: an inner node.
     job: Option<Demand>,
+    value: Value,
+}
+
+/// Of the root nobody reads it: all queues have the root in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Value {
     allocated: Fractional,
     share: f64,
     saturated: bool,
@@ -54,15 +64,17 @@ impl Tree {
     pub(super) fn of_session(ask: Ask<'_>) -> Self {
         let mut tree = Tree {
             total: ask.facts.total.clone(),
-            nodes: vec![Node::new("".into(), 1.0, None)],
+            nodes: vec![Node::new(1.0, None)],
             ..Tree::default()
         };
+        let mut grown: FxHashMap<QueueId, usize> = FxHashMap::default();
         for id in ask.all_jobs() {
             let job = &ask.cluster.jobs[id];
             let demand = Demand { allocated: job.allocated.clone(), request: job.total_request() };
             tree.total_allocated.add(&demand.allocated);
-            let parent = tree.grow(&ask.cluster.queues[job.queue]);
-            let leaf = tree.insert(parent, Node::new("".into(), 1.0, Some(demand)));
+            let grow = || tree.grow(&ask.cluster.queues[job.queue]);
+            let parent = *grown.entry(job.queue).or_insert_with(grow);
+            let leaf = tree.insert(parent, Node::new(1.0, Some(demand)));
             tree.leaves.insert(id, leaf);
         }
         for &queue in &ask.facts.queues {
@@ -79,7 +91,11 @@ impl Tree {
         for (name, weight) in components(queue) {
             at = match self.child(at, name) {
                 Some(child) => child,
-                None => self.insert(at, Node::new(name.into(), weight, None)),
+                None => {
+                    let child = self.insert(at, Node::new(weight, None));
+                    self.nodes[at].by_name.insert(name.into(), child);
+                    child
+                }
             };
         }
         at
@@ -96,20 +112,17 @@ impl Tree {
     }
 
     fn child(&self, parent: usize, name: &str) -> Option<usize> {
-        self.nodes[parent].children.iter().copied().find(|&child| {
-            let node = &self.nodes[child];
-            node.job.is_none() && &*node.name == name
-        })
+        self.nodes[parent].by_name.get(name).copied()
     }
 
     fn insert(&mut self, parent: usize, node: Node) -> usize {
         let id = self.nodes.len();
-        self.nodes.push(node);
+        self.nodes.push(Node { parent, ..node });
         self.nodes[parent].children.push(id);
         id
     }
 
-    /// Changes what a job has; the shares are those of before until [`Tree::update`].
+    /// Changes what a job has, and the shares with it.
     pub(super) fn change(&mut self, job: JobId, by: &Resource, change: Change) {
         let Some(&leaf) = self.leaves.get(&job) else {
             return;
@@ -118,48 +131,62 @@ impl Tree {
             return;
         };
         change.apply(&mut demand.allocated, by);
+        let before = self.total_allocated.clone();
         change.apply(&mut self.total_allocated, by);
-    }
-
-    /// Recomputes every node, children before their parents.
-    pub(super) fn update(&mut self) {
-        for id in (0..self.nodes.len()).rev() {
-            match &self.nodes[id].job {
-                Some(demand) => {
-                    let saturated = self.is_saturated(demand);
-                    let allocated = demand.allocated.to_fractional();
-                    self.settle(id, allocated, saturated);
-                }
-                None => {
-                    let children =
-                        || self.nodes[id].children.iter().map(|&child| &self.nodes[child]);
-                    let allocated = rescaled_sum(children);
-                    let saturated = children().all(|child| child.saturated);
-                    self.settle(id, allocated, saturated);
-                }
-            }
+        // Whether a resource is used up in the cluster is a matter of all jobs that have it.
+        let turns =
+            |dim: Dim| self.is_left(dim, &before) != self.is_left(dim, &self.total_allocated);
+        match by.dims().any(turns) {
+            true => self.update(),
+            false => self.update_above(leaf),
         }
     }
 
-    fn settle(&mut self, id: usize, allocated: Fractional, saturated: bool) {
-        let share = dominant_share(&allocated, &self.total);
-        let node = &mut self.nodes[id];
-        node.allocated = allocated;
-        node.share = share;
-        node.saturated = saturated;
+    /// Recomputes every node, children before their parents.
+    fn update(&mut self) {
+        for id in (1..self.nodes.len()).rev() {
+            self.nodes[id].value = self.value(id);
+        }
+    }
+
+    /// Recomputes the node and those above it, as far as one changes: a value is made of those of
+    /// the children alone.
+    fn update_above(&mut self, leaf: usize) {
+        let mut at = leaf;
+        while at != 0 {
+            let value = self.value(at);
+            if value == self.nodes[at].value {
+                return;
+            }
+            self.nodes[at].value = value;
+            at = self.nodes[at].parent;
+        }
+    }
+
+    fn value(&self, id: usize) -> Value {
+        let node = &self.nodes[id];
+        let (allocated, saturated) = match &node.job {
+            Some(demand) => (demand.allocated.to_fractional(), self.is_saturated(demand)),
+            None => {
+                let children = || node.children.iter().map(|&child| &self.nodes[child].value);
+                (rescaled_sum(children), children().all(|child| child.saturated))
+            }
+        };
+        Value { share: dominant_share(&allocated, &self.total), allocated, saturated }
     }
 
     /// Some resource that the job has is all it wants, or is used up in the cluster.
     fn is_saturated(&self, demand: &Demand) -> bool {
         demand.allocated.names().any(|dim| {
             let (allocated, request) = (demand.allocated.get(dim), demand.request.get(dim));
-            request != 0 && (request <= allocated || !self.is_demanding(dim))
+            let is_left = || self.is_left(dim, &self.total_allocated);
+            request != 0 && (request <= allocated || !is_left())
         })
     }
 
-    /// Something of this resource is left in the cluster.
-    fn is_demanding(&self, dim: Dim) -> bool {
-        !self.total.is_zero(dim) && (self.total_allocated.get(dim) as f64) < self.total.get(dim)
+    /// Something of this resource is left in the cluster when so much is allocated.
+    fn is_left(&self, dim: Dim, allocated: &Resource) -> bool {
+        !self.total.is_zero(dim) && (allocated.get(dim) as f64) < self.total.get(dim)
     }
 
     /// Less: the left queue is served first. Level by level from the root, unsaturated before
@@ -178,40 +205,40 @@ impl Tree {
     /// Saturation and share by weight; a missing node is unsaturated and has nothing (D9).
     fn standing(&self, node: Option<usize>) -> (bool, f64) {
         let node = node.map(|id| &self.nodes[id]);
-        node.map_or((false, 0.0), |node| (node.saturated, node.share / node.weight))
+        node.map_or((false, 0.0), |node| (node.value.saturated, node.value.share / node.weight))
     }
 
     /// The candidates without which their queue still stands behind the job's queue with this
-    /// request; each on its own.
+    /// request; each on its own. They are tried out in the tree, and taken back.
     pub(super) fn reclaimable(
-        &self,
+        &mut self,
         ask: Ask<'_>,
         reclaimer: JobId,
         request: &Resource,
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
         let own_queue = ask.cluster.jobs[reclaimer].queue;
-        let mut trial = self.clone();
-        trial.change(reclaimer, request, Change::Add);
+        self.change(reclaimer, request, Change::Add);
         let mut may_go = |&task: &TaskId| {
             let Some((id, job)) = session_job(ask.cluster, task) else {
                 return false;
             };
             let request = ask.cluster.request(task);
-            trial.change(id, request, Change::Subtract);
-            trial.update();
-            let order = trial.compare(own_queue, job.queue);
-            trial.change(id, request, Change::Add);
+            self.change(id, request, Change::Subtract);
+            let order = self.compare(own_queue, job.queue);
+            self.change(id, request, Change::Add);
             order.is_lt()
         };
-        candidates.iter().copied().filter(|task| may_go(task)).collect()
+        let found = candidates.iter().copied().filter(|task| may_go(task)).collect();
+        self.change(reclaimer, request, Change::Subtract);
+        found
     }
 }
 
 impl Node {
-    fn new(name: Arc<str>, weight: f64, job: Option<Demand>) -> Self {
-        let allocated = Fractional::default();
-        Node { name, weight, children: Vec::new(), job, allocated, share: 0.0, saturated: false }
+    fn new(weight: f64, job: Option<Demand>) -> Self {
+        let (children, by_name, value) = (Vec::new(), BTreeMap::new(), Value::default());
+        Node { parent: 0, weight, children, by_name, job, value }
     }
 }
 
@@ -227,7 +254,7 @@ fn components(queue: &Queue) -> impl Iterator<Item = (&str, f64)> {
 }
 
 /// Sum of the children, each unsaturated one scaled down to the smallest share among them.
-fn rescaled_sum<'a, I: Iterator<Item = &'a Node>>(children: impl Fn() -> I) -> Fractional {
+fn rescaled_sum<'a, I: Iterator<Item = &'a Value>>(children: impl Fn() -> I) -> Fractional {
     let served = || children().filter(|child| child.share != 0.0);
     let unsaturated = served().filter(|child| !child.saturated);
     let smallest = unsaturated.map(|child| child.share).fold(1.0, f64::min);
@@ -239,4 +266,82 @@ fn rescaled_sum<'a, I: Iterator<Item = &'a Node>>(children: impl Fn() -> I) -> F
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_model::Id;
+
+    use super::*;
+
+    /// Numbers that look random (splitmix64).
+    fn next(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33
+    }
+
+    fn amount(cpu: u64, memory: u64) -> Resource {
+        let mut amount = Resource::default();
+        amount.set(Dim::CPU, cpu as i64);
+        amount.set(Dim::MEMORY, memory as i64);
+        amount
+    }
+
+    /// Jobs in queues of different depths, and some right under the root.
+    fn tree(state: &mut u64) -> Tree {
+        let mut tree = Tree {
+            total: amount(150, 300).to_fractional(),
+            nodes: vec![Node::new(1.0, None)],
+            ..Tree::default()
+        };
+        for job in 0..40 {
+            let mut parent = 0;
+            for _ in 0..next(state) % 4 {
+                let name = format!("q{}", next(state) % 3);
+                parent = tree.child(parent, &name).unwrap_or_else(|| {
+                    let child = tree.insert(parent, Node::new(1.0 + job as f64 / 3.0, None));
+                    tree.nodes[parent].by_name.insert((*name).into(), child);
+                    child
+                });
+            }
+            let request = amount(next(state) % 30, next(state) % 30);
+            let demand = Demand { allocated: Resource::default(), request };
+            let leaf = tree.insert(parent, Node::new(1.0, Some(demand)));
+            tree.leaves.insert(JobId::new(job), leaf);
+        }
+        tree.update();
+        tree
+    }
+
+    #[test]
+    fn shares_above_a_job_that_changed_are_those_of_all_recomputed() {
+        let mut state = 7;
+        let mut n_used_up = 0;
+        for _ in 0..20 {
+            let mut tree = tree(&mut state);
+            let mut held: Vec<(JobId, Resource)> = Vec::new();
+            for step in 0..300 {
+                // What is there fills up, and is given back again.
+                let gives = next(&mut state) % 300 < step && !held.is_empty();
+                if gives {
+                    let place = next(&mut state) as usize % held.len();
+                    let (job, by) = held.swap_remove(place);
+                    tree.change(job, &by, Change::Subtract);
+                } else {
+                    let job = JobId::new((next(&mut state) % 40) as u32);
+                    let by = amount(next(&mut state) % 9, next(&mut state) % 9);
+                    tree.change(job, &by, Change::Add);
+                    held.push((job, by));
+                }
+                let mut anew = tree.clone();
+                anew.update();
+                for (kept, fresh) in tree.nodes.iter().zip(&anew.nodes) {
+                    assert_eq!(kept.value, fresh.value, "step {step}");
+                }
+                n_used_up += usize::from(!tree.is_left(Dim::CPU, &tree.total_allocated));
+            }
+        }
+        assert!(100 < n_used_up, "{n_used_up} times the cpus were used up");
+    }
 }

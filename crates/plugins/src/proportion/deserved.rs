@@ -1,8 +1,6 @@
 //! Water-filling: what each queue deserves of the cluster, by weight, bounded by what it may have
 //! and what it asks for, at least its guarantee. Specification: plugins-jobs-queues.md 5.2, D12.
 
-use std::collections::BTreeSet;
-
 use vc_resource::{Absent, Dim, EPS, Fractional};
 
 /// A queue in the division.
@@ -20,19 +18,53 @@ pub(super) struct Claim {
 }
 
 /// Fills `deserved` of every claim.
-pub(super) fn divide(total: &Fractional, claims: &mut [Claim]) {
-    fill(total, claims);
-    shrink_to_total(total, claims);
+pub(super) fn divide(total: &Fractional, claims: &mut [Claim]) -> Division {
+    for claim in claims.iter_mut() {
+        claim.begin();
+    }
+    let weights = fill(total, claims);
+    let shrinks = !excess_dims(total, claims).is_empty();
+    if shrinks {
+        shrink_to_total(total, claims);
+    }
+    Division { of_own: weights.filter(|_| !shrinks) }
+}
+
+/// How the last division went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Division {
+    /// Σ weights, where every claim was met in the first pass and nothing had to shrink: then each
+    /// got what it gets of the total by its own weight, whatever the others ask for.
+    of_own: Option<f64>,
+}
+
+/// The same as [`divide`] for claims of which only these, by place, ask for something else than in
+/// the last division; total, weights and bounds are the same. False: all have to be divided again.
+pub(super) fn divide_changed(
+    last: Division,
+    total: &Fractional,
+    claims: &mut [Claim],
+    changed: &[usize],
+) -> bool {
+    let Some(weights) = last.of_own else { return changed.is_empty() };
+    let mut met = |&place: &usize| {
+        let claim = &mut claims[place];
+        claim.begin();
+        claim.take(total, weights);
+        claim.met
+    };
+    changed.iter().all(&mut met) && excess_dims(total, claims).is_empty()
 }
 
 /// The loop of 5.2. It ends: what remains shrinks in every pass until it is empty or no longer
-/// changes.
-fn fill(total: &Fractional, claims: &mut [Claim]) {
+/// changes. Σ weights if one pass met all.
+fn fill(total: &Fractional, claims: &mut [Claim]) -> Option<f64> {
     let mut remaining = total.clone();
+    let (mut is_first, mut of_own) = (true, None);
     loop {
         let weights: f64 = claims.iter().filter(|claim| !claim.met).map(|claim| claim.weight).sum();
         if weights == 0.0 {
-            return;
+            return of_own;
         }
         let before = remaining.clone();
         let mut taken = Fractional::default();
@@ -41,14 +73,22 @@ fn fill(total: &Fractional, claims: &mut [Claim]) {
             taken.add(&increase);
             remaining.add(&decrease);
         }
+        if std::mem::take(&mut is_first) && claims.iter().all(|claim| claim.met) {
+            of_own = Some(weights);
+        }
         remaining = remaining.excess(&taken);
         if remaining.is_empty() || remaining == before {
-            return;
+            return of_own;
         }
     }
 }
 
 impl Claim {
+    fn begin(&mut self) {
+        self.deserved = Fractional::default();
+        self.met = false;
+    }
+
     /// One pass for one queue: by how much `deserved` grew and shrank.
     fn take(&mut self, remaining: &Fractional, weights: f64) -> (Fractional, Fractional) {
         let mut deserved = self.deserved.clone();
@@ -66,23 +106,30 @@ impl Claim {
 /// Guarantees above the weighted amounts can hand out more than there is; then the part above the
 /// guarantees shrinks (D12).
 fn shrink_to_total(total: &Fractional, claims: &mut [Claim]) {
-    let dims: BTreeSet<Dim> = claims.iter().flat_map(|claim| claim.deserved.dims()).collect();
-    for dim in dims {
-        let sum = |of: fn(&Claim) -> &Fractional| -> f64 {
-            claims.iter().map(|claim| of(claim).get(dim)).sum()
-        };
-        let (deserved, guaranteed) = (sum(|claim| &claim.deserved), sum(|claim| &claim.guarantee));
-        let total = total.get(dim);
-        if deserved <= total + EPS || total < guaranteed {
-            continue;
-        }
-        let factor = (total - guaranteed) / (deserved - guaranteed);
+    for (dim, factor) in excess_dims(total, claims) {
         for claim in claims.iter_mut() {
             let guarantee = claim.guarantee.get(dim);
             let above = claim.deserved.get(dim) - guarantee;
             claim.deserved.set(dim, guarantee + above * factor);
         }
     }
+}
+
+/// The dimensions of which more was handed out than there is, with what is left of what each claim
+/// has above its guarantee.
+fn excess_dims(total: &Fractional, claims: &[Claim]) -> Vec<(Dim, f64)> {
+    let mut any = Fractional::default();
+    claims.iter().for_each(|claim| any.add(&claim.deserved));
+    let factor = |dim: Dim| {
+        let sum = |of: fn(&Claim) -> &Fractional| -> f64 {
+            claims.iter().map(|claim| of(claim).get(dim)).sum()
+        };
+        let (deserved, guaranteed) = (sum(|claim| &claim.deserved), sum(|claim| &claim.guarantee));
+        let total = total.get(dim);
+        let fits = deserved <= total + EPS || total < guaranteed;
+        (!fits).then(|| (dim, (total - guaranteed) / (deserved - guaranteed)))
+    };
+    any.dims().filter_map(factor).collect()
 }
 
 #[cfg(test)]
@@ -141,5 +188,49 @@ mod tests {
         for (found, expected) in cpus(&claims).iter().zip([9e5, 1e5, 0.0]) {
             assert!((found - expected).abs() < EPS, "{found} instead of {expected}");
         }
+    }
+
+    /// Numbers that look random (splitmix64).
+    fn next(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33
+    }
+
+    #[test]
+    fn what_changed_claims_get_is_what_they_get_of_all_divided_again() {
+        let (mut state, mut n_alone) = (1, 0);
+        for _ in 0..200 {
+            let n_claims = 1 + next(&mut state) as usize % 9;
+            let largest = 10 + next(&mut state) % 60;
+            let mut random = |least: u64| {
+                let mut one = || (least + next(&mut state) % largest) as f64 / 3.0;
+                amount(one(), one())
+            };
+            let total = random(60);
+            let mut claims: Vec<Claim> = (0..n_claims)
+                .map(|place| {
+                    let guarantee = if place % 4 == 3 { random(0) } else { amount(0.0, 0.0) };
+                    claim(1.0 + place as f64 / 7.0, random(0), guarantee)
+                })
+                .collect();
+            let mut last = divide(&total, &mut claims);
+            for _ in 0..20 {
+                let place = next(&mut state) as usize % n_claims;
+                let cpu = (next(&mut state) % largest) as f64 / 3.0;
+                claims[place].request.set(Dim::CPU, cpu);
+                let mut anew = claims.clone();
+                let division = divide(&total, &mut anew);
+                match divide_changed(last, &total, &mut claims, &[place]) {
+                    true => n_alone += 1,
+                    false => last = divide(&total, &mut claims),
+                }
+                for (found, expected) in claims.iter().zip(&anew) {
+                    assert_eq!(found.deserved, expected.deserved);
+                }
+                assert_eq!(last.of_own, division.of_own);
+            }
+        }
+        assert!((500..3_500).contains(&n_alone), "{n_alone} times one was divided alone");
     }
 }

@@ -1,9 +1,7 @@
 //! Numbers of the queues for metrics, as they stand when the session closes.
 //! Specification: plugins-jobs-queues.md 5.4, core.md 9.2.
 
-use std::collections::BTreeMap;
-
-use vc_framework::{Amounts, Ask, Outbox, QueueAmount, QueueGauges, Sample, Told};
+use vc_framework::{Amounts, Ask, Latest, Outbox, QueueAmount, QueueGauges, Sample};
 use vc_model::{Queue, QueueId};
 use vc_resource::{Fractional, Resource};
 
@@ -27,26 +25,23 @@ struct Part {
     share: f64,
 }
 
-/// Hands out the numbers of the queues that have changed.
+/// Hands out the numbers of a queue if they are others than before.
 pub(super) fn tell(
     ask: Ask<'_>,
-    queues: &mut BTreeMap<QueueId, Attributes>,
-    told: &mut Told<QueueId, Gauges>,
+    (id, queue): (QueueId, &Queue),
+    attributes: &mut Attributes,
+    session: u64,
+    told: &mut Latest<QueueId, Gauges>,
     out: &mut Outbox,
 ) {
-    told.begin();
-    for &id in &ask.facts.queues {
-        let Some(attributes) = queues.get_mut(&id) else { continue };
-        let queue = &ask.cluster.queues[id];
-        let gauges = Gauges::of(attributes, queue);
-        if told.is_news(id, gauges.clone()) {
-            out.samples.push(Sample::Queue(Box::new(gauges.sample(ask, queue))));
-        }
+    let gauges = Gauges::of(attributes, queue, session);
+    if told.is_news(id, gauges.clone()) {
+        out.samples.push(Sample::Queue(Box::new(gauges.sample(ask, queue))));
     }
 }
 
 impl Gauges {
-    fn of(attributes: &mut Attributes, queue: &Queue) -> Self {
+    fn of(attributes: &mut Attributes, queue: &Queue, session: u64) -> Self {
         let part = || Part {
             weight: queue.weight,
             deserved: attributes.deserved.clone(),
@@ -57,10 +52,7 @@ impl Gauges {
             request: attributes.at_open.request.clone(),
             inqueue: attributes.at_open.inqueue.clone(),
             part: (0 < attributes.at_open.n_jobs).then(part),
-            overused: match *attributes.overused.get_mut() {
-                0 => None,
-                answer => Some(answer == 2),
-            },
+            overused: attributes.overused_in(session),
         }
     }
 
