@@ -19,10 +19,11 @@
 //! `dead_ends.rs` and the random stories compare with the plain search.
 
 mod ballots;
+mod changed;
 mod dead_end;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use vc_model::{Cluster, Id, JobId, NodeId, TaskId};
+use rustc_hash::FxHashMap;
+use vc_model::{NodeId, TaskId};
 
 use crate::asker::{Asker, AskerClass};
 use crate::cause::Cause;
@@ -31,12 +32,10 @@ use crate::points::Points;
 use crate::ruling::{Question, Ruling};
 use crate::session::Session;
 use ballots::Ballots;
+use changed::Changed;
 use dead_end::{DeadEnd, Summary};
 
 pub use ballots::Ballot;
-
-/// Bytes that all may take together; further ones are not kept.
-const MOST_BYTES: usize = 64 << 20;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,166 +90,24 @@ pub trait Look {
     ) -> Option<Shortfall>;
 }
 
+/// What a search reads of its task, and whether allocate has looked for a place for it: of those for
+/// which it has not, eviction may help on any node.
+type Kind = (Asker, Hunt, bool);
+
 /// Everything that is known of such searches.
 #[derive(Debug, Default)]
 pub(crate) struct DeadEnds {
     /// Counts sessions.
     session: u64,
-    by_kind: FxHashMap<(Asker, Hunt), DeadEnd>,
+    by_kind: FxHashMap<Kind, DeadEnd>,
     /// By what [`Asker::of_vote`] leaves of the tasks.
     by_voter: FxHashMap<(Asker, Hunt), Ballots>,
+    /// Of both, as they were when they were asked last.
+    n_bytes: usize,
     /// What was found holds before this time, in microseconds since 1970.
     until_micros: i64,
     queue_version: u64,
     changed: Changed,
-}
-
-/// Nodes of which something else may be said than before, in the order in which they changed.
-#[derive(Debug, Default)]
-struct Changed {
-    /// Position of the first one.
-    start: u64,
-    log: Vec<NodeId>,
-    /// In the logs of the cluster.
-    seen_nodes: u64,
-    seen_jobs: u64,
-    set_version: Option<u64>,
-    /// Those of the session, by index.
-    nodes: Vec<bool>,
-    places: Places,
-}
-
-/// Where the pods of a job are.
-#[derive(Debug, Default)]
-struct Places {
-    by_job: FxHashMap<JobId, Vec<NodeId>>,
-    n_entries: usize,
-    /// When they were entered anew.
-    n_entries_then: usize,
-    /// By index of the node: it is entered for the jobs of all its pods.
-    entered: Vec<bool>,
-}
-
-impl Places {
-    fn is_entered(&self, node: NodeId) -> bool {
-        self.entered.get(node.index()).is_some_and(|&is_in| is_in)
-    }
-
-    fn enter(&mut self, cluster: &Cluster, node: NodeId) {
-        if self.is_entered(node) {
-            return;
-        }
-        if 2 * self.n_entries_then + 1024 < self.n_entries {
-            self.enter_anew(cluster);
-        }
-        if self.entered.len() <= node.index() {
-            self.entered.resize(node.index() + 1, false);
-        }
-        self.entered[node.index()] = true;
-        self.note(cluster, node);
-    }
-
-    fn note(&mut self, cluster: &Cluster, node: NodeId) {
-        let tasks = cluster.nodes.get(node).into_iter().flat_map(|row| &row.tasks);
-        let jobs = tasks.filter_map(|&task| cluster.tasks[task].job);
-        for job in jobs.collect::<FxHashSet<JobId>>() {
-            self.by_job.entry(job).or_default().push(node);
-            self.n_entries += 1;
-        }
-    }
-
-    /// A node that changes is entered again, for jobs that stay a second time.
-    fn enter_anew(&mut self, cluster: &Cluster) {
-        self.by_job.clear();
-        self.n_entries = 0;
-        let nodes = (0..self.entered.len() as u32).map(NodeId::new);
-        for node in nodes.filter(|&node| self.is_entered(node)).collect::<Vec<_>>() {
-            self.note(cluster, node);
-        }
-        self.n_entries_then = self.n_entries;
-    }
-
-    /// Of this node nothing is known any more.
-    fn leave(&mut self, node: NodeId) {
-        if let Some(is_in) = self.entered.get_mut(node.index()) {
-            *is_in = false;
-        }
-    }
-
-    /// The nodes on which pods of the job are, some twice.
-    fn take(&mut self, job: JobId) -> Vec<NodeId> {
-        let nodes = self.by_job.remove(&job).unwrap_or_default();
-        self.n_entries -= nodes.len();
-        nodes
-    }
-}
-
-impl Changed {
-    /// Nobody has seen anything yet.
-    fn from_now(cluster: &Cluster, nodes: &[NodeId]) -> Self {
-        let (of_nodes, of_jobs) = (cluster.node_changes(), cluster.job_changes());
-        let (seen_nodes, seen_jobs) = (of_nodes.end(), of_jobs.end());
-        let mut changed = Self { seen_nodes, seen_jobs, ..Self::default() };
-        changed.follow(cluster, nodes);
-        changed
-    }
-
-    fn end(&self) -> u64 {
-        self.start + self.log.len() as u64
-    }
-
-    /// `None`: too long ago.
-    fn since(&self, position: u64) -> Option<&[NodeId]> {
-        self.log.get(usize::try_from(position.checked_sub(self.start)?).ok()?..)
-    }
-
-    fn push(&mut self, node: NodeId) {
-        self.places.leave(node);
-        self.log.push(node);
-    }
-
-    /// Takes over what changed. Whether it is known what did.
-    fn follow(&mut self, cluster: &Cluster, nodes: &[NodeId]) -> bool {
-        let (of_nodes, of_jobs) = (cluster.node_changes(), cluster.job_changes());
-        let changed = of_nodes.since(self.seen_nodes).zip(of_jobs.since(self.seen_jobs));
-        let is_known = changed.is_some();
-        if let Some((nodes, jobs)) = changed {
-            nodes.iter().for_each(|&node| self.push(node));
-            for &job in jobs {
-                self.places.take(job).into_iter().for_each(|node| self.push(node));
-            }
-        }
-        (self.seen_nodes, self.seen_jobs) = (of_nodes.end(), of_jobs.end());
-        if self.set_version != Some(of_nodes.set_version()) {
-            self.set_version = Some(of_nodes.set_version());
-            self.take_set(nodes);
-        }
-        is_known
-    }
-
-    /// Nodes come and go.
-    fn take_set(&mut self, nodes: &[NodeId]) {
-        let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
-        let mut present = vec![false; n_ids.max(self.nodes.len())];
-        nodes.iter().for_each(|node| present[node.index()] = true);
-        self.nodes.resize(present.len(), false);
-        let differs = |&index: &usize| present[index] != self.nodes[index];
-        let different: Vec<usize> = (0..present.len()).filter(differs).collect();
-        different.into_iter().for_each(|index| self.push(NodeId::new(index as u32)));
-        self.nodes = present;
-    }
-
-    fn has(&self, node: NodeId) -> bool {
-        self.nodes.get(node.index()).is_some_and(|&is_in| is_in)
-    }
-
-    /// Forgets what is longer ago than looking at every node is worth.
-    fn shorten(&mut self) {
-        if 4 * self.nodes.len() + 1024 < self.log.len() {
-            self.start = self.end();
-            self.log = Vec::new();
-        }
-    }
 }
 
 impl DeadEnds {
@@ -265,6 +122,7 @@ impl DeadEnds {
     fn forget(&mut self) {
         self.by_kind.clear();
         self.by_voter.clear();
+        self.n_bytes = 0;
     }
 
     /// The session ends; `until_micros` says how long what was found holds.
@@ -277,13 +135,14 @@ impl DeadEnds {
             *self = Self { session, ..Self::default() };
             return;
         }
+        self.n_bytes = self.counted_bytes();
         self.until_micros = until_micros();
         self.changed.shorten();
     }
 
     fn follow(&mut self, session: &Session<'_>) {
         if self.by_kind.is_empty() {
-            self.by_voter.clear();
+            self.forget();
             self.changed = Changed::from_now(session.cluster, &session.facts().nodes);
         }
         let is_known = self.changed.follow(session.cluster, &session.facts().nodes);
@@ -293,20 +152,19 @@ impl DeadEnds {
         }
     }
 
-    fn n_bytes(&self) -> usize {
+    fn counted_bytes(&self) -> usize {
         let kinds = self.by_kind.values().map(DeadEnd::n_bytes).sum::<usize>();
         kinds + self.by_voter.values().map(Ballots::n_bytes).sum::<usize>()
     }
 
     /// Whether there is something to ask for the kind, or it may be entered.
-    fn knows(&self, kind: &(Asker, Hunt), voter: &(Asker, Hunt), keep: Keep) -> bool {
+    fn knows(&self, kind: &Kind, voter: &(Asker, Hunt), (keep, most): (Keep, usize)) -> bool {
         if self.by_kind.contains_key(kind) {
             return true;
         }
         // Where votes are known a look at all nodes costs less than the search.
         let is_asked = keep == Keep::Yes || self.by_voter.contains_key(voter);
-        let n_bytes = || self.n_bytes() + DeadEnd::bytes_for(self.changed.nodes.len());
-        is_asked && n_bytes() <= MOST_BYTES
+        is_asked && self.n_bytes + DeadEnd::bytes_for(self.changed.n_nodes()) <= most
     }
 
     fn ask(
@@ -328,16 +186,21 @@ impl DeadEnds {
             return None;
         }
         self.follow(session);
-        let (kind, voter) = ((asker.clone(), hunt), (asker.of_vote(), hunt));
-        if !self.knows(&kind, &voter, keep) {
+        let was_tried = session.records.fit_errors.contains_key(&task);
+        let (kind, voter) = ((asker.clone(), hunt, was_tried), (asker.of_vote(), hunt));
+        if !self.knows(&kind, &voter, (keep, session.walk_bytes)) {
             return None;
         }
-        let mut dead_end = self.by_kind.remove(&kind).unwrap_or_default();
-        let mut ballots = self.by_voter.remove(&voter).unwrap_or_default();
+        let (dead_end, ballots) = (self.by_kind.remove(&kind), self.by_voter.remove(&voter));
+        let of_kind = dead_end.as_ref().map_or(0, DeadEnd::n_bytes);
+        self.n_bytes -= of_kind + ballots.as_ref().map_or(0, Ballots::n_bytes);
+        let (mut dead_end, mut ballots) =
+            (dead_end.unwrap_or_default(), ballots.unwrap_or_default());
         let now = (self.session, session.version());
         let around = (&mut self.changed, &mut ballots);
         let summary = dead_end.ask(session, task, around, now, look);
         (dead_end.last_use, ballots.last_use) = (self.session, self.session);
+        self.n_bytes += dead_end.n_bytes() + ballots.n_bytes();
         self.by_kind.insert(kind, dead_end);
         self.by_voter.insert(voter, ballots);
         summary

@@ -57,7 +57,7 @@ pub struct Session<'c> {
     pub targets_decided: bool,
     /// Certificates are handed out with the state that they speak of, for whoever verifies them.
     pub with_witnesses: bool,
-    /// That [`crate::Walks`] may take.
+    /// That [`crate::Walks`] may take, and searches that led nowhere likewise.
     pub walk_bytes: usize,
     /// How often shortcuts of evictions were taken.
     pub hits: Hits,

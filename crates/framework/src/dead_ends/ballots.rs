@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use vc_model::{Id, NodeId};
 use vc_resource::Resource;
 
-use super::Changed;
+use super::changed::Changed;
 
 /// What the candidates of a node would leave, and what votes leave of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

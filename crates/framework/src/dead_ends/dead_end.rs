@@ -3,7 +3,8 @@
 use vc_model::{Code, FitErrors, Id, NodeId, NodeSet, TaskId};
 
 use super::ballots::Ballots;
-use super::{Changed, Look, Shortfall};
+use super::changed::Changed;
+use super::{Kind as KindOfTask, Look, Shortfall};
 use crate::cause::{Cause, Tally};
 use crate::dispatch::NodeRules;
 use crate::scan::Filter;
@@ -76,7 +77,7 @@ impl Terms {
 
 impl DeadEnd {
     pub(super) fn bytes_for(n_nodes: usize) -> usize {
-        size_of::<Self>() + n_nodes * (size_of::<u16>() + size_of::<NodeId>())
+        2 * size_of::<(KindOfTask, Self)>() + n_nodes * (size_of::<u16>() + size_of::<NodeId>())
     }
 
     pub(super) fn n_bytes(&self) -> usize {
