@@ -193,7 +193,7 @@ pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {
     let guarantee = prop::option::weighted(0.15, 1_u32..4);
     let more = size.pick(&[
         (8, ""),
-        (1, "state=Closed"),
+        (2, "state=Closed"),
         (1, "state=Closing"),
         (1, "fifo"),
         (1, "reclaimable=false"),
@@ -237,7 +237,9 @@ fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
     size.pick(&[WANTS, more].concat())
 }
 
-const NEIGHBOURS: [(u32, &str); 7] = [
+const NEIGHBOURS: [(u32, &str); 9] = [
+    (8, "prefer.disk=ssd prefer.zone=z0"),
+    (8, "prefer.zone=z0 prefer.zone=z1"),
     (8, "near=zone:a"),
     (8, "away=host:a"),
     (8, "away=zone:b"),
@@ -317,22 +319,24 @@ fn task(size: Size) -> impl Strategy<Value = (u32, String)> {
 
 /// A job, or some that are alike.
 pub(super) fn job(size: Size) -> impl Strategy<Value = String> {
-    prop_oneof![5 => mixed_job(size), 1 => gangs(size)]
+    prop_oneof![5 => mixed_job(size), 2 => gangs(size)]
 }
 
-/// Gangs that are alike, all of whose members have to be placed.
+/// Gangs all of whose members have to be placed: alike, or each smaller than the one before.
 fn gangs(size: Size) -> impl Strategy<Value = String> {
     let head = (0..size.jobs, 0..size.queues, 0_u32..3, 1_u32..5);
-    (head, 1_u32..4, 2_u32..6, any::<u16>()).prop_map(
-        move |((index, queue, priority, n_alike), cpu, n_pods, mark)| {
-            let one = |index: u32| {
-                let index = index % size.jobs;
+    let less = prop_oneof![3 => Just(0_u32), 1 => Just(1)];
+    (head, 1_u32..4, 2_u32..6, less, any::<u16>()).prop_map(
+        move |((index, queue, priority, n_gangs), cpu, n_pods, less, mark)| {
+            let one = |number: u32| {
+                let index = (index + number) % size.jobs;
+                let n_pods = n_pods.saturating_sub(number * less).max(1);
                 format!(
                     "job j{index} queue=q{queue} min={n_pods} priority={priority}\n  \
                      task t{mark} cpu={cpu} x{n_pods}\n"
                 )
             };
-            (index..index + n_alike).map(one).collect()
+            (0..n_gangs).map(one).collect()
         },
     )
 }
@@ -346,7 +350,7 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
         (1, "role.ps=1 role.w=2"),
         (1, "policy.g=1x1"),
         (1, "policy.g=2x2"),
-        (1, "sla=60s"),
+        (2, "sla=60s"),
         (1, "pre=true"),
         (1, "pre=false"),
         (1, "annotation.volcano.sh/jdb-min-available=50%"),

@@ -190,10 +190,11 @@ pub(super) fn stories(wide: u32) -> impl Strategy<Value = Story> {
         ]
     };
     let (large, medium) = (8 * wide, 24);
+    let widely = prop_oneof![stories_of(WIDE), stories_of(WIDE.about(Theme::Neighbours))];
     prop_oneof![
         200 - wide - large - medium => about(SMALL),
         medium => about(MEDIUM),
         large => about(LARGE),
-        wide => about(WIDE),
+        wide => widely,
     ]
 }

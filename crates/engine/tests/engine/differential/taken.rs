@@ -14,28 +14,29 @@ const N: usize = N_HITS + N_PATHS + 4;
 
 /// Name, and how often it is taken at least in 2,500 stories.
 const NAMES: [(&str, u64); N] = [
-    ("repeated", 1_000),
-    ("resumed", 300),
-    ("passed over", 5),
+    ("repeated", 2_000),
+    ("resumed", 1_000),
+    ("passed over", 20),
     // Takes more pods on a node than a story has.
     ("lined up", 0),
-    ("bounded", 1),
+    ("bounded", 3),
     ("forgotten", 20),
+    // Rare: `gang_bound.rs` has it.
     ("returned", 0),
-    ("stood", 300),
-    ("surplus", 200),
+    ("stood", 500),
+    ("surplus", 300),
     ("gave up", 1),
-    ("dead ends", 100),
-    ("looked at", 20),
-    ("alike", 20),
-    ("filled", 1_000),
-    ("remembered", 5_000),
-    ("asked", 500),
-    ("plain", 1_000),
-    ("binds", 1_000),
-    ("evictions", 100),
-    ("pipelined", 200),
-    ("writes before binds", 20),
+    ("dead ends", 500),
+    ("looked at", 1_000),
+    ("alike", 100),
+    ("filled", 2_000),
+    ("remembered", 10_000),
+    ("asked", 800),
+    ("plain", 3_000),
+    ("binds", 2_000),
+    ("evictions", 150),
+    ("pipelined", 300),
+    ("writes before binds", 15),
 ];
 
 /// How often, in the order of [`NAMES`].
