@@ -151,12 +151,12 @@ fn binds(cluster: &Cluster) -> usize {
     cluster.audit.count(Asked::is_binding)
 }
 
-/// Waits until every pod of the gang says that its volumes failed, and none is bound.
+/// Waits until every pod of the gang says that what precedes its bind failed, and none is bound.
 async fn withdrawn(cluster: &Cluster, gang: &str, culprit: &str) {
     for pod in cluster.pods(gang).await {
         let told = cluster.pod(name(&pod), |pod| {
             refusal(pod).is_some_and(|(reason, text)| {
-                reason == "SchedulerError" && text.contains("volumes")
+                reason == "SchedulerError" && text.contains("preBind")
             })
         });
         assert_eq!(node_of(&told.await), "");
