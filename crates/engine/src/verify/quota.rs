@@ -140,6 +140,13 @@ impl State {
             let Some(task) = session.task(&row.uid) else { continue };
             used.entry(session.jobs[job].queue).or_default().add(session.request(task));
         }
+        // What is owed to others counts as theirs (B.7).
+        let others = session.facts().claimed.iter().filter(|(job, _)| Some(*job) != case.job);
+        for &(job, ref tasks) in others {
+            let waits = |task: &&TaskId| session.tasks[**task].status == TaskStatus::Pending;
+            let used = used.entry(session.jobs[job].queue).or_default();
+            tasks.iter().filter(waits).for_each(|&task| used.add(session.request(task)));
+        }
         let asked = |dim: &Dim| {
             case.placements.iter().any(|&(task, _)| 0 < session.request(task).get(*dim))
         };

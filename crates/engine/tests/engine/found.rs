@@ -120,3 +120,21 @@ fn pods_without_their_group_hold_no_quota() {
     world.delete_group("gone");
     assert_eq!(world.cycle().decisions(), "evict low-a preempt\npipeline high-a n");
 }
+
+/// What a claim keeps counts as use of its queue against everybody else (cohort.md B.7), for whoever
+/// checks the certificate, too.
+#[test]
+fn a_queue_is_above_its_quota_by_what_its_claims_keep() {
+    let text = "node n cpu=2
+        queue q1 deserved.cpu=1
+        queue q2 deserved.cpu=2
+        job within queue=q2 min=0 running
+          task a cpu=2 @n running
+        job owed queue=q2 min=0
+          task a cpu=1 nominated=n
+        job high queue=q1
+          task a cpu=1";
+    let tiers = "priority gang | predicates cohort{* reclaimWithinCohort=Any}";
+    let mut world = World::new(&conf("gangreclaim", tiers), text);
+    assert_eq!(world.cycle().decisions(), "evict within-a gangreclaim\npipeline high-a n");
+}
