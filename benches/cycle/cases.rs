@@ -113,6 +113,17 @@ pub(crate) const CASES: &[Case] = &[
         load: leftovers::load_partly,
         ..UNSCHEDULABLE
     },
+    Case {
+        name: "partly/64-of-1k",
+        n_nodes: 999,
+        n_pending: 64_000,
+        n_pending_plain: 2_000,
+        n_running: 0,
+        gang_size: 1_000,
+        cycles: &[1],
+        load: leftovers::load_one_too_many,
+        ..UNSCHEDULABLE
+    },
     Case { load: load_full, ..denied("arrival/preempt", evictions::PREEMPT) },
     Case { load: denied::load_too_few, ..denied("arrival/preempt-too-few", evictions::PREEMPT) },
     Case { load: denied::load_partly, ..denied("arrival/preempt-partly", evictions::PREEMPT) },

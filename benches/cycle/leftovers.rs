@@ -50,3 +50,9 @@ pub(crate) fn load_partly(case: &Case, engine: &mut Engine) {
     let running = running_gangs(&others, 4, QUARTER).chain(last);
     apply(engine, base(case).chain(running).chain(waiting));
 }
+
+/// Every node has room for one member of a gang, whichever it is, and one member is left over.
+pub(crate) fn load_one_too_many(case: &Case, engine: &mut Engine) {
+    let shape = |number| Shape { cpu_milli: 33_000 + 250 * (number % 64) as i64, memory_gi: 4 };
+    apply(engine, base(case).chain(pending_gangs(case, PodGroupPhase::Inqueue, shape)));
+}

@@ -5,6 +5,8 @@
 //! the log does not show the steps again. The engine's `alike.rs` and the random stories compare with an
 //! attempt for every job. Specification: actions.md 12.2 S1, S7.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use vc_framework::{AskerClass, GangShape, LastTransaction, Session, Tally};
 use vc_model::{ClassId, JobId, TaskId};
@@ -17,13 +19,26 @@ pub(crate) struct Alike {
     version: u64,
     /// What matters of the classes that were asked for.
     classes: FxHashMap<ClassId, AskerClass>,
+    /// With their numbers.
+    shapes: FxHashMap<GangShape, usize>,
+    /// Jobs that were asked about before: preempt asks twice about each.
+    jobs: FxHashMap<JobId, Shaped>,
     ended: FxHashMap<Start, End>,
+}
+
+/// The tasks of a job that are to be placed.
+#[derive(Clone, Debug)]
+struct Shaped {
+    tasks: Arc<[TaskId]>,
+    /// Number of its shape; `None`: it has none.
+    shape: Option<usize>,
 }
 
 /// Where an attempt begins.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Start {
-    shape: GangShape,
+    /// The number of the shape of its job.
+    shape: usize,
     /// Which part of the action it is.
     step: &'static str,
     /// What its members were told before.
@@ -52,14 +67,12 @@ impl Alike {
         attempt: impl FnOnce(&mut Session<'_>),
     ) {
         if self.version != session.version() {
-            self.ended.clear();
-            self.classes.clear();
-            self.version = session.version();
+            *self = Self { version: session.version(), ..Self::default() };
         }
-        let tasks = pending(session, job);
-        let Some(start) = self.start(session, job, (action, step), &tasks) else {
-            return attempt(session);
-        };
+        let Shaped { tasks, shape } = self.shaped(session, job);
+        let Some(shape) = shape else { return attempt(session) };
+        let has_causes = session.causes.of(job).iter().any(|(name, _)| *name == action);
+        let start = Start { shape, step, told: told(session, &tasks), has_causes };
         if let Some(end) = self.ended.get(&start) {
             session.hits.n_alike += 1;
             return end.repeat(session, job, action, &tasks);
@@ -84,22 +97,23 @@ impl Alike {
         session.out.preemption_victims = session.out.preemption_victims.or(n_victims);
     }
 
-    fn start(
-        &mut self,
-        session: &Session<'_>,
-        job: JobId,
-        (action, step): (&'static str, &'static str),
-        tasks: &[TaskId],
-    ) -> Option<Start> {
+    fn shaped(&mut self, session: &Session<'_>, job: JobId) -> Shaped {
+        if let Some(shaped) = self.jobs.get(&job) {
+            return shaped.clone();
+        }
+        let tasks = pending(session, job);
         let classes = &mut self.classes;
         let mut asker = |task: TaskId| {
             let of_class =
                 |class| *classes.entry(class).or_insert_with(|| session.asker_class(task));
             session.asker(task, of_class)
         };
-        let shape = session.gang_shape(job, tasks, &mut asker)?;
-        let has_causes = session.causes.of(job).iter().any(|(name, _)| *name == action);
-        Some(Start { shape, step, told: told(session, tasks), has_causes })
+        let shape = session.gang_shape(job, &tasks, &mut asker);
+        let n_shapes = self.shapes.len();
+        let shape = shape.map(|shape| *self.shapes.entry(shape).or_insert(n_shapes));
+        let shaped = Shaped { tasks: tasks.into(), shape };
+        self.jobs.insert(job, shaped.clone());
+        shaped
     }
 }
 

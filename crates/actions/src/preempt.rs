@@ -119,7 +119,9 @@ pub(crate) fn pending(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
         let row = &session.tasks[task];
         row.status == TaskStatus::Pending && row.gates == Gates::None && row.invalid.is_none()
     };
-    let mut tasks: Vec<TaskId> = session.jobs[job].tasks.iter().copied().filter(wanted).collect();
+    // They came in that order as a rule, and what is in order need not be sorted.
+    let newest_first = session.jobs[job].tasks.iter().rev();
+    let mut tasks: Vec<TaskId> = newest_first.copied().filter(wanted).collect();
     sort_stably(&mut tasks, |&l, &r| session.hooks().task_order(session.ask(), r, l));
     tasks
 }
