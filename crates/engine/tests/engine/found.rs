@@ -162,3 +162,19 @@ fn what_was_promised_before_an_eviction_is_not_promised_anew_to_check_it() {
     let decided = "evict j-low preempt\npipeline j-a n1\npipeline j-b n2\npipeline other-a n1";
     assert_eq!(world.cycle().decisions(), decided);
 }
+
+/// It waits for what others have cleared, and the other pod of its job fits nowhere for long.
+#[test]
+fn backfill_tries_who_waits_for_room_whatever_stands_of_its_job() {
+    let text = "node n cpu=2 pods=2
+        job low min=0
+          task v cpu=1 x2 @n running
+        job high min=0 priority=2
+          task a cpu=2
+        job j min=0 priority=1
+          task a
+          task b cpu=9";
+    let mut world = World::new(&conf("preempt, allocate, backfill", "priority | predicates"), text);
+    let decided = "evict low-v-1 preempt\nevict low-v-0 preempt\npipeline high-a n\npipeline j-a n";
+    assert_eq!(world.cycle().decisions(), decided);
+}
