@@ -64,8 +64,8 @@ impl Promise {
 fn collect(session: &mut Session<'_>) -> Vec<TaskId> {
     let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
     for job in session.facts().jobs.clone() {
-        // Nothing of it is best-effort.
-        if session.may_stand(job) {
+        // Nothing of it is best-effort, unless that was pipelined before allocate failed with the rest.
+        if session.may_stand(job) && !may_hold_best_effort(&session.jobs[job].counts) {
             continue;
         }
         if let Err(reason) = takes_part(session, job) {

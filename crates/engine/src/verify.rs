@@ -47,7 +47,7 @@ pub(crate) fn verify(
         roster: Roster::default(),
     };
     let mut session = Session::open(&mut cluster, &mut dispatch, &settings, opening);
-    replay::redo(&mut session, &earlier, &mut faults);
+    replay::redo(&mut session, earlier, &mut faults);
     candidates::check(&session, &case, &mut faults);
     if certificate.is_for_quota() {
         quota::check(&session, config, &case, &mut faults);

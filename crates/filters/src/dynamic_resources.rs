@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use vc_model::{
-    Allocation, ClaimPromise, ClaimSource, Code, Finding, FitErrors, NodeId, ObjectKey, Reason,
-    RequestKind, ResourceClaim, TaskId,
+    Allocation, ClaimPromise, ClaimSource, Code, Finding, FitErrors, InFlight, NodeId, ObjectKey,
+    Reason, RequestKind, ResourceClaim, TaskId,
 };
 
 use crate::rule::{Pod, PreFilter, refused};
@@ -91,15 +91,14 @@ impl<'a> PodClaims<'a> {
 
     fn add(&mut self, claim: &'a ResourceClaim) -> Result<(), String> {
         let promised = self.pod.cluster.devices.in_flight(&claim.key);
-        let tasks = promised.map(|promised| &promised.tasks);
-        if MOST_CONSUMERS <= self.n_others(claim, tasks) {
+        if MOST_CONSUMERS <= self.n_others(claim, promised) {
             return Err(IN_USE.to_owned());
         }
-        let chosen = promised.and_then(|promised| promised.allocation.as_ref());
+        let chosen = promised.and_then(InFlight::chosen);
         match (&claim.allocation, chosen) {
             (Some(allocation), _) => self.allocated.push((claim, allocation)),
             // What a task of the same gang has chosen holds for the others (2.6).
-            (None, Some((task, allocation))) if self.is_sibling(*task) => {
+            (None, Some((task, allocation))) if self.is_sibling(task) => {
                 self.allocated.push((claim, allocation));
             }
             (None, Some(_)) => {
@@ -116,11 +115,12 @@ impl<'a> PodClaims<'a> {
     }
 
     /// Consumers beside the pod itself, stored and promised.
-    fn n_others(&self, claim: &ResourceClaim, tasks: Option<&BTreeSet<TaskId>>) -> usize {
+    fn n_others(&self, claim: &ResourceClaim, promised: Option<&InFlight>) -> usize {
         let cluster = self.pod.cluster;
         let own = &cluster.tasks[self.pod.task].uid;
         let stored = claim.reserved_for.iter().map(|consumer| &consumer.uid);
-        let promised = tasks.into_iter().flatten().map(|&task| &cluster.tasks[task].uid);
+        let promised = promised.into_iter().flat_map(|promised| promised.tasks.keys());
+        let promised = promised.map(|&task| &cluster.tasks[task].uid);
         stored.chain(promised).filter(|&uid| uid != own).collect::<BTreeSet<_>>().len()
     }
 
@@ -218,9 +218,18 @@ impl<'a> PodClaims<'a> {
         }
         let found = self.search(node).map_err(|_| "claim allocation not found for node")?;
         let mut found = found.into_iter().map(|(_, allocation)| Arc::new(allocation));
+        let chosen = |claim: &ResourceClaim| {
+            let promised = self.pod.cluster.devices.in_flight(&claim.key)?;
+            promised.chosen().map(|(_, chosen)| chosen.clone())
+        };
         let promise = |claim: &&ResourceClaim| {
             let is_open = self.open.iter().any(|open| open.key == claim.key);
-            let allocation = if is_open { found.next() } else { None };
+            // Whoever is written first writes what was chosen for all (2.6).
+            let allocation = match (is_open, &claim.allocation) {
+                (true, _) => found.next(),
+                (false, Some(_)) => None,
+                (false, None) => chosen(claim),
+            };
             ClaimPromise { key: claim.key.clone(), uid: claim.uid.clone(), allocation }
         };
         Ok(self.claims.iter().map(promise).collect())

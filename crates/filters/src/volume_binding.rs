@@ -8,6 +8,8 @@ mod provision;
 mod reserve;
 mod score;
 
+use std::collections::BTreeSet;
+
 use vc_model::{
     AccessModes, Cluster, Code, Finding, Node, NodeId, PersistentVolume, PersistentVolumeClaim,
     PodClaim, Selected, StorageClass, TaskStatus,
@@ -65,11 +67,14 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
 impl<'a> PodClaims<'a> {
     /// `None`: the pod has no claims.
     fn of(pod: Pod<'a>) -> Result<Option<Self>, Finding> {
-        let rows: Vec<&PersistentVolumeClaim> =
+        let mut rows: Vec<&PersistentVolumeClaim> =
             claims(pod).map(|claim| usable(pod, claim)).collect::<Result<_, _>>()?;
         if rows.is_empty() {
             return Ok(None);
         }
+        // About each claim once, however many volumes of the pod name it.
+        let mut seen = BTreeSet::new();
+        rows.retain(|row| seen.insert(&row.key));
         let volumes = &pod.cluster.volumes;
         let mut all = Self { pod, bound: Vec::new(), delayed: Vec::new() };
         for claim in rows {
@@ -131,14 +136,19 @@ impl<'a> PodClaims<'a> {
         let mut fit = Fit::default();
         let mut decided = Vec::new();
         let mut open = Vec::new();
+        let row = &self.pod.cluster.nodes[node];
         for delayed in &self.delayed {
             match delayed.selected {
                 None => open.push(delayed),
+                // Nowhere else: no second volume is made for it (deviation of 5.8).
+                Some(Selected::Volume(name)) => match self.promised(name, row) {
+                    Some(volume) => fit.bindings.push((delayed.claim, volume)),
+                    None => return Ok(Err(NO_VOLUME)),
+                },
                 Some(selected) if self.may_use(delayed, selected, node) => decided.push(delayed),
                 Some(_) => return Ok(Err(NO_VOLUME)),
             }
         }
-        let row = &self.pod.cluster.nodes[node];
         let unmatched = matching::bind(&open, row, &mut fit);
         for delayed in decided.iter().chain(&unmatched) {
             if let Some(reason) = provision::refusal(self.pod.cluster, delayed, row)? {
@@ -150,6 +160,11 @@ impl<'a> PodClaims<'a> {
         Ok(Ok(fit))
     }
 
+    /// The volume that is promised to a claim of the pod, if the node reaches it.
+    fn promised(&self, name: &str, node: &Node) -> Option<&'a PersistentVolume> {
+        self.pod.cluster.volumes.volume(name).filter(|volume| reaches(volume, node))
+    }
+
     /// A claim that is to be provisioned for one node can be used there; if many nodes may use the
     /// volume, also elsewhere by the gang that has just decided so (deviation of 5.8).
     fn may_use(&self, delayed: &Delayed<'_>, selected: Selected<'_>, node: NodeId) -> bool {
@@ -157,6 +172,7 @@ impl<'a> PodClaims<'a> {
         let owner = match selected {
             Selected::Stored(name) => return *cluster.nodes[node].name == *name,
             Selected::Promised(task) => &cluster.tasks[task],
+            Selected::Volume(_) => return false,
         };
         let many = AccessModes::of(["ReadWriteMany", "ReadOnlyMany"]);
         let ours = owner.job.is_some() && owner.job == cluster.tasks[self.pod.task].job;

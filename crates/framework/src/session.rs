@@ -2,6 +2,7 @@
 //! is kept. Specification: core.md 5.1, 6.
 
 mod commit;
+mod operations;
 mod pre_bind;
 
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ use crate::refusals::Refusals;
 use crate::roster::Roster;
 use crate::ruling::{Question, Rule, Rules, Ruling};
 use crate::standing::Standings;
-use crate::statement::{Op, Refused, Room, Statement};
+use crate::statement::{Op, Statement};
 use crate::time::rfc3339;
 
 /// The working state of a cycle; reads like the [`Cluster`] that it holds.
@@ -444,27 +445,6 @@ impl<'c> Session<'c> {
         (out, claims, self.memo.take(), std::mem::take(&mut self.facts.roster))
     }
 
-    /// Gives the task the node with what goes along with it.
-    pub(crate) fn place(
-        &mut self,
-        task: TaskId,
-        status: TaskStatus,
-        node: NodeId,
-    ) -> Result<(), Refused> {
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        let promise = self.hooks.reserve(ask, task, node).map_err(|why| {
-            crate::klog!(3; "Failed to reserve on node: {why}");
-            Refused::NotReserved
-        })?;
-        self.cluster.set_task(task, status, Some(node));
-        if let Some(promise) = promise {
-            self.cluster.reserve(task, promise);
-        }
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.on_allocate(ask, task);
-        Ok(())
-    }
-
     /// The job of a task, if it has a PodGroup.
     pub(crate) fn job_of_group(&self, task: TaskId) -> Option<JobId> {
         self.tasks[task].job.filter(|&job| self.jobs[job].pod_group.is_some())
@@ -477,40 +457,6 @@ impl<'c> Session<'c> {
             // Whoever looks at jobs that changed finds it as if it had been tried.
             self.cluster.touch_job(job);
         }
-    }
-
-    /// The task is evicted, with what goes along with it.
-    pub(crate) fn hide(&mut self, task: TaskId) {
-        self.cluster.evict_task(task);
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.on_deallocate(ask, task);
-    }
-
-    /// Reverses one operation, handlers included (core.md 6, A6).
-    pub(crate) fn undo(&mut self, op: Op) {
-        match op {
-            Op::Evict { task, from, .. } => {
-                self.cluster.unevict_task(task, from);
-                let ask = Ask { cluster: self.cluster, facts: &self.facts };
-                self.hooks.on_allocate(ask, task);
-            }
-            Op::Pipeline { task, .. } | Op::Allocate { task, .. } => {
-                self.cluster.set_task(task, TaskStatus::Pending, None);
-                let ask = Ask { cluster: self.cluster, facts: &self.facts };
-                self.hooks.on_deallocate(ask, task);
-            }
-        }
-    }
-
-    /// Remembers what a task was before its operation is discarded; for messages only.
-    pub(crate) fn remember(&mut self, op: Op) {
-        let (task, made_room) = match op {
-            Op::Evict { task, .. } | Op::Allocate { task, .. } => (task, false),
-            Op::Pipeline { task, room, .. } => (task, room == Room::Evicted),
-        };
-        let row = &self.cluster.tasks[task];
-        let last = LastTransaction { status: row.status, node: row.node, evicted: made_room };
-        self.records.last_transaction.insert(task, last);
     }
 }
 

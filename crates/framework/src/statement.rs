@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-use vc_model::{NodeId, TaskId, TaskStatus};
+use vc_model::{NodeId, Reservation, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::certificate::Claimed;
@@ -158,6 +158,27 @@ impl<'s, 'c> Statement<'s, 'c> {
         self.check(task, node)?;
         self.session.place(task, TaskStatus::Pipelined, node)?;
         self.session.journal.push(Op::Pipeline { task, node, room });
+        Ok(())
+    }
+
+    /// Places the task as it was placed before, with what it was promised then: whether that can be
+    /// promised anew may depend on the order.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing is changed.
+    pub fn place_again(
+        &mut self,
+        task: TaskId,
+        status: TaskStatus,
+        node: NodeId,
+        promise: Option<Reservation>,
+    ) -> Result<(), Refused> {
+        self.check(task, node)?;
+        self.session.put(task, status, node, promise);
+        self.session.journal.push(match status {
+            TaskStatus::Allocated => Op::Allocate { task, node },
+            _ => Op::Pipeline { task, node, room: Room::Releasing },
+        });
         Ok(())
     }
 

@@ -316,7 +316,6 @@ pub struct ClaimPromise {
     pub key: ObjectKey,
     /// `metadata.uid`.
     pub uid: Arc<str>,
-    /// The devices that this task chose for it; `None`: it has some, or another task of the gang
-    /// chose.
+    /// The devices that this task, or another one of its gang, chose for it; `None`: it has some.
     pub allocation: Option<Arc<Allocation>>,
 }

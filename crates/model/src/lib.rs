@@ -79,9 +79,9 @@ pub use task::{Gates, QUEUE_GATE, Task};
 pub use text_map::TextMap;
 pub use toleration::any_tolerates;
 pub use volume::{
-    AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Disk, InTree, NodeVolumes,
+    AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Decision, Disk, InTree, NodeVolumes,
     PersistentVolume, PersistentVolumeClaim, PodClaim, PodVolume, Reservation, ReservedClaim,
-    ReservedVolume, Selected, Stage, StorageCapacity, StorageClass, StorageKind, StorageObject,
-    TopologyTerm, VolumeAttachment, VolumeMode, VolumeName, VolumePhase, VolumeSource, Volumes,
-    aws_ebs, csi_dimension, gce_pd,
+    Selected, Stage, StorageCapacity, StorageClass, StorageKind, StorageObject, TopologyTerm,
+    VolumeAttachment, VolumeMode, VolumeName, VolumePhase, VolumeSource, Volumes, aws_ebs,
+    csi_dimension, gce_pd,
 };

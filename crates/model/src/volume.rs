@@ -16,7 +16,7 @@ use crate::selector::{Labels, NodeSelectorTerm};
 
 pub use attached::NodeVolumes;
 pub use in_tree::{InTree, aws_ebs, gce_pd};
-pub use index::ReservedVolume;
+pub use index::Decision;
 pub use names::{VolumeName, csi_dimension};
 pub use pod::{Disk, PodClaim, PodVolume};
 pub use reservation::{Reservation, ReservedClaim, Stage};

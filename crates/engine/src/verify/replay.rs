@@ -2,11 +2,11 @@
 //! plugins, with all of them gone every placement passes the whole filter stack, the gang is
 //! complete, and with any one unit of victims kept that is no longer so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::{Config, Switch};
 use vc_framework::{CertifiedVictim, EvictReason, Session, Statement};
-use vc_model::{Cluster, JobId, NodeId, TaskId, TaskStatus};
+use vc_model::{Cluster, JobId, NodeId, Reservation, TaskId, TaskStatus};
 
 use super::Case;
 
@@ -14,13 +14,24 @@ use super::Case;
 #[derive(Default)]
 pub(super) struct Earlier {
     evicted: Vec<TaskId>,
-    placed: Vec<(TaskId, TaskStatus, NodeId)>,
+    placed: Vec<Placed>,
+}
+
+struct Placed {
+    task: TaskId,
+    status: TaskStatus,
+    node: NodeId,
+    /// It is not told in which order they were placed; who came first decided about the claims that
+    /// they share.
+    promise: Option<Reservation>,
 }
 
 /// Undoes what the session has done; what is not of this case comes back.
 pub(super) fn rewind(cluster: &mut Cluster, case: &Case<'_>) -> Earlier {
     let victims: BTreeSet<TaskId> = case.victims.iter().copied().collect();
     let ours: BTreeSet<TaskId> = case.placements.iter().map(|(task, _)| *task).collect();
+    let mut promises: BTreeMap<TaskId, Reservation> =
+        cluster.volumes.reservations().map(|(task, promise)| (task, promise.clone())).collect();
     let mut earlier = Earlier::default();
     let tasks: Vec<TaskId> = cluster.tasks.ids().collect();
     for task in tasks {
@@ -29,7 +40,8 @@ pub(super) fn rewind(cluster: &mut Cluster, case: &Case<'_>) -> Earlier {
             (status @ (TaskStatus::Pipelined | TaskStatus::Allocated), Some(node)) => {
                 cluster.set_task(task, TaskStatus::Pending, None);
                 if !ours.contains(&task) {
-                    earlier.placed.push((task, status, node));
+                    let promise = promises.remove(&task);
+                    earlier.placed.push(Placed { task, status, node, promise });
                 }
             }
             (TaskStatus::Releasing, Some(_)) if row.hidden => {
@@ -49,19 +61,15 @@ pub(super) fn rewind(cluster: &mut Cluster, case: &Case<'_>) -> Earlier {
 }
 
 /// Does again what came before the transaction, and leaves it in place.
-pub(super) fn redo(session: &mut Session<'_>, earlier: &Earlier, faults: &mut Vec<String>) {
+pub(super) fn redo(session: &mut Session<'_>, earlier: Earlier, faults: &mut Vec<String>) {
     let mut statement = session.statement();
-    for &task in &earlier.evicted {
+    for task in earlier.evicted {
         if let Err(refused) = statement.evict(task, EvictReason::Preempt, None) {
             faults.push(format!("an earlier eviction cannot be repeated: {refused}"));
         }
     }
-    for &(task, status, node) in &earlier.placed {
-        let done = match status {
-            TaskStatus::Allocated => statement.allocate(task, node),
-            _ => statement.pipeline(task, node, vc_framework::Room::Releasing),
-        };
-        if let Err(refused) = done {
+    for Placed { task, status, node, promise } in earlier.placed {
+        if let Err(refused) = statement.place_again(task, status, node, promise) {
             faults.push(format!("an earlier placement cannot be repeated: {refused}"));
         }
     }

@@ -294,6 +294,31 @@ fn nodes_23_a_pod_with_a_claim_can_wait_for_room() {
     assert!(in_flight(&world));
 }
 
+/// What a task that only waits for room has chosen for both stays chosen (deviation of 2.6).
+#[test]
+fn nodes_77_devices_of_who_is_bound_stay_taken_when_who_chose_them_waits_for_room() {
+    let text = "node n1 cpu=2
+        node n2 cpu=1
+        job leaving
+          task v cpu=2 @n1 running deleting
+        job j min=1
+          task a priority=2 cpu=2
+          task b priority=1 cpu=1
+        job other min=0
+          task c cpu=0";
+    let conf = conf("allocate, backfill", "priority gang | predicates nodeorder");
+    let mut world = World::new(&conf, text);
+    offer(&mut world, SliceNodes::All);
+    apply(&mut world, DeviceObject::Claim(claim("1")));
+    uses_claim(&mut world, "j-a");
+    uses_claim(&mut world, "j-b");
+    let cycle = world.cycle_unanswered();
+    assert_eq!(cycle.only(&["prebind", "pipeline"]), "prebind j-b n2 c:a\npipeline j-a n1");
+    // Nothing is stored yet.
+    let device = DeviceId { driver: DRIVER.into(), pool: "pool".into(), device: "a".into() };
+    assert!(world.engine.cluster().devices.is_taken(&device));
+}
+
 #[test]
 fn a_claim_that_went_while_it_was_written_stays_gone() {
     let mut world = gang(&ta());

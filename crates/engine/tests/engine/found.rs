@@ -1,10 +1,10 @@
-//! Stories in which the two evaluators differed, as small as they can be told: `World` compares
-//! them.
+//! Stories in which the two evaluators differed, or a certificate did not hold, as small as they can
+//! be told: `World` compares and verifies.
 
 use vc_engine::EngineOptions;
 use vc_model::{
     AllocationMode, ClusterEvent, DeviceObject, DeviceRequest, ExactRequest, NodeShardRecord,
-    RequestKind, ResourceClaim, Sharding, ShardingMode,
+    RequestKind, ResourceClaim, Sharding, ShardingMode, fixture,
 };
 
 use crate::support::*;
@@ -137,4 +137,44 @@ fn a_queue_is_above_its_quota_by_what_its_claims_keep() {
     let tiers = "priority gang | predicates cohort{* reclaimWithinCohort=Any}";
     let mut world = World::new(&conf("gangreclaim", tiers), text);
     assert_eq!(world.cycle().decisions(), "evict within-a gangreclaim\npipeline high-a n");
+}
+
+/// Who decides about a claim that jobs share depends on who was placed first; whoever checks the
+/// certificate is not told that.
+#[test]
+fn what_was_promised_before_an_eviction_is_not_promised_anew_to_check_it() {
+    let text = "node n1 cpu=3
+        node n2 cpu=2
+        job other min=0
+          task a cpu=1 pvc=c
+        job j min=0 priority=9
+          task low cpu=2 @n2 running
+          task a priority=3 cpu=2 pvc=c
+          task b priority=2 cpu=2 pvc=c
+        job leaving min=0
+          task v cpu=3 @n1 running deleting";
+    let mut world = World::new(&conf("preempt", "priority | predicates"), text);
+    let storage = "class slow provisioner=d delayed
+        csinode n1 d=9
+        csinode n2 d=9
+        pvc c 1Gi class=slow mode=RWX";
+    fixture::storage(storage).into_iter().for_each(|event| world.send(event));
+    let decided = "evict j-low preempt\npipeline j-a n1\npipeline j-b n2\npipeline other-a n1";
+    assert_eq!(world.cycle().decisions(), decided);
+}
+
+/// It waits for what others have cleared, and the other pod of its job fits nowhere for long.
+#[test]
+fn backfill_tries_who_waits_for_room_whatever_stands_of_its_job() {
+    let text = "node n cpu=2 pods=2
+        job low min=0
+          task v cpu=1 x2 @n running
+        job high min=0 priority=2
+          task a cpu=2
+        job j min=0 priority=1
+          task a
+          task b cpu=9";
+    let mut world = World::new(&conf("preempt, allocate, backfill", "priority | predicates"), text);
+    let decided = "evict low-v-1 preempt\nevict low-v-0 preempt\npipeline high-a n\npipeline j-a n";
+    assert_eq!(world.cycle().decisions(), decided);
 }

@@ -245,6 +245,53 @@ fn nodes_63_a_gang_on_two_nodes_shares_a_claim() {
     }
 }
 
+/// What a task that only waits for room has decided is never written (deviation of 5.8).
+#[test]
+fn nodes_63_who_is_bound_decides_where_a_sibling_only_waits_for_room() {
+    let text = |cpu: u32| {
+        format!(
+            "node n1 cpu=2
+            node n2 cpu={cpu}
+            job leaving
+              task v cpu=2 @n1 running deleting
+            job j min=1
+              task a priority=2 cpu=2 pvc=c
+              task b priority=1 cpu=1 pvc=c"
+        )
+    };
+    let conf = conf("allocate", "priority gang | predicates nodeorder");
+    for (cpu, mode, expected) in [
+        (1, "RWX", "prebind j-b n2 c\npipeline j-a n1"),
+        (1, "RWO", "pipeline j-a n1"),
+        (2, "RWO", "prebind j-a n2 c"),
+    ] {
+        let mut world = World::new(&conf, &text(cpu));
+        tell(&mut world, &format!("{SLOW}pvc c 1Gi class=slow version=1 mode={mode}"));
+        let cycle = world.cycle();
+        assert_eq!(cycle.only(&["prebind", "bind", "pipeline"]), expected, "{mode}");
+        assert_eq!(world.cycle().only(&["resync"]), "", "{mode}");
+    }
+}
+
+/// In Kubernetes the claim would be provisioned for the other node, too (deviation of 5.8).
+#[test]
+fn nodes_63_a_volume_that_is_promised_is_not_passed_by() {
+    let text = "node n1 cpu=4 zone=a
+        node n2 cpu=4 zone=b
+        job j min=1
+          task a cpu=3 pvc=c
+          task b cpu=3 pvc=c";
+    for mode in ["RWO", "RWX"] {
+        let mut world = World::new(&ta(), text);
+        let storage = format!(
+            "{SLOW}pv v 1Gi class=slow mode={mode} version=1 at.zone=a
+            pvc c 1Gi class=slow version=1 mode={mode}"
+        );
+        tell(&mut world, &storage);
+        assert_eq!(world.cycle().only(&["prebind", "bind"]), "prebind j-a n1 c=v", "{mode}");
+    }
+}
+
 #[test]
 fn nodes_17_a_missing_claim_is_named_for_every_node() {
     let text = "node n3 cpu=4

@@ -109,12 +109,7 @@ impl View<'_> {
     /// Another task, or an earlier attempt, has decided about the claim.
     fn awaited(&self, claim: &ReservedClaim) -> Result<bool, String> {
         let row = self.row(claim)?;
-        let volumes = &self.cluster.volumes;
-        let is_promised = || {
-            let mut all = volumes.reservations().flat_map(|(_, other)| &other.bindings);
-            all.any(|(other, _)| other == claim)
-        };
-        if row.volume_name.is_empty() && volumes.selected(row).is_none() && !is_promised() {
+        if row.volume_name.is_empty() && self.cluster.volumes.selected(row).is_none() {
             return Err(failed(row));
         }
         self.bound_here(row)

@@ -16,8 +16,8 @@ pub fn reserve(pod: Pod<'_>, node: NodeId) -> Result<Option<Reservation>, String
     let volumes = &pod.cluster.volumes;
     let mut reservation = Reservation::default();
     for (claim, volume) in fit.bindings {
-        // Another task of the gang binds it.
-        match volumes.promised_volume(&volume.name) {
+        // Another task binds it.
+        match volumes.decision(&claim.key) {
             Some(_) => reservation.awaited.push(reserved(claim)),
             None => reservation.bindings.push((reserved(claim), volume.name.clone())),
         }

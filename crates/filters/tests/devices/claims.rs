@@ -77,11 +77,14 @@ fn nodes_77_a_gang_shares_an_unallocated_claim() {
     assert_eq!(bed.ask("q", "n2"), refused("resourceclaim not available on the node"));
     let text = "resource claim default/shared is in the process of being allocated";
     assert_eq!(bed.ask("stranger", "n1"), refused(text));
+    let chosen = |bed: &Bed, pod: &str| bed.promise(pod, "n1").unwrap()[0].allocation.clone();
+    let shared = chosen(&bed, "p");
+    assert!(shared.is_some() && shared == chosen(&bed, "q"), "one allocation for both");
     bed.place("q", "n1");
-    let promises = bed.promise("q", "n1").unwrap();
-    assert!(promises[0].allocation.is_none(), "one allocation for both");
-    bed.undo("q");
     bed.undo("p");
+    assert_eq!(bed.ask("stranger", "n1"), refused(text), "one of them relies on it");
+    assert_eq!(chosen(&bed, "p"), shared);
+    bed.undo("q");
     assert_eq!(bed.ask("stranger", "n1"), Ok(()), "undone without a trace");
 }
 

@@ -163,10 +163,11 @@ struct World {
     claims: BTreeMap<u8, Claim>,
     /// Slices that the pool says it has, and the devices.
     slices: BTreeMap<u8, (u8, Vec<u8>)>,
-    /// Placed pods with what was promised to each: claim, its devices (those of admin access are
-    /// left out), and whether they are for one node alone.
+    /// Placed pods.
     placed: BTreeMap<u8, u8>,
-    promised: BTreeMap<u8, (u8, Vec<Dev>, Option<u8>)>,
+    /// What was promised of a claim: the pods that rely on it, its devices (those of admin access are
+    /// left out), and whether they are for one node alone.
+    promised: BTreeMap<u8, (BTreeSet<u8>, Vec<Dev>, Option<u8>)>,
 }
 
 impl World {
@@ -231,9 +232,12 @@ impl World {
                 let number = result.device.device[1..].parse().expect("a number");
                 (result.device.pool.to_string(), number)
             });
+            let devices: Vec<Dev> = devices.collect();
             let local = allocation.node_selector.as_ref().map(|_| node);
-            let twice = self.promised.insert(number, (pod, devices.collect(), local));
-            assert!(twice.is_none(), "a claim is promised once");
+            let first = (BTreeSet::new(), devices.clone(), local);
+            let (pods, chosen, _) = self.promised.entry(number).or_insert(first);
+            assert_eq!(*chosen, devices, "devices are chosen once");
+            pods.insert(pod);
         }
         self.bed.place(name, on);
         self.placed.insert(pod, node);
@@ -242,7 +246,10 @@ impl World {
     fn take_back(&mut self, pod: u8) {
         if self.placed.remove(&pod).is_some() {
             self.bed.undo(PODS[usize::from(pod)].1);
-            self.promised.retain(|_, (owner, ..)| *owner != pod);
+            self.promised.retain(|_, (pods, ..)| {
+                pods.remove(&pod);
+                !pods.is_empty()
+            });
         }
     }
 
@@ -280,7 +287,11 @@ impl World {
             let Some(claim) = self.claims.get(&number) else { return false };
             let pinned = match (claim.has, self.promised.get(&number)) {
                 (Some((of, _, local)), _) => local.then_some(of),
-                (None, Some((owner, ..))) if PODS[usize::from(*owner)].0 != job => return false,
+                (None, Some((pods, ..)))
+                    if pods.iter().any(|&of| PODS[usize::from(of)].0 != job) =>
+                {
+                    return false;
+                }
                 (None, Some((.., local))) => *local,
                 (None, None) => {
                     open.push(claim);

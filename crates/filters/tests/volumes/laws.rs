@@ -212,15 +212,16 @@ impl World {
             let twice = self.objects.provisioned.insert(number(&claim.key.name), pod);
             assert_eq!(twice, None, "a claim is provisioned once");
         }
+        let awaited = promise.awaited.iter().map(|claim| (pod, number(&claim.key.name)));
+        self.objects.awaited.extend(awaited);
         self.cluster.reserve(task, promise);
     }
 
     fn take_back(&mut self, pod: u8) {
-        if self.objects.placed.remove(&pod).is_some() {
+        if self.objects.placed.contains_key(&pod) {
             let task = self.task(pod);
             self.cluster.set_task(task, TaskStatus::Pending, None);
-            self.objects.bound.retain(|_, &mut (_, owner)| owner != pod);
-            self.objects.provisioned.retain(|_, &mut owner| owner != pod);
+            self.objects.take_back(pod);
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Objects {
     pub(crate) bound: BTreeMap<u8, (u8, u8)>,
     /// Claim to pod, likewise.
     pub(crate) provisioned: BTreeMap<u8, u8>,
+    /// Pods and claims about which another one has decided.
+    pub(crate) awaited: BTreeSet<(u8, u8)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,13 @@ pub(crate) fn at(place: u8) -> String {
         None => format!(" at.zone={}", place == 1),
         Some(host) => format!(" at.kubernetes.io/hostname=n{host}"),
     }
+}
+
+/// Takes out what is meant.
+fn take<T: Copy>(map: &mut BTreeMap<u8, T>, is_meant: impl Fn(&T) -> bool) -> BTreeMap<u8, T> {
+    let (taken, left) = std::mem::take(map).into_iter().partition(|(_, value)| is_meant(value));
+    *map = left;
+    taken
 }
 
 impl Objects {
@@ -116,18 +125,42 @@ impl Objects {
         claim.class && (!self.tells_room || self.capacities.values().any(has_room))
     }
 
+    /// A pod loses its node: for each claim about which it has decided, the first one that relies on
+    /// that decides in its place.
+    pub(crate) fn take_back(&mut self, pod: u8) {
+        self.placed.remove(&pod);
+        self.awaited.retain(|&(other, _)| other != pod);
+        let heir = |awaited: &mut BTreeSet<(u8, u8)>, claim: u8| {
+            let found = awaited.iter().find(|&&(_, of)| of == claim).copied()?;
+            awaited.remove(&found);
+            Some(found.0)
+        };
+        for (volume, (claim, _)) in take(&mut self.bound, |&(_, owner)| owner == pod) {
+            let heir = heir(&mut self.awaited, claim);
+            self.bound.extend(heir.map(|heir| (volume, (claim, heir))));
+        }
+        for (claim, _) in take(&mut self.provisioned, |&owner| owner == pod) {
+            let heir = heir(&mut self.awaited, claim);
+            self.provisioned.extend(heir.map(|heir| (claim, heir)));
+        }
+    }
+
     /// Whether the volumes of a pod whose claims are all there fit the node.
     pub(crate) fn fits(&self, pod: u8, node: u8) -> bool {
         let mut open = Vec::new();
         for number in claims_of(pod) {
             let claim = self.claims[&number];
             let owner = self.provisioned.get(&number);
+            let promised = self.bound.iter().find(|&(_, &(of, _))| of == number);
             let fits = match (claim.volume, owner) {
                 (Some(volume), _) => {
                     self.volumes.contains_key(&volume) && self.reaches(volume, node)
                 }
                 // Without its class, it is one that is bound before.
                 _ if !self.classes.contains(&claim.class) => false,
+                (None, None) if promised.is_some() => promised.is_some_and(|(volume, _)| {
+                    self.volumes.contains_key(volume) && self.reaches(*volume, node)
+                }),
                 (None, Some(owner)) => {
                     self.placed.get(owner) == Some(&node) && self.provides(claim, node)
                 }

@@ -118,6 +118,103 @@ fn nodes_63_a_gang_shares_a_delayed_claim_that_many_nodes_may_use() {
     }
 }
 
+/// What the task has been promised: bindings, provisions, awaited claims.
+fn has(cluster: &Cluster, task: &str) -> [usize; 3] {
+    let reservation = cluster.volumes.reservation(fixture::task(cluster, task));
+    let none = Reservation::default();
+    let Reservation { bindings, provisions, awaited, .. } = reservation.unwrap_or(&none);
+    [bindings.len(), provisions.len(), awaited.len()]
+}
+
+const BINDS: [usize; 3] = [1, 0, 0];
+const PROVISIONS: [usize; 3] = [0, 1, 0];
+const AWAITS: [usize; 3] = [0, 0, 1];
+
+/// Two tasks on n1 share a claim, which is bound to a volume of that node or provisioned for it.
+fn sharing(volume: &str) -> Cluster {
+    let mut cluster = fixture::cluster(&format!(
+        "node n1 cpu=4 zone=a
+         node n2 cpu=4 zone=b
+         class slow provisioner=d delayed
+         {volume}
+         pvc c 5Gi class=slow
+         job j min=2
+           task a pvc=c
+           task b pvc=c
+           task later pvc=c"
+    ));
+    place(&mut cluster, "j/a", "n1", TaskStatus::Pipelined);
+    place(&mut cluster, "j/b", "n1", TaskStatus::Allocated);
+    cluster
+}
+
+fn take_back(cluster: &mut Cluster, task: &str) {
+    cluster.set_task(fixture::task(cluster, task), TaskStatus::Pending, None);
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn nodes_63_a_decision_lasts_as_long_as_somebody_relies_on_it() {
+    for (volume, decides) in [("", PROVISIONS), ("pv v 5Gi class=slow at.zone=a", BINDS)] {
+        let mut cluster = sharing(volume);
+        assert_eq!([has(&cluster, "j/a"), has(&cluster, "j/b")], [decides, AWAITS]);
+        take_back(&mut cluster, "j/a");
+        assert_eq!(has(&cluster, "j/b"), decides);
+        assert_eq!(ask(&cluster, binding, "j/a", "n2"), unresolvable(NO_VOLUME));
+        place(&mut cluster, "j/a", "n1", TaskStatus::Pipelined);
+        assert_eq!(has(&cluster, "j/a"), AWAITS);
+        ["j/a", "j/b"].iter().for_each(|task| take_back(&mut cluster, task));
+        assert_eq!(ask(&cluster, binding, "j/a", "n2"), Ok(()), "it is open again");
+        assert_eq!(cluster.volumes.reservations().count(), 0);
+    }
+}
+
+#[test]
+fn nodes_63_who_is_bound_decides() {
+    for (volume, decides) in [("", PROVISIONS), ("pv v 5Gi class=slow at.zone=a", BINDS)] {
+        let mut cluster = sharing(volume);
+        let b = fixture::task(&cluster, "j/b");
+        cluster.set_task(b, TaskStatus::Binding, Some(fixture::node(&cluster, "n1")));
+        cluster.hold(b, 0);
+        assert_eq!([has(&cluster, "j/a"), has(&cluster, "j/b")], [AWAITS, decides]);
+        // What it has decided is sent: nobody takes that over, and nobody inherits it.
+        place(&mut cluster, "j/later", "n1", TaskStatus::Allocated);
+        let later = fixture::task(&cluster, "j/later");
+        cluster.set_task(later, TaskStatus::Binding, Some(fixture::node(&cluster, "n1")));
+        cluster.hold(later, 0);
+        take_back(&mut cluster, "j/a");
+        assert_eq!([has(&cluster, "j/b"), has(&cluster, "j/later")], [decides, AWAITS]);
+        take_back(&mut cluster, "j/b");
+        assert_eq!(has(&cluster, "j/later"), AWAITS);
+        let failed = Progress::Failed("provisioning failed for PVC \"c\"".to_owned());
+        assert_eq!(progress(&cluster, later), failed);
+    }
+}
+
+#[test]
+fn nodes_63_a_volume_that_is_promised_is_not_passed_by() {
+    let cluster = sharing("pv v 5Gi class=slow at.zone=a");
+    assert_eq!(ask(&cluster, binding, "j/later", "n1"), Ok(()));
+    assert_eq!(ask(&cluster, binding, "j/later", "n2"), unresolvable(NO_VOLUME));
+}
+
+#[test]
+fn a_claim_that_a_pod_names_twice_gets_one_volume() {
+    for (volume, expected) in [
+        ("", [vec![], strings(&["c"]), vec![]]),
+        ("pv v 5Gi class=slow", [strings(&["c=v"]), vec![], vec![]]),
+    ] {
+        let cluster = fixture::cluster(&format!(
+            "node n1 cpu=4
+             class slow provisioner=d delayed
+             {volume}
+             pvc c 5Gi class=slow
+             pod p pvc=c pvc=c"
+        ));
+        assert_eq!(promised(&cluster, "p", "n1"), expected);
+    }
+}
+
 /// A gang of one pod that waits on n1 for a claim `c`; the writes are stored.
 fn waiting(text: &str) -> Cluster {
     let mut cluster = fixture::cluster(&format!(

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use vc_model::{ClaimPromise, JobId, NodeId, TaskId, TaskStatus};
+use vc_model::{JobId, NodeId, TaskId, TaskStatus};
 
 use crate::effect::{Effect, PreBindWrites};
 use crate::session::Session;
@@ -19,20 +19,6 @@ impl Session<'_> {
             _ => None,
         };
         ops.iter().filter_map(job).collect()
-    }
-
-    /// A claim that a sibling of the gang allocates is written by whoever comes first.
-    fn with_allocations(&self, promises: &[ClaimPromise]) -> Vec<ClaimPromise> {
-        let complete = |promise: &ClaimPromise| {
-            let chosen = self.devices.in_flight(&promise.key);
-            let chosen = chosen.and_then(|promised| promised.allocation.as_ref());
-            let allocation = promise.allocation.clone();
-            ClaimPromise {
-                allocation: allocation.or_else(|| chosen.map(|(_, chosen)| chosen.clone())),
-                ..promise.clone()
-            }
-        };
-        promises.iter().map(complete).collect()
     }
 
     /// Decides the bind and sends what has to be written before it.
@@ -52,7 +38,7 @@ impl Session<'_> {
                 writes: Box::new(PreBindWrites {
                     bindings: reservation.bindings.clone(),
                     provisions: reservation.provisions.clone(),
-                    devices: self.with_allocations(&reservation.devices),
+                    devices: reservation.devices.clone(),
                 }),
             });
         }

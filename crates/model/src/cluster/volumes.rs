@@ -96,10 +96,23 @@ impl Cluster {
     pub fn release(&mut self, task: TaskId) {
         if let Some(reservation) = self.volumes.release(task) {
             self.devices.withdraw(task, &reservation.devices);
+            self.pass_on(&reservation);
         }
     }
 
-    /// The bind of the task is decided and waits for the volumes of its gang, from now on.
+    /// What was decided about a claim holds as long as somebody in the session relies on it
+    /// (deviation of 5.8).
+    fn pass_on(&mut self, gone: &Reservation) {
+        for (claim, volume) in gone.decided() {
+            let heirs = self.volumes.relying(claim);
+            if let Some(heir) = heirs.min_by_key(|&task| &self.tasks[task].uid) {
+                self.volumes.decide(heir, claim, volume.cloned());
+            }
+        }
+    }
+
+    /// The bind of the task is decided and waits for the volumes of its gang, from now on. About its
+    /// claims it decides itself, unless somebody has whose bind is decided, too.
     pub fn hold(&mut self, task: TaskId, now_micros: i64) {
         self.volumes.hold(task);
         if let Some(stage) = self.volumes.stage_mut(task) {

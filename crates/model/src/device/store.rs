@@ -1,7 +1,7 @@
 //! The tables of claims, classes and slices, with what is promised laid over them (in-flight
 //! allocations). Specification: plugins-nodes.md 6.3, 6.7.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::device::{
@@ -30,10 +30,17 @@ pub struct Devices {
 /// What tasks were promised of a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InFlight {
-    /// The devices, and the task that chose them; `None`: the claim had them before.
-    pub allocation: Option<(TaskId, Arc<Allocation>)>,
-    /// Tasks that it is to be reserved for.
-    pub tasks: BTreeSet<TaskId>,
+    /// Tasks that it is to be reserved for, each with the devices that one of them chose for all;
+    /// `None`: the claim had some before.
+    pub tasks: BTreeMap<TaskId, Option<Arc<Allocation>>>,
+}
+
+impl InFlight {
+    /// The devices that are chosen, and a task that relies on them: they are, as long as one does
+    /// (deviation of 2.6).
+    pub fn chosen(&self) -> Option<(TaskId, &Arc<Allocation>)> {
+        self.tasks.iter().find_map(|(&task, chosen)| Some((task, chosen.as_ref()?)))
+    }
 }
 
 impl Devices {
@@ -113,10 +120,7 @@ impl Devices {
         for promise in promises {
             self.change(&promise.key, |all| {
                 let entry = all.in_flight.entry(promise.key.clone()).or_default();
-                entry.tasks.insert(task);
-                if let Some(allocation) = promise.allocation.clone() {
-                    entry.allocation = Some((task, allocation));
-                }
+                entry.tasks.insert(task, promise.allocation.clone());
             });
         }
     }
@@ -127,8 +131,7 @@ impl Devices {
             self.change(&promise.key, |all| {
                 let Some(entry) = all.in_flight.get_mut(&promise.key) else { return };
                 entry.tasks.remove(&task);
-                entry.allocation.take_if(|(by, _)| *by == task);
-                if entry.tasks.is_empty() && entry.allocation.is_none() {
+                if entry.tasks.is_empty() {
                     all.in_flight.remove(&promise.key);
                 }
             });
@@ -149,10 +152,7 @@ impl Devices {
     /// What a claim has: what is stored, and until then what was promised.
     fn has(&self, key: &ObjectKey) -> Option<Arc<Allocation>> {
         let stored = self.claims.get(key).and_then(|claim| claim.allocation.clone());
-        stored.or_else(|| {
-            let promised = self.in_flight.get(key)?.allocation.as_ref();
-            promised.map(|(_, allocation)| allocation.clone())
-        })
+        stored.or_else(|| self.in_flight.get(key)?.chosen().map(|(_, chosen)| chosen.clone()))
     }
 
     fn count(&mut self, allocation: &Allocation, change: i32) {

@@ -62,6 +62,29 @@ impl Reservation {
         bound.chain(&self.provisions).chain(&self.awaited)
     }
 
+    /// Claims about which this task decides, and the volumes that they get; `None`: they are
+    /// provisioned.
+    pub fn decided(&self) -> impl Iterator<Item = (&ReservedClaim, Option<&Arc<str>>)> {
+        let bindings = self.bindings.iter().map(|(claim, volume)| (claim, Some(volume)));
+        bindings.chain(self.provisions.iter().map(|claim| (claim, None)))
+    }
+
+    /// Another task decides about the claim; this one awaits it.
+    pub(super) fn rely(&mut self, claim: &ReservedClaim) {
+        self.bindings.retain(|(other, _)| other.key != claim.key);
+        self.provisions.retain(|other| other.key != claim.key);
+        self.awaited.push(claim.clone());
+    }
+
+    /// The other way round.
+    pub(super) fn decide(&mut self, claim: &ReservedClaim, volume: Option<Arc<str>>) {
+        self.awaited.retain(|other| other.key != claim.key);
+        match volume {
+            Some(volume) => self.bindings.push((claim.clone(), volume)),
+            None => self.provisions.push(claim.clone()),
+        }
+    }
+
     /// Whether there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty() && self.claims().next().is_none()

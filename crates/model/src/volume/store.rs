@@ -8,9 +8,8 @@ use crate::ids::TaskId;
 use crate::record::ObjectKey;
 use crate::volume::index::Promised;
 use crate::volume::{
-    ClaimRef, CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, Reservation,
-    ReservedVolume, StorageCapacity, StorageClass, StorageKind, StorageObject, VolumeAttachment,
-    VolumeName,
+    ClaimRef, CsiDriver, CsiNode, Decision, PersistentVolume, PersistentVolumeClaim, Reservation,
+    StorageCapacity, StorageClass, StorageKind, StorageObject, VolumeAttachment, VolumeName,
 };
 
 /// Volumes, claims and storage of the cluster.
@@ -37,13 +36,15 @@ pub struct Volumes {
     pub(super) held: BTreeSet<TaskId>,
 }
 
-/// For which node a claim is to be provisioned.
+/// What is to become of a claim that is not bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected<'a> {
-    /// Its annotation says so.
+    /// It is provisioned for this node: its annotation says so.
     Stored(&'a str),
-    /// The node of this task, by a decision that the API server may not know.
+    /// It is provisioned for the node of this task, by a decision that the API server may not know.
     Promised(TaskId),
+    /// It gets this volume, likewise.
+    Volume(&'a str),
 }
 
 impl Volumes {
@@ -94,20 +95,16 @@ impl Volumes {
         volume: &'a PersistentVolume,
     ) -> Option<(&'a ObjectKey, &'a str)> {
         match self.promised.volumes.get(&volume.name) {
-            Some(ReservedVolume { claim, .. }) => Some((&claim.key, &claim.uid)),
+            Some(claim) => Some((&claim.key, &claim.uid)),
             None => volume.claim.as_ref().map(|ClaimRef { claim, uid }| (claim, &**uid)),
         }
     }
 
-    /// Who was promised a volume.
-    pub fn promised_volume(&self, name: &str) -> Option<&ReservedVolume> {
-        self.promised.volumes.get(name)
-    }
-
-    /// For which node an unbound claim is to be provisioned; `None`: for none yet.
+    /// What is to become of an unbound claim; `None`: that is open.
     pub fn selected<'a>(&'a self, claim: &'a PersistentVolumeClaim) -> Option<Selected<'a>> {
-        match self.promised.claims.get(&claim.key) {
-            Some(&task) => Some(Selected::Promised(task)),
+        match self.decision(&claim.key) {
+            Some(Decision { volume: Some(volume), .. }) => Some(Selected::Volume(volume)),
+            Some(Decision { task, volume: None }) => Some(Selected::Promised(*task)),
             None => claim.selected_node.as_deref().map(Selected::Stored),
         }
     }
