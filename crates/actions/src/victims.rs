@@ -49,9 +49,8 @@ pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks:
     let job = session.tasks[preemptor].job;
     let order = |&l: &TaskId, &r: &TaskId| session.hooks().victim_order(session.ask(), job, l, r);
     let known = |job: &JobId| session.ask().has_job(*job);
-    let queue = |&task: &TaskId| {
-        session.tasks[task].job.filter(known).map(|job| session.jobs[job].queue)
-    };
+    let queue =
+        |&task: &TaskId| session.tasks[task].job.filter(known).map(|job| session.jobs[job].queue);
     let is_one = tasks.windows(2).all(|pair| queue(&pair[0]) == queue(&pair[1]));
     if is_one || !job.as_ref().is_some_and(known) {
         return sort_stably(tasks, order);

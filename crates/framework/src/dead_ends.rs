@@ -241,12 +241,7 @@ impl Session<'_> {
     }
 
     /// How long these votes about the candidates hold.
-    pub fn votes_last(
-        &self,
-        question: Question,
-        candidates: &[TaskId],
-        ruling: &Ruling,
-    ) -> Lasts {
+    pub fn votes_last(&self, question: Question, candidates: &[TaskId], ruling: &Ruling) -> Lasts {
         let (hooks, ask) = (self.hooks(), self.ask());
         let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
         if hooks.vote_by_job(ask, question, tier) {
@@ -254,7 +249,8 @@ impl Session<'_> {
         }
         let has_stake = |&candidate: &TaskId| {
             let queue = self.tasks[candidate].job.map(|job| self.jobs[job].queue);
-            let has = |queue| hooks.stakeholders(ask).all(|plugin| plugin.stake(ask, queue).is_some());
+            let has =
+                |queue| hooks.stakeholders(ask).all(|plugin| plugin.stake(ask, queue).is_some());
             queue.is_some_and(has)
         };
         match hooks.vote_by_queue(ask, question, tier) && candidates.iter().all(has_stake) {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 use vc_conf::{PluginOption, Switch, Warning};
 use vc_framework::{
     About, Admission, Ask, Clock, Effect, GangEviction, Marked, Outbox, Plugin, PluginEntry,
-    Points, QueueShare, Records, Told, Verdict,
+    Points, QueueShare, Records, Stake, Told, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -95,6 +95,19 @@ impl Plugin for Capacity {
 
     fn knows_askers(&self, _ask: Ask<'_>, task: TaskId) -> bool {
         !self.reservations.has(task)
+    }
+
+    /// Ancestors hold what queues elsewhere hold.
+    fn votes_by_queue(&self, _ask: Ask<'_>) -> bool {
+        self.level == 0
+    }
+
+    fn stake(&self, _ask: Ask<'_>, queue: QueueId) -> Option<Stake> {
+        self.stake_of(queue)
+    }
+
+    fn own_stake(&self, ask: Ask<'_>, task: TaskId) -> Stake {
+        self.stake_in(ask, task)
     }
 
     fn open(&mut self, ask: Ask<'_>) {

@@ -183,7 +183,8 @@ impl DeadEnd {
 
     /// A queue of which votes about the node may read stands otherwise.
     fn outdate_stakes(&mut self, node: NodeId) {
-        let kind = self.of_node.get(node.index()).filter(|&&kind| kind != NOTHING && kind != UNKNOWN);
+        let kind =
+            self.of_node.get(node.index()).filter(|&&kind| kind != NOTHING && kind != UNKNOWN);
         let kind = kind.map(|&kind| &self.kinds[usize::from(kind) - 1]);
         if kind.is_some_and(|kind| kind.shortfall.lasts == Lasts::WhileStakes) {
             self.outdate(node);

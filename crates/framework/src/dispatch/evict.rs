@@ -115,9 +115,8 @@ impl Dispatch {
     /// Those that vote about victims for one task by the stakes of queues.
     pub(crate) fn stakeholders<'a>(&'a self, ask: Ask<'a>) -> impl Iterator<Item = &'a dyn Plugin> {
         let asked = [Points::PREEMPTABLE, Points::RECLAIMABLE].map(|point| self.all(point));
-        let reads = move |plugin: &&dyn Plugin| {
-            plugin.votes_by_queue(ask) && !plugin.votes_by_job(ask)
-        };
+        let reads =
+            move |plugin: &&dyn Plugin| plugin.votes_by_queue(ask) && !plugin.votes_by_job(ask);
         asked.into_iter().flatten().filter(reads)
     }
 
