@@ -79,7 +79,7 @@ pub use standing::{Again, Before};
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
 pub use sums::JobSums;
 pub use time::rfc3339;
-pub use told::{Latest, Told};
+pub use told::Latest;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;
