@@ -130,10 +130,24 @@ pub(crate) const CASES: &[Case] = &[
     Case { load: denied::load_reclaim, ..denied("arrival/reclaim", evictions::RECLAIM) },
     Case { load: denied::load_both, ..denied("arrival/both", denied::BOTH) },
     Case {
+        load: denied::load_both_by_quota,
+        ..denied("arrival/both-by-quota", denied::BOTH_BY_QUOTA)
+    },
+    Case {
         name: "arrival/4k-queues",
         n_nodes: 5_000,
         n_running: 20_000,
         n_arriving: 1,
+        cycles: &[1, 4],
+        load: queues::load_many,
+        ..IDLE
+    },
+    Case {
+        name: "arrival/4k-quotas",
+        n_nodes: 5_000,
+        n_running: 20_000,
+        n_arriving: 1,
+        conf: Some(queues::QUOTAS),
         cycles: &[1, 4],
         load: queues::load_many,
         ..IDLE

@@ -2,7 +2,8 @@
 //! runs on it is protected, or together too small.
 
 use vc_engine::Engine;
-use vc_model::{ClusterEvent, PodGroupPhase};
+use vc_model::{ClusterEvent, PodGroupPhase, QueueRecord};
+use vc_resource::Quantity;
 
 use crate::cases::{Case, START_MICROS, apply, base, events, gang};
 use crate::objects::{Gang, QUEUE, Shape, queue, urgent};
@@ -10,6 +11,10 @@ use crate::tiers::{conf, tier};
 
 /// The chart's tiers with both actions that evict.
 pub(crate) const BOTH: &str = conf!("enqueue, allocate, preempt, reclaim, backfill", tier!(chart));
+
+/// The same with quotas.
+pub(crate) const BOTH_BY_QUOTA: &str =
+    conf!("enqueue, allocate, preempt, reclaim, backfill", tier!(quotas));
 
 const OTHER_QUEUE: &str = "other";
 /// Pods of a gang that runs.
@@ -50,11 +55,27 @@ pub(crate) fn load_reclaim(case: &Case, engine: &mut Engine) {
 /// Urgent gangs wait. Half of what runs is of their queue, of which one pod of every node may go and
 /// leaves too little; the other half is of a queue that has no more than its share.
 pub(crate) fn load_both(case: &Case, engine: &mut Engine) {
+    load_halves(case, engine, other());
+}
+
+/// The same, where each queue deserves a little more than it has.
+pub(crate) fn load_both_by_quota(case: &Case, engine: &mut Engine) {
+    let queues = [QUEUE, OTHER_QUEUE].map(|name| {
+        let deserved = vec![
+            ("cpu".into(), Quantity::from_value(16 * (case.n_running / 2) as i64)),
+            ("memory".into(), Quantity::from_value((case.n_running as i64 / 2) << 36)),
+        ];
+        ClusterEvent::QueueApplied(Box::new(QueueRecord { deserved, ..queue(name) }))
+    });
+    load_halves(case, engine, queues.into_iter());
+}
+
+fn load_halves(case: &Case, engine: &mut Engine, queues: impl Iterator<Item = ClusterEvent>) {
     let half = case.n_running / N_MEMBERS / 2;
     let elastic = case.n_nodes / N_MEMBERS;
     let running =
         running(case, elastic, move |number| if number < half { QUEUE } else { OTHER_QUEUE });
-    load(engine, base(case).chain(other()).chain(running).chain(waiting(case, true, large)));
+    load(engine, base(case).chain(queues).chain(running).chain(waiting(case, true, large)));
 }
 
 fn load(engine: &mut Engine, events: impl Iterator<Item = ClusterEvent>) {

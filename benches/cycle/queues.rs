@@ -14,6 +14,9 @@ pub(crate) const HIERARCHY: &str = conf!("enqueue, allocate, backfill", tier!(hi
 pub(crate) const HIERARCHY_RECLAIM: &str =
     conf!("enqueue, allocate, reclaim, backfill", tier!(hierarchy));
 
+/// Queues with quotas.
+pub(crate) const QUOTAS: &str = conf!("enqueue, allocate, backfill", tier!(quotas));
+
 const N_QUEUES: u64 = 4_000;
 /// Inner nodes of a tree, each with as many queues.
 const N_DEPARTMENTS: u64 = 32;

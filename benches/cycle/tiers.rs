@@ -25,6 +25,16 @@ macro_rules! tier {
   - name: binpack
 "
     };
+    (quotas) => {
+        "- plugins:
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: capacity
+  - name: nodeorder
+  - name: binpack
+"
+    };
     (hierarchy) => {
         "- plugins:
   - name: drf

@@ -204,9 +204,12 @@ fn search(statement: &mut Statement<'_, '_>, task: TaskId, freed: &Freed) -> boo
         let is_freed = |node: &NodeId| freed.nodes.contains(node);
         // Allocate has looked for free places already, but not for a best-effort pod.
         let best_effort = statement.tasks[task].best_effort;
-        let free = |node: &NodeId| best_effort || reclaimees(statement, task, *node).is_empty();
+        let gives = |node: &NodeId| {
+            statement.nodes[*node].tasks.iter().any(|&other| may_give(statement, task, other))
+        };
+        let is_free = |node: &NodeId| fits(node) && (best_effort || !gives(node));
         let first = group.iter().copied().filter(is_freed).find(fits);
-        let place = first.or_else(|| group.iter().copied().filter(free).find(fits));
+        let place = first.or_else(|| group.iter().copied().find(is_free));
         match place {
             Some(node) => statement.pipeline(task, node, freed.room_of(node)).is_ok(),
             None => group.iter().any(|&node| on_node(statement, task, node).is_placed()),

@@ -2,10 +2,10 @@
 //! Shared by preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
 use vc_framework::{
-    Ballot, Cause, EvictReason, Prospect, Question, Refused, Room, Ruling, Session, Statement,
-    klog, outside_shard, sort_stably,
+    Ballot, Cause, EvictReason, Lasts, Prospect, Question, Refused, Room, Ruling, Session,
+    Statement, klog, outside_shard, sort_stably,
 };
-use vc_model::{NodeId, Reason, TaskId, TaskStatus};
+use vc_model::{JobId, NodeId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use crate::trim::trimmed;
@@ -42,10 +42,26 @@ pub(crate) fn prospect(
     Prospect { has_room, may_suffice: request.fits(&room), has_candidates: 0 < n_candidates }
 }
 
-/// Sorts victims so that the first one is evicted first.
+/// Sorts victims so that the first one is evicted first. Queue by queue: of the order between queues
+/// not much is promised (S17), and what it is at the moment must not turn two pods of one queue round,
+/// for then votes that read those pods alone would change with it (S7).
 pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks: &mut [TaskId]) {
     let job = session.tasks[preemptor].job;
-    sort_stably(tasks, |&l, &r| session.hooks().victim_order(session.ask(), job, l, r));
+    let order = |&l: &TaskId, &r: &TaskId| session.hooks().victim_order(session.ask(), job, l, r);
+    let known = |job: &JobId| session.ask().has_job(*job);
+    let queue =
+        |&task: &TaskId| session.tasks[task].job.filter(known).map(|job| session.jobs[job].queue);
+    let is_one = tasks.windows(2).all(|pair| queue(&pair[0]) == queue(&pair[1]));
+    if is_one || !job.as_ref().is_some_and(known) {
+        return sort_stably(tasks, order);
+    }
+    tasks.sort_by_key(queue);
+    let mut parts: Vec<&mut [TaskId]> = tasks.chunk_by_mut(|l, r| queue(l) == queue(r)).collect();
+    parts.iter_mut().for_each(|part| sort_stably(part, order));
+    let mut places: Vec<usize> = (0..parts.len()).collect();
+    sort_stably(&mut places, |&l, &r| order(&parts[l][0], &parts[r][0]));
+    let sorted: Vec<TaskId> = places.into_iter().flat_map(|place| parts[place].to_vec()).collect();
+    tasks.copy_from_slice(&sorted);
 }
 
 /// The victims of a ruling about these candidates, which are in eviction order, in that order.
@@ -114,19 +130,19 @@ pub(crate) fn ballot(session: &Session<'_>, found: &[TaskId], ruling: &Ruling) -
         candidates: sum(found),
         victims: sum(&ruling.victims),
         refused_by: ruling.refused_by,
-        lasts: false,
+        lasts: Lasts::Now,
         is_shared: false,
     }
 }
 
-/// The same of the plugins' answer about them, and whether it lasts (12.2 S7).
+/// The same of the plugins' answer about them, and how long it holds (12.2 S7).
 pub(crate) fn vote(session: &Session<'_>, question: Question, found: &[TaskId]) -> Ballot {
     if found.is_empty() {
-        return Ballot { lasts: true, is_shared: true, ..Ballot::default() };
+        return Ballot { lasts: Lasts::WhileRows, is_shared: true, ..Ballot::default() };
     }
     let ruling = session.hooks().ruling(session.ask(), question, found);
-    let lasts = session.votes_last(question, &ruling);
-    let is_shared = lasts || session.votes_are_shared(question);
+    let lasts = session.votes_last(question, found, &ruling);
+    let is_shared = lasts == Lasts::WhileRows || session.votes_are_shared(question);
     Ballot { lasts, is_shared, ..ballot(session, found, &ruling) }
 }
 

@@ -7,11 +7,13 @@
 //! * what plugins read of the task, its [`Asker`] but for the nodes on which eviction cannot help:
 //!   these are compared, and what differs is looked at again;
 //! * the row of the node and the rows of the pods there, their jobs and queues: the logs of changed
-//!   nodes and jobs name them, and any change of a queue ends everything;
-//! * whether the queue of the task has room for it: asked at each search, and another answer ends what
-//!   is known of the kind;
-//! * votes that read more than that ([`crate::Plugin::votes_by_job`] is false): asked at each search, in
-//!   one state once for all kinds that they tell nothing of;
+//!   nodes and jobs name them, and any change of the object of a queue ends everything;
+//! * how queues stand to their shares ([`Stake`]), for votes that read it: the queues of the pods on
+//!   the node, whose stakes are compared;
+//! * whether the queue of the task has room for it, and what votes read of that queue: asked at each
+//!   search, and another answer ends what is known of the kind;
+//! * votes that read more than that ([`crate::Plugin::votes_by_queue`] is false): asked at each search,
+//!   in one state once for all kinds that they tell nothing of;
 //! * the clock, for some plugins: what was found holds until the time that they name.
 //!
 //! A node on which the task may find a place ends the look, and the search itself runs. So it does for
@@ -21,6 +23,7 @@
 mod ballots;
 mod changed;
 mod dead_end;
+mod stakes;
 
 use rustc_hash::FxHashMap;
 use vc_model::{NodeId, TaskId};
@@ -34,8 +37,10 @@ use crate::session::Session;
 use ballots::Ballots;
 use changed::Changed;
 use dead_end::{DeadEnd, Summary};
+use stakes::Stakes;
 
-pub use ballots::Ballot;
+pub use ballots::{Ballot, Lasts};
+pub use stakes::Stake;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,8 +60,8 @@ pub struct Shortfall {
     pub causes: Vec<(Cause, u32)>,
     /// What it adds to the attempts that are counted.
     pub n_attempts: u32,
-    /// Whether it follows from the row of the node and from the pods there and their jobs alone.
-    pub lasts: bool,
+    /// How long the node lacks it.
+    pub lasts: Lasts,
 }
 
 /// A search that finds nothing; its causes are noted.
@@ -108,6 +113,7 @@ pub(crate) struct DeadEnds {
     until_micros: i64,
     queue_version: u64,
     changed: Changed,
+    stakes: Stakes,
 }
 
 impl DeadEnds {
@@ -150,6 +156,7 @@ impl DeadEnds {
             self.queue_version = session.queue_version();
             self.forget();
         }
+        self.changed.note_queues(self.stakes.changed(self.session, session));
     }
 
     fn counted_bytes(&self) -> usize {
@@ -198,7 +205,7 @@ impl DeadEnds {
             (dead_end.unwrap_or_default(), ballots.unwrap_or_default());
         let now = (self.session, session.version());
         let around = (&mut self.changed, &mut ballots);
-        let summary = dead_end.ask(session, task, around, now, look);
+        let summary = dead_end.ask(session, (task, hunt), around, now, look);
         (dead_end.last_use, ballots.last_use) = (self.session, self.session);
         self.n_bytes += dead_end.n_bytes() + ballots.n_bytes();
         self.by_kind.insert(kind, dead_end);
@@ -233,10 +240,23 @@ impl Session<'_> {
         Some(Failed { nowhere })
     }
 
-    /// Whether these votes follow from the candidates and their jobs alone.
-    pub fn votes_last(&self, question: Question, ruling: &Ruling) -> bool {
+    /// How long these votes about the candidates hold.
+    pub fn votes_last(&self, question: Question, candidates: &[TaskId], ruling: &Ruling) -> Lasts {
+        let (hooks, ask) = (self.hooks(), self.ask());
         let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
-        self.hooks.vote_by_job(self.ask(), question, tier)
+        if hooks.vote_by_job(ask, question, tier) {
+            return Lasts::WhileRows;
+        }
+        let has_stake = |&candidate: &TaskId| {
+            let queue = self.tasks[candidate].job.map(|job| self.jobs[job].queue);
+            let has =
+                |queue| hooks.stakeholders(ask).all(|plugin| plugin.stake(ask, queue).is_some());
+            queue.is_some_and(has)
+        };
+        match hooks.vote_by_queue(ask, question, tier) && candidates.iter().all(has_stake) {
+            true => Lasts::WhileStakes,
+            false => Lasts::Now,
+        }
     }
 
     /// Whether these votes follow from the candidates and the state, whatever the task asks for.

@@ -42,7 +42,7 @@ pub use asker::{Asker, AskerClass};
 pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit, Witness};
 pub use claim::{Claim, Claims};
-pub use dead_ends::{Ballot, Failed, Hunt, Keep, Look, Shortfall};
+pub use dead_ends::{Ballot, Failed, Hunt, Keep, Lasts, Look, Shortfall, Stake};
 pub use dispatch::{Dispatch, NodeRules, Refusal};
 pub use effect::{About, Effect, EvictReason, Nomination, PreBindWrites, evict_message};
 pub use fast::{
@@ -79,7 +79,7 @@ pub use standing::{Again, Before};
 pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
 pub use sums::JobSums;
 pub use time::rfc3339;
-pub use told::{Latest, Told};
+pub use told::Latest;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;

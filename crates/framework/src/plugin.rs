@@ -9,6 +9,7 @@ use vc_conf::{PluginOption, Warning};
 use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Fractional;
 
+use crate::dead_ends::Stake;
 use crate::dispatch::{Dispatch, in_session};
 use crate::fast::{Column, Fill, NodeTests, Reads};
 use crate::outbox::Outbox;
@@ -458,6 +459,23 @@ pub trait Plugin: Send + Sync {
     /// each job without a look at those of others, and read of the task nothing of its class.
     fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
         false
+    }
+    /// Whether they read, besides what [`Plugin::votes_by_job`] allows, the objects of queues, Σ
+    /// allocatable and the class of the task that asks, no more than [`Plugin::stake`] of the queues of
+    /// the candidates and [`Plugin::own_stake`].
+    fn votes_by_queue(&self, ask: Ask<'_>) -> bool {
+        self.votes_by_job(ask)
+    }
+    /// What these votes read of the queue of a candidate. In a session it changes with placements and
+    /// removals of tasks of the queue itself alone; `None`: with others, too. Asked only if
+    /// [`Plugin::votes_by_queue`].
+    fn stake(&self, _ask: Ask<'_>, _queue: QueueId) -> Option<Stake> {
+        Some(Stake::Within)
+    }
+    /// What they read of the queues above the task that asks. Asked only if
+    /// [`Plugin::votes_by_queue`].
+    fn own_stake(&self, _ask: Ask<'_>, _task: TaskId) -> Stake {
+        Stake::Within
     }
     /// Whether Preemptable, Reclaimable and the protective filter of this plugin read of the task that
     /// asks nothing of its class: in one state they say the same to tasks that ask for more or less.

@@ -90,27 +90,39 @@ impl JobSums {
     pub fn add(&mut self, other: &Self) {
         self.n_jobs += other.n_jobs;
         self.n_settled += other.n_settled;
-        self.allocated.add(&other.allocated);
-        self.request.add(&other.request);
-        self.inqueue.add(&other.inqueue);
-        self.elastic.add(&other.elastic);
+        self.change_by(other, Resource::add);
+    }
+
+    /// Takes the jobs of another queue out that were added.
+    pub fn sub(&mut self, other: &Self) {
+        self.n_jobs -= other.n_jobs;
+        self.n_settled -= other.n_settled;
+        self.change_by(other, Resource::sub);
+    }
+
+    fn change_by(&mut self, other: &Self, change: fn(&mut Resource, &Resource)) {
+        move_in(&mut self.allocated, &other.allocated, change);
+        move_in(&mut self.request, &other.request, change);
+        move_in(&mut self.inqueue, &other.inqueue, change);
+        move_in(&mut self.elastic, &other.elastic, change);
     }
 
     fn change(&mut self, part: &Part, change: fn(&mut Resource, &Resource)) {
-        let move_in = |sum: &mut Resource, by: &Resource| {
-            change(sum, by);
-            for dim in by.scalars() {
-                if sum.get(dim) == 0 {
-                    sum.remove(dim);
-                }
-            }
-        };
-        move_in(&mut self.allocated, &part.allocated);
-        move_in(&mut self.request, &part.allocated);
+        move_in(&mut self.allocated, &part.allocated, change);
+        move_in(&mut self.request, &part.allocated, change);
         if let Some(rest) = &part.rest {
-            move_in(&mut self.request, &rest.pending);
-            move_in(&mut self.inqueue, &rest.inqueue);
-            move_in(&mut self.elastic, &rest.elastic);
+            move_in(&mut self.request, &rest.pending, change);
+            move_in(&mut self.inqueue, &rest.inqueue, change);
+            move_in(&mut self.elastic, &rest.elastic, change);
+        }
+    }
+}
+
+fn move_in(sum: &mut Resource, by: &Resource, change: fn(&mut Resource, &Resource)) {
+    change(sum, by);
+    for dim in by.scalars() {
+        if sum.get(dim) == 0 {
+            sum.remove(dim);
         }
     }
 }

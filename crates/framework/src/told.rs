@@ -4,41 +4,6 @@
 
 use vc_model::{Column, Id};
 
-/// The value of each row as it was last told, where all rows are told in every session. A row that
-/// was not in the last session is news: its id may mean another object by now.
-#[derive(Clone, Debug)]
-pub struct Told<I, V> {
-    session: u64,
-    rows: Column<I, (u64, V)>,
-}
-
-impl<I, V> Default for Told<I, V> {
-    fn default() -> Self {
-        Self { session: 1, rows: Column::default() }
-    }
-}
-
-impl<I: Id, V: PartialEq> Told<I, V> {
-    /// A session begins.
-    pub fn begin(&mut self) {
-        self.session += 1;
-    }
-
-    /// Whether the value was not told for this row before; from now on it was.
-    pub fn is_news(&mut self, id: I, value: V) -> bool {
-        match self.rows.place(id) {
-            Some((session, told)) if *told == value && self.session <= *session + 1 => {
-                *session = self.session;
-                false
-            }
-            row => {
-                *row = Some((self.session, value));
-                true
-            }
-        }
-    }
-}
-
 /// The value of each row as it was last told, where rows are told when they change. Whoever tells
 /// says which are gone.
 #[derive(Clone, Debug)]
@@ -77,32 +42,6 @@ mod tests {
     use vc_model::JobId;
 
     use super::*;
-
-    /// What is told, and what of it is news.
-    type Case = (&'static [(u32, i32)], &'static [u32]);
-
-    #[test]
-    fn a_value_is_news_once_and_again_after_an_absence() {
-        let mut told = Told::default();
-        let cases: [Case; 6] = [
-            (&[(0, 5), (3, 7)], &[0, 3]),
-            (&[(0, 5), (3, 7)], &[]),
-            (&[(0, 6), (3, 7)], &[0]),
-            (&[(3, 7), (4, 1)], &[4]),
-            (&[(0, 6), (3, 7), (3, 7)], &[0]),
-            (&[], &[]),
-        ];
-        for (values, news) in cases {
-            told.begin();
-            let mut found = Vec::new();
-            for &(id, value) in values {
-                if told.is_news(JobId::new(id), value) {
-                    found.push(id);
-                }
-            }
-            assert_eq!(found, news, "{values:?}");
-        }
-    }
 
     #[test]
     fn a_value_stays_told_until_its_row_is_gone() {

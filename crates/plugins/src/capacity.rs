@@ -6,6 +6,7 @@ mod gauges;
 mod limits;
 mod quota;
 mod reclaim;
+mod renewal;
 mod reservations;
 mod shape;
 
@@ -15,8 +16,8 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{PluginOption, Switch, Warning};
 use vc_framework::{
-    About, Admission, Ask, Clock, Effect, GangEviction, Marked, Outbox, Plugin, PluginEntry,
-    Points, QueueShare, Records, Told, Verdict,
+    About, Admission, Ask, Clock, Effect, GangEviction, Latest, Marked, Outbox, Plugin,
+    PluginEntry, Points, QueueShare, Records, Stake, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -55,11 +56,18 @@ struct Capacity {
     shape: Shape,
     /// Every queue of the session, those without jobs too (D13).
     quotas: Quotas,
+    /// By name.
+    listed: Vec<QueueId>,
+    /// Version of the queues and Σ allocatable, on which shape and limits rest; `None`: there was no
+    /// session.
+    basis: Option<(u64, Resource)>,
+    /// Queues that hold something else than when the session began, or did.
+    moved: Vec<QueueId>,
     reservations: Reservations,
     /// Subtractions that would have gone below zero (D5); of functions that may only look.
     n_clamped: AtomicU32,
     /// What was handed out for metrics.
-    told: Told<QueueId, gauges::Gauges>,
+    told: Latest<QueueId, gauges::Gauges>,
     /// Jobs of queues with children, about which users were told (D14).
     misplaced: BTreeSet<JobId>,
 }
@@ -97,14 +105,21 @@ impl Plugin for Capacity {
         !self.reservations.has(task)
     }
 
+    /// Ancestors hold what queues elsewhere hold.
+    fn votes_by_queue(&self, _ask: Ask<'_>) -> bool {
+        self.level == 0
+    }
+
+    fn stake(&self, _ask: Ask<'_>, queue: QueueId) -> Option<Stake> {
+        self.stake_of(queue)
+    }
+
+    fn own_stake(&self, ask: Ask<'_>, task: TaskId) -> Stake {
+        self.stake_in(ask, task)
+    }
+
     fn open(&mut self, ask: Ask<'_>) {
-        self.shape = if self.hierarchy { Shape::tree(ask) } else { Shape::flat(ask) };
-        self.quotas = Quotas::of_session(ask, &self.shape);
-        match self.hierarchy {
-            true => limits::tree(ask, &self.shape, &mut self.quotas),
-            false => limits::flat(ask, &mut self.quotas),
-        }
-        self.quotas.iter_mut().for_each(Quota::refresh_share);
+        self.renew(ask);
         self.reservations = Reservations::of_session(ask);
         for task in self.reservations.tasks().collect::<Vec<TaskId>>() {
             self.reserve(ask, task, Resource::add);
@@ -116,7 +131,7 @@ impl Plugin for Capacity {
         if self.hierarchy {
             self.tell_misplaced(ask, out);
         }
-        gauges::tell(ask, self.hierarchy, &self.quotas, &mut self.told, out);
+        gauges::tell(ask, self.hierarchy, &mut self.quotas, &mut self.told, out);
     }
 
     fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
@@ -236,8 +251,10 @@ impl Capacity {
 
     fn each_in_chain(&mut self, queue: QueueId, mut change: impl FnMut(&mut Quota)) {
         for &id in self.shape.path(queue) {
-            if let Some(quota) = self.quotas.get_mut(id) {
-                change(quota);
+            let Some(quota) = self.quotas.get_mut(id) else { continue };
+            change(quota);
+            if !std::mem::replace(&mut quota.has_moved, true) {
+                self.moved.push(id);
             }
         }
     }

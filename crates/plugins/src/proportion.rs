@@ -4,14 +4,14 @@
 
 mod deserved;
 mod gauges;
+mod surplus;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
 
 use vc_framework::{
     Admission, Ask, Clock, GangEviction, JobSums, Latest, Marked, Outbox, Plugin, PluginEntry,
-    Points, QueueShare, Records, Verdict,
+    Points, QueueShare, Records, Stake, Verdict,
 };
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
@@ -92,6 +92,14 @@ impl Plugin for Proportion {
 
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Ignores
+    }
+
+    fn votes_by_queue(&self, _ask: Ask<'_>) -> bool {
+        true
+    }
+
+    fn stake(&self, _ask: Ask<'_>, queue: QueueId) -> Option<Stake> {
+        Some(self.queues.get(queue).map_or(Stake::Within, Attributes::stake))
     }
 
     fn votes_for_any_class(&self, _ask: Ask<'_>) -> bool {
@@ -386,33 +394,6 @@ impl Proportion {
             let after = queue.allocated.get(Dim::PODS) as f64 + n_tasks as f64;
             after <= queue.deserved.get(Dim::PODS) + EPS
         })
-    }
-
-    /// Tasks that hold some of what their queue has beyond its deserved amount, until it no longer
-    /// has any. By 5.3 any dimension would do: then a queue below its share of what the task holds
-    /// would lose it and not come nearer to its share, and could take it back at once. Nor does a
-    /// large task go that holds what is guaranteed, too.
-    fn surplus(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
-        let mut left: BTreeMap<QueueId, Resource> = BTreeMap::new();
-        let mut may_go = |&task: &TaskId| {
-            let Some((_, job)) = session_job(ask.cluster, task) else {
-                return false;
-            };
-            let Some(queue) = self.queues.get(job.queue) else {
-                return false;
-            };
-            let left = left.entry(job.queue).or_insert_with(|| queue.allocated.clone());
-            let request = ask.cluster.request(task);
-            let is_above = |dim| queue.deserved.get(dim) + EPS <= left.get(dim) as f64;
-            let guarantee = &ask.cluster.queues[job.queue].guarantee;
-            let keeps = |dim| guarantee.get(dim) <= left.get(dim).saturating_sub(request.get(dim));
-            let may_go = request.names().any(is_above) && guarantee.names().all(keeps);
-            if may_go {
-                left.sub(request);
-            }
-            may_go
-        };
-        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
     }
 }
 

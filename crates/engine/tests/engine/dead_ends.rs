@@ -211,6 +211,124 @@ fn fast__dead_end_ends_with_the_queue() {
     assert_eq!(after(|world| world.add("job gang queue=rich min=0 running")), "gang-w-1 gang-w-0");
 }
 
+/// `a` finds nobody: `rich` and `poor` have what they deserve. What their pods hold goes by cpu and slots;
+/// nobody can be evicted on `n3`.
+const FAIR: &str = "node n1 cpu=4 pods=9
+    node n2 cpu=4 pods=9
+    node n3 cpu=3 pods=9 taint=x:NoSchedule
+    queue mine deserved.cpu=3 deserved.pods=9
+    queue rich deserved.cpu=4 deserved.pods=9
+    queue poor deserved.cpu=4 deserved.pods=9
+    job r queue=rich min=0 running
+      task w cpu=2 x2 @n1 running
+    job p queue=poor min=0 running
+      task w cpu=2 x2 @n2 running
+    job a queue=mine min=1
+      task w cpu=2";
+
+/// The same where `rich` has more: its only pod that may go is too small.
+const UNFAIR: &str = "node n1 cpu=4 pods=9
+    node n2 cpu=4 pods=9
+    node n3 cpu=4 pods=9 taint=x:NoSchedule
+    queue mine deserved.cpu=4 deserved.pods=9
+    queue rich deserved.cpu=1 deserved.pods=1 cap.cpu=4
+    queue poor deserved.cpu=4 deserved.pods=9
+    job r queue=rich min=0 running
+      task w cpu=1 @n1 running
+      task kept cpu=3 @n1 running pre=false
+    job far queue=rich min=0 running
+      task w cpu=2 x2 @n3 running
+    job p queue=poor min=0 running
+      task w cpu=2 x2 @n2 running
+    job a queue=mine min=1
+      task w cpu=4";
+
+/// Votes read how queues stand to their shares.
+const BY_QUEUE: [&str; 3] = [
+    "gang{jobStarving jobPipelined jobReady jobOrder} | proportion predicates nodeorder",
+    "gang{jobStarving jobPipelined jobReady jobOrder} | capacity predicates nodeorder",
+    "gang{jobStarving jobPipelined jobReady jobOrder} | capacity{* hierarchy} predicates nodeorder",
+];
+
+fn by_queue() -> impl Iterator<Item = Config> {
+    BY_QUEUE.iter().map(|tiers| conf("allocate, reclaim", tiers))
+}
+
+/// Nodes that are looked at after this change, without a victim.
+fn looked_at_after(config: &Config, text: &str, change: impl FnOnce(&mut World)) -> u64 {
+    let mut world = settled(config, text);
+    change(&mut world);
+    let (n_searches, n_nodes) = spared(&mut world);
+    assert_eq!(n_searches, 1);
+    n_nodes
+}
+
+#[test]
+fn fast__dead_end_looks_where_queues_stand_otherwise() {
+    let end = |name: &'static str| {
+        move |world: &mut World| world.edit(name, |pod| pod.phase = vc_model::PodPhase::Succeeded)
+    };
+    let more = |queue: &'static str| {
+        let text = format!("job more queue={queue} min=0 running\n task w cpu=1 @n3 running");
+        move |world: &mut World| world.add(&text)
+    };
+    for config in by_queue() {
+        let after =
+            |text: &str, change: &dyn Fn(&mut World)| looked_at_after(&config, text, change);
+        assert_eq!(after(FAIR, &|_| {}), 0);
+        assert_eq!(after(FAIR, &more("mine")), 1, "n3; nobody takes from the own queue");
+        let with_less =
+            FAIR.replace("cpu=2 x2 @n1", "cpu=1 x2 @n1").replace("n1 cpu=4", "n1 cpu=3");
+        assert_eq!(after(&with_less, &more("rich")), 1, "n3; it has no more than its share still");
+        assert_eq!(after(UNFAIR, &end("far-w-0")), 2, "n3, and n1 for the votes");
+        assert_eq!(after(UNFAIR, &end("p-w-0")), 1, "n2; the place there is not enough");
+    }
+}
+
+#[test]
+fn fast__dead_end_ends_with_the_share_of_a_queue() {
+    let by_proportion = by_queue().next().expect("the first one");
+    for config in by_queue() {
+        let after = |change: fn(&mut World)| evicted_after(&config, FAIR, change);
+        let elsewhere = |world: &mut World| {
+            world.add("job more queue=rich min=0 running\n task w cpu=2 @n3 running");
+        };
+        assert_eq!(after(elsewhere), "r-w-1", "n1 has not changed");
+        assert_eq!(after(|world| world.add("queue rich deserved.cpu=2 cap.cpu=2")), "r-w-1");
+    }
+    // Another queue, and the cluster.
+    let more = FAIR.to_owned() + "\n job b queue=poor min=1\n task w cpu=2";
+    let heavy = |world: &mut World| world.add("queue poor weight=9 deserved.cpu=4");
+    assert_eq!(evicted_after(&by_proportion, &more, heavy), "r-w-1");
+    let less = |world: &mut World| world.add("node n3 cpu=1 taint=x:NoSchedule");
+    assert_eq!(
+        evicted_after(&by_proportion, &more.replace("queue mine", "queue mine weight=9"), less),
+        "r-w-1"
+    );
+}
+
+#[test]
+fn fast__dead_end_ends_with_what_the_own_queue_has() {
+    // With a place more `mine` had more memory than it deserves, and `rich` has less: it could take it
+    // back.
+    let text = "node n1 cpu=4 memory=4Gi
+        node n2 cpu=4 memory=4Gi taint=x:NoSchedule
+        queue mine deserved.cpu=4 deserved.memory=3Gi
+        queue rich deserved.cpu=2 deserved.memory=8Gi
+        job r queue=rich min=0 running
+          task w cpu=2 memory=2Gi x2 @n1 running
+        job held queue=mine min=0 running
+          task w cpu=1 memory=2Gi @n2 running
+        job a queue=mine min=1
+          task w cpu=2 memory=2Gi";
+    for config in by_queue().skip(1) {
+        let end = |world: &mut World| {
+            world.edit("held-w", |pod| pod.phase = vc_model::PodPhase::Succeeded);
+        };
+        assert_eq!(evicted_after(&config, text, end), "r-w-1");
+    }
+}
+
 #[test]
 fn fast__dead_end_ends_with_the_clock() {
     let text = "node n1 cpu=4

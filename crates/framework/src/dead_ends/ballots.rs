@@ -3,10 +3,10 @@
 //! pods of a node are walked once for all kinds. Specification: actions.md 12.2 S8.
 
 use rustc_hash::FxHashMap;
-use vc_model::{Id, NodeId};
+use vc_model::{Id, NodeId, QueueId};
 use vc_resource::Resource;
 
-use super::changed::Changed;
+use super::changed::{Changed, Position};
 
 /// What the candidates of a node would leave, and what votes leave of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,10 +17,23 @@ pub struct Ballot {
     pub victims: Option<Resource>,
     /// As in [`crate::Ruling`].
     pub refused_by: Option<&'static str>,
-    /// The votes follow from the candidates and their jobs alone.
-    pub lasts: bool,
+    /// How long the votes hold.
+    pub lasts: Lasts,
     /// They follow from the candidates and the state, whatever the task asks for.
     pub is_shared: bool,
+}
+
+/// How long something that is said of a node holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lasts {
+    /// In this state.
+    #[default]
+    Now,
+    /// Until the row of the node, a pod there or its job changes, or the [`super::Stake`] of a queue of
+    /// such a pod.
+    WhileStakes,
+    /// Until the row of the node, a pod there or its job changes.
+    WhileRows,
 }
 
 /// Nothing is known of the node.
@@ -32,7 +45,7 @@ pub(super) struct Ballots {
     /// The session that asked last.
     pub(super) last_use: u64,
     /// In the log of changes.
-    seen_until: Option<u64>,
+    seen_until: Option<Position>,
     /// By index of the node: one more than the place of what is known, or `UNKNOWN`.
     of_node: Vec<u32>,
     /// The same of votes that hold in this state only: the session, and the number of the state in it.
@@ -50,18 +63,26 @@ impl Ballots {
     }
 
     /// Forgets what changed since the last search.
-    pub(super) fn catch_up(&mut self, changed: &Changed, now: (u64, u64)) {
+    pub(super) fn catch_up(
+        &mut self,
+        changed: &Changed,
+        reads: impl Fn(QueueId) -> bool,
+        now: (u64, u64),
+    ) {
         let news = self.seen_until.and_then(|seen| changed.since(seen));
         // Sums that no node has any more are not looked for.
         let n_nodes = self.of_node.len().max(self.of_node_now.len());
         let is_long = 2 * n_nodes + 1024 < self.known.len();
         match news.filter(|_| !is_long) {
             Some(news) => {
-                for &node in news {
+                for &node in news.nodes {
                     for of_node in [&mut self.of_node, &mut self.of_node_now] {
                         of_node.get_mut(node.index()).into_iter().for_each(|it| *it = UNKNOWN);
                     }
                 }
+                let queues = news.queues.iter().filter(|&&queue| reads(queue));
+                let nodes = queues.flat_map(|&queue| changed.places.of_queue(queue));
+                nodes.for_each(|&node| self.forget_stakes(node));
             }
             None => *self = Self { last_use: self.last_use, ..Self::default() },
         }
@@ -69,6 +90,15 @@ impl Ballots {
         if self.now != now {
             self.now = now;
             self.of_node_now.clear();
+        }
+    }
+
+    fn forget_stakes(&mut self, node: NodeId) {
+        let Some(of_node) = self.of_node.get_mut(node.index()) else { return };
+        let place = of_node.checked_sub(1);
+        let known = place.and_then(|place| self.known.get(place as usize));
+        if known.is_some_and(|ballot| ballot.lasts == Lasts::WhileStakes) {
+            *of_node = UNKNOWN;
         }
     }
 
@@ -81,7 +111,7 @@ impl Ballots {
             }
         }
         let ballot = vote();
-        if ballot.lasts || ballot.is_shared {
+        if ballot.is_shared {
             self.note(node, &ballot);
         }
         ballot
@@ -97,7 +127,10 @@ impl Ballots {
                 next
             }
         };
-        let of_node = if ballot.lasts { &mut self.of_node } else { &mut self.of_node_now };
+        let of_node = match ballot.lasts {
+            Lasts::Now => &mut self.of_node_now,
+            Lasts::WhileStakes | Lasts::WhileRows => &mut self.of_node,
+        };
         if of_node.len() <= node.index() {
             of_node.resize(node.index() + 1, UNKNOWN);
         }

@@ -1,15 +1,15 @@
 //! Nodes of which something else may be said than before: their row has changed, a pod there, or the
-//! job of one; and which nodes there are. Specification: actions.md 12.2 S2, S7.
+//! job of one; queues of which votes may read something else; and which nodes there are.
+//! Specification: actions.md 12.2 S2, S7.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use vc_model::{Cluster, Id, JobId, NodeId};
+use vc_model::{Cluster, Id, JobId, NodeId, QueueId};
 
-/// Nodes of which something else may be said than before, in the order in which they changed.
+/// Nodes and queues of which something else may be said than before.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
-    /// Position of the first one.
-    start: u64,
-    log: Vec<NodeId>,
+    nodes_log: Log<NodeId>,
+    queues_log: Log<QueueId>,
     /// In the logs of the cluster.
     seen_nodes: u64,
     seen_jobs: u64,
@@ -19,10 +19,57 @@ pub(super) struct Changed {
     pub(super) places: Places,
 }
 
-/// Where the pods of a job are.
+/// How far somebody has read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    nodes: u64,
+    queues: u64,
+}
+
+/// What somebody has not read yet; some of it more than once.
+pub(super) struct News<'a> {
+    pub(super) nodes: &'a [NodeId],
+    pub(super) queues: &'a [QueueId],
+}
+
+/// Rows in the order in which they changed.
+#[derive(Debug)]
+struct Log<T> {
+    /// Position of the first one.
+    start: u64,
+    rows: Vec<T>,
+}
+
+impl<T> Default for Log<T> {
+    fn default() -> Self {
+        Self { start: 0, rows: Vec::new() }
+    }
+}
+
+impl<T> Log<T> {
+    fn end(&self) -> u64 {
+        self.start + self.rows.len() as u64
+    }
+
+    /// `None`: too long ago.
+    fn since(&self, position: u64) -> Option<&[T]> {
+        self.rows.get(usize::try_from(position.checked_sub(self.start)?).ok()?..)
+    }
+
+    /// Forgets what is longer ago than looking at every row is worth.
+    fn shorten(&mut self, n_rows: usize) {
+        if 4 * n_rows + 1024 < self.rows.len() {
+            self.start = self.end();
+            self.rows = Vec::new();
+        }
+    }
+}
+
+/// Where the pods of a job are, and those of a queue.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     by_job: FxHashMap<JobId, Vec<NodeId>>,
+    by_queue: FxHashMap<QueueId, Vec<NodeId>>,
     n_entries: usize,
     /// When they were entered anew.
     n_entries_then: usize,
@@ -52,15 +99,21 @@ impl Places {
     fn note(&mut self, cluster: &Cluster, node: NodeId) {
         let tasks = cluster.nodes.get(node).into_iter().flat_map(|row| &row.tasks);
         let jobs = tasks.filter_map(|&task| cluster.tasks[task].job);
-        for job in jobs.collect::<FxHashSet<JobId>>() {
+        let jobs: FxHashSet<JobId> = jobs.collect();
+        let queues: FxHashSet<QueueId> = jobs.iter().map(|&job| cluster.jobs[job].queue).collect();
+        self.n_entries += jobs.len() + queues.len();
+        for job in jobs {
             self.by_job.entry(job).or_default().push(node);
-            self.n_entries += 1;
+        }
+        for queue in queues {
+            self.by_queue.entry(queue).or_default().push(node);
         }
     }
 
-    /// A node that changes is entered again, for jobs that stay a second time.
+    /// A node that changes is entered again, for jobs and queues that stay a second time.
     fn enter_anew(&mut self, cluster: &Cluster) {
         self.by_job.clear();
+        self.by_queue.clear();
         self.n_entries = 0;
         let nodes = (0..self.entered.len() as u32).map(NodeId::new);
         for node in nodes.filter(|&node| self.is_entered(node)).collect::<Vec<_>>() {
@@ -82,6 +135,11 @@ impl Places {
         self.n_entries -= nodes.len();
         nodes
     }
+
+    /// The nodes on which pods of the queue are or were, some twice.
+    pub(super) fn of_queue(&self, queue: QueueId) -> &[NodeId] {
+        self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
+    }
 }
 
 impl Changed {
@@ -94,13 +152,14 @@ impl Changed {
         changed
     }
 
-    pub(super) fn end(&self) -> u64 {
-        self.start + self.log.len() as u64
+    pub(super) fn end(&self) -> Position {
+        Position { nodes: self.nodes_log.end(), queues: self.queues_log.end() }
     }
 
     /// `None`: too long ago.
-    pub(super) fn since(&self, position: u64) -> Option<&[NodeId]> {
-        self.log.get(usize::try_from(position.checked_sub(self.start)?).ok()?..)
+    pub(super) fn since(&self, position: Position) -> Option<News<'_>> {
+        let nodes = self.nodes_log.since(position.nodes)?;
+        Some(News { nodes, queues: self.queues_log.since(position.queues)? })
     }
 
     /// How many nodes there may be.
@@ -110,7 +169,12 @@ impl Changed {
 
     fn push(&mut self, node: NodeId) {
         self.places.leave(node);
-        self.log.push(node);
+        self.nodes_log.rows.push(node);
+    }
+
+    /// Votes about pods of these queues may be others.
+    pub(super) fn note_queues(&mut self, queues: Vec<QueueId>) {
+        self.queues_log.rows.extend(queues);
     }
 
     /// Takes over what changed. Whether it is known what did.
@@ -150,9 +214,7 @@ impl Changed {
 
     /// Forgets what is longer ago than looking at every node is worth.
     pub(super) fn shorten(&mut self) {
-        if 4 * self.nodes.len() + 1024 < self.log.len() {
-            self.start = self.end();
-            self.log = Vec::new();
-        }
+        self.nodes_log.shorten(self.nodes.len());
+        self.queues_log.shorten(self.nodes.len());
     }
 }

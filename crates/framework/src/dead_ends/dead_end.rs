@@ -1,10 +1,11 @@
 //! What the nodes lack for tasks of one kind. Specification: actions.md 12.2 S7.
 
-use vc_model::{Code, FitErrors, Id, NodeId, NodeSet, TaskId};
+use vc_model::{Code, FitErrors, Id, NodeId, NodeSet, QueueId, TaskId};
 
-use super::ballots::Ballots;
-use super::changed::Changed;
-use super::{Kind as KindOfTask, Look, Shortfall};
+use super::ballots::{Ballots, Lasts};
+use super::changed::{Changed, Position};
+use super::stakes::Stake;
+use super::{Hunt, Kind as KindOfTask, Look, Shortfall};
 use crate::cause::{Cause, Tally};
 use crate::dispatch::NodeRules;
 use crate::scan::Filter;
@@ -33,7 +34,7 @@ pub(super) struct DeadEnd {
     /// The session that asked last.
     pub(super) last_use: u64,
     /// In the log of changes; `None`: nothing is known yet.
-    seen_until: Option<u64>,
+    seen_until: Option<Position>,
     /// By index of the node: `NOTHING`, `UNKNOWN`, or one more than the place of its kind.
     of_node: Vec<u16>,
     kinds: Vec<Kind>,
@@ -52,7 +53,7 @@ struct Kind {
 }
 
 /// What is not a matter of one node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Terms {
     /// The queue has room for the task.
     has_quota: bool,
@@ -60,6 +61,8 @@ struct Terms {
     none_is_worth_it: bool,
     /// Nodes on which eviction cannot help, as allocate has found.
     hopeless: NodeSet,
+    /// What votes read of the queues above the task.
+    stakes: Vec<Stake>,
 }
 
 impl Terms {
@@ -71,7 +74,10 @@ impl Terms {
         let nodes = &session.facts().nodes;
         let none_is_worth_it =
             errors.is_some_and(|errors| nodes.iter().all(|&node| errors.is_unresolvable(node)));
-        Self { has_quota: queue.is_some_and(allocatable), none_is_worth_it, hopeless }
+        let has_quota = queue.is_some_and(allocatable);
+        let voters = session.hooks().stakeholders(session.ask());
+        let stakes = voters.map(|plugin| plugin.own_stake(session.ask(), task)).collect();
+        Self { has_quota, none_is_worth_it, hopeless, stakes }
     }
 }
 
@@ -88,13 +94,16 @@ impl DeadEnd {
     pub(super) fn ask(
         &mut self,
         session: &Session<'_>,
-        task: TaskId,
+        (task, hunt): (TaskId, Hunt),
         (changed, ballots): (&mut Changed, &mut Ballots),
         now: (u64, u64),
         look: &dyn Look,
     ) -> Option<Summary> {
-        self.catch_up(session, task, changed);
-        ballots.catch_up(changed, now);
+        let own = session.tasks[task].job.map(|job| session.jobs[job].queue);
+        // Of which queues candidates are.
+        let reads = |queue: QueueId| (Some(queue) == own) == (hunt != Hunt::Reclaim);
+        self.catch_up(session, task, changed, reads);
+        ballots.catch_up(changed, reads, now);
         let rules = || session.hooks().node_rules(session.ask(), task);
         let n_looked_at = self.to_look_at.len() as u64;
         let eyes = (!self.to_look_at.is_empty()).then(|| Eyes { session, task, rules: rules() });
@@ -115,14 +124,26 @@ impl DeadEnd {
     }
 
     /// Takes over what changed since the last search.
-    fn catch_up(&mut self, session: &Session<'_>, task: TaskId, changed: &Changed) {
+    fn catch_up(
+        &mut self,
+        session: &Session<'_>,
+        task: TaskId,
+        changed: &Changed,
+        reads: impl Fn(QueueId) -> bool,
+    ) {
         let terms = Terms::now(session, task);
         let before = std::mem::replace(&mut self.terms, terms);
         let is_kept = before.has_quota == self.terms.has_quota
-            && before.none_is_worth_it == self.terms.none_is_worth_it;
+            && before.none_is_worth_it == self.terms.none_is_worth_it
+            && before.stakes == self.terms.stakes;
         let news = self.seen_until.filter(|_| is_kept).and_then(|seen| changed.since(seen));
         match news {
-            Some(news) => news.iter().for_each(|&node| self.outdate(node)),
+            Some(news) => {
+                news.nodes.iter().for_each(|&node| self.outdate(node));
+                let queues = news.queues.iter().filter(|&&queue| reads(queue));
+                let nodes = queues.flat_map(|&queue| changed.places.of_queue(queue));
+                nodes.for_each(|&node| self.outdate_stakes(node));
+            }
             None => self.start(&session.facts().nodes),
         }
         if before.hopeless != self.terms.hopeless {
@@ -160,9 +181,19 @@ impl DeadEnd {
         self.to_look_at.push(node);
     }
 
+    /// A queue of which votes about the node may read stands otherwise.
+    fn outdate_stakes(&mut self, node: NodeId) {
+        let kind =
+            self.of_node.get(node.index()).filter(|&&kind| kind != NOTHING && kind != UNKNOWN);
+        let kind = kind.map(|&kind| &self.kinds[usize::from(kind) - 1]);
+        if kind.is_some_and(|kind| kind.shortfall.lasts == Lasts::WhileStakes) {
+            self.outdate(node);
+        }
+    }
+
     fn note(&mut self, node: NodeId, found: Option<(Shortfall, bool)>) {
         let kind = found.map_or(NOTHING, |(shortfall, is_open)| {
-            if !shortfall.lasts {
+            if shortfall.lasts == Lasts::Now {
                 self.fleeting.push(node);
             }
             self.kind(shortfall, is_open)
@@ -230,7 +261,8 @@ impl Eyes<'_, '_> {
             errors.add(node, &findings);
             let reasons = errors.reasons.into_iter();
             let causes = reasons.map(|(reason, count)| (Cause::Filter(reason), count)).collect();
-            return Some(Some((Shortfall { causes, n_attempts: 0, lasts: true }, false)));
+            let lack = Shortfall { causes, n_attempts: 0, lasts: Lasts::WhileRows };
+            return Some(Some((lack, false)));
         }
         if terms.none_is_worth_it {
             return Some(None);

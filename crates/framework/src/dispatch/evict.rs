@@ -93,27 +93,46 @@ impl Dispatch {
         question: Question,
         tier: Option<usize>,
     ) -> bool {
-        let point = match question {
-            Question::Preempt(_) => Points::PREEMPTABLE,
-            Question::Reclaim(_) => Points::RECLAIMABLE,
-            Question::Gang(..) | Question::Shuffle => return false,
-        };
-        let tiers = self.named(point).into_iter().enumerate();
-        let mut asked = tiers.flat_map(|(number, plugins)| {
-            let in_time = tier.is_none_or(|tier| number < tier);
-            plugins.into_iter().filter(move |(_, it)| in_time || it.is_victim_filter())
-        });
-        asked.all(|(_, plugin)| plugin.votes_by_job(ask))
+        self.all_asked(question, tier, |plugin| plugin.votes_by_job(ask))
+    }
+
+    /// Whether the same plugins vote by that and by the stakes of queues.
+    pub(crate) fn vote_by_queue(
+        &self,
+        ask: Ask<'_>,
+        question: Question,
+        tier: Option<usize>,
+    ) -> bool {
+        self.all_asked(question, tier, |plugin| plugin.votes_by_queue(ask))
     }
 
     /// Whether all that vote read of the task nothing of its class.
     pub(crate) fn vote_for_any_class(&self, ask: Ask<'_>, question: Question) -> bool {
-        let point = match question {
-            Question::Preempt(_) => Points::PREEMPTABLE,
-            Question::Reclaim(_) => Points::RECLAIMABLE,
-            Question::Gang(..) | Question::Shuffle => return false,
-        };
+        let Some(point) = point_of(question) else { return false };
         self.all(point).all(|plugin| plugin.votes_for_any_class(ask))
+    }
+
+    /// Those that vote about victims for one task by the stakes of queues.
+    pub(crate) fn stakeholders<'a>(&'a self, ask: Ask<'a>) -> impl Iterator<Item = &'a dyn Plugin> {
+        let asked = [Points::PREEMPTABLE, Points::RECLAIMABLE].map(|point| self.all(point));
+        let reads =
+            move |plugin: &&dyn Plugin| plugin.votes_by_queue(ask) && !plugin.votes_by_job(ask);
+        asked.into_iter().flatten().filter(reads)
+    }
+
+    /// Whether all filters, and all plugins up to this tier, `None`: all, are of this kind.
+    fn all_asked(
+        &self,
+        question: Question,
+        tier: Option<usize>,
+        is_so: impl Fn(&dyn Plugin) -> bool,
+    ) -> bool {
+        let Some(point) = point_of(question) else { return false };
+        let mut tiers = self.tiers(point).enumerate();
+        tiers.all(|(number, mut plugins)| {
+            let in_time = tier.is_none_or(|tier| number < tier);
+            plugins.all(|plugin| is_so(plugin) || !(in_time || plugin.is_victim_filter()))
+        })
     }
 
     /// Whether every plugin reads no more of the task than its [`crate::Asker`].
@@ -220,6 +239,15 @@ impl Dispatch {
             }
             false => Ruling { refused_by, ..Ruling::default() },
         }
+    }
+}
+
+/// Where plugins are asked about victims for one task.
+fn point_of(question: Question) -> Option<Points> {
+    match question {
+        Question::Preempt(_) => Some(Points::PREEMPTABLE),
+        Question::Reclaim(_) => Some(Points::RECLAIMABLE),
+        Question::Gang(..) | Question::Shuffle => None,
     }
 }
 

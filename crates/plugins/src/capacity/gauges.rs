@@ -1,7 +1,7 @@
 //! Numbers of the queues for metrics, as they stand when the session closes.
 //! Specification: plugins-jobs-queues.md 6.11, core.md 9.2.
 
-use vc_framework::{Amounts, Ask, Outbox, QueueAmount, QueueGauges, Sample, Told};
+use vc_framework::{Amounts, Ask, Latest, Outbox, QueueAmount, QueueGauges, Sample};
 use vc_model::{Queue, QueueId};
 use vc_resource::{Dim, Fractional, Resource};
 
@@ -18,13 +18,15 @@ pub(super) struct Gauges {
 pub(super) fn tell(
     ask: Ask<'_>,
     hierarchy: bool,
-    quotas: &Quotas,
-    told: &mut Told<QueueId, Gauges>,
+    quotas: &mut Quotas,
+    told: &mut Latest<QueueId, Gauges>,
     out: &mut Outbox,
 ) {
-    told.begin();
     for &id in &ask.facts.queues {
-        let Some(quota) = quotas.get(id) else { continue };
+        let Some(quota) = quotas.get_mut(id) else { continue };
+        if !quota.is_news() {
+            continue;
+        }
         let queue = &ask.cluster.queues[id];
         let gauges = Gauges::of(quota, queue, hierarchy);
         if told.is_news(id, gauges.clone()) {

@@ -3,11 +3,10 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{Ask, JobSums};
+use vc_framework::JobSums;
 use vc_model::{Id, QueueId};
 use vc_resource::{Dim, Dims, Resource};
 
-use super::shape::Shape;
 use crate::rules::dominant_share;
 
 /// Amounts that the spec of the queues and the size of the cluster give. The largest amount stands
@@ -24,7 +23,9 @@ pub(super) struct Limits {
 /// A queue of the session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quota {
-    /// When the session began, jobs of its descendants included.
+    /// When the session began.
+    pub(super) own: JobSums,
+    /// The same, jobs of its descendants included.
     pub(super) at_open: JobSums,
     pub(super) limits: Limits,
     /// Allocated and, within the session, Pipelined tasks.
@@ -35,6 +36,10 @@ pub(super) struct Quota {
     pub(super) reserved: Resource,
     /// Of the deserved amount; 1 if there is none.
     pub(super) share: f64,
+    /// It is in the list of those that moved.
+    pub(super) has_moved: bool,
+    /// Metrics may show something else than when they were told last, whatever has moved since.
+    begins: bool,
 }
 
 /// The queues of the session by id.
@@ -42,26 +47,14 @@ pub(super) struct Quota {
 pub(super) struct Quotas(Vec<Option<Quota>>);
 
 impl Quotas {
-    /// With the sums over their jobs; limits are still empty.
-    pub(super) fn of_session(ask: Ask<'_>, shape: &Shape) -> Self {
+    /// Limits and sums are still empty.
+    pub(super) fn of(queues: &[QueueId]) -> Self {
         let mut quotas = Self::default();
-        for queue in &ask.facts.queues {
+        for queue in queues {
             if quotas.0.len() <= queue.index() {
                 quotas.0.resize(queue.index() + 1, None);
             }
             quotas.0[queue.index()] = Some(Quota::default());
-        }
-        for &queue in &ask.facts.queues {
-            let sums = ask.facts.roster.sums(queue);
-            for &above in shape.path(queue) {
-                if let Some(quota) = quotas.get_mut(above) {
-                    quota.at_open.add(sums);
-                }
-            }
-        }
-        for quota in quotas.iter_mut() {
-            quota.allocated.clone_from(&quota.at_open.allocated);
-            quota.inqueue.clone_from(&quota.at_open.inqueue);
         }
         quotas
     }
@@ -72,10 +65,6 @@ impl Quotas {
 
     pub(super) fn get_mut(&mut self, queue: QueueId) -> Option<&mut Quota> {
         self.0.get_mut(queue.index())?.as_mut()
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Quota> {
-        self.0.iter_mut().flatten()
     }
 
     /// Smaller share first; on equal ones a queue that deserves something (6.4).
@@ -90,6 +79,26 @@ impl Quotas {
 }
 
 impl Quota {
+    /// A session begins, in which its jobs hold what they do.
+    pub(super) fn begin(&mut self) {
+        self.allocated.clone_from(&self.at_open.allocated);
+        self.inqueue.clone_from(&self.at_open.inqueue);
+        self.reserved = Resource::default();
+        self.refresh_share();
+        (self.has_moved, self.begins) = (false, true);
+    }
+
+    /// Nothing has moved since.
+    pub(super) fn is_fresh(&self) -> bool {
+        let (held, at_open) = ((&self.allocated, &self.inqueue), &self.at_open);
+        held == (&at_open.allocated, &at_open.inqueue) && self.reserved == Resource::default()
+    }
+
+    /// Whether metrics may show something else than before.
+    pub(super) fn is_news(&mut self) -> bool {
+        std::mem::take(&mut self.begins) || self.has_moved
+    }
+
     pub(super) fn refresh_share(&mut self) {
         let deserved = &self.limits.deserved;
         self.share = match deserved.is_empty() {

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use vc_framework::Ask;
+use vc_framework::{Ask, Stake};
 use vc_model::{JobId, QueueId, TaskId};
-use vc_resource::{Dims, Resource};
+use vc_resource::{Dim, Dims, Fractional, Resource};
 
 use super::Capacity;
 use super::quota::Quota;
@@ -53,6 +53,30 @@ impl Capacity {
         candidates.iter().copied().filter(may_go).collect()
     }
 
+    /// What [`Self::reclaimable_for`] reads of the queue of a candidate, if no ancestors are looked at.
+    pub(super) fn stake_of(&self, queue: QueueId) -> Option<Stake> {
+        match self.shape.standing(queue) {
+            // What queues below it hold counts, too.
+            Standing::Inner => None,
+            Standing::Unusable => Some(Stake::Within),
+            Standing::Leaf => Some(self.quotas.get(queue).map_or(Stake::Within, Quota::stake)),
+        }
+    }
+
+    /// What it reads of the queue of the reclaimer: whether others could take the place back. If no
+    /// ancestors are looked at, all or none of them could.
+    pub(super) fn stake_in(&self, ask: Ask<'_>, reclaimer: TaskId) -> Stake {
+        let Some((_, job)) = session_job(ask.cluster, reclaimer) else {
+            return Stake::Within;
+        };
+        let wanted = ask.cluster.request(reclaimer);
+        let mut walk = Walk::new(self, ask, job.queue, wanted, self.level);
+        match walk.could_be_taken(job.queue, wanted) {
+            true => Stake::Beyond,
+            false => Stake::Within,
+        }
+    }
+
     /// The same for all that a gang still wants, without the look at common dimensions (6.8, D3).
     pub(super) fn reclaimable_by_gang(
         &self,
@@ -70,6 +94,20 @@ impl Capacity {
 }
 
 impl Quota {
+    /// Nobody goes of a queue that deserves some of all that it holds, and has more of nothing.
+    fn stake(&self) -> Stake {
+        let (allocated, deserved) = (&self.allocated, &self.limits.deserved);
+        let is_limit = |dim| dim == Dim::PODS || !deserved.is_zero(dim);
+        let is_kept = |dim| !deserved.has(dim) || allocated.get(dim) <= deserved.get(dim);
+        let mut held = allocated.dims().filter(|&dim| allocated.get(dim) != 0);
+        match held.all(is_limit) && allocated.dims().chain(deserved.dims()).all(is_kept) {
+            true => Stake::Within,
+            false => {
+                Stake::Amounts { allocated: allocated.clone(), deserved: Fractional::default() }
+            }
+        }
+    }
+
     /// Some requested dimension stays within the deserved amount.
     fn deserves(&self, request: &Resource, dims: &Dims) -> bool {
         let mut used = self.allocated.clone();
