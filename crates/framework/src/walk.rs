@@ -2,10 +2,12 @@
 //! changes, so that the search for the next task of a gang goes on where the last one has stopped.
 //! Exact, because only nodes are left out that the plain search would pass over for what their row
 //! says: a filter that eviction cannot cure, no candidate, or too little room even with all
-//! candidates gone; or for votes that are the same again. Why they are passed over is not said: where
+//! candidates gone; or for votes that are the same again. Filters are asked about a node once: what
+//! eviction cannot cure ([`Code`]) comes from no placement, which eviction would take back, and so is
+//! there for as long as the action. Why nodes are passed over is not said: where
 //! nothing is found, the plain search says it. Nor does it matter which walks are kept: one that had
 //! to go is begun anew and looks at every node. The engine's `evictions` tests compare
-//! them. Specification: actions.md 12.2 S2, S8, S9.
+//! them. Specification: actions.md 2.6, 12.2 S2, S8, S9.
 
 mod ranking;
 
@@ -102,8 +104,8 @@ pub struct Walk {
     rejections: Vec<Option<Rejection>>,
     /// Jobs in them.
     n_rejecting: usize,
-    /// Those that no filter rules out, of them those with room and those that may be worth
-    /// evictions.
+    /// Those that no filter rules out, the same to the end; of them those with room and those that
+    /// may be worth evictions.
     open: Places,
     with_room: Places,
     worth_it: Places,
@@ -269,7 +271,7 @@ impl Walks {
             return None;
         }
         self.positions.follow(session);
-        let eyes = Eyes { session, task, rules: hooks.node_rules(ask, task), look };
+        let eyes = Eyes { session, task, look };
         self.count_last();
         self.clock += 1;
         let mut kept = self.by_seeker.remove(&seeker).unwrap_or_else(|| Kept::new(&eyes));
@@ -320,20 +322,22 @@ impl Kept {
 struct Eyes<'a, 'c, F> {
     session: &'a Session<'c>,
     task: TaskId,
-    rules: NodeRules<'a>,
     look: F,
 }
 
-impl<F: Fn(NodeId) -> Prospect> Eyes<'_, '_, F> {
-    /// `None`: a filter rules it out.
-    fn see(&self, node: NodeId) -> Option<Prospect> {
+impl<F> Eyes<'_, '_, F> {
+    fn rules(&self) -> NodeRules<'_> {
+        self.session.hooks().node_rules(self.session.ask(), self.task)
+    }
+
+    /// Whether no filter rules the node out.
+    fn is_open(&self, rules: &NodeRules<'_>, node: NodeId) -> bool {
         let mut findings = Vec::new();
         match self.session.unusable(self.task, node, Filter::Preempt) {
             Some(finding) => findings.push(finding),
-            None => self.rules.find(node, &mut findings),
+            None => rules.find(node, &mut findings),
         }
-        let is_open = findings.iter().all(|finding| finding.code == Code::Unschedulable);
-        is_open.then(|| (self.look)(node))
+        findings.iter().all(|finding| finding.code == Code::Unschedulable)
     }
 }
 
@@ -354,27 +358,26 @@ impl Walk {
             closed: NodeSet::default(),
             agrees: true,
         };
+        let rules = eyes.rules();
         for (place, &node) in nodes.iter().enumerate() {
-            walk.enter(place, eyes.see(node));
+            if eyes.is_open(&rules, node) {
+                walk.open.set(place, true);
+                walk.enter(place, (eyes.look)(node));
+            }
         }
         walk
     }
 
-    fn enter(&mut self, place: usize, prospect: Option<Prospect>) {
-        if prospect.is_some() && !self.open.has(place) {
-            self.closed = NodeSet::default();
-        }
-        self.open.set(place, prospect.is_some());
+    fn enter(&mut self, place: usize, prospect: Prospect) {
         self.ranking.outdate(place);
         self.parked.places.set(place, false);
-        let prospect = prospect.unwrap_or_default();
         self.prospects[place] = prospect;
         self.set_rejection(place, None);
         self.with_room.set(place, prospect.has_room);
         self.worth_it.set(place, prospect.may_suffice);
     }
 
-    /// Looks again at the nodes whose row changed. The log is not shortened within a cycle.
+    /// Looks again at the open nodes whose row changed. The log is not shortened within a cycle.
     fn catch_up<F: Fn(NodeId) -> Prospect>(
         &mut self,
         eyes: &Eyes<'_, '_, F>,
@@ -389,7 +392,11 @@ impl Walk {
         }
         self.seen_until = changes.end();
         for place in positions.distinct(changed) {
-            self.enter(place, eyes.see(eyes.session.facts().nodes[place]));
+            let node = eyes.session.facts().nodes[place];
+            debug_assert_eq!(self.open.has(place), eyes.is_open(&eyes.rules(), node));
+            if self.open.has(place) {
+                self.enter(place, (eyes.look)(node));
+            }
         }
     }
 
@@ -430,18 +437,13 @@ impl Walk {
     }
 
     /// Takes over groups and scores of the nodes as they are now.
-    pub(crate) fn rank(
-        &mut self,
-        n_nodes: usize,
-        ranked_at: u64,
-        result: impl Fn(usize) -> (u8, f64),
-    ) {
+    pub(crate) fn rank(&mut self, n_nodes: usize, result: impl Fn(usize) -> (u8, f64)) {
         let Self { ranking, worth_it, parked, .. } = self;
         let of_worthy = |at| match worth_it.has(at) && !parked.places.has(at) {
             true => result(at),
             false => (NONE, 0.0),
         };
-        ranking.follow(n_nodes, ranked_at, of_worthy);
+        ranking.follow(n_nodes, of_worthy);
     }
 
     /// The best of the nodes on which victims may be enough, after those that were taken since they
