@@ -11,6 +11,8 @@
 
 mod ranking;
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use vc_model::{Code, Counts, Id, JobId, NodeId, NodeSet, QueueId, TaskId};
 
@@ -75,6 +77,8 @@ pub(crate) const MOST_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct Walks {
     by_seeker: FxHashMap<Seeker, Kept>,
+    /// By their last uses.
+    uses: BTreeMap<u64, Seeker>,
     positions: Positions,
     /// Of all, the last one as it was when it was asked for.
     n_bytes: usize,
@@ -275,6 +279,7 @@ impl Walks {
         self.count_last();
         self.clock += 1;
         let mut kept = self.by_seeker.remove(&seeker).unwrap_or_else(|| Kept::new(&eyes));
+        self.uses.remove(&kept.last_use);
         self.n_bytes -= kept.n_bytes;
         kept.walk.catch_up(&eyes, &mut self.positions);
         let errors = session.records.fit_errors.get(&task);
@@ -282,6 +287,7 @@ impl Walks {
         (kept.n_bytes, kept.last_use) = (kept.walk.n_bytes(), self.clock);
         self.make_room(session.walk_bytes.saturating_sub(kept.n_bytes));
         self.n_bytes += kept.n_bytes;
+        self.uses.insert(self.clock, seeker);
         self.last = Some(seeker);
         Some(&mut self.by_seeker.entry(seeker).or_insert(kept).walk)
     }
@@ -297,8 +303,7 @@ impl Walks {
     /// The walk goes first that was not used for longest.
     fn make_room(&mut self, most_bytes: usize) {
         while most_bytes < self.n_bytes {
-            let oldest = self.by_seeker.iter().min_by_key(|(_, kept)| kept.last_use);
-            let Some(seeker) = oldest.map(|(&seeker, _)| seeker) else { return };
+            let Some((_, seeker)) = self.uses.pop_first() else { return };
             let gone = self.by_seeker.remove(&seeker);
             self.n_bytes -= gone.map_or(0, |kept| kept.n_bytes);
             self.n_forgotten += 1;
