@@ -217,11 +217,11 @@ impl Memo {
             let spare = self.spare.take();
             let Self { rows, parts, .. } = &*self;
             let look = Look { session, rules, rows, parts, used };
-            return Box::new(ClassMemo::new(look, self.clock, spare));
+            return Box::new(ClassMemo::new(look, spare));
         };
         let changed = self.rows.distinct(memo.changed(session));
         let Self { rows, parts, .. } = &*self;
-        memo.catch_up(Look { session, rules, rows, parts, used }, &changed, self.clock);
+        memo.catch_up(Look { session, rules, rows, parts, used }, &changed);
         memo
     }
 

@@ -2,12 +2,16 @@
 //! changes, so that the search for the next task of a gang goes on where the last one has stopped.
 //! Exact, because only nodes are left out that the plain search would pass over for what their row
 //! says: a filter that eviction cannot cure, no candidate, or too little room even with all
-//! candidates gone; or for votes that are the same again. Why they are passed over is not said: where
+//! candidates gone; or for votes that are the same again. Filters are asked about a node once: what
+//! eviction cannot cure ([`Code`]) comes from no placement, which eviction would take back, and so is
+//! there for as long as the action. Why nodes are passed over is not said: where
 //! nothing is found, the plain search says it. Nor does it matter which walks are kept: one that had
 //! to go is begun anew and looks at every node. The engine's `evictions` tests compare
-//! them. Specification: actions.md 12.2 S2, S8, S9.
+//! them. Specification: actions.md 2.6, 12.2 S2, S8, S9.
 
 mod ranking;
+
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use vc_model::{Code, Counts, Id, JobId, NodeId, NodeSet, QueueId, TaskId};
@@ -73,6 +77,8 @@ pub(crate) const MOST_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct Walks {
     by_seeker: FxHashMap<Seeker, Kept>,
+    /// By their last uses.
+    uses: BTreeMap<u64, Seeker>,
     positions: Positions,
     /// Of all, the last one as it was when it was asked for.
     n_bytes: usize,
@@ -102,8 +108,8 @@ pub struct Walk {
     rejections: Vec<Option<Rejection>>,
     /// Jobs in them.
     n_rejecting: usize,
-    /// Those that no filter rules out, of them those with room and those that may be worth
-    /// evictions.
+    /// Those that no filter rules out, the same to the end; of them those with room and those that
+    /// may be worth evictions.
     open: Places,
     with_room: Places,
     worth_it: Places,
@@ -269,10 +275,11 @@ impl Walks {
             return None;
         }
         self.positions.follow(session);
-        let eyes = Eyes { session, task, rules: hooks.node_rules(ask, task), look };
+        let eyes = Eyes { session, task, look };
         self.count_last();
         self.clock += 1;
         let mut kept = self.by_seeker.remove(&seeker).unwrap_or_else(|| Kept::new(&eyes));
+        self.uses.remove(&kept.last_use);
         self.n_bytes -= kept.n_bytes;
         kept.walk.catch_up(&eyes, &mut self.positions);
         let errors = session.records.fit_errors.get(&task);
@@ -280,6 +287,7 @@ impl Walks {
         (kept.n_bytes, kept.last_use) = (kept.walk.n_bytes(), self.clock);
         self.make_room(session.walk_bytes.saturating_sub(kept.n_bytes));
         self.n_bytes += kept.n_bytes;
+        self.uses.insert(self.clock, seeker);
         self.last = Some(seeker);
         Some(&mut self.by_seeker.entry(seeker).or_insert(kept).walk)
     }
@@ -295,8 +303,7 @@ impl Walks {
     /// The walk goes first that was not used for longest.
     fn make_room(&mut self, most_bytes: usize) {
         while most_bytes < self.n_bytes {
-            let oldest = self.by_seeker.iter().min_by_key(|(_, kept)| kept.last_use);
-            let Some(seeker) = oldest.map(|(&seeker, _)| seeker) else { return };
+            let Some((_, seeker)) = self.uses.pop_first() else { return };
             let gone = self.by_seeker.remove(&seeker);
             self.n_bytes -= gone.map_or(0, |kept| kept.n_bytes);
             self.n_forgotten += 1;
@@ -320,20 +327,22 @@ impl Kept {
 struct Eyes<'a, 'c, F> {
     session: &'a Session<'c>,
     task: TaskId,
-    rules: NodeRules<'a>,
     look: F,
 }
 
-impl<F: Fn(NodeId) -> Prospect> Eyes<'_, '_, F> {
-    /// `None`: a filter rules it out.
-    fn see(&self, node: NodeId) -> Option<Prospect> {
+impl<F> Eyes<'_, '_, F> {
+    fn rules(&self) -> NodeRules<'_> {
+        self.session.hooks().node_rules(self.session.ask(), self.task)
+    }
+
+    /// Whether no filter rules the node out.
+    fn is_open(&self, rules: &NodeRules<'_>, node: NodeId) -> bool {
         let mut findings = Vec::new();
         match self.session.unusable(self.task, node, Filter::Preempt) {
             Some(finding) => findings.push(finding),
-            None => self.rules.find(node, &mut findings),
+            None => rules.find(node, &mut findings),
         }
-        let is_open = findings.iter().all(|finding| finding.code == Code::Unschedulable);
-        is_open.then(|| (self.look)(node))
+        findings.iter().all(|finding| finding.code == Code::Unschedulable)
     }
 }
 
@@ -354,27 +363,26 @@ impl Walk {
             closed: NodeSet::default(),
             agrees: true,
         };
+        let rules = eyes.rules();
         for (place, &node) in nodes.iter().enumerate() {
-            walk.enter(place, eyes.see(node));
+            if eyes.is_open(&rules, node) {
+                walk.open.set(place, true);
+                walk.enter(place, (eyes.look)(node));
+            }
         }
         walk
     }
 
-    fn enter(&mut self, place: usize, prospect: Option<Prospect>) {
-        if prospect.is_some() && !self.open.has(place) {
-            self.closed = NodeSet::default();
-        }
-        self.open.set(place, prospect.is_some());
+    fn enter(&mut self, place: usize, prospect: Prospect) {
         self.ranking.outdate(place);
         self.parked.places.set(place, false);
-        let prospect = prospect.unwrap_or_default();
         self.prospects[place] = prospect;
         self.set_rejection(place, None);
         self.with_room.set(place, prospect.has_room);
         self.worth_it.set(place, prospect.may_suffice);
     }
 
-    /// Looks again at the nodes whose row changed. The log is not shortened within a cycle.
+    /// Looks again at the open nodes whose row changed. The log is not shortened within a cycle.
     fn catch_up<F: Fn(NodeId) -> Prospect>(
         &mut self,
         eyes: &Eyes<'_, '_, F>,
@@ -389,7 +397,11 @@ impl Walk {
         }
         self.seen_until = changes.end();
         for place in positions.distinct(changed) {
-            self.enter(place, eyes.see(eyes.session.facts().nodes[place]));
+            let node = eyes.session.facts().nodes[place];
+            debug_assert_eq!(self.open.has(place), eyes.is_open(&eyes.rules(), node));
+            if self.open.has(place) {
+                self.enter(place, (eyes.look)(node));
+            }
         }
     }
 
@@ -430,18 +442,13 @@ impl Walk {
     }
 
     /// Takes over groups and scores of the nodes as they are now.
-    pub(crate) fn rank(
-        &mut self,
-        n_nodes: usize,
-        ranked_at: u64,
-        result: impl Fn(usize) -> (u8, f64),
-    ) {
+    pub(crate) fn rank(&mut self, n_nodes: usize, result: impl Fn(usize) -> (u8, f64)) {
         let Self { ranking, worth_it, parked, .. } = self;
         let of_worthy = |at| match worth_it.has(at) && !parked.places.has(at) {
             true => result(at),
             false => (NONE, 0.0),
         };
-        ranking.follow(n_nodes, ranked_at, of_worthy);
+        ranking.follow(n_nodes, of_worthy);
     }
 
     /// The best of the nodes on which victims may be enough, after those that were taken since they

@@ -20,6 +20,8 @@ use crate::call::{CallError, call, post};
 use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
 use crate::direct::Direct;
 use crate::event_text::{EventText, event_name, namespace};
+use crate::failed::caught;
+use crate::observe::{Observer, Unobserved};
 use crate::resting::Resting;
 use crate::status::now;
 
@@ -44,6 +46,7 @@ impl Recorder {
         component: String,
         busy: watch::Receiver<bool>,
         backlog: Backlog,
+        observer: Arc<dyn Observer>,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
         let writer = Writer {
@@ -54,6 +57,7 @@ impl Recorder {
             in_flight: JoinSet::new(),
             about: FxHashSet::default(),
             places: Places::of(backlog),
+            observer,
         };
         (Self(sender), writer.run(notes))
     }
@@ -74,7 +78,8 @@ impl Recorder {
 pub(crate) async fn record_one(client: Client, component: String, note: Note) {
     let client = (client.clone(), client.into());
     let calm = watch::channel(false).1;
-    let (recorder, writer) = Recorder::new(client, component, calm, Backlog::default());
+    let observer = Arc::new(Unobserved);
+    let (recorder, writer) = Recorder::new(client, component, calm, Backlog::default(), observer);
     recorder.record(note);
     drop(recorder);
     writer.await;
@@ -89,6 +94,7 @@ struct Writer {
     /// The objects of those: one event of each at a time, or a repetition would overtake the first.
     about: FxHashSet<Subject>,
     places: Places,
+    observer: Arc<dyn Observer>,
 }
 
 /// An event that is stored now, and under which name.
@@ -139,12 +145,12 @@ impl Writer {
         let (Verdict::Create(note, _) | Verdict::Repeat { note, .. }) = &verdict else { return };
         let subject = note.about.clone();
         self.about.insert(subject.clone());
-        let poster = self.poster.clone();
+        let (poster, observer) = (self.poster.clone(), self.observer.clone());
         self.in_flight.spawn(Box::pin(async move {
-            let written = poster.write(verdict).await;
-            let created = written.unwrap_or_else(|error| {
-                tracing::debug!(v = 3, %error, "event not written");
-                None
+            let written = caught(&*observer, "event", poster.write(verdict)).await;
+            let created = written.and_then(|written| {
+                let not_written = |error: &_| tracing::debug!(v = 3, %error, "event not written");
+                written.inspect_err(not_written).ok().flatten()
             });
             (subject, created)
         }));
@@ -152,13 +158,9 @@ impl Writer {
 
     fn written(&mut self, done: Joined) {
         self.places.answered();
-        match done {
-            Ok((subject, created)) => {
-                self.about.remove(&subject);
-                created.into_iter().for_each(|(key, name)| self.memory.created(key, name));
-            }
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        let (subject, created) = done.expect("panics are caught in it, and nobody aborts it");
+        self.about.remove(&subject);
+        created.into_iter().for_each(|(key, name)| self.memory.created(key, name));
     }
 }
 

@@ -13,6 +13,7 @@ mod elect;
 mod event_text;
 mod events;
 mod evict;
+mod failed;
 mod feed;
 mod feeds;
 mod http2;

@@ -15,6 +15,7 @@ use crate::correlate::Note;
 use crate::direct::Direct;
 use crate::events::Recorder;
 use crate::evict::EvictTexts;
+use crate::failed::caught;
 use crate::inbox::Incoming;
 use crate::kept::Kept;
 use crate::observe::{Observer, since};
@@ -274,7 +275,7 @@ impl Writer {
     /// Tries until it is done.
     pub(crate) async fn finish(&self, rest: Rest) {
         let mut pause = RESYNC_PAUSE;
-        while !self.try_to_finish(&rest).await {
+        while !caught(&*self.observer, "resync", self.try_to_finish(&rest)).await.unwrap_or(false) {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RESYNC_PAUSE_MAX);
         }
@@ -309,7 +310,7 @@ impl Writer {
         });
     }
 
-    async fn report(&self, event: ClusterEvent) {
+    pub(crate) async fn report(&self, event: ClusterEvent) {
         // The engine is gone only when the process ends.
         let _ = self.inbox.send(Incoming::Event(event)).await;
     }

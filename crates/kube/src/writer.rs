@@ -36,6 +36,7 @@ pub async fn write(
         component,
         yields,
         clients.backlog.clone(),
+        observer.clone(),
     );
     let events = tokio::spawn(events);
     let Clients { core, volcano, backlog, kept, .. } = clients;
@@ -65,8 +66,10 @@ pub async fn write(
                 }
             },
             () = rested(pool.lanes.rested_at()), if open => pool.lanes.wake(Some(now())),
-            Some(done) = pool.in_flight.join_next() => pool.finished(done),
-            Some(done) = pool.resyncs.join_next() => pool.resynced(done),
+            Some(done) = pool.in_flight.join_next() => pool.finished(done.expect(CAUGHT)),
+            Some(done) = pool.resyncs.join_next() => {
+                pool.lanes.finish(done.expect(CAUGHT), now());
+            }
         }
         pool.start();
     }
@@ -88,7 +91,8 @@ fn now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-type Joined<T> = Result<T, tokio::task::JoinError>;
+/// Why a task has an answer when it ends.
+const CAUGHT: &str = "panics are caught in it, and nobody aborts it while the pool is there";
 
 struct Pool {
     writer: Arc<Writer>,
@@ -131,7 +135,8 @@ impl Pool {
                 _ => None,
             };
             // Boxed: tokio moves what it is given several times, and these are kilobytes.
-            let write = Box::pin(async move { (target, writer.perform(effect, created).await) });
+            let write =
+                Box::pin(async move { (target, writer.try_to_perform(effect, created).await) });
             self.in_flight.spawn(write);
         }
         let n_in_flight = self.in_flight.len();
@@ -141,31 +146,13 @@ impl Pool {
     }
 
     /// The object stays taken while it is looked at again.
-    fn finished(&mut self, done: Joined<(Target, Option<Rest>)>) {
+    fn finished(&mut self, (target, rest): (Target, Option<Rest>)) {
         self.places.answered();
-        match done {
-            Ok((target, None)) => self.lanes.finish(target, now()),
-            Ok((target, Some(rest))) => {
-                let writer = self.writer.clone();
-                self.resyncs.spawn(async move {
-                    writer.finish(rest).await;
-                    target
-                });
-            }
-            Err(error) => {
-                self.writer.observer.internal_error("write");
-                tracing::error!(%error, "a write has failed inside");
-            }
-        }
-    }
-
-    fn resynced(&mut self, done: Joined<Target>) {
-        match done {
-            Ok(target) => self.lanes.finish(target, now()),
-            Err(error) => {
-                self.writer.observer.internal_error("resync");
-                tracing::error!(%error, "a resync has failed inside");
-            }
-        }
+        let Some(rest) = rest else { return self.lanes.finish(target, now()) };
+        let writer = self.writer.clone();
+        self.resyncs.spawn(async move {
+            writer.finish(rest).await;
+            target
+        });
     }
 }

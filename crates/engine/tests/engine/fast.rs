@@ -25,6 +25,57 @@ fn fast__bound_a_gang_that_is_one_too_many_is_told_the_same_words() {
     assert_eq!(world.cycle().decisions().lines().count(), 1000);
 }
 
+/// The last place on the best node is taken. What the others are worth beside it changes with that,
+/// although nothing happens on them, and so does their order among each other.
+#[test]
+fn fast__another_extreme_changes_scores_of_nodes_that_do_not_change() {
+    let mut text = String::from(
+        "node both cpu=1 memory=4Gi disk=ssd zone=a
+        node half cpu=10 memory=10Gi disk=ssd
+        job r min=0 running
+          task a cpu=7 memory=7Gi @half running
+        job j min=2
+          task a cpu=1 memory=1Gi x2 prefer.disk=ssd prefer.zone=a",
+    );
+    // Among few nodes, all scores are worked out anew after each placement.
+    (0..60).for_each(|node| text.push_str(&format!("\nnode n{node} cpu=100 memory=100Gi")));
+    let scorer = "nodeorder{* leastrequested.weight=2 balancedresource.weight=0}";
+    let config = conf("allocate", &format!("gang | predicates {scorer}"));
+    // Beside `both`, `half` is preferred half as much as it is alone: 140 against 198, then 240.
+    assert_eq!(decide(&config, &text), "bind j-a-0 both\nbind j-a-1 half");
+}
+
+/// What `b` gave to `a` puts it before `c`, while nobody of either had a turn (S17).
+#[test]
+fn fast__the_contest_sees_queues_that_lose_pods_to_others() {
+    let text = "node n1 cpu=13 pods=30 at=1
+        node n2 cpu=2 pods=30 at=2
+        queue a deserved.cpu=4
+        queue other deserved.cpu=4
+        queue b deserved.cpu=4
+        queue c deserved.cpu=4
+        queue d deserved.cpu=1
+        job other queue=other min=0 running
+          task w cpu=2 @n1 running
+        job rb queue=b min=0 running
+          task w cpu=1 x6 @n1 running
+        job rc queue=c min=0 running
+          task w cpu=1 x5 @n1 running pre=false
+        job rd queue=d min=0 running
+          task w cpu=1 x2 @n2 running
+        job ja queue=a min=2
+          task x cpu=1 x2 selector.at=1
+        job jb queue=b
+          task x cpu=1 selector.at=2
+        job jc queue=c
+          task x cpu=1 selector.at=2";
+    let tiers = "gang{jobStarving jobPipelined} capacity{reclaimable queueOrder} predicates";
+    let decisions = decide(&conf("reclaim", tiers), text);
+    let expected = "evict rb-w-5 reclaim\nevict rb-w-4 reclaim\nevict rd-w-1 reclaim\n\
+        pipeline ja-x-0 n1\npipeline ja-x-1 n1\npipeline jb-x n2";
+    assert_eq!(decisions, expected);
+}
+
 /// Decisions, messages and reports are those of one thread, however many work at the same time.
 #[test]
 fn fast__parallel_1_to_16_threads_have_the_same_outcome() {

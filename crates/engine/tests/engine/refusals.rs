@@ -133,6 +133,16 @@ fn fast__memo_invalidation_quota_of_a_namespace() {
     assert_eq!(world.group("y/b").status.phase, Inqueue);
 }
 
+/// Whoever refuses a group: that its queue is not open comes first (C-33).
+#[test]
+fn fast__memo_invalidation_a_queue_that_is_closed() {
+    let mut world = settled(&chart(), REFUSED, 1);
+    world.add("queue default state=Closed");
+    let cycle = world.cycle();
+    assert!(cycle.only(&["group"]).contains("queue default is Closed"), "{}", cycle.all());
+    assert_eq!(world.engine.hits().n_stood, 0);
+}
+
 #[test]
 fn fast__memo_invalidation_a_second_enqueue() {
     let config = conf("enqueue, allocate, enqueue", CHART);

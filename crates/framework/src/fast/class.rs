@@ -51,8 +51,6 @@ pub(super) struct ClassMemo {
     pub(super) last_use: u64,
     /// Its bytes, as they were counted then.
     pub(super) counted: usize,
-    /// When scores of nodes may have become others that had not changed.
-    ranked_at: u64,
     /// Columns by part of the class, as they were used.
     pub(super) used: Vec<Used>,
     pub(super) epoch: u64,
@@ -89,7 +87,7 @@ struct Refusal {
 impl ClassMemo {
     /// Looks at every node, in the memory of one that nobody needs any more: first touches cost more
     /// than the results.
-    pub(super) fn new(look: Look<'_, '_>, clock: u64, spare: Option<Box<Self>>) -> Self {
+    pub(super) fn new(look: Look<'_, '_>, spare: Option<Box<Self>>) -> Self {
         let Look { session, rows, .. } = look;
         let n_nodes = rows.len();
         let spare = spare.filter(|spare| spare.verdicts.len() == n_nodes);
@@ -100,7 +98,6 @@ impl ClassMemo {
         let mut memo = Self {
             last_use: 0,
             counted: 0,
-            ranked_at: clock,
             used: look.used.to_vec(),
             epoch: look.parts.epoch,
             seen_until: session.node_changes().end(),
@@ -157,7 +154,7 @@ impl ClassMemo {
     }
 
     /// Looks again at the nodes at these positions.
-    pub(super) fn catch_up(&mut self, look: Look<'_, '_>, changed: &[usize], clock: u64) {
+    pub(super) fn catch_up(&mut self, look: Look<'_, '_>, changed: &[usize]) {
         let many = self.are_many(changed.len());
         match many {
             true => {
@@ -173,10 +170,7 @@ impl ClassMemo {
         }
         // Another extreme changes the score of every candidate (S4).
         match self.normals.settle(look.parts, &mut self.broken) || many {
-            true => {
-                self.ranked_at = clock;
-                self.rank_all(look);
-            }
+            true => self.rank_all(look),
             false => changed.iter().for_each(|&at| self.rank_one(look, at)),
         }
     }
@@ -215,7 +209,7 @@ impl ClassMemo {
     pub(super) fn rank_places(&self, walk: &mut Walk) -> bool {
         if !self.broken {
             let result = |at| (self.blocks.group(at), self.blocks.score(at));
-            walk.rank(self.verdicts.len(), self.ranked_at, result);
+            walk.rank(self.verdicts.len(), result);
         }
         !self.broken
     }

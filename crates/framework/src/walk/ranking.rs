@@ -1,7 +1,9 @@
 //! The order in which the nodes of a walk are tried for a task: by group, score and name. Only nodes
 //! that changed are ranked again, and nobody sorts: the first one mostly is the place. Exact, because
 //! groups and scores are those of the class memo, which the engine's tests compare with the plain
-//! evaluator. Specification: actions.md 6.6 step 1, 12.2 S5.
+//! evaluator; and the candidates among whom they are normalised (S4) are the open nodes of the walk,
+//! the same to the end, so that only the score of a node that changed is another one. Specification:
+//! actions.md 6.6 step 1, 12.2 S4, S5.
 
 use std::cmp::Ordering;
 
@@ -13,8 +15,6 @@ const MOST_TAKEN: usize = 16;
 /// The nodes that are worth a try.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// When the scores were made that it knows; 0: it knows none.
-    ranked_at: u64,
     blocks: Blocks,
     /// Places that changed since.
     outdated: Vec<usize>,
@@ -44,21 +44,15 @@ impl Ranking {
         self.outdated.push(place);
     }
 
-    /// Takes over groups and scores as they are now; `ranked_at` is another number where those of
-    /// unchanged nodes are others.
-    pub(super) fn follow(
-        &mut self,
-        n_nodes: usize,
-        ranked_at: u64,
-        result: impl Fn(usize) -> (u8, f64),
-    ) {
+    /// Takes over groups and scores as they are now.
+    pub(super) fn follow(&mut self, n_nodes: usize, result: impl Fn(usize) -> (u8, f64)) {
         self.put_back();
         let outdated = std::mem::take(&mut self.outdated);
-        if self.ranked_at == ranked_at {
+        if self.is_known() {
             outdated.into_iter().for_each(|at| self.set(at, result(at)));
             return;
         }
-        (self.ranked_at, self.blocks) = (ranked_at, Blocks::new(n_nodes));
+        self.blocks = Blocks::new(n_nodes);
         (0..n_nodes).for_each(|at| self.set(at, result(at)));
     }
 
@@ -142,7 +136,7 @@ mod tests {
                 let changed = changed % now.len();
                 now[changed] = known(result);
                 ranking.outdate(changed);
-                ranking.follow(now.len(), 1, |at| now[at]);
+                ranking.follow(now.len(), |at| now[at]);
                 let place = |at: usize| Place { at, group: now[at].0, score: now[at].1 };
                 let mut all: Vec<Place> = (0..now.len()).map(place).collect();
                 all.retain(|place| place.group != NONE);

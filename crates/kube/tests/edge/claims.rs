@@ -59,7 +59,7 @@ async fn claims_are_given_back_however_often_that_fails() {
         _ => list(&[claim(reserved())]),
     });
     edge.send(unreserve()).await;
-    // Of the paused clock: all attempts are over.
+    // Of the paused clock, which runs on only while nobody has anything to do: all attempts are over.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(edge.log.of(&format!("GET {POD}")).len(), 4);
     assert_eq!(edge.log.of(&format!("PUT {CLAIMS}/c/status")).len(), 3);

@@ -108,6 +108,7 @@ async fn a_missing_lease_is_created_and_the_event_told() {
     assert_eq!(stored.spec("leaseDurationSeconds"), 15);
     assert_eq!(stored.spec("leaseTransitions"), 0);
     assert_eq!(stored.spec("acquireTime"), stored.spec("renewTime"));
+    // Of the paused clock: nobody waits for the event, which is written by now.
     sleep(Duration::from_secs(1)).await;
     let events = log.of(EVENTS);
     let event = &events[0].body;

@@ -14,6 +14,7 @@ mod elect;
 mod fake;
 mod feeds;
 mod http2;
+mod inside;
 mod kept;
 mod shards;
 mod stages;

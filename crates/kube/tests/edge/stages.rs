@@ -50,7 +50,6 @@ async fn what_is_written_before_a_bind_and_the_bind_are_measured_if_they_succeed
     for effect in [pre_bind, bind("a"), bind("b")] {
         let created_micros = [("a".into(), 0), ("b".into(), 0)].into_iter().collect();
         effects.send(Decisions { effects: vec![effect], created_micros }).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     drop(effects);
     writer.await.unwrap();

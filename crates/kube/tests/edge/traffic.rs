@@ -55,6 +55,7 @@ async fn events_yield_while_decisions_are_written() {
     let silent = edge(|_| None);
     let events = vec![condition_event(); 3];
     silent.effects.send([vec![bind()], events].concat().into()).await.unwrap();
+    // Of the paused clock: one and a half times as long as an event yields.
     tokio::time::sleep(Duration::from_millis(75)).await;
     // One at its slow pace, the others wait for the answer that does not come.
     assert_eq!(silent.log.of("POST /api/v1/namespaces/ns/events").len(), 1);

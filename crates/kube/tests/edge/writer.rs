@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use vc_engine::{About, Effect, Nomination};
-use vc_kube::{Clients, Decisions, Incoming, inbox, write};
+use vc_kube::{Clients, Decisions, Incoming, Observer, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::fake::{self, Answer, Log, Seen, json_answer};
@@ -24,14 +24,22 @@ pub(crate) struct Edge {
 
 /// Events are stored; the rest is up to the handler.
 pub(crate) fn edge(handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static) -> Edge {
-    let (client, log) = fake::client(move |seen| match seen.line.contains("/events") {
+    let stored = move |seen: &Seen| match seen.line.contains("/events") {
         true => json_answer(201, seen.body.clone()),
         false => handle(seen),
-    });
+    };
+    observed(stored, fake::unobserved())
+}
+
+/// All requests are up to the handler.
+pub(crate) fn observed(
+    handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static,
+    observer: Arc<dyn Observer>,
+) -> Edge {
+    let (client, log) = fake::client(handle);
     let (sender, outcomes) = inbox();
     let (effects, batches) = mpsc::channel(4);
-    let writer =
-        write(Clients::shared(client), "volcano".into(), sender, batches, fake::unobserved());
+    let writer = write(Clients::shared(client), "volcano".into(), sender, batches, observer);
     Edge { log, effects, outcomes, writer: tokio::spawn(writer) }
 }
 

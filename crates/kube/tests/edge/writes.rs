@@ -275,7 +275,8 @@ async fn a_pod_whose_nomination_was_not_written_is_looked_at_again() {
         edge.send(effect).await;
         let failed = edge.outcome().await;
         assert!(matches!(failed, ClusterEvent::PodStatusFailed { .. }), "{text}");
-        // Of the paused clock: whatever follows has followed.
+        // Of the paused clock, which runs on only while nobody has anything to do: whatever follows
+        // has followed.
         tokio::time::sleep(Duration::from_secs(60)).await;
         let again = edge.outcomes.try_recv();
         let resynced =

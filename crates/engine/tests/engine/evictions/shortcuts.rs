@@ -140,6 +140,33 @@ fn a_node_whose_pods_are_refused_is_passed_over_until_their_job_changes() {
     assert_eq!(hits, Hits { n_resumed: 3, n_passed_over: 6, ..Hits::default() });
 }
 
+/// Of the three members of `r` two may go. The first job takes them from `n1`, so that it gets nothing
+/// on `n2`, and gives up for want of a third place. The second one takes one of them for good, after
+/// which the third one, which is like the first, may take one on `n2`, and need not go to `n3`.
+#[test]
+fn a_node_is_back_with_its_job_although_nothing_happened_there() {
+    let text = "node n1 cpu=1
+        node n2 cpu=1
+        node n3 cpu=1
+        job r min=1
+          task a cpu=500m x2 @n1 running
+          task b cpu=1 @n2 running
+        job low min=0
+          task a cpu=1 @n3 running
+        job p priority=1 min=3 created=1
+          task a cpu=1 x3
+        job q priority=1 created=2
+          task a cpu=500m
+        job s priority=1 created=3
+          task a cpu=1";
+    let tiers = "gang{preemptable jobPipelined jobStarving} \
+        priority{preemptable jobOrder taskOrder jobStarving} predicates";
+    let mut world = World::new(&conf("preempt", tiers), text);
+    let expected = "evict r-a-1 preempt\nevict r-b preempt\npipeline q-a n1\npipeline s-a n2";
+    assert_eq!(world.cycle().decisions(), expected);
+    assert!(0 < world.engine.hits().n_resumed);
+}
+
 #[test]
 fn many_candidates_are_sorted_once() {
     let mut text = String::from("node n cpu=90 pods=200\n");

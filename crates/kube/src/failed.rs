@@ -1,0 +1,91 @@
+//! A write that panics has failed like any other: its answer goes back, so that nobody waits for it
+//! until a restart, and its object is free for the next write. Specification: core.md 4.5 (resync),
+//! 9 (internal errors), 11.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use vc_engine::{Effect, Nomination};
+use vc_model::ClusterEvent;
+
+use crate::observe::Observer;
+use crate::perform::{Rest, Writer};
+
+const INSIDE: &str = "the scheduler has failed inside, its log says where";
+
+/// What `work` gives. `None`: it has panicked, which is counted; what it shares with others are
+/// channels and texts that may be forgotten.
+pub(crate) async fn caught<T>(
+    observer: &dyn Observer,
+    kind: &'static str,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    let done = done.inspect_err(|_| {
+        observer.internal_error(kind);
+        tracing::error!(kind, "a write has failed inside");
+    });
+    done.ok()
+}
+
+impl Writer {
+    /// [`Writer::perform`], whatever happens in it.
+    pub(crate) async fn try_to_perform(
+        &self,
+        effect: Effect,
+        created: Option<i64>,
+    ) -> Option<Rest> {
+        let (event, rest) = failure(&effect);
+        match caught(&*self.observer, "write", self.perform(effect, created)).await {
+            Some(rest) => rest,
+            None => {
+                if let Some(event) = event {
+                    self.report(event).await;
+                }
+                rest
+            }
+        }
+    }
+}
+
+/// What is told and what is left to be done where nobody knows how the write has ended, as
+/// [`Writer::perform`] has it for answers that say no.
+fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<Rest>) {
+    let look =
+        |pod: &_, uid: &_| Some(Rest::Look { pod: Clone::clone(pod), uid: Clone::clone(uid) });
+    let status = |uid: &_| Some(ClusterEvent::PodStatusFailed { uid: Clone::clone(uid) });
+    match effect {
+        Effect::Bind { pod, uid, node, .. } => {
+            let (uid, node, error) = (uid.clone(), node.clone(), INSIDE.to_owned());
+            let rest = look(pod, &uid);
+            (Some(ClusterEvent::BindFailed { uid, node, error }), rest)
+        }
+        Effect::PreBind { uid, .. } => {
+            let (uid, error) = (uid.clone(), INSIDE.to_owned());
+            (Some(ClusterEvent::PreBindFailed { uid, error }), None)
+        }
+        Effect::UnreserveClaims { pod, uid, claims } => {
+            let (pod, uid, claims) = (pod.clone(), uid.clone(), claims.clone());
+            (None, Some(Rest::Free { pod, uid, claims }))
+        }
+        Effect::Resync { pod, uid } | Effect::Evict { pod, uid, .. } => (None, look(pod, uid)),
+        Effect::PodCondition { pod, uid, nomination, .. } => {
+            let nominates = *nomination != Nomination::Keep;
+            (status(uid), nominates.then(|| look(pod, uid)).flatten())
+        }
+        Effect::ClearNomination { pod, uid } => (status(uid), look(pod, uid)),
+        Effect::RemoveGate { uid, .. } => (status(uid), None),
+        Effect::PodGroupStatus { pod_group, .. } => {
+            (Some(ClusterEvent::PodGroupFailed { key: pod_group.clone() }), None)
+        }
+        Effect::QueueStatus { queue, .. } => {
+            (Some(ClusterEvent::QueueFailed { name: queue.clone() }), None)
+        }
+        Effect::NodeShardStatus { shard, .. } => {
+            (Some(ClusterEvent::NodeShardFailed { name: shard.clone() }), None)
+        }
+        Effect::DeallocateClaim { .. } | Effect::QueueAnnotation { .. } | Effect::Event { .. } => {
+            (None, None)
+        }
+    }
+}
