@@ -157,6 +157,10 @@ fn a_slice(node: u8, generation: u8, n_slices: u8, devices: &[u8]) -> ResourceSl
     slice
 }
 
+/// The pods that rely on it, the devices (those of admin access are left out), and the node that
+/// they are for, if for one alone.
+type Promised = (BTreeSet<u8>, Vec<Dev>, Option<u8>);
+
 struct World {
     bed: Bed,
     has_class: bool,
@@ -165,9 +169,8 @@ struct World {
     slices: BTreeMap<u8, (u8, Vec<u8>)>,
     /// Placed pods.
     placed: BTreeMap<u8, u8>,
-    /// What was promised of a claim: the pods that rely on it, its devices (those of admin access are
-    /// left out), and whether they are for one node alone.
-    promised: BTreeMap<u8, (BTreeSet<u8>, Vec<Dev>, Option<u8>)>,
+    /// By claim.
+    promised: BTreeMap<u8, Promised>,
 }
 
 impl World {
