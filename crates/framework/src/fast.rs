@@ -156,8 +156,8 @@ impl Memo {
     }
 
     fn rank(&mut self, session: &Session<'_>, task: TaskId, walk: &mut Walk) -> bool {
-        let rules = Prepared::new(session, task, Filter::Preempt).filter(|_| walk.is_whole());
-        let Some(rules) = rules.filter(Prepared::decide_alone) else { return false };
+        let rules = Prepared::new(session, task, Filter::Preempt).filter(Prepared::decide_alone);
+        let Some(rules) = rules else { return false };
         self.of_class(session, &rules, |memo, _| memo.rank_places(walk))
     }
 

@@ -3,10 +3,12 @@
 //! Exact, because only nodes are left out that the plain search would pass over for what their row
 //! says: a filter that eviction cannot cure, no candidate, or too little room even with all
 //! candidates gone; or for votes that are the same again. Filters are asked about a node once: what
-//! eviction cannot cure ([`Code`]) comes from no placement, which eviction would take back, and so is
-//! there for as long as the action. Why nodes are passed over is not said: where
-//! nothing is found, the plain search says it. Nor does it matter which walks are kept: one that had
-//! to go is begun anew and looks at every node. The engine's `evictions` tests compare
+//! eviction cannot cure ([`Code`]) comes from no placement, which eviction would take back, and so it
+//! is there from before allocate to the end of the action. That holds as long as one plugin filters
+//! by rows; of several the first one with a finding would hide what the others say. Why nodes are
+//! passed over is not said: where nothing is found, the plain search says it. Nor does it matter which
+//! walks are kept: one that had to go is begun anew and looks at every node. The engine's `evictions`
+//! tests compare
 //! them. Specification: actions.md 2.6, 12.2 S2, S8, S9.
 
 mod ranking;
@@ -14,7 +16,7 @@ mod ranking;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use vc_model::{Code, Counts, Id, JobId, NodeId, NodeSet, QueueId, TaskId};
+use vc_model::{Code, Counts, Id, JobId, NodeId, QueueId, TaskId};
 
 use crate::dispatch::NodeRules;
 use crate::fast::blocks::NONE;
@@ -115,11 +117,6 @@ pub struct Walk {
     worth_it: Places,
     ranking: Ranking,
     parked: Parked,
-    /// Nodes on which eviction cannot help by what allocate has found for a task, none of which is
-    /// open.
-    closed: NodeSet,
-    /// Whether the nodes of the task at hand are of that kind.
-    agrees: bool,
 }
 
 /// Where a node stands in name order.
@@ -282,8 +279,7 @@ impl Walks {
         self.uses.remove(&kept.last_use);
         self.n_bytes -= kept.n_bytes;
         kept.walk.catch_up(&eyes, &mut self.positions);
-        let errors = session.records.fit_errors.get(&task);
-        kept.walk.compare(errors.map(|errors| errors.unresolvable()), &self.positions);
+        debug_assert!(kept.walk.agrees(session, task, &self.positions));
         (kept.n_bytes, kept.last_use) = (kept.walk.n_bytes(), self.clock);
         self.make_room(session.walk_bytes.saturating_sub(kept.n_bytes));
         self.n_bytes += kept.n_bytes;
@@ -360,8 +356,6 @@ impl Walk {
             worth_it: Places(vec![0; n_words]),
             ranking: Ranking::default(),
             parked: Parked::new(eyes.session, n_words),
-            closed: NodeSet::default(),
-            agrees: true,
         };
         let rules = eyes.rules();
         for (place, &node) in nodes.iter().enumerate() {
@@ -420,25 +414,12 @@ impl Walk {
         self.worth_it.next(from)
     }
 
-    /// Looks whether filters agree with allocate, which may have looked at another state, about the
-    /// nodes on which eviction cannot help.
-    fn compare(&mut self, hopeless: Option<&NodeSet>, positions: &Positions) {
-        self.agrees = hopeless.is_none_or(|hopeless| {
-            *hopeless == self.closed
-                || hopeless
-                    .iter()
-                    .filter_map(|node| positions.of(node))
-                    .all(|place| !self.open.has(place))
-        });
-        if let Some(hopeless) = hopeless.filter(|hopeless| self.agrees && **hopeless != self.closed)
-        {
-            self.closed.clone_from(hopeless);
-        }
-    }
-
-    /// Whether the open nodes are all that evictions are tried on for the task at hand.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.agrees
+    /// Whether no node is open on which eviction cannot help by what allocate has found.
+    fn agrees(&self, session: &Session<'_>, task: TaskId, positions: &Positions) -> bool {
+        let errors = session.records.fit_errors.get(&task);
+        let hopeless = errors.into_iter().flat_map(|errors| errors.unresolvable().iter());
+        let mut places = hopeless.filter_map(|node| positions.of(node));
+        places.all(|place| !self.open.has(place))
     }
 
     /// Takes over groups and scores of the nodes as they are now.
@@ -510,7 +491,6 @@ impl Walk {
             + sets.iter().map(|set| set.n_bytes()).sum::<usize>()
             + self.ranking.n_bytes()
             + self.parked.n_bytes()
-            + self.closed.n_bytes()
     }
 
     /// Whether the votes leave too few of the candidates still: neither the row of the node nor the

@@ -45,6 +45,55 @@ fn fast__another_extreme_changes_scores_of_nodes_that_do_not_change() {
     assert_eq!(decide(&config, &text), "bind j-a-0 both\nbind j-a-1 half");
 }
 
+/// The same where the extreme is that of a node which another pod rules out for this one.
+#[test]
+fn fast__a_node_that_other_pods_rule_out_is_no_extreme() {
+    let text = "node both cpu=9 memory=9Gi disk=ssd zone=a host=h1
+        node half cpu=10 memory=10Gi disk=ssd host=h2
+        node rest cpu=100 memory=100Gi host=h3
+        job r min=0 running
+          task a @both running label.app=x
+          task b cpu=7 memory=7Gi @half running
+        job j
+          task a cpu=1 memory=1Gi away=host:x prefer.disk=ssd prefer.zone=a";
+    let scorer = "nodeorder{* leastrequested.weight=2 balancedresource.weight=0}";
+    let config = conf("allocate", &format!("gang | predicates {scorer}"));
+    assert_eq!(decide(&config, text), "bind j-a half");
+}
+
+/// What an image is worth on a node depends on how many nodes have it.
+#[test]
+fn fast__an_image_that_comes_to_another_node_counts_on_all_of_them() {
+    let text = "node n1 cpu=10 memory=10Gi image=web:900
+        node n2 cpu=100 memory=100Gi
+        node n3 cpu=1 memory=1Gi
+        job r min=0 running
+          task a cpu=5 memory=5Gi @n1 running
+        job first
+          task a cpu=1 memory=1Gi image=web";
+    let scorer = "nodeorder{* balancedresource.weight=0}";
+    let mut world = World::new(&conf("allocate", &format!("gang | predicates {scorer}")), text);
+    assert_eq!(world.cycle().decisions(), "bind first-a n2");
+    world.add("node n3 cpu=1 memory=1Gi image=web:900");
+    world.add("job second\n task a cpu=1 memory=1Gi image=web");
+    assert_eq!(world.cycle().decisions(), "bind second-a n1");
+}
+
+/// As many nodes as before, but those between them in the order of names have moved up.
+#[test]
+fn fast__nodes_that_are_exchanged_move_the_others() {
+    let text = "node n1 cpu=9
+        node n2 cpu=9 disk=ssd
+        node n3 cpu=9
+        job first
+          task a cpu=1 selector.disk=ssd";
+    let mut world = World::new(&conf("allocate", "gang | predicates nodeorder"), text);
+    assert_eq!(world.cycle().decisions(), "bind first-a n2");
+    world.delete_node("n1");
+    world.add("node n4 cpu=9\n job second\n task a cpu=1 selector.disk=ssd");
+    assert_eq!(world.cycle().decisions(), "bind second-a n2");
+}
+
 /// What `b` gave to `a` puts it before `c`, while nobody of either had a turn (S17).
 #[test]
 fn fast__the_contest_sees_queues_that_lose_pods_to_others() {

@@ -179,6 +179,7 @@ enum Change {
     Pod(u32),
     DeletePod(usize),
     Node(u32),
+    /// It may hold so much; nothing: it is closed.
     Queue(u32, u32),
     Kubelets,
     Tick(i64),
@@ -193,7 +194,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
         1 => (1..3_u32).prop_map(Change::Pod),
         1 => (0..6_usize).prop_map(Change::DeletePod),
         1 => (3..9_u32).prop_map(Change::Node),
-        1 => (0..2_u32, 1..9_u32).prop_map(|(queue, cpu)| Change::Queue(queue, cpu)),
+        1 => (0..2_u32, 0..9_u32).prop_map(|(queue, cpu)| Change::Queue(queue, cpu)),
         1 => Just(Change::Kubelets),
         1 => Just(Change::Tick(150)),
         1 => Just(Change::Unanswered),
@@ -232,6 +233,7 @@ fn take(world: &mut World, change: &Change, turn: usize) {
             world.nth_pod(place).into_iter().for_each(|pod| world.delete_pod(&pod));
         }
         Change::Node(cpu) => world.add(&format!("node n0 cpu={cpu} gpu=1")),
+        Change::Queue(queue, 0) => world.add(&format!("queue q{queue} state=Closed")),
         Change::Queue(queue, cpu) => world.add(&format!("queue q{queue} cap.cpu={cpu}")),
         Change::Kubelets => world.kubelets(),
         Change::Tick(seconds) => world.tick(seconds),

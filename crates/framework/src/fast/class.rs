@@ -53,11 +53,10 @@ pub(super) struct ClassMemo {
     pub(super) counted: usize,
     /// Columns by part of the class, as they were used.
     pub(super) used: Vec<Used>,
+    /// Of the columns; another one with each other set of nodes.
     pub(super) epoch: u64,
     /// In the log of changes.
     seen_until: u64,
-    set_version: u64,
-    n_dims: usize,
     pub(super) verdicts: Vec<u16>,
     n_unexplained: usize,
     refusals: Vec<Refusal>,
@@ -101,8 +100,6 @@ impl ClassMemo {
             used: look.used.to_vec(),
             epoch: look.parts.epoch,
             seen_until: session.node_changes().end(),
-            set_version: session.node_changes().set_version(),
-            n_dims: session.dims.len(),
             verdicts,
             n_unexplained: 0,
             refusals: Vec::new(),
@@ -131,11 +128,8 @@ impl ClassMemo {
     }
 
     pub(super) fn staleness(&self, session: &Session<'_>, used: &[Used]) -> Staleness {
-        let changes = session.node_changes();
-        let same = self.set_version == changes.set_version()
-            && self.n_dims == session.dims.len()
-            && self.used == used;
-        match same && !self.broken && changes.since(self.seen_until).is_some() {
+        let is_logged = session.node_changes().since(self.seen_until).is_some();
+        match self.used == used && !self.broken && is_logged {
             true => Staleness::Nodes,
             false => Staleness::All,
         }

@@ -4,6 +4,7 @@
 //! plugins-jobs-queues.md D1, 6.8, 10-13).
 
 mod checks;
+mod crowded;
 mod shortcuts;
 mod world;
 

@@ -167,6 +167,25 @@ fn a_node_is_back_with_its_job_although_nothing_happened_there() {
     assert!(0 < world.engine.hits().n_resumed);
 }
 
+/// What the order of nodes depends on beside their rows is not remembered.
+#[test]
+fn nodes_beside_other_pods_are_tried_in_the_order_of_all_scores() {
+    let text = "node n1 cpu=1 zone=a
+        node n2 cpu=1 zone=b
+        job friend priority=9 running
+          task a @n2 running label.app=x
+        job low min=0
+          task a cpu=1 @n1 running
+          task b cpu=1 @n2 running
+        job high priority=5
+          task a cpu=1 like=zone:x";
+    let tiers = "gang{preemptable jobPipelined jobStarving} \
+        priority{preemptable taskOrder jobStarving} predicates nodeorder";
+    let mut world = World::new(&conf("preempt", tiers), text);
+    assert_eq!(world.cycle().decisions(), "evict low-b preempt\npipeline high-a n2");
+    assert_eq!(world.engine.hits().n_resumed, 1);
+}
+
 #[test]
 fn many_candidates_are_sorted_once() {
     let mut text = String::from("node n cpu=90 pods=200\n");

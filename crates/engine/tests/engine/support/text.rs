@@ -113,7 +113,8 @@ fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
             }
             "image" => {
                 let (image, mib) = value.split_once(':').expect("name:MiB");
-                node.images.push((image.into(), number::<i64>(mib) << 20));
+                // As nodes list what pods name without a tag.
+                node.images.push((format!("{image}:latest").into(), number::<i64>(mib) << 20));
             }
             _ if amount(&mut node.allocatable, name, value) => {}
             _ => {
