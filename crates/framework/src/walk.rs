@@ -9,8 +9,8 @@
 
 mod ranking;
 
-use rustc_hash::FxHashMap;
-use vc_model::{Code, Counts, Id, JobId, NodeId, NodeSet, QueueId, TaskId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vc_model::{Code, Counts, Id, JobId, NodeId, NodeSet, QueueId, TaskId, TaskStatus};
 
 use crate::dispatch::NodeRules;
 use crate::fast::blocks::NONE;
@@ -73,6 +73,8 @@ pub(crate) const MOST_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct Walks {
     by_seeker: FxHashMap<Seeker, Kept>,
+    /// Those for whom a search was run.
+    met: FxHashSet<Seeker>,
     positions: Positions,
     /// Of all, the last one as it was when it was asked for.
     n_bytes: usize,
@@ -266,6 +268,12 @@ impl Walks {
             return None;
         }
         if !hooks.filters_read_rows(ask, task) {
+            return None;
+        }
+        // It pays from the second task on, and one that is alone in its job may be the last.
+        let job = session.tasks[task].job.map(|job| &session.jobs[job]);
+        let is_alone = job.is_some_and(|job| job.counts.of(TaskStatus::Pending) == 1);
+        if is_alone && !self.by_seeker.contains_key(&seeker) && self.met.insert(seeker) {
             return None;
         }
         self.positions.follow(session);
