@@ -8,15 +8,14 @@
 //! by rows; of several the first one with a finding would hide what the others say. Why nodes are
 //! passed over is not said: where nothing is found, the plain search says it. Nor does it matter which
 //! walks are kept: one that had to go is begun anew and looks at every node. The engine's `evictions`
-//! tests compare
-//! them. Specification: actions.md 2.6, 12.2 S2, S8, S9.
+//! tests compare them. Specification: actions.md 2.6, 12.2 S2, S8, S9.
 
 mod ranking;
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-use vc_model::{Code, Counts, Id, JobId, NodeId, QueueId, TaskId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vc_model::{Code, Counts, Id, JobId, NodeId, QueueId, TaskId, TaskStatus};
 
 use crate::dispatch::NodeRules;
 use crate::fast::blocks::NONE;
@@ -81,6 +80,8 @@ pub struct Walks {
     by_seeker: FxHashMap<Seeker, Kept>,
     /// By their last uses.
     uses: BTreeMap<u64, Seeker>,
+    /// Those for whom a search was run.
+    met: FxHashSet<Seeker>,
     positions: Positions,
     /// Of all, the last one as it was when it was asked for.
     n_bytes: usize,
@@ -269,6 +270,12 @@ impl Walks {
             return None;
         }
         if !hooks.filters_read_rows(ask, task) {
+            return None;
+        }
+        // It pays from the second task on, and one that is alone in its job may be the last.
+        let job = session.tasks[task].job.map(|job| &session.jobs[job]);
+        let is_alone = job.is_some_and(|job| job.counts.of(TaskStatus::Pending) == 1);
+        if is_alone && !self.by_seeker.contains_key(&seeker) && self.met.insert(seeker) {
             return None;
         }
         self.positions.follow(session);
