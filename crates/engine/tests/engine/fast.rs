@@ -48,34 +48,46 @@ fn fast__another_extreme_changes_scores_of_nodes_that_do_not_change() {
 /// The same where the extreme is that of a node which another pod rules out for this one.
 #[test]
 fn fast__a_node_that_other_pods_rule_out_is_no_extreme() {
-    let text = "node both cpu=9 memory=9Gi disk=ssd zone=a host=h1
+    let mut text = String::from(
+        "node both cpu=9 memory=9Gi disk=ssd zone=a host=h1
         node half cpu=10 memory=10Gi disk=ssd host=h2
-        node rest cpu=100 memory=100Gi host=h3
         job r min=0 running
           task a @both running label.app=x
           task b cpu=7 memory=7Gi @half running
         job j
-          task a cpu=1 memory=1Gi away=host:x prefer.disk=ssd prefer.zone=a";
+          task a cpu=1 memory=1Gi away=host:x prefer.disk=ssd prefer.zone=a",
+    );
+    // Among few nodes, all are asked at once.
+    (0..20).for_each(|node| text.push_str(&format!("\nnode n{node} cpu=100 memory=100Gi")));
     let scorer = "nodeorder{* leastrequested.weight=2 balancedresource.weight=0}";
     let config = conf("allocate", &format!("gang | predicates {scorer}"));
-    assert_eq!(decide(&config, text), "bind j-a half");
+    assert_eq!(decide(&config, &text), "bind j-a half");
 }
 
 /// What an image is worth on a node depends on how many nodes have it.
 #[test]
 fn fast__an_image_that_comes_to_another_node_counts_on_all_of_them() {
-    let text = "node n1 cpu=10 memory=10Gi image=web:900
+    let mut text = String::from(
+        "node n1 cpu=10 memory=10Gi image=web:20000
         node n2 cpu=100 memory=100Gi
         node n3 cpu=1 memory=1Gi
         job r min=0 running
           task a cpu=5 memory=5Gi @n1 running
         job first
-          task a cpu=1 memory=1Gi image=web";
+          task a cpu=1 memory=1Gi image=web",
+    );
+    // Among few nodes, all scores are worked out anew when two change.
+    for node in 0..117 {
+        let image = if node < 2 { "image=web:20000" } else { "" };
+        text.push_str(&format!("\nnode small{node} cpu=1 memory=1Gi {image}"));
+    }
     let scorer = "nodeorder{* balancedresource.weight=0}";
-    let mut world = World::new(&conf("allocate", &format!("gang | predicates {scorer}")), text);
+    let mut world = World::new(&conf("allocate", &format!("gang | predicates {scorer}")), &text);
+    // 40 and 48 for the image on three nodes of 120, against 99.
     assert_eq!(world.cycle().decisions(), "bind first-a n2");
-    world.add("node n3 cpu=1 memory=1Gi image=web:900");
+    world.add("node n3 cpu=1 memory=1Gi image=web:20000");
     world.add("job second\n task a cpu=1 memory=1Gi image=web");
+    // 40 and 65 on four of them, against 98.
     assert_eq!(world.cycle().decisions(), "bind second-a n1");
 }
 
