@@ -134,6 +134,20 @@ pub(crate) const CASES: &[Case] = &[
         ..denied("arrival/both-by-quota", denied::BOTH_BY_QUOTA)
     },
     Case {
+        name: "arrival/tree",
+        n_nodes: 500,
+        n_pending: 2_500,
+        n_pending_plain: 2_500,
+        n_running: 2_000,
+        gang_size: 5,
+        fits: false,
+        n_arriving: 1,
+        conf: Some(queues::HIERARCHY_RECLAIM),
+        cycles: &[1, 4],
+        load: queues::load_full_tree,
+        ..IDLE
+    },
+    Case {
         name: "arrival/4k-queues",
         n_nodes: 5_000,
         n_running: 20_000,

@@ -22,7 +22,7 @@ const N_QUEUES: u64 = 4_000;
 const N_DEPARTMENTS: u64 = 32;
 const SMALL: Shape = Shape { cpu_milli: 2_000, memory_gi: 8 };
 /// A quarter of a node.
-const QUARTER: Shape = Shape { cpu_milli: 16_000, memory_gi: 64 };
+const QUARTER: Shape = Shape { cpu_milli: 15_500, memory_gi: 62 };
 
 /// Name of the queue of this number.
 pub(crate) fn name(number: u64) -> String {

@@ -22,7 +22,7 @@ pub struct Asker {
     queue: QueueId,
     job_priority: i32,
     job_preemptable: bool,
-    /// `None`: all its tasks are Pending, so it holds nothing.
+    /// `None`: all its tasks are Pending, so it holds nothing, and no plugin reads more of it.
     job: Option<JobId>,
     /// Where eviction cannot help, as allocate has found.
     hopeless: NodeSet,
@@ -121,7 +121,7 @@ impl Session<'_> {
             queue: job.queue,
             job_priority: job.priority,
             job_preemptable: group.preemptable,
-            job: (!holds_nothing).then_some(own),
+            job: (!holds_nothing || self.hooks().read_jobs(self.ask())).then_some(own),
             hopeless: errors.map(|errors| errors.unresolvable().clone()).unwrap_or_default(),
         })
     }

@@ -454,6 +454,11 @@ pub trait Plugin: Send + Sync {
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
         false
     }
+    /// Whether it reads more of a job that holds nothing than other parts of an asker say: then the
+    /// asker names the job.
+    fn reads_jobs(&self, _ask: Ask<'_>) -> bool {
+        false
+    }
     /// Whether Preemptable, Reclaimable and the protective filter of this plugin read, of the state,
     /// the rows of the candidates and the counts of their jobs alone, answer for the candidates of
     /// each job without a look at those of others, and read of the task nothing of its class.

@@ -74,8 +74,12 @@ impl Plugin for Drf {
     }
 
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        // The tree divides among jobs by their place in it.
-        self.tree.is_none()
+        true
+    }
+
+    /// The tree divides among jobs by their place in it.
+    fn reads_jobs(&self, _ask: Ask<'_>) -> bool {
+        self.tree.is_some()
     }
 
     /// Shares are kept from session to session: only those of jobs that changed are new, unless the

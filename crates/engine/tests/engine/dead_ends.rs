@@ -365,6 +365,37 @@ fn fast__dead_end_asks_votes_that_read_more() {
 }
 
 #[test]
+fn fast__dead_end_in_a_tree_of_queues_is_of_one_job() {
+    // A pod of `rich` less, and one of `mine` more: both queues had as much.
+    let note = |name: &str| {
+        format!(
+            "queue {name} note.volcano.sh/hierarchy=root/{name} note.volcano.sh/hierarchy-weights=1/1"
+        )
+    };
+    let text = format!(
+        "node n1 cpu=4
+        node n2 cpu=4 taint=x:NoSchedule
+        {}
+        {}
+        job r queue=rich min=0 running
+          task w cpu=2 x2 @n1 running
+        job a queue=mine min=1
+          task w cpu=2 x2
+        job b queue=mine min=1
+          task w cpu=2 x3",
+        note("mine"),
+        note("rich")
+    );
+    let tiers = "gang{jobStarving jobPipelined jobReady jobOrder} | drf{* hierarchy} predicates";
+    let config = conf("allocate, reclaim", tiers);
+    let mut world = World::new(&config, &text);
+    assert_eq!(settle(&mut world), (2, 2), "votes read the tree: n1 for either job");
+    assert_eq!(world.engine.hits().n_repeated, 3, "further pods of a job fail as the first one");
+    world.add("job more queue=rich min=0 running\n task w cpu=2 @n2 running");
+    assert_eq!(world.cycle().only(&["evict"]), "evict r-w-1 reclaim", "n1 has not changed");
+}
+
+#[test]
 fn fast__dead_end_is_forgotten_with_its_job() {
     let mut world = settled(&config(), VAIN);
     world.delete_pod("a-w");

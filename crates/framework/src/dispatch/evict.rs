@@ -140,6 +140,11 @@ impl Dispatch {
         self.plugins.iter().all(|plugin| plugin.knows_askers(ask, task))
     }
 
+    /// Whether some plugin reads more of a job that holds nothing.
+    pub(crate) fn read_jobs(&self, ask: Ask<'_>) -> bool {
+        self.plugins.iter().any(|plugin| plugin.reads_jobs(ask))
+    }
+
     /// Whether no protective filter objects to a whole group going after, and together with, those
     /// that are `taken`; `own`: it is of the preemptor's queue (cohort.md B.4, Q6).
     pub fn lets_go(

@@ -55,6 +55,7 @@ fn make_configs() -> Vec<Config> {
     let flat = "priority gang conformance pdb sla=1 | drf predicates capacity nodeorder";
     let flat = flat.replace("sla=1", "sla{* sla-waiting-time=90s}");
     let tree = "priority gang conformance cdp | predicates capacity{* hierarchy} binpack nodeorder";
+    let paths = "priority gang conformance | drf{* hierarchy} predicates nodeorder";
     let quota = "priority gang | overcommit resourcequota proportion predicates nodeorder";
     let zones = "priority gang conformance tdm{* tdm.revocable-zone.rz1=00:30-23:30} | drf \
         predicates proportion nodeorder";
@@ -67,6 +68,7 @@ fn make_configs() -> Vec<Config> {
         dry,
         conf(all, &flat),
         conf(all, tree),
+        conf(all, paths),
         conf("enqueue, allocate, backfill, shuffle", quota),
         conf("enqueue, allocate, preempt, reclaim, backfill, shuffle", zones),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", chart),
