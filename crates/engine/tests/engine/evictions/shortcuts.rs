@@ -178,11 +178,11 @@ fn nodes_beside_other_pods_are_tried_in_the_order_of_all_scores() {
           task a cpu=1 @n1 running
           task b cpu=1 @n2 running
         job high priority=5
-          task a cpu=1 like=zone:x";
+          task a cpu=1 like=zone:x x2";
     let tiers = "gang{preemptable jobPipelined jobStarving} \
         priority{preemptable taskOrder jobStarving} predicates nodeorder";
     let mut world = World::new(&conf("preempt", tiers), text);
-    assert_eq!(world.cycle().decisions(), "evict low-b preempt\npipeline high-a n2");
+    assert_eq!(world.cycle().decisions(), "evict low-b preempt\npipeline high-a-0 n2");
     assert_eq!(world.engine.hits().n_resumed, 1);
 }
 
