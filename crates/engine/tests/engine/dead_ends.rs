@@ -308,6 +308,22 @@ fn fast__dead_end_ends_with_the_share_of_a_queue() {
 }
 
 #[test]
+fn fast__dead_end_ends_with_the_size_of_the_cluster() {
+    // Of `rich` one pod may go; with a smaller cluster behind the guarantee of `mine` both.
+    let text = "node n1 cpu=4 pods=9
+        node n2 cpu=3 pods=9 taint=x:NoSchedule
+        queue mine guarantee.cpu=4 guarantee.pods=4
+        queue rich deserved.cpu=9 deserved.pods=9
+        job r queue=rich min=0 running
+          task w cpu=2 x2 @n1 running
+        job a queue=mine min=1
+          task w cpu=4";
+    let flat = by_queue().nth(1).expect("the second one");
+    let less = |world: &mut World| world.add("node n2 cpu=1 pods=9 taint=x:NoSchedule");
+    assert_eq!(evicted_after(&flat, text, less), "r-w-1 r-w-0");
+}
+
+#[test]
 fn fast__dead_end_ends_with_what_the_own_queue_has() {
     // With a place more `mine` had more memory than it deserves, and `rich` has less: it could take it
     // back.
