@@ -77,9 +77,9 @@ test-apiserver: apiserver
 test-scenarios-apiserver: apiserver
 	SCENARIOS=all $(CARGO) test --workspace --locked --test real scenarios:: -- --nocapture
 
-# The build steps of the Dockerfile, with the fast profile.
+# The build steps of the Dockerfile, with the fast profile. Debug information is stripped anyway.
 test-image:
-	deploy/build.sh target/image dev
+	CARGO_PROFILE_DEV_DEBUG=false deploy/build.sh target/image dev
 
 bench:
 	$(CARGO) bench --locked --bench cycle
