@@ -21,6 +21,8 @@ mod meter;
 mod objects;
 #[path = "cycle/output.rs"]
 mod output;
+#[path = "cycle/plugins.rs"]
+mod plugins;
 #[path = "cycle/queues.rs"]
 mod queues;
 #[path = "cycle/run.rs"]

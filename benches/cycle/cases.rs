@@ -6,7 +6,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 use crate::cohorts;
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
-use crate::{denied, leftovers, queues, stress, wants};
+use crate::{denied, leftovers, plugins, queues, stress, wants};
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -82,6 +82,12 @@ pub(crate) const CASES: &[Case] = &[
     Case { n_nodes: 1_000, ..allocate("allocate/1k-10k") },
     Case { n_nodes: 5_000, ..allocate("allocate/5k-10k") },
     Case { n_nodes: 10_000, n_pending: 100_000, ..allocate("allocate/10k-100k") },
+    Case {
+        n_nodes: 5_000,
+        conf: Some(plugins::ZONES),
+        load: plugins::load_zones,
+        ..allocate("allocate/zones")
+    },
     IDLE,
     UNSCHEDULABLE,
     Case { name: "arrival/10k-200k", n_arriving: 1, cycles: &[4], ..IDLE },
@@ -125,6 +131,7 @@ pub(crate) const CASES: &[Case] = &[
         ..UNSCHEDULABLE
     },
     Case { load: load_full, ..denied("arrival/preempt", evictions::PREEMPT) },
+    Case { load: plugins::load_budgets, ..denied("arrival/preempt-budgets", plugins::BUDGETS) },
     Case { load: denied::load_too_few, ..denied("arrival/preempt-too-few", evictions::PREEMPT) },
     Case { load: denied::load_partly, ..denied("arrival/preempt-partly", evictions::PREEMPT) },
     Case { load: denied::load_reclaim, ..denied("arrival/reclaim", evictions::RECLAIM) },
@@ -450,7 +457,7 @@ fn load_idle(case: &Case, engine: &mut Engine) {
 
 /// Every node has 2 cpus left, and gangs wait whose pods need more. There are cpus enough in sum,
 /// so that no queue refuses the gangs before a node does.
-fn load_full(case: &Case, engine: &mut Engine) {
+pub(crate) fn load_full(case: &Case, engine: &mut Engine) {
     let running = running_gangs(case, 4, Shape { cpu_milli: 15_500, memory_gi: 62 });
     let shape = |number: u64| Shape { cpu_milli: 3000 + 250 * (number % 16) as i64, memory_gi: 4 };
     let waiting = pending_gangs(case, PodGroupPhase::Inqueue, shape);

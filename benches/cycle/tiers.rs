@@ -25,6 +25,18 @@ macro_rules! tier {
   - name: binpack
 "
     };
+    (zones) => {
+        concat!(
+            tier!(chart),
+            "  - name: tdm
+    arguments:
+      tdm.revocable-zone.rz1: \"0:00-0:00\"
+"
+        )
+    };
+    (budgets) => {
+        concat!(tier!(chart), "  - name: pdb\n")
+    };
     (quotas) => {
         "- plugins:
   - name: drf
