@@ -343,6 +343,7 @@ fn options(process: &Process, server: &Server) -> EngineOptions {
         utc_offset_seconds: crate::zone::utc_offset_seconds,
         stopwatch: flags.metrics.then_some(stopwatch),
         evaluator: flags.evaluator,
+        plugins: EngineOptions::default().plugins,
         seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),
     }
 }

@@ -192,7 +192,7 @@ fn task(cluster: &Cluster, id: TaskId) -> Value {
         "Priority": task.priority,
         "Preemptable": task.preemptable,
         "BestEffort": task.best_effort,
-        "RevocableZone": if task.any_revocable_zone { "*" } else { "" },
+        "RevocableZone": if cluster.class(id).any_revocable_zone { "*" } else { "" },
         "SchGated": task.gates != Gates::None,
     })
 }

@@ -14,7 +14,9 @@ impl Action for Shuffle {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Shuffle ...");
-        let running = running(session);
+        // Nobody has to be offered where nobody is selected.
+        let is_asked = session.hooks().select_victims();
+        let running = if is_asked { running(session) } else { Vec::new() };
         let victims = session.ruling(Question::Shuffle, &running).victims;
         let mut statement = session.statement();
         for victim in victims {

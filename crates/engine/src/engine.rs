@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Paths, Report,
-    Roster, Session, Sides, Stopwatch, Timings,
+    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Paths, PluginEntry,
+    Report, Roster, Session, Sides, Stopwatch, Timings,
 };
 use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding, Stage};
 
@@ -73,6 +73,8 @@ pub struct EngineOptions {
     pub stopwatch: Option<Stopwatch>,
     /// `--evaluator`: how nodes are found; the decisions are the same.
     pub evaluator: Evaluator,
+    /// What a configuration can name; those that are built.
+    pub plugins: &'static [PluginEntry],
 }
 
 impl Default for EngineOptions {
@@ -94,6 +96,7 @@ impl Default for EngineOptions {
             seed: 0,
             stopwatch: None,
             evaluator: Evaluator::default(),
+            plugins: vc_plugins::ALL,
         }
     }
 }
@@ -115,6 +118,7 @@ pub(crate) struct Memory {
 /// The whole scheduler as a function of events and time.
 pub struct Engine {
     cluster: Cluster,
+    plugins: &'static [PluginEntry],
     dispatch: Dispatch,
     actions: Vec<&'static dyn Action>,
     config: Config,
@@ -162,6 +166,7 @@ impl Engine {
         };
         let mut engine = Self {
             cluster: Cluster::new(settings),
+            plugins: options.plugins,
             dispatch: Dispatch::default(),
             actions: Vec::new(),
             config: Config::default(),
@@ -193,7 +198,7 @@ impl Engine {
         // `vc_conf::parse` has reported what is wrong with action arguments.
         self.config = config.clone();
         self.settings = ActionSettings::from(config, &mut Vec::new());
-        let (dispatch, warnings) = Dispatch::new(config, vc_plugins::ALL);
+        let (dispatch, warnings) = Dispatch::new(config, self.plugins);
         let earlier = std::mem::replace(&mut self.dispatch, dispatch);
         self.dispatch.succeed(earlier);
         self.dispatch.set_stopwatch(self.stopwatch);
@@ -262,7 +267,9 @@ impl Engine {
             return vec!["there are certificates without witness".to_owned()];
         }
         let pairs = report.witnesses.iter().zip(certificates);
-        pairs.flat_map(|(witness, it)| verify(&self.config, witness, it, now)).collect()
+        pairs
+            .flat_map(|(witness, it)| verify(self.plugins, &self.config, witness, it, now))
+            .collect()
     }
 
     /// Brings events into the state without a cycle.

@@ -8,8 +8,8 @@ mod replay;
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    Certificate, Dispatch, EvictReason, GangEviction, Opening, Question, Relation, Roster, Session,
-    Sides, Witness,
+    Certificate, Dispatch, EvictReason, GangEviction, Opening, PluginEntry, Question, Relation,
+    Roster, Session, Sides, Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
@@ -26,6 +26,7 @@ struct Case<'a> {
 
 /// Every rule that a certificate breaks, one text each; none: it holds.
 pub(crate) fn verify(
+    plugins: &[PluginEntry],
     config: &Config,
     Witness { cluster: witness, claims }: &Witness,
     certificate: &Certificate,
@@ -35,7 +36,7 @@ pub(crate) fn verify(
     let Some(case) = resolve(witness, certificate, &mut faults) else { return faults };
     let mut cluster = witness.clone();
     let earlier = replay::rewind(&mut cluster, &case);
-    let (mut dispatch, _warnings) = Dispatch::new(config, vc_plugins::ALL);
+    let (mut dispatch, _warnings) = Dispatch::new(config, plugins);
     let settings = ActionSettings::from(config, &mut Vec::new());
     let opening = Opening {
         now_micros: now.unix_micros,

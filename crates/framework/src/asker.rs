@@ -90,7 +90,6 @@ impl Session<'_> {
             && (l.priority, l.pod_priority) == (r.priority, r.pod_priority)
             && (l.best_effort, l.preemptable) == (r.best_effort, r.preemptable)
             && l.marked_preemptable == r.marked_preemptable
-            && l.any_revocable_zone == r.any_revocable_zone
             && (&l.nominated_node, l.gates) == (&r.nominated_node, r.gates)
             && self.hooks().know_asker(self.ask(), task)
             && hopeless(task) == hopeless(other)
@@ -117,7 +116,7 @@ impl Session<'_> {
             priorities: (row.priority, row.pod_priority),
             best_effort: row.best_effort,
             preemptable: (row.preemptable, row.marked_preemptable),
-            any_revocable_zone: row.any_revocable_zone,
+            any_revocable_zone: class.any_revocable_zone,
             queue: job.queue,
             job_priority: job.priority,
             job_preemptable: group.preemptable,

@@ -7,13 +7,15 @@
 //! * what plugins read of the task, its [`Asker`] but for the nodes on which eviction cannot help:
 //!   these are compared, and what differs is looked at again;
 //! * the row of the node and the rows of the pods there, their jobs and queues: the logs of changed
-//!   nodes and jobs name them, and any change of the object of a queue ends everything;
+//!   nodes and jobs name them, and any change of the object of a queue, or of the pods that budgets
+//!   cover, ends everything;
 //! * how queues stand to their shares ([`Stake`]), for votes that read it: the queues of the pods on
 //!   the node, whose stakes are compared;
 //! * whether the queue of the task has room for it, and what votes read of that queue: asked at each
 //!   search, and another answer ends what is known of the kind;
-//! * votes that read more than that ([`crate::Plugin::votes_by_queue`] is false): asked at each search,
-//!   in one state once for all kinds that they tell nothing of;
+//! * votes that read more than that ([`crate::Plugin::votes_by_queue`] is false, and a candidate is one
+//!   of those that [`crate::Plugin::concerns`] names): asked at each search, in one state once for all
+//!   kinds that they tell nothing of;
 //! * the clock, for some plugins: what was found holds until the time that they name.
 //!
 //! A node on which the task may find a place ends the look, and the search itself runs. So it does for
@@ -111,7 +113,8 @@ pub(crate) struct DeadEnds {
     n_bytes: usize,
     /// What was found holds before this time, in microseconds since 1970.
     until_micros: i64,
-    queue_version: u64,
+    /// Of the queues, and [`vc_model::Budgets::coverage`].
+    versions: (u64, u64),
     changed: Changed,
     stakes: Stakes,
 }
@@ -152,8 +155,9 @@ impl DeadEnds {
             self.changed = Changed::from_now(session.cluster, &session.facts().nodes);
         }
         let is_known = self.changed.follow(session.cluster, &session.facts().nodes);
-        if !is_known || self.queue_version != session.queue_version() {
-            self.queue_version = session.queue_version();
+        let versions = (session.queue_version(), session.budgets.coverage());
+        if !is_known || self.versions != versions {
+            self.versions = versions;
             self.forget();
         }
         self.changed.note_queues(self.stakes.changed(self.session, session));
@@ -244,7 +248,7 @@ impl Session<'_> {
     pub fn votes_last(&self, question: Question, candidates: &[TaskId], ruling: &Ruling) -> Lasts {
         let (hooks, ask) = (self.hooks(), self.ask());
         let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
-        if hooks.vote_by_job(ask, question, tier) {
+        if hooks.vote_by_job(ask, question, tier, candidates) {
             return Lasts::WhileRows;
         }
         let has_stake = |&candidate: &TaskId| {
@@ -253,7 +257,8 @@ impl Session<'_> {
                 |queue| hooks.stakeholders(ask).all(|plugin| plugin.stake(ask, queue).is_some());
             queue.is_some_and(has)
         };
-        match hooks.vote_by_queue(ask, question, tier) && candidates.iter().all(has_stake) {
+        let by_queue = hooks.vote_by_queue(ask, question, tier, candidates);
+        match by_queue && candidates.iter().all(has_stake) {
             true => Lasts::WhileStakes,
             false => Lasts::Now,
         }

@@ -45,6 +45,8 @@ pub struct Dispatch {
     scorer_failed: AtomicBool,
     /// Queues whose tasks were placed or removed in this session.
     moves: Moves,
+    /// Σ [`Plugin::edition`] in this session.
+    edition: u64,
     pub(crate) meter: Meter,
 }
 
@@ -130,6 +132,12 @@ impl Dispatch {
         *self.scorer_failed.get_mut() = false;
         self.moves.clear();
         self.each_timed(PluginStage::Open, |plugin| plugin.open(ask));
+        self.edition = self.plugins.iter().map(|plugin| plugin.edition()).sum();
+    }
+
+    /// Another number than in earlier sessions if a plugin answers otherwise about the same rows.
+    pub(crate) fn edition(&self) -> u64 {
+        self.edition
     }
 
     /// Closes every plugin in tier order (core.md 5.1).

@@ -35,7 +35,7 @@ use rows::Rows;
 
 pub use columns::{DimColumns, NodeColumns};
 pub use parts::{ObjectRule, Part};
-pub(crate) use prepared::{Bases, Prepared};
+pub(crate) use prepared::{Base, Prepared};
 pub use prepared::{BatchFill, Column, Fill, NodeTests, Normal, Raw, Reads, Test};
 
 /// Which evaluator finds nodes.

@@ -365,6 +365,10 @@ pub trait Plugin: Send + Sync {
     fn is_victim_filter(&self) -> bool {
         false
     }
+    /// Whether VictimTasks may name anybody in this session; otherwise it is not asked.
+    fn selects_victims(&self) -> bool {
+        !self.is_victim_filter()
+    }
     /// VictimTasks: which running tasks should go without anybody asking for their room.
     fn victim_tasks(&self, _ask: Ask<'_>, _running: &[TaskId]) -> Vec<TaskId> {
         Vec::new()
@@ -449,6 +453,11 @@ pub trait Plugin: Send + Sync {
     fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {
         Reads::Anything
     }
+    /// A greater number in every session in which Predicate or NodeOrder may answer otherwise about the
+    /// same row and class than in the one before: because of the clock.
+    fn edition(&self) -> u64 {
+        0
+    }
     /// Whether what this plugin says about a task that looks for victims, at any point, follows from
     /// its [`crate::Asker`] and the state. The answer stays as long as the rows of the task and its job.
     fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
@@ -461,9 +470,16 @@ pub trait Plugin: Send + Sync {
     }
     /// Whether Preemptable, Reclaimable and the protective filter of this plugin read, of the state,
     /// the rows of the candidates and the counts of their jobs alone, answer for the candidates of
-    /// each job without a look at those of others, and read of the task nothing of its class.
+    /// each job without a look at those of others, and read of the task nothing of its class but
+    /// `any_revocable_zone`.
     fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
         false
+    }
+    /// Whether this plugin's votes about candidates of which it concerns none are as
+    /// [`Plugin::votes_by_job`] says, as long as [`vc_model::Budgets::coverage`] stays; whom it concerns
+    /// follows from these too.
+    fn concerns(&self, _ask: Ask<'_>, _candidate: TaskId) -> bool {
+        true
     }
     /// Whether they read, besides what [`Plugin::votes_by_job`] allows, the objects of queues, Σ
     /// allocatable and the class of the task that asks, no more than [`Plugin::stake`] of the queues of
@@ -509,6 +525,7 @@ pub trait Plugin: Send + Sync {
 }
 
 /// The only place where a plugin is named: one element of `vc_plugins::ALL`.
+#[derive(Clone, Copy, Debug)]
 pub struct PluginEntry {
     /// The name in the configuration.
     pub name: &'static str,

@@ -2,10 +2,11 @@
 //! changes, so that the search for the next task of a gang goes on where the last one has stopped.
 //! Exact, because only nodes are left out that the plain search would pass over for what their row
 //! says: a filter that eviction cannot cure, no candidate, or too little room even with all
-//! candidates gone; or for votes that are the same again. Filters are asked about a node once: what
-//! eviction cannot cure ([`Code`]) comes from no placement, which eviction would take back, and so it
-//! is there from before allocate to the end of the action. That holds as long as one plugin filters
-//! by rows; of several the first one with a finding would hide what the others say. Why nodes are
+//! candidates gone; or for votes that are the same again. Where one plugin filters, it is asked about
+//! a node once: what eviction cannot cure ([`Code`]) comes from no placement, which eviction would take
+//! back, and so it is there from before allocate to the end of the action. Of several the first one
+//! with a finding hides what the others say: they are asked again about a node that changed, and a task
+//! for which allocate has ruled out a node that is open now is left to the plain search. Why nodes are
 //! passed over is not said: where nothing is found, the plain search says it. Nor does it matter which
 //! walks are kept: one that had to go is begun anew and looks at every node. The engine's `evictions`
 //! tests compare them. Specification: actions.md 2.6, 12.2 S2, S8, S9.
@@ -62,7 +63,7 @@ impl Seeker {
             job: own,
             priorities: (row.priority, row.pod_priority, job.priority),
             preemptable: (row.preemptable, row.marked_preemptable, group.preemptable),
-            any_revocable_zone: row.any_revocable_zone,
+            any_revocable_zone: session.classes[row.class].any_revocable_zone,
         })
     }
 }
@@ -111,9 +112,10 @@ pub struct Walk {
     rejections: Vec<Option<Rejection>>,
     /// Jobs in them.
     n_rejecting: usize,
-    /// Those that no filter rules out, the same to the end; of them those with room and those that
-    /// may be worth evictions.
+    /// Those that no filter rules out; of them those with room and those that may be worth evictions.
     open: Places,
+    /// The open ones stay the same to the end.
+    is_settled: bool,
     with_room: Places,
     worth_it: Places,
     ranking: Ranking,
@@ -286,13 +288,15 @@ impl Walks {
         self.uses.remove(&kept.last_use);
         self.n_bytes -= kept.n_bytes;
         kept.walk.catch_up(&eyes, &mut self.positions);
-        debug_assert!(kept.walk.agrees(session, task, &self.positions));
+        let agrees = || kept.walk.agrees(session, task, &self.positions);
+        debug_assert!(!kept.walk.is_settled || agrees());
+        let is_sure = kept.walk.is_settled || agrees();
         (kept.n_bytes, kept.last_use) = (kept.walk.n_bytes(), self.clock);
         self.make_room(session.walk_bytes.saturating_sub(kept.n_bytes));
         self.n_bytes += kept.n_bytes;
         self.uses.insert(self.clock, seeker);
         self.last = Some(seeker);
-        Some(&mut self.by_seeker.entry(seeker).or_insert(kept).walk)
+        Some(&mut self.by_seeker.entry(seeker).or_insert(kept).walk).filter(|_| is_sure)
     }
 
     /// The walk that was asked for last has been used since.
@@ -359,6 +363,7 @@ impl Walk {
             rejections: vec![None; nodes.len()],
             n_rejecting: 0,
             open: Places(vec![0; n_words]),
+            is_settled: eyes.session.hooks().n_filters() <= 1,
             with_room: Places(vec![0; n_words]),
             worth_it: Places(vec![0; n_words]),
             ranking: Ranking::default(),
@@ -399,7 +404,12 @@ impl Walk {
         self.seen_until = changes.end();
         for place in positions.distinct(changed) {
             let node = eyes.session.facts().nodes[place];
-            debug_assert_eq!(self.open.has(place), eyes.is_open(&eyes.rules(), node));
+            let is_open = || eyes.is_open(&eyes.rules(), node);
+            debug_assert!(!self.is_settled || self.open.has(place) == is_open());
+            if !self.is_settled {
+                self.open.set(place, is_open());
+                self.enter(place, Prospect::default());
+            }
             if self.open.has(place) {
                 self.enter(place, (eyes.look)(node));
             }
@@ -471,7 +481,7 @@ impl Walk {
     ) {
         self.set_rejection(place, None);
         let tier = ruling.rule.as_ref().and_then(|rule| rule.tier);
-        if !session.hooks().vote_by_job(session.ask(), question, tier) {
+        if !session.hooks().vote_by_job(session.ask(), question, tier, candidates) {
             return;
         }
         let mut jobs: Vec<JobId> =

@@ -72,27 +72,32 @@ impl Budget {
 
 /// All budgets.
 #[derive(Clone, Debug, Default)]
-pub struct Budgets(BTreeMap<Arc<str>, BTreeMap<Arc<str>, Budget>>);
+pub struct Budgets {
+    by_namespace: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Budget>>,
+    coverage: u64,
+}
 
 impl Budgets {
     /// Those of a namespace, by name.
     pub fn of(&self, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Budget)> {
-        self.0.get(namespace).into_iter().flatten()
+        self.by_namespace.get(namespace).into_iter().flatten()
     }
 
     /// The budget of this name.
     pub fn get(&self, key: &ObjectKey) -> Option<&Budget> {
-        self.0.get(&key.namespace)?.get(&key.name)
+        self.by_namespace.get(&key.namespace)?.get(&key.name)
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Another number whenever [`Budget::counts`] may answer otherwise about some pod.
+    pub fn coverage(&self) -> u64 {
+        self.coverage
     }
 
     pub(crate) fn apply(&mut self, record: BudgetRecord) {
         let ObjectKey { namespace, name } = record.key;
-        let row = self.0.entry(namespace).or_default().entry(name).or_default();
+        let row = self.by_namespace.entry(namespace).or_default().entry(name).or_default();
+        let is_same = row.covers == record.covers && row.disrupted == record.disrupted;
+        self.coverage += u64::from(!is_same);
         let fall = row.healthy.saturating_sub(record.healthy).max(0);
         *row = Budget {
             covers: record.covers,
@@ -104,10 +109,10 @@ impl Budgets {
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        let Some(of_namespace) = self.0.get_mut(&key.namespace) else { return };
-        of_namespace.remove(&key.name);
+        let Some(of_namespace) = self.by_namespace.get_mut(&key.namespace) else { return };
+        self.coverage += u64::from(of_namespace.remove(&key.name).is_some());
         if of_namespace.is_empty() {
-            self.0.remove(&key.namespace);
+            self.by_namespace.remove(&key.namespace);
         }
     }
 }
@@ -122,6 +127,29 @@ mod tests {
     }
 
     #[test]
+    fn who_is_covered_has_a_number() {
+        let mut budgets = Budgets::default();
+        let mut n_changes = 0;
+        let everybody = BudgetRecord { covers: Covers::Everybody, ..record(3) };
+        let disrupted = BudgetRecord { disrupted: ["p".into()].into(), ..everybody.clone() };
+        let steps = [
+            (record(3), false),
+            (everybody.clone(), true),
+            (BudgetRecord { allowed: 2, healthy: 1, ..everybody.clone() }, false),
+            (disrupted.clone(), true),
+            (everybody, true),
+        ];
+        for (record, is_another) in steps {
+            n_changes += u64::from(is_another);
+            budgets.apply(record.clone());
+            assert_eq!(budgets.coverage(), n_changes, "{record:?}");
+        }
+        budgets.remove(&disrupted.key);
+        budgets.remove(&disrupted.key);
+        assert_eq!(budgets.coverage(), n_changes + 1);
+    }
+
+    #[test]
     fn falls_of_the_healthy_pods_add_up() {
         let mut budgets = Budgets::default();
         let key = ObjectKey::new("ns", "b");
@@ -132,7 +160,7 @@ mod tests {
         }
         budgets.remove(&key);
         budgets.remove(&key);
-        assert!(budgets.is_empty());
+        assert_eq!(budgets.get(&key), None);
     }
 
     #[test]

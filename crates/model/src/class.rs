@@ -55,6 +55,8 @@ pub struct Shape {
     pub host_ports: Vec<HostPort>,
     /// Images of containers and init containers, as nodes list them.
     pub images: Vec<Arc<str>>,
+    /// Annotation `volcano.sh/revocable-zone: "*"` or its stand-in (core.md 3.2).
+    pub any_revocable_zone: bool,
 }
 
 impl Deref for Class {

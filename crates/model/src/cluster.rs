@@ -17,7 +17,7 @@ mod shards;
 mod task_of;
 mod volumes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -29,7 +29,7 @@ use crate::default_spread::Selectors;
 use crate::device::Devices;
 use crate::division::Division;
 use crate::domains::{Domains, World};
-use crate::ids::{ClassId, JobId, NodeId, QueueId, Table, TaskId};
+use crate::ids::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
 use crate::images::Images;
 use crate::index::Index;
 use crate::job::{Job, MinResources};
@@ -136,6 +136,8 @@ pub struct Cluster {
     unused_queues: Vec<QueueId>,
     task_by_uid: Index<TaskId>,
     task_by_key: Index<TaskId>,
+    /// Those that are protected for some time, by its end in microseconds since 1970.
+    cooling: BTreeSet<(i64, TaskId)>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     pub(crate) selectors: Selectors,
@@ -172,6 +174,13 @@ impl Cluster {
     /// An empty cluster.
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// When the first pod ends to be protected that is at this time, both in microseconds since 1970
+    /// (plugins-jobs-queues.md 12).
+    pub fn cooling_until_micros(&self, now_micros: i64) -> Option<i64> {
+        let later = now_micros.checked_add(1)?;
+        self.cooling.range((later, TaskId::new(0))..).map(|&(until, _)| until).next()
     }
 
     /// Another number after every event that may have changed something. Sessions do not count.

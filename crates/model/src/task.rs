@@ -50,8 +50,6 @@ pub struct Task {
     pub preemptable: bool,
     /// The same is there and true.
     pub marked_preemptable: bool,
-    /// Annotation `volcano.sh/revocable-zone: "*"` or its stand-in (core.md 3.2).
-    pub any_revocable_zone: bool,
     /// `spec.schedulingGates`.
     pub gates: Gates,
     /// Annotation `scheduling.volcano.sh/queue-allocation-gate: "true"`.

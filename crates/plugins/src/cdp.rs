@@ -14,9 +14,8 @@ impl Plugin for Cdp {
     }
 
     fn clock(&self, ask: Ask<'_>) -> Clock {
-        let now = ask.facts.now_micros;
-        let cooling = ask.cluster.tasks.iter().filter_map(|(_, task)| task.cooling_until_micros);
-        cooling.filter(|&until| now < until).min().map_or(Clock::Ignores, Clock::Until)
+        let until = ask.cluster.cooling_until_micros(ask.facts.now_micros);
+        until.map_or(Clock::Ignores, Clock::Until)
     }
 
     fn votes_by_job(&self, _ask: Ask<'_>) -> bool {

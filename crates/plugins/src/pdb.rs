@@ -119,6 +119,11 @@ impl Plugin for Pdb {
         }
     }
 
+    /// A pod that no budget covers goes freely.
+    fn concerns(&self, ask: Ask<'_>, candidate: TaskId) -> bool {
+        counting(ask.cluster, candidate).next().is_some()
+    }
+
     fn has_budgets(&self) -> bool {
         true
     }

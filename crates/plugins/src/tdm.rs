@@ -5,17 +5,21 @@ mod window;
 
 use std::any::Any;
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Ask, Outbox, Plugin, PluginEntry, Points, Records, Verdict, Vote};
+use vc_framework::{
+    Ask, Clock, NodeTests, ObjectRule, Outbox, Part, Plugin, PluginEntry, Points, Reads, Records,
+    Test, Verdict, Vote,
+};
 use vc_model::{
     Cluster, Code, Finding, Job, JobBudget, JobId, NodeId, ObjectKey, Reason, TaskId, TaskStatus,
     go_duration_micros,
 };
 
 use crate::rules::session_job;
-use window::{Window, seconds_of_day};
+use window::{Window, offset_may_change_micros, seconds_of_day};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "tdm", build };
 
@@ -36,6 +40,7 @@ const DEFAULT_PERIOD_MICROS: i64 = 60_000_000;
 const NOT_ALLOWED: &str = "not allow to dispatch to revocable node";
 const MAX_SCORE: f64 = 100.0;
 
+#[derive(Default)]
 struct Tdm {
     zones: BTreeMap<String, Zone>,
     period_micros: i64,
@@ -43,6 +48,11 @@ struct Tdm {
     last_round_micros: Option<i64>,
     /// In this session tasks may be evicted.
     is_round: bool,
+    /// The zones that are usable in this session, and how often others were before.
+    active: Vec<bool>,
+    edition: u64,
+    /// Jobs whose budget cannot be read.
+    unreadable: BTreeSet<JobId>,
 }
 
 /// What is configured for a zone.
@@ -72,7 +82,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
         zones.insert(key.replacen(ZONE, "", 1), Zone { text: text.to_owned(), window });
     }
     let period_micros = period_micros(option, warnings);
-    Box::new(Tdm { zones, period_micros, last_round_micros: None, is_round: false })
+    Box::new(Tdm { zones, period_micros, ..Tdm::default() })
 }
 
 fn period_micros(option: &PluginOption, warnings: &mut Vec<Warning>) -> i64 {
@@ -114,27 +124,59 @@ impl Plugin for Tdm {
         true
     }
 
+    /// Windows open and end, and rounds of evictions are due.
+    fn clock(&self, ask: Ask<'_>) -> Clock {
+        let now = ask.facts.now_micros;
+        let round = self.last_round_micros.map_or(now, |last| self.due_micros(last));
+        let seconds = now_seconds(ask);
+        let until = |window: Window| window.seconds_to_turn(seconds) * 1_000_000;
+        let windows = self.zones.values().filter_map(|zone| zone.window);
+        let turns = windows.map(|window| now - now.rem_euclid(1_000_000) + until(window));
+        let until = turns.fold(round.min(offset_may_change_micros(now)), i64::min);
+        Clock::Until(until)
+    }
+
+    /// What is asked about nodes depends on their zone, on the pod's mark, and on the windows alone.
+    fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {
+        Reads::ClassAndNode
+    }
+
+    fn edition(&self) -> u64 {
+        self.edition
+    }
+
     /// The clock moves on with every round that could be held, even if it finds nobody.
     fn open(&mut self, ask: Ask<'_>) {
         let now = ask.facts.now_micros;
-        let due = |last: i64| last.saturating_add(self.period_micros) <= now;
-        self.is_round = self.last_round_micros.is_none_or(due);
+        self.is_round = self.last_round_micros.is_none_or(|last| self.due_micros(last) <= now);
         if self.is_round {
             self.last_round_micros = Some(now);
+        }
+        let seconds = now_seconds(ask);
+        let active = self.zones.values().map(|zone| zone.is_active(seconds)).collect();
+        let before = std::mem::replace(&mut self.active, active);
+        self.edition += u64::from(before != self.active);
+        match ask.facts.roster.changed() {
+            Some(changed) => changed.iter().for_each(|&job| self.enter(ask, job)),
+            None => {
+                self.unreadable.clear();
+                ask.all_jobs().for_each(|job| self.enter(ask, job));
+            }
         }
     }
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        for job in ask.all_jobs() {
-            let row = &ask.cluster.jobs[job];
-            let budget = row.pod_group.as_ref().and_then(|group| group.budget.as_deref());
-            if let Some(JobBudget::Unreadable(text)) = budget {
-                out.warnings.push(format!(
-                    "podgroup {}: volcano.sh/jdb-*: neither a number nor a percentage: {text:?}, \
-                     none of its pods is evicted by tdm\nhint: write 3 or 30%",
-                    row.key,
-                ));
-            }
+        for job in ask.facts.roster.gone() {
+            self.unreadable.remove(job);
+        }
+        let rows = self.unreadable.iter().filter_map(|&job| ask.cluster.jobs.get(job));
+        let of_budget = |row: &Job| Some((row.key.clone(), unreadable(row)?.clone()));
+        let texts: BTreeMap<ObjectKey, Arc<str>> = rows.filter_map(of_budget).collect();
+        for (key, text) in texts {
+            out.warnings.push(format!(
+                "podgroup {key}: volcano.sh/jdb-*: neither a number nor a percentage: {text:?}, \
+                 none of its pods is evicted by tdm\nhint: write 3 or 30%",
+            ));
         }
     }
 
@@ -155,6 +197,21 @@ impl Plugin for Tdm {
         !is_preemptable_job(job) && 0 < job.counts.of(TaskStatus::Pending)
     }
 
+    fn node_tests<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<NodeTests<'a>> {
+        let is_marked = ask.cluster.class(task).any_revocable_zone;
+        let passes = move |node: NodeId| {
+            let zone = &*ask.cluster.nodes[node].revocable_zone;
+            zone.is_empty() || (is_marked && self.is_usable(ask, zone))
+        };
+        let rule = ObjectRule {
+            name: "zone",
+            part: Part::RevocableZones,
+            version: 0,
+            ask: Box::new(move |node| i64::from(passes(node))),
+        };
+        Some(NodeTests { tests: vec![Test::Object(rule)], wide: None })
+    }
+
     fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
         let zone = &*ask.cluster.nodes[node].revocable_zone;
         if zone.is_empty() {
@@ -162,7 +219,7 @@ impl Plugin for Tdm {
         }
         let reason = match self.usable(ask, zone) {
             Err(problem) => Reason::Owned(problem.into()),
-            Ok(()) if !ask.cluster.tasks[task].any_revocable_zone => Reason::Text(NOT_ALLOWED),
+            Ok(()) if !ask.cluster.class(task).any_revocable_zone => Reason::Text(NOT_ALLOWED),
             Ok(()) => return,
         };
         findings.push(Finding { code: Code::Unresolvable, reason });
@@ -174,13 +231,12 @@ impl Plugin for Tdm {
             return Ok(0.0);
         }
         self.usable(ask, zone)?;
-        Ok(if ask.cluster.tasks[task].any_revocable_zone { MAX_SCORE } else { 0.0 })
+        Ok(if ask.cluster.class(task).any_revocable_zone { MAX_SCORE } else { 0.0 })
     }
 
     fn preemptable(&self, ask: Ask<'_>, preemptor: TaskId, candidates: &[TaskId]) -> Verdict {
         let cluster = ask.cluster;
-        let own = &cluster.tasks[preemptor];
-        if own.any_revocable_zone || is_preemptable(cluster, preemptor) {
+        if cluster.class(preemptor).any_revocable_zone || is_preemptable(cluster, preemptor) {
             return Verdict::Victims(Vec::new());
         }
         let on_plain_node = |&task: &TaskId| {
@@ -192,8 +248,14 @@ impl Plugin for Tdm {
         Verdict::Victims(candidates.iter().copied().filter(chosen).collect())
     }
 
+    /// In a round, where a window that is configured is not in force.
+    fn selects_victims(&self) -> bool {
+        let mut zones = self.zones.values().zip(&self.active);
+        self.is_round && zones.any(|(zone, is_active)| zone.window.is_some() && !is_active)
+    }
+
     fn victim_tasks(&self, ask: Ask<'_>, _running: &[TaskId]) -> Vec<TaskId> {
-        if !self.is_round {
+        if !self.selects_victims() {
             return Vec::new();
         }
         let is_closed = |&node: &NodeId| {
@@ -208,6 +270,23 @@ impl Plugin for Tdm {
 }
 
 impl Tdm {
+    /// Notes whether the budget of a job can be read.
+    fn enter(&mut self, ask: Ask<'_>, job: JobId) {
+        match ask.has_job(job) && unreadable(&ask.cluster.jobs[job]).is_some() {
+            true => self.unreadable.insert(job),
+            false => self.unreadable.remove(&job),
+        };
+    }
+
+    /// When the round after the last one may be held.
+    fn due_micros(&self, last_micros: i64) -> i64 {
+        last_micros.saturating_add(self.period_micros)
+    }
+
+    fn is_usable(&self, ask: Ask<'_>, name: &str) -> bool {
+        self.zones.get(name).is_some_and(|zone| zone.is_active(now_seconds(ask)))
+    }
+
     /// Whether the zone is known and its window is in force.
     fn usable(&self, ask: Ask<'_>, name: &str) -> Result<(), String> {
         let zone = self.zones.get(name);
@@ -221,9 +300,24 @@ impl Tdm {
     }
 }
 
+impl Zone {
+    /// Whether its window is in force at so many seconds after midnight.
+    fn is_active(&self, seconds: i64) -> bool {
+        self.window.is_some_and(|window| window.is_active(seconds))
+    }
+}
+
 fn now_seconds(ask: Ask<'_>) -> i64 {
     let now_micros = ask.facts.now_micros;
     seconds_of_day(now_micros, (ask.cluster.settings.utc_offset_seconds)(now_micros))
+}
+
+/// The text of a budget that cannot be read.
+fn unreadable(job: &Job) -> Option<&Arc<str>> {
+    match job.pod_group.as_ref()?.budget.as_deref()? {
+        JobBudget::Unreadable(text) => Some(text),
+        JobBudget::MaxUnavailable(_) | JobBudget::MinAvailable(_) => None,
+    }
 }
 
 fn is_preemptable_job(job: &Job) -> bool {

@@ -195,3 +195,26 @@ fn bad_input__names_that_are_in_no_order() {
     let evictions = decisions.lines().filter(|line| line.starts_with("evict "));
     assert_eq!(evictions.count(), 30, "{decisions}");
 }
+
+#[test]
+fn a_budget_that_cannot_be_read_is_told_until_it_is_mended() {
+    let text = "node n1 cpu=4
+        job a min=0 running annotation.volcano.sh/jdb-min-available=most
+          task w cpu=1 @n1 running
+        job b min=0 running annotation.volcano.sh/jdb-max-unavailable=1.5
+          task w cpu=1 @n1 running";
+    let mut world = World::new(&conf("allocate", "gang tdm predicates"), text);
+    let mut told = |change: fn(&mut World)| {
+        change(&mut world);
+        world.add("job nudge min=1");
+        let warnings = world.cycle().report.warnings;
+        world.delete_group("nudge");
+        let name = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
+        warnings.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let both = "podgroup default/a, podgroup default/b";
+    assert_eq!(told(|_| {}), both);
+    assert_eq!(told(|_| {}), both);
+    assert_eq!(told(|world| world.add("job a min=0 running")), "podgroup default/b");
+    assert_eq!(told(|world| world.delete_group("b")), "");
+}

@@ -10,10 +10,13 @@ use vc_engine::Paths;
 
 use crate::support::*;
 
-const CONFS: [&str; 3] = [
+/// The last two with a zone that is usable until 1:01 in the morning.
+const CONFS: [&str; 5] = [
     "priority gang | predicates nodeorder binpack",
     "priority gang conformance | overcommit drf predicates proportion nodeorder",
     "gang | predicates binpack",
+    "gang tdm{* tdm.revocable-zone.rz1=0:00-1:01} | predicates nodeorder binpack",
+    "gang tdm{nodeOrder tdm.revocable-zone.rz1=0:00-1:01} | predicates nodeorder binpack",
 ];
 
 /// What a node is like, but for its name.
@@ -24,6 +27,7 @@ fn node_kinds() -> impl Strategy<Value = Vec<String>> {
         1 => Just("taint=x:PreferNoSchedule"),
         1 => Just("taint=x:PreferNoSchedule taint=y:PreferNoSchedule"),
         1 => Just("unschedulable"),
+        2 => Just("revocable=rz1"),
     ];
     let kind = (1_u32..7, 1_u32..5, 0_u32..3, 0_u32..3, taint).prop_map(
         |(cpu, memory, pods, zone, taint)| {
@@ -49,6 +53,7 @@ fn jobs() -> impl Strategy<Value = Vec<String>> {
         1 => Just("selector.pool=p1"),
         1 => Just("prefer.pool=p0"),
         1 => Just("prefer.pool=p0 prefer.zone=z1 like=zone:b"),
+        2 => Just("annotation.volcano.sh/revocable-zone=*"),
     ];
     let task = (0_u32..4, 0_u32..3, any::<bool>(), wants, 1_u32..7);
     let task = task.prop_map(|(cpu, memory, a, wants, count)| {
@@ -108,7 +113,7 @@ impl Case {
             world.deliver();
             world.cycle();
             world.kubelets();
-            world.tick(1);
+            world.tick(35);
         }
         world.engine.paths().expect("the fast evaluator counts")
     }
@@ -116,7 +121,7 @@ impl Case {
 
 #[test]
 fn large_clusters_are_the_same_for_both_evaluators() {
-    let config = ProptestConfig { cases: 40, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases: 60, ..ProptestConfig::default() };
     let taken = Cell::new(Paths::default());
     let run = TestRunner::new(config).run(&cases(), |case| {
         let (sum, paths) = (taken.get(), case.run());

@@ -381,6 +381,42 @@ fn fast__dead_end_asks_votes_that_read_more() {
 }
 
 #[test]
+fn fast__dead_end_asks_budgets_of_whom_they_cover() {
+    let tiers = "priority{preemptable jobStarving} \
+        gang{preemptable jobStarving jobPipelined} pdb{preemptable} | predicates";
+    let text = "node n1 cpu=4
+        node n2 cpu=4
+        budget one label.app=covered
+        job r min=0 running
+          task w cpu=4 @n1 running label.app=covered
+        job gang min=2 running
+          task w cpu=2 x2 @n2 running label.app=other
+        job a priority=9
+          task w cpu=4";
+    let config = conf("preempt", tiers);
+    let looked_at = |change: fn(&mut World)| {
+        let mut world = World::new(&config, text);
+        settle(&mut world);
+        change(&mut world);
+        nudge(&mut world);
+        spared(&mut world)
+    };
+    assert_eq!(looked_at(|_| {}), (2, 1), "n1, between jobs");
+    assert_eq!(
+        looked_at(|world| world.add("budget one allowed=0 healthy=3 label.app=covered")),
+        (2, 1)
+    );
+    let (n_searches, _) = looked_at(|world| world.add("budget two label.app=other"));
+    assert_eq!(n_searches, 0, "gang need not protect the pods on n2 any more");
+    let relabelled = |world: &mut World| {
+        world.edit("gang-w-0", |pod| {
+            pod.labels = [("app".into(), "covered".into())].into_iter().collect()
+        });
+    };
+    assert_eq!(looked_at(relabelled), (2, 3), "n1 and n2, and n2 inside the job");
+}
+
+#[test]
 fn fast__dead_end_in_a_tree_of_queues_is_of_one_job() {
     // A pod of `rich` less, and one of `mine` more: both queues had as much.
     let note = |name: &str| {

@@ -109,9 +109,12 @@ fn fast__gang_bound_not_where_scorers_look_at_all_candidates() {
 
 #[test]
 fn fast__gang_bound_not_where_a_plugin_reads_anything() {
-    let tdm = "tdm{predicate tdm.revocable-zone.rz=00:30-23:30}";
-    let (n_evictions, hits) = cycle(&format!("{TIERS} {tdm}"), &pieces(6, 4, TWO));
-    assert_eq!((n_evictions, hits), (6, Hits::default()));
+    let config = conf("gangpreempt", &format!("{TIERS} scorer"));
+    let mut all = objects("queue default");
+    all.extend(objects(&pieces(6, 4, TWO)));
+    let mut world = World::with(beside_silent(), &config, all);
+    let cycle = world.cycle();
+    assert_eq!((cycle.report.n_evictions, world.engine.hits()), (6, Hits::default()));
 }
 
 #[test]

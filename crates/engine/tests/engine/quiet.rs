@@ -16,7 +16,11 @@ const TEXT: &str = "node n1 cpu=4
 
 /// A world whose last cycle has decided nothing.
 fn settled(config: &Config, text: &str) -> World {
-    let options = EngineOptions { stopwatch: Some(|| 0), ..EngineOptions::default() };
+    settled_with(EngineOptions::default(), config, text)
+}
+
+fn settled_with(options: EngineOptions, config: &Config, text: &str) -> World {
+    let options = EngineOptions { stopwatch: Some(|| 0), ..options };
     let mut all = objects("queue default");
     all.extend(objects(text));
     let mut world = World::with(options, config, all).alone();
@@ -137,6 +141,26 @@ fn what_is_tried_in_vain_is_counted_again_but_not_tried_again() {
 
 #[test]
 fn a_plugin_that_reads_the_clock_is_asked_in_every_cycle() {
-    let mut world = settled(&conf("allocate", "gang tdm"), TEXT);
+    let mut world = settled_with(beside_silent(), &conf("allocate", "gang scorer"), TEXT);
     assert!(runs(&mut world));
+}
+
+/// It is 1:00 in the morning.
+#[test]
+fn tdm_is_asked_when_a_window_turns_or_a_round_is_due() {
+    let cases = [
+        ("", 60),
+        ("tdm.revocable-zone.rz1=1:00-1:02 tdm.evict.period=5m", 121),
+        ("tdm.revocable-zone.rz1=1:02-1:10 tdm.evict.period=5m", 120),
+        ("tdm.revocable-zone.rz1=0:00-0:00 tdm.evict.period=2m", 120),
+    ];
+    for (arguments, seconds) in cases {
+        let config = conf("allocate, shuffle", &format!("gang tdm{{* {arguments}}}"));
+        let mut world = settled(&config, TEXT);
+        world.tick(seconds - 1);
+        assert!(!runs(&mut world), "{arguments}");
+        world.tick(1);
+        assert!(runs(&mut world), "{arguments}");
+        assert!(!runs(&mut world), "{arguments}");
+    }
 }

@@ -276,12 +276,26 @@ fn fast__memo_invalidation_configuration() {
 
 #[test]
 fn fast__memo_invalidation_clock() {
-    let config = conf("allocate", "gang tdm predicates nodeorder");
-    let mut world = World::new(&config, FULL);
+    let config = conf("allocate", "gang scorer predicates nodeorder");
+    let mut all = objects("queue default");
+    all.extend(objects(FULL));
+    let mut world = World::with(beside_silent(), &config, all);
     for _ in 0..6 {
         assert_eq!(stand(&mut world), 0, "filters that read the clock are asked in every cycle");
         world.tick(1);
     }
+    // A zone becomes usable at 1:01 in the morning.
+    let config =
+        conf("allocate", "gang tdm{* tdm.revocable-zone.rz1=1:01-2:00} predicates nodeorder");
+    let text = "node n1 cpu=4 revocable=rz1\n node n2 cpu=1
+        job a min=2\n task w cpu=2 x2 annotation.volcano.sh/revocable-zone=*";
+    stands_after(&config, text, |world| world.tick(59));
+    let mut world = is_tried_after(&config, text, |world| {
+        world.tick(60);
+        nudge(world);
+    });
+    world.cycle();
+    assert_eq!(world.pod("a-w-1").node_name.as_deref(), Some("n1"));
     // JobPipelined of sla turns true with time.
     let text = "node n1 cpu=1\n job a min=1 sla=3610s\n task w cpu=2";
     let mut world = settled(&conf("allocate", "sla gang predicates nodeorder"), text);

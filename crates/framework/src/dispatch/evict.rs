@@ -72,9 +72,19 @@ impl Dispatch {
         self.ruling(ask, Question::Shuffle, running).victims
     }
 
+    /// Whether some plugin may name a task in [`Dispatch::victim_tasks`].
+    pub fn select_victims(&self) -> bool {
+        self.all(Points::VICTIM_TASKS).any(|plugin| plugin.selects_victims())
+    }
+
     /// Whether every plugin filters by the class of the task and the row of the node alone.
     pub(crate) fn filters_read_rows(&self, ask: Ask<'_>, task: TaskId) -> bool {
         self.tests(ask, task).is_some_and(|(_, wide)| wide.is_empty())
+    }
+
+    /// How many plugins filter nodes.
+    pub(crate) fn n_filters(&self) -> usize {
+        self.all(Points::PREDICATE).count()
     }
 
     /// Whether no plugin refuses a queue or a task because further pods went.
@@ -85,15 +95,18 @@ impl Dispatch {
         asked.all(|plugin| plugin.eases_by_evictions())
     }
 
-    /// Whether the plugins up to this tier, `None`: all, vote by what the candidates and their jobs
-    /// are alone.
+    /// Whether the plugins up to this tier, `None`: all, vote about these candidates by what they and
+    /// their jobs are alone.
     pub(crate) fn vote_by_job(
         &self,
         ask: Ask<'_>,
         question: Question,
         tier: Option<usize>,
+        candidates: &[TaskId],
     ) -> bool {
-        self.all_asked(question, tier, |plugin| plugin.votes_by_job(ask))
+        self.all_asked(question, tier, |plugin| {
+            plugin.votes_by_job(ask) || concerns_none(plugin, ask, candidates)
+        })
     }
 
     /// Whether the same plugins vote by that and by the stakes of queues.
@@ -102,8 +115,11 @@ impl Dispatch {
         ask: Ask<'_>,
         question: Question,
         tier: Option<usize>,
+        candidates: &[TaskId],
     ) -> bool {
-        self.all_asked(question, tier, |plugin| plugin.votes_by_queue(ask))
+        self.all_asked(question, tier, |plugin| {
+            plugin.votes_by_queue(ask) || concerns_none(plugin, ask, candidates)
+        })
     }
 
     /// Whether all that vote read of the task nothing of its class.
@@ -340,4 +356,8 @@ fn tier_outcome(
         outcome = Outcome::Victims { victims, plugins, holder };
     }
     outcome
+}
+
+fn concerns_none(plugin: &dyn Plugin, ask: Ask<'_>, candidates: &[TaskId]) -> bool {
+    !candidates.iter().any(|&candidate| plugin.concerns(ask, candidate))
 }

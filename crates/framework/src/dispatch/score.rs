@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use vc_model::{NodeId, TaskId};
 
 use crate::dispatch::Dispatch;
-use crate::fast::{Bases, Column, Raw, Reads};
-use crate::plugin::Ask;
+use crate::fast::{Base, Column, Raw, Reads};
+use crate::plugin::{Ask, Plugin};
 use crate::points::Points;
 
 impl Dispatch {
@@ -82,13 +82,16 @@ impl Dispatch {
         self.all(Points::BATCH_NODE_ORDER).map(|plugin| plugin.columns(ask, task)).collect()
     }
 
-    /// NodeOrder of all plugins, over columns where each of them can.
-    pub(crate) fn bases<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Bases<'a> {
-        let fills = self.all(Points::NODE_ORDER).map(|plugin| plugin.node_order_fill(ask, task));
-        match fills.collect() {
-            Some(fills) => Bases::Amounts(fills),
-            None => Bases::Rows(Box::new(move |node| self.node_score(ask, task, node))),
-        }
+    /// NodeOrder of all plugins in tier order, over columns where they can.
+    pub(crate) fn bases<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Vec<Base<'a>> {
+        let base = |plugin: &'a dyn Plugin| match plugin.node_order_fill(ask, task) {
+            Some(fill) => Base::Amounts(fill),
+            None => Base::Row(Box::new(move |node| {
+                let score = plugin.node_order(ask, task, node);
+                score.inspect_err(|error| self.note_failure(error)).ok()
+            })),
+        };
+        self.all(Points::NODE_ORDER).map(base).collect()
     }
 
     /// Σ NodeOrder; an error leaves the node with its other parts only (8.3).

@@ -157,8 +157,9 @@ impl ClassMemo {
             }
             false => {
                 changed.iter().for_each(|&at| self.examine(look, at));
-                if let Some(sums) = &mut self.sums {
-                    changed.iter().for_each(|&at| sums.update(look, at));
+                let Self { sums, blocks, .. } = &mut *self;
+                if let Some(sums) = sums {
+                    changed.iter().for_each(|&at| sums.update(look, at, blocks.group(at)));
                 }
             }
         }

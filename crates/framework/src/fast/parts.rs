@@ -26,6 +26,8 @@ pub enum Part {
     PreferredNodes,
     /// `images`.
     Images,
+    /// `any_revocable_zone`.
+    RevocableZones,
 }
 
 impl Part {
@@ -43,13 +45,14 @@ impl Part {
                 part.node_affinity.preferred.clone_from(&class.node_affinity.preferred);
             }
             Self::Images => part.images.clone_from(&class.images),
+            Self::RevocableZones => part.any_revocable_zone = class.any_revocable_zone,
         }
         part.into()
     }
 }
 
-/// A number for every node, which depends on a part of the class and on labels, taints,
-/// schedulability and images of the node alone.
+/// A number for every node, which depends on a part of the class, on labels, taints, schedulability
+/// and images of the node, and on what [`crate::Plugin::edition`] tells apart alone.
 pub struct ObjectRule<'a> {
     /// Of the rule, other than those of the other rules of the plugin.
     pub name: &'static str,
@@ -107,6 +110,7 @@ pub(super) struct Parts {
     slots: FxHashMap<Key, usize>,
     columns: Vec<PartColumn>,
     set_version: u64,
+    edition: u64,
     n_bytes: usize,
     /// Counts how often all were thrown away.
     pub(super) epoch: u64,
@@ -132,11 +136,14 @@ impl Parts {
         &self.columns[slot]
     }
 
-    /// Throws all away where the nodes are others, or the columns too many.
+    /// Throws all away where the nodes are others, a plugin answers otherwise, or the columns are too
+    /// many.
     pub(super) fn follow(&mut self, session: &Session<'_>) {
         let set_version = session.node_changes().set_version();
-        if self.set_version != set_version || MOST_BYTES < self.n_bytes {
-            *self = Self { set_version, epoch: self.epoch + 1, ..Self::default() };
+        let edition = session.hooks().edition();
+        let is_same = (self.set_version, self.edition) == (set_version, edition);
+        if !is_same || MOST_BYTES < self.n_bytes {
+            *self = Self { set_version, edition, epoch: self.epoch + 1, ..Self::default() };
         }
     }
 

@@ -18,8 +18,9 @@ use crate::session::Session;
 /// What a plugin's answer about a task and a node depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Nothing but the row of the node, the names of the dimensions, the plugin's own arguments, and
-    /// of the task's class what [`vc_model::Classes::serial`] tells apart.
+    /// Nothing but the row of the node, the names of the dimensions, the plugin's own arguments, what
+    /// [`crate::Plugin::edition`] tells apart, and of the task's class what
+    /// [`vc_model::Classes::serial`] does.
     ClassAndNode,
     /// Anything else as well.
     Anything,
@@ -77,12 +78,12 @@ pub enum Test<'a> {
     Row(Box<dyn Fn(NodeId) -> bool + 'a>),
 }
 
-/// Σ NodeOrder of a node.
-pub(crate) enum Bases<'a> {
-    /// What each plugin adds, in tier order; none: no plugin scores single nodes.
-    Amounts(Vec<Fill<'a, f64>>),
-    /// Some plugin has to be asked about the node.
-    Rows(Box<dyn Fn(NodeId) -> f64 + 'a>),
+/// NodeOrder of a plugin.
+pub(crate) enum Base<'a> {
+    /// By the amounts of the node.
+    Amounts(Fill<'a, f64>),
+    /// By anything in its row. `None`: it failed, and the node gets 0 from all of them.
+    Row(Box<dyn Fn(NodeId) -> Option<f64> + 'a>),
 }
 
 /// The rules of all plugins for a task.
@@ -98,7 +99,8 @@ pub(crate) struct Prepared<'a> {
     pub(super) wide: NodeRules<'a>,
     /// What is found against nodes that the tests refuse, where some findings are no reason.
     pub(super) whole: Option<NodeRules<'a>>,
-    pub(super) bases: Bases<'a>,
+    /// In tier order; they are added up.
+    pub(super) bases: Vec<Base<'a>>,
     /// Columns of each plugin that scores in batches, in tier order.
     pub(super) plugins: Vec<Vec<Column<'a>>>,
 }
@@ -129,6 +131,11 @@ impl<'a> Prepared<'a> {
     /// Whether what is remembered decides alone.
     pub(super) fn decide_alone(&self) -> bool {
         self.wide.is_empty() && !self.scores_batches()
+    }
+
+    /// Whether NodeOrder reads amounts alone.
+    pub(super) fn bases_read_amounts(&self) -> bool {
+        self.bases.iter().all(|base| matches!(base, Base::Amounts(_)))
     }
 
     /// Whether scores look at all candidates.

@@ -12,7 +12,7 @@ use super::class::{ClassMemo, Look};
 use super::columns::NodeColumns;
 use super::examine::group;
 use super::parts::Used;
-use super::prepared::{Bases, Column, Raw};
+use super::prepared::{Base, Column, Raw};
 
 /// What goes into the totals of all nodes and does not depend on the candidates.
 #[derive(Debug)]
@@ -25,37 +25,66 @@ pub(super) struct Sums {
     broken: bool,
 }
 
+/// The same of each kind of nodes, as far as it reads amounts alone.
+struct OfKinds {
+    /// Of each plugin, in tier order; where all of them read amounts alone, one Σ.
+    bases: Vec<Vec<f64>>,
+    fixed: Vec<Vec<i64>>,
+    broken: bool,
+}
+
+impl OfKinds {
+    fn new(look: Look<'_, '_>) -> Self {
+        let (columns, n_kinds) = (&look.rows.kinds.columns, look.rows.kinds.len());
+        let n_bases = if look.rules.bases_read_amounts() { 1 } else { look.rules.bases.len() };
+        let mut of_kinds =
+            Self { bases: vec![vec![0.0; n_kinds]; n_bases], fixed: Vec::new(), broken: false };
+        for (number, base) in look.rules.bases.iter().enumerate() {
+            let Base::Amounts(add) = base else { continue };
+            let sums = &mut of_kinds.bases[number.min(n_bases - 1)];
+            for range in Blocks::ranges(n_kinds) {
+                add(columns, range.clone(), &mut sums[range]);
+            }
+        }
+        for plugin in &look.rules.plugins {
+            let mut fixed = vec![0; n_kinds];
+            for range in Blocks::ranges(n_kinds) {
+                let sums_of = &mut fixed[range.clone()];
+                of_kinds.broken |= !add_amounts::<BLOCK>(columns, plugin, range, sums_of);
+            }
+            of_kinds.fixed.push(fixed);
+        }
+        of_kinds
+    }
+
+    /// Σ NodeOrder of a range of nodes, by position; it is asked about candidates only.
+    fn add_bases(&self, look: Look<'_, '_>, groups: &[u8], range: Range<usize>, sums: &mut [f64]) {
+        let kinds = &look.rows.kinds.of()[range.clone()];
+        let add = |sums: &mut [f64], of: &[f64]| {
+            sums.iter_mut().zip(kinds).for_each(|(sum, &kind)| *sum += of[kind as usize]);
+        };
+        match look.rules.bases_read_amounts() {
+            true => add(sums, &self.bases[0]),
+            false => {
+                let add = |number: usize, sums: &mut [f64]| add(sums, &self.bases[number]);
+                add_in_order(look, groups, range, sums, add);
+            }
+        }
+    }
+}
+
 impl Sums {
     pub(super) fn n_bytes(&self) -> usize {
         let fixed = self.fixed.iter().map(bytes_of).sum::<usize>();
         bytes_of(&self.bases) + bytes_of(&self.fixed) + fixed
     }
 
-    /// Of each kind of nodes, what reads the amounts alone.
-    fn of_kinds(look: Look<'_, '_>) -> Self {
-        let (columns, n_kinds) = (&look.rows.kinds.columns, look.rows.kinds.len());
-        let mut sums = Self { bases: vec![0.0; n_kinds], fixed: Vec::new(), broken: false };
-        for range in Blocks::ranges(n_kinds) {
-            let bases = &mut sums.bases[range.clone()];
-            fill_bases(look, columns, range, bases);
-        }
-        for plugin in &look.rules.plugins {
-            let mut fixed = vec![0; n_kinds];
-            for range in Blocks::ranges(n_kinds) {
-                let sums_of = &mut fixed[range.clone()];
-                sums.broken |= !add_amounts::<BLOCK>(columns, plugin, range, sums_of);
-            }
-            sums.fixed.push(fixed);
-        }
-        sums
-    }
-
     /// Of each node, by position.
-    fn of_nodes(look: Look<'_, '_>) -> Self {
-        let of_kinds = Self::of_kinds(look);
+    fn of_nodes(look: Look<'_, '_>, groups: &[u8]) -> Self {
+        let of_kinds = OfKinds::new(look);
         let kinds = look.rows.kinds.of();
-        let mut bases: Vec<f64> = kinds.iter().map(|&kind| of_kinds.bases[kind as usize]).collect();
-        add_rows(look, 0..kinds.len(), &mut bases);
+        let mut bases = vec![0.0; kinds.len()];
+        of_kinds.add_bases(look, groups, 0..kinds.len(), &mut bases);
         let mut sums = Self { bases, fixed: Vec::new(), broken: of_kinds.broken };
         let mut used = look.used[look.rules.n_test_parts..].iter();
         for (columns, fixed) in look.rules.plugins.iter().zip(&of_kinds.fixed) {
@@ -66,13 +95,10 @@ impl Sums {
         sums
     }
 
-    /// Works the sums of a node out anew.
-    pub(super) fn update(&mut self, look: Look<'_, '_>, at: usize) {
+    /// Works the sums of a node, which is in this group, out anew.
+    pub(super) fn update(&mut self, look: Look<'_, '_>, at: usize, group: u8) {
         let (range, columns, row) = (at..at + 1, &look.rows.kinds.columns, look.rows.kinds.row(at));
-        let bases = &mut self.bases[range.clone()];
-        bases.fill(0.0);
-        fill_bases(look, columns, row.clone(), bases);
-        add_rows(look, range.clone(), bases);
+        self.bases[at] = base_of(look, group, at);
         let mut used = look.used[look.rules.n_test_parts..].iter();
         for (plugin, fixed) in look.rules.plugins.iter().zip(&mut self.fixed) {
             let fixed = &mut fixed[range.clone()];
@@ -87,7 +113,7 @@ impl Look<'_, '_> {
     /// Whether nodes of a kind and a group have the same total.
     fn scorers_read_amounts(&self) -> bool {
         let mut used = self.used[self.rules.n_test_parts..].iter();
-        matches!(self.rules.bases, Bases::Amounts(_))
+        self.rules.bases_read_amounts()
             && used.all(|used| self.parts.column(used.slot).distinct().len() <= 1)
     }
 }
@@ -95,14 +121,15 @@ impl Look<'_, '_> {
 impl ClassMemo {
     /// The parts of the totals of all nodes. `None`: a score is none.
     pub(super) fn kept_sums(&mut self, look: Look<'_, '_>) -> Option<&Sums> {
-        let sums = self.sums.get_or_insert_with(|| Sums::of_nodes(look));
+        let groups = self.blocks.groups();
+        let sums = self.sums.get_or_insert_with(|| Sums::of_nodes(look, groups));
         self.broken |= sums.broken;
         (!sums.broken).then_some(sums)
     }
 
     /// Works the totals of all candidates out.
     pub(super) fn rank_all(&mut self, look: Look<'_, '_>) {
-        let of_kinds = Sums::of_kinds(look);
+        let of_kinds = OfKinds::new(look);
         self.broken |= of_kinds.broken;
         match look.scorers_read_amounts() {
             true => self.rank_kinds(look, of_kinds),
@@ -111,12 +138,13 @@ impl ClassMemo {
     }
 
     /// The same where nodes of a kind have the same total.
-    fn rank_kinds(&mut self, look: Look<'_, '_>, of_kinds: Sums) {
+    fn rank_kinds(&mut self, look: Look<'_, '_>, of_kinds: OfKinds) {
         let kinds = &look.rows.kinds;
         let mut groups = vec![0; kinds.len()];
         group(look, &kinds.columns, 0..kinds.len(), &mut groups);
         let mut used = look.used[look.rules.n_test_parts..].iter();
-        let Sums { bases: mut totals, fixed, .. } = of_kinds;
+        let OfKinds { bases, fixed, .. } = of_kinds;
+        let mut totals = bases.into_iter().next().unwrap_or_default();
         let columns = look.rules.plugins.iter().zip(fixed);
         for (plugin, (columns, mut sums)) in columns.enumerate() {
             self.broken |= !add_objects(look, columns, &mut used, 0..kinds.len(), &mut sums);
@@ -129,14 +157,13 @@ impl ClassMemo {
         scores.zip(kinds.of()).for_each(|(score, &kind)| *score = totals[kind as usize]);
     }
 
-    fn rank_nodes(&mut self, look: Look<'_, '_>, of_kinds: &Sums) {
+    fn rank_nodes(&mut self, look: Look<'_, '_>, of_kinds: &OfKinds) {
         for range in Blocks::ranges(look.rows.len()) {
             let kinds = &look.rows.kinds.of()[range.clone()];
             let mut totals = [0.0; BLOCK];
             let totals = &mut totals[..range.len()];
-            let bases = totals.iter_mut().zip(kinds);
-            bases.for_each(|(total, &kind)| *total = of_kinds.bases[kind as usize]);
-            add_rows(look, range.clone(), totals);
+            let groups = &self.blocks.groups()[range.clone()];
+            of_kinds.add_bases(look, groups, range.clone(), totals);
             self.rank::<BLOCK>(look, range, totals, |plugin, sums| {
                 let fixed = &of_kinds.fixed[plugin];
                 let sums = sums.iter_mut().zip(kinds);
@@ -152,9 +179,7 @@ impl ClassMemo {
             return;
         }
         let (range, columns, row) = (at..at + 1, &look.rows.kinds.columns, look.rows.kinds.row(at));
-        let mut base = [0.0];
-        fill_bases(look, columns, row.clone(), &mut base);
-        add_rows(look, range.clone(), &mut base);
+        let mut base = [base_of(look, self.blocks.group(at), at)];
         self.rank::<1>(look, range.clone(), &mut base, |plugin, sums| {
             add_amounts::<1>(columns, &look.rules.plugins[plugin], row.clone(), sums)
         });
@@ -190,19 +215,41 @@ impl ClassMemo {
     }
 }
 
-/// Adds NodeOrder of plugins that read amounts alone.
-fn fill_bases(look: Look<'_, '_>, columns: &NodeColumns, range: Range<usize>, bases: &mut [f64]) {
-    if let Bases::Amounts(fills) = &look.rules.bases {
-        fills.iter().for_each(|add| add(columns, range.clone(), bases));
-    }
+/// Σ NodeOrder of the node at this position, which is in this group.
+fn base_of(look: Look<'_, '_>, group: u8, at: usize) -> f64 {
+    let (mut sum, row) = ([0.0], look.rows.kinds.row(at));
+    add_in_order(look, &[group], at..at + 1, &mut sum, |number, sum| {
+        let Base::Amounts(add) = &look.rules.bases[number] else { return };
+        add(&look.rows.kinds.columns, row.clone(), sum);
+    });
+    sum[0]
 }
 
-/// Adds NodeOrder where a plugin reads more of nodes.
-fn add_rows(look: Look<'_, '_>, range: Range<usize>, bases: &mut [f64]) {
-    if let Bases::Rows(score) = &look.rules.bases {
-        let nodes = &look.session.facts().nodes[range];
-        bases.iter_mut().zip(nodes).for_each(|(base, &node)| *base += score(node));
+/// Adds NodeOrder of the plugins one after the other, of a range of nodes; plugins that read more than
+/// amounts are asked about candidates only, and may fail. `add` adds that of the one of this number.
+fn add_in_order(
+    look: Look<'_, '_>,
+    groups: &[u8],
+    range: Range<usize>,
+    sums: &mut [f64],
+    add: impl Fn(usize, &mut [f64]),
+) {
+    let nodes = &look.session.facts().nodes[range];
+    let mut failed = Vec::new();
+    for (number, base) in look.rules.bases.iter().enumerate() {
+        let Base::Row(score) = base else {
+            add(number, sums);
+            continue;
+        };
+        for (index, (sum, group)) in sums.iter_mut().zip(groups).enumerate() {
+            match (*group != NONE).then(|| score(nodes[index])) {
+                Some(Some(score)) => *sum += score,
+                Some(None) => failed.push(index),
+                None => {}
+            }
+        }
     }
+    failed.into_iter().for_each(|index| sums[index] = 0.0);
 }
 
 /// Adds, of one plugin, Σ weight × score by amounts, for at most N rows. False: a score is none.

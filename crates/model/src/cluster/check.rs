@@ -178,6 +178,9 @@ impl Cluster {
             same(&task.key, "task by uid", &self.task(&task.uid), &Some(id))?;
             same(&task.key, "task by name", &self.task_named(&task.key), &Some(id))?;
         }
+        let cooling =
+            self.tasks.iter().filter_map(|(id, row)| Some((row.cooling_until_micros?, id)));
+        same("cluster", "who cools", &self.cooling, &cooling.collect())?;
         for (id, job) in self.jobs.iter() {
             same(&job.key, "job by name", &self.job(&job.key), &Some(id))?;
             exists(&job.key, &self.queues, job.queue)?;

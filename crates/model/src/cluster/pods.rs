@@ -113,6 +113,7 @@ impl Cluster {
         let row = &self.tasks[task];
         self.task_by_uid.insert(&*row.uid, task);
         self.task_by_key.insert(&row.key, task);
+        self.cooling.extend(row.cooling_until_micros.map(|until| (until, task)));
         if let Some(job) = row.job {
             self.join(job, task);
         }
@@ -127,6 +128,7 @@ impl Cluster {
         self.index_claims(task, false);
         let row = &self.tasks[task];
         let (job, node, class) = (row.job, row.node, row.class);
+        row.cooling_until_micros.map(|until| self.cooling.remove(&(until, task)));
         self.task_by_uid.remove(&*row.uid, task);
         self.task_by_key.remove(&row.key, task);
         if let Some(job) = job {

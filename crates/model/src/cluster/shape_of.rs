@@ -10,6 +10,7 @@ use vc_resource::amount;
 
 use crate::class::Shape;
 use crate::cluster::Cluster;
+use crate::cluster::apply::go_bool;
 use crate::images::normalized;
 use crate::record::{ContainerRecord, PodRecord, ResourceList};
 use crate::request::{RequestGates, non_zero_request, pod_request};
@@ -40,6 +41,7 @@ impl LastShape {
             && shape.tolerations == pod.tolerations
             && shape.node_selector == pod.node_selector
             && shape.node_affinity == pod.node_affinity
+            && shape.any_revocable_zone == any_revocable_zone(pod)
     }
 }
 
@@ -58,6 +60,7 @@ impl Cluster {
             node_selector: take(&mut pod.node_selector),
             node_affinity: take(&mut pod.node_affinity),
             tolerations: take(&mut pod.tolerations),
+            any_revocable_zone: any_revocable_zone(pod),
         });
         let uncounted = self.uncounted(pod);
         self.last_shape = Some(LastShape {
@@ -88,6 +91,16 @@ impl Cluster {
              and it counts no more until it is restarted"
         );
         Some(text.into())
+    }
+}
+
+fn any_revocable_zone(pod: &PodRecord) -> bool {
+    match pod.annotations.get("volcano.sh/revocable-zone") {
+        Some(zone) => &**zone == "*",
+        None => {
+            let annotation = pod.annotations.get("volcano.sh/preemptable");
+            annotation.and_then(|text| go_bool(text)).unwrap_or(false)
+        }
     }
 }
 

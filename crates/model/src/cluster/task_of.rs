@@ -50,7 +50,6 @@ impl Cluster {
             created_micros: pod.created_micros,
             preemptable: preemptable.unwrap_or(true),
             marked_preemptable: preemptable.unwrap_or(false),
-            any_revocable_zone: any_revocable_zone(&pod),
             gates: gates_of(&pod),
             manages_queue_gate: pod.annotations.get(QUEUE_GATE).is_some_and(|v| &**v == "true"),
             index: pod_index(&pod.key.name),
@@ -143,16 +142,6 @@ fn cooling_until_micros(pod: &PodRecord) -> Option<i64> {
     let key = "volcano.sh/cooldown-time";
     let text = pod.labels.get(key).or_else(|| pod.annotations.get(key))?;
     Some(pod.scheduled_micros?.saturating_add(go_duration_micros(text)?))
-}
-
-fn any_revocable_zone(pod: &PodRecord) -> bool {
-    match pod.annotations.get("volcano.sh/revocable-zone") {
-        Some(zone) => &**zone == "*",
-        None => {
-            let annotation = pod.annotations.get("volcano.sh/preemptable");
-            annotation.and_then(|text| go_bool(text)).unwrap_or(false)
-        }
-    }
 }
 
 fn gates_of(pod: &PodRecord) -> Gates {

@@ -62,7 +62,10 @@ fn core_41_a_revocable_zone_is_all_or_none() {
         ("", false),
     ];
     for (annotations, expected) in cases {
-        assert_eq!(task(annotated(annotations)).any_revocable_zone, expected, "{annotations}");
+        let mut cluster = Cluster::default();
+        apply_pod(&mut cluster, annotated(annotations));
+        let task = cluster.task("p").expect("the pod is there");
+        assert_eq!(cluster.class(task).any_revocable_zone, expected, "{annotations}");
     }
 }
 

@@ -25,6 +25,20 @@ impl Window {
             false => start <= seconds || seconds <= end,
         }
     }
+
+    /// In how many seconds it begins or has ended, from so many seconds after midnight on; at least 1.
+    pub(super) fn seconds_to_turn(self, seconds: i64) -> i64 {
+        let until = |turn: i64| (turn - seconds - 1).rem_euclid(DAY_SECONDS) + 1;
+        until(self.start_seconds).min(until(self.end_seconds + 1))
+    }
+}
+
+/// Offsets from UTC change on a quarter of an hour.
+const QUARTER_MICROS: i64 = 900_000_000;
+
+/// The first time after this one at which the wall clock may jump, both in microseconds since 1970.
+pub(super) fn offset_may_change_micros(now_micros: i64) -> i64 {
+    now_micros - now_micros.rem_euclid(QUARTER_MICROS) + QUARTER_MICROS
 }
 
 /// Seconds after midnight on the wall.
@@ -52,6 +66,29 @@ mod tests {
     fn minutes(text: &str) -> Option<usize> {
         let window = Window::parse(text)?;
         Some((0..1440).filter(|minute| window.is_active(minute * 60)).count())
+    }
+
+    #[test]
+    fn the_wall_clock_jumps_on_quarters_of_an_hour() {
+        let cases = [(0, 900), (899, 900), (900, 1_800), (-1, 0)];
+        for (now, expected) in cases {
+            assert_eq!(offset_may_change_micros(now * 1_000_000), expected * 1_000_000, "{now}");
+        }
+    }
+
+    #[test]
+    fn nothing_changes_before_the_next_turn() {
+        for text in ["00:00-01:00", "22:00-6:00", "0:01-0:00", "8:00-8:00", "12:00-23:59"] {
+            let window = Window::parse(text).expect("a window");
+            for seconds in 0..DAY_SECONDS {
+                let step = window.seconds_to_turn(seconds);
+                let later = (seconds + step) % DAY_SECONDS;
+                let is_turn =
+                    window.is_active(seconds) != window.is_active((seconds + 1) % DAY_SECONDS);
+                assert!((1..=DAY_SECONDS).contains(&step), "{text} {seconds}");
+                assert!(!is_turn || step == 1, "{text} {seconds} {later}");
+            }
+        }
     }
 
     #[test]

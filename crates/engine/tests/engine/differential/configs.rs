@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use vc_conf::{Config, SWITCHES, parse};
-use vc_engine::KNOWN;
 
 use super::story::pick;
 use crate::evictions;
@@ -36,7 +35,7 @@ impl Choice {
             Self::Usual(which) => return configs()[which % configs().len()].clone(),
             Self::Drawn(text) => text,
         };
-        let loaded = parse("drawn.conf", text, &KNOWN);
+        let loaded = parse("drawn.conf", text, &known());
         loaded.unwrap_or_else(|error| panic!("{error}\n{text}")).config
     }
 }
@@ -192,13 +191,15 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
     ),
     ("priority", 80, &[(1, "")]),
     ("resourcequota", 25, &[(1, "")]),
+    // Says nothing about what it reads.
+    ("scorer", 5, &[(1, "")]),
     ("sla", 20, &[(1, ""), (2, "sla-waiting-time: 90s")]),
     (
         "tdm",
         20,
         &[
             (2, "tdm.revocable-zone.rz1: \"00:30-23:30\""),
-            (1, "tdm.revocable-zone.rz1: \"01:00-01:02\", tdm.evict.period: 1m"),
+            (2, "tdm.revocable-zone.rz1: \"01:00-01:02\", tdm.evict.period: 1m"),
         ],
     ),
 ];

@@ -94,7 +94,7 @@ fn begin(story: &Story) -> World {
         queue_gate_admission: queue_gate,
         bare_pods,
         storage_capacity_scoring: capacity_scoring,
-        ..EngineOptions::default()
+        ..beside_silent()
     };
     let mut all = objects("queue default");
     all.extend(objects(&story.cluster));

@@ -355,6 +355,7 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
         (1, "pre=false"),
         (1, "annotation.volcano.sh/jdb-min-available=50%"),
         (1, "annotation.volcano.sh/jdb-max-unavailable=1"),
+        (1, "annotation.volcano.sh/jdb-max-unavailable=few"),
     ]);
     let tasks = prop::collection::vec(task(size), 0..if size.is_tame { 4 } else { 5 });
     let namespace = pick(&[(9, ""), (1, "other/")]);

@@ -32,7 +32,7 @@ const NAMES: [(&str, u64); N] = [
     ("filled", 2_000),
     ("remembered", 10_000),
     ("asked", 800),
-    ("plain", 3_000),
+    ("plain", 1_000),
     ("binds", 2_000),
     ("evictions", 150),
     ("pipelined", 300),

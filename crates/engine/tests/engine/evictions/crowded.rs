@@ -101,3 +101,49 @@ proptest! {
         World::new(&configs()[crowd.0], &text(&crowd)).cycle();
     }
 }
+
+/// Who is not marked may not go to `n1`, which a taken port hides as long as it is taken.
+const TWO_FILTERS: &str = "gang{preemptable jobPipelined jobStarving jobReady jobOrder} \
+    priority{preemptable taskOrder jobOrder jobStarving} predicates \
+    tdm{predicate tdm.revocable-zone.rz1=0:00-0:00} nodeorder";
+
+#[test]
+fn what_a_filter_hides_shows_when_its_reason_goes() {
+    let text = "node n1 cpu=4 pool=x revocable=rz1
+        node n2 cpu=4
+        node n3 cpu=4
+        node n4 cpu=4
+        job v min=0 priority=1
+          task a cpu=4 port=80 @n1 running
+          task b cpu=4 @n2 running
+          task c cpu=4 @n3 running
+          task d cpu=4 @n4 running
+        job a priority=9 min=2
+          task w cpu=4 port=80 x2
+        job b priority=9
+          task w cpu=4 selector.pool=x annotation.volcano.sh/revocable-zone=*
+        job c priority=9
+          task w cpu=4 port=80";
+    let mut world = World::new(&conf("preempt", TWO_FILTERS), text);
+    assert_eq!(world.cycle().report.n_evictions, 4);
+    assert!(1 < world.engine.hits().n_resumed, "{:?}", world.engine.hits());
+}
+
+#[test]
+fn what_allocate_has_ruled_out_stays_so_when_another_filter_hides_it() {
+    let text = "node n1 cpu=4 revocable=rz1
+        node n2 cpu=4
+        node n3 cpu=4
+        job v min=0 priority=1
+          task a cpu=2 @n1 running
+          task b cpu=4 @n2 running
+          task c cpu=4 @n3 running
+        job a priority=9 min=2
+          task w cpu=2 port=80 x2
+        job b priority=1
+          task w cpu=2 port=80 annotation.volcano.sh/revocable-zone=*";
+    let mut world = World::new(&conf("allocate, preempt", TWO_FILTERS), text);
+    let cycle = world.cycle();
+    assert!(cycle.all().contains("bind b-w n1"), "{}", cycle.all());
+    assert_eq!(cycle.report.n_evictions, 2);
+}

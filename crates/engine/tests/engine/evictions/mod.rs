@@ -175,7 +175,7 @@ struct Law {
     restarts: bool,
 }
 
-fn laws() -> [Law; 9] {
+fn laws() -> [Law; 10] {
     let shape = Shape {
         nodes: 1..4,
         copies: 1..2,
@@ -197,6 +197,7 @@ fn laws() -> [Law; 9] {
         unbroken(law("budgets", with(With::Budget), BUDGETS)),
         law("cooldown", with(With::Cooldown), COOLDOWN),
         law("zones", with(With::Zones), ZONES),
+        law("zones and ports", Shape { ports: true, ..with(With::Zones) }, ZONES),
         unbroken(law("quota", with(With::Quota), QUOTA)),
         law("guarantees", with(With::Guarantees), GUARANTEES),
     ]
@@ -229,7 +230,7 @@ fn check(name: &str, seed: u64, cases: u32) {
     }
 }
 
-// Together 10,000 clusters, in parts that run beside each other.
+// Together more than 10,000 clusters, in parts that run beside each other.
 
 #[test]
 fn evictions_are_useful_and_end() {
@@ -279,6 +280,12 @@ fn evictions_keep_cooldowns_and_end() {
 #[test]
 fn evictions_drain_zones_and_end() {
     check("zones", 10, 700);
+}
+
+/// What predicates finds hides what tdm would.
+#[test]
+fn evictions_drain_zones_with_ports_and_end() {
+    check("zones and ports", 14, 400);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! plugin with exactly these switches on, a bare name has the defaults, so has `{*}` beside the
 //! switches named with it, `key=value` is an argument, `|` ends a tier.
 
+use std::sync::OnceLock;
+
 use vc_conf::{Config, Known, SWITCHES, Warning, parse};
 use vc_engine::KNOWN;
 
@@ -24,16 +26,21 @@ pub(crate) fn conf(actions: &str, tiers: &str) -> Config {
             text.push_str(&plugin(entry));
         }
     }
-    let plugins: Vec<&str> = KNOWN.plugins.iter().copied().chain(["scorer"]).collect();
-    let known = Known { plugins: &plugins, ..KNOWN };
     let loaded =
-        parse("test.conf", &text, &known).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        parse("test.conf", &text, &known()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     // Legend TP of actions.md has both, which the loader advises against, and many cases have
     // enqueue beside actions that evict.
     let advice = ["beside proportion", "cannot help a job that is not admitted"];
     let expected = |warning: &&Warning| advice.iter().any(|text| warning.message.contains(text));
     assert_eq!(loaded.warnings.iter().find(|warning| !expected(warning)), None, "{text}");
     loaded.config
+}
+
+/// What is built, and `scorer`.
+pub(crate) fn known() -> Known<'static> {
+    static PLUGINS: OnceLock<Vec<&str>> = OnceLock::new();
+    let plugins = PLUGINS.get_or_init(|| [KNOWN.plugins, &["scorer"]].concat());
+    Known { plugins, ..KNOWN }
 }
 
 /// The same with arguments of an action, as in `{trimVictims: false}`.

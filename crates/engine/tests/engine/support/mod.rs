@@ -6,6 +6,7 @@ pub(crate) mod gang;
 mod log;
 mod session;
 mod show;
+mod silent;
 mod text;
 
 use std::collections::BTreeMap;
@@ -15,10 +16,11 @@ use vc_conf::Config;
 use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Nomination, Now, Report};
 use vc_model::*;
 
-pub(crate) use conf::{TA, conf, ta, with_arguments};
+pub(crate) use conf::{TA, conf, known, ta, with_arguments};
 pub(crate) use log::log_of;
 pub(crate) use session::{Stage, State, is_refused_by_queue, node, run, task};
 pub(crate) use show::lines;
+pub(crate) use silent::beside_silent;
 pub(crate) use text::{Object, START_MICROS, key, objects};
 
 /// Objects and engine. Writes succeed at once; nothing starts or ends by itself. A second engine
