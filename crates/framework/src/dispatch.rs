@@ -156,6 +156,15 @@ impl Dispatch {
         self.all(Points::JOB_PIPELINED).all(|plugin| plugin.judges_rows())
     }
 
+    /// What JobPipelined reads besides the row of the job, a bit for each plugin; its answer about equal
+    /// rows is the same in one session where this is. `None`: it reads more.
+    pub(crate) fn pipeline_marks(&self, ask: Ask<'_>, job: JobId) -> Option<u64> {
+        self.all(Points::JOB_PIPELINED).try_fold(0_u64, |marks, plugin| {
+            let mark = plugin.pipeline_mark(ask, job)?;
+            Some(marks.checked_mul(2)? | u64::from(mark))
+        })
+    }
+
     /// The first time at which a plugin may answer otherwise although no object has changed.
     pub fn clock(&self, ask: Ask<'_>) -> Clock {
         let clocks = self.plugins.iter().map(|plugin| plugin.clock(ask));

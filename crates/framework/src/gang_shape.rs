@@ -13,6 +13,8 @@ use crate::session::Session;
 pub struct GangShape {
     /// Those that are to be placed, in their order, each with its role; so many in a row are alike.
     members: Vec<(Asker, Arc<str>, u32)>,
+    /// What JobPipelined reads besides.
+    marks: u64,
     min_available: i32,
     counts: Numbers,
     roles: Vec<(Arc<str>, Numbers)>,
@@ -24,14 +26,15 @@ pub struct GangShape {
 type Numbers = ([u32; STATUSES.len()], u32, u32);
 
 impl GangShape {
-    /// The shape of the job with these tasks to be placed. `None`: more is read of one than `asker`
-    /// says, or its place depends on other pods, volumes, devices or a nomination.
+    /// The shape of the job with these tasks to be placed, in this session. `None`: more is read of one
+    /// than `asker` says, of the job than its row and marks, or a place depends on other pods, volumes, devices or a nomination.
     pub(crate) fn of(
         session: &Session<'_>,
         job: JobId,
         tasks: &[TaskId],
         mut asker: impl FnMut(TaskId) -> Option<Asker>,
     ) -> Option<Self> {
+        let marks = session.hooks().pipeline_marks(session.ask(), job)?;
         let mut members: Vec<(Asker, Arc<str>, u32)> = Vec::new();
         let mut before: Option<TaskId> = None;
         for &task in tasks {
@@ -53,12 +56,20 @@ impl GangShape {
         let sub_jobs = sub_jobs.iter();
         Some(Self {
             members,
+            marks,
             min_available: *min_available,
             counts: numbers(counts),
             roles: roles.iter().map(|(role, counts)| (role.clone(), numbers(counts))).collect(),
             role_minimums: task_min_available.clone(),
             sub_jobs: sub_jobs.map(|sub| (sub.min_available, numbers(&sub.counts))).collect(),
         })
+    }
+}
+
+impl GangShape {
+    /// What JobPipelined reads besides the row of the job.
+    pub(crate) fn marks(&self) -> u64 {
+        self.marks
     }
 }
 
@@ -73,7 +84,7 @@ impl Session<'_> {
     ) -> Option<GangShape> {
         let (row, hooks) = (&self.jobs[job], self.hooks());
         let is_plain = row.policies().is_empty() && !self.has_claim(job);
-        if !self.is_fast() || !is_plain || !hooks.judges_rows() || !hooks.pipelines_rows() {
+        if !self.is_fast() || !is_plain || !hooks.judges_rows() {
             return None;
         }
         GangShape::of(self, job, tasks, &mut asker)

@@ -187,6 +187,11 @@ pub trait Plugin: Send + Sync {
     fn judges_rows(&self) -> bool {
         false
     }
+    /// JobPipelined of jobs with equal rows is the same in one session where this is. `None`: it reads
+    /// more.
+    fn pipeline_mark(&self, _ask: Ask<'_>, _job: JobId) -> Option<bool> {
+        self.judges_rows().then_some(false)
+    }
     /// What its answers depend on besides the objects, asked when a session has ended.
     fn clock(&self, _ask: Ask<'_>) -> Clock {
         Clock::Reads

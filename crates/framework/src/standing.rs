@@ -269,7 +269,7 @@ impl Session<'_> {
                 (self.finds_again(kinds, visits, look), Again::Fails)
             }
             Why::Surplus(visits) => (self.finds_again(kinds, visits, look), Again::Surplus),
-            Why::GaveUp(trial) => (trials.repeat(self, trial), Again::Fails),
+            Why::GaveUp(trial) => (trials.repeat(self, job, trial), Again::Fails),
         };
         if !stands {
             return None;
@@ -368,7 +368,7 @@ impl Session<'_> {
         if is_untouched {
             let visits = self.visits(&mut standings.kinds, &tasks[..n_tried]);
             visits.into_iter().for_each(|visits| standings.make(job, Why::Tried(visits)));
-        } else if state.version == self.version() && self.hooks.pipelines_rows() {
+        } else if state.version == self.version() {
             // All that was placed was taken back.
             let Standings { kinds, trials, .. } = &mut *standings;
             let trial = trials.note(self, kinds, job, (&tasks, n_tried));

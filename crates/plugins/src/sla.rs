@@ -71,6 +71,10 @@ impl Plugin for Sla {
         Some(Marked { mark, until_micros: self.due_micros(ask, job).filter(|_| !mark) })
     }
 
+    fn pipeline_mark(&self, ask: Ask<'_>, job: JobId) -> Option<bool> {
+        Some(self.is_overdue(ask, job))
+    }
+
     fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> Vote {
         match self.is_overdue(ask, job) {
             true => Vote::Permit,

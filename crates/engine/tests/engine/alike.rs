@@ -45,6 +45,22 @@ fn fast__alike_gangs_are_tried_once() {
 }
 
 #[test]
+fn fast__alike_gangs_are_late_or_not() {
+    let tiers = format!("sla{{jobPipelined sla-waiting-time=99h}} {TIERS}");
+    let n_alike = |n_late: usize| {
+        let mut text = gangs(8, "queue=other min=5 priority=9");
+        for gang in 0..n_late {
+            text = text.replace(&format!("job g{gang} "), &format!("job g{gang} sla=1s "));
+        }
+        let mut world = World::new(&conf("allocate, preempt", &tiers), &text);
+        world.cycle();
+        world.engine.hits().n_alike
+    };
+    assert_eq!(n_alike(0), 14);
+    assert!(n_alike(3) < 14, "who is late keeps what some members find");
+}
+
+#[test]
 fn fast__alike_gangs_have_one_shape() {
     let mut text = gangs(2, "queue=other min=5 priority=9");
     text.push_str("\njob min queue=other min=4 priority=9\n task w cpu=1 x5");

@@ -151,6 +151,21 @@ fn fast__memo_invalidation_given_up_gang() {
     assert_eq!(given_up_after(&chart(), PARTLY, change), 0);
 }
 
+/// JobPipelined of sla turns true with time, of one gang and not of the other.
+#[test]
+fn fast__memo_invalidation_given_up_clock() {
+    let config = conf("allocate", "sla gang predicates nodeorder");
+    let text = PARTLY.replace("job b", "job b sla=3700s");
+    let tick = |seconds: i64| {
+        move |world: &mut World| {
+            world.tick(seconds);
+            world.add("job nudge min=1");
+        }
+    };
+    assert_eq!(given_up_after(&config, &text, tick(90)), 1);
+    assert_eq!(given_up_after(&config, &text, tick(120)), 0);
+}
+
 /// Gangs that differ in what decides when an attempt ends, or in what a member wants.
 #[test]
 fn fast__memo_gangs_of_another_shape_are_tried() {
@@ -169,9 +184,7 @@ fn fast__memo_gangs_of_another_shape_are_tried() {
 }
 
 #[test]
-fn fast__memo_given_up_without_a_word_or_by_the_clock_is_tried() {
-    let config = conf("allocate", "sla gang predicates nodeorder");
-    assert_eq!(hits(&mut settled(&config, PARTLY)).n_gave_up, 0, "JobPipelined may turn");
+fn fast__memo_given_up_without_a_word_is_tried() {
     let text = PARTLY.replace("cpu=2 x2", "cpu=2 x2 near=zone:db");
     assert_eq!(hits(&mut settled(&chart(), &text)).n_gave_up, 0, "pods with terms");
 }
@@ -276,7 +289,7 @@ fn in_random_backlogs_leftovers_stand() {
             let (n_surplus, n_gave_up) = live(which, &text, &changes);
             found = (found.0 + n_surplus, found.1 + n_gave_up);
         }
-        // JobPipelined of sla reads the clock, and preemption touches the rows of all that starve.
+        // Preemption touches the rows of all that starve.
         let n_least = if which == 0 { 5 } else { 0 };
         assert!(20 < found.0 && n_least <= found.1, "configuration {which}: {found:?}");
     }

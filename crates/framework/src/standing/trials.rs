@@ -60,6 +60,8 @@ pub(super) struct Trial {
     /// The members that were tried.
     tasks: Vec<TaskId>,
     shape: usize,
+    /// Of the shape: they may be others without a change of the job.
+    marks: u64,
     finding: u64,
 }
 
@@ -92,6 +94,7 @@ impl Trials {
         let tried = &tasks[..n_tried];
         let found: Option<Vec<Fate>> = tried.iter().map(|&task| fate(session, task)).collect();
         let (found, shape) = (found?, shape(session, kinds, job, tasks)?);
+        let marks = shape.marks();
         let state = self.state(session);
         let next = self.shapes.len();
         let place = *self.places.entry(shape).or_insert(next);
@@ -106,12 +109,15 @@ impl Trials {
             self.n_findings += 1;
             (known.found, known.finding) = (found, self.n_findings);
         }
-        Some(Trial { tasks: tried.to_vec(), shape: place, finding: known.finding })
+        Some(Trial { tasks: tried.to_vec(), shape: place, marks, finding: known.finding })
     }
 
     /// Whether the gang would end as it did; then what it would record is recorded.
-    pub(super) fn repeat(&self, session: &mut Session<'_>, trial: &Trial) -> bool {
+    pub(super) fn repeat(&self, session: &mut Session<'_>, job: JobId, trial: &Trial) -> bool {
         let known = &self.shapes[trial.shape];
+        if session.hooks().pipeline_marks(session.ask(), job) != Some(trial.marks) {
+            return false;
+        }
         if known.finding != trial.finding || known.state != self.state(session) {
             return false;
         }
