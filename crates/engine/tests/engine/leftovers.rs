@@ -154,7 +154,7 @@ fn fast__memo_invalidation_given_up_gang() {
 /// JobPipelined of sla turns true with time, of one gang and not of the other.
 #[test]
 fn fast__memo_invalidation_given_up_clock() {
-    let config = conf("allocate", "sla gang predicates nodeorder");
+    let config = conf("allocate", "sla{jobPipelined} gang predicates nodeorder");
     let text = PARTLY.replace("job b", "job b sla=3700s");
     let tick = |seconds: i64| {
         move |world: &mut World| {
