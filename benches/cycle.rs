@@ -57,6 +57,9 @@ struct Arguments {
     /// How nodes are found for a task
     #[arg(long, value_enum, default_value_t = Evaluators::Both)]
     evaluator: Evaluators,
+    /// Further plugins in the last tier, as in `sla,pdb`
+    #[arg(long, value_delimiter = ',')]
+    plugins: Vec<String>,
     /// One JSON object per line instead of a table
     #[arg(long)]
     json: bool,
@@ -122,9 +125,9 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             pending: arguments.pending_times,
             running: arguments.running_times,
         };
-        return evaluators
-            .iter()
-            .try_for_each(|&evaluator| run::sample(&case.with(evaluator).times(times), evaluator));
+        return evaluators.iter().try_for_each(|&evaluator| {
+            run::sample(&case.with(evaluator).times(times), evaluator, &arguments.plugins)
+        });
     }
     if !arguments.bench {
         // `cargo test --benches`: there is nothing to check.
@@ -144,7 +147,8 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let mut output = Output::new(arguments.json);
     for case in cases {
         for &evaluator in arguments.evaluator.each() {
-            for (cycle, samples) in run::samples_by_cycle(case.name, evaluator)? {
+            for (cycle, samples) in run::samples_by_cycle(case.name, evaluator, &arguments.plugins)?
+            {
                 output.print(&Row::medians((case.name, evaluator), cycle, &samples))?;
             }
         }

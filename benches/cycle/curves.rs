@@ -114,7 +114,7 @@ fn cpu_millis(case: &str, n_rounds: usize, times: fn(u64) -> Times) -> anyhow::R
     let mut rounds = vec![Round::default(); n_rounds];
     for round in &mut rounds {
         for (millis, &factor) in round.iter_mut().zip(&FACTORS) {
-            let samples = start(case, Evaluator::Fast, times(factor))?;
+            let samples = start(case, Evaluator::Fast, times(factor), &[])?;
             let (_, first) = samples.first().with_context(|| format!("{case}: no sample"))?;
             *millis = first.cpu_nanos as f64 / 1e6;
         }

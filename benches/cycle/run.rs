@@ -98,10 +98,14 @@ impl Sample {
 /// # Errors
 /// A cycle does not decide what the case is made for.
 #[allow(clippy::print_stdout, reason = "the parent process reads it")]
-pub(crate) fn sample(case: &Case, evaluator: Evaluator) -> anyhow::Result<()> {
+pub(crate) fn sample(case: &Case, evaluator: Evaluator, plugins: &[String]) -> anyhow::Result<()> {
     let known = vc_engine::KNOWN;
-    let conf = case.conf.unwrap_or(vc_conf::CHART);
-    let loaded = vc_conf::parse("the configuration of the case", conf, &known)?;
+    let mut conf = case.conf.unwrap_or(vc_conf::CHART).to_owned();
+    let is_built = |name: &String| known.plugins.contains(&name.as_str());
+    let unknown = plugins.iter().find(|name| !is_built(name));
+    ensure!(unknown.is_none(), "no plugin of this name is built: {}", unknown.map_or("", |it| it));
+    plugins.iter().for_each(|name| conf.push_str(&format!("\n  - name: {name}\n")));
+    let loaded = vc_conf::parse("the configuration of the case", &conf, &known)?;
     let stopwatch = case.is_of_quota().then_some(stopwatch as fn() -> u64);
     let options = EngineOptions { evaluator, stopwatch, ..EngineOptions::default() };
     let (mut engine, _) = Engine::new(options, &loaded.config);
@@ -183,11 +187,12 @@ fn answers(effects: Vec<Effect>) -> Vec<ClusterEvent> {
 pub(crate) fn samples_by_cycle(
     case: &str,
     evaluator: Evaluator,
+    plugins: &[String],
 ) -> anyhow::Result<BTreeMap<u32, Vec<Sample>>> {
     let mut samples: BTreeMap<u32, Vec<Sample>> = BTreeMap::new();
     let begin = Instant::now();
     for n_starts in 1..=STARTS {
-        for (cycle, sample) in start(case, evaluator, Times::ONE)? {
+        for (cycle, sample) in start(case, evaluator, Times::ONE, plugins)? {
             samples.entry(cycle).or_default().push(sample);
         }
         // The next one takes about as long as those before did on average.
@@ -199,7 +204,8 @@ pub(crate) fn samples_by_cycle(
     Ok(samples)
 }
 
-/// One fresh start, with so many times the nodes and pods: cycle and sample.
+/// One fresh start, with so many times the nodes and pods, and these plugins in the last tier beside
+/// those of the case: cycle and sample.
 ///
 /// # Errors
 /// The process fails, or says something else than samples.
@@ -207,6 +213,7 @@ pub(crate) fn start(
     case: &str,
     evaluator: Evaluator,
     times: Times,
+    plugins: &[String],
 ) -> anyhow::Result<Vec<(u32, Sample)>> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let child = Command::new(program)
@@ -214,6 +221,7 @@ pub(crate) fn start(
         .args(["--nodes-times", &times.nodes.to_string()])
         .args(["--pending-times", &times.pending.to_string()])
         .args(["--running-times", &times.running.to_string()])
+        .args(plugins.iter().flat_map(|name| ["--plugins", name]))
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start a process of its own")?;
