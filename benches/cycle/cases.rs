@@ -90,6 +90,13 @@ pub(crate) const CASES: &[Case] = &[
     },
     IDLE,
     UNSCHEDULABLE,
+    Case {
+        name: "arrival/wants",
+        n_arriving: 1,
+        cycles: &[1, 4],
+        load: wants::load_full,
+        ..UNSCHEDULABLE
+    },
     Case { name: "arrival/10k-200k", n_arriving: 1, cycles: &[4], ..IDLE },
     Case { name: "arrival/5k-5k", n_arriving: 1, cycles: &[4], ..UNSCHEDULABLE },
     Case {

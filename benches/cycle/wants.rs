@@ -3,10 +3,12 @@
 use vc_engine::Engine;
 use vc_model::{
     ClusterEvent, LabelSelector, NodeSelectorTerm, Operator, PodAffinity, PodGroupPhase, PodRecord,
-    PodSelector, PodTerm, PreferredPodTerm, Requirement, SpreadConstraint,
+    PodSelector, PodTerm, PreferredPodTerm, Requirement, SpreadConstraint, Taint, TaintEffect,
 };
 
-use crate::cases::{Case, START_MICROS, apply, base, events, gang};
+use vc_resource::Quantity;
+
+use crate::cases::{Case, START_MICROS, apply, base, events, gang, running_gangs};
 use crate::claims;
 use crate::objects::Shape;
 
@@ -31,6 +33,35 @@ pub(crate) fn load(case: &Case, engine: &mut Engine) {
     });
     let nodes = base(case).map(in_rack).flat_map(with_devices);
     apply(engine, std::iter::once(claims::class()).chain(nodes).chain(gangs));
+}
+
+/// The same gangs where every node is full but for 2 cpus, or tainted.
+pub(crate) fn load_full(case: &Case, engine: &mut Engine) {
+    let running = running_gangs(case, 4, Shape { cpu_milli: 15_500, memory_gi: 62 });
+    let gangs = (0..case.n_pending / case.gang_size).flat_map(|number| {
+        let shape = Shape { cpu_milli: 3_000 + 250 * (number % 16) as i64, memory_gi: 4 };
+        let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
+        let phase = PodGroupPhase::Inqueue;
+        let gang = gang(1_000_000 + number, case.gang_size, shape, phase, created_micros);
+        let events = events(&gang, |_| None).into_iter();
+        events.flat_map(move |event| with_wants(event, number)).collect::<Vec<_>>()
+    });
+    let nodes = base(case).map(in_rack).map(tainted).flat_map(with_devices);
+    apply(engine, std::iter::once(claims::class()).chain(nodes).chain(running).chain(gangs));
+}
+
+/// Every second node is, and has room.
+fn tainted(mut event: ClusterEvent) -> ClusterEvent {
+    if let ClusterEvent::NodeApplied(node) = &mut event
+        && node.name.bytes().last().is_some_and(|last| last % 2 == 0)
+    {
+        for (_, amount) in node.allocatable.iter_mut().filter(|(name, _)| &**name == "cpu") {
+            *amount = Quantity::from_value(128);
+        }
+        let effect = TaintEffect::NoSchedule;
+        node.taints.push(Taint { key: "dedicated".into(), value: "".into(), effect });
+    }
+    event
 }
 
 /// Racks of 100 nodes, by number.
