@@ -5,7 +5,7 @@
 use vc_model::{Code, Finding, FitErrors, NodeId, Reason};
 
 use super::Found;
-use super::blocks::{Blocks, NONE};
+use super::blocks::Blocks;
 use super::budget::bytes_of;
 use super::normals::Normals;
 use super::parts::{Parts, Used};
@@ -182,7 +182,7 @@ impl ClassMemo {
     }
 
     /// The best node that also passes what cannot be remembered. `None`: only the plain evaluator
-    /// can tell, also why there is none.
+    /// can tell.
     pub(super) fn found_passing(&mut self, look: Look<'_, '_>) -> Option<Found> {
         if self.broken {
             return None;
@@ -195,8 +195,8 @@ impl ClassMemo {
         };
         match best {
             Some(at) => Some(Found::Node(nodes[at])),
-            None if self.no_plugin_was_asked() => self.found(look),
-            None => None,
+            None if look.rules.wide.is_empty() => self.found(look),
+            None => self.asked_errors(look).map(Found::Nowhere),
         }
     }
 
@@ -228,13 +228,6 @@ impl ClassMemo {
         };
         dropped.into_iter().for_each(|node| self.blocks.put_back(node));
         best
-    }
-
-    /// There is no candidate, and no plugin was asked about any node.
-    fn no_plugin_was_asked(&self) -> bool {
-        self.n_unexplained == 0
-            && self.blocks.groups().iter().all(|&group| group == NONE)
-            && self.refusals.iter().all(|refusal| refusal.n_nodes == 0 || refusal.before_plugins)
     }
 
     /// About the size in memory, at no cost by node.
@@ -312,6 +305,36 @@ impl ClassMemo {
                     errors.mark_unresolvable(node);
                 }
             }
+        }
+        Some(errors)
+    }
+
+    /// The same where some findings cannot be remembered: the rules are asked about each node on which
+    /// there is room. `None`: one has nothing against a node.
+    fn asked_errors(&self, look: Look<'_, '_>) -> Option<FitErrors> {
+        let nodes = &look.session.facts().nodes;
+        let rules = look.session.hooks().node_rules(look.session.ask(), look.rules.task);
+        let mut errors = FitErrors::default();
+        let mut findings = Vec::new();
+        let before = self.refusals.iter().filter(|it| it.before_plugins && 0 < it.n_nodes);
+        before.for_each(|refusal| errors.add_many(refusal.n_nodes, &refusal.findings));
+        for (&node, &verdict) in nodes.iter().zip(&self.verdicts) {
+            let refusal = match verdict {
+                PASSES | REFUSED => None,
+                refusal => self.refusals.get(usize::from(refusal) - 1),
+            };
+            if let Some(refusal) = refusal.filter(|refusal| refusal.before_plugins) {
+                if refusal.is_unresolvable() {
+                    errors.mark_unresolvable(node);
+                }
+                continue;
+            }
+            findings.clear();
+            rules.find(node, &mut findings);
+            if findings.is_empty() {
+                return None;
+            }
+            errors.add(node, &findings);
         }
         Some(errors)
     }
