@@ -10,13 +10,14 @@ use vc_engine::Paths;
 
 use crate::support::*;
 
-/// The last two with a zone that is usable until 1:01 in the morning.
-const CONFS: [&str; 5] = [
+/// Two with a zone that is usable until 1:01 in the morning, one with a plugin that says nothing.
+const CONFS: [&str; 6] = [
     "priority gang | predicates nodeorder binpack",
     "priority gang conformance | overcommit drf predicates proportion nodeorder",
     "gang | predicates binpack",
     "gang tdm{* tdm.revocable-zone.rz1=0:00-1:01} | predicates nodeorder binpack",
     "gang tdm{nodeOrder tdm.revocable-zone.rz1=0:00-1:01} | predicates nodeorder binpack",
+    "gang scorer | predicates nodeorder",
 ];
 
 /// What a node is like, but for its name.
@@ -103,7 +104,10 @@ impl Case {
     /// The paths that were taken; the world compares with the plain evaluator.
     fn run(&self) -> Paths {
         let nodes: String = (0..self.n_nodes).map(|number| self.node(number, number / 3)).collect();
-        let mut world = World::new(&conf("allocate, backfill", CONFS[self.which]), &nodes);
+        let mut all = objects("queue default");
+        all.extend(objects(&nodes));
+        let config = conf("allocate, backfill", CONFS[self.which]);
+        let mut world = World::with(beside_silent(), &config, all);
         for (cycle, jobs) in self.arriving.iter().enumerate() {
             for (index, job) in jobs.iter().enumerate() {
                 world.add(&format!("job j{cycle}-{index} {job}"));
