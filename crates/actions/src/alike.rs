@@ -1,14 +1,11 @@
 //! Attempts to make room that end in vain, be it that some members of a gang find places which are given
 //! up again: in one and the same state gangs of one shape end alike, so that one of them is tried for
-//! all. Exact, because all that an attempt reads of a job is in its shape, and what it leaves behind is
-//! repeated: causes, counts, and what pods are told of places that were given up (core.md 3.10). Only
-//! the log does not show the steps again. The engine's `alike.rs` and the random stories compare with an
-//! attempt for every job. Specification: actions.md 12.2 S1, S7.
-
-use std::sync::Arc;
+//! all. Exact, because all that an attempt reads of a job is in its shape, and what it leaves behind,
+//! causes and counts, is repeated. Only the log does not show the steps again. The engine's `alike.rs`
+//! and the random stories compare with an attempt for every job. Specification: actions.md 12.2 S1, S7.
 
 use rustc_hash::FxHashMap;
-use vc_framework::{AskerClass, GangShape, LastTransaction, Session, Tally};
+use vc_framework::{AskerClass, GangShape, Session, Tally};
 use vc_model::{ClassId, JobId, TaskId};
 
 use crate::preempt::pending;
@@ -21,17 +18,10 @@ pub(crate) struct Alike {
     classes: FxHashMap<ClassId, AskerClass>,
     /// With their numbers.
     shapes: FxHashMap<GangShape, usize>,
-    /// Jobs that were asked about before: preempt asks twice about each.
-    jobs: FxHashMap<JobId, Shaped>,
+    /// Number of the shape of jobs that were asked about before: preempt asks twice about each.
+    /// `None`: it has none.
+    jobs: FxHashMap<JobId, Option<usize>>,
     ended: FxHashMap<Start, End>,
-}
-
-/// The tasks of a job that are to be placed.
-#[derive(Clone, Debug)]
-struct Shaped {
-    tasks: Arc<[TaskId]>,
-    /// Number of its shape; `None`: it has none.
-    shape: Option<usize>,
 }
 
 /// Where an attempt begins.
@@ -41,8 +31,6 @@ struct Start {
     shape: usize,
     /// Which part of the action it is.
     step: &'static str,
-    /// What its members were told before.
-    told: Vec<Option<LastTransaction>>,
     /// The action has noted causes before.
     has_causes: bool,
 }
@@ -54,7 +42,6 @@ struct End {
     causes: Option<Tally>,
     n_attempts: u32,
     n_victims: Option<u32>,
-    told: Vec<Option<LastTransaction>>,
 }
 
 impl Alike {
@@ -69,13 +56,12 @@ impl Alike {
         if self.version != session.version() {
             *self = Self { version: session.version(), ..Self::default() };
         }
-        let Shaped { tasks, shape } = self.shaped(session, job);
-        let Some(shape) = shape else { return attempt(session) };
+        let Some(shape) = self.shape_of(session, job) else { return attempt(session) };
         let has_causes = session.causes.of(job).iter().any(|(name, _)| *name == action);
-        let start = Start { shape, step, told: told(session, &tasks), has_causes };
+        let start = Start { shape, step, has_causes };
         if let Some(end) = self.ended.get(&start) {
             session.hits.n_alike += 1;
-            return end.repeat(session, job, action, &tasks);
+            return end.repeat(session, job, action);
         }
         let before = session.causes.of(job).to_vec();
         let n_attempts = session.out.n_preemption_attempts;
@@ -90,16 +76,15 @@ impl Alike {
                 causes,
                 n_attempts: session.out.n_preemption_attempts - n_attempts,
                 n_victims: session.out.preemption_victims,
-                told: told(session, &tasks),
             };
             self.ended.insert(start, end);
         }
         session.out.preemption_victims = session.out.preemption_victims.or(n_victims);
     }
 
-    fn shaped(&mut self, session: &Session<'_>, job: JobId) -> Shaped {
-        if let Some(shaped) = self.jobs.get(&job) {
-            return shaped.clone();
+    fn shape_of(&mut self, session: &Session<'_>, job: JobId) -> Option<usize> {
+        if let Some(shape) = self.jobs.get(&job) {
+            return *shape;
         }
         let tasks = pending(session, job);
         let classes = &mut self.classes;
@@ -111,35 +96,17 @@ impl Alike {
         let shape = session.gang_shape(job, &tasks, &mut asker);
         let n_shapes = self.shapes.len();
         let shape = shape.map(|shape| *self.shapes.entry(shape).or_insert(n_shapes));
-        let shaped = Shaped { tasks: tasks.into(), shape };
-        self.jobs.insert(job, shaped.clone());
-        shaped
+        self.jobs.insert(job, shape);
+        shape
     }
 }
 
 impl End {
-    fn repeat(
-        &self,
-        session: &mut Session<'_>,
-        job: JobId,
-        action: &'static str,
-        tasks: &[TaskId],
-    ) {
+    fn repeat(&self, session: &mut Session<'_>, job: JobId, action: &'static str) {
         self.causes.iter().for_each(|noted| session.causes.repeat_job(job, action, noted));
         session.out.n_preemption_attempts += self.n_attempts;
         session.out.preemption_victims = self.n_victims.or(session.out.preemption_victims);
-        for (&task, told) in tasks.iter().zip(&self.told) {
-            if let Some(told) = *told {
-                session.tell_place(job, task, told);
-            }
-        }
     }
-}
-
-/// What each task was in the last statement that was given up.
-fn told(session: &Session<'_>, tasks: &[TaskId]) -> Vec<Option<LastTransaction>> {
-    let records = &session.records.last_transaction;
-    tasks.iter().map(|task| records.get(task).copied()).collect()
 }
 
 /// What the action has added to the causes of a job. `None`: something else was changed.

@@ -195,7 +195,7 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
         return session.causes.note_job(job, action, Cause::QueueFull(attempt.queue));
     }
     let domain = Domain::of(session, root(session));
-    let mut statement = session.statement();
+    let mut statement = session.evicting_statement();
     let choice = select::select(&mut statement, &attempt, &domain);
     let Some(choice) = choice.filter(|choice| choice.apply(&mut statement, &attempt)) else {
         for cause in select::why_none(&mut statement, &attempt, &domain) {

@@ -171,7 +171,7 @@ fn between_jobs(session: &mut Session<'_>, job: JobId, known: &mut Known) {
     let settings = &session.settings.preempt;
     let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
-    let mut statement = session.statement();
+    let mut statement = session.evicting_statement();
     while statement.hooks().job_starving(statement.ask(), job) {
         let Some(task) = tasks.pop() else {
             klog!(3; "No preemptor task in job <{}>.", statement.jobs[job].key);
@@ -197,7 +197,7 @@ fn inside_job(session: &mut Session<'_>, job: JobId, known: &mut Known) {
     let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
     while let Some(task) = tasks.pop() {
-        let mut statement = session.statement();
+        let mut statement = session.evicting_statement();
         let assigned = preempt(&mut statement, task, Phase::InsideJob, known);
         // Phase 1 has said why there is nothing.
         statement.causes.drop_task();

@@ -81,7 +81,7 @@ fn serve(
         session.causes.note_job(job, reason.as_str(), cause);
         return false;
     }
-    let mut trial = Trial::new(session.statement(), job, &tasks, reason);
+    let mut trial = Trial::new(session.evicting_statement(), job, &tasks, reason);
     let wanted = Wanted { job, tasks: &tasks, sides };
     match preempt_targets(&mut trial, &wanted) {
         Some(Ok(targets)) => {

@@ -96,7 +96,7 @@ fn reclaim_for_job(session: &mut Session<'_>, queue: QueueId, job: JobId, known:
     let settings = &session.settings.reclaim;
     let trim = Trim::of(settings.trim_victims, settings.trim_statement);
     let mut tasks = pending(session, job);
-    let mut statement = session.statement();
+    let mut statement = session.evicting_statement();
     let mut freed = Freed::default();
     while statement.hooks().job_starving(statement.ask(), job) {
         let Some(task) = tasks.pop() else { break };

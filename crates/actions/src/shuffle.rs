@@ -18,7 +18,7 @@ impl Action for Shuffle {
         let is_asked = session.hooks().select_victims();
         let running = if is_asked { running(session) } else { Vec::new() };
         let victims = session.ruling(Question::Shuffle, &running).victims;
-        let mut statement = session.statement();
+        let mut statement = session.evicting_statement();
         for victim in victims {
             if let Err(refused) = statement.evict(victim, EvictReason::Shuffle, None) {
                 error!("Failed to evict Task <{}>: {refused}", statement.tasks[victim].key);

@@ -17,8 +17,6 @@ pub struct LastTransaction {
     pub status: TaskStatus,
     /// Likewise; `None`: it was on none.
     pub node: Option<NodeId>,
-    /// It was Pipelined on room that an eviction was to make.
-    pub evicted: bool,
 }
 
 /// Roles with tasks that fit on no node, and how many. None is listed with 0.
@@ -32,7 +30,8 @@ pub struct Records {
     pub fit_errors: FxHashMap<TaskId, Arc<FitErrors>>,
     /// Of jobs that were asked for them: how many of a role's tasks fit on no node.
     pub(crate) failed_roles: FxHashMap<JobId, FailedRoles>,
-    /// What a task was in the last statement that was discarded; none once one with it stands.
+    /// What a task was in the last statement of allocate or backfill that was discarded; none once a
+    /// statement with it stands.
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
     /// The job fit message (A45).
     pub job_fit: FxHashMap<JobId, Arc<str>>,

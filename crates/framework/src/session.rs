@@ -25,7 +25,7 @@ use crate::journal::Journal;
 use crate::outbox::Outbox;
 use crate::plugin::{Ask, Facts};
 use crate::quota::{Notice, Sides};
-use crate::records::{LastTransaction, Records};
+use crate::records::Records;
 use crate::refusals::Refusals;
 use crate::roster::Roster;
 use crate::ruling::{Question, Rule, Rules, Ruling};
@@ -249,7 +249,13 @@ impl<'c> Session<'c> {
 
     /// Opens a statement. While it is open, by the borrow, operations can only go through it.
     pub fn statement(&mut self) -> Statement<'_, 'c> {
-        Statement::open(self)
+        Statement::open(self, true)
+    }
+
+    /// Opens a statement of an action that evicts. What it undoes changes no reason: pods are told
+    /// what allocate and backfill found (core.md 3.10).
+    pub fn evicting_statement(&mut self) -> Statement<'_, 'c> {
+        Statement::open(self, false)
     }
 
     /// Tells all plugins that the job was admitted and makes it Inqueue (actions.md 3.1).
@@ -448,15 +454,6 @@ impl<'c> Session<'c> {
     /// The job of a task, if it has a PodGroup.
     pub(crate) fn job_of_group(&self, task: TaskId) -> Option<JobId> {
         self.tasks[task].job.filter(|&job| self.jobs[job].pod_group.is_some())
-    }
-
-    /// The task of the job was on this node before a statement was discarded, as another one of its
-    /// shape was.
-    pub fn tell_place(&mut self, job: JobId, task: TaskId, last: LastTransaction) {
-        if self.records.last_transaction.insert(task, last) != Some(last) {
-            // Whoever looks at jobs that changed finds it as if it had been tried.
-            self.cluster.touch_job(job);
-        }
     }
 }
 

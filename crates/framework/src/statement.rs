@@ -114,6 +114,8 @@ pub struct Statement<'s, 'c> {
     session: &'s mut Session<'c>,
     /// Operations before this one belong to a statement around this one.
     start: usize,
+    /// What is undone is recorded as the last transaction of its task.
+    is_recorded: bool,
 }
 
 /// A place in a statement to return to.
@@ -134,9 +136,9 @@ impl DerefMut for Statement<'_, '_> {
 }
 
 impl<'s, 'c> Statement<'s, 'c> {
-    pub(crate) fn open(session: &'s mut Session<'c>) -> Self {
+    pub(crate) fn open(session: &'s mut Session<'c>, is_recorded: bool) -> Self {
         let start = session.journal.len();
-        Self { session, start }
+        Self { session, start, is_recorded }
     }
 
     /// Places the task on idle resources.
@@ -265,7 +267,9 @@ impl<'s, 'c> Statement<'s, 'c> {
     pub fn roll_back(&mut self, mark: Mark) {
         while mark.0.max(self.start) < self.session.journal.len() {
             if let Some(op) = self.session.journal.pop() {
-                self.session.remember(op);
+                if self.is_recorded {
+                    self.session.remember(op);
+                }
                 self.session.undo(op);
             }
         }
@@ -290,7 +294,6 @@ impl<'s, 'c> Statement<'s, 'c> {
                 continue;
             }
             tried = true;
-            self.session.remember(*op);
             self.session.undo(*op);
             self.session.journal.depart();
             stays[place] = holds(self.session);
@@ -323,7 +326,6 @@ impl<'s, 'c> Statement<'s, 'c> {
         for (op, stays) in ops.iter().zip(stays).rev() {
             self.session.journal.pop();
             if !stays {
-                self.session.remember(*op);
                 self.session.undo(*op);
             }
         }
@@ -372,7 +374,7 @@ impl<'s, 'c> Statement<'s, 'c> {
     pub fn commit_as(self, claimed: &Claimed) -> bool {
         crate::klog!(3; "Committing operations ...");
         let ops = self.session.journal.split_off(self.start);
-        self.session.commit(ops, claimed)
+        self.session.commit(ops, claimed, self.is_recorded)
     }
 
     /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9). What

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use vc_framework::{Filter, Found, LastTransaction, Room, Session, Statement};
+use vc_framework::{Filter, Found, Room, Session, Statement};
 use vc_model::{NodeId, TaskId};
 
 use super::Attempt;
@@ -24,7 +24,7 @@ pub(super) fn simulate(
     victims: &[TaskId],
 ) -> Result<Places, usize> {
     let mut placed = Placed { places: Places::new(), n_short: 0 };
-    let done = without_traces(statement, attempt, victims, |statement| {
+    let done = undone(statement, |statement| {
         evict(statement, attempt, victims)
             && place_all(statement, attempt, domain, room(victims), &mut placed)
     });
@@ -45,9 +45,7 @@ pub(super) fn holds(
     places: &Places,
     victims: &[TaskId],
 ) -> bool {
-    without_traces(statement, attempt, victims, |statement| {
-        put(statement, attempt, places, victims)
-    })
+    undone(statement, |statement| put(statement, attempt, places, victims))
 }
 
 /// What the placement leaves on its nodes without these victims, by which most of them are seen to
@@ -59,7 +57,7 @@ pub(super) fn rooms(
     victims: &[TaskId],
 ) -> Rooms {
     let mut rooms = Rooms::default();
-    without_traces(statement, attempt, victims, |statement| {
+    undone(statement, |statement| {
         let done = put(statement, attempt, places, victims);
         if done && statement.is_fast() {
             rooms = Rooms::of(statement, places.iter().copied());
@@ -110,36 +108,14 @@ fn room(victims: &[TaskId]) -> Room {
     if victims.is_empty() { Room::Releasing } else { Room::Evicted }
 }
 
-fn without_traces(
+fn undone(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    victims: &[TaskId],
     trial: impl FnOnce(&mut Statement<'_, '_>) -> bool,
 ) -> bool {
     let mark = statement.mark();
-    let mut involved = attempt.tasks();
-    involved.extend(victims);
-    let records = last_transactions(statement, &involved);
     let done = trial(statement);
     statement.roll_back(mark);
-    restore(statement, &involved, records);
     done
-}
-
-/// What messages say of the tasks; a trial was never there.
-fn last_transactions(session: &Session<'_>, tasks: &[TaskId]) -> Vec<Option<LastTransaction>> {
-    let records = &session.records.last_transaction;
-    tasks.iter().map(|task| records.get(task).copied()).collect()
-}
-
-fn restore(session: &mut Session<'_>, tasks: &[TaskId], before: Vec<Option<LastTransaction>>) {
-    let records = &mut session.records.last_transaction;
-    for (&task, record) in tasks.iter().zip(before) {
-        match record {
-            Some(record) => records.insert(task, record),
-            None => records.remove(&task),
-        };
-    }
 }
 
 /// Sub-jobs in worksheet order, until the job is pipelined.

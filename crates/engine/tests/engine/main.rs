@@ -35,6 +35,7 @@ mod numbers;
 mod preempt;
 mod queues;
 mod quiet;
+mod reasons;
 mod reclaim;
 mod recording;
 mod refusals;

@@ -11,15 +11,23 @@ use crate::statement::{Op, Room};
 
 impl Session<'_> {
     /// Performs the operations in order; false if they were undone instead: the binder would refuse
-    /// some of them, and without these a job is not ready (A7).
-    pub(crate) fn commit(&mut self, mut ops: Vec<Op>, claimed: &Claimed) -> bool {
+    /// some of them, and without these a job is not ready (A7). `is_recorded`: operations that are
+    /// undone are recorded as the last transactions of their tasks.
+    pub(crate) fn commit(
+        &mut self,
+        mut ops: Vec<Op>,
+        claimed: &Claimed,
+        is_recorded: bool,
+    ) -> bool {
         let refused = self.refused(&ops);
         if !refused.is_empty() {
             ops.retain(|op| !refused.contains(op));
             refused.iter().rev().for_each(|&op| self.undo(op));
             if !refused.iter().all(|&op| self.still_ready(op)) {
                 ops.into_iter().rev().for_each(|op| {
-                    self.remember(op);
+                    if is_recorded {
+                        self.remember(op);
+                    }
                     self.undo(op);
                 });
                 return false;

@@ -6,7 +6,7 @@ use vc_model::{NodeId, Reservation, TaskId, TaskStatus};
 use crate::plugin::Ask;
 use crate::records::LastTransaction;
 use crate::session::Session;
-use crate::statement::{Op, Refused, Room};
+use crate::statement::{Op, Refused};
 
 impl Session<'_> {
     /// Gives the task the node with what goes along with it.
@@ -66,12 +66,9 @@ impl Session<'_> {
 
     /// Remembers what a task was before its operation is discarded; for messages only.
     pub(crate) fn remember(&mut self, op: Op) {
-        let (task, made_room) = match op {
-            Op::Evict { task, .. } | Op::Allocate { task, .. } => (task, false),
-            Op::Pipeline { task, room, .. } => (task, room == Room::Evicted),
-        };
+        let task = op.task();
         let row = &self.cluster.tasks[task];
-        let last = LastTransaction { status: row.status, node: row.node, evicted: made_room };
+        let last = LastTransaction { status: row.status, node: row.node };
         self.records.last_transaction.insert(task, last);
     }
 }

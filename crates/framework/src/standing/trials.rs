@@ -150,7 +150,7 @@ impl Trials {
 fn fate(session: &Session<'_>, task: TaskId) -> Option<Fate> {
     let records = &session.records;
     match (records.last_transaction.get(&task), records.fit_errors.get(&task)) {
-        (Some(&last), None) if !last.evicted => Some(Fate::Placed(last)),
+        (Some(&last), None) => Some(Fate::Placed(last)),
         (None, Some(errors)) => Some(Fate::Failed(errors.clone())),
         _ => None,
     }
