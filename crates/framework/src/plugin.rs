@@ -328,7 +328,8 @@ pub trait Plugin: Send + Sync {
     fn reclaimable(&self, _ask: Ask<'_>, _reclaimer: TaskId, _candidates: &[TaskId]) -> Verdict {
         Verdict::Abstain
     }
-    /// UnifiedEvictable: which candidates the gang actions may evict for a job.
+    /// UnifiedEvictable: which candidates the gang actions may evict for a job. The candidates come
+    /// in the order of eviction.
     fn unified_evictable(
         &self,
         _ask: Ask<'_>,
@@ -368,6 +369,11 @@ pub trait Plugin: Send + Sync {
     }
     /// Whether this plugin is a protective filter; then it is not asked for its vote.
     fn is_victim_filter(&self) -> bool {
+        false
+    }
+    /// Whether the plugin protects shares of queues (D3): what its UnifiedEvictable refuses is taken
+    /// out of the candidates of the gang actions before the tiers vote, and the plugin has no vote.
+    fn is_share_filter(&self) -> bool {
         false
     }
     /// Whether VictimTasks may name anybody in this session; otherwise it is not asked.

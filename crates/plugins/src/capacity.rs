@@ -187,6 +187,10 @@ impl Plugin for Capacity {
         Verdict::Victims(self.reclaimable_for(ask, reclaimer, candidates))
     }
 
+    fn is_share_filter(&self) -> bool {
+        true
+    }
+
     fn unified_evictable(
         &self,
         ask: Ask<'_>,

@@ -170,6 +170,10 @@ impl Plugin for Proportion {
         self.surplus(ask, candidates)
     }
 
+    fn is_share_filter(&self) -> bool {
+        true
+    }
+
     fn unified_evictable(
         &self,
         ask: Ask<'_>,

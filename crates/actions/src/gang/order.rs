@@ -51,10 +51,11 @@ fn sort(session: &Session<'_>, attempt: &Attempt, bundles: &mut [Bundle]) {
     });
 }
 
-/// gangpreempt: the less important job first; gangreclaim: by their queues.
+/// gangpreempt: reverse job order, in which two jobs never tie, so that benefit decides inside one
+/// job only; gangreclaim: by their queues.
 fn importance(session: &Session<'_>, attempt: &Attempt, l: JobId, r: JobId) -> Ordering {
     match attempt.kind {
-        GangEviction::Preempt => session.hooks().job_order_plugins(session.ask(), r, l),
+        GangEviction::Preempt => session.hooks().job_order(session.ask(), r, l),
         GangEviction::Reclaim => {
             let own = session.jobs[attempt.job].queue;
             by_queue(session, own, session.jobs[l].queue, session.jobs[r].queue)

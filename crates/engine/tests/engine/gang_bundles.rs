@@ -121,18 +121,22 @@ fn gang__order() {
         job p priority=9
           task p cpu=1";
     assert_eq!(evicted(&gang_preempt(), less_important_first), "b-v");
-    // The same gain, but with `a` twice as much is lost.
-    let benefit = "node n1 cpu=4
-        job a priority=1 min=1
+    // Plugins hold them equal: the younger one goes, though with it twice as much is lost.
+    let younger_first = "node n1 cpu=4
+        job a priority=1 min=1 created=0
+          task v cpu=2 @n1 running
+        job b priority=1 min=1 created=10
           task v cpu=2 @n1 running
           task waits cpu=2
-        job b priority=1 min=1
-          task v cpu=2 @n1 running
         job p priority=9
           task p cpu=2";
-    assert_eq!(evicted(&gang_preempt(), benefit), "b-v");
-    let by_uid = benefit.replace("task waits cpu=2\n", "\n");
-    assert_eq!(evicted(&gang_preempt(), &by_uid), "a-v");
+    assert_eq!(evicted(&gang_preempt(), younger_first), "b-v");
+    let safe = younger_first.replace("min=1", "min=0");
+    assert_eq!(evicted(&gang_preempt(), &safe), "b-v");
+    let by_uid = younger_first.replace("created=10", "created=0");
+    assert_eq!(evicted(&gang_preempt(), &by_uid), "b-v");
+    let older = younger_first.replace("created=0", "created=20");
+    assert_eq!(evicted(&gang_preempt(), &older), "a-v");
 }
 
 #[test]
@@ -151,6 +155,32 @@ fn gang__order_of_queues() {
     assert_eq!(evicted(&gang_reclaim(), text), "b-v");
     // Inside one queue the smaller loss decides.
     assert_eq!(evicted(&gang_reclaim(), &text.replace("queue=q1", "queue=q2")), "a-v");
+}
+
+/// D3: gang permits everybody and decides the first tier alone, but shares are filtered before.
+#[test]
+fn gang__shares() {
+    let text = "node n1 cpu=6
+        queue modest deserved.cpu=2
+        queue greedy deserved.cpu=2
+        queue taker deserved.cpu=2
+        job m queue=modest min=0
+          task v cpu=2 @n1 running
+        job g queue=greedy min=1
+          task v cpu=4 @n1 running
+        job p queue=taker
+          task p cpu=1";
+    let victims = |tiers: &str| evicted(&conf("gangreclaim", tiers), text);
+    for plugin in ["proportion", "capacity"] {
+        for tiers in [
+            format!("priority gang conformance | {plugin} predicates"),
+            format!("{plugin} predicates | priority gang conformance"),
+            format!("priority gang conformance {plugin} predicates"),
+        ] {
+            assert_eq!(victims(&tiers), "g-v", "{tiers}");
+        }
+    }
+    assert_eq!(victims("priority gang conformance | predicates"), "m-v", "its gang can spare it");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Who may be evicted: protective filters first, then the tiered intersection. Specification:
-//! core.md 5.5, actions.md 2.3 with A5, plugins-jobs-queues.md D1, D2.
+//! Who may be evicted: filters first, then the tiered intersection. Specification: core.md 5.5,
+//! actions.md 2.3 with A5, plugins-jobs-queues.md D1, D2, D3.
 
 use rustc_hash::FxHashSet;
 use vc_model::{JobId, TaskId};
@@ -234,11 +234,23 @@ impl Dispatch {
         candidates: &[TaskId],
         answer: impl Fn(&dyn Plugin, &[TaskId]) -> Verdict,
     ) -> Ruling {
-        let (left, filters, protector) = unprotected(ask, self.named(point), candidates);
+        let (mut left, mut filters, mut protector) =
+            unprotected(ask, self.named(point), candidates);
+        let is_share_filter =
+            |plugin: &dyn Plugin| point == Points::UNIFIED_EVICTABLE && plugin.is_share_filter();
+        let named = self.named(point).into_iter().flatten();
+        for (name, plugin) in named.filter(|(_, plugin)| is_share_filter(*plugin)) {
+            filters.push(name);
+            if let Verdict::Victims(within_share) = answer(plugin, &left) {
+                narrow(&mut protector, name, &mut left, within_share);
+            }
+        }
         let mut refused_by = protector.filter(|_| left.is_empty());
         let mut anyone_voted = false;
         for (tier, plugins) in self.named(point).into_iter().enumerate() {
-            let voters = plugins.into_iter().filter(|(_, plugin)| !plugin.is_victim_filter());
+            let is_voter =
+                |plugin: &dyn Plugin| !plugin.is_victim_filter() && !is_share_filter(plugin);
+            let voters = plugins.into_iter().filter(|(_, plugin)| is_voter(*plugin));
             let answers = voters.map(|(name, plugin)| (name, answer(plugin, &left)));
             match tier_outcome(left.len(), answers) {
                 Outcome::Victims { victims, plugins, holder } => {
@@ -290,21 +302,29 @@ fn unprotected(
     });
     let mut left = candidates.to_vec();
     let mut protector = None;
-    let mut narrow = |name: &'static str, left: &mut Vec<TaskId>, fewer: Vec<TaskId>| {
-        if fewer.len() < left.len() && (protector.is_none() || fewer.is_empty()) {
-            protector = Some(name);
-        }
-        *left = fewer;
-    };
     for (name, filter) in &filters {
         let free = left.iter().copied().filter(|&task| !filter.protects(ask, task)).collect();
-        narrow(name, &mut left, free);
+        narrow(&mut protector, name, &mut left, free);
     }
     for (name, filter) in &filters {
         let within = filter.within_budget(ask, &left);
-        narrow(name, &mut left, within);
+        narrow(&mut protector, name, &mut left, within);
     }
     (left, filters.iter().map(|(name, _)| *name).collect(), protector)
+}
+
+/// Leaves fewer candidates. The filter is the protector if it is the first that took any out, or if
+/// it took out the last one.
+fn narrow(
+    protector: &mut Option<&'static str>,
+    name: &'static str,
+    left: &mut Vec<TaskId>,
+    fewer: Vec<TaskId>,
+) {
+    if fewer.len() < left.len() && (protector.is_none() || fewer.is_empty()) {
+        *protector = Some(name);
+    }
+    *left = fewer;
 }
 
 /// What a tier says.

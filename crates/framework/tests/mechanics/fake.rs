@@ -250,6 +250,10 @@ impl Plugin for Fake {
         self.answers.contains_key("protects")
     }
 
+    fn is_share_filter(&self) -> bool {
+        self.answers.contains_key("share_filter")
+    }
+
     fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
         let named = |task: &TaskId| self.names("victim_tasks", ask, *task);
         running.iter().copied().filter(named).collect()

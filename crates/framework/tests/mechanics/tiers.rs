@@ -104,6 +104,28 @@ fn reclaim_and_gang_eviction_have_votes_of_their_own() {
     });
 }
 
+#[test]
+fn shares_are_protected_from_gang_eviction_across_tiers() {
+    let bundled = |tiers: &str| {
+        in_session(VICTIMS, tiers, |session| {
+            let candidates = tasks(session, &["j/v1", "j/v2", "j/v3"]);
+            let (hooks, ask) = (session.hooks(), session.ask());
+            let kind = GangEviction::Reclaim;
+            pods(session, &hooks.unified_evictable(ask, job(session, "p"), kind, &candidates))
+        })
+    };
+    let share = "share_filter=yes unified_evictable=j-v3,j-v1";
+    // D3: an earlier tier that permits all does not settle it.
+    assert_eq!(bundled(&format!("a unified_evictable=j-v1,j-v2 / f {share}")), ["j-v1"]);
+    // It has no vote: a later tier decides what is left.
+    assert_eq!(bundled(&format!("f {share} / a unified_evictable=j-v1,j-v2")), ["j-v1"]);
+    assert_eq!(bundled(&format!("a unified_evictable=j-v2 / f {share}")), NONE);
+    assert_eq!(bundled(&format!("f {share}")), ["j-v1", "j-v3"]);
+    // Other questions are put to the vote.
+    let tiers = "a preemptable=j-v1,j-v2 / f share_filter=yes preemptable=j-v1";
+    assert_eq!(preemptable(tiers), ["j-v1", "j-v2"]);
+}
+
 fn victim_tasks(tiers: &str) -> Vec<String> {
     in_session(VICTIMS, tiers, |session| {
         let running = tasks(session, &["j/v1", "j/v2", "j/v3"]);
