@@ -221,6 +221,19 @@ async fn core_14_a_released_lease_is_taken_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_else_holds_is_not_given_back() {
+    let stored = Stored::default();
+    let (clients, log) = client(&stored);
+    let leader = soon(win(&clients, "a")).await;
+    // It was taken since the last renewal.
+    stored.hold("b", 1);
+    let (before, n_writes) = (stored.lease(), log.of("PUT").len());
+    leader.release().await;
+    assert_eq!(stored.lease(), before);
+    assert_eq!(log.of("PUT").len(), n_writes);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_standby_knows_whether_it_is_connected() {
     let stored = Stored::default();
     stored.hold("go", 0);

@@ -13,17 +13,18 @@ fn jobs_12_gang_preempt_asks_for_priority_and_gang_reclaim_does_not() {
     let text = format!(
         "{NODE} job low priority=100\n task a cpu=1 @n running
                 job high priority=1000\n task a cpu=1 @n running
+                job equal priority=500\n task a cpu=1 @n running
                 job own priority=500\n task a cpu=1"
     );
     in_session(&text, "priority", |session| {
-        let candidates = tasks(session, &["low/a", "high/a"]);
+        let candidates = tasks(session, &["low/a", "high/a", "equal/a"]);
         let victims = |kind| {
             let (ask, own) = (session.ask(), job(session, "own"));
             let victims = session.hooks().unified_evictable(ask, own, kind, &candidates);
             names(session, &victims)
         };
-        assert_eq!(victims(GangEviction::Reclaim), ["low-a", "high-a"]);
-        assert_eq!(victims(GangEviction::Preempt), ["low-a"]);
+        assert_eq!(victims(GangEviction::Reclaim), ["low-a", "high-a", "equal-a"]);
+        assert_eq!(victims(GangEviction::Preempt), ["low-a"], "nor one of equal priority");
     });
 }
 
