@@ -78,6 +78,10 @@ fn serve(
         () => awaits_victims(session, first).map(Cause::AwaitsVictims),
     };
     if let Some(cause) = cause {
+        if cause == Cause::PolicyNever {
+            // Its quota may be kept all the same (B.5.4).
+            session.tell(&Notice::MayNotPreempt { job, tasks: &tasks });
+        }
         session.causes.note_job(job, reason.as_str(), cause);
         return false;
     }

@@ -100,6 +100,13 @@ pub enum Notice<'a> {
         /// Those that would complete it.
         tasks: &'a [TaskId],
     },
+    /// The pods of the job may not preempt; nobody is asked who would go for them.
+    MayNotPreempt {
+        /// The job.
+        job: JobId,
+        /// Those that would complete it.
+        tasks: &'a [TaskId],
+    },
     /// Allocate is through.
     AllocateEnds,
     /// What was kept for the job is kept no longer.

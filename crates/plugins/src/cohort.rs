@@ -28,7 +28,7 @@ use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
 
 use arguments::Settings;
-use book::Book;
+use book::{Book, Reason};
 use line::{Asked, Line};
 use queues::Problem;
 use told::Told;
@@ -122,7 +122,9 @@ impl Plugin for Cohort {
     }
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        own(&mut self.book).leave_ledger();
+        let book = own(&mut self.book);
+        book.leave_ledger();
+        book.drop_reservations(|_| true);
         self.tell_queues(ask, out);
         self.told.close(ask, &mut self.backoff, out);
         let book = own(&mut self.book);
@@ -153,9 +155,14 @@ impl Plugin for Cohort {
         let book = own(&mut self.book);
         match *notice {
             Notice::NotPlaced { job, tasks } => {
-                reserve(book, ask, job, tasks, self.settings.is_fair());
+                reserve(book, ask, (job, tasks), self.settings.is_fair(), Reason::NotPlaced);
             }
-            Notice::AllocateEnds => book.drop_reservations(),
+            Notice::MayNotPreempt { job, tasks } => {
+                reserve(book, ask, (job, tasks), self.settings.is_fair(), |_| Reason::Refused);
+            }
+            Notice::AllocateEnds => {
+                book.drop_reservations(|reason| reason != Reason::Refused);
+            }
             Notice::ClaimEnds(job) => book.end_claim(job),
             Notice::Preempted { job, groups } => self.told.preempted(ask, job, groups),
         }
@@ -220,9 +227,11 @@ impl Plugin for Cohort {
     ) -> Result<Targets, QuotaRefusal> {
         let book = own(&mut self.book);
         book.leave_ledger();
-        book.drop_reservations();
+        book.drop_reservations(|reason| reason == Reason::HasTargets);
         let found = targets::find(book, &self.settings, &self.backoff, wanted, around);
         if let Err(refusal) = &found {
+            let waits = (wanted.job, wanted.tasks);
+            reserve(book, around.ask(), waits, self.settings.is_fair(), |_| Reason::Refused);
             let cluster = around.ask().cluster;
             let queue = &cluster.queues[cluster.jobs[wanted.job].queue].name;
             self.gauges.refused(queue, refusal.cause);
@@ -234,14 +243,14 @@ impl Plugin for Cohort {
         let mut book = lock(&self.book);
         book.leave_ledger();
         let node = book.standing(queue).node()?;
-        Some(gauges::queue_share(book.forest(), node))
+        Some(book.without_reservations(|book| gauges::queue_share(book.forest(), node)))
     }
 
     fn quota_use(&self, ask: Ask<'_>) -> Vec<QuotaUse> {
         let mut book = lock(&self.book);
         book.leave_ledger();
-        let forest = book.forest();
-        overview::quota_use(ask, forest, self.settings.is_fair())
+        let is_fair = self.settings.is_fair();
+        book.without_reservations(|book| overview::quota_use(ask, book.forest(), is_fair))
     }
 }
 
@@ -316,26 +325,32 @@ fn lacks(book: &mut Book, ask: Ask<'_>, node: QuotaNode, task: TaskId) -> Vec<Di
         let short = demand.iter().filter(|&(slot, amount)| forest.available(node, slot) < amount);
         short.map(|(slot, _)| forest.slots().dim(slot)).collect()
     };
-    match ask.cluster.tasks[task].job {
+    book.without_reservation(node, |book| match ask.cluster.tasks[task].job {
         Some(job) => book.without_claim(job, node, lacking),
         None => lacking(book),
-    }
+    })
 }
 
-/// The first job of a queue that waits for others to end keeps what is idle (A.11 step 3).
-fn reserve(book: &mut Book, ask: Ask<'_>, job: JobId, tasks: &[TaskId], is_fair: bool) {
+/// Quota is reserved for the first job of a queue that waits for others to end (A.11 step 3).
+/// `reason` gets its borrowing level.
+fn reserve(
+    book: &mut Book,
+    ask: Ask<'_>,
+    (job, tasks): (JobId, &[TaskId]),
+    is_fair: bool,
+    reason: impl Fn(u32) -> Reason,
+) {
     use vc_cohort::Mode;
     let Some(node) = book.leaf(ask.cluster.jobs[job].queue) else { return };
     if book.has_reserved(node) || tasks.is_empty() {
         return;
     }
+    book.leave_ledger();
     let demand = book.demand_of(ask.cluster, tasks);
-    let kept = book.without_claim(job, node, |book| {
-        let class = book.forest().classify(node, &demand, is_fair);
-        let waits = class.mode == Mode::Preempt;
-        waits.then(|| book.forest().reservation(node, &demand, class.level))
+    let class = book.without_reservations(|book| {
+        book.without_claim(job, node, |book| book.forest().classify(node, &demand, is_fair))
     });
-    if let Some(kept) = kept {
-        book.reserve(node, kept);
+    if class.mode == Mode::Preempt {
+        book.reserve(node, job, demand, reason(class.level));
     }
 }

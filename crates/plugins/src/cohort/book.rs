@@ -2,6 +2,8 @@
 //! claims and reservations, kept up to date with every operation and from session to session: only
 //! jobs that changed are read again. Specification: cohort.md B.4, B.5.1, B.5.3, B.7, B.11.
 
+mod reservations;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,6 +16,8 @@ use vc_resource::{Dim, Resource};
 
 use super::failures::Failures;
 use crate::rules::session_job;
+pub(super) use reservations::Reason;
+use reservations::Reservation;
 
 /// Whether jobs of a queue take part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +75,8 @@ pub(super) struct Book {
     /// What the jobs hold, by group.
     held: Vec<Resource>,
     claims: BTreeMap<JobId, Claimed>,
-    reservations: BTreeMap<QuotaNode, Demand>,
+    /// By queue.
+    reservations: BTreeMap<QuotaNode, Reservation>,
     /// In the state that enqueue sees; `None`: in the real one.
     ledger: Option<Ledger>,
     /// Searches that found nobody in this very state.
@@ -126,7 +131,7 @@ impl Book {
     /// The same in the session after that on the same trees, where no other jobs have changed.
     pub(super) fn reopen(&mut self, ask: Ask<'_>, changed: &[JobId]) {
         self.leave_ledger();
-        self.drop_reservations();
+        self.drop_reservations(|_| true);
         for claim in std::mem::take(&mut self.claims).into_values() {
             claim.node.iter().for_each(|&node| self.groups.let_go(node, &claim.rest));
         }
@@ -214,6 +219,11 @@ impl Book {
         self.jobs.get(group.index()).copied()
     }
 
+    /// The group of a job; `None`: it has held nothing yet.
+    pub(super) fn group_of(&self, job: JobId) -> Option<GroupId> {
+        self.of_job.get(job.index()).copied().flatten()
+    }
+
     pub(super) fn slot(&self, dim: Dim) -> Option<Slot> {
         self.slots.get(dim.index()).copied().flatten()
     }
@@ -245,6 +255,7 @@ impl Book {
         let Some((job, _)) = session_job(cluster, task) else { return };
         self.leave_ledger();
         self.change(cluster, job, |held| change(held, cluster.request(task)));
+        self.refresh_reservation(cluster, job);
         self.refresh_claim(cluster, job);
         self.touched.insert(job);
     }
@@ -346,41 +357,23 @@ impl Book {
         self.failures.note(self.version, preemptor, need, refusal);
     }
 
-    /// Keeps quota for the first job of a queue that waits for some (A.11 step 3); one per queue.
-    pub(super) fn reserve(&mut self, node: QuotaNode, demand: Demand) {
-        if !demand.is_empty() && !self.reservations.contains_key(&node) {
-            self.groups.keep(node, &demand);
-            self.reservations.insert(node, demand);
-            self.version += 1;
-        }
-    }
-
-    pub(super) fn has_reserved(&self, node: QuotaNode) -> bool {
-        self.reservations.contains_key(&node)
-    }
-
-    pub(super) fn drop_reservations(&mut self) {
-        for (node, demand) in std::mem::take(&mut self.reservations) {
-            self.groups.let_go(node, &demand);
-            self.version += 1;
-        }
-    }
-
     /// Shows the state that enqueue sees: admitted groups count with what they have yet to get.
     pub(super) fn enter_ledger(&mut self, ask: Ask<'_>) {
         if self.ledger.is_some() {
             return;
         }
-        let mut ledger = Ledger::default();
-        for &job in &ask.facts.jobs {
-            let row = &ask.cluster.jobs[job];
-            let Some(node) = self.leaf(row.queue) else { continue };
-            if let Some(rest) = self.admitted_rest(row, job) {
-                self.groups.keep(node, &rest);
-                ledger.kept.push((node, rest));
+        self.refresh_reservations(|book| {
+            let mut ledger = Ledger::default();
+            for &job in &ask.facts.jobs {
+                let row = &ask.cluster.jobs[job];
+                let Some(node) = book.leaf(row.queue) else { continue };
+                if let Some(rest) = book.admitted_rest(row, job) {
+                    book.groups.keep(node, &rest);
+                    ledger.kept.push((node, rest));
+                }
             }
-        }
-        self.ledger = Some(ledger);
+            book.ledger = Some(ledger);
+        });
         self.version += 1;
     }
 
@@ -415,23 +408,42 @@ impl Book {
         noted.filter(|(other, _)| *other == job).map(|(_, targets)| targets).unwrap_or_default()
     }
 
-    /// A group was admitted in the place of these.
-    pub(super) fn admit(&mut self, node: QuotaNode, demand: Demand, targets: &[GroupId]) {
-        let Some(ledger) = &mut self.ledger else { return };
-        targets.iter().for_each(|&target| self.groups.take(target));
-        ledger.taken.extend(targets);
-        self.groups.keep(node, &demand);
-        ledger.kept.push((node, demand));
+    /// A group was admitted in the place of these. Until they go, what it waits for is kept.
+    pub(super) fn admit(
+        &mut self,
+        job: JobId,
+        node: QuotaNode,
+        demand: Demand,
+        targets: &[GroupId],
+    ) {
+        if self.ledger.is_none() {
+            return;
+        }
+        self.refresh_reservations(|book| {
+            let Some(ledger) = &mut book.ledger else { return };
+            targets.iter().for_each(|&target| book.groups.take(target));
+            ledger.taken.extend(targets);
+            book.groups.keep(node, &demand);
+            ledger.kept.push((node, demand.clone()));
+        });
+        if !targets.is_empty() {
+            self.reserve(node, job, demand, Reason::HasTargets);
+        }
         self.version += 1;
     }
 
     /// Shows the real state again.
     pub(super) fn leave_ledger(&mut self) {
-        let Some(ledger) = self.ledger.take() else { return };
-        ledger.taken.into_iter().for_each(|target| self.groups.put_back(target));
-        for (node, demand) in ledger.kept.into_iter().rev() {
-            self.groups.let_go(node, &demand);
+        if self.ledger.is_none() {
+            return;
         }
+        self.refresh_reservations(|book| {
+            let Some(ledger) = book.ledger.take() else { return };
+            ledger.taken.into_iter().for_each(|target| book.groups.put_back(target));
+            for (node, demand) in ledger.kept.into_iter().rev() {
+                book.groups.let_go(node, &demand);
+            }
+        });
         self.version += 1;
     }
 }

@@ -6,7 +6,7 @@ use vc_framework::{Admission, Ask, Dispatch};
 use vc_model::{Cluster, Job, JobId, TaskId};
 
 use super::arguments::Settings;
-use super::book::Book;
+use super::book::{Book, Reason};
 use super::overview::amount_text;
 use super::targets::is_candidate;
 use crate::rules::min_resources;
@@ -31,19 +31,25 @@ pub(super) fn admission(
         return Admission::Reject(None);
     };
     let demand = demand(book, row);
-    let class = book.forest().classify(node, &demand, settings.is_fair());
-    let found = match class.mode {
-        Mode::Preempt => targets(book, (ask, hooks), job, (node, &demand), &class, settings),
-        Mode::Fit => Some(Vec::new()),
-        Mode::NoFit => None,
-    };
-    match found {
-        Some(targets) => {
-            book.note_admission(job, targets);
-            Admission::Permit
-        }
-        None => Admission::Reject(why_not(book, ask.cluster, node, &demand)),
+    let (mode, found) = book.without_reservations(|book| {
+        let class = book.forest().classify(node, &demand, settings.is_fair());
+        let found = match class.mode {
+            Mode::Preempt => targets(book, (ask, hooks), job, (node, &demand), &class, settings),
+            Mode::Fit => Some(Vec::new()),
+            Mode::NoFit => None,
+        };
+        (class.mode, found)
+    });
+    let is_without_targets = mode == Mode::Preempt && found.is_none();
+    if let Some(targets) = found.filter(|targets| book.has_room(node, &demand, targets)) {
+        book.note_admission(job, targets);
+        return Admission::Permit;
     }
+    let why_not = book.without_reservation(node, |book| why_not(book, ask.cluster, node, &demand));
+    if is_without_targets {
+        book.reserve(node, job, demand, Reason::Refused);
+    }
+    Admission::Reject(why_not)
 }
 
 /// The group counts from now on; those that would go for it do not.
@@ -52,7 +58,7 @@ pub(super) fn admit(book: &mut Book, ask: Ask<'_>, job: JobId) {
     let Some(node) = book.leaf(row.queue) else { return };
     let demand = demand(book, row);
     let targets = book.take_admission(job);
-    book.admit(node, demand, &targets);
+    book.admit(job, node, demand, &targets);
 }
 
 /// Who would go if there was a place for everybody; `None`: nobody, and the group does not fit.

@@ -260,9 +260,6 @@ impl Reader<'_> {
         }
         if settings.is_fair() {
             self.problem(arguments::BORROW, &value, "has no effect under fair sharing");
-        } else if policy.reclaim_within == vc_cohort::ReclaimWithin::Never {
-            let problem = "has no effect while reclaimWithinCohort is Never";
-            self.problem(arguments::BORROW, &value, problem);
         }
     }
 

@@ -54,10 +54,23 @@ pub(super) fn find(
         created_micros: group.map_or(0, |group| group.created_micros),
         demand: book.demand_of(ask.cluster, wanted.tasks),
     };
-    book.without_claim(wanted.job, node, |book| {
-        Attempt { book, settings, wanted, preemptor: &preemptor, around }.run()
-    })
+    let found = book.without_reservations(|book| {
+        book.without_claim(wanted.job, node, |book| {
+            Attempt { book, settings, wanted, preemptor: &preemptor, around }.run()
+        })
+    })?;
+    let targets: Vec<GroupId> =
+        found.groups.iter().filter_map(|group| book.group_of(group.job)).collect();
+    let has_room = book
+        .without_claim(wanted.job, node, |book| book.has_room(node, &preemptor.demand, &targets));
+    match has_room {
+        true => Ok(found),
+        false => refuse("not_enough", KEPT.to_owned()),
+    }
 }
+
+/// Why a job that would have room waits all the same (A.11 step 3).
+const KEPT: &str = "not enough: the idle quota is kept for groups of other queues that wait for it";
 
 fn refuse<T>(cause: &'static str, text: String) -> Result<T, QuotaRefusal> {
     Err(QuotaRefusal { cause, text })

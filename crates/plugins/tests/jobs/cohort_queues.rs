@@ -58,11 +58,6 @@ fn t6_annotations_that_cannot_be_read_are_named() {
             "annotation.cohort.volcano.sh/fairSharing.weight=1Gi",
             "fairSharing.weight: 1Gi: is not 0 and not a number above 1e-9",
         ),
-        (
-            "annotation.cohort.volcano.sh/borrowWithinCohort.policy=LowerPriority",
-            "borrowWithinCohort.policy: LowerPriority: has no effect while reclaimWithinCohort is \
-             Never",
-        ),
     ];
     for (queue, expected) in cases {
         let text = format!("queue bad deserved.cpu=2 {queue}\nqueue good deserved.cpu=2");
@@ -73,6 +68,9 @@ fn t6_annotations_that_cannot_be_read_are_named() {
         told("cohort", "queue q annotation.cohort.volcano.sh/fairSharing.weight=0"),
         [""; 0]
     );
+    // A.3 (c): it has an effect, though reclaimWithinCohort is Never.
+    let borrows = "queue q annotation.cohort.volcano.sh/borrowWithinCohort.policy=LowerPriority";
+    assert_eq!(told("cohort", borrows), [""; 0]);
 }
 
 #[test]

@@ -64,13 +64,65 @@ fn t6_elastic() {
 
 #[test]
 fn t5_reserve_lower_and_any() {
-    let bound = |policy: &str| {
-        let queues = format!("a 2 re:{policy}; b 0");
-        let incoming = "ga(a 0 2 made=1) gb(b 0 1 made=2)";
-        decide(&conf("enqueue, allocate", TIERS), &case(&queues, "r(a 0 1)", incoming))
+    let incoming = "ga(a 0 2 made=1) gb(b 0 1 made=2)";
+    let pending = incoming.replace(')', " pending)");
+    let decided = |policy: &str, actions: &str, incoming: &str| {
+        let text = case(&format!("a 2 re:{policy}; b 0"), "r(a 0 1)", incoming);
+        let text = text.replace("created=1 pending", "created=1 pending minres.cpu=2");
+        let text = text.replace("created=2 pending", "created=2 pending minres.cpu=1");
+        let mut world = World::new(&conf(actions, TIERS), &text);
+        let cycles = [(); 3].map(|()| {
+            let decisions = world.cycle().decisions();
+            world.deliver();
+            decisions
+        });
+        cycles.join("")
     };
-    assert_eq!(bound("L"), "", "the head of a reserves what is free");
-    assert_eq!(bound("A"), "bind gb-p n1");
+    for actions in ["enqueue, allocate", "enqueue, allocate, preempt, reclaim"] {
+        for incoming in [incoming, &pending] {
+            let decided = |policy: &str| decided(policy, actions, incoming);
+            assert_eq!(decided("L"), "", "the head of a reserves what is free: {actions}");
+            assert_eq!(decided("A"), "bind gb-p n1", "{actions}: {incoming}");
+        }
+    }
+}
+
+#[test]
+fn t5_reserve_targets() {
+    let incoming = "ga(a 0 2 made=1 pending) gb(b 0 1 made=2)";
+    let text = case("a 2 re:A; b 0", "old(b 0 1)", incoming);
+    let text = text.replace(" pending", " pending minres.cpu=2");
+    // The younger borrower would be bound, and evicted in the next cycle.
+    assert_eq!(decide(&quota(), &text), "evict old-p preempt\npipeline ga-p n1");
+}
+
+/// What others may use of their own is not kept from them, however much the head asks for.
+#[test]
+fn t5_reserve_own_idle() {
+    let incoming = "ga(a 0 3 made=1 pending) gc(c 0 1 made=2) gd(c 0 1 made=3)";
+    let text = case("a 3 re:L; c 4; b 0", "ra(a 0 2) rb(b 0 3)", incoming);
+    let text = text.replace(" pending", " pending minres.cpu=3");
+    assert_eq!(decide(&quota(), &text), "bind gc-p n1");
+}
+
+/// Groups behind the head may use what is kept for it; with fifo they wait.
+#[test]
+fn a_reservation_does_not_concern_its_own_queue() {
+    let incoming = "ga(a 0 2 made=1 pending) small(a 0 1 made=2)";
+    let text = case("a 2 re:L; b 0", "r(a 0 1)", incoming);
+    let text = text.replace(" pending", " pending minres.cpu=2");
+    assert_eq!(decide(&quota(), &text), "bind small-p n1");
+}
+
+/// A.3 (c): a group larger than the quota of its queue may evict there if it may borrow.
+#[test]
+fn a_policy_for_borrowing_counts_without_one_for_reclaiming() {
+    let goes = |policy: &str| {
+        let queues = format!("a 2 in:L borrowWithinCohort.policy:{policy}; c 2");
+        go(&queues, "low(a -1 3)", "(a 0 3)")
+    };
+    assert_eq!(goes("LowerPriority"), "low OWN");
+    assert_eq!(goes("Never"), "");
 }
 
 #[test]

@@ -14,11 +14,19 @@ struct Arrival {
     priority: i32,
     size: u32,
     n_pods: u32,
+    /// Enqueue decides first.
+    is_pending: bool,
 }
 
 fn arrival() -> impl Strategy<Value = Arrival> {
-    (0..4_usize, -1..=1_i32, 1..=3_u32, 1..=2_u32)
-        .prop_map(|(queue, priority, size, n_pods)| Arrival { queue, priority, size, n_pods })
+    let parts = (0..4_usize, -1..=1_i32, 1..=3_u32, 1..=2_u32, any::<bool>());
+    parts.prop_map(|(queue, priority, size, n_pods, is_pending)| Arrival {
+        queue,
+        priority,
+        size,
+        n_pods,
+        is_pending,
+    })
 }
 
 fn policies() -> impl Strategy<Value = String> {
@@ -33,13 +41,17 @@ fn policies() -> impl Strategy<Value = String> {
 fn config(fair: bool) -> Config {
     let argument = if fair { "{* fairSharing.enable=true}" } else { "" };
     let tiers = format!("priority gang conformance | cohort{argument} predicates");
-    conf("allocate, preempt, reclaim", &tiers)
+    conf("enqueue, allocate, preempt, reclaim", &tiers)
 }
 
 fn job(number: usize, arrival: &Arrival) -> String {
-    let Arrival { queue, priority, size, n_pods } = arrival;
+    let Arrival { queue, priority, size, n_pods, is_pending } = arrival;
+    let pending = match is_pending {
+        true => format!("pending minres.cpu={}", size * n_pods),
+        false => String::new(),
+    };
     format!(
-        "job g{number} queue=q{queue} priority={priority} min={n_pods} created={number}\n  \
+        "job g{number} queue=q{queue} priority={priority} min={n_pods} created={number} {pending}\n  \
          task p cpu={size} x{n_pods}\n"
     )
 }
