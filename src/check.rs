@@ -4,23 +4,76 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use vc_conf::Loaded;
+use vc_conf::AllowMissing;
 
-use crate::conf::load;
+use crate::conf::parse;
 
-/// Prints what is in force, or on stderr why nothing is; 1 on any error.
-pub fn check(path: &Path, out: &mut impl Write) -> ExitCode {
-    let Loaded { config, mut warnings } = match load(path).1 {
+/// Prints what is in force, what is missing and every warning, or on stderr why the file cannot be
+/// read. 1: an error, also a plugin that is missing and not `allowed` to be.
+pub fn check(path: &Path, allowed: &AllowMissing, out: &mut impl Write) -> ExitCode {
+    let mut loaded = match parse(path).1 {
         Ok(loaded) => loaded,
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::FAILURE;
         }
     };
-    warnings.extend(vc_engine::Engine::new(Default::default(), &config).1);
-    let text = vc_conf::render(&Loaded { config, warnings });
-    match out.write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+    loaded.allow(allowed);
+    let (_, warnings) = vc_engine::Engine::new(Default::default(), &loaded.config);
+    loaded.warn(warnings);
+    let written = out.write_all(vc_conf::render(&loaded).as_bytes());
+    match written.is_ok() && loaded.missing.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Exit code and output for a configuration with these plugins.
+    fn checked(plugins: &str, allowed: &AllowMissing) -> (bool, String) {
+        let name = format!("vc-check-{}-{}", std::process::id(), plugins.len());
+        let path = std::env::temp_dir().join(name);
+        let text = format!("actions: allocate\ntiers:\n- plugins: [{plugins}]\n");
+        std::fs::write(&path, text).unwrap();
+        let mut out = Vec::new();
+        let code = check(&path, allowed, &mut out);
+        std::fs::remove_file(&path).unwrap();
+        let is_good = format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS);
+        (is_good, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn c40_what_is_missing_fails_the_check_unless_it_is_allowed() {
+        let allow = |names: &str| AllowMissing::of([names]);
+        for (plugins, allowed, is_good, told) in [
+            ("{name: gang}", "", true, "no warnings"),
+            ("{name: gang}, {name: usage}", "", false, "1 error, the file is refused:\n  line 3"),
+            ("{name: gang}, {name: usage}", "magic", false, "1 error, the file is refused:"),
+            ("{name: gang}, {name: usage}", "usage", true, "1 warning:\n  line 3"),
+            ("{name: gang}, {name: magic}", "", false, "1 error:\n  line 3"),
+            ("{name: gang}, {name: magic}", "*", true, "1 warning:"),
+        ] {
+            let (good, text) = checked(plugins, &allow(allowed));
+            assert_eq!(good, is_good, "{plugins} {allowed}: {text}");
+            assert!(text.contains(told), "{text}");
+        }
+    }
+
+    #[test]
+    fn warnings_of_the_engine_stand_among_the_others_by_line() {
+        let path = std::env::temp_dir().join(format!("vc-check-lines-{}", std::process::id()));
+        let text = "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      \
+            binpack.weight: \"10\"\n  - name: gang\n    enabledJobReady: true\n";
+        std::fs::write(&path, text).unwrap();
+        let mut out = Vec::new();
+        check(&path, &AllowMissing::Nothing, &mut out);
+        std::fs::remove_file(&path).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let (first, second) = (text.find("  line 6: "), text.find("  line 8: "));
+        assert!(first.is_some() && first < second, "{text}");
+        assert!(text.contains("hint: write 10 without quotes; until then"), "{text}");
     }
 }

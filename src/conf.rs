@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
-use vc_conf::{Config, Loaded, Warning};
+use vc_conf::{AllowMissing, Loaded, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
 use vc_kube::{Incoming, Visit};
 
@@ -28,11 +28,14 @@ pub enum LoadError {
     Unnamed,
     #[error(transparent)]
     Invalid(#[from] vc_conf::ConfError),
+    /// What it names would restrict and is not built (core.md C-40).
+    #[error(transparent)]
+    Missing(#[from] MissingError),
 }
 
 /// Reads a configuration file as the scheduler does: its text, if it could be read, and what it
-/// means.
-pub fn load(path: &Path) -> (Option<String>, Result<Loaded, LoadError>) {
+/// means. What is missing in it is not judged.
+pub fn parse(path: &Path) -> (Option<String>, Result<Loaded, LoadError>) {
     if path.as_os_str().is_empty() {
         return (None, Err(LoadError::Unnamed));
     }
@@ -46,47 +49,86 @@ pub fn load(path: &Path) -> (Option<String>, Result<Loaded, LoadError>) {
     }
 }
 
-/// What is in force at the start.
+/// Reads a configuration file, and refuses what names something of Volcano that is not built.
+fn load(path: &Path, allowed: &AllowMissing) -> (Option<String>, Result<Loaded, LoadError>) {
+    let (text, parsed) = parse(path);
+    let name = path.display().to_string();
+    (text, parsed.and_then(|loaded| Ok(loaded.admit(&name, allowed)?)))
+}
+
+/// A file that can be used.
+#[derive(Clone, Debug)]
+pub struct Good {
+    text: String,
+    loaded: Loaded,
+}
+
+/// What is in force when this process begins to schedule.
 #[derive(Debug)]
 pub struct Start {
-    pub config: Config,
-    /// Of reading the file; the engine adds its own.
-    pub warnings: Vec<Warning>,
+    /// The warnings are those of reading the file; the engine adds its own.
+    pub loaded: Loaded,
     /// The file, as far as it could be read.
     text: Option<String>,
-    /// Whether what is in force is the file.
-    good: bool,
+    /// The file whose configuration is in force; `None`: the built-in one is.
+    in_force: Option<String>,
 }
 
 impl Start {
     /// The file could not be used: the built-in configuration stands in for it.
     pub(crate) fn is_default(&self) -> bool {
-        !self.good
+        self.in_force.is_none()
+    }
+
+    /// The file is bad by now: that of the process's start is in force.
+    pub(crate) fn is_last_good(&self) -> bool {
+        self.in_force.is_some() && self.in_force != self.text
     }
 }
 
-/// Reads the file; a bad one means the built-in configuration unless that is forbidden.
+/// Reads the file before anything else is done, so that a new version that cannot do what the file
+/// asks for ends here, and a rolling update stops. `None`: the file cannot be used, and the built-in
+/// configuration may stand in for it.
 ///
 /// # Errors
-/// The file is bad and the default is not wanted.
-pub fn start(flags: &Flags) -> Result<Start, Fatal> {
-    let (text, loaded) = load(&flags.scheduler_conf);
-    let good = loaded.is_ok();
-    let loaded = match loaded {
-        Ok(loaded) => {
-            accepted(text.as_deref().unwrap_or_default());
-            loaded
+/// The file names something of Volcano that is not built, or it is bad and the built-in
+/// configuration is not wanted.
+pub fn before_start(flags: &Flags) -> Result<Option<Good>, Fatal> {
+    match load(&flags.scheduler_conf, &flags.allow_missing) {
+        (text, Ok(loaded)) => Ok(Some(Good { text: text.unwrap_or_default(), loaded })),
+        (_, Err(error)) if flags.strict_conf || matches!(error, LoadError::Missing(_)) => {
+            Err(error.into())
         }
-        Err(error) if flags.strict_conf => return Err(error.into()),
-        Err(error) => {
+        _ => Ok(None),
+    }
+}
+
+/// Reads the file when this process begins to schedule. In place of a bad one that of the process's
+/// start is in force, else the built-in configuration, unless that is forbidden.
+///
+/// # Errors
+/// The file cannot be used, and neither can anything in its place.
+pub fn start(flags: &Flags, before: Option<&Good>) -> Result<Start, Fatal> {
+    let (text, loaded) = load(&flags.scheduler_conf, &flags.allow_missing);
+    let start = match (loaded, before) {
+        (Ok(loaded), _) => {
+            accepted(text.as_deref().unwrap_or_default());
+            Start { loaded, in_force: text.clone(), text }
+        }
+        (Err(error), _) if flags.strict_conf => return Err(error.into()),
+        (Err(error), Some(Good { text: good, loaded })) => {
+            tracing::error!("the last good configuration stays in force: {error}");
+            Start { loaded: loaded.clone(), in_force: Some(good.clone()), text }
+        }
+        (Err(error @ LoadError::Missing(_)), None) => return Err(error.into()),
+        (Err(error), None) => {
             tracing::error!("the built-in configuration is in force: {error}");
             let parsed = vc_conf::parse("built-in configuration", vc_conf::BUILT_IN, &KNOWN);
-            parsed.map_err(LoadError::from)?
+            Start { loaded: parsed.map_err(LoadError::from)?, in_force: None, text }
         }
     };
-    let Loaded { config, warnings } = loaded;
-    warn(&warnings);
-    Ok(Start { config, warnings, text, good })
+    say(&start.loaded, &flags.scheduler_conf);
+    Ok(start)
 }
 
 /// `--scheduler-conf` names a file of a directory that exists: the directory is what Volcano
@@ -110,6 +152,15 @@ fn accepted(text: &str) {
     text.lines().for_each(|line| tracing::info!(v = 2, "{line}"));
 }
 
+/// Says what is missing in a configuration that is put in force, and every warning.
+fn say(loaded: &Loaded, path: &Path) {
+    let name = path.display().to_string();
+    for missing in &loaded.missing {
+        tracing::error!("configuration: {}", missing.in_file(&name));
+    }
+    warn(&loaded.warnings);
+}
+
 /// Says every warning.
 pub(crate) fn warn(warnings: &[Warning]) {
     warnings.iter().for_each(|warning| tracing::warn!("configuration: {warning}"));
@@ -118,6 +169,7 @@ pub(crate) fn warn(warnings: &[Warning]) {
 /// The file as it is followed while the process runs.
 pub(crate) struct Follow {
     path: PathBuf,
+    allowed: AllowMissing,
     /// As last read; `None`: it could not be.
     seen: Option<String>,
     /// The last good one; `None`: the built-in configuration is in force.
@@ -127,9 +179,9 @@ pub(crate) struct Follow {
 
 impl Follow {
     pub(crate) fn new(flags: &Flags, start: &Start, meter: Arc<Meter>) -> Self {
-        let seen = start.text.clone();
-        let in_force = seen.clone().filter(|_| start.good);
-        Self { path: flags.scheduler_conf.clone(), seen, in_force, meter }
+        let (path, allowed) = (flags.scheduler_conf.clone(), flags.allow_missing.clone());
+        let (seen, in_force) = (start.text.clone(), start.in_force.clone());
+        Self { path, allowed, seen, in_force, meter }
     }
 
     /// Hands every good change to the engine, until nobody listens.
@@ -141,9 +193,10 @@ impl Follow {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let path = self.path.clone();
+            let (path, allowed) = (self.path.clone(), self.allowed.clone());
             // A file system that hangs must not hold up anything else.
-            let Ok(read) = tokio::task::spawn_blocking(move || load(&path)).await else { return };
+            let read = tokio::task::spawn_blocking(move || load(&path, &allowed));
+            let Ok(read) = read.await else { return };
             if let Some(visit) = self.changed(read)
                 && inbox.send(Incoming::Visit(visit)).await.is_err()
             {
@@ -165,7 +218,7 @@ impl Follow {
             }
             Ok(loaded) => {
                 accepted(self.seen.as_deref().unwrap_or_default());
-                warn(&loaded.warnings);
+                say(&loaded, &self.path);
                 self.in_force.clone_from(&self.seen);
                 let meter = self.meter.clone();
                 Some(Visit::change(move |engine| configure(engine, &loaded, &meter)))
@@ -182,7 +235,7 @@ impl Follow {
 fn configure(engine: &mut Engine, loaded: &Loaded, meter: &Meter) {
     let warnings = engine.configure(&loaded.config);
     warn(&warnings);
-    meter.config_warnings(loaded.warnings.len() + warnings.len());
+    meter.configuration(loaded, warnings.len());
     meter.metrics.default_in_force(false);
     tracing::info!("the new configuration is in force");
 }
@@ -197,7 +250,7 @@ mod tests {
 
     #[test]
     fn core_5_a_bad_file_falls_back_unless_that_is_forbidden() {
-        let config = start(&flags(&[])).unwrap().config;
+        let config = start(&flags(&[]), None).unwrap().loaded.config;
         assert_eq!(config.actions, ["enqueue", "allocate", "backfill"]);
         let names = |tier: usize| -> Vec<&str> {
             config.tiers[tier].plugins.iter().map(|plugin| plugin.name.as_str()).collect()
@@ -205,14 +258,16 @@ mod tests {
         assert_eq!(names(0), ["priority", "gang", "conformance"]);
         assert_eq!(names(1), ["overcommit", "drf", "predicates", "proportion", "nodeorder"]);
         let unreadable = flags(&["--scheduler-conf=/does/not/exist"]);
-        let instead = start(&unreadable).unwrap();
+        assert!(before_start(&unreadable).unwrap().is_none());
+        let instead = start(&unreadable, None).unwrap();
         assert!(instead.is_default());
-        assert_eq!(instead.config, config);
+        assert_eq!(instead.loaded.config, config);
         let error = check_directory(&unreadable).unwrap_err();
         assert_eq!(error.code(), 2);
         assert!(error.to_string().starts_with("/does/not: no such directory\nhint: "), "{error}");
         let strict = flags(&["--disable-default-scheduler-config"]);
-        let error = start(&strict).unwrap_err();
+        assert_eq!(before_start(&strict).unwrap_err().code(), 255);
+        let error = start(&strict, None).unwrap_err();
         assert_eq!(error.code(), 255);
         let text = error.to_string();
         assert!(text.starts_with("configuration: no configuration file\nhint: "), "{text}");
@@ -230,6 +285,59 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
+    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: nodegroup\n";
+    const UNKNOWN: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: magic\n";
+
+    #[test]
+    fn c40_what_is_not_built_ends_the_start_unless_it_is_allowed() {
+        let path = file("missing", MISSING);
+        let with =
+            |args: &[&str]| flags(&[&["--scheduler-conf", path.to_str().unwrap()], args].concat());
+        for refused in [&[][..], &["--allow-missing-plugins=usage"]] {
+            let error = before_start(&with(refused)).unwrap_err();
+            assert_eq!(error.code(), 255);
+            let expected = format!("configuration: {}:4: tiers[0].plugins[0]: ", path.display());
+            assert!(error.to_string().starts_with(&expected), "{error}");
+            assert!(
+                error.to_string().contains("\nhint: remove it, or start with --allow"),
+                "{error}"
+            );
+            // Also where a bad file means the built-in configuration.
+            assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
+        }
+        let all = ["--allow-missing-plugins"];
+        for allowed in [&all[..], &["--allow-missing-plugins=usage,nodegroup"]] {
+            let good = before_start(&with(allowed)).unwrap().unwrap();
+            assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
+        }
+        // A replica that waits for the Lease meets it as a reload.
+        std::fs::write(&path, ONE).unwrap();
+        let good = before_start(&with(&[])).unwrap().unwrap();
+        std::fs::write(&path, MISSING).unwrap();
+        let first = start(&with(&[]), Some(&good)).unwrap();
+        assert_eq!(first.loaded.config, good.loaded.config);
+        assert!(
+            !first.is_default() && first.is_last_good() && first.in_force.as_deref() == Some(ONE)
+        );
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn c40_an_unknown_plugin_is_skipped_and_shown() {
+        let path = file("unknown", UNKNOWN);
+        let path_flag = ["--scheduler-conf", path.to_str().unwrap()];
+        let meter = Meter::default();
+        let is_shown = |flags: &Flags| {
+            let first = start(flags, None).unwrap();
+            assert_eq!(first.loaded.config.tiers[0].plugins.len(), 0);
+            meter.configuration(&first.loaded, 0);
+            meter.metrics.encode().contains("volcano_config_unknown_plugins{plugin=\"magic\"} 1")
+        };
+        assert!(is_shown(&flags(&path_flag)));
+        assert!(!is_shown(&flags(&[&path_flag[..], &["--allow-missing-plugins=magic"]].concat())));
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
     fn failures(meter: &Meter) -> u64 {
         let text = meter.metrics.encode();
         let mut lines = text.lines();
@@ -242,12 +350,12 @@ mod tests {
     fn core_11_only_a_good_change_reaches_the_engine() {
         let path = file("change", ONE);
         let flags = flags(&["--scheduler-conf", path.to_str().unwrap()]);
-        let first = start(&flags).unwrap();
+        let first = start(&flags, None).unwrap();
         assert!(!first.is_default());
         let meter = Arc::new(Meter::default());
         meter.metrics.default_in_force(true);
         let mut follow = Follow::new(&flags, &first, meter.clone());
-        let (mut engine, _) = Engine::new(Default::default(), &first.config);
+        let (mut engine, _) = Engine::new(Default::default(), &first.loaded.config);
         // What is written, whether the engine is told, failures so far.
         let steps = [
             (ONE, false, 0),
@@ -255,12 +363,13 @@ mod tests {
             ("actions: \"elect\"", false, 1),
             (ONE, false, 1),
             ("tiers: [", false, 2),
-            (OTHER, true, 2),
-            (OTHER, false, 2),
+            (MISSING, false, 3),
+            (OTHER, true, 3),
+            (OTHER, false, 3),
         ];
         for (text, told, n_failures) in steps {
             std::fs::write(&path, text).unwrap();
-            let visit = follow.changed(load(&path));
+            let visit = follow.changed(load(&path, &AllowMissing::Nothing));
             assert_eq!(visit.is_some(), told, "{text}");
             assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
@@ -270,9 +379,9 @@ mod tests {
             }
         }
         std::fs::remove_file(&path).unwrap();
-        assert!(follow.changed(load(&path)).is_none());
-        assert!(follow.changed(load(&path)).is_none());
-        assert_eq!(failures(&meter), 3);
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing)).is_none());
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing)).is_none());
+        assert_eq!(failures(&meter), 4);
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 }

@@ -22,7 +22,9 @@ pub enum Fatal {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("version of the API server: {0}\nhint: is the address right, and the server up?")]
+    #[error(
+        "version of the API server: {0}\nhint: see --master, --kubeconfig and the server's log"
+    )]
     Version(CallError),
     #[error(
         "claims for devices: {0}\nhint: --feature-gates=DynamicResourceAllocation=false starts without"

@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{ArgAction, ArgMatches, Command};
+use vc_conf::AllowMissing;
 use vc_engine::Evaluator;
 use vc_kube::{Access, Pace, Trigger};
 use vc_model::{Sharding, ShardingMode};
 
+use crate::command::words;
 use crate::log::Format;
 use gates::{ALL_ALPHA, GATES};
 use table::{Effect, Kind, Row, TABLE};
@@ -36,6 +38,8 @@ pub struct Flags {
     pub scheduler_conf: PathBuf,
     /// `--disable-default-scheduler-config`: a bad file ends the start.
     pub strict_conf: bool,
+    /// `--allow-missing-plugins`
+    pub allow_missing: AllowMissing,
     pub default_queue: String,
     /// Label and value.
     pub node_selector: Vec<(String, String)>,
@@ -104,9 +108,16 @@ impl Flags {
     /// # Errors
     /// An unknown flag or a bad value.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let args = args.into_iter().map(normalize);
-        let matches = command().try_get_matches_from(args)?;
-        Ok(Self::read(&matches))
+        Self::parse_with(command("vc-scheduler"), args).map(|(flags, _)| flags)
+    }
+
+    /// The flags, and the arguments that are none, as this command reads them.
+    pub(crate) fn parse_with(
+        command: Command,
+        args: impl IntoIterator<Item = OsString>,
+    ) -> Result<(Self, Vec<String>), clap::Error> {
+        let matches = command.try_get_matches_from(args.into_iter().map(normalize))?;
+        Ok((Self::read(&matches), words(&matches)))
     }
 
     fn read(of: &ArgMatches) -> Self {
@@ -131,6 +142,7 @@ impl Flags {
             scheduler_names: list(of, "scheduler-name"),
             scheduler_conf: text(of, "scheduler-conf").into(),
             strict_conf: of.get_flag("disable-default-scheduler-config"),
+            allow_missing: AllowMissing::of(texts(of, "allow-missing-plugins")),
             default_queue: text(of, "default-queue"),
             node_selector: list(of, "node-selector")
                 .iter()
@@ -260,20 +272,25 @@ pub fn component(scheduler_names: &[String]) -> String {
     }
 }
 
-fn command() -> Command {
-    let ignored = clap::Arg::new("ignored").num_args(0..).hide(true);
-    let command = Command::new("vc-scheduler").args_override_self(true).disable_version_flag(true);
-    command.about("A batch scheduler for Kubernetes").args(TABLE.iter().map(arg)).arg(ignored)
+/// All flags, and what is none.
+pub(crate) fn command(name: &'static str) -> Command {
+    let words = clap::Arg::new("words").num_args(0..).hide(true);
+    let words = words.value_parser(ValueParser::os_string());
+    let command = Command::new(name).args_override_self(true).disable_version_flag(true);
+    command.about("A batch scheduler for Kubernetes").args(TABLE.iter().map(arg)).arg(words)
 }
 
 fn arg(row: &Row) -> clap::Arg {
     let arg = clap::Arg::new(row.name).long(row.name).help(row.help).value_name(row.kind.word());
     let arg = match row.kind {
         Kind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        Kind::NamesOrAll => {
+            arg.num_args(0..=1).require_equals(true).default_missing_value(AllowMissing::ALL)
+        }
         _ => arg.allow_hyphen_values(true),
     };
     let arg = match row.kind {
-        Kind::Texts => arg.action(ArgAction::Append),
+        Kind::Texts | Kind::NamesOrAll => arg.action(ArgAction::Append),
         Kind::Commas | Kind::Gates => arg.action(ArgAction::Append).value_delimiter(','),
         _ => arg.action(ArgAction::Set),
     };
@@ -284,7 +301,7 @@ fn arg(row: &Row) -> clap::Arg {
         Kind::Time => ValueParser::new(value::go_duration),
         Kind::Choice(words) => PossibleValuesParser::new(words.split('|')).into(),
         Kind::Gates => ValueParser::new(value::gate_text),
-        Kind::Text | Kind::Texts | Kind::Commas => ValueParser::string(),
+        Kind::Text | Kind::Texts | Kind::Commas | Kind::NamesOrAll => ValueParser::string(),
     });
     let arg = if row.name == "v" { arg.short('v') } else { arg };
     let arg = arg.hide(row.effect == Effect::Hidden);
@@ -332,8 +349,12 @@ fn health(of: &ArgMatches) -> HealthFlags {
     HealthFlags { address: text(of, "healthz-address"), tls: all.then_some(files) }
 }
 
+fn texts<'a>(of: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a str> {
+    of.get_many::<String>(name).into_iter().flatten().map(String::as_str)
+}
+
 fn list(of: &ArgMatches, name: &str) -> Vec<String> {
-    of.get_many::<String>(name).into_iter().flatten().cloned().collect()
+    texts(of, name).map(str::to_owned).collect()
 }
 
 /// `label:value`; entries without a value are ignored (core.md 4.3).

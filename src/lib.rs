@@ -2,6 +2,7 @@
 //! API server. Specification: core.md 1. It is a library too, so that tests run the whole of it.
 
 pub mod check;
+pub mod command;
 pub mod conf;
 pub mod dump;
 pub mod environment;

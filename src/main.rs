@@ -1,11 +1,11 @@
 //! `vc-scheduler`: a batch scheduler for Kubernetes. Exit codes: core.md 1.1, 1.5, 1.6.
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use vc_kube::{Clients, Observer};
+use vc_scheduler::command::Asked;
 use vc_scheduler::environment::Environment;
 use vc_scheduler::fatal::Fatal;
 use vc_scheduler::flags::Flags;
@@ -18,16 +18,14 @@ use vc_scheduler::{check, conf, log};
 static ALLOCATOR: Sampling = Sampling;
 
 fn main() -> ExitCode {
-    let mut args: Vec<OsString> = std::env::args_os().collect();
-    // A later `check` is a positional argument, and those are ignored.
-    let is_check = args.get(1).is_some_and(|arg| arg == "check");
-    if is_check {
-        args.remove(1);
-    }
-    let flags = Flags::parse(args).unwrap_or_else(|error| error.exit());
-    if is_check {
-        return check::check(&flags.scheduler_conf, &mut std::io::stdout().lock());
-    }
+    let flags = match Asked::of(std::env::args_os().collect()) {
+        Err(error) => error.exit(),
+        Ok(Asked::Check(flags)) => {
+            let out = &mut std::io::stdout().lock();
+            return check::check(&flags.scheduler_conf, &flags.allow_missing, out);
+        }
+        Ok(Asked::Schedule(flags)) => *flags,
+    };
     if flags.version {
         let printed = std::io::stdout().write_all(version().as_bytes());
         return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -44,7 +42,7 @@ fn main() -> ExitCode {
     flags.log();
     let names = flags.scheduler_names.clone();
     let meter = Arc::new(Meter::new(environment.fatal_assertions, names));
-    match schedule(&Process { flags, environment, level, meter }) {
+    match schedule(flags, environment, level, meter) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -53,11 +51,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn schedule(process: &Process) -> Result<(), Fatal> {
-    if process.flags.strict_conf {
-        // A leader reads the file; whoever insists on a good one learns it before that.
-        conf::start(&process.flags)?;
-    }
+fn schedule(
+    flags: Flags,
+    environment: Environment,
+    level: log::Level,
+    meter: Arc<Meter>,
+) -> Result<(), Fatal> {
+    let good_conf = conf::before_start(&flags)?;
+    let process = &Process { flags, environment, level, meter, good_conf };
     let runtime = tokio::runtime::Runtime::new()?;
     let ended = runtime.block_on(async {
         let stop = run::signals()?;

@@ -2,10 +2,11 @@
 //! core.md 1.2 (C-03), 1.8, 9.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use vc_conf::Loaded;
 use vc_engine::{Report, Sample};
 use vc_kube::Observer;
 use vc_telemetry::Metrics;
@@ -57,6 +58,8 @@ pub struct Meter {
     fatal_assertions: bool,
     /// Whose pods we place.
     scheduler_names: Vec<String>,
+    /// Unknown plugins of the configuration in force, with their places.
+    unknown_plugins: Mutex<Vec<String>>,
 }
 
 impl Default for Meter {
@@ -69,7 +72,8 @@ impl Meter {
     /// With `PANIC_ON_ERROR=true` the first internal error ends the process.
     pub fn new(fatal_assertions: bool, scheduler_names: Vec<String>) -> Self {
         let (state, metrics) = (watch::Sender::default(), Metrics::new());
-        Self { state, metrics, fatal_assertions, scheduler_names }
+        let unknown_plugins = Mutex::default();
+        Self { state, metrics, fatal_assertions, scheduler_names, unknown_plugins }
     }
 
     /// The process is as far as that.
@@ -91,8 +95,23 @@ impl Meter {
         self.metrics.dynamic_resources(on);
     }
 
-    pub(crate) fn config_warnings(&self, n_warnings: usize) {
+    /// The configuration is in force; the engine has so many warnings about it besides.
+    pub(crate) fn configuration(&self, loaded: &Loaded, n_of_engine: usize) {
+        let n_warnings = loaded.warnings.len() + n_of_engine;
         self.metrics.config_warnings(i64::try_from(n_warnings).unwrap_or(i64::MAX));
+        self.metrics.unknown_plugins(loaded.missing.iter().map(|entry| entry.name.as_str()));
+        let place = |line: usize| format!("line {line}: ");
+        let row = |entry: &vc_conf::Missing| {
+            format!("{}{}", entry.line.map_or(String::new(), place), entry.problem)
+        };
+        let rows = loaded.missing.iter().map(row).collect();
+        *self.unknown_plugins.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+    }
+
+    /// What does not keep the process from working and somebody should look at, one line each.
+    pub fn remarks(&self) -> Vec<String> {
+        let unknown = self.unknown_plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        unknown.iter().map(|row| format!("configuration: {row}")).collect()
     }
 }
 

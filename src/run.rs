@@ -15,7 +15,7 @@ use vc_kube::{
 };
 use vc_model::RequestGates;
 
-use crate::conf::{self, Follow};
+use crate::conf::{self, Follow, Good};
 use crate::dump::Dumper;
 use crate::environment::Environment;
 use crate::fatal::Fatal;
@@ -36,6 +36,8 @@ pub struct Process {
     pub environment: Environment,
     pub level: Level,
     pub meter: Arc<Meter>,
+    /// The configuration file at the start of the process, if it could be used.
+    pub good_conf: Option<Good>,
 }
 
 /// Ends at the first SIGTERM or SIGINT; the second one ends the process (core.md 1.6).
@@ -192,11 +194,14 @@ impl Work {
             let hint = "hint: SCHEDULER_POD_NAME must be <base>-0 to <base>-<SCHEDULER_NUM - 1>";
             tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
         }
-        let start = conf::start(flags)?;
-        let (engine, warnings) = Engine::new(options(process, &server), &start.config);
+        let start = conf::start(flags, process.good_conf.as_ref())?;
+        let (engine, warnings) = Engine::new(options(process, &server), &start.loaded.config);
         conf::warn(&warnings);
-        meter.config_warnings(start.warnings.len() + warnings.len());
+        meter.configuration(&start.loaded, warnings.len());
         meter.metrics.default_in_force(start.is_default());
+        if start.is_last_good() {
+            meter.metrics.reload_failure();
+        }
         let (inbox, receiver) = vc_kube::inbox();
         let (effects, batches) = mpsc::channel(BATCHES);
         let observer: Arc<dyn Observer> = meter.clone();
@@ -366,6 +371,7 @@ mod tests {
             environment: Environment::read(|_| None),
             level: crate::log::start(0, Format::Text),
             meter: Arc::default(),
+            good_conf: None,
         }
     }
 

@@ -29,11 +29,15 @@ const HEAD: &str = "\
 Generated from `src/flags/table.rs` and `src/environment.rs` by `UPDATE_DOCS=1 cargo test -p vc-scheduler --lib`.
 
 Flags are read as Volcano's binary reads them: `--name=value` or `--name value`, `--bool` alone is true, `_` and `-` are
-the same inside a name, the last use of a flag wins, other arguments are ignored. An unknown flag or a bad value ends
-the process with exit code 2. At `-v=2` and above every flag is logged once at start.
+the same inside a name, the last use of a flag wins. An unknown flag, a bad value or a word that is no command ends the
+process with exit code 2; what a shell would have taken, as the `2>&1` of Volcano's chart, is ignored. At `-v=2` and above
+every flag is logged once at start.
+
+Commands: `vc-scheduler check FILE` says what a configuration means; it takes all flags too, so that the arguments of a
+Deployment can be used, and reads `--scheduler-conf` and `--allow-missing-plugins`. `vc-scheduler help` is `--help`.
 ";
 
-const SECTIONS: [(Effect, &str, &str); 2] = [
+const SECTIONS: [(Effect, &str, &str); 3] = [
     (
         Effect::Built,
         "Flags with an effect",
@@ -43,6 +47,11 @@ const SECTIONS: [(Effect, &str, &str); 2] = [
         Effect::Never,
         "Flags without effect",
         "Accepted, because installations set them: they are about Go, klog or the sampling of nodes.",
+    ),
+    (
+        Effect::Hidden,
+        "Flags for work on the scheduler",
+        "Not in `--help`; the log names them at `-v=2` as all others.",
     ),
 ];
 

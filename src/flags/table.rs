@@ -12,6 +12,8 @@ pub(super) enum Kind {
     Texts,
     /// Repeatable, split at commas.
     Commas,
+    /// As `Commas`; without a value it means all of them.
+    NamesOrAll,
     /// As `Commas`, of `Name=true`.
     Gates,
     /// One of these words, which are separated by `|`.
@@ -20,7 +22,7 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) fn is_list(self) -> bool {
-        matches!(self, Self::Texts | Self::Commas | Self::Gates)
+        matches!(self, Self::Texts | Self::Commas | Self::NamesOrAll | Self::Gates)
     }
 
     /// Placeholder in the usage.
@@ -31,7 +33,7 @@ impl Kind {
             Self::Float => "float",
             Self::Time => "duration",
             Self::Text | Self::Texts => "string",
-            Self::Commas => "strings",
+            Self::Commas | Self::NamesOrAll => "strings",
             Self::Gates => "mapStringBool",
             Self::Choice(words) => words,
         }
@@ -44,7 +46,7 @@ pub(super) enum Effect {
     Built,
     /// It is about Go, klog or sampling, which are not here.
     Never,
-    /// For tests of the scheduler itself: in no list.
+    /// For tests of the scheduler itself: not in `--help`.
     Hidden,
 }
 
@@ -69,11 +71,13 @@ const fn row(
 }
 
 use Effect::{Built, Hidden, Never};
-use Kind::{Bool, Choice, Commas, Float, Gates, Int, Text, Texts, Time};
+use Kind::{Bool, Choice, Commas, Float, Gates, Int, NamesOrAll, Text, Texts, Time};
 
 #[rustfmt::skip] // a table is read by its rows
 pub(super) const TABLE: &[Row] = &[
     row("add-dir-header", Bool, "false", Never, "klog"),
+    row("allow-missing-plugins", NamesOrAll, "", Built,
+        "what the configuration may name though this version lacks it; without names: everything"),
     row("alsologtostderr", Bool, "false", Never, "klog"),
     row("bare-pods", Choice("ignore|schedule"), "ignore", Built,
         "schedule: a pod of ours without a PodGroup is a job of one task"),

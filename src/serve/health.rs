@@ -25,21 +25,37 @@ async fn ok() -> &'static str {
 }
 
 async fn healthz(RawQuery(query): RawQuery) -> &'static str {
-    let query = query.unwrap_or_default();
-    let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
-    match names.any(|name| name == "verbose") {
+    match is_verbose(query.as_deref()) {
         true => "[+]ping ok\nhealthz check passed\n",
         false => "ok",
     }
 }
 
-/// Leader and synced, or standby and connected.
-async fn readyz(State(meter): State<Arc<Meter>>) -> (StatusCode, String) {
+fn is_verbose(query: Option<&str>) -> bool {
+    let pairs = query.unwrap_or_default().split('&');
+    pairs.map(|pair| pair.split('=').next().unwrap_or_default()).any(|name| name == "verbose")
+}
+
+/// Leader and synced, or standby and connected; with `?verbose` also what somebody should look at.
+async fn readyz(
+    State(meter): State<Arc<Meter>>,
+    RawQuery(query): RawQuery,
+) -> (StatusCode, String) {
     let state = *meter.state.borrow();
-    match state.is_ready() {
-        true => (StatusCode::OK, "ok".to_owned()),
-        false => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {state}\n")),
-    }
+    let code = if state.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let text = match (is_verbose(query.as_deref()), state.is_ready()) {
+        (true, is_ready) => verbose(&meter, is_ready, &state.to_string()),
+        (false, true) => "ok".to_owned(),
+        (false, false) => format!("not ready: {state}\n"),
+    };
+    (code, text)
+}
+
+/// One row a check, as Kubernetes' own servers have them. `[!]` fails nothing.
+fn verbose(meter: &Meter, is_ready: bool, state: &str) -> String {
+    let (mark, word) = if is_ready { ('+', "passed") } else { ('-', "failed") };
+    let remarks: String = meter.remarks().iter().map(|row| format!("[!]{row}\n")).collect();
+    format!("[{mark}]{state}\n{remarks}readyz check {word}\n")
 }
 
 #[cfg(test)]
@@ -79,5 +95,19 @@ mod tests {
             meter.state.send_replace(state);
             assert_eq!(get(&routes, "/readyz").await, (code, text.to_owned()));
         }
+        let rows = "[+]leading\nreadyz check passed\n".to_owned();
+        assert_eq!(get(&routes, "/readyz?verbose").await, (200, rows));
+    }
+
+    #[tokio::test]
+    async fn c40_an_unknown_plugin_has_a_row() {
+        let meter = Arc::new(Meter::default());
+        let text = "actions: allocate\ntiers:\n- plugins:\n  - name: magic\n";
+        let loaded = vc_conf::parse("f", text, &vc_engine::KNOWN).unwrap();
+        meter.configuration(&loaded, 0);
+        let rows = "[-]starting\n[!]configuration: line 4: unknown plugin magic, it is skipped\n\
+            readyz check failed\n";
+        let told = get(&routes(meter), "/readyz?verbose").await;
+        assert_eq!(told, (503, rows.to_owned()));
     }
 }

@@ -28,6 +28,16 @@ fn core_2_core_4_core_5_exit_codes() {
     assert_eq!(code(&["--leader-elect-lease-duration=10s"]), 1);
     assert_eq!(code(&["--disable-default-scheduler-config", "--master=127.0.0.1:1"]), 255);
     assert_eq!(code(&["--kubeconfig=/does/not/exist"]), 1);
+    let conf = folder("not_built").join("x.conf");
+    fs::write(&conf, "actions: allocate\ntiers:\n- plugins:\n  - name: nodegroup\n").unwrap();
+    let conf = format!("--scheduler-conf={}", conf.display());
+    // C-40: before anything is asked of an API server, of which there is none here.
+    let refused = scheduler(&[&conf, "--master=127.0.0.1:1"]);
+    assert_eq!(refused.status.code(), Some(255));
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("x.conf:4: tiers[0].plugins[0]: plugin nodegroup of Volcano"), "{told}");
+    assert_eq!(code(&["check", &conf]), 1);
+    assert_eq!(code(&["check", &conf, "--allow-missing-plugins=nodegroup"]), 0);
     let version = scheduler(&["--version"]);
     assert_eq!(version.status.code(), Some(0));
     let text = String::from_utf8(version.stdout).unwrap();
@@ -35,6 +45,9 @@ fn core_2_core_4_core_5_exit_codes() {
     let wanted = ["API Version", "Version", "Git SHA", "Built At", "Rust Version", "OS/Arch"];
     assert_eq!(heads, wanted, "{text}");
     assert!(text.starts_with("API Version: v1alpha1\nVersion: "), "{text}");
+    let commit = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let has_git = commit.is_ok_and(|output| output.status.success());
+    assert!(!has_git || !text.contains("Git SHA: unknown"), "{text}");
 }
 
 #[tokio::test]
@@ -89,7 +102,10 @@ async fn an_api_server_that_does_not_answer_is_told_and_counted() {
     let args = ["--master=http://127.0.0.1:1", "--enable-metrics", "--enable-healthz"];
     let mut child = Child::start(&[&args[..], &ports].concat(), &sockets);
     let (metrics, health) = (child.address("metrics").await, child.address("health").await);
-    child.says("version of the API server not read").await;
+    let why = child.says("version of the API server not read").await;
+    let expected =
+        "connection to http://127.0.0.1:1: Connection refused (os error 111); nothing listens";
+    assert!(why.contains(expected), "{why}");
     let (_, text) = get(metrics, "/metrics").await;
     let text = String::from_utf8(text).unwrap();
     let series = "rest_client_requests_total{code=\"<error>\",host=\"127.0.0.1:1\",method=\"GET\"}";
@@ -101,6 +117,19 @@ async fn an_api_server_that_does_not_answer_is_told_and_counted() {
     assert_eq!(child.ended().await.code(), Some(0));
 }
 
+#[tokio::test]
+async fn an_address_with_the_wrong_scheme_is_told() {
+    let server = serve(Vec::new()).await;
+    let master = server.url().replace("http://", "https://");
+    let mut child = Child::start(&["--master", &master], &folder("sockets"));
+    let why = child.says("version of the API server not read").await;
+    let expected = format!("connection to {master}: ");
+    assert!(why.contains(&expected) && why.contains("it does not speak TLS"), "{why}");
+    child.signal("-TERM").await;
+    child.ended().await;
+    server.stop().await;
+}
+
 #[test]
 fn check_prints_what_is_in_force_or_exits_1() {
     let conf = concat!(env!("CARGO_MANIFEST_DIR"), "/config/volcano-scheduler.conf");
@@ -108,14 +137,17 @@ fn check_prints_what_is_in_force_or_exits_1() {
     assert_eq!(good.status.code(), Some(0));
     let text = String::from_utf8(good.stdout).unwrap();
     assert!(text.starts_with("actions, in this order:\n  enqueue\n"), "{text}");
+    assert_eq!(scheduler(&["check", conf]).stdout, text.as_bytes());
     for args in [&["check"][..], &["check", "--scheduler-conf=/does/not/exist"]] {
         let bad = scheduler(args);
         assert_eq!(bad.status.code(), Some(1));
         assert!(bad.stdout.is_empty());
         assert!(String::from_utf8(bad.stderr).unwrap().contains("hint: "));
     }
-    // Not the first argument: a positional one, which is ignored; there is no cluster here.
-    assert_eq!(code(&["--kubeconfig=/does/not/exist", "check"]), 1);
+    // Not the first argument, so no command: it must not schedule.
+    assert_eq!(code(&["--kubeconfig=/does/not/exist", "check"]), 2);
+    assert_eq!(code(&["chek", conf]), 2);
+    assert_eq!(code(&["--kubeconfig=/does/not/exist", "2>&1"]), 1);
 }
 
 #[tokio::test]

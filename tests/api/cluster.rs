@@ -52,7 +52,8 @@ impl Replica {
         let socket_dir = folder("sockets");
         let environment = Environment { socket_dir, ..Environment::read(|_| None) };
         let (meter, level) = (Arc::new(Meter::default()), log::start(0, Format::Text));
-        let process = Process { flags, environment, level, meter: meter.clone() };
+        let good_conf = None;
+        let process = Process { flags, environment, level, meter: meter.clone(), good_conf };
         let (stop, stopped) = oneshot::channel();
         let scheduler = tokio::spawn(async move {
             run::run(&process, clients, async { drop(stopped.await) }).await

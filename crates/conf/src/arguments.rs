@@ -139,7 +139,9 @@ impl Arguments {
         let kept = default.to_string();
         let kept = if kept.is_empty() { "\"\"" } else { kept.as_str() };
         let message = format!("expected {expected}, found {}", shown(value));
-        let remedy = format!("write {expected}; until then the default {kept} is in force");
+        let write = meant(value, |meant| !meant.is_string() && convert(meant).is_some());
+        let write = write.unwrap_or_else(|| format!("write {expected}"));
+        let remedy = format!("{write}; until then the default {kept} is in force");
         warnings.push(self.warning(key, &message, &remedy));
         default
     }
@@ -174,6 +176,39 @@ fn bool_of(text: &str) -> Option<bool> {
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
         _ => None,
     }
+}
+
+/// The boolean that a text means: Go's words, and those of YAML 1.1.
+pub(crate) fn meant_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" | "y" | "on" => Some(true),
+        "no" | "n" | "off" => Some(false),
+        lower => bool_of(lower),
+    }
+}
+
+/// What to write in place of a value of the wrong type, as in `write 10 without quotes`. `None`:
+/// nothing that `fits` is meant by it.
+pub(crate) fn meant(value: &Value, fits: impl Fn(&Value) -> bool) -> Option<String> {
+    let whole_number = |number: f64| {
+        let is_whole = number.fract() == 0.0 && number.abs() < 1e15;
+        is_whole.then(|| Value::from(number as i64))
+    };
+    let number = match value {
+        Value::String(text) => text.trim().parse::<f64>().ok().filter(|number| number.is_finite()),
+        other => other.as_f64(),
+    };
+    let truth = match value {
+        Value::String(text) => meant_bool(text.trim()),
+        other => other.as_f64().and_then(|number| {
+            if number == 0.0 { Some(false) } else { (number == 1.0).then_some(true) }
+        }),
+    };
+    let candidates =
+        [number.and_then(whole_number), number.map(Value::from), truth.map(Value::from)];
+    let found = candidates.into_iter().flatten().find(|candidate| fits(candidate))?;
+    let quotes = if value.is_string() { " without quotes" } else { "" };
+    Some(format!("write {found}{quotes}"))
 }
 
 /// A value in a message, cut to a readable length.
@@ -267,6 +302,47 @@ mod tests {
         let mut warnings = Vec::new();
         assert_eq!(Arguments::default().int("k", 7, &mut warnings), 7);
         assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn the_remedy_shows_the_value_that_was_meant() {
+        let remedy = |value: Value, read: fn(&Arguments, &mut Vec<Warning>)| {
+            let arguments: Arguments = [("k", value)].into_iter().collect();
+            let mut warnings = Vec::new();
+            read(&arguments, &mut warnings);
+            let text = warnings.pop().map(|warning| warning.remedy).unwrap_or_default();
+            text.split(';').next().unwrap_or_default().to_owned()
+        };
+        let int = |a: &Arguments, w: &mut Vec<Warning>| {
+            a.int("k", 7, w);
+        };
+        let float = |a: &Arguments, w: &mut Vec<Warning>| {
+            a.float("k", 1.5, w);
+        };
+        let bool = |a: &Arguments, w: &mut Vec<Warning>| {
+            a.bool("k", true, w);
+        };
+        let string = |a: &Arguments, w: &mut Vec<Warning>| {
+            a.string("k", "", w);
+        };
+        for (value, read, expected) in [
+            (json!("10"), int as fn(&Arguments, &mut Vec<Warning>), "write 10 without quotes"),
+            (json!("10.0"), int, "write 10 without quotes"),
+            (json!(10.0), int, "write 10"),
+            (json!(1.5), int, "write an integer"),
+            (json!("ten"), int, "write an integer"),
+            (json!(true), int, "write an integer"),
+            (json!("1.5"), float, "write 1.5 without quotes"),
+            (json!("inf"), float, "write a number"),
+            (json!("yes"), bool, "write true without quotes"),
+            (json!("OFF"), bool, "write false without quotes"),
+            (json!(0), bool, "write false"),
+            (json!(2), bool, "write true or false"),
+            // A number alone is no duration, so nobody can tell what was meant.
+            (json!(5), string, "write a string"),
+        ] {
+            assert_eq!(remedy(value.clone(), read), expected, "{value}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::arguments::Arguments;
 use crate::error::{ConfError, Warning};
 use crate::loader::Loader;
+use crate::missing::Missing;
 use crate::registry::Known;
 use crate::settings::ActionSettings;
 use crate::switches::Switches;
@@ -52,6 +53,17 @@ pub struct Loaded {
     pub config: Config,
     /// By line; those without a place come last.
     pub warnings: Vec<Warning>,
+    /// What the file names and this process lacks, by line. Whoever puts a file in force decides with
+    /// [`Loaded::admit`] whether it may be.
+    pub missing: Vec<Missing>,
+}
+
+impl Loaded {
+    /// Adds warnings of others who have read the configuration; the order of lines is kept.
+    pub fn warn(&mut self, warnings: impl IntoIterator<Item = Warning>) {
+        self.warnings.extend(warnings);
+        self.warnings.sort_by_key(|warning| warning.line.unwrap_or(usize::MAX));
+    }
 }
 
 impl Config {
@@ -74,8 +86,10 @@ pub fn parse(file_name: &str, text: &str, known: &Known<'_>) -> Result<Loaded, C
     let root = tree::load(text).map_err(|error| syntax::explain(file_name, &error))?;
     let mut loader = Loader::new(file_name, text, known);
     let config = loader.config(&root)?;
-    let mut warnings = loader.into_warnings();
+    let (mut warnings, mut missing) = loader.into_findings();
     ActionSettings::from(&config, &mut warnings);
-    warnings.sort_by_key(|warning| warning.line.unwrap_or(usize::MAX));
-    Ok(Loaded { config, warnings })
+    missing.sort_by_key(|entry| entry.line.unwrap_or(usize::MAX));
+    let mut loaded = Loaded { config, warnings: Vec::new(), missing };
+    loaded.warn(warnings);
+    Ok(loaded)
 }

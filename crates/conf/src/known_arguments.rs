@@ -3,6 +3,7 @@
 
 use crate::arguments::Arguments;
 use crate::error::Warning;
+use crate::older::moved_argument;
 use crate::spelling::did_you_mean;
 
 /// Plugin and its keys. A `*` stands for any text. A registered plugin that is not listed reads
@@ -133,22 +134,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("sla", &["sla-waiting-time"]),
     ("task-topology", &["task-topology.weight"]),
     ("tdm", &["tdm.evict.period", "*tdm.revocable-zone.*"]),
-    (
-        "usage",
-        &[
-            "usage.weight",
-            "cpu.weight",
-            "memory.weight",
-            "thresholds.cpu",
-            "thresholds.mem",
-            "estimator.request_ratio",
-            "estimator.burst_ratio",
-            "estimator.risk_threshold",
-            "estimator.risk_factor",
-            "estimator.be_cpu",
-            "estimator.be_mem",
-        ],
-    ),
+    ("usage", &["usage.weight", "cpu.weight", "memory.weight", "thresholds", "estimator"]),
 ];
 
 /// The keys that a registered plugin reads.
@@ -168,7 +154,9 @@ pub(crate) fn warn_unknown(
             continue;
         }
         let message = format!("unknown argument {key} of {owner}, it is ignored");
-        warnings.push(arguments.warning(key, &message, &did_you_mean(key, keys)));
+        let moved = moved_argument(owner, key).map(str::to_owned);
+        let remedy = moved.unwrap_or_else(|| did_you_mean(key, keys));
+        warnings.push(arguments.warning(key, &message, &remedy));
     }
 }
 

@@ -12,9 +12,12 @@ mod file;
 mod known_arguments;
 mod loader;
 mod metrics;
+mod missing;
+mod older;
 mod quota;
 mod registry;
 mod render;
+mod sections;
 mod settings;
 mod spelling;
 mod structured;
@@ -26,10 +29,12 @@ pub use arguments::Arguments;
 pub use defaults::{BUILT_IN, CHART};
 pub use error::{ConfError, Warning};
 pub use file::{ActionConfig, Config, Loaded, PluginOption, Tier, parse};
+pub use missing::{AllowMissing, Missing, MissingError, MissingKind};
 pub use registry::{ACTIONS, Known, PLUGINS};
 pub use render::render;
 pub use settings::{
     ActionSettings, AllocateSettings, BackfillSettings, GangSettings, HeadOfLine, PreemptSettings,
     ReclaimSettings, VictimOrderPolicy,
 };
+pub use spelling::nearest;
 pub use switches::{SWITCHES, Switch, Switches};

@@ -5,17 +5,20 @@
 
 mod entries;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::entries::Entry;
+use crate::arguments::meant_bool;
 use crate::error::{ConfError, Warning};
 use crate::file::{ActionConfig, Config, PluginOption, Tier};
 use crate::known_arguments::{self, warn_unknown};
+use crate::missing::{Missing, MissingKind, unbuilt_arguments};
+use crate::older;
 use crate::registry::{ACTIONS, Known, PLUGINS};
 use crate::spelling::{did_you_mean, nearest};
 use crate::switches::{SWITCHES, Switches, switch_of};
 use crate::tree::{Node, Tree};
-use crate::{advice, metrics, quota, settings, structured};
+use crate::{advice, metrics, quota, sections, settings, structured};
 
 const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
 const ACTIONS_HINT: &str = "name at least one, as in actions: \"enqueue, allocate, backfill\"";
@@ -26,17 +29,19 @@ pub(crate) struct Loader<'a> {
     source: &'a str,
     known: &'a Known<'a>,
     warnings: Vec<Warning>,
+    missing: Vec<Missing>,
     /// Where each plugin was listed first.
     plugins_seen: BTreeMap<String, String>,
 }
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(file: &'a str, source: &'a str, known: &'a Known<'a>) -> Self {
-        Loader { file, source, known, warnings: Vec::new(), plugins_seen: BTreeMap::new() }
+        let (warnings, missing) = (Vec::new(), Vec::new());
+        Loader { file, source, known, warnings, missing, plugins_seen: BTreeMap::new() }
     }
 
-    pub(crate) fn into_warnings(self) -> Vec<Warning> {
-        self.warnings
+    pub(crate) fn into_findings(self) -> (Vec<Warning>, Vec<Missing>) {
+        (self.warnings, self.missing)
     }
 
     pub(crate) fn config(&mut self, root: &Node) -> Result<Config, ConfError> {
@@ -55,6 +60,10 @@ impl<'a> Loader<'a> {
             }
         }
         self.warnings.extend(advice::enqueue_voters(&config, actions_line));
+        for action in config.actions.iter().collect::<BTreeSet<_>>() {
+            let arguments = config.action_arguments(action);
+            self.missing.extend(unbuilt_arguments(action, &arguments));
+        }
         match has_actions {
             true => Ok(config),
             false => {
@@ -99,10 +108,7 @@ impl<'a> Loader<'a> {
         if self.known.actions.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             return Ok(Some(canonical));
         }
-        let message =
-            format!("action {canonical} is not built into this version yet, it is skipped");
-        let remedy = format!("remove it, or expect nothing of what {canonical} does");
-        self.warnings.push(Warning::new(line, "actions", message, remedy));
+        self.missing.push(Missing::not_built("action", &canonical, line, "actions"));
         Ok(None)
     }
 
@@ -194,7 +200,10 @@ impl<'a> Loader<'a> {
             (tree, _) => {
                 let problem = format!("expected true or false, found {}", entry.node.kind());
                 let hint = match tree {
-                    Tree::Text(_) => format!("write {key}: true or {key}: false without quotes"),
+                    Tree::Text(text) => match meant_bool(text) {
+                        Some(on) => format!("write {key}: {on} without quotes"),
+                        None => format!("write {key}: true or {key}: false without quotes"),
+                    },
                     _ => format!("write {key}: true or {key}: false"),
                 };
                 Err(self.error(entry.node.line(), &entry.field, &problem, &hint))
@@ -218,12 +227,18 @@ impl<'a> Loader<'a> {
 
     /// Warns of a plugin that cannot run, and of one that is listed again (core.md 2.3, C-07).
     fn check_name(&mut self, name: &str, field: &str, line: Option<usize>) {
-        if !self.known.plugins.contains(&name) {
-            let (message, remedy) = self.why_not(name);
-            self.warnings.push(Warning::new(line, field, message, remedy));
-        }
         if name.is_empty() {
+            let message = "plugin without a name, it is skipped";
+            let remedy = "add the key name, or remove the entry";
+            self.warnings.push(Warning::new(line, field, message, remedy));
             return;
+        }
+        if !self.known.plugins.contains(&name) {
+            let missing = match PLUGINS.contains(&name) {
+                true => Missing::not_built("plugin", name, line, field),
+                false => Missing::unknown(name, line, field, &self.suggestion(name)),
+            };
+            self.missing.push(missing);
         }
         let place = match line {
             Some(line) => format!("{field}, line {line}"),
@@ -239,18 +254,16 @@ impl<'a> Loader<'a> {
         self.warnings.push(Warning::new(line, field, message, remedy));
     }
 
-    /// Message and remedy for a plugin that this process lacks.
-    fn why_not(&self, name: &str) -> (String, String) {
-        if name.is_empty() {
-            let message = "plugin without a name, it is skipped".to_owned();
-            return (message, "add the key name, or remove the entry".to_owned());
+    /// What an unknown plugin was probably meant to be. The list of all of them is given once.
+    fn suggestion(&self, name: &str) -> String {
+        let unknown = |entry: &&Missing| entry.kind == MissingKind::Unknown;
+        match nearest(name, self.known.all_plugins()) {
+            Some(near) => format!("did you mean {near}?"),
+            None if self.missing.iter().any(|entry| unknown(&entry)) => {
+                "remove it, or correct its name.".to_owned()
+            }
+            None => format!("known are: {}.", self.known.plugins.join(", ")),
         }
-        if PLUGINS.contains(&name) {
-            let message = format!("plugin {name} is not built into this version yet");
-            return (message, "remove it, or expect none of its rules: it is skipped".to_owned());
-        }
-        let message = format!("unknown plugin {name}, it is skipped");
-        (message, did_you_mean(name, &self.known.all_plugins()))
     }
 
     /// Keys that nobody reads, and structured arguments of the wrong shape (C-09).
@@ -260,8 +273,13 @@ impl<'a> Loader<'a> {
             let keys = known_arguments::keys_of(name);
             warn_unknown(name, keys, arguments, &mut self.warnings);
         }
+        sections::check(name, arguments, &mut self.warnings);
+        if self.known.plugins.contains(&name.as_str()) {
+            self.missing.extend(unbuilt_arguments(name, arguments));
+        }
         structured::check(name, arguments, &mut self.warnings).map_err(|wrong| {
-            let hint = format!("see the arguments of {name} in docs/configuration.md");
+            let page = || format!("see the arguments of {name} in docs/configuration.md");
+            let hint = wrong.hint.unwrap_or_else(page);
             self.error(wrong.line, &wrong.field, &wrong.problem, &hint)
         })
     }
@@ -340,7 +358,13 @@ impl<'a> Loader<'a> {
         let switches = SWITCHES.iter().map(|(key, _, _)| *key);
         let known: Vec<&str> = ["name", "arguments"].into_iter().chain(switches).collect();
         let key = entry.key.as_str();
+        let value = match entry.node.tree {
+            Tree::Bool(value) => Some(value),
+            _ => None,
+        };
+        let renamed = older::renamed_switch(key, value);
         let remedy = match nearest(key, known.iter().copied()) {
+            _ if renamed.is_some() => renamed.unwrap_or_default(),
             _ if known_arguments::keys_of(plugin).contains(&key) => {
                 format!("move it under arguments of {plugin}")
             }

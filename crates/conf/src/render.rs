@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::arguments::{Arguments, shown};
 use crate::error::printable;
 use crate::file::{Config, Loaded, PluginOption};
+use crate::missing::MissingKind;
 use crate::settings::{
     ActionSettings, AllocateSettings, CACHE, GangSettings, HEAD_OF_LINE, PreemptSettings,
     ReclaimSettings, VICTIM_ORDER,
@@ -22,6 +23,7 @@ pub fn render(loaded: &Loaded) -> String {
     tiers(&mut out, config);
     action_arguments(&mut out, config);
     metrics(&mut out, config);
+    missing(&mut out, loaded);
     warnings(&mut out, loaded);
     out
 }
@@ -104,6 +106,22 @@ fn metrics(out: &mut String, config: &Config) {
     for (key, value) in &config.metrics {
         let hidden = key.ends_with("password") && !value.is_empty();
         line(out, 2, &format!("{key}: {}", if hidden { "(hidden)" } else { value.as_str() }));
+    }
+}
+
+/// What the file names and nobody has allowed to be missing.
+fn missing(out: &mut String, loaded: &Loaded) {
+    let refused = loaded.missing.iter().any(|entry| entry.kind == MissingKind::NotBuilt);
+    let so = if refused { ", the file is refused" } else { "" };
+    match loaded.missing.len() {
+        0 => return,
+        1 => line(out, 0, &format!("1 error{so}:")),
+        n => line(out, 0, &format!("{n} errors{so}:")),
+    }
+    for entry in &loaded.missing {
+        let place = entry.line.map_or(String::new(), |number| format!("line {number}: "));
+        line(out, 2, &format!("{place}{}: {}", entry.field, entry.problem));
+        line(out, 4, &format!("hint: {}", entry.remedy));
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// The known name that was probably meant: equal but for letter case or `enable`/`enabled`, else
 /// the one with the fewest typing errors, at most a third of its letters. The first of equals wins.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = normal(name);
     let mut best: Option<(usize, &str)> = None;
     for candidate in known {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::arguments::{Arguments, shown};
+use crate::arguments::{Arguments, meant, shown};
 use crate::error::Warning;
 use crate::spelling::did_you_mean;
 
@@ -55,6 +55,8 @@ pub(crate) struct WrongShape {
     pub(crate) line: Option<usize>,
     pub(crate) field: String,
     pub(crate) problem: String,
+    /// What to write, where the value tells what was meant.
+    pub(crate) hint: Option<String>,
 }
 
 /// Checks every structured argument of a plugin; unknown keys inside of one give a warning.
@@ -129,10 +131,16 @@ impl Walk<'_> {
             Shape::MapOf(_) | Shape::Record(_) => "a map",
             Shape::Names => "a list of strings",
         };
+        let fits = |meant: &Value| match shape {
+            Shape::Int | Shape::Number => meant.is_number(),
+            Shape::Bool => meant.is_boolean(),
+            _ => false,
+        };
         WrongShape {
             line: self.line,
             field: field.to_owned(),
             problem: format!("expected {expected}, found {}", shown(value)),
+            hint: meant(value, fits),
         }
     }
 }

@@ -4,7 +4,7 @@
 #![allow(non_snake_case)]
 
 use serde_json::json;
-use vc_conf::{ActionSettings, Config, Known, Loaded, Switch, parse};
+use vc_conf::{ActionSettings, AllowMissing, Config, Known, Loaded, Switch, parse};
 
 const ALL: Known<'_> = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
 
@@ -104,15 +104,15 @@ fn core_8_an_entry_without_switches() {
 fn core_9_an_unknown_plugin_is_skipped() {
     let loaded = load("actions: allocate\ntiers:\n- plugins:\n  - name: foo\n  - name: gang\n");
     assert_eq!(names(&loaded.config), [["gang"]]);
-    let text = loaded.warnings[0].to_string();
-    let expected = "line 4: tiers[0].plugins[0]: unknown plugin foo, it is skipped\nhint: known";
+    let text = loaded.missing[0].in_file("f");
+    let expected = "f:4: tiers[0].plugins[0]: unknown plugin foo, it is skipped\nhint: known are: ";
     assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]
 fn core_9_a_quoted_switch_refuses_the_file() {
     let expected = "test.conf:5: tiers[0].plugins[0].enableJobOrder: expected true or false, \
-        found a string\nhint: write enableJobOrder: true or enableJobOrder: false without quotes";
+        found a string\nhint: write enableJobOrder: true without quotes";
     assert_eq!(refuse(&one_plugin("gang", "enableJobOrder: \"true\"")), expected);
     for value in ["1", "[true]", "{a: b}", "truth"] {
         let error = refuse(&one_plugin("gang", &format!("enableJobOrder: {value}")));
@@ -358,19 +358,20 @@ fn plugins_without_a_name() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_skipped_with_a_warning() {
+fn what_is_not_built_is_named_with_its_line() {
     let known = Known { plugins: &["gang", "mine"], actions: &["allocate", "sweep"] };
     let text = "actions: allocate, Preempt, Sweep\ntiers:\n- plugins:\n  - name: tdm\n  \
         - name: gang\n  - name: mine\n    arguments: {anything: 1}\n";
     let loaded = parse("test.conf", text, &known).unwrap();
     assert_eq!(loaded.config.actions, ["allocate", "sweep"]);
     assert_eq!(names(&loaded.config), [["gang", "mine"]]);
-    let messages: Vec<&str> = loaded.warnings.iter().map(|w| w.message.as_str()).collect();
-    let expected = [
-        "action preempt is not built into this version yet, it is skipped",
-        "plugin tdm is not built into this version yet",
-    ];
-    assert_eq!(messages, expected);
+    assert_eq!(loaded.warnings, []);
+    let error = loaded.admit("test.conf", &AllowMissing::Nothing).unwrap_err().to_string();
+    let expected = "test.conf:1: actions: action preempt of Volcano is not built into this version
+hint: remove it, or start with --allow-missing-plugins=preempt if nothing needs its rules
+test.conf:4: tiers[0].plugins[0]: plugin tdm of Volcano is not built into this version
+hint: remove it, or start with --allow-missing-plugins=tdm if nothing needs its rules";
+    assert_eq!(error, expected);
 }
 
 #[test]

@@ -47,13 +47,14 @@ metrics:
   address: http://e:9200
   elasticsearch.password: (hidden)
   type: elasticsearch
-3 warnings:
-  line 1: actions: action preempt is not built into this version yet, it is skipped
-    hint: remove it, or expect nothing of what preempt does
+2 errors, the file is refused:
+  line 1: actions: action preempt of Volcano is not built into this version
+    hint: remove it, or start with --allow-missing-plugins=preempt if nothing needs its rules
+  line 8: tiers[0].plugins[1]: plugin pdb of Volcano is not built into this version
+    hint: remove it, or start with --allow-missing-plugins=pdb if nothing needs its rules
+1 warning:
   line 7: tiers[0].plugins[0].enabledJobReady: unknown key enabledJobReady, it is ignored
     hint: did you mean enableJobReady?
-  line 8: tiers[0].plugins[1]: plugin pdb is not built into this version yet
-    hint: remove it, or expect none of its rules: it is skipped
 ";
 
 #[test]

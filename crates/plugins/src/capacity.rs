@@ -46,6 +46,7 @@ const TREE: Points = FLAT.and(Points::VICTIM_QUEUE_ORDER);
 /// Ancestors that are looked at in reclaim, an integer of at least 0 (6.1).
 const LEVEL: &str = "ancestorReclaimLevel";
 const DRA: &str = "capacity.DynamicResourceAllocationEnable";
+const CONSUMABLE: &str = "capacity.DRAConsumableCapacityEnable";
 
 #[derive(Default)]
 struct Capacity {
@@ -79,9 +80,9 @@ fn capacity(option: &PluginOption, warnings: &mut Vec<Warning>) -> Capacity {
         let remedy = "write an integer of at least 0; until then 0 is in force";
         warnings.push(arguments.warning(LEVEL, &format!("{level} is less than 0"), remedy));
     }
-    if arguments.get(DRA).is_some() && arguments.bool(DRA, false, warnings) {
-        let remedy = "take it out; device classes in spec.capability limit nobody";
-        warnings.push(arguments.warning(DRA, "quotas of devices are not built yet", remedy));
+    // Nobody reads them here yet: `vc_conf` refuses the file where one is true.
+    for key in [DRA, CONSUMABLE] {
+        arguments.bool(key, false, warnings);
     }
     let hierarchy = option.switches.on(Switch::Hierarchy);
     let level = if hierarchy { usize::try_from(level).unwrap_or(0) } else { 0 };

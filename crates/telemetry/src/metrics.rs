@@ -190,6 +190,12 @@ impl Metrics {
         self.families.config_warnings.set(n);
     }
 
+    /// The configuration in force names these plugins, and nobody knows them.
+    pub fn unknown_plugins<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        self.families.unknown_plugins.reset();
+        names.for_each(|name| self.families.unknown_plugins.with_label_values(&[name]).set(1));
+    }
+
     /// A configuration could not be used.
     pub fn reload_failure(&self) {
         self.families.reload_failures.inc();

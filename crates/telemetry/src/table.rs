@@ -223,6 +223,9 @@ pub const TABLE: &[Row] = &[
         "Things that cannot happen and have happened; the scheduler went on", "each of them")),
     ours(gauge("volcano_config_warnings", &[],
         "Warnings about the configuration that is in force", "when a configuration is loaded")),
+    ours(gauge("volcano_config_unknown_plugins", &["plugin"],
+        "1 for a plugin of the configuration in force that nobody knows: it is skipped",
+        "when a configuration is loaded; not for what `--allow-missing-plugins` names")),
     ours(counter("volcano_config_reload_failures_total", &[],
         "Configurations that could not be used; the last good one stays", "each of them")),
 

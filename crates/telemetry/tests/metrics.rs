@@ -307,6 +307,8 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.watch_restart("pods");
     metrics.objects("pods", 5);
     metrics.config_warnings(2);
+    metrics.unknown_plugins(["gone"].into_iter());
+    metrics.unknown_plugins(["magic"].into_iter());
     metrics.reload_failure();
     metrics.malformed_object("podgroups");
     metrics.internal_error("check");
@@ -400,6 +402,7 @@ fn what_the_edge_counts() {
         "volcano_watch_restarts_total{kind=\"pods\"} 1",
         "volcano_objects{kind=\"pods\"} 5",
         "volcano_config_warnings 2",
+        "volcano_config_unknown_plugins{plugin=\"magic\"} 1",
         "volcano_malformed_objects_total{kind=\"podgroups\"} 1",
         "volcano_foreign_binds_total 1",
         "volcano_clock_skew_seconds -60",
@@ -415,6 +418,7 @@ fn what_the_edge_counts() {
     ] {
         assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
+    assert!(!text.contains("plugin=\"gone\""), "a reload has taken it away");
     let again = metrics.encode();
     assert!(again.contains("promhttp_metric_handler_requests_total{code=\"200\"} 1"));
 }

@@ -426,9 +426,10 @@ fn orphans_are_no_victims_and_reclaim_nothing() {
 }
 
 #[test]
-fn quotas_of_devices_are_said_to_be_missing() {
-    let argument = "capacity.DynamicResourceAllocationEnable";
-    assert_eq!(warnings(&format!("capacity {argument}=false")), [""; 0]);
-    let told = warnings(&format!("capacity {argument}=true"));
-    assert!(told.len() == 1 && told[0].contains("quotas of devices are not built yet"), "{told:?}");
+fn switches_of_quotas_of_devices_are_booleans() {
+    for argument in ["DynamicResourceAllocationEnable", "DRAConsumableCapacityEnable"] {
+        assert_eq!(warnings(&format!("capacity capacity.{argument}=false")), [""; 0]);
+        let told = warnings(&format!("capacity capacity.{argument}=7"));
+        assert!(told.len() == 1 && told[0].contains("expected true or false"), "{told:?}");
+    }
 }

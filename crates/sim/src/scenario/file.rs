@@ -117,14 +117,14 @@ impl Scenario {
             at(line, message)
         })?;
         let conf = &parsed.scheduler_conf;
-        let loaded = vc_conf::parse("schedulerConf", &conf.value, &vc_engine::KNOWN)
-            .map_err(|error| at(line_of(conf), error.to_string()))?;
         let flags = match &parsed.flags {
             None => Flags::default(),
             Some(flags) => {
                 flags::read(&flags.value).map_err(|problem| at(line_of(flags), problem))?
             }
         };
+        let config =
+            configuration(&conf.value, &flags).map_err(|problem| at(line_of(conf), problem))?;
         let mut objects = objects(file, parsed.objects)?;
         objects.retain(|object| match object.value["kind"].as_str() {
             Some("PriorityClass") => flags.priority_classes,
@@ -146,7 +146,7 @@ impl Scenario {
         Ok(Self {
             name: parsed.name,
             options: flags.options,
-            config: loaded.config,
+            config,
             now_micros,
             cycles: parsed.cycles.unwrap_or(1),
             tick_micros,
@@ -155,6 +155,25 @@ impl Scenario {
             expect: parsed.expect,
         })
     }
+}
+
+/// A file that the scheduler would refuse is no configuration; a plugin that nobody knows is skipped.
+fn configuration(text: &str, flags: &Flags) -> Result<vc_conf::Config, String> {
+    let name = "schedulerConf";
+    let loaded = vc_conf::parse(name, text, &vc_engine::KNOWN).map_err(|e| e.to_string())?;
+    let admitted = loaded.admit(name, &flags.allow_missing).map_err(|e| e.to_string())?;
+    Ok(admitted.config)
+}
+
+/// The name that a file gives itself, also where the rest of it cannot be read.
+pub(super) fn name_in(path: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let text = text_of(path).ok()?;
+    let named = serde_yaml::from_str_with_options::<Named>(&text, yaml_options());
+    named.ok().map(|named| named.name)
 }
 
 fn line_of<T>(spanned: &Spanned<T>) -> usize {

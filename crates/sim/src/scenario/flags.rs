@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use vc_conf::AllowMissing;
 use vc_engine::EngineOptions;
 use vc_model::ShardingMode;
 
@@ -76,6 +77,8 @@ const WITHOUT_EFFECT: &[&str] = &[
 /// What flags change.
 pub(super) struct Flags {
     pub(super) options: EngineOptions,
+    /// What the configuration may name though this version lacks it.
+    pub(super) allow_missing: AllowMissing,
     /// Whether PriorityClasses are watched.
     pub(super) priority_classes: bool,
     /// Whether CSIDrivers and CSIStorageCapacities are watched.
@@ -87,7 +90,8 @@ pub(super) struct Flags {
 impl Default for Flags {
     fn default() -> Self {
         let options = EngineOptions::default();
-        Self { options, priority_classes: true, csi_storage: true, budgets: true }
+        let allow_missing = AllowMissing::Nothing;
+        Self { options, allow_missing, priority_classes: true, csi_storage: true, budgets: true }
     }
 }
 
@@ -108,6 +112,9 @@ fn apply(flags: &mut Flags, name: &str, values: &[String]) -> Result<(), String>
     match name {
         "scheduler-name" => {
             options.scheduler_names = values.iter().map(|name| Arc::from(name.as_str())).collect();
+        }
+        "allow-missing-plugins" => {
+            flags.allow_missing = AllowMissing::of(values.iter().map(String::as_str));
         }
         "default-queue" => options.default_queue = last.into(),
         "node-selector" => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use vc_engine::Evaluator;
 
-use super::file::{Scenario, ScenarioError};
+use super::file::{Scenario, ScenarioError, name_in};
 use super::{compare, junit, rewrite};
 use crate::input::{InputError, scenario_files, text_of};
 
@@ -55,7 +55,7 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Tested {
     pub file: PathBuf,
-    /// The name in the file, or the file's when it cannot be read.
+    /// The name in the file, or the file's when it tells none.
     pub name: String,
     pub verdict: Verdict,
 }
@@ -76,7 +76,7 @@ pub fn run(suite: &Suite) -> Result<Report, InputError> {
         let scenario = Scenario::read(&file);
         let name = match &scenario {
             Ok(scenario) => scenario.name.clone(),
-            Err(_) => file.display().to_string(),
+            Err(_) => name_in(&file).unwrap_or_else(|| file.display().to_string()),
         };
         if suite.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
             let verdict = verdict(scenario, &file, suite);

@@ -111,6 +111,11 @@ fn files_that_cannot_be_run_are_named_with_their_place() {
         ("bad_tick", format!("tick: 5\n{SCENARIO}"), ":1: tick: is no duration: \"5\""),
         ("bad_kubelet", format!("kubelet: slow\n{SCENARIO}"), "slow"),
         ("bad_action", SCENARIO.replace("\"allocate\"", "\"fly\""), "actions: "),
+        (
+            "c40_not_built",
+            SCENARIO.replace("- name: gang", "- name: usage"),
+            ":5: schedulerConf:4: tiers[0].plugins[0]: plugin usage of Volcano is not built",
+        ),
         ("no_configuration", without_conf, "schedulerConf"),
         (
             "bad_quantity",
@@ -134,10 +139,30 @@ fn files_that_cannot_be_run_are_named_with_their_place() {
 }
 
 #[test]
+fn c40_what_a_flag_allows_to_be_missing_is_skipped() {
+    let scenario = SCENARIO.replace("- name: predicates", "- name: predicates\n    - name: usage");
+    let text = format!("flags: {{allow-missing-plugins: usage}}\n{scenario}");
+    assert_eq!(tested("c40_allowed", &text).code, 0);
+    // As in Volcano, a plugin that nobody knows is skipped.
+    assert_eq!(tested("c40_unknown", &scenario.replace("usage", "magic")).code, 0);
+}
+
+#[test]
 fn a_path_that_does_not_exist_is_unreadable() {
     let called = vcsim(&["test", "/nowhere/at/all"]);
     assert_eq!(called.code, 2);
     assert!(called.stderr.starts_with("error: cannot read /nowhere/at/all: "));
+}
+
+#[test]
+fn no_scenario_at_all_is_an_error() {
+    let folder = folder("no_scenario");
+    let called = vcsim(&["test", folder.to_str().unwrap()]);
+    assert_eq!((called.code, &*called.stdout), (2, ""));
+    assert!(called.stderr.starts_with("error: no scenario was found\nhint: "), "{}", called.stderr);
+    let path = file("no_scenario", "scenario.yaml", SCENARIO);
+    let called = vcsim(&["test", "--filter", "nothing", &path]);
+    assert!(called.code == 2 && called.stderr.contains("--filter"), "{}", called.stderr);
 }
 
 #[test]
