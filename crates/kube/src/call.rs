@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::direct::Direct;
+use crate::reach::advice_on_refusal;
 
 /// Longest wait for the answer of one call.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -65,7 +66,13 @@ impl CallError {
 
 fn words(error: &kube::Error) -> String {
     let mut text = match error {
-        kube::Error::Api(status) if !status.message.is_empty() => return status.message.clone(),
+        kube::Error::Api(status) if !status.message.is_empty() => {
+            let message = status.message.trim_end();
+            return match advice_on_refusal(message) {
+                Some(advice) => format!("{message} {advice}"),
+                None => message.to_owned(),
+            };
+        }
         kube::Error::Service(inner) => inner.to_string(),
         other => other.to_string(),
     };

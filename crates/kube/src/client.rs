@@ -19,6 +19,7 @@ use crate::http2::Http2;
 use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::qps::{Limit, QpsLayer};
+use crate::reach::ReachLayer;
 use crate::retry_after::RetryAfterLayer;
 use crate::skew::Skew;
 use crate::stack::http1;
@@ -222,7 +223,8 @@ impl Plan {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let builder = builder.with_layer(&RetryAfterLayer).with_layer(&self.count());
+        let builder = builder.with_layer(&self.reach()).with_layer(&RetryAfterLayer);
+        let builder = builder.with_layer(&self.count());
         match self.bucket(purpose) {
             Some(bucket) => builder.with_layer(bucket).build(),
             None => builder.build(),
@@ -246,11 +248,16 @@ impl Plan {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let counted = self.count().layer(RetryAfterLayer.layer(service));
+        let counted = self.count().layer(RetryAfterLayer.layer(self.reach().layer(service)));
         match self.bucket(purpose) {
             Some(bucket) => Direct::of(bucket.layer(counted)),
             None => Direct::of(counted),
         }
+    }
+
+    fn reach(&self) -> ReachLayer {
+        let address = self.config.cluster_url.to_string();
+        ReachLayer { address: address.trim_end_matches('/').into() }
     }
 
     fn count(&self) -> CountLayer {

@@ -27,6 +27,7 @@ mod pre_bind;
 mod pump;
 mod qps;
 mod queues;
+mod reach;
 mod restart;
 mod resting;
 mod retry_after;

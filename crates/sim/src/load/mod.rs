@@ -40,7 +40,7 @@ pub enum LoadError {
         why: String,
     },
     /// Nobody listens there, or TLS does not come about.
-    #[error("cannot connect to {authority}: {error}")]
+    #[error("cannot connect to {authority}: {error}\nhint: {}", hint(error))]
     Connect {
         /// Host and port.
         authority: String,
@@ -51,7 +51,7 @@ pub enum LoadError {
     #[error("lost the connection: {0}")]
     Http(#[from] hyper::Error),
     /// The server does not want an object.
-    #[error("refused: {path}: {code}: {message}")]
+    #[error("refused: {path}: {code}: {message}{}", on_refusal(message))]
     Refused {
         /// Of the request.
         path: String,
@@ -63,6 +63,32 @@ pub enum LoadError {
     /// Nothing more is seen of the pods.
     #[error("watch of the pods: {0}")]
     Watch(String),
+}
+
+/// A Go server for TLS answers plain HTTP in these words.
+fn on_refusal(message: &str) -> &'static str {
+    match message.contains("HTTP request to an HTTPS server") {
+        true => "\nhint: it speaks TLS: give --kubeconfig in place of --server",
+        false => "",
+    }
+}
+
+/// What to look at when there is no connection.
+fn hint(error: &io::Error) -> &'static str {
+    let text = error.to_string();
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "nothing listens there: is the server up, are address and port right?"
+        }
+        _ if text.contains("InvalidContentType") => {
+            "it does not speak TLS: give its address with --server http://..."
+        }
+        _ if text.contains("UnknownIssuer") => {
+            "its CA is not known: name it in the kubeconfig (certificate-authority-data)"
+        }
+        _ if text.contains("NotValidForName") => "its certificate is for another name",
+        _ => "is the address right, and the server up?",
+    }
 }
 
 /// A whole load.
