@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use vc_conf::AllowMissing;
 use vc_sim::Kubelet;
 use vc_sim::run::{Ran, RunOptions, Until, run, table};
 
@@ -15,6 +16,15 @@ pub(crate) struct Run {
     /// Configuration of the scheduler; absent: that of the chart.
     #[arg(long, value_name = "FILE")]
     scheduler_conf: Option<PathBuf>,
+    /// What the configuration may name though this version lacks it; without names: everything.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = AllowMissing::ALL
+    )]
+    allow_missing_plugins: Vec<String>,
     /// Cycles to run.
     #[arg(long, value_name = "N", default_value_t = 1)]
     cycles: u32,
@@ -27,7 +37,7 @@ pub(crate) struct Run {
     /// Form of the result.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// Exit with 1 when an object cannot be read.
+    /// Exit with 1 when an object cannot be read, or a plugin of the configuration is unknown.
     #[arg(long)]
     strict: bool,
     /// Files, directories, or - for standard input.
@@ -62,8 +72,14 @@ impl Run {
             (false, Some(KubeletArg::Instant)) => (Until::Cycles(self.cycles), Kubelet::Instant),
             (false, _) => (Until::Cycles(self.cycles), Kubelet::None),
         };
-        let options =
-            RunOptions { scheduler_conf: self.scheduler_conf, until, kubelet, paths: self.paths };
+        let allowed = self.allow_missing_plugins.iter().map(String::as_str);
+        let options = RunOptions {
+            scheduler_conf: self.scheduler_conf,
+            allow_missing: AllowMissing::of(allowed),
+            until,
+            kubelet,
+            paths: self.paths,
+        };
         let ran = match run(&options) {
             Ok(ran) => ran,
             Err(error) => return fail(&error),
@@ -75,7 +91,7 @@ impl Run {
             Ok(text) => print(&text),
             Err(error) => return fail(&error),
         }
-        ExitCode::from(u8::from(self.strict && !ran.problems.is_empty()))
+        ExitCode::from(u8::from(ran.is_broken || self.strict && !ran.problems.is_empty()))
     }
 }
 

@@ -10,7 +10,7 @@ use super::print;
 
 /// Run scenario files and compare what is decided with what they expect.
 ///
-/// Exits with 1 when one fails, with 2 when a file cannot be read.
+/// Exits with 1 when one fails, with 2 when a file cannot be read or there is none.
 #[derive(Args)]
 pub(crate) struct Test {
     /// Only scenarios whose name contains this.
@@ -51,7 +51,8 @@ impl Test {
             Evaluator::Fast => Evaluators::Fast,
             Evaluator::Both => Evaluators::Both,
         };
-        let suite = Suite { paths: self.paths, filter: self.filter, write, evaluators };
+        let filter = self.filter.clone();
+        let suite = Suite { paths: self.paths, filter, write, evaluators };
         let report = match scenario::run(&suite) {
             Ok(report) => report,
             Err(error) => {
@@ -60,7 +61,12 @@ impl Test {
             }
         };
         if report.tested.is_empty() {
-            eprintln!("no scenario was found");
+            let hint = match self.filter {
+                Some(_) => "hint: name files, or folders with *.yaml; --filter may leave none",
+                None => "hint: name files, or folders with *.yaml",
+            };
+            eprintln!("error: no scenario was found\n{hint}");
+            return ExitCode::from(2);
         }
         match self.output {
             Output::Text => print(&report.text()),

@@ -4,6 +4,7 @@
 mod document;
 mod files;
 mod json;
+mod unknown_fields;
 mod yaml;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 pub(crate) use files::text_of;
 pub use files::{InputError, read, scenario_files};
+pub(crate) use unknown_fields::unknown_fields;
 pub(crate) use yaml::{error_text, options as yaml_options};
 
 /// Where an object stands.
@@ -55,6 +57,8 @@ impl fmt::Display for Unreadable {
 pub struct Input {
     pub objects: Vec<Object>,
     pub unreadable: Vec<Unreadable>,
+    /// Whether a text is neither YAML nor JSON, so that what follows in it is lost.
+    pub is_broken: bool,
 }
 
 impl Input {
@@ -79,5 +83,6 @@ impl Input {
     fn add_failure(&mut self, file: &Arc<str>, line: usize, message: String) {
         let source = Source { file: file.clone(), line };
         self.unreadable.push(Unreadable { source, message });
+        self.is_broken = true;
     }
 }

@@ -11,6 +11,7 @@ mod table;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use vc_conf::AllowMissing;
 use vc_engine::EngineOptions;
 
 use crate::admission::{self, Admitted};
@@ -41,6 +42,8 @@ pub enum Until {
 pub struct RunOptions {
     /// Absent: the configuration of the chart.
     pub scheduler_conf: Option<PathBuf>,
+    /// What the configuration may name though this version lacks it.
+    pub allow_missing: AllowMissing,
     pub until: Until,
     pub kubelet: Kubelet,
     /// Files, directories and `-`.
@@ -54,14 +57,18 @@ pub enum RunError {
     Input(#[from] InputError),
     #[error(transparent)]
     Conf(#[from] vc_conf::ConfError),
+    #[error(transparent)]
+    Missing(#[from] vc_conf::MissingError),
 }
 
 /// What was run.
 #[derive(Debug)]
 pub struct Ran {
     pub result: RunResult,
-    /// Objects that could not be read, each with file and line.
+    /// Objects that could not be read and plugins that nobody knows, each with file and line.
     pub problems: Vec<String>,
+    /// Whether a file is neither YAML nor JSON: what follows in it was not run.
+    pub is_broken: bool,
 }
 
 /// Reads the objects and runs the cycles.
@@ -69,14 +76,19 @@ pub struct Ran {
 /// # Errors
 /// A path or the configuration cannot be read.
 pub fn run(options: &RunOptions) -> Result<Ran, RunError> {
-    let loaded = configuration(options.scheduler_conf.as_ref())?;
-    let Admitted { objects, unreadable, now_micros } =
-        admission::admit(input::read(&options.paths)?);
-    let mut problems: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    let (name, loaded) = configuration(options)?;
+    let input = input::read(&options.paths)?;
+    let is_broken = input.is_broken;
+    let fields = input::unknown_fields(&input.objects);
+    let Admitted { objects, unreadable, now_micros } = admission::admit(input);
+    let mut problems: Vec<String> =
+        loaded.missing.iter().map(|entry| entry.in_file(&name)).collect();
+    problems.extend(unreadable.iter().map(ToString::to_string));
     let mut result = RunResult {
         warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
         ..RunResult::default()
     };
+    result.warnings.extend(fields);
     result.warnings.extend(lint::warnings(&objects));
     let (mut simulation, findings, warnings) = Simulation::new(Setup {
         options: EngineOptions::default(),
@@ -89,7 +101,7 @@ pub fn run(options: &RunOptions) -> Result<Ran, RunError> {
     result.warnings.extend(warnings.iter().map(ToString::to_string));
     cycles(&mut simulation, options.until, &mut result);
     result.warnings = without_repetition(result.warnings);
-    Ok(Ran { result, problems })
+    Ok(Ran { result, problems, is_broken })
 }
 
 /// The findings with their places; pods of one workload all have the same, which is told once.
@@ -105,12 +117,15 @@ fn told_once(findings: &[Finding]) -> Vec<String> {
     told
 }
 
-fn configuration(path: Option<&PathBuf>) -> Result<vc_conf::Loaded, RunError> {
-    let (name, text) = match path {
+/// The configuration and its name. It is refused where the scheduler would refuse it.
+fn configuration(options: &RunOptions) -> Result<(String, vc_conf::Loaded), RunError> {
+    let (name, text) = match &options.scheduler_conf {
         None => ("the default configuration".to_owned(), vc_conf::CHART.to_owned()),
         Some(path) => (path.display().to_string(), input::text_of(path)?),
     };
-    Ok(vc_conf::parse(&name, &text, &vc_engine::KNOWN)?)
+    let loaded = vc_conf::parse(&name, &text, &vc_engine::KNOWN)?;
+    let loaded = loaded.admit(&name, &options.allow_missing)?;
+    Ok((name, loaded))
 }
 
 fn cycles(simulation: &mut Simulation, until: Until, result: &mut RunResult) {

@@ -97,12 +97,21 @@ fn a_malformed_pod_group_is_named_and_its_pods_wait() {
 fn a_broken_document_leaves_the_others() {
     let called = with_node(&format!("{}---\nfoo: [\n", pod("p", &requests("1"))));
     assert!(called.stderr.starts_with("-:"), "{}", called.stderr);
-    assert_eq!(n_binds(&called), 1);
+    assert_eq!((n_binds(&called), called.code), (1, 1));
     let text = "{\"kind\": \"Pod\"}\n{\"kind\"";
     let called = vcsim_with_input(&["run", "-o", "json", "-"], text);
     let mut lines = called.stderr.lines();
     assert_eq!(lines.next(), Some("-:1: not a kubernetes object: apiVersion is missing"));
     assert!(lines.next().unwrap().starts_with("-:2: EOF while parsing"));
+}
+
+#[test]
+fn an_unknown_field_of_a_pod_is_a_warning() {
+    let called = with_node(&pod("p", "containers: [{name: c, resource: {}}]"));
+    let told = "-:2: pod p: spec.containers[0].resource: unknown field, it is ignored\n\
+                hint: did you mean resources?";
+    assert_eq!(warnings(&called), [told]);
+    assert_eq!((n_binds(&called), called.code), (1, 0));
 }
 
 #[test]
@@ -232,6 +241,27 @@ fn a_bad_configuration_names_file_line_field_and_remedy() {
     assert_eq!((called.code, &*called.stdout), (1, ""));
     assert!(called.stderr.starts_with(&format!("error: {conf}:1: actions: ")), "{}", called.stderr);
     assert!(called.stderr.contains("hint: "), "{}", called.stderr);
+}
+
+#[test]
+fn c40_a_configuration_that_names_what_is_missing() {
+    let text = "actions: allocate\ntiers:\n- plugins:\n  - name: nodegroup\n  - name: magic\n";
+    let conf = file("missing", "x.conf", text);
+    let run = |further: &[&str]| {
+        let arguments = [&["run", "--scheduler-conf", &conf], further, &["-"]].concat();
+        vcsim_with_input(&arguments, NODE)
+    };
+    let refused = run(&[]);
+    assert_eq!((refused.code, &*refused.stdout), (1, ""));
+    let told = format!("error: {conf}:4: tiers[0].plugins[0]: plugin nodegroup of Volcano is not");
+    assert!(refused.stderr.starts_with(&told), "{}", refused.stderr);
+    let called = run(&["--allow-missing-plugins=nodegroup"]);
+    assert_eq!(called.code, 0);
+    let told = format!("{conf}:5: tiers[0].plugins[1]: unknown plugin magic, it is skipped\n");
+    assert!(called.stderr.starts_with(&told), "{}", called.stderr);
+    assert_eq!(run(&["--allow-missing-plugins=nodegroup", "--strict"]).code, 1);
+    let called = run(&["--allow-missing-plugins", "--strict"]);
+    assert_eq!((called.code, &*called.stderr), (0, ""));
 }
 
 #[test]
