@@ -2,6 +2,7 @@
 //! out and taken back, a capability that is never passed; flat, or as a tree of queues with
 //! `enableHierarchy`. Specification: plugins-jobs-queues.md 6, D3, D5, D13-D17.
 
+mod device_quotas;
 mod gauges;
 mod limits;
 mod quota;
@@ -23,6 +24,7 @@ use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
 
 use crate::rules::{min_resources, quota_insufficient, session_job, tell_clamped};
+use device_quotas::DeviceQuotas;
 use quota::{Quota, Quotas};
 use reservations::Reservations;
 use shape::{Shape, Standing};
@@ -71,6 +73,7 @@ struct Capacity {
     told: Latest<QueueId, gauges::Gauges>,
     /// Jobs of queues with children, about which users were told (D14).
     misplaced: BTreeSet<JobId>,
+    device_quotas: DeviceQuotas,
 }
 
 fn capacity(option: &PluginOption, warnings: &mut Vec<Warning>) -> Capacity {
@@ -80,13 +83,13 @@ fn capacity(option: &PluginOption, warnings: &mut Vec<Warning>) -> Capacity {
         let remedy = "write an integer of at least 0; until then 0 is in force";
         warnings.push(arguments.warning(LEVEL, &format!("{level} is less than 0"), remedy));
     }
-    // Nobody reads them here yet: `vc_conf` refuses the file where one is true.
-    for key in [DRA, CONSUMABLE] {
-        arguments.bool(key, false, warnings);
-    }
+    // `vc_conf` refuses a file in which one of the two is true: neither is built.
+    let device_quotas =
+        DeviceQuotas { is_off: !arguments.bool(DRA, true, warnings), ..DeviceQuotas::default() };
+    arguments.bool(CONSUMABLE, false, warnings);
     let hierarchy = option.switches.on(Switch::Hierarchy);
     let level = if hierarchy { usize::try_from(level).unwrap_or(0) } else { 0 };
-    Capacity { hierarchy, level, ..Capacity::default() }
+    Capacity { hierarchy, level, device_quotas, ..Capacity::default() }
 }
 
 impl Plugin for Capacity {
@@ -132,6 +135,7 @@ impl Plugin for Capacity {
         if self.hierarchy {
             self.tell_misplaced(ask, out);
         }
+        self.device_quotas.tell(out);
         gauges::tell(ask, self.hierarchy, &mut self.quotas, &mut self.told, out);
     }
 

@@ -42,6 +42,7 @@ impl Capacity {
         }
         self.listed.clone_from(&ask.facts.queues);
         self.moved.clone_from(&ask.facts.queues);
+        self.device_quotas.look(ask);
     }
 
     fn renew_sums(&mut self, ask: Ask<'_>, changed: &[QueueId]) {
