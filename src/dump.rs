@@ -3,18 +3,19 @@
 
 mod rows;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
+use tempfile::NamedTempFile;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use vc_kube::{Incoming, Visit};
 use vc_model::{Cluster, JobId, NodeId};
+use vc_text::JsonEscaper;
 
 use crate::meter::Meter;
 
@@ -99,21 +100,19 @@ fn dump(cluster: &Cluster, file: Option<&Path>, meter: &Meter) {
     }
 }
 
-/// Whoever waits for the file never sees a part of it.
+/// Writes a new file that only its owner may read, under a name that nobody can guess, and gives it
+/// its own name when it is whole. The folder may be anybody's (`/tmp`): no link is followed, and a
+/// link or file of that name is replaced. What could not be written takes no room.
 fn to_file(cluster: &Cluster, file: &Path) -> io::Result<()> {
-    let part = file.with_extension("part");
-    let written = write(cluster, &part).and_then(|()| fs::rename(&part, file));
-    if written.is_err() {
-        // What could not be written takes no room.
-        drop(fs::remove_file(&part));
-    }
-    written
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let part = NamedTempFile::with_prefix_in(".snapshot-", folder)?;
+    write(cluster, part.as_file())?;
+    part.persist(file)?;
+    Ok(())
 }
 
-fn write(cluster: &Cluster, path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(true).mode(0o644).open(path)?;
-    let mut out = BufWriter::new(file);
+fn write(cluster: &Cluster, file: impl Write) -> io::Result<()> {
+    let mut out = JsonEscaper(BufWriter::new(file));
     documents(cluster, &mut out)?;
     out.flush()
 }
@@ -176,6 +175,8 @@ fn set<'a>(names: impl Iterator<Item = &'a str>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use vc_wire::Kind;
 
     use super::*;
@@ -242,7 +243,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_and_counted() {
-        let error = write(&Cluster::default(), Path::new("/dev/full")).unwrap_err();
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = write(&Cluster::default(), full).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let meter = Meter::default();
         dump(&Cluster::default(), Some(Path::new("/does/not/exist/a.json")), &meter);
@@ -260,11 +262,21 @@ mod tests {
         let names: Vec<_> =
             fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["snapshot-1.json"]);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        // A link of that name is replaced, and what it points to is not touched.
+        let target = folder.join("target");
+        fs::write(&target, "kept").unwrap();
+        fs::remove_file(&file).unwrap();
+        symlink(&target, &file).unwrap();
+        to_file(&Cluster::default(), &file).unwrap();
+        assert!(fs::symlink_metadata(&file).unwrap().is_file());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "kept");
+        fs::remove_file(&target).unwrap();
         // The name is taken by a folder: nothing stays behind.
         fs::remove_file(&file).unwrap();
         fs::create_dir_all(file.join("x")).unwrap();
         assert!(to_file(&Cluster::default(), &file).is_err());
-        assert!(!folder.join("snapshot-1.part").exists());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -64,6 +64,11 @@ pub struct Flags {
     pub listen_address: String,
     pub metrics: bool,
     pub profiles: bool,
+    /// TLS of metrics and profiles: a certificate and its key, and the CA of clients if there is one.
+    /// `None`: plain HTTP.
+    pub metrics_tls: Option<TlsFiles>,
+    /// Metrics and profiles only for whom the API server lets get them.
+    pub metrics_authorization: bool,
     /// Cycles between two checks of all sums; 0: none.
     pub check_cycles: u64,
     /// `None`: no dumps.
@@ -89,8 +94,17 @@ pub struct LeaseFlags {
 #[derive(Clone, Debug)]
 pub struct HealthFlags {
     pub address: String,
-    /// CA, certificate and key; `None`: not all three are given, plain HTTP.
-    pub tls: Option<[PathBuf; 3]>,
+    /// `None`: CA, certificate and key are not all given, plain HTTP.
+    pub tls: Option<TlsFiles>,
+}
+
+/// Files of a server with TLS.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// `None`: clients are not asked for a certificate.
+    pub authority: Option<PathBuf>,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 /// A flag for the log.
@@ -171,6 +185,8 @@ impl Flags {
             listen_address: text(of, "listen-address"),
             metrics: of.get_flag("enable-metrics"),
             profiles: of.get_flag("enable-pprof"),
+            metrics_tls: of.get_flag("metrics-tls").then(|| tls_files(of)),
+            metrics_authorization: of.get_flag("metrics-authorization"),
             check_cycles: u64::try_from(int("cache-check-cycles")).unwrap_or(0),
             dump_dir: of.get_flag("cache-dumper").then(|| text(of, "cache-dump-dir").into()),
             version: of.get_flag("version"),
@@ -190,6 +206,7 @@ impl Flags {
     /// A sentence for the operator.
     pub fn check(&self) -> Result<(), String> {
         self.lease.as_ref().map_or(Ok(()), LeaseFlags::check)?;
+        self.check_metrics()?;
         let is_go_plugin = |path: PathBuf| path.extension().is_some_and(|end| end == "so");
         let mut files = std::fs::read_dir(&self.plugins_dir).into_iter().flatten().flatten();
         match files.find(|file| is_go_plugin(file.path())) {
@@ -199,6 +216,21 @@ impl Flags {
                 file.path().display()
             )),
         }
+    }
+
+    /// A token must not be sent in the clear, and TLS needs its files.
+    fn check_metrics(&self) -> Result<(), String> {
+        if let Some(files) = &self.metrics_tls {
+            let named =
+                [("tls-cert-file", &files.certificate), ("tls-private-key-file", &files.key)];
+            if let Some((flag, _)) = named.iter().find(|(_, file)| file.as_os_str().is_empty()) {
+                return Err(format!("--metrics-tls: no --{flag}\nhint: give both PEM files"));
+            }
+        } else if self.metrics_authorization {
+            let hint = "hint: add --metrics-tls, or tokens are sent in the clear";
+            return Err(format!("--metrics-authorization without --metrics-tls\n{hint}"));
+        }
+        Ok(())
     }
 
     /// Every flag at verbosity 2 and up, and each that was set in vain.
@@ -343,14 +375,22 @@ fn lease(of: &ArgMatches) -> LeaseFlags {
 }
 
 fn health(of: &ArgMatches) -> HealthFlags {
-    let files = ["ca-cert-file", "tls-cert-file", "tls-private-key-file"];
-    let files = files.map(|name| PathBuf::from(text(of, name)));
-    let all = files.iter().all(|file| !file.as_os_str().is_empty());
+    let files = tls_files(of);
+    let all = files.authority.is_some()
+        && [&files.certificate, &files.key].iter().all(|file| !file.as_os_str().is_empty());
     HealthFlags { address: text(of, "healthz-address"), tls: all.then_some(files) }
 }
 
 fn texts<'a>(of: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a str> {
     of.get_many::<String>(name).into_iter().flatten().map(String::as_str)
+}
+
+/// The files that are named; a path that is not is empty.
+fn tls_files(of: &ArgMatches) -> TlsFiles {
+    let [authority, certificate, key] = ["ca-cert-file", "tls-cert-file", "tls-private-key-file"]
+        .map(|name| PathBuf::from(text(of, name)));
+    let authority = Some(authority).filter(|file| !file.as_os_str().is_empty());
+    TlsFiles { authority, certificate, key }
 }
 
 fn list(of: &ArgMatches, name: &str) -> Vec<String> {

@@ -16,6 +16,7 @@ use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt as text};
+use vc_text::{JsonEscaper, escape};
 
 /// `--log-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum Format {
 pub fn start(verbosity: i64, format: Format) -> Level {
     let layer = match format {
         Format::Text => text::layer().event_format(Klog).with_writer(std::io::stderr).boxed(),
-        Format::Json => json().with_writer(std::io::stderr).boxed(),
+        Format::Json => json().with_writer(|| JsonEscaper(std::io::stderr())).boxed(),
     };
     let level = Level::new(verbosity);
     let filter = Verbosity(level.now.clone());
@@ -142,7 +143,7 @@ where
         let file = metadata.file().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let (time, process) = (stamp(SystemTime::now()), std::process::id());
         let place = metadata.line().unwrap_or_default();
-        writeln!(out, "{letter}{time} {process:>7} {file}:{place}] {}{}", line.message, line.rest)
+        writeln!(out, "{letter}{time} {process:>7} {file}:{place}] {}", line.text())
     }
 }
 
@@ -152,6 +153,15 @@ struct Line {
     message: String,
     rest: String,
     v: i64,
+}
+
+impl Line {
+    /// Message and fields as one line. Names that a user of the cluster has chosen are part of it, so
+    /// that whatever would begin another line, or turn the direction of writing, is escaped.
+    fn text(self) -> String {
+        let text = self.message + &self.rest;
+        escape(&text.replace("\nhint: ", "; hint: ")).into_owned()
+    }
 }
 
 impl Visit for Line {
@@ -235,6 +245,19 @@ mod tests {
     }
 
     #[test]
+    fn nobody_forges_a_line() {
+        let name = "x\n\r\tE1123 00:00:00.000000       1 a.rs:1] forged\u{202e}";
+        let lines = logged(0, || {
+            tracing::warn!(queue = %name, "queue {name}");
+            tracing::warn!("no such file\nhint: name another");
+        });
+        let shown = "x\\n\\r\\tE1123 00:00:00.000000       1 a.rs:1] forged\\u{202e}";
+        let [forged, hint] = &lines[..] else { panic!("{lines:?}") };
+        assert!(forged.ends_with(&format!("] queue {shown} queue={shown}")), "{forged}");
+        assert!(hint.ends_with("] no such file; hint: name another"), "{hint}");
+    }
+
+    #[test]
     fn verbosity_selects_by_level_and_by_the_field_v() {
         let act = || {
             tracing::info!("a");
@@ -255,11 +278,11 @@ mod tests {
     fn each_line_of_json_is_an_object() {
         let memory = Memory::default();
         let writer = memory.clone();
-        let layer = json().with_writer(move || writer.clone());
+        let layer = json().with_writer(move || JsonEscaper(writer.clone()));
         let filter = Verbosity(Level::new(0).now);
         let registry = tracing_subscriber::registry().with(layer.with_filter(filter));
         tracing::subscriber::with_default(registry, || {
-            tracing::warn!(pod = %"ns/p", error = %"two\nlines \"quoted\"", "not bound");
+            tracing::warn!(pod = %"ns/p", error = %"two\nlines \"quoted\"\u{202e}", "not bound");
             tracing::debug!("not wanted");
         });
         let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
@@ -268,7 +291,8 @@ mod tests {
         let [line] = &lines[..] else { panic!("{text}") };
         let field = |name: &str| line[name].as_str().unwrap();
         assert_eq!((field("level"), field("message"), field("pod")), ("WARN", "not bound", "ns/p"));
-        assert_eq!(field("error"), "two\nlines \"quoted\"");
+        assert_eq!(field("error"), "two\nlines \"quoted\"\u{202e}");
+        assert!(!text.contains('\u{202e}') && text.contains("\\u202e"), "{text}");
         assert!(field("timestamp").contains('T'), "{text}");
     }
 

@@ -22,7 +22,7 @@ use crate::fatal::Fatal;
 use crate::flags::{Flags, component, gates};
 use crate::log::Level;
 use crate::meter::{Meter, State};
-use crate::serve::{self, Tls};
+use crate::serve;
 use crate::threads::{calm_runtime, spawn};
 
 /// How long writes in flight may take at the end (C-05).
@@ -73,10 +73,8 @@ pub async fn run(
     let mut stop = std::pin::pin!(stop);
     let mut dumper = Dumper::install()?;
     let start = async {
-        let tls = process.flags.health.as_ref().and_then(|health| health.tls.as_ref());
-        let tls = tls.map(Tls::read).transpose()?;
         // Before anything is asked: an API server that does not answer shows in the metrics.
-        let servers = serve::start(&process.flags, tls, &process.meter).await?;
+        let servers = serve::start(&process.flags, &clients, &process.meter).await?;
         let server = prepare(&process.flags, &clients).await?;
         Ok::<_, Fatal>((server, servers, elect(process, &clients).await))
     };

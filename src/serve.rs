@@ -1,8 +1,8 @@
-//! The small servers: metrics and profiles, health, log level. Plain HTTP/1.1, a few connections.
+//! The small servers: metrics and profiles, health, log level. HTTP/1.1, a few connections each.
 //! Specification: core.md 1.5 (5), 1.8.
 
+mod authorize;
 mod health;
-mod http;
 mod level;
 mod metrics;
 mod profile;
@@ -11,11 +11,16 @@ mod tls;
 use std::io;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::serve::Listener;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use vc_http::Limits;
+use vc_kube::{Clients, Reviewer};
 
 use crate::fatal::Fatal;
-use crate::flags::Flags;
+use crate::flags::{Flags, TlsFiles};
 use crate::meter::Meter;
 
 pub use level::socket;
@@ -25,17 +30,31 @@ pub use tls::{Tls, TlsError};
 #[derive(Default)]
 pub struct Servers(JoinSet<()>);
 
+/// Serves until the task is dropped.
+async fn serve<L: Listener>(listener: L, tls: Option<Tls>, routes: Router) {
+    let (_running, stop) = watch::channel(false);
+    let acceptor = tls.map(Tls::acceptor);
+    vc_http::serve(listener, Limits::SMALL, acceptor, routes, stop).await;
+}
+
 /// Starts what the flags ask for. That nobody can listen for metrics is only logged.
 ///
 /// # Errors
-/// Nobody can listen on the health port.
-pub async fn start(flags: &Flags, tls: Option<Tls>, meter: &Arc<Meter>) -> Result<Servers, Fatal> {
+/// Nobody can listen on the health port, or the files of TLS are of no use.
+pub async fn start(flags: &Flags, clients: &Clients, meter: &Arc<Meter>) -> Result<Servers, Fatal> {
     let mut servers = Servers::default();
+    let read = |files: Option<&TlsFiles>| files.map(Tls::read).transpose();
+    let health_tls = read(flags.health.as_ref().and_then(|health| health.tls.as_ref()))?;
+    let metrics_tls = read(flags.metrics_tls.as_ref())?;
     if flags.metrics || flags.profiles {
         match listen(&flags.listen_address, "metrics").await {
             Ok(listener) => {
-                let routes = metrics::routes(flags, meter.clone());
-                servers.0.spawn(http::serve(listener, None, routes));
+                let mut routes = metrics::routes(flags, meter.clone());
+                if flags.metrics_authorization {
+                    let reviewer = Reviewer::new(clients.core.clone());
+                    routes = authorize::protect(routes, reviewer);
+                }
+                servers.0.spawn(serve(listener, metrics_tls, routes));
             }
             Err(error) => {
                 let address = &flags.listen_address;
@@ -47,7 +66,7 @@ pub async fn start(flags: &Flags, tls: Option<Tls>, meter: &Arc<Meter>) -> Resul
         let address = health.address.clone();
         let listener =
             listen(&address, "health").await.map_err(|error| Fatal::Listen { address, error })?;
-        servers.0.spawn(http::serve(listener, tls, health::routes(meter.clone())));
+        servers.0.spawn(serve(listener, health_tls, health::routes(meter.clone())));
     }
     Ok(servers)
 }

@@ -9,18 +9,20 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("resource", &[]),
     ("model", &["resource"]),
-    ("conf", &[]),
+    ("conf", &["text"]),
     ("cel", &["resource", "model"]),
     ("cohort", &["resource", "model"]),
+    ("text", &[]),
+    ("http", &[]),
     ("filters", &["cel", "resource", "model"]),
     ("framework", &["model", "conf", "resource"]),
     ("plugins", &["framework", "filters", "cohort", "model", "resource", "conf"]),
     ("actions", &["framework", "model", "resource", "conf"]),
     ("engine", &["actions", "plugins", "filters", "framework", "model", "resource", "conf"]),
-    ("wire", &["model", "resource"]),
-    ("kube", &["wire", "model", "engine"]),
+    ("wire", &["model", "resource", "text"]),
+    ("kube", &["text", "wire", "model", "engine"]),
     ("telemetry", &["engine"]),
-    ("sim", &["wire", "engine", "plugins", "actions", "conf", "model", "resource"]),
+    ("sim", &["text", "http", "wire", "engine", "plugins", "actions", "conf", "model", "resource"]),
 ];
 
 const CORE: &[&str] =

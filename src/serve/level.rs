@@ -16,7 +16,7 @@ use tokio::net::UnixListener;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
-use super::http::serve_unix;
+use super::serve;
 use crate::flags::{go_duration, go_duration_text};
 use crate::log::Level;
 
@@ -27,7 +27,7 @@ const USAGE: &str = "usage: /setlevel?level=N&duration=D, where N is an integer 
 /// Serves the socket for ever. That it cannot be made is not worth a word.
 pub async fn socket(folder: &Path, level: Level) {
     match bind(folder) {
-        Ok(listener) => serve_unix(listener, routes(level)).await,
+        Ok(listener) => serve(listener, None, routes(level)).await,
         Err(error) => tracing::debug!(v = 4, %error, "no log level socket"),
     }
 }

@@ -58,7 +58,12 @@ async fn profile(RawQuery(query): RawQuery) -> Response {
 
 /// The same profile for both paths: its reader chooses among the values.
 async fn memory() -> Response {
-    match tokio::task::spawn_blocking(heap::encode).await {
+    let encode = || {
+        let profile = heap::encode();
+        forget_symbols();
+        profile
+    };
+    match tokio::task::spawn_blocking(encode).await {
         Ok(bytes) => binary(bytes),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
@@ -81,7 +86,19 @@ async fn cpu(time: Duration) -> Result<Vec<u8>, String> {
     let guard = aside(begin).await?;
     sleep(time).await;
     // Names are found from addresses here.
-    aside(move || Ok(cpu::encode(&guard.report().build()?))).await
+    aside(move || {
+        let report = guard.report().build();
+        let profile = report.map(|report| cpu::encode(&report));
+        forget_symbols();
+        profile
+    })
+    .await
+}
+
+/// Gives back the tables of symbols that names were found in: some hundred megabytes, which would
+/// stay until the process ends.
+fn forget_symbols() {
+    backtrace::clear_symbol_cache();
 }
 
 /// What takes a while.

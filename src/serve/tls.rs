@@ -1,26 +1,28 @@
-//! TLS of the health port: 1.2 or newer, a client certificate is verified if there is one.
+//! TLS of the health port and of metrics: 1.2 or newer, a client certificate is verified if there is
+//! one.
 //! Specification: core.md 1.1, 1.8.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
-use tokio_rustls::server::TlsStream;
+
+use crate::flags::TlsFiles;
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("{}: {error}\nhint: give PEM files that the process may read", path.display())]
     Unreadable { path: PathBuf, error: pem::Error },
-    #[error("TLS of the health port: {0}\nhint: do certificate and key belong together?")]
+    #[error("TLS: {0}\nhint: do certificate and key belong together?")]
     Mismatch(#[from] rustls::Error),
-    #[error("CA of the health port: {0}")]
+    #[error("CA of clients: {0}")]
     Authority(#[from] VerifierBuilderError),
 }
 
@@ -33,29 +35,39 @@ impl Tls {
     ///
     /// # Errors
     /// One is unreadable, or they do not fit together.
-    pub fn read([authority, certificate, key]: &[PathBuf; 3]) -> Result<Self, TlsError> {
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(authority)? {
-            roots.add(certificate)?;
-        }
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let TlsFiles { authority, certificate, key } = files;
+        let provider = Arc::new(ring::default_provider());
+        let clients = match authority {
+            Some(authority) => verifier(authority, provider.clone())?,
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
         let chain = certificates(certificate)?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
-        let provider = Arc::new(ring::default_provider());
-        let clients =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(clients.allow_unauthenticated().build()?)
+            .with_client_cert_verifier(clients)
             .with_single_cert(chain, key)?;
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 
-    pub(super) async fn accept<S>(&self, stream: S) -> std::io::Result<TlsStream<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        self.0.accept(stream).await
+    /// What shakes hands with clients.
+    pub(super) fn acceptor(self) -> TlsAcceptor {
+        self.0
     }
+}
+
+/// Verifies the certificates of clients that have one.
+fn verifier(
+    authority: &Path,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(authority)? {
+        roots.add(certificate)?;
+    }
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    Ok(clients.allow_unauthenticated().build()?)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -80,10 +92,15 @@ mod tests {
 
     use super::*;
     use crate::fatal::Fatal;
-    use crate::serve::{health, http};
+    use crate::serve::{health, serve};
 
     fn file(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)
+    }
+
+    fn files(names: [&str; 3]) -> TlsFiles {
+        let [authority, certificate, key] = names.map(file);
+        TlsFiles { authority: Some(authority), certificate, key }
     }
 
     fn client(identity: Option<&str>) -> TlsConnector {
@@ -120,12 +137,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_certificate_is_verified_if_there_is_one() {
-        let files = ["ca.pem", "server.pem", "server.key"].map(file);
+        let files = files(["ca.pem", "server.pem", "server.key"]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let routes = health::routes(Arc::default());
         let tls = Tls::read(&files).unwrap();
-        let server = tokio::spawn(http::serve(listener, Some(tls), routes));
+        let server = tokio::spawn(serve(listener, Some(tls), routes));
         for identity in [None, Some("client")] {
             let answer = livez(client(identity), address).await.unwrap();
             assert!(
@@ -135,16 +152,26 @@ mod tests {
         }
         assert!(livez(client(Some("stranger")), address).await.is_err());
         server.abort();
+        // Without a CA nobody is asked for a certificate.
+        let tls = Tls::read(&TlsFiles { authority: None, ..files }).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, Some(tls), health::routes(Arc::default())));
+        for identity in [None, Some("stranger")] {
+            let answer = livez(client(identity), address).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        }
+        server.abort();
     }
 
     #[test]
     fn files_that_cannot_be_used_are_fatal() {
-        let error = |names: [&str; 3]| Tls::read(&names.map(file)).err().unwrap();
+        let error = |names: [&str; 3]| Tls::read(&files(names)).err().unwrap();
         let missing = error(["ca.pem", "nothing.pem", "server.key"]);
         let text = missing.to_string();
         assert!(text.contains("tests/tls/nothing.pem: ") && text.contains("hint: "), "{text}");
         assert_eq!(Fatal::from(missing).code(), 255);
         let swapped = error(["ca.pem", "server.pem", "client.key"]).to_string();
-        assert!(swapped.starts_with("TLS of the health port: "), "{swapped}");
+        assert!(swapped.starts_with("TLS: "), "{swapped}");
     }
 }

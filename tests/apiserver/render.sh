@@ -47,6 +47,8 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set fullnameOverride=name-of-ours,nameOverride=part-of-ours \
     --set serviceAccount.name=scheduler-account,serviceAccount.annotations.role=scheduler \
     --set podSecurityContext.runAsUser=1234,securityContext.procMount=Default,replicas=2 \
+    --set metrics.tls=true,metrics.authorization=true,health.tls=true,tls.secretName=certificate-of-ours \
+    --set serviceMonitor.tlsConfig.serverName=metrics-of-ours \
     --set metrics.port=9090,health.port=9091,podDisruptionBudget.maxUnavailable=7 \
     --set serviceMonitor.interval=77s,serviceMonitor.labels.release=monitor \
     --set prometheusRule.labels.rules=ours,dashboard.labels.folder=ours >"$rendered/values.yaml"
@@ -93,6 +95,19 @@ procMount: Default
 replicas: 2
 --listen-address=:9090
 --healthz-address=:9091
+--metrics-tls=true
+--metrics-authorization=true
+--tls-cert-file=/tls/tls.crt
+--tls-private-key-file=/tls/tls.key
+--ca-cert-file=/tls/ca.crt
+port: health, scheme: HTTPS
+secretName: certificate-of-ours
+serverName: metrics-of-ours
+scheme: https
+prometheus.io/scheme: https
+bearerTokenFile: 
+tokenreviews
+subjectaccessreviews
 maxUnavailable: 7
 interval: 77s
 release: monitor
@@ -146,6 +161,9 @@ refused "'replica' not allowed" --set replica=2
 refused "/fullnameOverride" --set fullnameOverride=Not_A_Name
 refused "leaderElection.enabled" --set replicas=2
 refused "serviceAccount.name" --set serviceAccount.create=false
+refused "need tls.secretName" --set metrics.tls=true
+refused "need tls.secretName" --set health.tls=true
+refused "metrics.authorization needs metrics.tls" --set metrics.authorization=true
 refused "serviceMonitor.enabled needs metrics.enabled" --set metrics.enabled=false
 # A flag that a value sets is no extra one: the last use would win, past every check of the value.
 refused "--leader-elect: use the value leaderElection.enabled" --set 'extraArgs={--leader_elect}'

@@ -65,16 +65,9 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The text with control characters escaped.
+/// The text with control and direction characters escaped.
 pub(crate) fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
-    }
-    out
+    vc_text::escape(text).into_owned()
 }
 
 #[cfg(test)]

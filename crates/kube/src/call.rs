@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
+use vc_text::escape;
 
 use crate::direct::Direct;
 use crate::reach::advice_on_refusal;
@@ -64,13 +65,14 @@ impl CallError {
     }
 }
 
+/// The server may repeat texts of users, and webhooks have texts of their own.
 fn words(error: &kube::Error) -> String {
     let mut text = match error {
         kube::Error::Api(status) if !status.message.is_empty() => {
-            let message = status.message.trim_end();
-            return match advice_on_refusal(message) {
+            let message = escape(status.message.trim_end());
+            return match advice_on_refusal(&message) {
                 Some(advice) => format!("{message} {advice}"),
-                None => message.to_owned(),
+                None => message.into_owned(),
             };
         }
         kube::Error::Service(inner) => inner.to_string(),
@@ -84,7 +86,7 @@ fn words(error: &kube::Error) -> String {
         }
         cause = inner.source();
     }
-    text
+    escape(&text).into_owned()
 }
 
 /// The answer, or [`CallError::TimedOut`] after 30 s.

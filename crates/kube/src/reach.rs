@@ -155,7 +155,10 @@ mod tests {
         assert!(told(other("broken pipe")).ends_with(": broken pipe"));
         let plain: Arc<str> = "http://10.0.0.1:6443".into();
         let closed = explained(CLOSED.into(), &plain).to_string();
-        assert!(closed.ends_with("does it speak TLS? then write https:// in the address"), "{closed}");
+        assert!(
+            closed.ends_with("does it speak TLS? then write https:// in the address"),
+            "{closed}"
+        );
         assert_eq!(told(CLOSED.into()), CLOSED);
         let words = "Client sent an HTTP request to an HTTPS server.";
         assert_eq!(advice_on_refusal(words), Some("write https:// in --master or the kubeconfig"));

@@ -17,6 +17,14 @@ pub fn is_read(key: &str) -> bool {
     }
 }
 
+/// True for an annotation whose value names something and reaches messages and logs.
+pub(crate) fn is_name(key: &str) -> bool {
+    NAMES.contains(&key)
+}
+
+const NAMES: &[&str] =
+    &["scheduling.k8s.io/group-name", "scheduling.volcano.sh/queue-name", "volcano.sh/task-spec"];
+
 /// Keys under `volcano.sh/`, without those that begin with `vgpu-`.
 const VOLCANO: &[&str] = &[
     "task-spec",

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use vc_model::{Controller, Labels, ObjectKey, SelectorKind};
 
-use crate::annotations::Annotations;
+use crate::annotations::{self, Annotations};
 use crate::brief::{Brief, Own};
-use crate::problems::{Path, Problems};
+use crate::problems::{Path, Problems, shown};
 use crate::soft::{Entries, List, Soft, object};
 use crate::time::Micros;
 use crate::{Kind, WireError};
@@ -201,7 +201,13 @@ fn good(text: &Soft<Arc<str>>) -> Option<Arc<str>> {
 
 fn annotations(slim: Soft<Annotations>, path: &Path<'_>, problems: &mut Problems) -> Labels {
     let path = path.field("annotations");
-    let Annotations(kept) = problems.or_default(slim, &path);
+    let Annotations(mut kept) = problems.or_default(slim, &path);
+    let names = kept.0.iter_mut().filter(|(key, _)| annotations::is_name(key));
+    for (_, value) in names {
+        if let Soft::Good(name) = value {
+            *name = shown(std::mem::take(name));
+        }
+    }
     problems.labels(Soft::Good(kept), &path)
 }
 

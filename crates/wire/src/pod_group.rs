@@ -161,9 +161,9 @@ fn record(
             .map(spec.min_task_member, &path.field("minTaskMember"))
             .into_iter()
             .collect(),
-        queue: problems.text(spec.queue, &path.field("queue")),
+        queue: problems.name(spec.queue, &path.field("queue")),
         priority_class_name: problems
-            .text(spec.priority_class_name, &path.field("priorityClassName")),
+            .name(spec.priority_class_name, &path.field("priorityClassName")),
         min_resources: match spec.min_resources {
             Soft::Absent => None,
             present => Some(problems.resources(present, &min_resources)),
@@ -191,14 +191,14 @@ fn topology(
     Some(NetworkTopology {
         soft: &*mode == "soft",
         highest_tier_allowed: problems.read(slim.highest_tier_allowed, &tier),
-        highest_tier_name: problems.text(slim.highest_tier_name, &path.field("highestTierName")),
+        highest_tier_name: problems.name(slim.highest_tier_name, &path.field("highestTierName")),
     })
 }
 
 fn sub_group(problems: &mut Problems, slim: SlimSubGroupPolicy, path: &Path<'_>) -> SubGroupPolicy {
     let selector = path.field("labelSelector");
     SubGroupPolicy {
-        name: problems.text(slim.name, &path.field("name")),
+        name: problems.name(slim.name, &path.field("name")),
         network_topology: topology(slim.network_topology, path, problems),
         sub_group_size: problems.read(slim.sub_group_size, &path.field("subGroupSize")),
         min_sub_groups: problems.or_default(slim.min_sub_groups, &path.field("minSubGroups")),

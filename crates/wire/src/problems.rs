@@ -1,10 +1,12 @@
 //! Problems of an object with the path of the field, collected while a record is made.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use vc_model::{Labels, ResourceList};
 use vc_resource::Quantity;
+use vc_text::escape;
 
 use crate::soft::{Entries, List, Soft};
 
@@ -49,8 +51,8 @@ impl fmt::Display for Path<'_> {
         let dot = if self.parent.is_some() { "." } else { "" };
         match self.step {
             Step::Field(field) => write!(out, "{dot}{field}"),
-            Step::Key(key) if key.contains(['.', '/']) => write!(out, "[{key}]"),
-            Step::Key(key) => write!(out, "{dot}{key}"),
+            Step::Key(key) if key.contains(['.', '/']) => write!(out, "[{}]", escape(key)),
+            Step::Key(key) => write!(out, "{dot}{}", escape(key)),
             Step::Index(index) => write!(out, "[{index}]"),
         }
     }
@@ -112,6 +114,13 @@ impl Problems {
     /// A text; absent is empty.
     pub(crate) fn text(&mut self, field: Soft<Arc<str>>, path: &Path<'_>) -> Arc<str> {
         self.read(field, path).unwrap_or_default()
+    }
+
+    /// A text that reaches messages and logs, and of which nothing but equality matters: a name that
+    /// the API server does not check. What cannot be shown is escaped; as no object has such a name,
+    /// the escaped one names nothing either.
+    pub(crate) fn name(&mut self, field: Soft<Arc<str>>, path: &Path<'_>) -> Arc<str> {
+        shown(self.text(field, path))
     }
 
     /// The elements of a list made by `make`; malformed ones are left out.
@@ -176,6 +185,14 @@ impl Problems {
         path: &Path<'_>,
     ) -> ResourceList {
         self.map(field, path)
+    }
+}
+
+/// The text with what cannot be shown escaped.
+pub(crate) fn shown(text: Arc<str>) -> Arc<str> {
+    match escape(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped.into(),
     }
 }
 

@@ -305,3 +305,36 @@ fn other_versions_are_not_read() {
     assert_eq!(kind_of("scheduling.volcano.sh/v1beta1", "Queue"), Some(Kind::Queue));
     assert_eq!(kind_of("scheduling.incubator.k8s.io/v1alpha1", "Queue"), None);
 }
+
+/// A name that the API server does not check may forge no line of a log (core.md 1.8).
+#[test]
+fn what_cannot_be_shown_is_escaped_in_names() {
+    let forged = "x\n\r\tE1123 00:00:00 forged\u{202e}";
+    let shown = "x\\n\\r\\tE1123 00:00:00 forged\\u{202e}";
+    let mut object = bare_pod(json!({}));
+    object["metadata"]["annotations"] = json!({
+        "scheduling.k8s.io/group-name": forged, "scheduling.volcano.sh/queue-name": forged,
+        "volcano.sh/task-spec": forged, "volcano.sh/numa-topology-policy": forged});
+    let annotations = pod(&object).0.annotations;
+    let value = |key: &str| annotations.get(key).map(|value| &**value);
+    assert_eq!(value("scheduling.k8s.io/group-name"), Some(shown));
+    assert_eq!(value("scheduling.volcano.sh/queue-name"), Some(shown));
+    assert_eq!(value("volcano.sh/task-spec"), Some(shown));
+    assert_eq!(value("volcano.sh/numa-topology-policy"), Some(forged), "it names nothing");
+    let group = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "u"}, "spec": {
+        "queue": forged, "priorityClassName": forged, "minTaskMember": {forged: "many"},
+        "networkTopology": {"highestTierName": forged}, "subGroupPolicy": [{"name": forged}]}});
+    let decoded = decode(Kind::PodGroup, &group);
+    let problem = match &decoded {
+        Ok(decoded) => decoded.problems.join(""),
+        Err(error) => error.to_string(),
+    };
+    assert!(problem.contains(shown) && !problem.contains(forged), "{problem}");
+    let mut group = group;
+    group["spec"]["minTaskMember"] = json!(null);
+    let record = pod_group(&group).unwrap();
+    let topology = record.network_topology.unwrap();
+    let names = [&record.queue, &record.priority_class_name, &topology.highest_tier_name];
+    assert_eq!(names.map(|name| &**name), [shown; 3]);
+    assert_eq!(&*record.sub_group_policies[0].name, shown);
+}

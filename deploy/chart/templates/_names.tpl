@@ -13,6 +13,13 @@
 {{ .Values.leaderElection.resourceNamespace | default .Release.Namespace }}
 {{- end }}
 
+{{- /* Not empty if something is served over TLS. */ -}}
+{{- define "usesTls" -}}
+{{- if or .Values.health.tls (and .Values.metrics.enabled .Values.metrics.tls) }}true{{ end }}
+{{- end }}
+
+{{- define "probeScheme" -}}{{ if .Values.health.tls }}, scheme: HTTPS{{ end }}{{- end }}
+
 {{- define "selector" -}}
 app.kubernetes.io/name: {{ include "part" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -29,6 +36,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if and .Values.serviceMonitor.enabled (not .Values.metrics.enabled) }}
 {{- fail "serviceMonitor.enabled needs metrics.enabled: without it there is no Service that could be scraped" }}
 {{- end }}
+{{- if and (include "usesTls" .) (not .Values.tls.secretName) }}
+{{- fail "metrics.tls and health.tls need tls.secretName: a Secret with tls.crt and tls.key" }}
+{{- end }}
+{{- if and .Values.metrics.authorization (not .Values.metrics.tls) }}
+{{- fail "metrics.authorization needs metrics.tls: tokens must not be sent in the clear" }}
+{{- end }}
 {{- $ours := dict
   "scheduler-conf" "use the value conf"
   "scheduler-name" "use the value schedulerNames"
@@ -40,6 +53,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   "healthz-address" "use the value health.port"
   "enable-metrics" "use the value metrics.enabled"
   "listen-address" "use the value metrics.port"
+  "metrics-tls" "use the value metrics.tls"
+  "metrics-authorization" "use the value metrics.authorization"
+  "tls-cert-file" "use the value tls.secretName"
+  "tls-private-key-file" "use the value tls.secretName"
+  "ca-cert-file" "use the value health.tls"
   "bare-pods" "use the value standalone"
   "v" "use the value logLevel" }}
 {{- range .Values.extraArgs }}

@@ -16,6 +16,7 @@ mod feeds;
 mod http2;
 mod inside;
 mod kept;
+mod review;
 mod shards;
 mod stages;
 mod start;

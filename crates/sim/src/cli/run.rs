@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use vc_conf::AllowMissing;
 use vc_sim::Kubelet;
 use vc_sim::run::{Ran, RunOptions, Until, run, table};
+use vc_text::{JsonEscaper, escape_lines};
 
 use super::{fail, print};
 
@@ -85,7 +86,7 @@ impl Run {
             Err(error) => return fail(&error),
         };
         for problem in &ran.problems {
-            eprintln!("{problem}");
+            eprintln!("{}", escape_lines(problem));
         }
         match rendered(&ran, self.output) {
             Ok(text) => print(&text),
@@ -98,9 +99,12 @@ impl Run {
 fn rendered(ran: &Ran, output: Output) -> Result<String, String> {
     match output {
         Output::Table => Ok(table(&ran.result)),
-        Output::Json => serde_json::to_string_pretty(&ran.result)
-            .map(|text| text + "\n")
-            .map_err(|error| error.to_string()),
+        Output::Json => {
+            let mut text = JsonEscaper(Vec::new());
+            serde_json::to_writer_pretty(&mut text, &ran.result)
+                .map_err(|error| error.to_string())?;
+            String::from_utf8(text.0).map(|text| text + "\n").map_err(|error| error.to_string())
+        }
         Output::Yaml => serde_yaml::to_string(&ran.result).map_err(|error| error.to_string()),
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use vc_sim::scenario::{self, Evaluators, Suite, Write};
+use vc_text::escape_lines;
 
 use super::print;
 
@@ -69,7 +70,7 @@ impl Test {
             return ExitCode::from(2);
         }
         match self.output {
-            Output::Text => print(&report.text()),
+            Output::Text => print(&escape_lines(&report.text())),
             Output::Junit => print(&report.junit()),
         }
         ExitCode::from(report.exit_code())

@@ -1,6 +1,9 @@
 //! The result for people.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use vc_text::{escape, escape_lines};
 
 use super::result::RunResult;
 
@@ -27,7 +30,8 @@ pub fn table(result: &RunResult) -> String {
     queues(&mut out, result);
     quotas(&mut out, result);
     for warning in &result.warnings {
-        out.push_str(&format!("warning: {}\n", warning.replace('\n', "\n         ")));
+        let warning = escape_lines(warning).replace('\n', "\n         ");
+        out.push_str(&format!("warning: {warning}\n"));
     }
     let cycles = if result.cycles == 1 { "cycle" } else { "cycles" };
     out.push_str(&format!(
@@ -82,7 +86,7 @@ fn section<'a, const N: usize>(
     columns: [&'a str; N],
     rows: impl Iterator<Item = [&'a str; N]>,
 ) {
-    let rows: Vec<[&str; N]> = rows.collect();
+    let rows: Vec<[Cow<'_, str>; N]> = rows.map(|row| row.map(escape)).collect();
     if rows.is_empty() {
         return;
     }
@@ -93,7 +97,7 @@ fn section<'a, const N: usize>(
         }
     }
     out.push_str(&format!("{title}\n"));
-    for row in std::iter::once(&columns).chain(&rows) {
+    for row in std::iter::once(&columns.map(Cow::Borrowed)).chain(&rows) {
         let cells = row.iter().zip(widths);
         let padded: String = cells.map(|(text, width)| format!("{text:width$}  ")).collect();
         out.push_str(&format!("  {}\n", padded.trim_end()));

@@ -8,6 +8,7 @@ mod defaults;
 mod delete;
 mod discovery;
 mod expand;
+mod hosts;
 mod kinds;
 mod kubelet;
 mod log;
@@ -38,10 +39,12 @@ use std::{
 use axum::serve::ListenerExt;
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+use vc_http::Limits;
 use vc_resource::Quantity;
 
 pub use delete::DeleteOptions;
 pub use expand::Expander;
+use hosts::Hosts;
 pub use kinds::{
     BINDINGS, CLAIMS, EVENTS, KINDS, Kind, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS,
     PRIORITY_CLASSES, QUEUES, STORAGE_CLASSES, Scope, Status, VOLUMES,
@@ -52,6 +55,16 @@ pub use object::{Key, Object};
 pub use refused::Refused;
 pub use store::{Listing, Store};
 pub use volumes::{PROVISION_FAILURES, PROVISION_SECONDS};
+
+/// What the server holds for its clients. Watches stay open for as long as they are read.
+const LIMITS: Limits = Limits {
+    connections: 4096,
+    head: Duration::from_secs(30),
+    short_head: Duration::from_secs(1),
+    write: Duration::from_secs(10),
+    buffer: 128 * 1024,
+    connection: None,
+};
 
 /// How long open connections may take to end when the server stops.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -164,7 +177,8 @@ pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
     let mut tasks = JoinSet::new();
     tasks.spawn(kubelet::run(store.clone(), stopped.clone()));
     tasks.spawn(volumes::run(store.clone(), stopped.clone()));
-    tasks.spawn(serve(listener, store.clone(), stopped));
+    let hosts = if options.allow_remote { Hosts::Any } else { Hosts::Local };
+    tasks.spawn(serve(listener, store.clone(), hosts, stopped));
     let server = Server { addr, store, rejected, stop, tasks };
     if let Some(path) = &options.write_kubeconfig {
         write_kubeconfig(path, &server.url())?;
@@ -191,14 +205,16 @@ impl Server {
     }
 }
 
-async fn serve(listener: TcpListener, store: Arc<Store>, stop: watch::Receiver<bool>) {
+async fn serve(
+    listener: TcpListener,
+    store: Arc<Store>,
+    hosts: Hosts,
+    stop: watch::Receiver<bool>,
+) {
     // A watch event must not wait for a second one to fill a segment.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    let router = routes::router(routes::App { store, stop: stop.clone() });
-    let mut stop = stop;
-    let ended = async move { stream::stopped(&mut stop).await };
-    // The listener answers errors of accept by itself and serves until it is told to end.
-    drop(axum::serve(listener, router).with_graceful_shutdown(ended).await);
+    let router = routes::router(routes::App { store, hosts, stop: stop.clone() });
+    vc_http::serve(listener, LIMITS, None, router, stop).await;
 }
 
 /// Puts in the given objects and, where they do not say otherwise, the simulated nodes and what

@@ -62,6 +62,15 @@ pub enum Refused {
         /// The rule that says no.
         why: String,
     },
+    /// 403: the request was sent to a name that is not the server's.
+    #[error(
+        "Host {0:?} is not a name of this server\n\
+         hint: address it as localhost or by its IP address, or start it with --allow-remote"
+    )]
+    ForeignHost(String),
+    /// 408: the body of the request did not come in time.
+    #[error("the request body did not come within {0} s")]
+    SlowBody(u64),
     /// 400: the request cannot be read.
     #[error("{0}")]
     BadRequest(String),
@@ -107,7 +116,8 @@ impl Refused {
             Refused::AlreadyExists { .. } => (409, "AlreadyExists"),
             Refused::Conflict { .. } => (409, "Conflict"),
             Refused::Invalid { .. } => (422, "Invalid"),
-            Refused::Forbidden { .. } => (403, "Forbidden"),
+            Refused::Forbidden { .. } | Refused::ForeignHost(_) => (403, "Forbidden"),
+            Refused::SlowBody(_) => (408, "Timeout"),
             Refused::BadRequest(_) => (400, "BadRequest"),
             Refused::UnsupportedMediaType(_) => (415, "UnsupportedMediaType"),
             Refused::TooLarge(_) => (413, "RequestEntityTooLarge"),

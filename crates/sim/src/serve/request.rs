@@ -1,16 +1,21 @@
 //! What a request asks for: the kind and name in its path, its query, the form of the answer and
 //! its body.
 
+use std::time::Duration;
+
 use axum::{
     body::{Body, Bytes, to_bytes},
     http::{HeaderMap, header},
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{kinds::Kind, object::Key, protobuf, refused::Refused};
 
 /// As long as a body may be, as in a real API server.
 const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
+/// How long a body may take to come.
+const BODY_LIMIT_SECONDS: u64 = 30;
 
 /// What a path names.
 #[derive(Debug, PartialEq)]
@@ -155,7 +160,10 @@ pub(super) async fn read_json(headers: &HeaderMap, body: Body) -> Result<Value, 
 }
 
 pub(super) async fn read(body: Body) -> Result<Bytes, Refused> {
-    to_bytes(body, BODY_LIMIT_BYTES).await.map_err(|_| Refused::TooLarge(BODY_LIMIT_BYTES))
+    let limit = Duration::from_secs(BODY_LIMIT_SECONDS);
+    let read = timeout(limit, to_bytes(body, BODY_LIMIT_BYTES)).await;
+    let bytes = read.map_err(|_| Refused::SlowBody(BODY_LIMIT_SECONDS))?;
+    bytes.map_err(|_| Refused::TooLarge(BODY_LIMIT_BYTES))
 }
 
 pub(super) fn parse_json(bytes: &[u8]) -> Result<Value, Refused> {

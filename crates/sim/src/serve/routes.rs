@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::{
     delete::DeleteOptions,
     discovery,
+    hosts::Hosts,
     kinds::{BINDINGS, PODS},
     object::{Key, Object, is_terminating, name, namespace},
     patch,
@@ -32,6 +33,8 @@ use super::{
 #[derive(Clone)]
 pub(super) struct App {
     pub(super) store: Arc<Store>,
+    /// Names under which the server may be addressed.
+    pub(super) hosts: Hosts,
     /// True, or closed, when the server stops: open watches end then.
     pub(super) stop: watch::Receiver<bool>,
 }
@@ -60,6 +63,7 @@ async fn handle(State(app): State<App>, request: Request) -> Response {
 
 async fn respond(app: App, request: Request) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
+    app.hosts.check(&parts.headers)?;
     if let Some(page) = discovery::page(parts.uri.path()) {
         return Ok(page);
     }

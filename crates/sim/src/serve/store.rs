@@ -23,8 +23,8 @@ use super::{
 
 /// Events kept per kind; older ones are compacted away.
 const LOG_CAPACITY: usize = 50_000;
-/// Events handed to a reader at once.
-const READ_LIMIT: usize = 512;
+/// Events handed to a reader at once: a watch whose client does not read holds one such piece.
+const READ_LIMIT: usize = 32;
 
 /// The embedded API server's objects.
 pub struct Store {

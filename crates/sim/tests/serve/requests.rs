@@ -1,6 +1,8 @@
 //! Requests that write: create, PUT, PATCH, and what is refused.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::bed::{
     Cluster, GROUPS_PATH, MERGE, PODS_PATH, QUEUES_PATH, STRATEGIC, assert_refused, binding, pod,
@@ -281,4 +283,30 @@ async fn removing_the_last_gate_by_strategic_patch() {
     assert_eq!((code, &after["spec"]["schedulingGates"]), (200, &json!([])));
     // Once more is no error.
     assert_eq!(cluster.patch(&path, STRATEGIC, &gate("b")).await, (200, after));
+}
+
+/// A page in a browser cannot reach the server by a name of its own (DNS rebinding).
+#[tokio::test]
+async fn a_request_to_a_foreign_name_is_refused() {
+    let cluster = Cluster::start(1).await;
+    let (code, status) = cluster.send("GET /api/v1/nodes\nHost: evil.example", &Value::Null).await;
+    assert_eq!((code, &status["reason"]), (403, &json!("Forbidden")));
+    let text = status["message"].as_str().unwrap();
+    assert!(text.starts_with("Host \"evil.example\" is not a name of this server"), "{text}");
+    for host in ["localhost:8001", "127.0.0.1"] {
+        let (code, _) =
+            cluster.send(&format!("GET /api/v1/nodes\nHost: {host}"), &Value::Null).await;
+        assert_eq!(code, 200, "{host}");
+    }
+}
+
+/// Clients that send no whole head are cut off; they hold no place for ever.
+#[tokio::test(start_paused = true)]
+async fn a_slow_head_is_cut_off() {
+    let cluster = Cluster::start(0).await;
+    let mut stream = TcpStream::connect(cluster.server.addr).await.unwrap();
+    stream.write_all(b"GET /api/v1/nodes HT").await.unwrap();
+    let mut rest = Vec::new();
+    // It returns when the server closes the connection.
+    stream.read_to_end(&mut rest).await.unwrap();
 }

@@ -1,0 +1,249 @@
+//! Accepts connections and answers them within [`Limits`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::serve::Listener;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use crate::Limits;
+use crate::connections::{Connections, Place};
+
+/// Answers connections of `listener` with `routes`, over TLS if there is an acceptor, until `stop`
+/// is true or its sender is gone. Then requests under way are answered, and it returns.
+pub async fn serve<L: Listener>(
+    mut listener: L,
+    limits: Limits,
+    tls: Option<TlsAcceptor>,
+    routes: Router,
+    mut stop: watch::Receiver<bool>,
+) {
+    let connections = Arc::new(Connections::default());
+    let mut tasks = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            (stream, _) = listener.accept() => stream,
+            Some(_) = tasks.join_next() => continue,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let (place, closed) = connections.enter(limits.connections);
+        let (tls, routes, stop) = (tls.clone(), routes.clone(), stop.clone());
+        tasks.spawn(async move {
+            let answered = connect(stream, limits, tls, place, routes, stop);
+            tokio::select! { () = answered => {}, () = end(closed) => {} }
+        });
+    }
+    drop(listener);
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Returns when the other end is dropped.
+async fn end(closed: oneshot::Receiver<()>) {
+    drop(closed.await);
+}
+
+/// Shakes hands, if there is TLS, and answers.
+async fn connect(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    limits: Limits,
+    tls: Option<TlsAcceptor>,
+    place: Place,
+    routes: Router,
+    stop: watch::Receiver<bool>,
+) {
+    let mut stream = TimeoutStream::new(stream);
+    // A client that does not read is not waited for.
+    stream.set_write_timeout(Some(limits.write));
+    let (stream, head) = (Box::pin(stream), limits.head(place.open));
+    match tls {
+        None => answer(stream, limits, head, place, routes, stop).await,
+        Some(tls) => {
+            // A client that cannot shake hands is gone.
+            if let Ok(Ok(stream)) = timeout(head, tls.accept(stream)).await {
+                answer(stream, limits, head, place, routes, stop).await;
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection until it ends; after `stop` the one under way.
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    limits: Limits,
+    head: Duration,
+    place: Place,
+    routes: Router,
+    mut stop: watch::Receiver<bool>,
+) {
+    let service = service_fn(|request| respond(&place, routes.clone(), request));
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(limits.buffer);
+    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
+    let served = async {
+        tokio::select! {
+            // What the client does wrong is its own affair.
+            ended = connection.as_mut() => return drop(ended),
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        drop(connection.await);
+    };
+    match limits.connection {
+        Some(limit) => drop(timeout(limit, served).await),
+        None => served.await,
+    }
+}
+
+/// The answer to one request. The connection counts as busy until the whole body is handed over.
+async fn respond(
+    place: &Place,
+    routes: Router,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, std::convert::Infallible> {
+    let answering = place.answer();
+    let response = routes.oneshot(request.map(Body::new)).await?;
+    Ok(response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _busy = &answering;
+            frame
+        }))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::body::Bytes;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinHandle;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+    struct Bed {
+        address: std::net::SocketAddr,
+        stop: watch::Sender<bool>,
+        server: JoinHandle<()>,
+    }
+
+    /// A server that answers "ok" on / and never ends to answer on /endless.
+    async fn start(limits: Limits) -> Bed {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let endless = || async {
+            let piece = Ok::<_, Infallible>(Bytes::from(vec![b'x'; 16 * 1024]));
+            Body::from_stream(futures::stream::repeat(piece))
+        };
+        let routes = Router::new().route("/", get(async || "ok")).route("/endless", get(endless));
+        let server = tokio::spawn(serve(listener, limits, None, routes, stopped));
+        Bed { address, stop, server }
+    }
+
+    impl Bed {
+        async fn connect(&self) -> TcpStream {
+            TcpStream::connect(self.address).await.unwrap()
+        }
+    }
+
+    /// The answer to a request on a connection that stays open.
+    async fn ask(stream: &mut TcpStream) -> String {
+        stream.write_all(REQUEST).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\nok") {
+            assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0, "closed");
+        }
+        String::from_utf8(answer).unwrap()
+    }
+
+    /// Waits until the server has closed the connection.
+    async fn closed(stream: &mut TcpStream) {
+        let mut rest = Vec::new();
+        // Closed with a reset if something was not read.
+        drop(stream.read_to_end(&mut rest).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_connection_is_closed() {
+        let bed = start(Limits::SMALL).await;
+        let start = Instant::now();
+        let mut silent = bed.connect().await;
+        closed(&mut silent).await;
+        assert!(start.elapsed() <= Limits::SMALL.head * 2, "{:?}", start.elapsed());
+        bed.server.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_has_less_time_when_places_are_short() {
+        let bed = start(Limits { connections: 4, ..Limits::SMALL }).await;
+        let mut first = Vec::new();
+        for _ in 0..3 {
+            first.push(bed.connect().await);
+            ask(first.last_mut().unwrap()).await;
+        }
+        let start = Instant::now();
+        let mut slow = bed.connect().await;
+        slow.write_all(&REQUEST[..20]).await.unwrap();
+        closed(&mut slow).await;
+        assert!(start.elapsed() <= Limits::SMALL.short_head * 2, "{:?}", start.elapsed());
+        bed.server.abort();
+    }
+
+    #[tokio::test]
+    async fn a_new_client_is_answered_however_many_are_silent() {
+        let hour = Duration::from_secs(3600);
+        let limits = Limits { connections: 8, head: hour, short_head: hour, ..Limits::SMALL };
+        let bed = start(limits).await;
+        let mut silent = Vec::new();
+        for _ in 0..8 {
+            silent.push(bed.connect().await);
+        }
+        for _ in 0..3 {
+            assert!(ask(&mut bed.connect().await).await.starts_with("HTTP/1.1 200 OK\r\n"));
+        }
+        // The first ones have given up their places.
+        closed(&mut silent[0]).await;
+        assert!(ask(&mut silent[7]).await.starts_with("HTTP/1.1 200 OK\r\n"));
+        bed.server.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_closed() {
+        let bed = start(Limits::SMALL).await;
+        let mut reader = bed.connect().await;
+        reader.write_all(b"GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        tokio::time::sleep(Limits::SMALL.write * 3).await;
+        // What the system had taken is read, and no more comes.
+        closed(&mut reader).await;
+        bed.server.abort();
+    }
+
+    #[tokio::test]
+    async fn a_stop_ends_kept_connections() {
+        let bed = start(Limits::SMALL).await;
+        let mut kept = bed.connect().await;
+        ask(&mut kept).await;
+        bed.stop.send_replace(true);
+        bed.server.await.unwrap();
+        closed(&mut kept).await;
+    }
+}
