@@ -84,8 +84,7 @@ fn capacity(option: &PluginOption, warnings: &mut Vec<Warning>) -> Capacity {
         warnings.push(arguments.warning(LEVEL, &format!("{level} is less than 0"), remedy));
     }
     // `vc_conf` refuses a file in which one of the two is true: neither is built.
-    let device_quotas =
-        DeviceQuotas { is_off: !arguments.bool(DRA, true, warnings), ..DeviceQuotas::default() };
+    let device_quotas = DeviceQuotas::new(!arguments.bool(DRA, true, warnings));
     arguments.bool(CONSUMABLE, false, warnings);
     let hierarchy = option.switches.on(Switch::Hierarchy);
     let level = if hierarchy { usize::try_from(level).unwrap_or(0) } else { 0 };

@@ -13,7 +13,7 @@ const CLASS: &str = "deviceclass/";
 #[derive(Default)]
 pub(super) struct DeviceQuotas {
     /// The configuration switches these quotas off, in Volcano too.
-    pub(super) is_off: bool,
+    is_off: bool,
     /// Names of the queues that were found.
     found: BTreeSet<Arc<str>>,
     /// Warnings that were not handed out yet.
@@ -21,6 +21,10 @@ pub(super) struct DeviceQuotas {
 }
 
 impl DeviceQuotas {
+    pub(super) fn new(is_off: bool) -> Self {
+        Self { is_off, ..Self::default() }
+    }
+
     /// Looks through the queues; needed only when one of them has changed.
     pub(super) fn look(&mut self, ask: Ask<'_>) {
         if self.is_off {
