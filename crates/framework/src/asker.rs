@@ -19,6 +19,8 @@ pub struct Asker {
     /// Whether it may be evicted, and that it says so.
     preemptable: (bool, bool),
     any_revocable_zone: bool,
+    /// Its policy is Never: the evicting actions look for nothing, and say so (actions.md 6.5).
+    never_preempts: bool,
     queue: QueueId,
     job_priority: i32,
     job_preemptable: bool,
@@ -46,7 +48,8 @@ impl Asker {
     /// What of it says who is a candidate, and what votes about victims read that last
     /// ([`crate::Plugin::votes_by_job`]).
     pub(crate) fn of_vote(self) -> Self {
-        Self { class: AskerClass::Shape(0), hopeless: NodeSet::default(), ..self }
+        let class = AskerClass::Shape(0);
+        Self { class, never_preempts: false, hopeless: NodeSet::default(), ..self }
     }
 
     /// What of it filters read, whoever asks in whatever queue. `None`: more than rows of nodes.
@@ -57,6 +60,7 @@ impl Asker {
                 priorities: (0, 0),
                 preemptable: (false, false),
                 any_revocable_zone: false,
+                never_preempts: false,
                 queue: QueueId::new(0),
                 job_priority: 0,
                 job_preemptable: false,
@@ -90,6 +94,7 @@ impl Session<'_> {
             && (l.priority, l.pod_priority) == (r.priority, r.pod_priority)
             && (l.best_effort, l.preemptable) == (r.best_effort, r.preemptable)
             && l.marked_preemptable == r.marked_preemptable
+            && l.never_preempts == r.never_preempts
             && (&l.nominated_node, l.gates) == (&r.nominated_node, r.gates)
             && self.hooks().know_asker(self.ask(), task)
             && hopeless(task) == hopeless(other)
@@ -117,6 +122,7 @@ impl Session<'_> {
             best_effort: row.best_effort,
             preemptable: (row.preemptable, row.marked_preemptable),
             any_revocable_zone: class.any_revocable_zone,
+            never_preempts: row.never_preempts,
             queue: job.queue,
             job_priority: job.priority,
             job_preemptable: group.preemptable,

@@ -178,3 +178,20 @@ fn backfill_tries_who_waits_for_room_whatever_stands_of_its_job() {
     let decided = "evict low-v-1 preempt\nevict low-v-0 preempt\npipeline high-a n\npipeline j-a n";
     assert_eq!(world.cycle().decisions(), decided);
 }
+
+/// A gang that preempts nobody does not end like one that may: their members differ in the policy.
+#[test]
+fn gangs_of_one_shape_have_one_preemption_policy() {
+    let text = "node n cpu=2
+        queue q
+        job a queue=q min=1 priority=1
+          task w cpu=4 never
+        job b queue=q min=1 priority=1
+          task w cpu=4";
+    let tiers = "gang priority | predicates proportion nodeorder";
+    let mut world = World::new(&conf("allocate, reclaim, preempt", tiers), text);
+    let cycle = world.cycle();
+    let told = cycle.only(&["event"]);
+    assert!(told.contains("a Normal PreemptionSkipped \"reclaim: 1 policy Never"), "{told}");
+    assert!(!told.contains("b Normal PreemptionSkipped \"reclaim: 1 policy Never"), "{told}");
+}
