@@ -6,10 +6,12 @@ mod candidates;
 mod quota;
 mod replay;
 
+use std::sync::Arc;
+
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    Certificate, Dispatch, EvictReason, GangEviction, Opening, PluginEntry, Question, Relation,
-    Roster, Session, Sides, Witness,
+    Certificate, CertifiedVictim, Dispatch, EvictReason, GangEviction, Opening, PluginEntry,
+    Question, Relation, Roster, Session, Sides, Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
@@ -21,6 +23,8 @@ struct Case<'a> {
     /// `None`: shuffle, or the PodGroup is not known.
     job: Option<JobId>,
     victims: Vec<TaskId>,
+    /// For whom each victim goes; `None`: for no pod alone.
+    beneficiaries: Vec<Option<TaskId>>,
     placements: Vec<(TaskId, NodeId)>,
 }
 
@@ -74,12 +78,15 @@ fn resolve<'a>(
     };
     let victims: Option<Vec<TaskId>> =
         certificate.victims.iter().map(|victim| task(&victim.uid)).collect();
+    let of_uid = |uid: &Arc<str>| witness.task(uid);
+    let beneficiary = |victim: &CertifiedVictim| victim.for_uid.as_ref().and_then(of_uid);
+    let beneficiaries = certificate.victims.iter().map(beneficiary).collect();
     let place =
         |placed: &vc_framework::Placement| Some((task(&placed.uid)?, witness.node(&placed.node)?));
     let placements: Option<Vec<(TaskId, NodeId)>> =
         certificate.placements.iter().map(place).collect();
     let job = certificate.pod_group.as_ref().and_then(|key| witness.job(key));
-    Some(Case { certificate, job, victims: victims?, placements: placements? })
+    Some(Case { certificate, job, victims: victims?, beneficiaries, placements: placements? })
 }
 
 impl Case<'_> {
@@ -87,9 +94,9 @@ impl Case<'_> {
         self.certificate.pod_group.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string)
     }
 
-    /// What the plugins were asked; the first task that is placed stands for the preemptor.
-    fn question(&self) -> Option<Question> {
-        let task = self.placements.first().map(|(task, _)| *task);
+    /// What the plugins were asked about the victim of this place. `None`: nobody gets its room.
+    fn question(&self, place: usize) -> Option<Question> {
+        let task = self.beneficiaries.get(place).copied().flatten();
         match self.certificate.action {
             EvictReason::Preempt => task.map(Question::Preempt),
             EvictReason::Reclaim => task.map(Question::Reclaim),

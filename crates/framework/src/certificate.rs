@@ -10,7 +10,7 @@ use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
 
 use crate::claim::Claims;
 use crate::effect::EvictReason;
-use crate::ruling::{Rule, Rules};
+use crate::ruling::{Rule, RuleId, Rules};
 use crate::statement::Op;
 
 /// What a transaction without one of its victims would lack: each unit is needed.
@@ -89,6 +89,9 @@ pub struct CertifiedVictim {
     pub relation: Relation,
     /// Who allowed it; `None`: nobody was asked, which no action does.
     pub rule: Option<Rule>,
+    /// Uid of the pod that gets the room, for which the rule was asked; `None`: it goes for the whole
+    /// job, or for nobody.
+    pub for_uid: Option<Arc<str>>,
     /// How many of the placements were made before it was evicted; those after it needed it.
     pub before: usize,
     /// Number of its bundle, from 0; victims of one bundle go together.
@@ -160,13 +163,16 @@ impl Certificate {
         };
         let mut n_placed = 0;
         let evictions = ops.iter().filter_map(|op| match *op {
-            Op::Evict { task, from, rule, .. } => Some((task, from, rule, n_placed)),
+            Op::Evict { task, from, for_task, rule, .. } => {
+                Some((task, from, (rule, for_task), n_placed))
+            }
             _ => {
                 n_placed += 1;
                 None
             }
         });
-        let victim = |(index, (task, status, rule, before)): (usize, (TaskId, _, Option<_>, _))| {
+        let victim = |(index, (task, status, asked, before)): (usize, (TaskId, _, Asked, _))| {
+            let (rule, for_task) = asked;
             let row = &cluster.tasks[task];
             let own = row.job?;
             Some(CertifiedVictim {
@@ -177,6 +183,7 @@ impl Certificate {
                 status,
                 relation: relation(cluster, job, own),
                 rule: rule.and_then(|rule| rules.rule(rule)).cloned(),
+                for_uid: for_task.map(|task| cluster.tasks[task].uid.clone()),
                 before,
                 bundle: bundle_of(task, index),
             })
@@ -209,6 +216,9 @@ impl Certificate {
         );
     }
 }
+
+/// By which rule, and for which task.
+type Asked = (Option<RuleId>, Option<TaskId>);
 
 fn relation(cluster: &Cluster, preemptor: Option<JobId>, victim: JobId) -> Relation {
     match preemptor {

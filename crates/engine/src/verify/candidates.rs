@@ -18,9 +18,13 @@ pub(super) fn check(session: &Session<'_>, case: &Case<'_>, faults: &mut Vec<Str
     if case.job.is_none() && case.certificate.action != EvictReason::Shuffle {
         faults.push("there is no job for which somebody is evicted".to_owned());
     }
-    for (&task, victim) in case.victims.iter().zip(&case.certificate.victims) {
+    let victims = case.victims.iter().zip(&case.certificate.victims).zip(&case.beneficiaries);
+    for ((&task, victim), for_task) in victims {
         let mut fault = |text: &str| faults.push(format!("victim {}: {text}", victim.pod));
         of_victim(session, case, task, victim, &mut fault);
+        if for_task.is_some_and(|own| !case.placements.iter().any(|&(task, _)| task == own)) {
+            fault("the pod for which it goes gets no room");
+        }
     }
     of_preemptors(session, case, faults);
 }

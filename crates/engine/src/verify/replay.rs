@@ -110,18 +110,23 @@ enum Order {
     AllGone,
 }
 
-/// Each victim by itself, after those before it.
+/// Each victim by itself, after those before it, for the pod that gets its room: what a plugin lets one
+/// member of a gang take it may refuse another.
 fn grants(statement: &mut Statement<'_, '_>, case: &Case<'_>, faults: &mut Vec<String>) {
-    let Some(question) = case.question() else { return };
     let is_judged =
         case.certificate.action != EvictReason::Shuffle && !case.certificate.is_for_quota();
-    for (&victim, certified) in case.victims.iter().zip(&case.certificate.victims) {
-        if is_judged {
-            let ruling = statement.ruling(question, &[victim]);
-            if ruling.victims != [victim] {
-                let by = ruling.refused_by.unwrap_or("nobody who grants it");
-                faults.push(format!("victim {}: refused by {by}", certified.pod));
+    for (place, &victim) in case.victims.iter().enumerate() {
+        let certified = &case.certificate.victims[place];
+        match case.question(place).filter(|_| is_judged) {
+            Some(question) => {
+                let ruling = statement.ruling(question, &[victim]);
+                if ruling.victims != [victim] {
+                    let by = ruling.refused_by.unwrap_or("nobody who grants it");
+                    faults.push(format!("victim {}: refused by {by}", certified.pod));
+                }
             }
+            None if is_judged => faults.push(format!("victim {}: for nobody", certified.pod)),
+            None => {}
         }
         if let Err(refused) = statement.evict(victim, case.certificate.action, None) {
             faults.push(format!("victim {}: {refused}", certified.pod));

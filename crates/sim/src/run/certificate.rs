@@ -28,6 +28,8 @@ pub struct Victim {
     pub relation: String,
     /// What allowed it.
     pub rule: Option<Rule>,
+    /// The pod that gets the room; `None`: it goes for the whole PodGroup, or for no one.
+    pub for_pod: Option<String>,
     /// How many of the placements were made before.
     pub before: usize,
     /// Victims of one bundle go together.
@@ -63,14 +65,14 @@ impl From<&vc_engine::Certificate> for Certificate {
         Self {
             action: certificate.action.as_str().to_owned(),
             pod_group: certificate.pod_group.as_ref().map(ToString::to_string),
-            victims: certificate.victims.iter().map(victim).collect(),
+            victims: certificate.victims.iter().map(|it| victim(certificate, it)).collect(),
             placements: certificate.placements.iter().map(placement).collect(),
             minimal: certificate.minimal.map(Unit::as_str).map(str::to_owned),
         }
     }
 }
 
-fn victim(victim: &CertifiedVictim) -> Victim {
+fn victim(certificate: &vc_engine::Certificate, victim: &CertifiedVictim) -> Victim {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let rule = |rule: &vc_engine::Rule| Rule {
         tier: rule.tier,
@@ -78,12 +80,15 @@ fn victim(victim: &CertifiedVictim) -> Victim {
         filters: names(&rule.filters),
         why: rule.why.map(str::to_owned),
     };
+    let placed = |it: &&vc_engine::Placement| Some(&it.uid) == victim.for_uid.as_ref();
+    let for_pod = certificate.placements.iter().find(placed);
     Victim {
         pod: victim.pod.to_string(),
         pod_group: victim.pod_group.to_string(),
         node: victim.node.to_string(),
         relation: victim.relation.as_str().to_owned(),
         rule: victim.rule.as_ref().map(rule),
+        for_pod: for_pod.map(|it| it.pod.to_string()),
         before: victim.before,
         bundle: victim.bundle,
     }

@@ -5,6 +5,7 @@
 
 mod checks;
 mod crowded;
+mod found;
 mod shortcuts;
 mod world;
 
@@ -150,7 +151,7 @@ fn live(run: Run, text: &str) -> Result<(), String> {
                 true => Err("no end of evictions".to_owned()),
                 false => Ok(()),
             });
-        checked.map_err(|why| format!("{run:?}: {why}\n{text}{story}"))?;
+        checked.map_err(|why| format!("{why}\n{story}"))?;
         let quiet = bound(&cycle).is_empty() && cycle.report.n_evictions == 0;
         n_quiet = if quiet { n_quiet + 1 } else { 0 };
         if lag < n_quiet {
@@ -218,7 +219,9 @@ fn run(law: &Law, seed: u64, cases: u32) -> Result<(), String> {
         runner.run(&strategy, |(text, run)| live(run, &text).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => Ok(()),
-        Err(TestError::Fail(why, _)) => Err(format!("{} with seed {seed}: {why}", law.name)),
+        Err(TestError::Fail(why, (text, run))) => {
+            Err(format!("{} with seed {seed}: {why}\n{run:?}\n{text}", law.name))
+        }
         Err(TestError::Abort(why)) => Err(format!("{} with seed {seed}: aborted: {why}", law.name)),
     }
 }

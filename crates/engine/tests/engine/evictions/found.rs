@@ -1,0 +1,39 @@
+//! Random clusters that broke a law, as small as they can be told, and why they did.
+
+use super::{Run, live};
+
+fn check(run: Run, text: &str) {
+    if let Err(why) = live(run, text) {
+        panic!("{run:?}: {why}\n{text}");
+    }
+}
+
+/// The plugin tdm lets a member without a mark of its own take pods that it keeps from the member that
+/// is placed first: the certificate says for whom each victim goes.
+#[test]
+fn a_victim_is_judged_for_the_pod_that_gets_its_room() {
+    let marked_first = "node n0 cpu=3
+        node n1 cpu=5
+        queue q0
+        job j3 queue=q0 min=3 priority=1
+          task w0 cpu=1 priority=1 pre=true
+          task w1 cpu=3
+          task w2 cpu=1 priority=1
+        job j4 queue=q0 min=0
+          task r0 cpu=2 @n1 running pre=true";
+    check(Run { config: 14, lag: 1, restart: None }, marked_first);
+    let on_freed_node = "node n0 cpu=6
+        node n1 cpu=4
+        queue q0
+        queue q1
+        job j0 queue=q0 min=3 priority=2
+          task r0 cpu=1 @n0 running
+          task w0 cpu=4 priority=1 pre=true
+          task w1 cpu=2
+        job j1 queue=q0 min=0
+          task r0 cpu=1 @n0 running pre=true
+          task r1 cpu=2 @n0 running
+        job j4 queue=q1 min=0
+          task w0 cpu=1";
+    check(Run { config: 15, lag: 1, restart: None }, on_freed_node);
+}
