@@ -16,7 +16,7 @@ pub struct TaskMessage {
     pub reason: &'static str,
     /// Empty if there is nothing to say about this task in particular.
     pub message: String,
-    /// The node to nominate: room was made there by an eviction for this task. `None`: none.
+    /// The node to nominate: a statement that evicts planned it for this task. `None`: none.
     pub nominated: Option<Arc<str>>,
 }
 

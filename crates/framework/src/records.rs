@@ -35,7 +35,7 @@ pub struct Records {
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
     /// The job fit message (A45).
     pub job_fit: FxHashMap<JobId, Arc<str>>,
-    /// Tasks that are Pipelined on room that was made for them by an eviction.
+    /// Tasks that are Pipelined by a statement that evicts.
     pub evicted_for: FxHashMap<TaskId, NodeId>,
     /// Groups that enqueue refuses as before; their job fit messages are there.
     pub(crate) refusals: Refusals,

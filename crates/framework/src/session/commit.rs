@@ -7,7 +7,7 @@ use crate::certificate::{Certificate, Claimed, Witness};
 use crate::effect::{Effect, EvictReason};
 use crate::sample::Sample;
 use crate::session::Session;
-use crate::statement::{Op, Room};
+use crate::statement::Op;
 
 impl Session<'_> {
     /// Performs the operations in order; false if they were undone instead: the binder would refuse
@@ -113,13 +113,15 @@ impl Session<'_> {
         request.fits(&idle)
     }
 
-    /// Only a committed statement with an eviction publishes nominations (A15).
+    /// Only a committed statement with an eviction publishes nominations (A15), of all that it
+    /// pipelines: a restarted scheduler finds the claim in them, and a claim without some of its members
+    /// is of no use to a gang (actions.md 2.11).
     fn nominate(&mut self, ops: &[Op]) {
         if !ops.iter().any(|op| matches!(op, Op::Evict { .. })) {
             return;
         }
         for op in ops {
-            if let Op::Pipeline { task, node, room: Room::Evicted } = *op {
+            if let Op::Pipeline { task, node, .. } = *op {
                 self.records.evicted_for.insert(task, node);
             }
         }

@@ -104,11 +104,13 @@ pub(super) fn check_gangs(
     Ok(())
 }
 
-/// Invariant 4: who was promised which node, and since when.
+/// By pod: the node that was planned for it, and since when.
+type Owed = BTreeMap<String, (String, u32)>;
+
+/// Invariant 4: who was promised which node.
 #[derive(Default)]
 pub(super) struct Promises {
-    /// `None`: some node.
-    owed: BTreeMap<String, (Option<String>, u32)>,
+    owed: Owed,
     served: BTreeSet<String>,
 }
 
@@ -128,12 +130,12 @@ impl Promises {
                 if !self.served.insert(pod.clone()) {
                     return Err(format!("{pod} has more evicted than was enough"));
                 }
-                self.owed.insert(pod, (Some(node), number));
+                self.owed.insert(pod, (node, number));
             }
         }
         for (pod, node) in bound(cycle) {
             let moves = cluster.tasks[task(cluster, &pod)].best_effort;
-            let planned = self.owed.remove(&pod).and_then(|(planned, _)| planned);
+            let planned = self.owed.remove(&pod).map(|(planned, _)| planned);
             if let Some(planned) = planned.filter(|planned| !moves && *planned != node) {
                 return Err(format!("{pod} was to get {planned}, it got {node}"));
             }
@@ -143,12 +145,6 @@ impl Promises {
             Some((pod, _)) => Err(format!("{pod} did not get the place")),
             None => Ok(()),
         }
-    }
-
-    /// The scheduler starts anew and knows the nominations, which those members of a gang have whose
-    /// room was made (2.11): its members may share their places in another way.
-    pub(super) fn forget_places(&mut self) {
-        self.owed.values_mut().for_each(|(planned, _)| *planned = None);
     }
 
     /// Nothing is owed once the limit of the queue is lower than it was (11.2): who replaces a

@@ -8,6 +8,24 @@ fn check(run: Run, text: &str) {
     }
 }
 
+/// The room that one eviction makes for two members is planned for both, also by a scheduler that
+/// knows no more than what their pods say (2.11).
+#[test]
+fn a_gang_keeps_the_places_of_all_members_over_a_restart() {
+    let text = "node n0 cpu=4
+        queue q0 deserved.cpu=2
+        queue q1
+        job j0 queue=q1 min=2 priority=1
+          task w0 cpu=1
+          task w1 cpu=1
+        job j3 queue=q0 min=0
+          task w0 cpu=2
+          task w1 cpu=1
+        job j4 queue=q1 min=0
+          task r0 cpu=4 @n0 running";
+    check(Run { config: 7, lag: 3, restart: Some(1) }, text);
+}
+
 /// The plugin tdm lets a member without a mark of its own take pods that it keeps from the member that
 /// is placed first: the certificate says for whom each victim goes.
 #[test]

@@ -132,7 +132,6 @@ fn live(run: Run, text: &str) -> Result<(), String> {
         // Who has left by then is known to nobody.
         if run.restart == Some(number) && number % lag != 0 {
             world.restart(config);
-            promises.forget_places();
             story.push_str("restart\n");
         }
         world.deliver();
@@ -171,8 +170,7 @@ struct Law {
     shape: Shape,
     /// Of [`configs`].
     configs: Range<usize>,
-    /// Whether the scheduler may start anew: then places without a nomination are forgotten, which
-    /// members of a gang that are alike have beside each other.
+    /// Whether the scheduler may start anew.
     restarts: bool,
 }
 
@@ -187,13 +185,12 @@ fn laws() -> [Law; 10] {
     };
     let law = |name, shape, configs| Law { name, shape, configs, restarts: true };
     let with = |with| Shape { with, ..shape.clone() };
-    // No nomination tells of room that was made for a pod without requests, and the world does not
-    // keep the objects that limit evictions.
+    // The world does not keep the objects that limit evictions.
     let unbroken = |law| Law { restarts: false, ..law };
     [
         law("cpu", shape.clone(), PLAIN),
-        unbroken(law("alike", Shape { nodes: 3..9, copies: 1..6, ..shape.clone() }, PLAIN)),
-        unbroken(law("slots", Shape { slots: 2..6, best_effort: true, ..shape.clone() }, PLAIN)),
+        law("alike", Shape { nodes: 3..9, copies: 1..6, ..shape.clone() }, PLAIN),
+        law("slots", Shape { slots: 2..6, best_effort: true, ..shape.clone() }, PLAIN),
         law("ports", Shape { ports: true, ..shape.clone() }, PLAIN),
         unbroken(law("budgets", with(With::Budget), BUDGETS)),
         law("cooldown", with(With::Cooldown), COOLDOWN),
