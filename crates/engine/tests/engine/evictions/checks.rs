@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use vc_conf::Config;
 use vc_engine::{Certificate, Effect, EvictReason};
+use vc_framework::Room;
 use vc_model::{Cluster, JobBudget, JobId, TaskId, TaskStatus};
 use vc_resource::Dim;
 
@@ -115,19 +117,20 @@ pub(super) struct Promises {
 }
 
 impl Promises {
-    /// Takes a cycle in; the places must be there after `lag` cycles, and nobody is evicted twice
-    /// for the same pod.
+    /// Takes a cycle of this number in; the places must be there after `lag` cycles, and nobody is
+    /// evicted twice for the same pod, unless its queue has no room for it any more when the cycle
+    /// begins.
     pub(super) fn check(
         &mut self,
         cluster: &Cluster,
         cycle: &Cycle,
-        number: u32,
-        lag: u32,
+        before: &Before<'_>,
+        (number, lag): (u32, u32),
     ) -> Result<(), String> {
         for certificate in &cycle.report.certificates {
             for it in &certificate.placements {
                 let (pod, node) = (it.pod.name.to_string(), it.node.to_string());
-                if !self.served.insert(pod.clone()) {
+                if !self.served.insert(pod.clone()) && !before.is_refused(&self.owed, &pod) {
                     return Err(format!("{pod} has more evicted than was enough"));
                 }
                 self.owed.insert(pod, (node, number));
@@ -141,6 +144,7 @@ impl Promises {
             }
         }
         self.forget_refused(cluster);
+        self.forget_broken(cluster, cycle);
         match self.owed.iter().find(|(_, (_, since))| since + lag < number) {
             Some((pod, _)) => Err(format!("{pod} did not get the place")),
             None => Ok(()),
@@ -150,8 +154,23 @@ impl Promises {
     /// Nothing is owed once the limit of the queue is lower than it was (11.2): who replaces a
     /// victim asks for the share of its queue again.
     fn forget_refused(&mut self, cluster: &Cluster) {
-        let refused = |pod: &&String| is_refused_by_queue(cluster, pod);
-        let gone: Vec<String> = self.owed.keys().filter(refused).cloned().collect();
+        self.forget(|pod| is_refused_by_queue(cluster, pod));
+    }
+
+    /// Nothing is owed to a gang that gang actions broke: whoever replaces its members waits beside the
+    /// others, and they are placed together, wherever there is room (11.2).
+    fn forget_broken(&mut self, cluster: &Cluster, cycle: &Cycle) {
+        let victims = cycle.report.certificates.iter().flat_map(|it| &it.victims);
+        let losers: BTreeSet<JobId> = victims.map(|it| job_of(cluster, &it.pod.name)).collect();
+        self.forget(|pod| {
+            let job = job_of(cluster, pod);
+            let row = &cluster.jobs[job];
+            losers.contains(&job) && i64::from(row.counts.ready()) < i64::from(row.min_available)
+        });
+    }
+
+    fn forget(&mut self, is_gone: impl Fn(&str) -> bool) {
+        let gone: Vec<String> = self.owed.keys().filter(|pod| is_gone(pod)).cloned().collect();
         for pod in gone {
             self.owed.remove(&pod);
             self.served.remove(&pod);
@@ -168,7 +187,9 @@ pub(super) struct Protected {
 }
 
 /// What is known before a cycle.
-pub(super) struct Before {
+pub(super) struct Before<'a> {
+    config: &'a Config,
+    cluster: Cluster,
     now_micros: i64,
     /// By job: how many run.
     running: BTreeMap<JobId, i64>,
@@ -178,19 +199,42 @@ pub(super) struct Before {
     outside: BTreeSet<JobId>,
 }
 
-impl Before {
-    pub(super) fn of(cluster: &Cluster, now_micros: i64) -> Self {
+impl<'a> Before<'a> {
+    pub(super) fn of(cluster: &Cluster, config: &'a Config, now_micros: i64) -> Self {
         let running = |(job, row): (JobId, &vc_model::Job)| {
             (job, i64::from(row.counts.of(TaskStatus::Running)))
         };
         let begun = cluster.tasks.iter().filter(|(_, row)| row.status == TaskStatus::Running);
         let outside = cluster.jobs.iter().filter(|(_, row)| row.is_pending());
         Self {
+            config,
+            cluster: cluster.clone(),
             now_micros,
             running: cluster.jobs.iter().map(running).collect(),
             begun: begun.map(|(task, _)| task).collect(),
             outside: outside.map(|(job, _)| job).collect(),
         }
+    }
+
+    /// Whether the limit of its queue is so low that the planned places of all no longer fit, this
+    /// one's among them (11.2).
+    fn is_refused(&self, owed: &Owed, pod: &str) -> bool {
+        let mut refused = false;
+        Stage::at(self.cluster.clone(), self.config).session(|session| {
+            let mut statement = session.statement();
+            for (name, (planned, _)) in owed {
+                let waiting = task(&statement, name);
+                let Some(job) = statement.tasks[waiting].job else { continue };
+                let queue = statement.jobs[job].queue;
+                let planned = node(&statement, planned);
+                match statement.hooks().allocatable(statement.ask(), queue, waiting) {
+                    Ok(()) => _ = statement.pipeline(waiting, planned, Room::Releasing),
+                    Err(_) => refused |= name == pod,
+                }
+            }
+            statement.discard();
+        });
+        refused
     }
 }
 
@@ -207,7 +251,7 @@ impl Protected {
         &mut self,
         cluster: &Cluster,
         cycle: &Cycle,
-        before: &Before,
+        before: &Before<'_>,
         rules: Rules,
     ) -> Result<(), String> {
         for victim in cycle.report.certificates.iter().flat_map(|it| &it.victims) {
@@ -246,7 +290,7 @@ impl Protected {
     }
 
     /// What is admitted in one cycle fits into the quota.
-    fn check_quota(&self, cluster: &Cluster, before: &Before) -> Result<(), String> {
+    fn check_quota(&self, cluster: &Cluster, before: &Before<'_>) -> Result<(), String> {
         let admitted = before.outside.iter().map(|&job| &cluster.jobs[job]);
         let admitted = admitted.filter(|row| !row.is_pending());
         let group = |row: &vc_model::Job| row.pod_group.clone();
@@ -270,7 +314,7 @@ pub(super) struct Rules {
 
 /// Who loses pods keeps as many running, or as few out of work, as its annotation says; below that
 /// it loses none.
-fn check_job_budgets(cluster: &Cluster, cycle: &Cycle, before: &Before) -> Result<(), String> {
+fn check_job_budgets(cluster: &Cluster, cycle: &Cycle, before: &Before<'_>) -> Result<(), String> {
     let mut lost: BTreeMap<JobId, i64> = BTreeMap::new();
     // The plugin tdm has no part in what is reclaimed.
     let asked =

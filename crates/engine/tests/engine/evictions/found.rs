@@ -55,3 +55,56 @@ fn a_victim_is_judged_for_the_pod_that_gets_its_room() {
           task w0 cpu=1";
     check(Run { config: 15, lag: 1, restart: None }, on_freed_node);
 }
+
+/// Pods that replace victims lower the share of the queue for which a place was made: the member that
+/// it owed the place replaces another one instead (11.2, 6.3).
+#[test]
+fn a_place_is_not_owed_once_its_queue_may_have_less() {
+    let text = "node n0 cpu=6
+        node n1 cpu=4
+        node n2 cpu=3
+        queue q0 weight=3 reclaimable=false
+        queue q1 weight=2 reclaimable=false
+        job j1 queue=q0 min=0 priority=2
+          task w0 cpu=4
+        job j2 queue=q1 min=0 priority=1
+          task r0 cpu=3 @n1 running
+          task w0 cpu=1
+        job j3 queue=q0 min=3
+          task r0 cpu=1 @n1 running
+          task r1 cpu=1 @n2 running
+          task w0 cpu=3
+        job j4 queue=q1 min=0
+          task r0 cpu=1 @n2 running
+          task w0 cpu=1
+          task w1 cpu=1 priority=1";
+    check(Run { config: 9, lag: 3, restart: None }, text);
+}
+
+/// A gang that gangpreempt breaks waits anew as a whole. A place that was made for one of its members
+/// before goes to another one of them, and more room is made for it.
+#[test]
+fn a_place_is_not_owed_to_a_gang_that_is_broken() {
+    let text = "node n0 cpu=3
+        node n1 cpu=6
+        node n2 cpu=3
+        node n3 cpu=4
+        node n4 cpu=6
+        queue q0 reclaimable=false
+        queue q1 cap.cpu=7
+        job j0 queue=q1 min=2
+          task r0 cpu=2 @n1 running
+          task r1 cpu=4 @n4 running
+          task w0 cpu=3 x4
+        job j2 queue=q0 min=0 priority=2
+          task r0 cpu=3 @n0 running
+          task w0 cpu=3 priority=1 x3
+        job j3 queue=q0 min=3
+          task r0 cpu=1 @n1 running
+          task w0 cpu=1 priority=1
+          task w1 cpu=2 x2
+        job j4 queue=q1 min=0
+          task r0 cpu=1 @n1 running
+          task r1 cpu=2 @n4 running";
+    check(Run { config: 9, lag: 2, restart: None }, text);
+}

@@ -136,7 +136,7 @@ fn live(run: Run, text: &str) -> Result<(), String> {
         }
         world.deliver();
         let n_ready = ready(world.engine.cluster());
-        let before = Before::of(world.engine.cluster(), world.now_micros());
+        let before = Before::of(world.engine.cluster(), config, world.now_micros());
         let cycle = world.cycle();
         story.push_str(&format!("--- {number}\n{}\n", cycle.decisions()));
         let cluster = world.engine.cluster();
@@ -144,7 +144,7 @@ fn live(run: Run, text: &str) -> Result<(), String> {
         let for_somebody = proofs.filter(|it| it.action != EvictReason::Shuffle).count();
         let checked = check_useful(cluster, &cycle)
             .and_then(|()| check_gangs(cluster, &cycle, &n_ready))
-            .and_then(|()| promises.check(cluster, &cycle, number, lag))
+            .and_then(|()| promises.check(cluster, &cycle, &before, (number, lag)))
             .and_then(|()| protected.check(cluster, &cycle, &before, rules(run.config)))
             .and_then(|()| match N_CYCLES - 4 < number && 0 < for_somebody {
                 true => Err("no end of evictions".to_owned()),

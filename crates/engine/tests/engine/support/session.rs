@@ -25,13 +25,21 @@ impl Stage {
     /// The objects of a world before any cycle.
     pub(crate) fn of(mut world: World, config: &Config, extra: Vec<PluginEntry>) -> Self {
         world.deliver();
+        Self::with(world.engine.cluster().clone(), config, extra)
+    }
+
+    /// A cluster between two cycles.
+    pub(crate) fn at(cluster: Cluster, config: &Config) -> Self {
+        Self::with(cluster, config, Vec::new())
+    }
+
+    fn with(cluster: Cluster, config: &Config, extra: Vec<PluginEntry>) -> Self {
         let built = vc_plugins::ALL.iter();
         let built = built.map(|entry| PluginEntry { name: entry.name, build: entry.build });
         let entries: Vec<PluginEntry> = built.chain(extra).collect();
         let (dispatch, warnings) = Dispatch::new(config, &entries);
         assert_eq!(warnings, []);
         let settings = ActionSettings::from(config, &mut Vec::new());
-        let cluster = world.engine.cluster().clone();
         Self { cluster, claims: Claims::default(), dispatch, settings }
     }
 
