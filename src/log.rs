@@ -93,7 +93,7 @@ impl Verbosity {
     /// Libraries repeat what we report ourselves, or print whole bodies (K-15).
     fn of(&self, target: &str) -> LevelFilter {
         match target.split("::").next().unwrap_or_default() {
-            "kube_client" => LevelFilter::ERROR,
+            "kube_client" => LevelFilter::OFF,
             "kube_runtime" | "tower" | "hyper" | "hyper_util" | "h2" | "rustls" => {
                 LevelFilter::WARN
             }
@@ -265,7 +265,7 @@ mod tests {
             tracing::debug!("c");
             tracing::debug!(v = 4, "d");
             tracing::trace!("e");
-            tracing::warn!(target: "kube_client::client", "f");
+            tracing::error!(target: "kube_client::client::builder", "f");
         };
         for (verbosity, wanted) in [(0, "a"), (2, "ab"), (3, "abc"), (4, "abcd"), (5, "abcde")] {
             let ends = logged(verbosity, act);

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use crate::api::{Api, until};
 use crate::audit::Asked;
+use crate::bad_input::logged;
 use crate::cluster::{Cluster, POD_GROUPS, install};
 use crate::objects::{LABEL, name, refusal};
 use crate::process::Scheduler;
@@ -73,6 +74,7 @@ async fn told(cluster: &Cluster, pod: &str, words: &str) {
     let (reason, message) = refusal(&found).unwrap();
     assert_eq!(reason, "SchedulerError");
     assert!(message.starts_with("failed to bind to node node-0: "), "{message}");
+    assert!(message.contains(". It is tried again after "), "{message}");
     cluster.event(pod, ("Warning", "FailedScheduling", message)).await;
     let tried = |asked: &Asked| asked.is_binding() && asked.name == pod;
     let again = async || (2 <= cluster.audit.count(tried)).then_some(());
@@ -111,6 +113,37 @@ async fn core_79_a_refused_binding_is_told_and_tried_again() {
     cluster.api.delete(&path).await.unwrap();
     cluster.running("live", 1).await;
     cluster.audit.bound_once(["policy-0", "dead-0", "live-0"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queues_that_somebody_deletes_are_made_again() {
+    let cluster = Cluster::take("deleted-queues", 1).await;
+    let _scheduler = Scheduler::start(&cluster).await;
+    logged(&cluster, "cycles start").await;
+    for (queue, reclaimable) in [("default", true), ("root", false)] {
+        let path = format!("/apis/scheduling.volcano.sh/v1beta1/queues/{queue}");
+        cluster.api.delete(&path).await.unwrap();
+        let made = until("the queue is there again", async || cluster.api.get(&path).await.ok());
+        assert_eq!(made.await["spec"]["reclaimable"], reclaimable);
+        logged(&cluster, &format!("queue {queue} was deleted by somebody")).await;
+    }
+    cluster.submit("after", 1, "1").await;
+    cluster.running("after", 1).await;
+}
+
+/// They see other nodes, and so another reason why the same pod waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_schedulers_notice_that_they_overwrite_each_others_conditions() {
+    let cluster = Cluster::take("two-schedulers", 1).await;
+    let alone = ["--leader-elect=false", "--schedule-period=100ms"];
+    let _first = Scheduler::start_with(&cluster, &alone).await;
+    let other = [&alone[..], &["--node-selector=nowhere:nothing"]].concat();
+    let _second = Scheduler::start_with(&cluster, &other).await;
+    cluster.submit("big", 2, "99").await;
+    logged(&cluster, "somebody else overwrites its condition: ").await;
+    let of_pod = |asked: &Asked| asked.is("update", "pods/status") && asked.name == "big-0";
+    let n_writes = cluster.audit.count(of_pod);
+    assert!(n_writes < 10, "{n_writes} writes");
 }
 
 /// Somebody who changes objects all the time.

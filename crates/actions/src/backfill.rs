@@ -107,7 +107,7 @@ fn waiting_best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
     let mut tasks = Vec::new();
     for &task in &session.jobs[job].tasks {
         let row = &session.tasks[task];
-        let free = row.best_effort && row.gates == Gates::None && row.invalid.is_none();
+        let free = row.best_effort && row.gates == Gates::None && row.can_be_placed();
         if free && matches!(row.status, TaskStatus::Pending | TaskStatus::Pipelined) {
             tasks.push(task);
         }

@@ -77,7 +77,7 @@ impl Attempt {
         let theirs = &session.jobs[job];
         let protected = theirs.pod_group.as_ref().is_none_or(|group| group.not_preemptable);
         let queue = &session.queues[theirs.queue];
-        if protected || !row.preemptable || !queue.present || awaits_room(session, job) {
+        if protected || !row.can_be_evicted() || !queue.present || awaits_room(session, job) {
             return false;
         }
         match self.kind {

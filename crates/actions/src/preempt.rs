@@ -117,7 +117,7 @@ pub(crate) fn has_topology(session: &Session<'_>, job: JobId) -> bool {
 pub(crate) fn pending(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
     let wanted = |&task: &TaskId| {
         let row = &session.tasks[task];
-        row.status == TaskStatus::Pending && row.gates == Gates::None && row.invalid.is_none()
+        row.status == TaskStatus::Pending && row.gates == Gates::None && row.can_be_placed()
     };
     // They came in that order as a rule, and what is in order need not be sorted.
     let newest_first = session.jobs[job].tasks.iter().rev();
@@ -149,7 +149,7 @@ impl Phase {
     /// The filters of 6.2 and 6.3.
     fn admits(self, session: &Session<'_>, preemptor: TaskId, victim: TaskId) -> bool {
         let (mine, theirs) = (&session.tasks[preemptor], &session.tasks[victim]);
-        if !theirs.status.is_preemptable() || !theirs.preemptable {
+        if !theirs.status.is_preemptable() || !theirs.can_be_evicted() {
             return false;
         }
         if mine.best_effort && !theirs.best_effort {

@@ -348,7 +348,7 @@ fn may_give(session: &Session<'_>, task: TaskId, victim: TaskId) -> bool {
     let row = &session.tasks[victim];
     let with_bound = session.settings.reclaim.reclaim_bound_tasks;
     let runs = row.status == TaskStatus::Running || (with_bound && row.status == TaskStatus::Bound);
-    if !runs || !row.preemptable {
+    if !runs || !row.can_be_evicted() {
         return false;
     }
     let Some(job) = row.job.filter(|&job| session.jobs[job].pod_group.is_some()) else {

@@ -31,9 +31,13 @@ impl Action for Shuffle {
     }
 }
 
-/// The Running tasks of all jobs.
+/// The Running tasks of all jobs whose eviction was not refused just now.
 fn running(session: &Session<'_>) -> Vec<TaskId> {
     let jobs = session.ask().all_jobs();
     let tasks = jobs.flat_map(|job| session.jobs[job].tasks.iter().copied());
-    tasks.filter(|&task| session.tasks[task].status == TaskStatus::Running).collect()
+    let may_go = |&task: &TaskId| {
+        let row = &session.tasks[task];
+        row.status == TaskStatus::Running && row.pause.is_none()
+    };
+    tasks.filter(may_go).collect()
 }

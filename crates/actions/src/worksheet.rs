@@ -44,7 +44,7 @@ pub(crate) fn worksheet(
 
 /// It is Pending, has a request, and may be placed.
 pub(crate) fn is_open(task: &Task) -> bool {
-    task.status == TaskStatus::Pending && !task.best_effort && task.invalid.is_none()
+    task.status == TaskStatus::Pending && !task.best_effort && task.can_be_placed()
 }
 
 /// Takes out the sub-job that is first under the current order (A9). Only the sub-job that is taken

@@ -13,10 +13,11 @@ use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding
 
 use crate::lap::Lap;
 use crate::numbers::Numbers;
-use crate::pre_bind;
+use crate::pre_bind::{self, Lost};
 use crate::queue_status::Statuses;
 use crate::quiet::Quiet;
 use crate::record;
+use crate::refusals::Refusals;
 use crate::report;
 use crate::session_id::session_id;
 use crate::throttle::Throttle;
@@ -145,6 +146,7 @@ pub struct Engine {
     pending: Vec<Effect>,
     /// Uids of pods whose volumes were not written, and why.
     not_written: BTreeMap<Arc<str>, String>,
+    refusals: Refusals,
 }
 
 impl Engine {
@@ -187,6 +189,7 @@ impl Engine {
             numbers: Numbers::default(),
             pending: Vec::new(),
             not_written: BTreeMap::new(),
+            refusals: Refusals::default(),
         };
         let warnings = engine.configure(config);
         (engine, warnings)
@@ -275,14 +278,14 @@ impl Engine {
     /// Brings events into the state without a cycle.
     pub fn apply(&mut self, events: Vec<ClusterEvent>) {
         for event in events {
-            if let ClusterEvent::BindFailed { uid, node, error } = &event {
-                self.bind_failed(uid, node, error);
-            }
-            if let ClusterEvent::PreBindFailed { uid, error } = &event {
+            if let ClusterEvent::PreBindFailed { uid, error, .. } = &event {
                 self.not_written.insert(uid.clone(), error.clone());
             }
+            if let ClusterEvent::QueueDeleted { name } = &event {
+                self.queue_deleted(name.clone());
+            }
             self.numbers.note(&event);
-            self.cluster.apply(event);
+            self.refusals.apply(&mut self.cluster, event);
         }
     }
 
@@ -293,8 +296,16 @@ impl Engine {
         let mut effects = std::mem::take(&mut self.pending);
         effects.retain(|effect| !self.tells_nobody(effect));
         let failed = std::mem::take(&mut self.not_written);
-        pre_bind::advance(&mut self.cluster, &failed, now.unix_micros, &mut effects);
+        let repeats = self.refusals.take(&mut self.cluster, now.unix_micros, &mut effects);
+        let lost = Lost { errors: &failed, repeats: &repeats };
+        pre_bind::advance(&mut self.cluster, &lost, now.unix_micros, &mut effects);
         effects
+    }
+
+    /// When the next refused write may be repeated, in microseconds since 1970 (core.md 7.2): a cycle
+    /// is due then. `None`: nothing waits for that.
+    pub fn due_micros(&self) -> Option<i64> {
+        self.refusals.due_micros()
     }
 
     /// Whether a bind that was decided waits for the answer to what is written before it. One that
@@ -303,6 +314,14 @@ impl Engine {
         let volumes = &self.cluster.volumes;
         let stage = |task| volumes.reservation(task).map(|reservation| &reservation.stage);
         volumes.held().any(|task| matches!(stage(task), Some(Stage::Sent { .. })))
+    }
+
+    /// The queues that must exist are made again (core.md 4.7).
+    fn queue_deleted(&mut self, queue: Arc<str>) {
+        let reclaimable = queue == self.cluster.settings.default_queue;
+        if reclaimable || &*queue == "root" {
+            self.pending.push(Effect::CreateQueue { queue, reclaimable });
+        }
     }
 
     /// Whether it is a word to a pod that has gone since.
@@ -339,6 +358,7 @@ impl Engine {
         if now.unix_micros.saturating_add(SET_BACK_MICROS) < self.last_micros {
             // When something was said last lies ahead of now: nothing would be said until then.
             self.memory.throttle = Throttle::default();
+            self.refusals.forget(&mut self.cluster);
             self.forget();
         }
         self.last_micros = now.unix_micros;
@@ -426,15 +446,6 @@ impl Engine {
         let (close, times) = (lap.split(), self.dispatch.take_times());
         self.cluster.recycle();
         (all, report, Timings { open, actions, close, ..times })
-    }
-
-    /// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it
-    /// again.
-    fn bind_failed(&mut self, uid: &str, node: &str, error: &str) {
-        let Some(task) = self.cluster.task(uid) else { return };
-        let message = format!("failed to bind to node {node}: {error}").into();
-        self.pending.push(pre_bind::scheduler_error(&mut self.cluster, task, message));
-        self.pending.extend(pre_bind::unreserve(&self.cluster, task));
     }
 }
 

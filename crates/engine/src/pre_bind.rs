@@ -7,18 +7,26 @@ use std::sync::Arc;
 use vc_filters::volume_binding::{Progress, progress};
 use vc_framework::{Effect, Nomination};
 use vc_model::{
-    ClaimSource, Cluster, JobId, ObjectKey, PodCondition, PodResourceClaim, Reservation, Stage,
-    TaskId, TaskStatus,
+    ClaimSource, Cluster, JobId, ObjectKey, Pause, PodCondition, PodResourceClaim, Reservation,
+    Stage, TaskId, TaskStatus,
 };
 
 const TOO_LATE: &str = "context deadline exceeded";
 const VOLUMES: &str = "binding volumes";
 const REASON: &str = "SchedulerError";
 
-/// Goes through the binds that wait. `failed`: uid of a pod and why its volumes were not written.
+/// Pods whose volumes were not written, by uid.
+pub(crate) struct Lost<'a> {
+    /// Why.
+    pub(crate) errors: &'a BTreeMap<Arc<str>, String>,
+    /// The sentence that says when it is repeated; none for a pod that does not pause.
+    pub(crate) repeats: &'a BTreeMap<Arc<str>, String>,
+}
+
+/// Goes through the binds that wait.
 pub(crate) fn advance(
     cluster: &mut Cluster,
-    failed: &BTreeMap<Arc<str>, String>,
+    failed: &Lost<'_>,
     now_micros: i64,
     effects: &mut Vec<Effect>,
 ) {
@@ -50,16 +58,10 @@ struct Gang<'a> {
 }
 
 impl Gang<'_> {
-    fn advance(
-        mut self,
-        job: JobId,
-        tasks: &[TaskId],
-        failed: &BTreeMap<Arc<str>, String>,
-        now_micros: i64,
-    ) {
+    fn advance(mut self, job: JobId, tasks: &[TaskId], failed: &Lost<'_>, now_micros: i64) {
         let mut gang = Standing::default();
         for &task in tasks {
-            let state = match failed.get(&self.cluster.tasks[task].uid) {
+            let state = match failed.errors.get(&self.cluster.tasks[task].uid) {
                 Some(error) => {
                     gang.lost.push((task, error.clone()));
                     continue;
@@ -88,8 +90,13 @@ impl Gang<'_> {
         }
         for (task, error) in gang.lost {
             let pod = &self.cluster.tasks[task].key;
-            let text = format!("execute preBind for pod {pod} failed: {error}");
-            self.withdraw(task, format!("{text}, resync the task"));
+            let text = format!("execute preBind for pod {pod} failed: {error}, resync the task");
+            let repeats = failed.repeats.get(&self.cluster.tasks[task].uid);
+            let text = format!("{text}{}", repeats.map_or("", String::as_str));
+            if repeats.is_some() {
+                self.cluster.set_pause(task, Some(Pause::Bind(text.as_str().into())));
+            }
+            self.withdraw(task, text);
         }
     }
 

@@ -204,6 +204,13 @@ pub enum Effect {
         /// Resource name and quantity text, by name.
         allocated: Vec<(String, String)>,
     },
+    /// POST of queue `root` or the default one, which somebody has deleted (core.md 4.7).
+    CreateQueue {
+        /// Name.
+        queue: Arc<str>,
+        /// `spec.reclaimable`.
+        reclaimable: bool,
+    },
     /// PUT of a queue with an annotation of ours; PATCH is not granted (cohort.md B.8).
     QueueAnnotation {
         /// Name.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_model::{JobId, NodeId, STATUSES, TaskId, TaskStatus, joined};
+use vc_model::{JobId, NodeId, Pause, STATUSES, Task, TaskId, TaskStatus, joined};
 
 use crate::plugin::Ask;
 use crate::records::Records;
@@ -36,7 +36,7 @@ pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage 
         TaskStatus::Pipelined => {
             ("Unschedulable", assigned("resource is released and minAvailable is satisfied"))
         }
-        TaskStatus::Pending => ("Unschedulable", pending_message(ask, records, id)),
+        TaskStatus::Pending => (pending_reason(task), pending_message(ask, records, id)),
         other => (other.as_str(), job_fit(records, task.job)),
     };
     TaskMessage { reason, message, nominated: nominated(ask, records, id) }
@@ -51,8 +51,19 @@ fn nominated(ask: Ask<'_>, records: &Records, id: TaskId) -> Option<Arc<str>> {
     waits.then(|| ask.cluster.nodes[node].name.clone())
 }
 
+/// A bind that was refused is an error of the scheduler until it is repeated (core.md 7.2).
+fn pending_reason(task: &Task) -> &'static str {
+    match task.pause {
+        Some(Pause::Bind(_)) => "SchedulerError",
+        Some(Pause::Eviction) | None => "Unschedulable",
+    }
+}
+
 fn pending_message(ask: Ask<'_>, records: &Records, id: TaskId) -> String {
     let task = &ask.cluster.tasks[id];
+    if let Some(Pause::Bind(text)) = &task.pause {
+        return text.to_string();
+    }
     if let Some(invalid) = &task.invalid {
         return invalid.to_string();
     }
@@ -103,9 +114,11 @@ fn pending_histogram(ask: Ask<'_>, records: &Records, id: JobId) -> String {
 /// The reason alone, without building its message.
 fn task_reason(ask: Ask<'_>, records: &Records, id: TaskId) -> &'static str {
     let last = records.last_transaction.get(&id);
-    match last.map_or(ask.cluster.tasks[id].status, |last| last.status) {
+    let task = &ask.cluster.tasks[id];
+    match last.map_or(task.status, |last| last.status) {
         TaskStatus::Allocated => "Schedulable",
-        TaskStatus::Pipelined | TaskStatus::Pending => "Unschedulable",
+        TaskStatus::Pipelined => "Unschedulable",
+        TaskStatus::Pending => pending_reason(task),
         other => other.as_str(),
     }
 }

@@ -343,7 +343,7 @@ impl Session<'_> {
             let row = &self.tasks[**task];
             row.status == TaskStatus::Pending
                 && !row.best_effort
-                && row.invalid.is_none()
+                && row.can_be_placed()
                 && row.gates != Gates::Foreign
         };
         self.jobs[job].tasks.iter().filter(is_open).count()

@@ -23,14 +23,23 @@ const LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The outcome of a write is unknown: believe the watch, not the call.
-    #[error("no answer within {} s", LIMIT.as_secs())]
-    TimedOut,
+    #[error("no answer within {} s", seconds(.0))]
+    TimedOut(Duration),
     /// The server's own words, without those of the client around them.
     #[error("{}", words(.0))]
     Refused(kube::Error),
     /// Somebody else decided meanwhile what we were about to write.
     #[error("{0}")]
     Overtaken(&'static str),
+    /// The object that was to be changed does not exist any more.
+    #[error("the object is gone")]
+    Gone,
+}
+
+/// Whole seconds, and a fraction where it matters.
+fn seconds(time: &Duration) -> String {
+    let seconds = (time.as_secs_f64() * 10.0).round() / 10.0;
+    seconds.to_string()
 }
 
 impl CallError {
@@ -50,6 +59,18 @@ impl CallError {
             }
             _ => false,
         }
+    }
+
+    /// The same write would fail again, so that it is repeated after a pause (core.md 7.2). False:
+    /// somebody else wrote at the same time, or the server has no time now.
+    pub(crate) fn pauses(&self) -> bool {
+        let is_overtaken = matches!(self, Self::Overtaken(_));
+        !is_overtaken && !self.is_conflict() && self.code() != 429
+    }
+
+    /// The object is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_not_found() || matches!(self, Self::Gone)
     }
 
     /// `retryAfterSeconds` of a refusal, or what its header said
@@ -95,7 +116,7 @@ pub(crate) async fn call<T>(
 ) -> Result<T, CallError> {
     match tokio::time::timeout(LIMIT, request).await {
         Ok(answer) => answer.map_err(CallError::Refused),
-        Err(_) => Err(CallError::TimedOut),
+        Err(_) => Err(CallError::TimedOut(LIMIT)),
     }
 }
 

@@ -15,6 +15,7 @@ use tower::{BoxError, Layer, Service};
 use crate::backlog::Backlog;
 use crate::count::CountLayer;
 use crate::direct::Direct;
+use crate::failure_log::FailureLog;
 use crate::http2::Http2;
 use crate::kept::Kept;
 use crate::observe::Observer;
@@ -50,6 +51,8 @@ pub struct Clients {
     pub backlog: Backlog,
     /// PodGroups that were seen, for those who write them.
     pub(crate) kept: Arc<Kept>,
+    /// What is logged of requests that fail.
+    pub(crate) failures: Arc<FailureLog>,
     /// Where what comes in bulk is decoded.
     pub(crate) bulk: Handle,
     /// How to build the same again; `None`: all are the same client.
@@ -110,7 +113,8 @@ impl Clients {
         let (backlog, kept, bulk) = (Backlog::default(), Arc::default(), Handle::current());
         let plan = Some(Arc::new(plan));
         let writes = Writes::through(&core, &volcano, &events);
-        Ok(Self { core, volcano, events, elections, writes, backlog, kept, bulk, plan })
+        let failures = Arc::default();
+        Ok(Self { core, volcano, events, elections, writes, backlog, kept, failures, bulk, plan })
     }
 
     /// The same clients for another runtime, in which this must be called; rate limits and what else
@@ -155,8 +159,8 @@ impl Clients {
         let (events, (backlog, kept)) = (client.clone(), Default::default());
         let bulk = Handle::current();
         let writes = Writes::through(&core, &volcano, &events);
-        let (elections, plan) = (client, None);
-        Self { core, volcano, events, elections, writes, backlog, kept, bulk, plan }
+        let (elections, plan, failures) = (client, None, Arc::default());
+        Self { core, volcano, events, elections, writes, backlog, kept, failures, bulk, plan }
     }
 }
 

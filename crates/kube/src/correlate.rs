@@ -38,7 +38,7 @@ impl Note {
 }
 
 /// The object of an event.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Subject {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,

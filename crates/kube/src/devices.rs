@@ -42,6 +42,16 @@ pub(crate) enum ClaimError {
     Lost(ObjectKey, vc_wire::ClaimLost),
 }
 
+impl ClaimError {
+    /// The same write would fail again, so that it is repeated after a pause (core.md 7.2).
+    pub(crate) fn pauses(&self) -> bool {
+        match self {
+            Self::Refused { error, .. } | Self::Unread { error, .. } => error.pauses(),
+            Self::Lost(..) => false,
+        }
+    }
+}
+
 /// Reserves the claims for the pod, with the devices that were chosen; answers what is stored.
 ///
 /// # Errors

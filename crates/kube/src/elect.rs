@@ -3,6 +3,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -18,6 +19,11 @@ use crate::call::{CallError, call, get};
 use crate::client::Clients;
 use crate::correlate::{Note, Subject};
 use crate::events::record_one;
+use crate::failure_log::FailureLog;
+
+/// Ends the line about a Lease that cannot be acquired.
+const HINT: &str = "\nhint: the namespace must exist, and the scheduler may get, create and update \
+    leases; alone it needs --leader-elect=false";
 
 /// Which Lease, who asks for it, and the timings of core.md 1.4.
 #[derive(Clone, Debug)]
@@ -55,6 +61,7 @@ impl Election {
             leases: Api::namespaced(clients.elections.clone(), &self.namespace),
             election: self,
             observed: None,
+            failures: clients.failures.clone(),
         };
         let (place, retry) = (candidate.place(), candidate.election.retry);
         tracing::info!("attempting to acquire leader lease {place}");
@@ -65,11 +72,10 @@ impl Election {
             match attempt {
                 Ok(Attempt::Leads(lease)) => break (lease, start),
                 Ok(_) => {}
-                Err(error) => tracing::warn!(
-                    "leader lease {place} not acquired: {error}\n\
-                     hint: the namespace must exist, and the scheduler may get, create and update \
-                     leases; alone it needs --leader-elect=false"
-                ),
+                Err(error) => {
+                    let told = format!("{error}{HINT}");
+                    clients.failures.warn("leader lease not acquired", &place, told);
+                }
             }
             sleep(retry).await;
         };
@@ -116,6 +122,7 @@ struct Candidate {
     election: Election,
     /// The record as last seen, and when this process first saw it: two clocks are never compared.
     observed: Option<(LeaseSpec, Instant)>,
+    failures: Arc<FailureLog>,
 }
 
 impl Candidate {
@@ -125,7 +132,9 @@ impl Candidate {
     }
 
     async fn bounded_attempt(&mut self, end: Instant) -> Result<Attempt, CallError> {
-        timeout_at(end, self.attempt()).await.unwrap_or(Err(CallError::TimedOut))
+        let start = Instant::now();
+        let attempt = timeout_at(end, self.attempt()).await;
+        attempt.unwrap_or_else(|_| Err(CallError::TimedOut(start.elapsed())))
     }
 
     /// Acquires or renews the Lease, or finds out why not.
@@ -195,7 +204,7 @@ impl Candidate {
                 Ok(Attempt::Held) => return None,
                 Ok(Attempt::Raced) => {}
                 Err(error) => {
-                    tracing::warn!("leader lease {} not renewed: {error}", self.place());
+                    self.failures.warn("leader lease not renewed", self.place(), error);
                 }
             }
             if renewed + renew <= Instant::now() {
@@ -207,7 +216,7 @@ impl Candidate {
     /// As client-go: no holder, and a duration of one second.
     async fn release(mut self) {
         let renew = self.election.renew;
-        match timeout(renew, self.give_back()).await.unwrap_or(Err(CallError::TimedOut)) {
+        match timeout(renew, self.give_back()).await.unwrap_or(Err(CallError::TimedOut(renew))) {
             Ok(()) => tracing::info!("leader lease {} released", self.place()),
             Err(error) => {
                 tracing::warn!("leader lease {} not released: {error}", self.place());

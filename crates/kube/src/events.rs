@@ -21,7 +21,9 @@ use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
 use crate::direct::Direct;
 use crate::event_text::{EventText, event_name, namespace};
 use crate::failed::caught;
+use crate::failure_log::FailureLog;
 use crate::observe::{Observer, Unobserved};
+use crate::pauses::Pauses;
 use crate::resting::Resting;
 use crate::status::now;
 
@@ -45,7 +47,7 @@ impl Recorder {
         (client, way): (Client, Direct),
         component: String,
         busy: watch::Receiver<bool>,
-        backlog: Backlog,
+        (backlog, failures): (Backlog, Arc<FailureLog>),
         observer: Arc<dyn Observer>,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
@@ -57,6 +59,8 @@ impl Recorder {
             in_flight: JoinSet::new(),
             about: FxHashSet::default(),
             places: Places::of(backlog),
+            pauses: Pauses::default(),
+            failures,
             observer,
         };
         (Self(sender), writer.run(notes))
@@ -79,7 +83,7 @@ pub(crate) async fn record_one(client: Client, component: String, note: Note) {
     let client = (client.clone(), client.into());
     let calm = watch::channel(false).1;
     let observer = Arc::new(Unobserved);
-    let (recorder, writer) = Recorder::new(client, component, calm, Backlog::default(), observer);
+    let (recorder, writer) = Recorder::new(client, component, calm, Default::default(), observer);
     recorder.record(note);
     drop(recorder);
     writer.await;
@@ -90,16 +94,21 @@ struct Writer {
     busy: watch::Receiver<bool>,
     resting: Resting,
     memory: Correlator,
-    in_flight: JoinSet<(Subject, Option<Created>)>,
+    in_flight: JoinSet<(Subject, Stored)>,
     /// The objects of those: one event of each at a time, or a repetition would overtake the first.
     about: FxHashSet<Subject>,
     places: Places,
+    /// Objects about which events were refused; further ones are dropped for a while.
+    pauses: Pauses<Subject, ()>,
+    failures: Arc<FailureLog>,
     observer: Arc<dyn Observer>,
 }
 
 /// An event that is stored now, and under which name.
 type Created = (Key, String);
-type Joined = Result<(Subject, Option<Created>), JoinError>;
+/// What came of an event. `None`: nothing is new.
+type Stored = Result<Option<Created>, CallError>;
+type Joined = Result<(Subject, Stored), JoinError>;
 
 impl Writer {
     async fn run(mut self, mut notes: mpsc::Receiver<Note>) {
@@ -141,6 +150,9 @@ impl Writer {
     }
 
     fn start(&mut self, note: Note) {
+        if self.pauses.until(&note.about, &(), Instant::now()).is_some() {
+            return tracing::debug!(v = 4, about = %note.about.name, "event left out");
+        }
         let verdict = self.memory.judge(note, Instant::now());
         let (Verdict::Create(note, _) | Verdict::Repeat { note, .. }) = &verdict else { return };
         let subject = note.about.clone();
@@ -148,19 +160,28 @@ impl Writer {
         let (poster, observer) = (self.poster.clone(), self.observer.clone());
         self.in_flight.spawn(Box::pin(async move {
             let written = caught(&*observer, "event", poster.write(verdict)).await;
-            let created = written.and_then(|written| {
-                let not_written = |error: &_| tracing::debug!(v = 3, %error, "event not written");
-                written.inspect_err(not_written).ok().flatten()
-            });
-            (subject, created)
+            (subject, written.unwrap_or(Ok(None)))
         }));
     }
 
     fn written(&mut self, done: Joined) {
         self.places.answered();
-        let (subject, created) = done.expect("panics are caught in it, and nobody aborts it");
+        let (subject, stored) = done.expect("panics are caught in it, and nobody aborts it");
         self.about.remove(&subject);
-        created.into_iter().for_each(|(key, name)| self.memory.created(key, name));
+        match stored {
+            Ok(created) => {
+                self.pauses.accepted(&subject);
+                created.into_iter().for_each(|(key, name)| self.memory.created(key, name));
+            }
+            Err(error) => {
+                let Subject { kind, namespace, name, .. } = &subject;
+                let about = format!("{kind} {namespace}/{name}");
+                self.failures.warn("event not written", about, &error);
+                if error.pauses() {
+                    self.pauses.refused(subject, (), Instant::now());
+                }
+            }
+        }
     }
 }
 

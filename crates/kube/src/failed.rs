@@ -9,7 +9,7 @@ use vc_engine::{Effect, Nomination};
 use vc_model::ClusterEvent;
 
 use crate::observe::Observer;
-use crate::perform::{Rest, Writer};
+use crate::perform::{Done, Rest, Writer};
 
 const INSIDE: &str = "the scheduler has failed inside, its log says where";
 
@@ -30,19 +30,15 @@ pub(crate) async fn caught<T>(
 
 impl Writer {
     /// [`Writer::perform`], whatever happens in it.
-    pub(crate) async fn try_to_perform(
-        &self,
-        effect: Effect,
-        created: Option<i64>,
-    ) -> Option<Rest> {
+    pub(crate) async fn try_to_perform(&self, effect: Effect, created: Option<i64>) -> Done {
         let (event, rest) = failure(&effect);
         match caught(&*self.observer, "write", self.perform(effect, created)).await {
-            Some(rest) => rest,
+            Some(done) => done,
             None => {
                 if let Some(event) = event {
                     self.report(event).await;
                 }
-                rest
+                Done { rest, is_refused: true }
             }
         }
     }
@@ -58,17 +54,26 @@ fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<Rest>) {
         Effect::Bind { pod, uid, node, .. } => {
             let (uid, node, error) = (uid.clone(), node.clone(), INSIDE.to_owned());
             let rest = look(pod, &uid);
-            (Some(ClusterEvent::BindFailed { uid, node, error }), rest)
+            (Some(ClusterEvent::BindFailed { uid, node, error, pauses: true }), rest)
         }
         Effect::PreBind { uid, .. } => {
             let (uid, error) = (uid.clone(), INSIDE.to_owned());
-            (Some(ClusterEvent::PreBindFailed { uid, error }), None)
+            (Some(ClusterEvent::PreBindFailed { uid, error, pauses: true }), None)
         }
         Effect::UnreserveClaims { pod, uid, claims } => {
             let (pod, uid, claims) = (pod.clone(), uid.clone(), claims.clone());
             (None, Some(Rest::Free { pod, uid, claims }))
         }
-        Effect::Resync { pod, uid } | Effect::Evict { pod, uid, .. } => (None, look(pod, uid)),
+        Effect::Resync { pod, uid } => (None, look(pod, uid)),
+        Effect::Evict { pod, uid, .. } => {
+            let (uid, error) = (uid.clone(), INSIDE.to_owned());
+            let rest = look(pod, &uid);
+            (Some(ClusterEvent::EvictFailed { uid, error }), rest)
+        }
+        Effect::CreateQueue { queue, reclaimable } => {
+            let (queue, reclaimable) = (queue.clone(), *reclaimable);
+            (None, Some(Rest::Create { queue, reclaimable }))
+        }
         Effect::PodCondition { pod, uid, nomination, .. } => {
             let nominates = *nomination != Nomination::Keep;
             (status(uid), nominates.then(|| look(pod, uid)).flatten())

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::error::SendError;
 use vc_model::{ClusterEvent, Id, Index, ObjectKey, Table};
 use vc_wire::Metadata;
 
+use crate::failure_log::FailureLog;
 use crate::inbox::Incoming;
 use crate::kept::Kept;
 use crate::observe::{Observer, since};
@@ -30,10 +31,10 @@ pub(crate) async fn feed<S: Slim>(
     mut source: Source<S>,
     kept: Option<Arc<Kept>>,
     inbox: mpsc::Sender<Incoming>,
-    observer: Arc<dyn Observer>,
+    (observer, failures): (Arc<dyn Observer>, Arc<FailureLog>),
 ) {
     let client = source.client();
-    let (mut rows, mut pauses) = (Rows::new(observer), Pauses::default());
+    let (mut rows, mut pauses) = (Rows::new(observer, failures), Pauses::default());
     let (mut changes, mut messages) = (Vec::new(), Vec::new());
     loop {
         let outcome = source.next(&mut changes).await;
@@ -93,6 +94,7 @@ async fn hand_on(
 /// What is known to exist, stamped with the list that saw it last.
 struct Rows {
     observer: Arc<dyn Observer>,
+    failures: Arc<FailureLog>,
     generation: u32,
     synced: bool,
     known: Table<RowId, Row>,
@@ -119,9 +121,9 @@ impl Id for RowId {
 }
 
 impl Rows {
-    fn new(observer: Arc<dyn Observer>) -> Self {
+    fn new(observer: Arc<dyn Observer>, failures: Arc<FailureLog>) -> Self {
         let (known, by_key) = (Table::default(), Index::default());
-        Self { observer, generation: 0, synced: false, known, by_key }
+        Self { observer, failures, generation: 0, synced: false, known, by_key }
     }
 
     fn take<S: Slim>(&mut self, change: Change, messages: &mut Vec<Incoming>) {
@@ -158,7 +160,7 @@ impl Rows {
             }
             _ => {
                 self.observer.watch_restart(S::PLURAL);
-                tracing::warn!(kind = S::NAME, %error, "watch interrupted");
+                self.failures.warn("watch interrupted", S::NAME, error);
                 Some(pauses.after(error.status()))
             }
         }

@@ -115,14 +115,24 @@ impl Feeds {
 
     fn add<S: Slim>(&mut self, (clients, client): From<'_>, (inbox, observer): To<'_>) {
         let source = Source::<S>::new(client.clone(), clients.bulk.clone());
-        self.0.spawn(feed(source, None, inbox.clone(), observer.clone()));
+        self.0.spawn(feed(
+            source,
+            None,
+            inbox.clone(),
+            (observer.clone(), clients.failures.clone()),
+        ));
     }
 
     /// Of a kind whose objects are written whole.
     fn add_kept<S: Slim>(&mut self, (clients, client): From<'_>, (inbox, observer): To<'_>) {
         let source = Source::<S>::new(client.clone(), clients.bulk.clone());
         let kept = Some(clients.kept.clone());
-        self.0.spawn(feed(source, kept, inbox.clone(), observer.clone()));
+        self.0.spawn(feed(
+            source,
+            kept,
+            inbox.clone(),
+            (observer.clone(), clients.failures.clone()),
+        ));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.

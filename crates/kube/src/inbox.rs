@@ -95,6 +95,8 @@ const LULL: u32 = 4;
 /// How long changes are gathered at most that make neither room nor work, and any changes while
 /// decisions wait to be written.
 const LONG: Duration = Duration::from_millis(100);
+/// How long after a failed write a cycle follows at the latest.
+const REPEAT: Duration = Duration::from_secs(1);
 /// In which a decision is written by a fast server. A decision that would wait behind others is not
 /// due before they are written.
 const PER_WRITE: Duration = Duration::from_micros(200);
@@ -138,6 +140,12 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
+    /// A cycle is due after this time, whatever comes. `None`: nothing waits for one.
+    pub(crate) fn end_by(&mut self, after: Option<Duration>) {
+        let after = after.filter(|_| self.pace.trigger == Trigger::Change);
+        self.due = after.map_or(self.due, |after| self.due.min(Instant::now() + after));
+    }
+
     /// Gathers events. Visits are handed on as they come.
     pub(crate) async fn next(
         &mut self,
@@ -186,6 +194,7 @@ impl Pause {
         let (now, gather) = (Instant::now(), self.pace.gather);
         match weight(message) {
             Weight::None => {}
+            Weight::Failed => self.due = self.due.min(now + gather.max(REPEAT)),
             Weight::Light => self.due = self.due.min(now + gather.max(LONG)),
             Weight::Full => {
                 (self.due, self.lull_ends) = (self.due.min(now + gather), now + self.lull)
@@ -210,14 +219,16 @@ fn lets_a_bind_go_on(event: &ClusterEvent) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
     None,
+    /// Something is to be repeated, or its pause begins.
+    Failed,
     /// It changes what is written, hardly what is decided.
     Light,
     /// It could change decisions.
     Full,
 }
 
-/// Answers to our own writes change nothing; what failed is tried again after the period, not at
-/// once. A pod that has got its node and a PodGroup that has its pods make neither room nor work:
+/// Answers to our own writes change nothing; what failed is tried again after a second or the period,
+/// not at once. A pod that has got its node and a PodGroup that has its pods make neither room nor work:
 /// most of them are echoes of our own writes.
 fn weight(message: &Incoming) -> Weight {
     let event = match message {
@@ -226,14 +237,15 @@ fn weight(message: &Incoming) -> Weight {
         Incoming::Visit(_) | Incoming::Synced(_) | Incoming::Stop => return Weight::None,
     };
     match event {
-        ClusterEvent::PodGroupWritten { .. }
-        | ClusterEvent::PodGroupFailed { .. }
+        ClusterEvent::PodGroupWritten { .. } => Weight::None,
+        ClusterEvent::PodGroupFailed { .. }
         | ClusterEvent::QueueFailed { .. }
         | ClusterEvent::NodeShardFailed { .. }
         | ClusterEvent::BindFailed { .. }
         | ClusterEvent::PreBindFailed { .. }
+        | ClusterEvent::EvictFailed { .. }
         | ClusterEvent::PodStatusFailed { .. }
-        | ClusterEvent::PodResynced(_) => Weight::None,
+        | ClusterEvent::PodResynced(_) => Weight::Failed,
         ClusterEvent::PodApplied(pod)
             if pod.node_name.is_some() && pod.phase == PodPhase::Pending && !pod.deleting =>
         {

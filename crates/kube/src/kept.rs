@@ -5,7 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tokio::sync::Notify;
 use vc_model::ObjectKey;
 
 use crate::source::Change;
@@ -15,7 +16,11 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// They may be forgotten at any time.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<Texts>);
+pub(crate) struct Kept {
+    texts: Mutex<Texts>,
+    /// Some of [`Texts::awaited`] have changed.
+    changed: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Texts {
@@ -24,6 +29,10 @@ struct Texts {
     order: VecDeque<(u64, ObjectKey)>,
     n_bytes: usize,
     n_kept: u64,
+    /// PodGroups whose next change ends the pause after a refused write.
+    awaited: FxHashSet<ObjectKey>,
+    /// Those of them that have changed, in the order of their changes.
+    changed: Vec<ObjectKey>,
 }
 
 impl Kept {
@@ -38,10 +47,30 @@ impl Kept {
             Change::Begun | Change::Listed => return,
         };
         let Some((key, _)) = &object.identity else { return };
+        self.note_change(key);
         match text {
             Some(text) => self.keep(key, text),
             None => drop(self.take(key)),
         }
+    }
+
+    fn note_change(&self, key: &ObjectKey) {
+        let mut texts = self.lock();
+        if !texts.awaited.is_empty() && texts.awaited.remove(key) {
+            texts.changed.push(key.clone());
+            self.changed.notify_one();
+        }
+    }
+
+    /// The next change of this PodGroup that a watch shows is among [`Kept::changed`].
+    pub(crate) fn await_change(&self, key: &ObjectKey) {
+        self.lock().awaited.insert(key.clone());
+    }
+
+    /// Waits for changes of PodGroups that are awaited.
+    pub(crate) async fn changed(&self) -> Vec<ObjectKey> {
+        self.changed.notified().await;
+        std::mem::take(&mut self.lock().changed)
     }
 
     /// The object; it is forgotten.
@@ -63,7 +92,7 @@ impl Kept {
     }
 
     fn lock(&self) -> MutexGuard<'_, Texts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,6 +133,17 @@ mod tests {
         kept.keep(&key("a"), "2");
         assert_eq!(kept.take(&key("a")).as_deref(), Some("2"));
         assert_eq!(kept.take(&key("a")), None);
+    }
+
+    #[tokio::test]
+    async fn a_change_is_told_once_to_who_awaits_it() {
+        let kept = Kept::default();
+        kept.note_change(&key("a"));
+        kept.await_change(&key("a"));
+        kept.note_change(&key("b"));
+        kept.note_change(&key("a"));
+        kept.note_change(&key("a"));
+        assert_eq!(kept.changed().await, [key("a")]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! newer write makes pointless is dropped while it waits. What only informs rests for a while, for
 //! it is soon replaced. Specification: core.md 7.3, 7.4, 11 (order between objects is free).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +11,11 @@ use tokio::time::Instant;
 use vc_engine::{Effect, Nomination};
 use vc_model::{ObjectKey, PodGroupPhase};
 
+use crate::pausable::{Decision, Pausable, WriteKind};
+use crate::pauses::Pauses;
+
 /// The object that a write changes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Target {
     Pod(Arc<str>),
     PodGroup(ObjectKey),
@@ -34,9 +37,9 @@ impl Target {
             | Effect::ClearNomination { uid, .. }
             | Effect::RemoveGate { uid, .. } => Some(Self::Pod(uid.clone())),
             Effect::PodGroupStatus { pod_group, .. } => Some(Self::PodGroup(pod_group.clone())),
-            Effect::QueueStatus { queue, .. } | Effect::QueueAnnotation { queue, .. } => {
-                Some(Self::Queue(queue.clone()))
-            }
+            Effect::QueueStatus { queue, .. }
+            | Effect::QueueAnnotation { queue, .. }
+            | Effect::CreateQueue { queue, .. } => Some(Self::Queue(queue.clone())),
             Effect::NodeShardStatus { shard, .. } => Some(Self::NodeShard(shard.clone())),
             Effect::Event { .. } => None,
         }
@@ -59,6 +62,7 @@ fn lane(effect: &Effect) -> usize {
         Effect::PodGroupStatus { .. }
         | Effect::QueueStatus { .. }
         | Effect::NodeShardStatus { .. }
+        | Effect::CreateQueue { .. }
         | Effect::RemoveGate { .. } => 1,
         Effect::PodCondition { .. }
         | Effect::ClearNomination { .. }
@@ -107,12 +111,18 @@ pub(crate) struct Lanes {
     ready: [VecDeque<Target>; LANES],
     /// Targets whose first write rests, in the order of their ends; an entry may be stale, too.
     resting: VecDeque<(Instant, Target)>,
+    /// Refusals, after which the same write pauses.
+    pauses: Pauses<(Target, WriteKind), Decision>,
+    /// When a pause ends for a write that waits for it; an entry may be stale, too.
+    ends: BTreeSet<(Instant, Target)>,
 }
 
 #[derive(Default)]
 struct Slot {
     running: bool,
     waiting: VecDeque<Effect>,
+    /// Writes that pause after a refusal.
+    paused: Vec<Effect>,
     /// How often the first write has begun to rest; a write that does not rest starts anew.
     n_rests: u8,
     /// It was replaced since then.
@@ -122,7 +132,29 @@ struct Slot {
 impl Lanes {
     /// Queues a write behind those of the same object, a bind or an eviction before the lesser
     /// ones. One that replaces a resting one rests in its place.
-    pub(crate) fn push(&mut self, target: Target, mut effect: Effect, now: Instant) {
+    pub(crate) fn push(&mut self, target: Target, effect: Effect, now: Instant) {
+        let until = self.paused_until(&target, &effect, now);
+        let slot = self.slots.entry(target.clone()).or_default();
+        slot.paused.retain(|paused| !supersedes(&effect, paused));
+        match until {
+            Some(until) => {
+                slot.waiting.retain(|waiting| !supersedes(&effect, waiting));
+                slot.paused.push(effect);
+                self.ends.insert((until, target));
+            }
+            None => self.queue(target, effect, now),
+        }
+    }
+
+    fn paused_until(&self, target: &Target, effect: &Effect, now: Instant) -> Option<Instant> {
+        if self.pauses.is_empty() {
+            return None;
+        }
+        let Pausable { key, decision } = Pausable::of(target, effect)?;
+        self.pauses.until(&key, &decision, now)
+    }
+
+    fn queue(&mut self, target: Target, mut effect: Effect, now: Instant) {
         let slot = self.slots.entry(target.clone()).or_default();
         let rests = slot.waiting.front().is_some_and(only_informs);
         keep_nomination(&mut effect, &slot.waiting);
@@ -155,13 +187,29 @@ impl Lanes {
         }
     }
 
-    /// When the next write has rested; `None`: none rests.
+    /// When the next write has rested, or has paused; `None`: none does.
     pub(crate) fn rested_at(&self) -> Option<Instant> {
-        self.resting.front().map(|(end, _)| *end)
+        let rested = self.resting.front().map(|(end, _)| *end);
+        let paused = self.ends.first().map(|(end, _)| *end);
+        rested.into_iter().chain(paused).min()
     }
 
-    /// Lets go what has rested until then; without a time, everything.
+    /// Lets go what has rested or paused until then; without a time, everything.
     pub(crate) fn wake(&mut self, now: Option<Instant>) {
+        while let Some((end, _)) = self.ends.first()
+            && now.is_none_or(|now| *end <= now)
+            && let Some((end, target)) = self.ends.pop_first()
+        {
+            let slot = self.slots.get_mut(&target);
+            let paused = slot.map(|slot| std::mem::take(&mut slot.paused)).unwrap_or_default();
+            for effect in paused {
+                match now {
+                    // Its own pause may last longer.
+                    Some(now) => self.push(target.clone(), effect, now),
+                    None => self.queue(target.clone(), effect, end),
+                }
+            }
+        }
         while let Some((end, _)) = self.resting.front()
             && now.is_none_or(|now| *end <= now)
             && let Some((_, target)) = self.resting.pop_front()
@@ -197,15 +245,49 @@ impl Lanes {
         None
     }
 
+    /// A write was answered, if it is one that may pause. Those that wait and decide the same pause
+    /// with a refused one.
+    pub(crate) fn answered(&mut self, write: Option<Pausable>, is_refused: bool, now: Instant) {
+        let Some(Pausable { key, decision }) = write else { return };
+        if !is_refused {
+            return self.pauses.accepted(&key);
+        }
+        let target = key.0.clone();
+        self.pauses.refused(key, decision, now);
+        let slot = self.slots.get_mut(&target);
+        let waiting = slot.map(|slot| std::mem::take(&mut slot.waiting)).unwrap_or_default();
+        for effect in waiting {
+            let until = self.paused_until(&target, &effect, now);
+            let Some(slot) = self.slots.get_mut(&target) else { return };
+            match until {
+                Some(until) => {
+                    slot.paused.push(effect);
+                    self.ends.insert((until, target.clone()));
+                }
+                None => slot.waiting.push_back(effect),
+            }
+        }
+    }
+
+    /// A PodGroup has changed: its status is written now, and refusals are counted anew.
+    pub(crate) fn pod_group_changed(&mut self, key: ObjectKey, now: Instant) {
+        let target = Target::PodGroup(key);
+        self.pauses.forget(&(target.clone(), WriteKind::PodGroup));
+        let slot = self.slots.get_mut(&target);
+        let paused = slot.map(|slot| std::mem::take(&mut slot.paused)).unwrap_or_default();
+        paused.into_iter().for_each(|effect| self.push(target.clone(), effect, now));
+    }
+
     /// The write of this object has ended.
     pub(crate) fn finish(&mut self, target: Target, now: Instant) {
         let Some(slot) = self.slots.get_mut(&target) else {
             return;
         };
         slot.running = false;
-        match slot.waiting.is_empty() {
-            true => drop(self.slots.remove(&target)),
-            false => self.line_up(target, now),
+        match (slot.waiting.is_empty(), slot.paused.is_empty()) {
+            (true, true) => drop(self.slots.remove(&target)),
+            (true, false) => {}
+            (false, _) => self.line_up(target, now),
         }
     }
 }
@@ -257,6 +339,7 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
             | Effect::Event { .. },
             _,
         ) => false,
+        (Effect::CreateQueue { .. }, _) => matches!(newer, Effect::CreateQueue { .. }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One write: what is sent, and what of it comes back as an event of a later cycle. Specification:
 //! core.md 7, 4.5 (resync), 11.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,19 +17,19 @@ use crate::direct::Direct;
 use crate::events::Recorder;
 use crate::evict::EvictTexts;
 use crate::failed::caught;
+use crate::failure_log::FailureLog;
 use crate::inbox::Incoming;
 use crate::kept::Kept;
 use crate::observe::{Observer, since};
 use crate::slim::Object;
-use crate::{bind, devices, evict, pre_bind, status};
+use crate::{bind, devices, evict, pauses, pre_bind, queues, status};
 
 /// Of the server's answer to the binding of a bound pod.
 const ASSIGNED: &str = "is already assigned to node";
 const TWO_SCHEDULERS: &str = "hint: does another scheduler serve the same schedulerName? Several \
     replicas need --leader-elect=true and the same Lease";
-/// First and longest pause between two attempts to look at a pod again.
+/// First pause between two attempts to look at a pod again; a refused write has one of its own.
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
-const RESYNC_PAUSE_MAX: Duration = Duration::from_secs(1000);
 
 /// What a failed write leaves to be done, however long that takes. Its object stays taken meanwhile.
 pub(crate) enum Rest {
@@ -36,6 +37,28 @@ pub(crate) enum Rest {
     Look { pod: ObjectKey, uid: Arc<str> },
     /// Its claims are freed.
     Free { pod: ObjectKey, uid: Arc<str>, claims: Vec<Arc<str>> },
+    /// The queue is made again.
+    Create { queue: Arc<str>, reclaimable: bool },
+}
+
+/// How a write has ended.
+#[derive(Default)]
+pub(crate) struct Done {
+    pub(crate) rest: Option<Rest>,
+    /// The same write would fail again, so that it is repeated after a pause.
+    pub(crate) is_refused: bool,
+}
+
+impl From<Option<Rest>> for Done {
+    fn from(rest: Option<Rest>) -> Self {
+        Self { rest, is_refused: false }
+    }
+}
+
+impl Done {
+    fn refused_by(error: &CallError) -> Self {
+        Self { rest: None, is_refused: error.pauses() }
+    }
 }
 
 /// A pod and when it was created, in microseconds since 1970, if that is known.
@@ -51,54 +74,61 @@ pub(crate) struct Writer {
     pub(crate) inbox: mpsc::Sender<Incoming>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) kept: Arc<Kept>,
+    pub(crate) failures: Arc<FailureLog>,
 }
 
 impl Writer {
-    /// Performs one write; answers what is left to be done. `created`: when a pod that
+    /// Performs one write; answers how it has ended. `created`: when a pod that
     /// is bound was created, in microseconds since 1970, if that is known.
-    pub(crate) async fn perform(&self, effect: Effect, created: Option<i64>) -> Option<Rest> {
+    pub(crate) async fn perform(&self, effect: Effect, created: Option<i64>) -> Done {
         match effect {
             Effect::Bind { pod, uid, node, annotations } => {
-                return self.bind((pod, uid, created), node, &annotations).await;
+                self.bind((pod, uid, created), node, &annotations).await.into()
             }
             Effect::PreBind { pod, uid, node, writes } => {
                 self.prepare((pod, uid, created), &node, &writes).await;
+                Done::default()
             }
             Effect::UnreserveClaims { pod, uid, claims } => {
                 let freed = self.unreserve(&pod, &uid, &claims).await;
-                return (!freed).then_some(Rest::Free { pod, uid, claims });
+                (!freed).then_some(Rest::Free { pod, uid, claims }).into()
             }
             Effect::DeallocateClaim { claim, uid, allocation, consumer } => {
                 let of = (&claim, &*uid);
                 let answer = devices::deallocate(&self.core, of, &allocation, &consumer).await;
-                if let Err(error) = answer {
-                    tracing::warn!(%claim, %error, "useless devices are not taken away");
-                }
+                let Err(error) = answer else { return Done::default() };
+                self.failures.warn("useless devices not taken away", &claim, &error);
+                Done { rest: None, is_refused: error.pauses() }
             }
-            Effect::Resync { pod, uid } => return Some(Rest::Look { pod, uid }),
+            Effect::Resync { pod, uid } => Some(Rest::Look { pod, uid }).into(),
             Effect::Evict { pod, uid, pod_group, reason, for_pod_group, message, .. } => {
                 let texts = EvictTexts::new(reason, for_pod_group.as_deref(), message.as_deref());
-                return self.evict(pod, uid, pod_group, &texts).await;
+                self.evict(pod, uid, pod_group, &texts).await.into()
             }
             Effect::PodCondition { pod, uid, reason, message, nomination } => {
-                return self.tell_pod(pod, uid, (&reason, &message), &nomination).await;
+                self.tell_pod(pod, uid, (&reason, &message), &nomination).await
             }
             Effect::ClearNomination { pod, uid } => {
                 let answer = status::clear_nomination(&self.core, &pod, &uid).await;
-                return self.pod_written(pod, uid, answer, true).await;
+                self.pod_written(pod, uid, answer, true).await
             }
             Effect::RemoveGate { pod, uid } => {
-                if let Err(error) = status::remove_gate(&self.core, &pod, &uid).await {
-                    tracing::warn!(%pod, %error, "scheduling gate not removed");
-                    self.report(ClusterEvent::PodStatusFailed { uid }).await;
-                }
+                let answer = status::remove_gate(&self.core, &pod, &uid).await;
+                let event = ClusterEvent::PodStatusFailed { uid };
+                self.done(answer, "scheduling gate not removed", &pod, Some(event)).await
             }
             Effect::PodGroupStatus { pod_group, uid, status, .. } => {
-                self.set_pod_group(pod_group, &uid, &status).await;
+                self.set_pod_group(pod_group, &uid, &status).await
             }
-            Effect::QueueStatus { queue, allocated } => self.set_queue(queue, &allocated).await,
+            Effect::QueueStatus { queue, allocated } => {
+                let answer = status::set_queue(&self.volcano, &queue, &allocated).await;
+                let event = ClusterEvent::QueueFailed { name: queue.clone() };
+                self.done(answer, "queue status not written", &queue, Some(event)).await
+            }
+            // Written again when the watch still shows another value.
             Effect::QueueAnnotation { queue, key, value } => {
-                self.annotate(&queue, key, &value).await;
+                let answer = status::annotate_queue(&self.volcano, &queue, key, &value).await;
+                self.done(answer, "queue not annotated", format!("{queue}, {key}"), None).await
             }
             Effect::NodeShardStatus { shard, nodes_in_use, nodes_to_remove, nodes_to_add } => {
                 let nodes = [
@@ -106,11 +136,32 @@ impl Writer {
                     ("nodesToRemove", &*nodes_to_remove),
                     ("nodesToAdd", &*nodes_to_add),
                 ];
-                self.set_node_shard(shard, nodes).await;
+                let answer = status::set_node_shard(&self.volcano, &shard, nodes).await;
+                let event = ClusterEvent::NodeShardFailed { name: shard.clone() };
+                self.done(answer, "node shard status not written", &shard, Some(event)).await
             }
-            Effect::Event { .. } => {}
+            Effect::CreateQueue { queue, reclaimable } => {
+                tracing::warn!("queue {queue} was deleted by somebody: it is made again");
+                Some(Rest::Create { queue, reclaimable }).into()
+            }
+            Effect::Event { .. } => Done::default(),
         }
-        None
+    }
+
+    /// A write of which nothing is left to be done. A failure is logged and reported as the event.
+    async fn done(
+        &self,
+        answer: Result<(), CallError>,
+        what: &'static str,
+        object: impl Display,
+        event: Option<ClusterEvent>,
+    ) -> Done {
+        let Err(error) = answer else { return Done::default() };
+        self.failures.warn(what, object, &error);
+        if let Some(event) = event {
+            self.report(event).await;
+        }
+        Done::refused_by(&error)
     }
 
     async fn bind(
@@ -136,25 +187,26 @@ impl Writer {
                 created.inspect(|&at| self.observer.task_stage("PreBound", since(at)));
                 ClusterEvent::VolumesWritten { uid, objects, devices }
             }
-            Err(error) => {
-                tracing::warn!(%pod, %node, %error, "pre-bind failed");
-                ClusterEvent::PreBindFailed { uid, error }
+            Err((error, pauses)) => {
+                self.failures.warn("pre-bind failed", format!("{pod} for node {node}"), &error);
+                ClusterEvent::PreBindFailed { uid, error, pauses }
             }
         };
         self.report(event).await;
     }
 
-    /// Volumes first, then devices (plugins-nodes.md 2.8).
+    /// Volumes first, then devices (plugins-nodes.md 2.8). A failure comes with whether it pauses.
     async fn pre_bind(
         &self,
         (pod, uid): (&ObjectKey, &str),
         node: &str,
         PreBindWrites { bindings, provisions, devices }: &PreBindWrites,
-    ) -> Result<(Vec<StorageObject>, Vec<ResourceClaim>), String> {
+    ) -> Result<(Vec<StorageObject>, Vec<ResourceClaim>), (String, bool)> {
         let volumes = pre_bind::write(&self.core, node, bindings, provisions).await;
-        let volumes = volumes.map_err(|error| format!("binding volumes: {error}"))?;
+        let volumes =
+            volumes.map_err(|error| (format!("binding volumes: {error}"), error.pauses()))?;
         let claims = devices::reserve(&self.core, (pod, uid), devices).await;
-        Ok((volumes, claims.map_err(|error| error.to_string())?))
+        Ok((volumes, claims.map_err(|error| (error.to_string(), error.pauses()))?))
     }
 
     async fn tell_pod(
@@ -163,33 +215,12 @@ impl Writer {
         uid: Arc<str>,
         (reason, message): (&str, &str),
         nomination: &Nomination,
-    ) -> Option<Rest> {
+    ) -> Done {
         let about = About::Pod { key: pod.clone(), uid: uid.clone() };
         self.note(about, true, "FailedScheduling", message);
         let text = (reason, message);
         let answer = status::set_pod_scheduled(&self.core, &pod, &uid, text, nomination).await;
         self.pod_written(pod, uid, answer, *nomination != Nomination::Keep).await
-    }
-
-    async fn set_queue(&self, queue: Arc<str>, allocated: &[(String, String)]) {
-        if let Err(error) = status::set_queue(&self.volcano, &queue, allocated).await {
-            tracing::warn!(%queue, %error, "queue status not written");
-            self.report(ClusterEvent::QueueFailed { name: queue }).await;
-        }
-    }
-
-    /// Written again when the watch still shows another value.
-    async fn annotate(&self, queue: &str, key: &str, value: &str) {
-        if let Err(error) = status::annotate_queue(&self.volcano, queue, key, value).await {
-            tracing::warn!(%queue, annotation = key, %error, "queue not annotated");
-        }
-    }
-
-    async fn set_node_shard(&self, shard: Arc<str>, nodes: [(&str, &[Arc<str>]); 3]) {
-        if let Err(error) = status::set_node_shard(&self.volcano, &shard, nodes).await {
-            tracing::warn!(%shard, %error, "node shard status not written");
-            self.report(ClusterEvent::NodeShardFailed { name: shard }).await;
-        }
     }
 
     async fn bound(
@@ -207,13 +238,14 @@ impl Writer {
                 None
             }
             Err(error) => {
-                tracing::warn!(%pod, %node, %error, "not bound");
+                self.failures.warn("pod not bound", format!("{pod} to node {node}"), &error);
                 if error.is_conflict() && error.to_string().contains(ASSIGNED) {
                     self.observer.foreign_bind();
                     tracing::warn!("pod {pod}: bound by somebody else\n{TWO_SCHEDULERS}");
                 }
-                let (error, failed) = (error.to_string(), uid.clone());
-                self.report(ClusterEvent::BindFailed { uid: failed, node, error }).await;
+                let (pauses, error, failed) = (error.pauses(), error.to_string(), uid.clone());
+                let event = ClusterEvent::BindFailed { uid: failed, node, error, pauses };
+                self.report(event).await;
                 Some(Rest::Look { pod, uid })
             }
         }
@@ -226,18 +258,20 @@ impl Writer {
         uid: Arc<str>,
         answer: Result<bool, CallError>,
         nominates: bool,
-    ) -> Option<Rest> {
-        let error = answer.err()?;
-        tracing::warn!(%pod, %error, "pod status not written");
-        self.report(ClusterEvent::PodStatusFailed { uid: uid.clone() }).await;
-        nominates.then_some(Rest::Look { pod, uid })
+    ) -> Done {
+        let event = ClusterEvent::PodStatusFailed { uid: uid.clone() };
+        let is_written = answer.is_ok();
+        let answer = answer.map(drop);
+        let done = self.done(answer, "pod status not written", &pod, Some(event)).await;
+        let rest = (nominates && !is_written).then_some(Rest::Look { pod, uid });
+        Done { rest, ..done }
     }
 
     /// Whether the claims are free.
     async fn unreserve(&self, pod: &ObjectKey, uid: &str, claims: &[Arc<str>]) -> bool {
         let answer = devices::unreserve(&self.core, pod, uid, claims).await;
         if let Err(error) = &answer {
-            tracing::warn!(%pod, %error, "claims are still reserved for a pod that is not bound");
+            self.failures.warn("claims still reserved for a pod that is not bound", pod, error);
         }
         answer.is_ok()
     }
@@ -255,29 +289,42 @@ impl Writer {
         let about = About::Pod { key: pod.clone(), uid: uid.clone() };
         self.note(about, true, "Evict", &texts.of_pod);
         let error = evict::evict(&self.core, &pod, &uid, &texts.of_condition).await.err()?;
-        tracing::warn!(%pod, %error, "not evicted cleanly");
+        self.failures.warn("pod not evicted", &pod, &error);
+        if error.pauses() {
+            let (uid, error) = (uid.clone(), error.to_string());
+            self.report(ClusterEvent::EvictFailed { uid, error }).await;
+        }
         Some(Rest::Look { pod, uid })
     }
 
-    async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) {
+    async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) -> Done {
         let to = (&self.volcano, &self.pod_groups);
         match status::set_pod_group(to, &self.kept, &key, uid, status).await {
             Ok(resource_version) => {
                 self.report(ClusterEvent::PodGroupWritten { key, resource_version }).await;
+                Done::default()
             }
             Err(error) => {
-                tracing::warn!(pod_group = %key, %error, "pod group status not written");
+                match error.is_gone() {
+                    // The watch has not shown that yet.
+                    true => tracing::debug!(v = 3, pod_group = %key, "pod group is gone"),
+                    false => self.failures.warn("pod group status not written", &key, &error),
+                }
                 self.report(ClusterEvent::PodGroupFailed { key }).await;
+                Done::refused_by(&error)
             }
         }
     }
 
-    /// Tries until it is done.
+    /// Tries until it is done. A pod is looked at again sooner than a refused write is repeated.
     pub(crate) async fn finish(&self, rest: Rest) {
-        let mut pause = RESYNC_PAUSE;
+        let mut pause = match rest {
+            Rest::Look { .. } => RESYNC_PAUSE,
+            Rest::Free { .. } | Rest::Create { .. } => pauses::FIRST,
+        };
         while !caught(&*self.observer, "resync", self.try_to_finish(&rest)).await.unwrap_or(false) {
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(RESYNC_PAUSE_MAX);
+            pause = (pause * 2).min(pauses::LONGEST);
         }
     }
 
@@ -286,6 +333,9 @@ impl Writer {
         let (key, uid) = match rest {
             Rest::Look { pod, uid } => (pod, uid),
             Rest::Free { pod, uid, claims } => return self.unreserve(pod, uid, claims).await,
+            Rest::Create { queue, reclaimable } => {
+                return self.create_queue(queue, *reclaimable).await;
+            }
         };
         let path = format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name);
         match read::<SlimPod>(&self.core, &path).await {
@@ -295,10 +345,19 @@ impl Writer {
                 true
             }
             Err(error) => {
-                tracing::warn!(pod = %key, %error, "pod not read again");
+                self.failures.warn("pod not read again", key, &error);
                 false
             }
         }
+    }
+
+    /// Whether the queue exists.
+    async fn create_queue(&self, name: &str, reclaimable: bool) -> bool {
+        let answer = queues::create(&self.volcano, name, reclaimable).await;
+        if let Err(error) = &answer {
+            self.failures.warn("queue not created", name, error);
+        }
+        answer.is_ok()
     }
 
     pub(crate) fn note(&self, about: About, warning: bool, reason: &'static str, message: &str) {

@@ -98,6 +98,7 @@ impl Pump {
         runtime: &Runtime,
     ) -> Option<Vec<ClusterEvent>> {
         let mut pause = self.pace.behind(self.backlog.n_waiting()).pause(took);
+        pause.end_by(engine.due_micros().map(until));
         loop {
             let next = pause.next(&mut self.inbox, |visit| visit.pay(engine));
             match runtime.block_on(next) {
@@ -202,6 +203,11 @@ fn log(report: &Report, n_events: usize, n_effects: usize, took: Duration) {
         micros = took.as_micros(),
         "cycle"
     );
+}
+
+/// How long it is until this time, in microseconds since 1970.
+fn until(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros.saturating_sub(now().unix_micros)).unwrap_or(0))
 }
 
 fn now() -> Now {

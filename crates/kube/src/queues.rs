@@ -1,5 +1,5 @@
-//! Queues `root` and the default one, made at start if they are missing. Specification: core.md
-//! 4.7.
+//! Queues `root` and the default one, made at start if they are missing, and again when somebody
+//! deletes them. Specification: core.md 4.7.
 
 use std::time::Duration;
 
@@ -37,16 +37,10 @@ async fn ensure(api: &Api<DynamicObject>, name: &str, reclaimable: bool) -> Resu
     if matches!(get(api, name).await, Ok(Some(_))) {
         return Ok(());
     }
-    let spec = json!({"spec": {"weight": 1, "reclaimable": reclaimable}});
-    let queue = DynamicObject::new(name, &queue_resource()).data(spec);
     let mut attempt = 1;
     loop {
-        match call(api.create(&PostParams::default(), &queue)).await {
-            Ok(_) => {
-                tracing::info!(queue = name, "queue created");
-                return Ok(());
-            }
-            Err(error) if error.is_conflict() => return Ok(()),
+        match post(api, name, reclaimable).await {
+            Ok(()) => return Ok(()),
             Err(error) if attempt == ATTEMPTS => {
                 return Err(QueueError { name: name.to_owned(), error });
             }
@@ -54,5 +48,27 @@ async fn ensure(api: &Api<DynamicObject>, name: &str, reclaimable: bool) -> Resu
         }
         attempt += 1;
         tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Makes a queue that was deleted; one that exists is left as it is.
+pub(crate) async fn create(
+    client: &Client,
+    name: &str,
+    reclaimable: bool,
+) -> Result<(), CallError> {
+    post(&queues(client), name, reclaimable).await
+}
+
+async fn post(api: &Api<DynamicObject>, name: &str, reclaimable: bool) -> Result<(), CallError> {
+    let spec = json!({"spec": {"weight": 1, "reclaimable": reclaimable}});
+    let queue = DynamicObject::new(name, &queue_resource()).data(spec);
+    match call(api.create(&PostParams::default(), &queue)).await {
+        Ok(_) => {
+            tracing::info!(queue = name, "queue created");
+            Ok(())
+        }
+        Err(error) if error.is_conflict() => Ok(()),
+        Err(error) => Err(error),
     }
 }

@@ -188,7 +188,7 @@ async fn find(client: &Client, all: &str, name: &str, uid: &str) -> Result<Box<s
     let request = Request::new(all).list(&params).map_err(kube::Error::BuildRequest);
     let list = call(async { client.request_text(request?).await }).await?;
     let found = item(&list, uid).map_err(unreadable)?;
-    found.map(Box::from).ok_or(CallError::Overtaken("the pod group is gone"))
+    found.map(Box::from).ok_or(CallError::Gone)
 }
 
 /// Items of a list may lack what a PUT of a custom resource needs.

@@ -11,10 +11,12 @@ use vc_engine::Effect;
 use crate::backlog::{Backlog, Places};
 use crate::client::{Clients, Writes};
 use crate::events::Recorder;
+use crate::failure_log::PERIOD;
 use crate::inbox::Incoming;
 use crate::lanes::{Lanes, Target};
 use crate::observe::Observer;
-use crate::perform::{Rest, Writer};
+use crate::pausable::Pausable;
+use crate::perform::{Done, Writer};
 use crate::pump::Decisions;
 
 /// Calls in flight: half of them may be answered before somebody looks, and the others still keep the
@@ -35,15 +37,24 @@ pub async fn write(
         (clients.events, clients.writes.events),
         component,
         yields,
-        clients.backlog.clone(),
+        (clients.backlog.clone(), clients.failures.clone()),
         observer.clone(),
     );
     let events = tokio::spawn(events);
-    let Clients { core, volcano, backlog, kept, .. } = clients;
+    let Clients { core, volcano, backlog, kept, failures, .. } = clients;
     let Writes { binds, pod_groups, .. } = clients.writes;
-    let observed = observer.clone();
-    let writer =
-        Writer { core, volcano, binds, pod_groups, recorder, inbox, observer: observed, kept };
+    let (observed, failed, seen) = (observer.clone(), failures.clone(), kept.clone());
+    let writer = Writer {
+        core,
+        volcano,
+        binds,
+        pod_groups,
+        recorder,
+        inbox,
+        observer: observed,
+        kept,
+        failures: failed,
+    };
     let mut pool = Pool {
         writer: Arc::new(writer),
         created_micros: FxHashMap::default(),
@@ -55,6 +66,7 @@ pub async fn write(
         backlog,
     };
     let mut open = true;
+    let mut minute = tokio::time::interval(PERIOD);
     while open || !pool.in_flight.is_empty() {
         tokio::select! {
             batch = decisions.recv(), if open => match batch {
@@ -67,6 +79,10 @@ pub async fn write(
             },
             () = rested(pool.lanes.rested_at()), if open => pool.lanes.wake(Some(now())),
             Some(done) = pool.in_flight.join_next() => pool.finished(done.expect(CAUGHT)),
+            _ = minute.tick() => failures.flush(),
+            keys = seen.changed() => {
+                keys.into_iter().for_each(|key| pool.lanes.pod_group_changed(key, now()));
+            }
             Some(done) = pool.resyncs.join_next() => {
                 pool.lanes.finish(done.expect(CAUGHT), now());
             }
@@ -74,6 +90,7 @@ pub async fn write(
         pool.start();
     }
     drop(pool);
+    failures.flush_all();
     if events.await.is_err() {
         observer.internal_error("event");
         tracing::error!("the writer of events has failed");
@@ -99,7 +116,7 @@ struct Pool {
     /// Of the pods whose bind waits.
     created_micros: FxHashMap<Arc<str>, i64>,
     lanes: Lanes,
-    in_flight: JoinSet<(Target, Option<Rest>)>,
+    in_flight: JoinSet<(Target, Option<Pausable>, Done)>,
     /// They wait between attempts, so they do not count.
     resyncs: JoinSet<Target>,
     /// Whether calls are in flight, for which events make room.
@@ -134,9 +151,11 @@ impl Pool {
                 }
                 _ => None,
             };
+            let pausable = Pausable::of(&target, &effect);
             // Boxed: tokio moves what it is given several times, and these are kilobytes.
-            let write =
-                Box::pin(async move { (target, writer.try_to_perform(effect, created).await) });
+            let write = Box::pin(async move {
+                (target, pausable, writer.try_to_perform(effect, created).await)
+            });
             self.in_flight.spawn(write);
         }
         let n_in_flight = self.in_flight.len();
@@ -146,9 +165,15 @@ impl Pool {
     }
 
     /// The object stays taken while it is looked at again.
-    fn finished(&mut self, (target, rest): (Target, Option<Rest>)) {
+    fn finished(&mut self, (target, pausable, done): (Target, Option<Pausable>, Done)) {
         self.places.answered();
-        let Some(rest) = rest else { return self.lanes.finish(target, now()) };
+        if done.is_refused
+            && let Target::PodGroup(key) = &target
+        {
+            self.writer.kept.await_change(key);
+        }
+        self.lanes.answered(pausable, done.is_refused, now());
+        let Some(rest) = done.rest else { return self.lanes.finish(target, now()) };
         let writer = self.writer.clone();
         self.resyncs.spawn(async move {
             writer.finish(rest).await;

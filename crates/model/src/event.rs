@@ -36,6 +36,16 @@ pub enum ClusterEvent {
         node: Arc<str>,
         /// What the API server said.
         error: String,
+        /// The same write would fail again: it is repeated after a pause (core.md 7.2).
+        pauses: bool,
+    },
+    /// An eviction was refused; the pod stays Releasing until `PodResynced` or `PodDeleted`, and is
+    /// evicted after a pause at the earliest (core.md 7.2).
+    EvictFailed {
+        /// Of the pod.
+        uid: Arc<str>,
+        /// What the API server said.
+        error: String,
     },
     /// A pod condition, a nomination or the removal of a gate could not be written; it is compared
     /// again in the next cycle.
@@ -133,6 +143,8 @@ pub enum ClusterEvent {
         uid: Arc<str>,
         /// What the API server said.
         error: String,
+        /// The same write would fail again: the bind is repeated after a pause (core.md 7.2).
+        pauses: bool,
     },
     /// A PodDisruptionBudget was added or changed.
     BudgetApplied(Box<BudgetRecord>),

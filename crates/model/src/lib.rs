@@ -75,7 +75,7 @@ pub use selector::{
 };
 pub use status::{Counts, STATUSES, TaskStatus};
 pub use sums::Seldom;
-pub use task::{Gates, QUEUE_GATE, Task};
+pub use task::{Gates, Pause, QUEUE_GATE, Task};
 pub use text_map::TextMap;
 pub use toleration::any_tolerates;
 pub use volume::{

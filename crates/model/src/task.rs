@@ -88,9 +88,58 @@ pub struct Task {
     pub deleting: bool,
     /// The object is not complete; never placed, this is why (C-20). `None`: it is.
     pub invalid: Option<Arc<str>>,
+    /// A refused bind or eviction is not repeated yet (core.md 7.2). `None`: no write was refused, or
+    /// the pause is over.
+    pub pause: Option<Pause>,
+}
+
+/// Why the refused write of a pod is not repeated yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The pod is not placed. What people are told: the refusal and when the bind is repeated.
+    Bind(Arc<str>),
+    /// The pod is no victim.
+    Eviction,
 }
 
 impl Task {
+    /// Nothing about the pod itself keeps it from being placed: its object is complete, and no refused
+    /// bind pauses.
+    pub fn can_be_placed(&self) -> bool {
+        self.invalid.is_none() && self.pause.is_none()
+    }
+
+    /// The pod may be evicted as far as it says itself: it is preemptable, and no refused eviction
+    /// pauses.
+    pub fn can_be_evicted(&self) -> bool {
+        self.preemptable && self.pause.is_none()
+    }
+
+    /// Both rows say the same but for their status: what a user can change is equal.
+    pub(crate) fn has_same_object(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && (self.class, self.job, self.sub_job) == (other.class, other.job, other.sub_job)
+            && (&self.role, self.priority) == (&other.role, other.priority)
+            && (self.pod_priority, self.never_preempts)
+                == (other.pod_priority, other.never_preempts)
+            && (self.preemptable, self.marked_preemptable)
+                == (other.preemptable, other.marked_preemptable)
+            && (self.gates, self.manages_queue_gate) == (other.gates, other.manages_queue_gate)
+            && self.priority_class_name == other.priority_class_name
+            && self.invalid == other.invalid
+    }
+
+    /// The pause of the row before, if it goes on: the object is the same, and what was refused has
+    /// not happened meanwhile.
+    pub(crate) fn pause_after(&self, before: &Self) -> Option<Pause> {
+        let pause = before.pause.as_ref().filter(|_| self.has_same_object(before))?;
+        let goes_on = match pause {
+            Pause::Bind(_) => self.node.is_none(),
+            Pause::Eviction => self.node.is_some() && !self.deleting,
+        };
+        goes_on.then(|| pause.clone())
+    }
+
     /// Filters see it on its node, if it has one (plugins-nodes.md 1.5).
     pub(crate) fn is_in_view(&self) -> bool {
         !self.hidden && !self.status.is_terminated()

@@ -20,7 +20,9 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
         | Effect::ClearNomination { pod, .. }
         | Effect::RemoveGate { pod, .. } => (Kind::Pod, pod),
         Effect::PodGroupStatus { pod_group, .. } => (Kind::PodGroup, pod_group),
-        Effect::QueueStatus { queue, .. } | Effect::QueueAnnotation { queue, .. } => {
+        Effect::QueueStatus { queue, .. }
+        | Effect::QueueAnnotation { queue, .. }
+        | Effect::CreateQueue { queue, .. } => {
             return Some((Kind::Queue, String::new(), queue.to_string()));
         }
         Effect::NodeShardStatus { shard, .. } => {
@@ -88,6 +90,7 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
         Effect::PreBind { .. }
         | Effect::UnreserveClaims { .. }
         | Effect::Resync { .. }
+        | Effect::CreateQueue { .. }
         | Effect::Event { .. } => {}
     }
 }

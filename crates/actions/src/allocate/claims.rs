@@ -58,7 +58,7 @@ fn holders(session: &Session<'_>, sheets: &Sheets) -> BTreeSet<JobId> {
 fn best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
     let wanted = |&task: &TaskId| {
         let row = &session.tasks[task];
-        let free = row.gates == Gates::None && row.invalid.is_none();
+        let free = row.gates == Gates::None && row.can_be_placed();
         row.status == TaskStatus::Pending && row.best_effort && free
     };
     session.jobs[job].tasks.iter().copied().filter(wanted).collect()

@@ -43,6 +43,9 @@ fn of_victim(
     if !row.preemptable {
         fault("it is not preemptable");
     }
+    if row.pause.is_some() {
+        fault("its eviction was refused and is not repeated yet");
+    }
     if is_protected(session, case, own) {
         fault("its PodGroup is not preemptable");
     }

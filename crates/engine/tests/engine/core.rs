@@ -135,7 +135,7 @@ fn core_79_failed_bind_is_told_and_tried_again() {
     world.cycle_unanswered();
     let pod = world.pod("j-a").clone();
     let (uid, node) = (pod.uid.clone(), "n1".into());
-    world.send(ClusterEvent::BindFailed { uid, node, error: "conflict".to_owned() });
+    world.send(ClusterEvent::BindFailed { uid, node, error: "conflict".to_owned(), pauses: false });
     let cycle = world.cycle_unanswered();
     assert_eq!(cycle.decisions(), "", "the pod was not read again yet");
     assert_eq!(

@@ -112,7 +112,7 @@ fn nodes_82_a_failed_bind_gives_the_claim_back() {
     world.cycle();
     let uid = world.pod("j-b").uid.clone();
     let (node, error) = ("n2".into(), "refused".to_owned());
-    world.send(ClusterEvent::BindFailed { uid, node, error });
+    world.send(ClusterEvent::BindFailed { uid, node, error, pauses: false });
     let cycle = world.cycle_unanswered();
     assert_eq!(cycle.only(&["unreserve"]), "unreserve j-b c");
 }
@@ -123,7 +123,7 @@ fn a_pre_bind_that_fails_withdraws_the_gang_and_frees_the_devices() {
     world.cycle();
     let uid = world.pod("j-a").uid.clone();
     let error = "claim default/c got allocated elsewhere in the meantime".to_owned();
-    world.send(ClusterEvent::PreBindFailed { uid, error });
+    world.send(ClusterEvent::PreBindFailed { uid, error, pauses: false });
     let cycle = world.cycle_unanswered();
     // Whoever is withdrawn with it first, then the one that failed.
     assert_eq!(cycle.only(&["resync"]), "resync j-b\nresync j-a");
@@ -243,7 +243,7 @@ fn core_80_a_pre_bind_that_fails_gives_back_volumes_and_devices() {
     // The volumes are written, the devices are not.
     let uid = world.pod("j-a").uid.clone();
     let error = "claim default/c got allocated elsewhere in the meantime".to_owned();
-    world.send(ClusterEvent::PreBindFailed { uid, error });
+    world.send(ClusterEvent::PreBindFailed { uid, error, pauses: false });
     let effects = world.engine_follow_up();
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Bind { .. })), "{effects:?}");
     assert_eq!(promised(&world), (0, false));

@@ -125,7 +125,11 @@ fn a_refused_write_withdraws_the_whole_gang() {
     let mut world = world(&format!("{NODES}{GANG}"), &format!("{SLOW}{CLAIMS}"));
     world.cycle();
     let uid = world.pod("j-a").uid.clone();
-    world.send(ClusterEvent::PreBindFailed { uid, error: "binding volumes: no such claim".into() });
+    world.send(ClusterEvent::PreBindFailed {
+        uid,
+        error: "binding volumes: no such claim".into(),
+        pauses: false,
+    });
     let cycle = world.cycle();
     let text = "execute preBind for pod default/j-a failed: binding volumes: no such claim, \
                 resync the task";
@@ -187,7 +191,7 @@ fn an_elastic_member_does_not_hold_the_gang_nor_take_it_back() {
     seen += &world.cycle().only(&["bind", "prebind"]);
     assert!(seen.contains("bind j-a"), "{seen}");
     let uid = world.pod("j-b").uid.clone();
-    world.send(ClusterEvent::PreBindFailed { uid, error: "refused".into() });
+    world.send(ClusterEvent::PreBindFailed { uid, error: "refused".into(), pauses: false });
     assert_eq!(world.cycle().only(&["resync"]), "resync j-b");
 }
 

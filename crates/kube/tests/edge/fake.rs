@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -117,6 +118,19 @@ pub(crate) fn watch_texts(lines: Vec<String>) -> Option<Answer> {
     let frame = |line: String| Ok(Frame::data(Bytes::from(format!("{line}\n"))));
     let frames = stream::iter(lines.into_iter().map(frame));
     Some(Response::new(StreamBody::new(frames.chain(stream::pending())).boxed_unsync()))
+}
+
+/// A watch that delivers some lines, after a while others, and then stays open.
+pub(crate) fn watch_then(lines: Vec<Value>, pause: Duration, others: Vec<Value>) -> Option<Answer> {
+    let text = |lines: Vec<Value>| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let frame = |text: String| Ok(Frame::data(Bytes::from(text)));
+    let (first, then) = (text(lines), text(others));
+    let later = stream::once(async move {
+        tokio::time::sleep(pause).await;
+        frame(then)
+    });
+    let frames = stream::once(async move { frame(first) }).chain(later).chain(stream::pending());
+    Some(Response::new(StreamBody::new(frames).boxed_unsync()))
 }
 
 /// The same, but it ends behind them.

@@ -45,7 +45,7 @@ async fn a_bind_that_fails_inside_has_failed_and_its_pod_is_looked_at_until_it_i
     ] {
         let (mut edge, told) = edge(lines);
         edge.send(bind()).await;
-        let ClusterEvent::BindFailed { uid: failed, node, error } = edge.outcome().await else {
+        let ClusterEvent::BindFailed { uid: failed, node, error, .. } = edge.outcome().await else {
             panic!("the bind has failed")
         };
         assert_eq!((failed, &*node), (uid(), "n1"));

@@ -16,6 +16,8 @@ mod feeds;
 mod http2;
 mod inside;
 mod kept;
+mod log_lines;
+mod refused;
 mod review;
 mod shards;
 mod stages;

@@ -10,7 +10,7 @@ use crate::writer::{condition_event, edge, events};
 
 const POD_GROUPS: &str = "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups";
 
-fn pod_group(phase: &str, version: &str) -> Value {
+pub(crate) fn pod_group(phase: &str, version: &str) -> Value {
     json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": {"name": "pg", "namespace": "ns", "uid": "uid-pg", "resourceVersion": version,
             "labels": {"a": "b"}},
@@ -18,7 +18,7 @@ fn pod_group(phase: &str, version: &str) -> Value {
         "status": {"phase": phase, "running": 5, "novelty": 1}})
 }
 
-fn pod_group_status() -> Effect {
+pub(crate) fn pod_group_status() -> Effect {
     let condition = PodGroupCondition {
         kind: "Unschedulable".into(),
         status: "True".into(),

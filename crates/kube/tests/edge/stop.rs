@@ -131,7 +131,7 @@ impl Running {
     fn refuse(&self, index: usize) {
         let Effect::PreBind { uid, .. } = &self.pre_binds[index] else { panic!() };
         let (uid, error) = (uid.clone(), "no luck".to_owned());
-        self.send(Incoming::Event(ClusterEvent::PreBindFailed { uid, error }));
+        self.send(Incoming::Event(ClusterEvent::PreBindFailed { uid, error, pauses: true }));
     }
 
     /// What is decided from now on until the thread has ended, as verb and pod.

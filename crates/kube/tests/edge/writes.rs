@@ -59,7 +59,10 @@ async fn core_79_a_refused_bind_is_reported_and_the_pod_read_again() {
             (false, _) => json_answer(200, pod("p")),
         });
         edge.send(bind()).await;
-        let ClusterEvent::BindFailed { uid, node, error } = edge.outcome().await else { panic!() };
+        let ClusterEvent::BindFailed { uid, node, error, pauses } = edge.outcome().await else {
+            panic!()
+        };
+        assert_eq!(pauses, code != 409);
         assert_eq!((&*uid, &*node, &*error), ("uid-p", "n1", message));
         let ClusterEvent::PodResynced(pod) = edge.outcome().await else { panic!() };
         assert_eq!(pod.key, key());

@@ -43,7 +43,7 @@ impl Cluster {
             | ClusterEvent::QueueApplied(_) => {}
             ClusterEvent::PodDeleted { key, uid } => self.pod_deleted(&key, &uid),
             // The binder's answer for users is made by the engine; the pod waits for its resync.
-            ClusterEvent::BindFailed { .. } => {}
+            ClusterEvent::BindFailed { .. } | ClusterEvent::EvictFailed { .. } => {}
             ClusterEvent::PodStatusFailed { uid } => self.forget_condition(&uid),
             ClusterEvent::NodeDeleted { name } => self.node_deleted(&name),
             ClusterEvent::PodGroupDeleted { key } => self.pod_group_deleted(&key),

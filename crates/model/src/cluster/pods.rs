@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::cluster::Cluster;
 use crate::ids::{ClassId, JobId, TaskId};
-use crate::record::{ObjectKey, PodRecord};
+use crate::record::{ObjectKey, PodCondition, PodRecord};
 use crate::sums;
-use crate::task::Gates;
+use crate::task::{Gates, Pause};
 
 impl Cluster {
     /// Whether it says anything new.
@@ -39,6 +39,24 @@ impl Cluster {
                 self.job_changes.push(job);
             }
         }
+    }
+
+    /// The refused bind or eviction of a pod pauses from now on, or pauses no longer.
+    pub fn set_pause(&mut self, task: TaskId, pause: Option<Pause>) {
+        let row = &mut self.tasks[task];
+        row.pause = pause;
+        let (job, node) = (row.job, row.node);
+        job.into_iter().for_each(|job| self.job_changes.push(job));
+        node.into_iter().for_each(|node| self.changes.push(node));
+        self.version += 1;
+    }
+
+    /// Sessions take this as the condition that the pod has.
+    pub fn show_condition(&mut self, uid: &str, condition: Arc<PodCondition>) {
+        let Some(task) = self.task(uid) else { return };
+        self.tasks[task].condition = Some(condition);
+        self.tasks[task].job.into_iter().for_each(|job| self.job_changes.push(job));
+        self.version += 1;
     }
 
     fn forget_pod(&mut self, task: TaskId) {
@@ -90,7 +108,8 @@ impl Cluster {
         let before = known.filter(is_plain).map(|task| self.tasks[task].clone());
         // Its class goes after the new one has come, so that what both share is not made again.
         let class_before = known.map(|task| self.unlink(task));
-        let row = self.task_of(pod, evicting);
+        let mut row = self.task_of(pod, evicting);
+        row.pause = known.and_then(|id| row.pause_after(&self.tasks[id]));
         let id = match known {
             Some(id) => {
                 self.tasks[id] = row;

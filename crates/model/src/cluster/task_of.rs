@@ -59,6 +59,7 @@ impl Cluster {
             hidden: false,
             deleting: pod.deleting,
             invalid: pod.invalid.or(uncounted),
+            pause: None,
             priority_class_name: pod.priority_class_name,
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),

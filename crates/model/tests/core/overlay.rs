@@ -58,7 +58,10 @@ fn core_64_a_failed_bind_waits_for_the_resync() {
     let mut cluster = cluster();
     bind(&mut cluster);
     let (uid, node) = ("p".into(), "n".into());
-    apply(&mut cluster, ClusterEvent::BindFailed { uid, node, error: "conflict".to_owned() });
+    apply(
+        &mut cluster,
+        ClusterEvent::BindFailed { uid, node, error: "conflict".to_owned(), pauses: false },
+    );
     assert_eq!(status(&cluster), TaskStatus::Binding);
     apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
     assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Pending, 10_000));

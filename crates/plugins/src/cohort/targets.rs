@@ -24,7 +24,7 @@ pub(super) fn is_candidate(cluster: &Cluster, own: QueueId, job: JobId) -> bool 
     let gives = row.queue == own || cluster.queues[row.queue].reclaimable;
     let may_go = |task| {
         let task: &vc_model::Task = &cluster.tasks[task];
-        task.preemptable || !task.status.is_allocated()
+        task.can_be_evicted() || !task.status.is_allocated()
     };
     gives && row.tasks.iter().all(|&task| may_go(task))
 }

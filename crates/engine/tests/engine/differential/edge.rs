@@ -300,18 +300,26 @@ impl Edge {
 /// The API server says no, or that the object is gone.
 fn refuse(world: &mut World, effect: &Effect) {
     let (error, there) = ("refused".to_owned(), world.can_store(effect));
+    // Of some pods every refusal may be repeated at once.
+    let may_pause = |uid: &str| uid.bytes().map(usize::from).sum::<usize>() % 3 != 0;
     match effect {
-        Effect::Bind { pod, uid, node, .. } if there => world.refuse(pod, uid, node),
-        Effect::Bind { uid, node, .. } => {
-            let (uid, node) = (uid.clone(), node.clone());
-            world.send(ClusterEvent::BindFailed { uid, node, error });
+        Effect::Bind { pod, uid, node, .. } if there => {
+            world.refuse(pod, uid, node, may_pause(uid));
         }
-        Effect::Evict { pod, .. } if there => {
+        Effect::Bind { uid, node, .. } => {
+            let (pauses, uid, node) = (may_pause(uid), uid.clone(), node.clone());
+            world.send(ClusterEvent::BindFailed { uid, node, error, pauses });
+        }
+        Effect::Evict { pod, uid, .. } if there => {
+            if may_pause(uid) {
+                world.send(ClusterEvent::EvictFailed { uid: uid.clone(), error });
+            }
             let pod = Box::new(world.pod(&pod.to_string()).clone());
             world.send(ClusterEvent::PodResynced(pod));
         }
         Effect::PreBind { uid, .. } => {
-            world.send(ClusterEvent::PreBindFailed { uid: uid.clone(), error });
+            let (pauses, uid) = (may_pause(uid), uid.clone());
+            world.send(ClusterEvent::PreBindFailed { uid, error, pauses });
         }
         Effect::PodCondition { uid, .. }
         | Effect::ClearNomination { uid, .. }

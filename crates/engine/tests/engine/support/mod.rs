@@ -206,7 +206,7 @@ impl World {
                 {
                     n_binds += 1;
                     match n_binds % every {
-                        0 => self.refuse(pod, uid, node),
+                        0 => self.refuse(pod, uid, node, false),
                         _ => self.store(effect),
                     }
                 }
@@ -216,9 +216,16 @@ impl World {
         cycle
     }
 
-    pub(crate) fn refuse(&mut self, pod: &ObjectKey, uid: &Arc<str>, node: &Arc<str>) {
+    /// `pauses`: not because of a conflict.
+    pub(crate) fn refuse(
+        &mut self,
+        pod: &ObjectKey,
+        uid: &Arc<str>,
+        node: &Arc<str>,
+        pauses: bool,
+    ) {
         let (uid, node, error) = (uid.clone(), node.clone(), "refused".to_owned());
-        self.inbox.push(ClusterEvent::BindFailed { uid, node, error });
+        self.inbox.push(ClusterEvent::BindFailed { uid, node, error, pauses });
         let pod = Box::new(self.pods[pod].clone());
         self.inbox.push(ClusterEvent::PodResynced(pod));
     }
@@ -322,6 +329,7 @@ impl World {
             | Effect::UnreserveClaims { .. }
             | Effect::DeallocateClaim { .. }
             | Effect::NodeShardStatus { .. }
+            | Effect::CreateQueue { .. }
             | Effect::Event { .. } => {}
         }
     }

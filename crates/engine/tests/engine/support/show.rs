@@ -53,6 +53,7 @@ fn line(effect: &Effect) -> String {
                 allocated.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
             format!("queue {queue} {}", amounts.join(" "))
         }
+        Effect::CreateQueue { queue, .. } => format!("create queue {queue}"),
         Effect::NodeShardStatus { shard, nodes_in_use, nodes_to_remove, nodes_to_add } => {
             let [used, remove, add] =
                 [nodes_in_use, nodes_to_remove, nodes_to_add].map(|nodes| nodes.join(","));

@@ -1,0 +1,217 @@
+//! Refused binds and evictions are repeated after pauses of 1 s, doubling to 1 min, that end when the
+//! pod or the chosen node changes; queues that must exist are made again. Every cycle is compared
+//! with one of the plain evaluator. Specification: core.md 7.2 (C-50), 4.7 (C-51).
+
+use vc_conf::Config;
+use vc_engine::Effect;
+use vc_model::ClusterEvent;
+
+use crate::support::*;
+
+fn config() -> Config {
+    conf("enqueue, allocate, preempt, backfill", "priority gang conformance | predicates nodeorder")
+}
+
+const ONE: &str = "node n1 cpu=2
+    job j
+      task a cpu=1";
+
+/// One cycle in which every bind and every eviction of these pods is refused; the others are stored.
+fn refuse(world: &mut World, pods: &[&str]) -> Cycle {
+    let cycle = world.cycle_unanswered();
+    for effect in &cycle.effects {
+        match effect {
+            Effect::Bind { pod, uid, node, .. } if pods.contains(&&*pod.name) => {
+                world.refuse(pod, uid, node, true);
+            }
+            Effect::Evict { pod, uid, .. } if pods.contains(&&*pod.name) => {
+                let (uid, error) = (uid.clone(), "refused".to_owned());
+                world.send(ClusterEvent::EvictFailed { uid, error });
+                let pod = Box::new(world.pod(&pod.name).clone());
+                world.send(ClusterEvent::PodResynced(pod));
+            }
+            _ => world.store(effect),
+        }
+    }
+    cycle
+}
+
+/// The seconds in which something of this kind was decided while all of it was refused.
+fn attempts(world: &mut World, kind: &str, pods: &[&str], n_seconds: i64) -> Vec<i64> {
+    let mut seconds = Vec::new();
+    for second in 0..n_seconds {
+        let cycle = refuse(world, pods);
+        seconds.extend((!cycle.only(&[kind]).is_empty()).then_some(second));
+        world.tick(1);
+    }
+    seconds
+}
+
+/// A refusal is known a cycle after the bind, so that each pause begins a second later.
+const DOUBLED: [i64; 9] = [0, 2, 5, 10, 19, 36, 69, 130, 191];
+
+#[test]
+fn a_refused_bind_pauses_twice_as_long_each_time() {
+    let mut world = World::new(&config(), ONE);
+    assert_eq!(attempts(&mut world, "bind", &["j-a"], 200), DOUBLED);
+}
+
+#[test]
+fn a_pod_that_pauses_says_why_and_until_when_and_nothing_more() {
+    let mut world = World::new(&config(), ONE);
+    refuse(&mut world, &["j-a"]);
+    let cycle = refuse(&mut world, &["j-a"]);
+    let told = "pod j-a SchedulerError \"failed to bind to node n1: refused. It is tried again after \
+        1 s, at 2026-01-01T01:00:01Z, or when the pod or the node changes\"";
+    assert_eq!(cycle.only(&["pod"]), told);
+    let waiting = &cycle.report.waiting[0];
+    assert_eq!(waiting.reason, "SchedulerError");
+    assert!(told.contains(&waiting.message), "{}", waiting.message);
+    assert_eq!(world.engine.due_micros(), Some(world.now_micros() + 1_000_000));
+    for _ in 0..3 {
+        let cycle = refuse(&mut world, &["j-a"]);
+        assert_eq!(cycle.only(&["bind", "pod", "event"]), "", "while it pauses");
+    }
+    world.tick(1);
+    assert_eq!(world.cycle().decisions(), "bind j-a n1");
+    assert_eq!(world.engine.due_micros(), None);
+}
+
+#[test]
+fn a_pause_ends_when_the_pod_or_the_chosen_node_changes() {
+    type Change = fn(&mut World);
+    let changes: [(Change, bool); 6] = [
+        (|world| world.edit("j-a", |pod| pod.priority = Some(7)), true),
+        (|world| world.edit("j-a", |pod| pod.nominated_node = Some("n2".into())), false),
+        (|world| world.add("node n1 cpu=3"), true),
+        (|world| world.add("node n1 cpu=2"), false),
+        (|world| world.add("node n2 cpu=3"), false),
+        (|world| world.add("job other\n task a cpu=1 @n1 running"), false),
+    ];
+    for (index, (change, ends)) in changes.into_iter().enumerate() {
+        let mut world = World::new(&config(), &format!("node n2 cpu=1\n{ONE}"));
+        assert_eq!(attempts(&mut world, "bind", &["j-a"], 6), [0, 2, 5]);
+        refuse(&mut world, &["j-a"]);
+        change(&mut world);
+        let cycle = refuse(&mut world, &["j-a"]);
+        assert_eq!(!cycle.decisions().is_empty(), ends, "change {index}: {}", cycle.all());
+        if ends {
+            world.tick(1);
+            let next = attempts(&mut world, "bind", &["j-a"], 6);
+            assert_eq!(next, [1, 4], "change {index}: counted anew");
+        }
+    }
+}
+
+#[test]
+fn a_change_that_comes_with_the_refusal_leaves_no_pause() {
+    let mut world = World::new(&config(), ONE);
+    world.cycle_unanswered();
+    let pod = world.pod("j-a").clone();
+    world.send(ClusterEvent::BindFailed {
+        uid: pod.uid.clone(),
+        node: "n1".into(),
+        error: "refused".into(),
+        pauses: true,
+    });
+    let changed = vc_model::PodRecord { priority: Some(9), ..pod };
+    world.send(ClusterEvent::PodResynced(Box::new(changed)));
+    let cycle = world.cycle_unanswered();
+    assert_eq!(cycle.decisions(), "bind j-a n1");
+    assert_eq!(
+        cycle.only(&["pod"]),
+        "pod j-a SchedulerError \"failed to bind to node n1: refused\""
+    );
+}
+
+#[test]
+fn room_of_a_pod_that_pauses_is_free_for_others_and_its_gang_goes_on_without_it() {
+    let mut world = World::new(&config(), "node n1 cpu=1\n job j\n task a cpu=1");
+    refuse(&mut world, &["j-a"]);
+    world.add("job other created=9\n task b cpu=1");
+    assert_eq!(refuse(&mut world, &["j-a"]).decisions(), "bind other-b n1");
+
+    let text = "node n1 cpu=4\n job j min=2\n task a cpu=1\n task b cpu=1\n task c cpu=1";
+    let mut world = World::new(&config(), text);
+    world.edit("j-c", |pod| pod.scheduling_gates.push("wait".into()));
+    assert_eq!(refuse(&mut world, &["j-a", "j-b"]).decisions(), "bind j-a n1\nbind j-b n1");
+    refuse(&mut world, &["j-a"]);
+    // One member may go, but the gang needs two: it waits until both may.
+    world.edit("j-b", |pod| pod.priority = Some(1));
+    assert_eq!(refuse(&mut world, &["j-a"]).decisions(), "");
+    world.edit("j-c", |pod| pod.scheduling_gates.clear());
+    assert_eq!(refuse(&mut world, &["j-a"]).decisions(), "bind j-b n1\nbind j-c n1");
+    world.tick(1);
+    assert_eq!(world.cycle().decisions(), "bind j-a n1");
+}
+
+#[test]
+fn a_refused_pre_bind_pauses_and_a_conflict_does_not() {
+    for (pauses, wanted) in [(true, vec![0, 2]), (false, vec![0, 1, 2, 3])] {
+        let mut world = World::new(&config(), ONE);
+        let mut seconds = Vec::new();
+        for second in 0..4 {
+            let cycle = world.cycle_unanswered();
+            for effect in &cycle.effects {
+                match effect {
+                    Effect::Bind { pod, uid, node, .. } => world.refuse(pod, uid, node, pauses),
+                    _ => world.store(effect),
+                }
+            }
+            seconds.extend((!cycle.decisions().is_empty()).then_some(second));
+            world.tick(1);
+        }
+        assert_eq!(seconds, wanted, "{pauses}");
+    }
+}
+
+const VICTIMS: &str = "node n1 cpu=2
+    node n2 cpu=2
+    job low priority=10 min=0
+      task a cpu=2 @n1 running
+      task b cpu=2 @n2 running
+    job high priority=100
+      task p cpu=2";
+
+#[test]
+fn a_victim_whose_eviction_is_refused_pauses_and_another_one_goes() {
+    let mut world = World::new(&config(), VICTIMS);
+    assert_eq!(refuse(&mut world, &["low-a"]).only(&["evict"]), "evict low-a preempt");
+    assert_eq!(refuse(&mut world, &["low-a"]).only(&["evict"]), "evict low-b preempt");
+    world.kubelets();
+    assert_eq!(refuse(&mut world, &["low-a"]).decisions(), "bind high-p n2");
+}
+
+#[test]
+fn a_refused_eviction_pauses_twice_as_long_each_time() {
+    let mut world = World::new(&config(), VICTIMS);
+    world.delete_node("n2");
+    world.delete_pod("low-b");
+    assert_eq!(attempts(&mut world, "evict", &["low-a"], 40), DOUBLED[..6]);
+    // The pod says that it may go now.
+    world.edit("low-a", |pod| pod.priority = Some(3));
+    assert_eq!(refuse(&mut world, &["low-a"]).only(&["evict"]), "evict low-a preempt");
+}
+
+#[test]
+fn a_clock_that_is_set_back_ends_all_pauses() {
+    let mut world = World::new(&config(), ONE);
+    attempts(&mut world, "bind", &["j-a"], 21);
+    world.tick(-3_600);
+    assert_eq!(world.cycle().decisions(), "bind j-a n1");
+}
+
+#[test]
+fn queues_that_must_exist_are_made_again() {
+    let mut world = World::new(&config(), "queue root\n queue q");
+    for (queue, wanted) in
+        [("root", "create queue root"), ("q", ""), ("default", "create queue default")]
+    {
+        world.delete_queue(queue);
+        assert_eq!(world.cycle().only(&["create"]), wanted);
+        assert_eq!(world.cycle().only(&["create"]), "", "once");
+    }
+    world.delete_queue("default");
+    let created = |effect: &Effect| matches!(effect, Effect::CreateQueue { reclaimable: true, .. });
+    assert!(world.cycle().effects.iter().any(created));
+}
