@@ -13,6 +13,7 @@ use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding
 
 use crate::lap::Lap;
 use crate::numbers::Numbers;
+use crate::overwrites::Overwrites;
 use crate::pre_bind::{self, Lost};
 use crate::queue_status::Statuses;
 use crate::quiet::Quiet;
@@ -147,6 +148,7 @@ pub struct Engine {
     /// Uids of pods whose volumes were not written, and why.
     not_written: BTreeMap<Arc<str>, String>,
     refusals: Refusals,
+    overwrites: Overwrites,
 }
 
 impl Engine {
@@ -190,6 +192,7 @@ impl Engine {
             pending: Vec::new(),
             not_written: BTreeMap::new(),
             refusals: Refusals::default(),
+            overwrites: Overwrites::default(),
         };
         let warnings = engine.configure(config);
         (engine, warnings)
@@ -285,7 +288,9 @@ impl Engine {
                 self.queue_deleted(name.clone());
             }
             self.numbers.note(&event);
+            let hidden = self.overwrites.see(&event);
             self.refusals.apply(&mut self.cluster, event);
+            hidden.iter().for_each(|hidden| self.overwrites.hide(&mut self.cluster, hidden));
         }
     }
 
@@ -299,13 +304,16 @@ impl Engine {
         let repeats = self.refusals.take(&mut self.cluster, now.unix_micros, &mut effects);
         let lost = Lost { errors: &failed, repeats: &repeats };
         pre_bind::advance(&mut self.cluster, &lost, now.unix_micros, &mut effects);
+        self.overwrites.end(&mut self.cluster, now.unix_micros);
+        self.overwrites.sent(&effects, now.unix_micros);
         effects
     }
 
-    /// When the next refused write may be repeated, in microseconds since 1970 (core.md 7.2): a cycle
-    /// is due then. `None`: nothing waits for that.
+    /// When the next write may be repeated, in microseconds since 1970: one that was refused (core.md
+    /// 7.2), or a condition that somebody else has overwritten (7.6). A cycle is due then. `None`:
+    /// nothing waits for that.
     pub fn due_micros(&self) -> Option<i64> {
-        self.refusals.due_micros()
+        self.refusals.due_micros().into_iter().chain(self.overwrites.due_micros()).min()
     }
 
     /// Whether a bind that was decided waits for the answer to what is written before it. One that
@@ -359,6 +367,7 @@ impl Engine {
             // When something was said last lies ahead of now: nothing would be said until then.
             self.memory.throttle = Throttle::default();
             self.refusals.forget(&mut self.cluster);
+            self.overwrites.forget_all(&mut self.cluster);
             self.forget();
         }
         self.last_micros = now.unix_micros;
@@ -370,6 +379,10 @@ impl Engine {
             Some(report) => (Vec::new(), report, Timings::default()),
             None => self.full_cycle(now, &mut lap, early),
         };
+        self.overwrites.sent(&effects, now.unix_micros);
+        let (samples, warning) = self.overwrites.report(now.unix_micros);
+        report.samples.extend(samples);
+        report.warnings.extend(warning);
         report.timings = lap.total().map(|cycle| Timings { cycle, apply, ..times });
         (effects, report)
     }
@@ -417,7 +430,14 @@ impl Engine {
         if !self.actions.iter().any(|action| EVICTING.contains(&action.name())) {
             session.causes.clear();
         }
-        let told = early.map(|early| tell_early(&mut session, &mut self.pending, early));
+        let told = early.map(|early| {
+            let overwrites = &mut self.overwrites;
+            let mut early = |effects: Vec<Effect>, cluster: &Cluster| {
+                overwrites.sent(&effects, now.unix_micros);
+                early(effects, cluster);
+            };
+            tell_early(&mut session, &mut self.pending, &mut early)
+        });
         record::record(&mut session, &mut self.memory);
         let mut report = report::report(&session, self.explain);
         (report.n_binds, report.n_evictions) = told.unwrap_or_default();

@@ -5,6 +5,7 @@ mod engine;
 mod known;
 mod lap;
 mod numbers;
+mod overwrites;
 mod pauses;
 mod pre_bind;
 mod queue_status;

@@ -239,4 +239,11 @@ pub enum Sample {
         /// How many.
         n_errors: u32,
     },
+    /// Conditions that this scheduler has written and somebody else has overwritten.
+    ConditionsOverwritten {
+        /// Of the objects: `Pod` or `PodGroup`.
+        kind: &'static str,
+        /// How many.
+        n_conditions: u32,
+    },
 }

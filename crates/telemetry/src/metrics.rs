@@ -114,6 +114,10 @@ impl Metrics {
             Sample::UnreadyJobs(n_jobs) => {
                 families.unready_jobs.set(i64::try_from(n_jobs).unwrap_or(i64::MAX));
             }
+            Sample::ConditionsOverwritten { kind, n_conditions } => {
+                let overwritten = families.overwritten_conditions.with_label_values(&[kind]);
+                overwritten.inc_by(u64::from(n_conditions));
+            }
             Sample::InternalErrors { kind, n_errors } => {
                 let errors = families.internal_errors.with_label_values(&[kind]);
                 errors.inc_by(u64::from(n_errors));

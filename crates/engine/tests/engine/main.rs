@@ -32,6 +32,7 @@ mod laws;
 mod leftovers;
 mod log_lines;
 mod numbers;
+mod overwrites;
 mod pauses;
 mod preempt;
 mod queues;

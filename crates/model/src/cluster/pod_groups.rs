@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
 use crate::ids::{JobId, QueueId};
 use crate::job::{Job, JobBudget, MinResources, PodGroup, Portion};
-use crate::record::{ObjectKey, PodGroupRecord, PodGroupStatus, ResourceList};
+use crate::record::{ObjectKey, PodGroupCondition, PodGroupRecord, PodGroupStatus, ResourceList};
 use crate::request::to_resource;
 use crate::selector::Labels;
 use crate::sums::Seldom;
@@ -161,6 +161,21 @@ impl Cluster {
             group.written_version = None;
             group.status = group.observed_status.clone();
         }
+    }
+
+    /// Sessions take these as the conditions of their types that the PodGroup has; others stay. While
+    /// a write of ours is on its way, nothing changes.
+    pub fn show_group_conditions(&mut self, key: &ObjectKey, conditions: &[PodGroupCondition]) {
+        let Some(id) = self.job(key) else { return };
+        let group = self.jobs[id].pod_group.as_mut().filter(|group| !group.status_in_flight);
+        let Some(group) = group else { return };
+        let others = group.status.conditions.iter().map(|other| {
+            let shown = conditions.iter().find(|shown| shown.kind == other.kind);
+            shown.unwrap_or(other).clone()
+        });
+        group.status.conditions = others.collect();
+        self.job_changes.push(id);
+        self.version += 1;
     }
 
     /// Sets the phase of a job's PodGroup in the session (core.md 7.5).
