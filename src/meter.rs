@@ -1,14 +1,15 @@
 //! Where facts about the process meet: readiness, and what the metrics are told. Specification:
 //! core.md 1.2 (C-03), 1.8, 9.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use vc_conf::Loaded;
 use vc_engine::{Report, Sample};
-use vc_kube::Observer;
+use vc_kube::{KindRefusal, Observer};
 use vc_telemetry::Metrics;
 
 /// Exit code of a failed assertion that is to end the process: that of a Go panic.
@@ -60,6 +61,8 @@ pub struct Meter {
     scheduler_names: Vec<String>,
     /// Unknown plugins of the configuration in force, with their places.
     unknown_plugins: Mutex<Vec<String>>,
+    /// Kinds that cannot be read, by their plural names.
+    refused: Mutex<BTreeMap<&'static str, KindRefusal>>,
 }
 
 impl Default for Meter {
@@ -72,8 +75,22 @@ impl Meter {
     /// With `PANIC_ON_ERROR=true` the first internal error ends the process.
     pub fn new(fatal_assertions: bool, scheduler_names: Vec<String>) -> Self {
         let (state, metrics) = (watch::Sender::default(), Metrics::new());
-        let unknown_plugins = Mutex::default();
-        Self { state, metrics, fatal_assertions, scheduler_names, unknown_plugins }
+        let (unknown_plugins, refused) = (Mutex::default(), Mutex::default());
+        Self { state, metrics, fatal_assertions, scheduler_names, unknown_plugins, refused }
+    }
+
+    /// Kinds without which nothing can be decided and that cannot be read, by name.
+    pub fn missing_kinds(&self) -> Vec<KindRefusal> {
+        self.refused().values().filter(|refusal| refusal.is_required).cloned().collect()
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeMap<&'static str, KindRefusal>> {
+        // Each change is one insertion or removal: nothing is half done after a panic.
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn export(&self, of: &KindRefusal, is_so: bool) {
+        self.metrics.unreadable_kind(of.resource, of.verb, of.code, of.is_required, is_so);
     }
 
     /// The process is as far as that.
@@ -111,7 +128,10 @@ impl Meter {
     /// What does not keep the process from working and somebody should look at, one line each.
     pub fn remarks(&self) -> Vec<String> {
         let unknown = self.unknown_plugins.lock().unwrap_or_else(PoisonError::into_inner);
-        unknown.iter().map(|row| format!("configuration: {row}")).collect()
+        let refused = self.refused();
+        let optional = refused.values().filter(|refusal| !refusal.is_required);
+        let optional = optional.map(|refusal| format!("{refusal}: {}", refusal.remedy()));
+        unknown.iter().map(|row| format!("configuration: {row}")).chain(optional).collect()
     }
 }
 
@@ -136,6 +156,17 @@ impl Observer for Meter {
 
     fn watch_restart(&self, kind: &'static str) {
         self.metrics.watch_restart(kind);
+    }
+
+    fn kind_refused(&self, refusal: &KindRefusal) {
+        self.kind_readable(refusal.resource);
+        self.export(refusal, true);
+        self.refused().insert(refusal.resource, refusal.clone());
+    }
+
+    fn kind_readable(&self, resource: &'static str) {
+        let before = self.refused().remove(resource);
+        before.iter().for_each(|before| self.export(before, false));
     }
 
     fn objects(&self, kind: &'static str, n_objects: usize) {

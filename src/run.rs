@@ -75,7 +75,7 @@ pub async fn run(
     let start = async {
         // Before anything is asked: an API server that does not answer shows in the metrics.
         let servers = serve::start(&process.flags, &clients, &process.meter).await?;
-        let server = prepare(&process.flags, &clients).await?;
+        let server = prepare(process, &clients).await?;
         Ok::<_, Fatal>((server, servers, elect(process, &clients).await))
     };
     let (server, _servers, leadership) = tokio::select! {
@@ -100,14 +100,15 @@ impl Server {
     }
 }
 
-async fn prepare(flags: &Flags, clients: &Clients) -> Result<Server, Fatal> {
+async fn prepare(process: &Process, clients: &Clients) -> Result<Server, Fatal> {
+    let Process { flags, meter, .. } = process;
     let version = vc_kube::server_version(&clients.core).await.map_err(Fatal::Version)?;
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
     conf::check_directory(flags)?;
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
     let devices = match flags.gate(gates::DEVICES) {
         Some(false) => None,
-        _ => Some(vc_kube::devices(clients).await.map_err(Fatal::Devices)?),
+        _ => Some(vc_kube::devices(clients, &**meter).await.map_err(Fatal::Devices)?),
     };
     Ok(Server { version, devices })
 }
@@ -305,7 +306,7 @@ async fn devices_later(
     inbox: mpsc::Sender<Incoming>,
     meter: Arc<Meter>,
 ) {
-    vc_kube::devices_appear(&clients, before).await;
+    vc_kube::devices_appear(&clients, before, &*meter).await;
     tracing::info!("resource claims of pods are taken into account from now on");
     meter.devices(true);
     // From here on pods with claims wait until these are known.

@@ -36,30 +36,46 @@ fn is_verbose(query: Option<&str>) -> bool {
     pairs.map(|pair| pair.split('=').next().unwrap_or_default()).any(|name| name == "verbose")
 }
 
-/// Leader and synced, or standby and connected; with `?verbose` also what somebody should look at.
+/// Leader and synced with every right that is required, or standby and connected. Else the state and
+/// each missing right with its remedy. With `?verbose` also what somebody should look at.
 async fn readyz(
     State(meter): State<Arc<Meter>>,
     RawQuery(query): RawQuery,
 ) -> (StatusCode, String) {
-    let state = *meter.state.borrow();
-    let code = if state.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let text = match (is_verbose(query.as_deref()), state.is_ready()) {
-        (true, is_ready) => verbose(&meter, is_ready, &state.to_string()),
+    let (state, missing) = (*meter.state.borrow(), missing_rights(&meter));
+    let is_ready = state.is_ready() && missing.is_empty();
+    let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let text = match (is_verbose(query.as_deref()), is_ready) {
+        (true, is_ready) => verbose(&meter, is_ready, &missing),
         (false, true) => "ok".to_owned(),
-        (false, false) => format!("not ready: {state}\n"),
+        (false, false) => format!("not ready: {state}\n{}", rows("", &missing)),
     };
     (code, text)
 }
 
+/// Each right that is required and missing, with its remedy.
+fn missing_rights(meter: &Meter) -> Vec<String> {
+    let missing = meter.missing_kinds();
+    missing.iter().map(|refusal| format!("{refusal}: {}", refusal.remedy())).collect()
+}
+
+fn rows(mark: &str, rows: &[String]) -> String {
+    rows.iter().map(|row| format!("{mark}{row}\n")).collect()
+}
+
 /// One row a check, as Kubernetes' own servers have them. `[!]` fails nothing.
-fn verbose(meter: &Meter, is_ready: bool, state: &str) -> String {
-    let (mark, word) = if is_ready { ('+', "passed") } else { ('-', "failed") };
-    let remarks: String = meter.remarks().iter().map(|row| format!("[!]{row}\n")).collect();
-    format!("[{mark}]{state}\n{remarks}readyz check {word}\n")
+fn verbose(meter: &Meter, is_ready: bool, missing: &[String]) -> String {
+    let state = *meter.state.borrow();
+    let mark = if state.is_ready() { "[+]" } else { "[-]" };
+    let word = if is_ready { "passed" } else { "failed" };
+    let (missing, remarks) = (rows("[-]", missing), rows("[!]", &meter.remarks()));
+    format!("{mark}{state}\n{missing}{remarks}readyz check {word}\n")
 }
 
 #[cfg(test)]
 mod tests {
+    use vc_kube::{KindRefusal, Observer};
+
     use super::*;
     use crate::meter::State as Process;
     use crate::serve::testing::get;
@@ -78,6 +94,40 @@ mod tests {
         for (path, code, text) in cases {
             assert_eq!(get(&routes, path).await, (code, text.to_owned()), "{path}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_lacks_a_required_right_is_not_ready_and_names_it() {
+        let meter = Arc::new(Meter::default());
+        let routes = routes(meter.clone());
+        let of = |resource, is_required| KindRefusal {
+            group: "",
+            resource,
+            verb: "watch",
+            code: 403,
+            is_required,
+        };
+        meter.state.send_replace(Process::Leading { synced: true });
+        meter.kind_refused(&of("resourcequotas", false));
+        assert_eq!(get(&routes, "/readyz").await, (200, "ok".to_owned()));
+        meter.kind_refused(&of("nodes", true));
+        let text = "not ready: leading\nno right to watch nodes in the core API group (403): add to \
+            the ClusterRole of the scheduler: {apiGroups: [\"\"], resources: [nodes], verbs: [list, \
+            watch]}\n";
+        assert_eq!(get(&routes, "/readyz").await, (503, text.to_owned()));
+        let exported = meter.metrics.encode();
+        let line = |kind, required| {
+            format!(
+                "volcano_unreadable_kinds{{code=\"403\",kind=\"{kind}\",required=\"{required}\",\
+                 verb=\"watch\"}} 1"
+            )
+        };
+        for line in [line("nodes", true), line("resourcequotas", false)] {
+            assert!(exported.contains(&line), "{line}\n{exported}");
+        }
+        meter.kind_readable("nodes");
+        assert_eq!(get(&routes, "/readyz").await, (200, "ok".to_owned()));
+        assert!(!meter.metrics.encode().contains("kind=\"nodes\""));
     }
 
     #[tokio::test]

@@ -3,7 +3,6 @@
 //! while others write it. Specification: plugins-nodes.md 6.7.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta};
 use kube::{Api, Client};
@@ -13,6 +12,8 @@ use vc_wire::{Kind, check_claim, deallocate_claim, protect_claim, reserve_claim,
 
 use crate::call::{CallError, call, get, insist, pods, resource};
 use crate::client::Clients;
+use crate::observe::Observer;
+use crate::unreadable::{ASK_AGAIN, KindRefusal};
 
 const ATTEMPTS: u32 = 5;
 
@@ -115,14 +116,13 @@ pub(crate) async fn deallocate(
     claim.change("deallocate", change).await.map(drop)
 }
 
+const GROUP: &str = "resource.k8s.io";
 /// Kinds without which nothing can be said about a claim.
 const KINDS: [(&str, &str); 3] = [
     ("ResourceClaim", "resourceclaims"),
     ("ResourceSlice", "resourceslices"),
     ("DeviceClass", "deviceclasses"),
 ];
-/// Pause before it is looked for again what the server did not have (C-06).
-const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 
 /// What the server has of claims for devices (plugins-nodes.md 2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,8 +131,8 @@ pub enum Devices {
     Served,
     /// It is too old.
     Absent,
-    /// We may not list them; the server's words.
-    Forbidden(String),
+    /// We may not list this one of them.
+    Forbidden(KindRefusal),
 }
 
 impl Devices {
@@ -142,12 +142,13 @@ impl Devices {
     }
 
     /// Without the right, pods are placed as if they had no claims: that must be known.
-    fn tell(&self) {
-        if let Self::Forbidden(why) = self {
+    fn report(&self, observer: &dyn Observer) {
+        if let Self::Forbidden(refusal) = self {
+            observer.kind_refused(refusal);
             tracing::warn!(
-                "resource claims of pods are ignored: {why}\n\
-                 hint: the ClusterRole must allow to list and watch resourceclaims, \
-                 resourceslices and deviceclasses of resource.k8s.io"
+                "resource claims of pods are ignored: {refusal}; asked again every {} s\nhint: {}",
+                ASK_AGAIN.as_secs(),
+                refusal.remedy()
             );
         }
     }
@@ -158,34 +159,42 @@ impl Devices {
 ///
 /// # Errors
 /// The last failure.
-pub async fn devices(clients: &Clients) -> Result<Devices, CallError> {
+pub async fn devices(clients: &Clients, observer: &dyn Observer) -> Result<Devices, CallError> {
     let found = insist("claims for devices", || ask(&clients.core)).await?;
-    found.tell();
+    found.report(observer);
     Ok(found)
 }
 
 async fn ask(client: &Client) -> Result<Devices, CallError> {
     for (kind, plural) in KINDS {
-        let kind = resource("resource.k8s.io", "v1", kind, plural);
+        let kind = resource(GROUP, "v1", kind, plural);
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
         match call(api.list(&ListParams::default().limit(1))).await {
             Ok(_) => {}
             Err(error) if error.is_not_found() => return Ok(Devices::Absent),
-            Err(error) if error.code() == 403 => return Ok(Devices::Forbidden(error.to_string())),
+            Err(error) if error.code() == 403 => return Ok(Devices::Forbidden(forbidden(plural))),
             Err(error) => return Err(error),
         }
     }
     Ok(Devices::Served)
 }
 
+fn forbidden(resource: &'static str) -> KindRefusal {
+    KindRefusal { group: GROUP, resource, verb: "list", code: 403, is_required: false }
+}
+
 /// Waits until the server has claims for devices and lets us list them: asks once a minute.
-pub async fn devices_appear(clients: &Clients, mut before: Devices) {
+pub async fn devices_appear(clients: &Clients, mut before: Devices, observer: &dyn Observer) {
     while !before.are_served() {
-        tokio::time::sleep(UNKNOWN_KIND).await;
+        tokio::time::sleep(ASK_AGAIN).await;
         let Ok(found) = ask(&clients.core).await else { continue };
-        if found != before {
-            found.tell();
+        if found == before {
+            continue;
         }
+        if let Devices::Forbidden(refusal) = &before {
+            observer.kind_readable(refusal.resource);
+        }
+        found.report(observer);
         before = found;
     }
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Client;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendError;
 use vc_model::{ClusterEvent, Id, Index, ObjectKey, Table};
@@ -17,11 +18,10 @@ use crate::observe::{Observer, since};
 use crate::restart::Pauses;
 use crate::slim::{Object, Slim};
 use crate::source::{Change, Source, SourceError, is_unknown};
+use crate::unreadable::{ASK_AGAIN, Readability};
 
 /// Pause before a list that replaces an expired watch.
 const RESTART: Duration = Duration::from_secs(1);
-/// Pause before an optional kind that the server does not know is looked for again (C-06).
-const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 /// Messages that are handed on at once at most; more could not wait together.
 const AT_ONCE: usize = 256;
 
@@ -49,17 +49,15 @@ pub(crate) async fn feed<S: Slim>(
         }
         kept.iter().for_each(|kept| changes.iter_mut().for_each(|change| kept.see(change)));
         changes.drain(..).for_each(|change| rows.take::<S>(change, &mut messages));
+        if source.is_watching() {
+            rows.readability.readable::<S>();
+        }
         let pause = match outcome {
             Ok(()) => None,
-            Err(error) => {
-                let unknown = S::OPTIONAL
-                    && error.refusal() == Some(404)
-                    && (rows.known.is_empty() || is_unknown::<S>(&client).await);
-                match unknown {
-                    true => Some(rows.unknown(&mut source, &mut messages)),
-                    false => rows.failed(&error, &mut source, &mut pauses),
-                }
+            Err(error) if rows.counts_as_none::<S>(&error, &client).await => {
+                Some(rows.none(&mut source, &mut messages))
             }
+            Err(error) => rows.failed(&error, &mut source, &mut pauses),
         };
         if hand_on(&inbox, &mut messages).await.is_err() {
             return;
@@ -95,6 +93,7 @@ async fn hand_on(
 struct Rows {
     observer: Arc<dyn Observer>,
     failures: Arc<FailureLog>,
+    readability: Readability,
     generation: u32,
     synced: bool,
     known: Table<RowId, Row>,
@@ -123,7 +122,8 @@ impl Id for RowId {
 impl Rows {
     fn new(observer: Arc<dyn Observer>, failures: Arc<FailureLog>) -> Self {
         let (known, by_key) = (Table::default(), Index::default());
-        Self { observer, failures, generation: 0, synced: false, known, by_key }
+        let readability = Readability::new(observer.clone());
+        Self { observer, failures, readability, generation: 0, synced: false, known, by_key }
     }
 
     fn take<S: Slim>(&mut self, change: Change, messages: &mut Vec<Incoming>) {
@@ -140,6 +140,22 @@ impl Rows {
             }
             Change::Listed => self.listed::<S>(messages),
         }
+    }
+
+    /// True if there are no objects of the kind as far as we are concerned: it is optional, and the
+    /// server refuses it or does not have it. A 404 takes away what is known only if discovery
+    /// confirms it: it may be the word of a proxy.
+    async fn counts_as_none<S: Slim>(&mut self, error: &SourceError, client: &Client) -> bool {
+        let Some((verb, code)) = error.unreadable_kind() else { return false };
+        let are_known = !self.known.is_empty();
+        if !S::OPTIONAL {
+            self.readability.required::<S>(verb, code);
+            return false;
+        }
+        if code == 404 && are_known && !is_unknown::<S>(client).await {
+            return false;
+        }
+        self.readability.optional::<S>(verb, code, are_known)
     }
 
     /// What an error means for the kind, and how long to wait before the next attempt.
@@ -160,22 +176,21 @@ impl Rows {
             }
             _ => {
                 self.observer.watch_restart(S::PLURAL);
-                self.failures.warn("watch interrupted", S::NAME, error);
+                // The others are logged by `Readability`.
+                if error.unreadable_kind().is_none_or(|(_, code)| S::OPTIONAL && code == 404) {
+                    self.failures.warn("watch interrupted", S::NAME, error);
+                }
                 Some(pauses.after(error.status()))
             }
         }
     }
 
-    /// The server does not have the kind: there is no object of it.
-    fn unknown<S: Slim>(
-        &mut self,
-        source: &mut Source<S>,
-        messages: &mut Vec<Incoming>,
-    ) -> Duration {
+    /// There is no object of the kind; answers when it is asked for again.
+    fn none<S: Slim>(&mut self, source: &mut Source<S>, messages: &mut Vec<Incoming>) -> Duration {
         source.restart();
         self.generation = self.generation.wrapping_add(1);
         self.listed::<S>(messages);
-        UNKNOWN_KIND
+        ASK_AGAIN
     }
 
     /// A successor of the same name is another object: the one before it is deleted first.

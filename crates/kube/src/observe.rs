@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use vc_engine::Report;
 
+use crate::unreadable::KindRefusal;
+
 /// Somebody who counts. Called from any thread; must not block.
 pub trait Observer: Send + Sync {
     /// A cycle has ended.
@@ -21,6 +23,13 @@ pub trait Observer: Send + Sync {
 
     /// A watch was interrupted.
     fn watch_restart(&self, _kind: &'static str) {}
+
+    /// A kind cannot be read: an optional one counts as "there are none", a required one is waited
+    /// for.
+    fn kind_refused(&self, _refusal: &KindRefusal) {}
+
+    /// A kind can be read that was refused before; `resource` is its plural name.
+    fn kind_readable(&self, _resource: &'static str) {}
 
     /// So many objects of the kind are known.
     fn objects(&self, _kind: &'static str, _n_objects: usize) {}

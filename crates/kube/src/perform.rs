@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -28,6 +29,14 @@ use crate::{bind, devices, evict, pauses, pre_bind, queues, status};
 const ASSIGNED: &str = "is already assigned to node";
 const TWO_SCHEDULERS: &str = "hint: does another scheduler serve the same schedulerName? Several \
     replicas need --leader-elect=true and the same Lease";
+/// Of the server's answer when the right to write the status of queues is missing.
+const CANNOT_UPDATE_QUEUE_STATUS: &str = "cannot update resource \"queues/status\"";
+/// What is logged then.
+const QUEUE_STATUS_REFUSED: &str = "the status of queues cannot be written: no right to update \
+    queues/status in API group scheduling.volcano.sh (403). status.allocated of queues stays as it \
+    is, in kubectl get queue and in dashboards; what is scheduled does not depend on it\n\
+    hint: add to the ClusterRole of the scheduler: {apiGroups: [\"scheduling.volcano.sh\"], \
+    resources: [queues/status], verbs: [update]}";
 /// First pause between two attempts to look at a pod again; a refused write has one of its own.
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 
@@ -75,6 +84,9 @@ pub(crate) struct Writer {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) kept: Arc<Kept>,
     pub(crate) failures: Arc<FailureLog>,
+    /// The status of queues was refused, which is logged once: the role of Volcano 1.12.0 lacks the
+    /// right.
+    pub(crate) queue_status_refused: AtomicBool,
 }
 
 impl Writer {
@@ -120,11 +132,7 @@ impl Writer {
             Effect::PodGroupStatus { pod_group, uid, status, .. } => {
                 self.set_pod_group(pod_group, &uid, &status).await
             }
-            Effect::QueueStatus { queue, allocated } => {
-                let answer = status::set_queue(&self.volcano, &queue, &allocated).await;
-                let event = ClusterEvent::QueueFailed { name: queue.clone() };
-                self.done(answer, "queue status not written", &queue, Some(event)).await
-            }
+            Effect::QueueStatus { queue, allocated } => self.set_queue(queue, &allocated).await,
             // Written again when the watch still shows another value.
             Effect::QueueAnnotation { queue, key, value } => {
                 let answer = status::annotate_queue(&self.volcano, &queue, key, &value).await;
@@ -145,6 +153,30 @@ impl Writer {
                 Some(Rest::Create { queue, reclaimable }).into()
             }
             Effect::Event { .. } => Done::default(),
+        }
+    }
+
+    /// A missing right is logged once, for all queues.
+    async fn set_queue(&self, queue: Arc<str>, allocated: &[(String, String)]) -> Done {
+        let answer = status::set_queue(&self.volcano, &queue, allocated).await;
+        let lacks_right = |error: &CallError| {
+            error.code() == 403 && error.to_string().contains(CANNOT_UPDATE_QUEUE_STATUS)
+        };
+        let event = ClusterEvent::QueueFailed { name: queue.clone() };
+        match answer {
+            Err(error) if lacks_right(&error) => {
+                if !self.queue_status_refused.swap(true, Ordering::Relaxed) {
+                    tracing::warn!("{QUEUE_STATUS_REFUSED}");
+                }
+                self.report(event).await;
+                Done::refused_by(&error)
+            }
+            answer => {
+                if answer.is_ok() {
+                    self.queue_status_refused.store(false, Ordering::Relaxed);
+                }
+                self.done(answer, "queue status not written", &queue, Some(event)).await
+            }
         }
     }
 

@@ -24,11 +24,13 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
     const VERSION: &'static str;
     const NAME: &'static str;
     const PLURAL: &'static str;
-    /// The kind may be unknown to the server (C-06).
+    /// True if the kind counts as "there are none" when the server refuses it or does not have it
+    /// (C-06). The others say where pods are and may go, how far apart, and who comes first.
     const OPTIONAL: bool = matches!(
         Self::KIND,
         Kind::NodeShard
             | Kind::PodDisruptionBudget
+            | Kind::ResourceQuota
             | Kind::StorageClass
             | Kind::CsiNode
             | Kind::CsiDriver
@@ -37,6 +39,7 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
             | Kind::ResourceClaim
             | Kind::DeviceClass
             | Kind::ResourceSlice
+            | Kind::Service
             | Kind::ReplicationController
             | Kind::ReplicaSet
             | Kind::StatefulSet

@@ -40,6 +40,8 @@ const BATCH: usize = 256;
 const AT_ONCE: usize = 4;
 /// Bytes of a chunk that is worth a task of its own.
 const BULK: usize = 16 * 1024;
+/// First parameter of every watch, streaming lists included.
+const WATCH: &str = "watch=true";
 /// In the bookmark that ends a streaming list.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
@@ -57,8 +59,9 @@ pub(crate) enum Change {
 /// Why a list or a watch does not go on. It is started again by the next call.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
+    /// `verb` is that of RBAC rules: `list` or `watch`.
     #[error("{code}: {message}")]
-    Refused { code: u16, message: String },
+    Refused { verb: &'static str, code: u16, message: String },
     /// Said inside of a watch.
     #[error("{code}: {message}")]
     Told { code: u16, message: String },
@@ -75,6 +78,15 @@ pub(crate) enum SourceError {
 }
 
 impl SourceError {
+    /// Verb and HTTP status if the server says that we may not read the kind, or that it has none.
+    /// `None`: it says something else.
+    pub(crate) fn unreadable_kind(&self) -> Option<(&'static str, u16)> {
+        match self {
+            Self::Refused { verb, code: code @ (403 | 404), .. } => Some((verb, *code)),
+            _ => None,
+        }
+    }
+
     /// HTTP status with which the server refused a list or the start of a watch.
     pub(crate) fn refusal(&self) -> Option<u16> {
         match self {
@@ -143,6 +155,11 @@ impl<S: Slim> Source<S> {
     /// Everything is listed again.
     pub(crate) fn restart(&mut self) {
         self.state = State::Start;
+    }
+
+    /// True while a watch is open, streaming lists included.
+    pub(crate) fn is_watching(&self) -> bool {
+        matches!(self.state, State::Open(_))
     }
 
     /// What comes next belongs to a list.
@@ -247,7 +264,7 @@ async fn watch<S: Slim>(
         false => &version,
     };
     let query = format!(
-        "watch=true&timeoutSeconds={WATCH_SECONDS}&allowWatchBookmarks=true&\
+        "{WATCH}&timeoutSeconds={WATCH_SECONDS}&allowWatchBookmarks=true&\
          resourceVersion={from}"
     );
     let pieces = get::<S>(client, &query).await?.into_data_stream();
@@ -302,7 +319,8 @@ async fn get<S: Slim>(client: &Client, query: &str) -> Result<Body, SourceError>
     let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
     let status: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default();
     let message = status["message"].as_str().unwrap_or(code.canonical_reason().unwrap_or(""));
-    Err(SourceError::Refused { code: code.as_u16(), message: message.to_owned() })
+    let verb = if query.starts_with(WATCH) { "watch" } else { "list" };
+    Err(SourceError::Refused { verb, code: code.as_u16(), message: message.to_owned() })
 }
 
 /// The object at a path; `None`: no answer, or not of this kind.

@@ -2,6 +2,7 @@
 //! a later cycle. Specification: core.md 7, 4.5 (resync), 11; rust-ecosystem.md 3 (K-03).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, watch};
@@ -54,6 +55,7 @@ pub async fn write(
         observer: observed,
         kept,
         failures: failed,
+        queue_status_refused: AtomicBool::new(false),
     };
     let mut pool = Pool {
         writer: Arc::new(writer),

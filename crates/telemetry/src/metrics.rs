@@ -173,6 +173,17 @@ impl Metrics {
         self.families.watch_restarts.with_label_values(&[kind]).inc();
     }
 
+    /// A kind cannot be read (`is_so`), or can be read again. Without a required one nothing is decided.
+    pub fn unreadable_kind(&self, kind: &str, verb: &str, code: u16, required: bool, is_so: bool) {
+        let (code, required) = (code.to_string(), required.to_string());
+        let (labels, gauges) = ([kind, verb, &code, &required], &self.families.unreadable_kinds);
+        match is_so {
+            true => gauges.with_label_values(&labels).set(1),
+            // A series that was never set needs no removal.
+            false => drop(gauges.remove_label_values(&labels)),
+        }
+    }
+
     /// So many objects of the kind are known.
     pub fn objects(&self, kind: &str, n: i64) {
         self.families.objects.with_label_values(&[kind]).set(n);

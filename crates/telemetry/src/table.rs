@@ -205,6 +205,10 @@ pub const TABLE: &[Row] = &[
         "each answer; `code` 0: there was none")),
     ours(counter("volcano_watch_restarts_total", &["kind"],
         "Watches that were interrupted and begun again", "each of them")),
+    ours(gauge("volcano_unreadable_kinds", &["kind", "verb", "code", "required"],
+        "Kinds that the API server refuses to us or does not have: without a required one nothing \
+         is decided, the others count as none",
+        "1 while it is so, else absent; asked for again within a minute")),
     ours(gauge("volcano_objects", &["kind"], "Objects that are known", "as they come and go")),
     ours(gauge("volcano_pending_pods", &["queue", "reason"],
         "Pods that wait, by what keeps them out first", AT_CLOSE)),

@@ -305,6 +305,7 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
     metrics.api_write("create", "pods/binding", 201);
     metrics.watch_restart("pods");
+    metrics.unreadable_kind("nodes", "watch", 403, true, true);
     metrics.objects("pods", 5);
     metrics.config_warnings(2);
     metrics.unknown_plugins(["gone"].into_iter());
@@ -400,6 +401,7 @@ fn what_the_edge_counts() {
         "volcano_api_writes_total{code=\"201\",resource=\"pods/binding\",verb=\"create\"} 2",
         "volcano_api_writes_total{code=\"0\",resource=\"podgroups\",verb=\"update\"} 1",
         "volcano_watch_restarts_total{kind=\"pods\"} 1",
+        "volcano_unreadable_kinds{code=\"403\",kind=\"nodes\",required=\"true\",verb=\"watch\"} 1",
         "volcano_objects{kind=\"pods\"} 5",
         "volcano_config_warnings 2",
         "volcano_config_unknown_plugins{plugin=\"magic\"} 1",
@@ -419,7 +421,9 @@ fn what_the_edge_counts() {
         assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
     assert!(!text.contains("plugin=\"gone\""), "a reload has taken it away");
+    metrics.unreadable_kind("nodes", "watch", 403, true, false);
     let again = metrics.encode();
+    assert!(!again.contains("volcano_unreadable_kinds{"), "{again}");
     assert!(again.contains("promhttp_metric_handler_requests_total{code=\"200\"} 1"));
 }
 

@@ -25,5 +25,6 @@ mod start;
 mod statuses;
 mod stop;
 mod traffic;
+mod unreadable;
 mod writer;
 mod writes;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tokio::time::Instant;
-use vc_kube::{Clients, Devices, ServerVersion, devices, devices_appear};
+use vc_kube::{Clients, Devices, KindRefusal, ServerVersion, Unobserved, devices, devices_appear};
 use vc_kube::{ensure_queues, server_version};
 
 use crate::fake::{self, json_answer, list, not_found, refusal};
@@ -77,25 +77,28 @@ const CLAIMS: &str = "GET /apis/resource.k8s.io/v1/resourceclaims";
 
 #[tokio::test(start_paused = true)]
 async fn only_a_clear_answer_tells_whether_there_are_claims_for_devices() {
-    let forbidden = "deviceclasses is forbidden";
-    let cases = [
-        (200, Devices::Served),
-        (404, Devices::Absent),
-        (403, Devices::Forbidden(forbidden.into())),
-    ];
+    let forbidden = KindRefusal {
+        group: "resource.k8s.io",
+        resource: "deviceclasses",
+        verb: "list",
+        code: 403,
+        is_required: false,
+    };
+    let cases =
+        [(200, Devices::Served), (404, Devices::Absent), (403, Devices::Forbidden(forbidden))];
     for (code, wanted) in cases {
         let (client, log) = fake::client(move |seen| match (seen.line.as_str(), seen.before) {
             (CLAIMS, 0..2) => refusal(429, "TooManyRequests", "storage is initializing"),
             (line, _) if line.ends_with("deviceclasses") && code != 200 => {
-                refusal(code, "Refused", forbidden)
+                refusal(code, "Refused", "deviceclasses is forbidden")
             }
             _ => list(&[]),
         });
-        assert_eq!(devices(&Clients::shared(client)).await.unwrap(), wanted);
+        assert_eq!(devices(&Clients::shared(client), &Unobserved).await.unwrap(), wanted);
         assert_eq!(log.of(CLAIMS).len(), 3);
     }
     let (client, _) = fake::client(|_| refusal(500, "InternalError", "etcd"));
-    let error = devices(&Clients::shared(client)).await.unwrap_err();
+    let error = devices(&Clients::shared(client), &Unobserved).await.unwrap_err();
     assert_eq!(error.to_string(), "etcd");
 }
 
@@ -107,6 +110,6 @@ async fn c06_claims_for_devices_are_looked_for_again() {
         _ => list(&[]),
     });
     let start = Instant::now();
-    devices_appear(&Clients::shared(client), Devices::Absent).await;
+    devices_appear(&Clients::shared(client), Devices::Absent, &Unobserved).await;
     assert_eq!((start.elapsed().as_secs(), log.of(CLAIMS).len()), (180, 3));
 }
