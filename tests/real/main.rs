@@ -14,6 +14,7 @@ mod harness;
 mod kubelet;
 mod objects;
 mod process;
+mod roles;
 mod served;
 mod webhook;
 
@@ -31,4 +32,5 @@ mod reload;
 mod restarts;
 mod rights;
 mod scenarios;
+mod upgrade;
 mod volumes;

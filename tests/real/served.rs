@@ -43,7 +43,8 @@ fn binding() -> Value {
     json!({"verb": "create", "resource": "pods", "subresource": "binding", "namespace": "default"})
 }
 
-async fn review(api: &Api, what: &Value, allowed: bool) {
+/// Waits until the scheduler is allowed to do that, or is not.
+pub(crate) async fn review(api: &Api, what: &Value, allowed: bool) {
     let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
         "spec": {"user": "system:serviceaccount:volcano-system:vc-scheduler",
             "resourceAttributes": what}});

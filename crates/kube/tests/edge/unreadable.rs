@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tokio::time::Instant;
+use vc_engine::Effect;
 use vc_kube::{Clients, Feeds, Incoming, KindRefusal, Observer, follow, inbox};
 use vc_model::ClusterEvent;
 use vc_wire::Kind;
 
-use crate::fake::{self, Answer, Log, Seen, added, end_of_list, refusal, watch};
+use crate::fake::{self, Answer, Log, Seen, added, end_of_list, json_answer, refusal, watch};
+use crate::log_lines::Lines;
+use crate::writer::edge;
 
 const BUDGETS: &str = "GET /apis/policy/v1/poddisruptionbudgets";
 const QUOTAS: &str = "GET /api/v1/resourcequotas";
@@ -78,6 +81,7 @@ fn as_texts(told: &[(String, u64)]) -> Vec<(&str, u64)> {
 
 #[tokio::test(start_paused = true)]
 async fn c06_an_optional_kind_that_is_refused_counts_as_none_until_the_right_is_granted() {
+    let (lines, _guard) = Lines::collect();
     let (told, observed, log) = budgets(2, |seen| match seen.before {
         0..3 => forbidden(),
         _ => watch(vec![added(&budget("b")), end_of_list("8")]),
@@ -87,6 +91,9 @@ async fn c06_an_optional_kind_that_is_refused_counts_as_none_until_the_right_is_
     assert_eq!(as_texts(&told), [("synced", 0), ("b", 180)]);
     assert_eq!(observed, [REFUSED, "- poddisruptionbudgets"]);
     assert_eq!(log.of(BUDGETS).len(), 4);
+    let all = lines.all();
+    let warnings: Vec<&String> = all.iter().filter(|line| line.contains("no right")).collect();
+    assert_eq!(warnings.len(), 1, "{all:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,4 +159,27 @@ async fn required_kinds_are_waited_for_and_named_once_a_minute() {
     let pods = "+ no right to watch pods in the core API group (403), required: true";
     let quotas = "+ no right to watch resourcequotas in the core API group (403), required: false";
     assert_eq!(told, [pods, pods, quotas, "- pods"]);
+}
+
+/// The role of Volcano 1.12.0 grants patch instead of update.
+#[tokio::test(start_paused = true)]
+async fn a_refused_status_of_queues_is_logged_once_for_all_of_them() {
+    let (lines, _guard) = Lines::collect();
+    let queue = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": {"name": "q", "resourceVersion": "4"}});
+    let words = "queues.scheduling.volcano.sh \"q\" is forbidden: User \"u\" cannot update \
+        resource \"queues/status\" in API group \"scheduling.volcano.sh\" at the cluster scope";
+    let effect = |name: &str| Effect::QueueStatus { queue: name.into(), allocated: Vec::new() };
+    let (log, outcomes) = edge(move |seen| match seen.line.starts_with("GET") {
+        true => json_answer(200, queue.clone()),
+        false => refusal(403, "Forbidden", words),
+    })
+    .run(vec![effect("a"), effect("b"), effect("c")])
+    .await;
+    assert_eq!((log.of("PUT").len(), outcomes.len()), (3, 3));
+    let all = lines.all();
+    assert_eq!(all.len(), 1, "{all:#?}");
+    let wanted = "the status of queues cannot be written: no right to update queues/status in API \
+        group scheduling.volcano.sh (403). ";
+    assert!(all[0].starts_with(wanted), "{}", all[0]);
 }
