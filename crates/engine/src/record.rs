@@ -10,7 +10,7 @@ mod roles;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use vc_framework::{About, Effect, Session, job_text};
+use vc_framework::{About, Effect, Sentences, Session, admission, job_text};
 use vc_model::{
     JobId, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus, QueueState, TaskStatus,
 };
@@ -28,28 +28,49 @@ type JobText = OnceCell<String>;
 /// Records everything; the operations of the session are still in place.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     session.list_to_close();
+    let mut skipped = skipped::Due::of(session, &mut memory.throttle);
+    if !skipped.changed.is_empty() {
+        skipped.changed.iter().for_each(|&job| session.tell_again(job));
+        session.list_to_close();
+    }
     name_closed_queues(session);
     session.close_listed();
     let mut conditions = Fresh::take(&mut session.out);
     quiet_refusals(session, &mut memory.throttle);
-    skipped::record(session, &mut memory.throttle);
+    skipped.record(session);
     roles::record(session, &mut memory.throttle);
     let mut texts = std::mem::take(&mut session.out.job_texts);
+    let mut sentences = Sentences::default();
     for job in session.facts().to_close.clone() {
         let text = texts.remove(&job).map_or_else(JobText::new, JobText::from);
         debug_assert!(is_right(session, job, &text), "a text of another state");
         let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.throttle, job, written, &text);
-        pods::record(session, job, &text);
+        let is_due = skipped.changed.contains(&job) | amounts_are_due(session, job, memory);
+        pods::record(session, job, (&text, &mut sentences), is_due);
         session.note_told(job, |group| {
             let due_micros = |told| memory.throttle.due_micros(&group.uid, told);
-            [Told::Waits, Told::NotAdmitted, Told::Skipped].into_iter().filter_map(due_micros).min()
+            REPEATED.into_iter().filter_map(due_micros).min()
         });
     }
     missing_queue::record(session, memory);
     queue_status::record(session, memory);
     shard::record(session, memory);
     memory.throttle.sweep(session.facts().now_micros);
+}
+
+/// What is told again although nothing has changed.
+const REPEATED: [Told; 4] = [Told::Waits, Told::NotAdmitted, Told::Skipped, Told::Amounts];
+
+/// Whether amounts in the messages of the job's pods may be made anew: not more often than its events
+/// are repeated.
+fn amounts_are_due(session: &Session<'_>, job: JobId, memory: &mut Memory) -> bool {
+    let row = &session.jobs[job];
+    let Some(group) = row.pod_group.as_ref().filter(|_| pods::has_waiting(row)) else {
+        return false;
+    };
+    let nothing: Arc<str> = Arc::default();
+    memory.throttle.admits(&group.uid, Told::Amounts, &nothing, session.facts().now_micros)
 }
 
 fn is_right(session: &Session<'_>, job: JobId, text: &JobText) -> bool {
@@ -75,15 +96,24 @@ fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
         return;
     }
     let now_micros = session.facts().now_micros;
-    session.out.effects.retain(|effect| match effect {
+    let mut effects = std::mem::take(&mut session.out.effects);
+    effects.retain_mut(|effect| match effect {
         Effect::Event {
-            about: About::PodGroup { uid, .. },
+            about: About::PodGroup { key, uid },
             reason: "Unschedulable",
             message,
-            ..
-        } => throttle.admits(uid, Told::NotAdmitted, message, now_micros),
+            warning,
+        } => {
+            let is_due = throttle.admits(uid, Told::NotAdmitted, message, now_micros);
+            let job = session.job(key).filter(|_| is_due && !*warning);
+            if let Some(amounts) = job.and_then(|job| admission(session, job)) {
+                *message = format!("{message}. {amounts}").into();
+            }
+            is_due
+        }
         _ => true,
     });
+    session.out.effects = effects;
 }
 
 /// Phase, counts and conditions; a PUT if anything but times and transition ids changed (7.6).

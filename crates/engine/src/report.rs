@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{PipelinedTask, QueueUse, Report, Session, WaitingTask, job_text, task_message};
+use vc_framework::{
+    PipelinedTask, QueueUse, Report, Sentences, Session, WaitingTask, job_text, task_message,
+};
 use vc_model::{Gates, JobId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::Resource;
 
@@ -56,18 +58,25 @@ fn waiting(session: &Session<'_>) -> Vec<WaitingTask> {
     };
     let mut tasks: Vec<TaskId> = session.tasks.ids().filter(waits).collect();
     tasks.sort_by_key(|&task| &session.tasks[task].key);
-    let mut texts = BTreeMap::new();
-    tasks.into_iter().map(|task| explain(session, task, &mut texts)).collect()
+    let (mut texts, mut sentences) = (BTreeMap::new(), Sentences::default());
+    tasks.into_iter().map(|task| explain(session, task, (&mut texts, &mut sentences))).collect()
 }
 
 /// What is said of whole jobs. Each text looks at all tasks of its job, so it is made once.
 type JobTexts = BTreeMap<JobId, String>;
 
-fn explain(session: &Session<'_>, task: TaskId, texts: &mut JobTexts) -> WaitingTask {
+fn explain(
+    session: &Session<'_>,
+    task: TaskId,
+    (texts, sentences): (&mut JobTexts, &mut Sentences),
+) -> WaitingTask {
     let row = &session.tasks[task];
     let mut told = task_message(session.ask(), &session.records, task);
     if told.message.is_empty() {
         told.message = why_not_tried(session, task, texts);
+    }
+    if let Some(job) = row.job.filter(|_| row.gates == Gates::None) {
+        told.message = sentences.full_text(session, job, task, &told.message);
     }
     let nobody = || ObjectKey { namespace: row.key.namespace.clone(), name: "".into() };
     let job = row.job.map(|job| &session.jobs[job]);

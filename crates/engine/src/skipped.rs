@@ -1,6 +1,7 @@
 //! Tells a job that starves why no room was made for it, and what would unblock it. Specification:
 //! actions.md 10.6, 3.3; A44 for what is not told again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use vc_framework::{About, Cause, Effect, Session, Skipped, Tally, histogram};
@@ -62,19 +63,53 @@ fn message(session: &Session<'_>, actions: &[(&'static str, Tally)]) -> String {
     actions.iter().map(of_action).collect::<Vec<_>>().join("; ")
 }
 
-/// One event per PodGroup, when the text is new or due.
-pub(crate) fn record(session: &mut Session<'_>, throttle: &mut Throttle) {
-    for (job, Skipped { message, .. }) in not_told(session) {
-        let row = &session.jobs[job];
-        let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { continue };
-        let message: Arc<str> = message.into();
-        if !throttle.admits(&group.uid, Told::Skipped, &message, session.facts().now_micros) {
-            continue;
+/// What is due to be told.
+pub(crate) struct Due {
+    events: Vec<Effect>,
+    /// Jobs with other causes than their pods were told: counts do not matter.
+    pub(crate) changed: BTreeSet<JobId>,
+}
+
+impl Due {
+    /// One event per PodGroup, when the text is new or due.
+    pub(crate) fn of(session: &Session<'_>, throttle: &mut Throttle) -> Self {
+        let (mut events, mut changed) = (Vec::new(), BTreeSet::new());
+        let now_micros = session.facts().now_micros;
+        for (job, Skipped { message, .. }) in not_told(session) {
+            let row = &session.jobs[job];
+            let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { continue };
+            let message: Arc<str> = message.into();
+            if !throttle.admits(&group.uid, Told::Skipped, &message, now_micros) {
+                continue;
+            }
+            let kinds: Arc<str> = kinds(session, session.causes.of(job)).into();
+            if throttle.admits(&group.uid, Told::Evictions, &kinds, now_micros) {
+                changed.insert(job);
+            }
+            let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
+            events.push(Effect::Event { about, warning: false, reason: REASON, message });
         }
-        let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
-        let effect = Effect::Event { about, warning: false, reason: REASON, message };
-        session.out.effects.push(effect);
+        Self { events, changed }
     }
+
+    /// Hands the events out.
+    pub(crate) fn record(&mut self, session: &mut Session<'_>) {
+        session.out.effects.append(&mut self.events);
+    }
+}
+
+/// The causes of evicting actions without counts.
+fn kinds(session: &Session<'_>, actions: &[(&'static str, Tally)]) -> String {
+    let kind = |cause: &Cause| match cause {
+        Cause::BelowMinimum { .. } => Cause::BelowMinimum { have: 0, min: 0 }.text(session),
+        cause => cause.text(session),
+    };
+    let of_action = |(action, tally): &(&'static str, Tally)| {
+        let kinds: BTreeSet<String> = tally.keys().map(kind).collect();
+        format!("{action}: {}", kinds.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    let evicting = actions.iter().filter(|(action, _)| *action != "enqueue");
+    evicting.map(of_action).collect::<Vec<_>>().join("; ")
 }
 
 /// What helps against the cause that was met most, the first one of several.

@@ -17,6 +17,10 @@ pub(crate) enum Told {
     Skipped,
     /// Its role minimums are not enforced.
     Roles,
+    /// The amounts in the messages of its pods.
+    Amounts,
+    /// Why nothing was evicted for it, without counts, in the messages of its pods.
+    Evictions,
 }
 
 /// An unchanged text is repeated after five minutes at the earliest (C-30): of thousands of groups

@@ -14,6 +14,7 @@ mod effect;
 mod fast;
 mod gang_shape;
 mod journal;
+mod limit;
 mod log;
 mod message;
 mod meter;
@@ -28,6 +29,7 @@ mod roster;
 mod ruling;
 mod sample;
 mod scan;
+mod sentences;
 mod session;
 mod sort;
 mod standing;
@@ -50,6 +52,7 @@ pub use fast::{
     ObjectRule, Part, Paths, Raw, Reads, Test,
 };
 pub use gang_shape::GangShape;
+pub use limit::{LimitedAmount, QueueLimit};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;
@@ -73,6 +76,7 @@ pub use sample::{
     Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
 };
 pub use scan::{Filter, Scan, outside_shard};
+pub use sentences::{Sentences, admission, begins_with_text};
 pub use session::{Hits, Opening, Session};
 pub use sort::sort_stably;
 pub use standing::{Again, Before};

@@ -12,6 +12,7 @@ use vc_resource::Fractional;
 use crate::dead_ends::Stake;
 use crate::dispatch::{Dispatch, in_session};
 use crate::fast::{Column, Fill, NodeTests, Reads};
+use crate::limit::QueueLimit;
 use crate::outbox::Outbox;
 use crate::points::Points;
 use crate::quota::{Heads, Notice, QuotaRefusal, Sides, Surroundings, Targets, Wanted};
@@ -313,6 +314,14 @@ pub trait Plugin: Send + Sync {
     /// order.
     fn allocatable_lacks(&self, _: Ask<'_>, _: QueueId, _: TaskId) -> Vec<vc_resource::Dim> {
         Vec::new()
+    }
+    /// The limit that these tasks of the queue together would exceed, for messages; `None`: none.
+    fn queue_limit(&self, _: Ask<'_>, _: QueueId, _tasks: &[TaskId]) -> Option<QueueLimit> {
+        None
+    }
+    /// The limit that the job would exceed if it was admitted, for messages; `None`: none.
+    fn admission_limit(&self, _: Ask<'_>, _: JobId) -> Option<QueueLimit> {
+        None
     }
     /// Preemptive: whether the queue may take from others for all these tasks together.
     fn preemptive(&self, _ask: Ask<'_>, _queue: QueueId, _tasks: &[TaskId]) -> bool {

@@ -448,6 +448,14 @@ impl Session<'_> {
         self.records.refusals.note_told(self.cluster, job, told_until_micros);
     }
 
+    /// What is told of the job is to be recorded again in this session, whatever it found.
+    pub fn tell_again(&mut self, job: JobId) {
+        let standings = self.standings.as_mut();
+        if let Some(standing) = standings.and_then(|standings| standings.jobs.get_mut(&job)) {
+            standing.told_until_micros = None;
+        }
+    }
+
     /// Takes the jobs out of the list of which this session found what was told before.
     pub(crate) fn take_repeated(&mut self, jobs: &mut Vec<JobId>) -> Vec<JobId> {
         let Some(standings) = &mut self.standings else { return Vec::new() };

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{PluginOption, Switch, Warning};
 use vc_framework::{
-    About, Admission, Ask, Clock, Effect, GangEviction, Latest, Marked, Outbox, Plugin,
-    PluginEntry, Points, QueueShare, Records, Stake, Verdict,
+    About, Admission, Ask, Clock, Effect, GangEviction, Latest, LimitedAmount, Marked, Outbox,
+    Plugin, PluginEntry, Points, QueueLimit, QueueShare, Records, Stake, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -183,6 +183,26 @@ impl Plugin for Capacity {
         }
     }
 
+    fn queue_limit(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> Option<QueueLimit> {
+        let (mut request, mut reserved) = (Resource::default(), Resource::default());
+        for &task in tasks {
+            request.add(ask.cluster.request(task));
+            if self.reservations.has(task) {
+                reserved.add(ask.cluster.request(task));
+            }
+        }
+        let dims = &ask.cluster.dims;
+        self.limit_in_chain(ask, queue, |quota| {
+            quota.amounts_for_tasks((&request, &reserved), dims)
+        })
+    }
+
+    fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
+        let (job, dims) = (&ask.cluster.jobs[job], &ask.cluster.dims);
+        let asked = min_resources(job)?;
+        self.limit_in_chain(ask, job.queue, |quota| quota.amounts_for_admission(asked, dims))
+    }
+
     fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
         self.serves(ask, queue) && self.may_take(ask, queue, tasks)
     }
@@ -255,6 +275,20 @@ impl Capacity {
     /// The queue and its ancestors, root last.
     fn chain(&self, queue: QueueId) -> impl Iterator<Item = &Quota> {
         self.shape.path(queue).iter().filter_map(|&id| self.quotas.get(id))
+    }
+
+    /// The limit of the first queue of the chain in which something is short.
+    fn limit_in_chain(
+        &self,
+        ask: Ask<'_>,
+        queue: QueueId,
+        amounts: impl Fn(&Quota) -> Vec<LimitedAmount>,
+    ) -> Option<QueueLimit> {
+        self.shape.path(queue).iter().find_map(|&id| {
+            let amounts = amounts(self.quotas.get(id)?);
+            let queue = Some(ask.cluster.queues[id].name.clone());
+            (!amounts.is_empty()).then_some(QueueLimit { queue, amounts })
+        })
     }
 
     fn each_in_chain(&mut self, queue: QueueId, mut change: impl FnMut(&mut Quota)) {

@@ -2,7 +2,9 @@
 //! resources. Specification: plugins-jobs-queues.md 7, D20.
 
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Admission, Ask, Clock, Marked, Plugin, PluginEntry, Points};
+use vc_framework::{
+    Admission, Ask, Clock, LimitedAmount, Marked, Plugin, PluginEntry, Points, QueueLimit,
+};
 use vc_model::{JobId, TaskId};
 use vc_resource::{Fractional, Resource};
 
@@ -84,6 +86,22 @@ impl Plugin for Overcommit {
         let names: Vec<String> = lacking.iter().map(name).collect();
         let message = format!("resource in cluster is overused: {}", names.join(", "));
         Admission::Reject(Some(message))
+    }
+
+    fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
+        let asked = min_resources(&ask.cluster.jobs[job])?;
+        let mut wanted = self.inqueue.to_fractional();
+        wanted.add(&asked.to_fractional());
+        let dims = &ask.cluster.dims;
+        let lacking = wanted.less_equal_dim(&self.idle, &asked.to_fractional(), dims).err()?;
+        let total = ask.facts.total.multi(self.factor);
+        let amount = |dim| {
+            let (limit, idle) = (total.get(dim), self.idle.get(dim));
+            let used = limit - idle + self.inqueue.to_fractional().get(dim);
+            let (limit, used) = (limit as i64, used as i64);
+            LimitedAmount { dim, limit, set_by: FACTOR, used, asked: asked.get(dim) }
+        };
+        Some(QueueLimit { queue: None, amounts: lacking.into_iter().map(amount).collect() })
     }
 
     fn admits_alike(&self, _ask: Ask<'_>, _job: JobId) -> Option<Marked> {

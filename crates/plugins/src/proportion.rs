@@ -10,14 +10,15 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, Clock, GangEviction, JobSums, Latest, Marked, Outbox, Plugin, PluginEntry,
-    Points, QueueShare, Records, Stake, Verdict,
+    Admission, Ask, Clock, GangEviction, JobSums, Latest, LimitedAmount, Marked, Outbox, Plugin,
+    PluginEntry, Points, QueueLimit, QueueShare, Records, Stake, Verdict,
 };
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
 
 use crate::rules::{
-    capability, dominant_share, min_resources, quota_insufficient, session_job, tell_clamped,
+    capability, dominant_share, min_resources, quota_insufficient, session_job, set_by,
+    tell_clamped,
 };
 use deserved::{Claim, Division, divide, divide_changed};
 
@@ -160,6 +161,38 @@ impl Plugin for Proportion {
             true => self.beyond_deserved(ask, queue, &[task]),
             false => Vec::new(),
         }
+    }
+
+    fn queue_limit(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> Option<QueueLimit> {
+        let lacking = self.beyond_deserved(ask, queue, tasks);
+        let attributes = self.queues.get(queue).filter(|_| !lacking.is_empty())?;
+        let mut request = Resource::default();
+        tasks.iter().for_each(|&task| request.add(ask.cluster.request(task)));
+        let amount = |dim| LimitedAmount {
+            dim,
+            limit: whole(attributes.deserved.get(dim)),
+            set_by: "deserved",
+            used: attributes.allocated.get(dim),
+            asked: request.get(dim),
+        };
+        let amounts = lacking.into_iter().map(amount).collect();
+        Some(QueueLimit { queue: Some(ask.cluster.queues[queue].name.clone()), amounts })
+    }
+
+    fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
+        let (job, dims) = (&ask.cluster.jobs[job], &ask.cluster.dims);
+        let (queue, asked) = self.queues.get(job.queue).zip(min_resources(job))?;
+        let (wanted, _) = use_after_admission(queue, asked);
+        let lacking = wanted.less_equal_dim(&queue.real_capability, &asked.to_fractional(), dims);
+        let capability = capability(&ask.cluster.queues[job.queue]);
+        let amount = |dim| {
+            let (limit, asked) = (whole(queue.real_capability.get(dim)), asked.get(dim));
+            let set_by = set_by(capability.as_ref(), dim, limit);
+            let used = whole(wanted.get(dim)).saturating_sub(asked).max(0);
+            LimitedAmount { dim, limit, set_by, used, asked }
+        };
+        let amounts = lacking.err()?.into_iter().map(amount).collect();
+        Some(QueueLimit { queue: Some(ask.cluster.queues[job.queue].name.clone()), amounts })
     }
 
     fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
@@ -399,6 +432,11 @@ impl Proportion {
             after <= queue.deserved.get(Dim::PODS) + EPS
         })
     }
+}
+
+/// Whole units of an amount, for people; what leaves 64 bits is cut.
+fn whole(amount: f64) -> i64 {
+    amount as i64
 }
 
 /// What the queue would hold, and whether that went below zero. Elastic amounts are those of the start

@@ -36,6 +36,14 @@ pub(crate) fn capability(queue: &Queue) -> Option<Resource> {
     is_given.then_some(capability)
 }
 
+/// What a limit of a queue follows from, for messages.
+pub(crate) fn set_by(capability: Option<&Resource>, dim: Dim, limit: i64) -> &'static str {
+    match capability.is_some_and(|capability| capability.get(dim) == limit) {
+        true => "spec.capability",
+        false => "the cluster without the guarantees of other queues",
+    }
+}
+
 /// The message of a queue without room for a job (5.3, 6.6).
 pub(crate) fn quota_insufficient(lacking: &[Dim], dims: &Dims) -> String {
     let name = |&dim: &Dim| format!("insufficient {}", dims.name(dim));

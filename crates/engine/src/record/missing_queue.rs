@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::Session;
+use vc_framework::{Sentences, Session};
 use vc_model::{JobId, PodGroupCondition, PodGroupStatus};
 
 use crate::engine::Memory;
@@ -51,7 +51,7 @@ fn tell(session: &mut Session<'_>, told: &BTreeSet<Arc<str>>, job: JobId) {
 /// A bare pod has no PodGroup to look at; its own condition says it.
 fn tell_pod(session: &mut Session<'_>, job: JobId, text: &str) {
     session.records.job_fit.insert(job, text.into());
-    super::pods::record(session, job, &super::JobText::new());
+    super::pods::record(session, job, (&super::JobText::new(), &mut Sentences::default()), false);
 }
 
 fn condition(session: &Session<'_>, message: &Arc<str>) -> PodGroupCondition {

@@ -3,15 +3,27 @@
 
 use std::sync::Arc;
 
-use vc_framework::{Effect, Nomination, Session, TaskMessage, job_text, task_message};
-use vc_model::{Gates, JobId, PodCondition, Task, TaskId, TaskStatus};
+use vc_framework::{
+    Effect, Nomination, Sentences, Session, TaskMessage, begins_with_text, job_text, task_message,
+};
+use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 
 use super::JobText;
 
-/// Writes what changed for the tasks of a job.
-pub(super) fn record(session: &mut Session<'_>, job: JobId, text: &JobText) {
-    let counts = &session.jobs[job].counts;
-    if !TOLD.iter().any(|&status| 0 < counts.of(status)) {
+/// Whether something of the job waits.
+pub(super) fn has_waiting(row: &Job) -> bool {
+    TOLD.iter().any(|&status| 0 < row.counts.of(status))
+}
+
+/// Writes what changed for the tasks of a job. `is_due`: our own sentences may be made anew, though
+/// Volcano's text stands (A48).
+pub(super) fn record(
+    session: &mut Session<'_>,
+    job: JobId,
+    (text, sentences): (&JobText, &mut Sentences),
+    is_due: bool,
+) {
+    if !has_waiting(&session.jobs[job]) {
         return;
     }
     for task in session.jobs[job].tasks.clone() {
@@ -24,7 +36,11 @@ pub(super) fn record(session: &mut Session<'_>, job: JobId, text: &JobText) {
                 true => text.get_or_init(|| job_text(session.ask(), &session.records, job)),
                 false => &told.message,
             };
-            write(session, job, task, &told, message);
+            let nomination = nomination(session, job, row, told.nominated.as_ref());
+            if is_due || nomination != Nomination::Keep || !stands(row, &told, message) {
+                let message = sentences.full_text(session, job, task, message);
+                write(session, task, &told, (message, nomination));
+            }
         }
     }
 }
@@ -33,13 +49,26 @@ pub(super) fn record(session: &mut Session<'_>, job: JobId, text: &JobText) {
 const TOLD: [TaskStatus; 4] =
     [TaskStatus::Pending, TaskStatus::Allocated, TaskStatus::Pipelined, TaskStatus::Binding];
 
-fn write(session: &mut Session<'_>, job: JobId, task: TaskId, told: &TaskMessage, message: &str) {
+/// Whether the pod's condition has this reason and this text of Volcano.
+fn stands(row: &Task, told: &TaskMessage, volcano: &str) -> bool {
+    row.condition.as_ref().is_some_and(|condition| {
+        &*condition.status == "False"
+            && &*condition.reason == told.reason
+            && begins_with_text(&condition.message, volcano)
+    })
+}
+
+fn write(
+    session: &mut Session<'_>,
+    task: TaskId,
+    told: &TaskMessage,
+    (message, nomination): (String, Nomination),
+) {
     let row = &session.tasks[task];
-    let nomination = nomination(session, job, row, told.nominated.as_ref());
     let same = row.condition.as_ref().is_some_and(|condition| {
         &*condition.status == "False"
             && &*condition.reason == told.reason
-            && &*condition.message == message
+            && *condition.message == *message
     });
     if same && nomination == Nomination::Keep {
         return;

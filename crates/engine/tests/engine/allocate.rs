@@ -175,7 +175,8 @@ fn allocate__pipelined_kept() {
          minAvailable is satisfied\"\n\
          pod gang-p-1 Unschedulable \"Pod default/gang-p-1 can possibly be assigned to n1, once \
          resource is released and minAvailable is satisfied\"\n\
-         pod late-p Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu.\""
+         pod late-p Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. Requests 1 cpu, \
+         most free on a node 0.\""
     );
     // Nothing holds afterwards: the gang goes, the later job has the room.
     for pod in ["gang-p-0", "gang-p-1"] {
@@ -232,7 +233,8 @@ fn allocate__no_room_in_queue() {
     assert_eq!(cycle.decisions(), "");
     assert_eq!(
         cycle.only(&["pod"]),
-        "pod j-p Unschedulable \"queue q has no room: insufficient cpu\""
+        "pod j-p Unschedulable \"queue q has no room: insufficient cpu. Limit of queue q: 1 cpu \
+         (deserved), used 1, asked 1.\""
     );
 }
 
@@ -296,7 +298,8 @@ fn allocate__fit_text() {
         node n3 cpu=8 taint=k:NoSchedule
         job j min=1
           task p cpu=2 role=w x2";
-    let why = "0/3 nodes are unavailable: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.";
+    let why = "0/3 nodes are unavailable: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. It \
+        fits on no node even when empty: requests 2 cpu, largest node 1.";
     assert_eq!(
         World::new(&ta(), text).cycle().only(&["pod"]),
         format!("pod j-p-0 Unschedulable {why:?}\npod j-p-1 Unschedulable {why:?}")

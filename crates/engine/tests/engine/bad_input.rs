@@ -21,7 +21,8 @@ fn bad_input__pod_larger_than_any_node() {
           task a cpu=9";
     assert_eq!(
         told(text),
-        "pod j-a Unschedulable \"0/2 nodes are unavailable: 2 Insufficient cpu.\""
+        "pod j-a Unschedulable \"0/2 nodes are unavailable: 2 Insufficient cpu. It fits on no node \
+         even when empty: requests 9 cpu, largest node 8.\""
     );
 }
 
@@ -52,7 +53,8 @@ fn bad_input__five_hundred_resource_names() {
     let cycle = World::new(&config, &text).cycle();
     assert_eq!(cycle.decisions(), "bind j-early n007\nbind j-late n499");
     let told = "pod k-none Unschedulable \"0/500 nodes are unavailable: 500 Insufficient \
-        example.com/d499.\"";
+        example.com/d499. It fits on no node even when empty: requests 2 example.com/d499, largest \
+        node 1.\"";
     assert_eq!(cycle.only(&["pod"]), told);
 }
 

@@ -81,7 +81,8 @@ fn cycle__claim_that_finds_no_room_ends() {
         job waiting
           task a cpu=2 nominated=n1";
     let mut world = World::new(&config(), text);
-    let told = "pod waiting-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu.\"";
+    let told = "pod waiting-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It fits \
+        on no node even when empty: requests 2 cpu, largest node 1.\"";
     assert_eq!(world.cycle().only(&["pod"]), format!("{told} nominated=-"));
     assert_eq!(world.cycle().only(&["pod"]), "");
 }
@@ -95,7 +96,8 @@ fn cycle__claim_ends_with_a_queue_that_is_overused() {
           task a cpu=1 @n1 running
         job waiting queue=q
           task a cpu=1 nominated=n1";
-    let told = "pod waiting-a Unschedulable \"queue q is overused\" nominated=-";
+    let told = "pod waiting-a Unschedulable \"queue q is overused. Limit of queue q: 1 cpu (deserved), used \
+        1, asked 1.\" nominated=-";
     assert_eq!(World::new(&config, text).cycle().only(&["pod"]), told);
 }
 
@@ -106,8 +108,8 @@ fn cycle__node_lost() {
     world.delete_node("n1");
     world.add("node n2 cpu=1");
     let told = world.cycle().only(&["pod"]);
-    let expected = "pod waiting-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu.\" \
-        nominated=-";
+    let expected = "pod waiting-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It \
+        fits on no node even when empty: requests 2 cpu, largest node 1.\" nominated=-";
     assert!(told.contains(expected), "{told}");
     assert_eq!(world.pod("waiting-a").nominated_node, None);
 }

@@ -105,7 +105,7 @@ fn core_77_message_after_discard() {
           task b cpu=1";
     let told = World::new(&config(), text).cycle().only(&["pod"]);
     let a = "pod j-a Schedulable \"Pod default/j-a can possibly be assigned to n1, once \
-        minAvailable is satisfied\"";
+        minAvailable is satisfied. 1 of 2 members have room.\"";
     assert_eq!(told.lines().next(), Some(a));
 }
 
@@ -195,7 +195,8 @@ fn core_82_one_condition_for_an_unchanged_message() {
           task a cpu=2";
     let mut world = World::new(&config(), text);
     let told: Vec<String> = (0..5).map(|_| world.cycle().only(&["pod"])).collect();
-    let first = "pod j-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu.\"";
+    let first = "pod j-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It fits on no \
+        node even when empty: requests 2 cpu, largest node 1.\"";
     assert_eq!(told, [first, "", "", "", ""]);
     world.add("node n2 cpu=1");
     let changed = world.cycle().only(&["pod"]);

@@ -53,7 +53,8 @@ fn enqueue__too_big() {
         queue c1 cap.cpu=1 cap.memory=1Gi
         job j1 queue=c1 minres.cpu=8 minres.memory=8Gi pending";
     let told = "event PodGroup j1 Normal Unschedulable \"queue resource quota insufficient: \
-        insufficient cpu, insufficient memory\"";
+        insufficient cpu, insufficient memory. Limit of queue c1: 1 cpu (spec.capability), used 0, \
+        asked 8; 1Gi memory (spec.capability), used 0, asked 8Gi.\"";
     assert_eq!(enqueue(text, &["j1"]), (vec![Pending], told.to_owned()));
 }
 

@@ -52,7 +52,8 @@ fn when_the_last_node_goes_pods_that_their_queue_kept_out_hear_of_it() {
           task a cpu=1";
     let mut world = World::new(&conf("allocate, backfill", tiers), text);
     let told = |cycle: &Cycle| cycle.only(&["pod"]);
-    let no_room = "pod k-a Unschedulable \"queue q has no room: insufficient cpu\"";
+    let no_room = "pod k-a Unschedulable \"queue q has no room: insufficient cpu. Limit of queue q: 0 \
+        cpu (deserved), used 0, asked 1.\"";
     assert_eq!(told(&world.cycle()), no_room);
     assert_eq!(told(&world.cycle()), "");
     world.delete_node("n0");

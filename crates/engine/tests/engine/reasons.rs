@@ -20,15 +20,31 @@ fn without_evictions(config: &Config) -> Config {
     config
 }
 
-/// Reason and message of each pod that is told something.
+/// Reason and message of each pod that is told something, without amounts and what is said of
+/// evictions.
 fn reasons(cycle: &Cycle) -> BTreeMap<String, String> {
-    let reason = |effect: &Effect| match effect {
+    let reason = |(pod, text): (String, String)| (pod, without_amounts(&text));
+    told(cycle).into_iter().map(reason).collect()
+}
+
+/// Reason and message of each pod that is told something.
+fn told(cycle: &Cycle) -> BTreeMap<String, String> {
+    let text = |effect: &Effect| match effect {
         Effect::PodCondition { pod, reason, message, .. } => {
-            Some((pod.name.to_string(), format!("{reason} {message:?}")))
+            Some((pod.name.to_string(), format!("{reason} {message}")))
         }
         _ => None,
     };
-    cycle.effects.iter().filter_map(reason).collect()
+    cycle.effects.iter().filter_map(text).collect()
+}
+
+fn without_amounts(text: &str) -> String {
+    let end = text.find("Nothing evicted: ").unwrap_or(text.len());
+    let is_ours = |part: &&str| {
+        ["Requests ", "It fits on no node", "Limit of "].iter().any(|word| part.starts_with(word))
+    };
+    let parts = text[..end].trim_end_matches(['.', ' ']).split(". ");
+    parts.filter(|part| !is_ours(part)).collect::<Vec<_>>().join(". ")
 }
 
 /// Lines of pods that were placed, wait for room on a node, or go.
@@ -52,15 +68,15 @@ fn compare(config: &Config, text: &str) -> Result<usize, TestCaseError> {
     let (moves, moves_without) = (moved(&with), moved(&without));
     let differing: BTreeSet<&String> = moves.symmetric_difference(&moves_without).collect();
     let touched: BTreeSet<&str> = differing.iter().map(|line| job_of(line)).collect();
-    let (told, told_without) = (reasons(&with), reasons(&without));
+    let reasons_with = reasons(&with);
     let mut n_compared = 0;
-    for (pod, reason) in &told_without {
+    for (pod, reason) in &reasons(&without) {
         let line = format!("pod {pod}");
         if touched.contains(job_of(&line)) {
             continue;
         }
         n_compared += 1;
-        let now = told.get(pod).map(String::as_str);
+        let now = reasons_with.get(pod).map(String::as_str);
         prop_assert_eq!(now, Some(&**reason), "{} in\n{}", pod, text);
     }
     Ok(n_compared)
@@ -124,4 +140,108 @@ fn reasons_of_gangs_without_room() {
             assert!(!told.iter().any(|reason| reason.contains("released")), "{told:?}");
         }
     }
+}
+
+/// The messages of the pods of the first cycle.
+fn messages(config: &Config, text: &str) -> Vec<String> {
+    let cycle = World::new(config, text).cycle();
+    let line = |(pod, text): (String, String)| format!("{pod} {text}");
+    told(&cycle).into_iter().map(line).collect()
+}
+
+const PLUGINS: &str = "priority gang conformance | drf predicates capacity nodeorder binpack";
+
+#[test]
+fn messages_have_amounts() {
+    let config = conf("allocate, backfill", PLUGINS);
+    let one = "job j\n  task a";
+    let nodes = "node n1 cpu=8 memory=4Gi\nnode n2 cpu=4 memory=8Gi\n";
+    let busy = "job r\n  task r cpu=3 @n2 running\n  task s cpu=6 @n1 running\n";
+    let none = "j-a Unschedulable 0/2 nodes are unavailable: ";
+    let cases = [
+        (
+            format!("{nodes}{one} cpu=20"),
+            "2 Insufficient cpu. It fits on no node even when empty: requests 20 cpu, largest \
+             node 8.",
+        ),
+        (
+            format!("{nodes}{one} cpu=8 memory=8Gi"),
+            "1 Insufficient cpu, 1 Insufficient memory. It fits on no node even when empty: \
+             requests 8 cpu and 8Gi memory, no node has all of it.",
+        ),
+        (
+            format!("{nodes}{busy}{one} cpu=4"),
+            "2 Insufficient cpu. Requests 4 cpu, most free on a node 2.",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(messages(&config, &text), [format!("{none}{expected}")], "{text}");
+    }
+}
+
+#[test]
+fn messages_name_limits_of_queues() {
+    let text = "node n1 cpu=8
+        queue q cap.cpu=4
+        job r queue=q
+          task r cpu=3 @n1 running
+        job j queue=q
+          task a cpu=2";
+    let why = "j-a Unschedulable queue q has no room: insufficient cpu. Limit of queue q: 4 cpu";
+    let told = messages(&conf("allocate", PLUGINS), text);
+    assert_eq!(told, [format!("{why} (spec.capability), used 3, asked 2.")]);
+    let proportion = PLUGINS.replace("capacity", "proportion");
+    let told = messages(&conf("allocate", &proportion), text);
+    assert_eq!(told, [format!("{why} (deserved), used 3, asked 2.")]);
+}
+
+#[test]
+fn messages_count_members_that_have_room() {
+    let nodes = "node n1 cpu=8\nnode n2 cpu=8\nnode n3 cpu=8\nnode n4 cpu=8\n";
+    let text = format!("{nodes}job j min=6\n  task a cpu=6 x6");
+    let told = messages(&conf("allocate, preempt", PLUGINS), &text);
+    let no_victims = "Nothing evicted: preempt: 1 job would not reach minAvailable (4/6), 4 no pod \
+        passed the victim filter.";
+    let ours = format!("4 of 6 members have room. {no_victims}");
+    assert_eq!(
+        [&*told[0], &*told[4]],
+        [
+            format!(
+                "j-a-0 Schedulable Pod default/j-a-0 can possibly be assigned to n1, once \
+                 minAvailable is satisfied. {ours}"
+            ),
+            format!("j-a-4 Unschedulable 0/4 nodes are unavailable: 4 Insufficient cpu. {ours}"),
+        ]
+    );
+}
+
+/// Amounts are no reason to write for five minutes; another cause is.
+#[test]
+fn messages_are_made_anew_when_the_cause_changes_or_after_five_minutes() {
+    let text = "node n1 cpu=8
+        job r
+          task r cpu=6 @n1 running
+          task s cpu=1 @n1 running
+        job j
+          task a cpu=4";
+    let mut world = World::new(&conf("allocate", PLUGINS), text);
+    let why = "Unschedulable 0/1 nodes are unavailable: 1 Insufficient cpu. Requests 4 cpu, most \
+        free on a node";
+    let said = |cycle: &Cycle| told(cycle).into_values().collect::<Vec<_>>();
+    assert_eq!(said(&world.cycle()), [format!("{why} 1.")]);
+    world.delete_pod("r-s");
+    for seconds in [1, 100, 198] {
+        world.tick(seconds);
+        assert_eq!(said(&world.cycle()), [""; 0], "only an amount has changed");
+    }
+    world.tick(1);
+    assert_eq!(said(&world.cycle()), [format!("{why} 2.")]);
+    for seconds in [1, 299, 300] {
+        world.tick(seconds);
+        assert_eq!(said(&world.cycle()), [""; 0], "nothing has changed");
+    }
+    world.add("node n2 cpu=1");
+    let now = "Unschedulable 0/2 nodes are unavailable: 2 Insufficient cpu. Requests 4 cpu, most \
+        free on a node 2.";
+    assert_eq!(said(&world.cycle()), [now]);
 }

@@ -24,8 +24,9 @@ fn record__discarded_allocated() {
             "group j Inqueue Unschedulable \"1/2 tasks in gang unschedulable: {why}\"\n\
              event PodGroup j Warning Unschedulable \"2/2 tasks in gang unschedulable: {why}\"\n\
              pod j-a Schedulable \"Pod default/j-a can possibly be assigned to n1, once \
-             minAvailable is satisfied\"\n\
-             pod j-b Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu.\""
+             minAvailable is satisfied. 1 of 2 members have room.\"\n\
+             pod j-b Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It fits on no \
+             node even when empty: requests 5 cpu, largest node 2. 1 of 2 members have room.\""
         )
     );
 }
@@ -222,7 +223,8 @@ fn record__what_waits_is_explained() {
             "few-a default: Not enough valid tasks for gang-scheduling, valid: 1, min: 3",
             "gated-a default: the pod has scheduling gates",
             "lost-a none: queue none does not exist",
-            "refused-a q: queue resource quota insufficient: insufficient cpu",
+            "refused-a q: queue resource quota insufficient: insufficient cpu. Limit of queue q: 1 cpu \
+             (spec.capability), used 0, asked 4.",
             "single : the pod belongs to no PodGroup: annotation scheduling.k8s.io/group-name is \
              missing",
         ]

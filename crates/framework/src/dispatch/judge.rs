@@ -5,6 +5,7 @@ use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
 
 use crate::dispatch::Dispatch;
+use crate::limit::QueueLimit;
 use crate::plugin::{Admission, Ask, Invalid, Plugin, Vote};
 use crate::points::Points;
 
@@ -133,6 +134,21 @@ impl Dispatch {
             Some(plugin) => Err(plugin.allocatable_lacks(ask, queue, task)),
             None => Ok(()),
         }
+    }
+
+    /// The first limit that these tasks of the queue together would exceed, for messages.
+    pub fn queue_limit(
+        &self,
+        ask: Ask<'_>,
+        queue: QueueId,
+        tasks: &[TaskId],
+    ) -> Option<QueueLimit> {
+        self.all(Points::ALLOCATABLE).find_map(|plugin| plugin.queue_limit(ask, queue, tasks))
+    }
+
+    /// The first limit that the job would exceed if it was admitted, for messages.
+    pub fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
+        self.all(Points::JOB_ENQUEUEABLE).find_map(|plugin| plugin.admission_limit(ask, job))
     }
 
     /// All must agree.

@@ -3,11 +3,11 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::JobSums;
+use vc_framework::{JobSums, LimitedAmount};
 use vc_model::{Id, QueueId};
 use vc_resource::{Dim, Dims, Resource};
 
-use crate::rules::dominant_share;
+use crate::rules::{dominant_share, set_by};
 
 /// Amounts that the spec of the queues and the size of the cluster give. The largest amount stands
 /// for "unlimited"; a scalar that is missing in `real_capability` is 0 there.
@@ -130,13 +130,53 @@ impl Quota {
     /// those of the start of the session, so that they may be more than there is now: nothing goes
     /// below zero, and the second value says so (D5).
     pub(super) fn lacks_for_admission(&self, asked: &Resource, dims: &Dims) -> (Vec<Dim>, bool) {
-        let held = |dim| {
-            let held = wide(self.allocated.get(dim)) + wide(self.inqueue.get(dim));
-            held - wide(self.at_open.elastic.get(dim))
-        };
-        let below_zero = |dim| held(dim) + wide(asked.get(dim)) < 0;
+        let below_zero = |dim| self.held_at_admission(dim) + wide(asked.get(dim)) < 0;
         let clamped = self.at_open.elastic.dims().any(below_zero);
-        (self.lacks(asked, dims, held), clamped)
+        (self.lacks(asked, dims, |dim| self.held_at_admission(dim)), clamped)
+    }
+
+    /// The amounts of those dimensions in which tasks would go above the limit; so much is reserved
+    /// for themselves.
+    pub(super) fn amounts_for_tasks(
+        &self,
+        (request, reserved): (&Resource, &Resource),
+        dims: &Dims,
+    ) -> Vec<LimitedAmount> {
+        let held = |dim| {
+            let held = wide(self.allocated.get(dim)) + wide(self.reserved.get(dim));
+            held - wide(reserved.get(dim))
+        };
+        self.amounts(request, dims, held)
+    }
+
+    /// The amounts of those dimensions of `minResources` in which the job would go above the limit.
+    pub(super) fn amounts_for_admission(
+        &self,
+        asked: &Resource,
+        dims: &Dims,
+    ) -> Vec<LimitedAmount> {
+        self.amounts(asked, dims, |dim| self.held_at_admission(dim))
+    }
+
+    fn amounts(
+        &self,
+        asked: &Resource,
+        dims: &Dims,
+        held: impl Fn(Dim) -> i128,
+    ) -> Vec<LimitedAmount> {
+        let amount = |dim: Dim| {
+            let limit = self.limits.real_capability.get(dim);
+            let used = narrow(held(dim));
+            let set_by = set_by(self.limits.capability.as_ref(), dim, limit);
+            LimitedAmount { dim, limit, set_by, used, asked: asked.get(dim) }
+        };
+        self.lacks(asked, dims, &held).into_iter().map(amount).collect()
+    }
+
+    /// What counts against the limit when a job is admitted.
+    fn held_at_admission(&self, dim: Dim) -> i128 {
+        let held = wide(self.allocated.get(dim)) + wide(self.inqueue.get(dim));
+        held - wide(self.at_open.elastic.get(dim))
     }
 
     fn lacks(&self, asked: &Resource, dims: &Dims, held: impl Fn(Dim) -> i128) -> Vec<Dim> {
@@ -150,6 +190,11 @@ impl Quota {
         };
         dims.in_report_order().iter().copied().filter(is_short).collect()
     }
+}
+
+/// Of a sum, for people: never below zero.
+fn narrow(sum: i128) -> i64 {
+    i64::try_from(sum.max(0)).unwrap_or(i64::MAX)
 }
 
 /// Sums of amounts that users write may leave 64 bits.

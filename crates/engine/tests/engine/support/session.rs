@@ -78,7 +78,7 @@ pub(crate) fn task(cluster: &Cluster, pod: &str) -> TaskId {
 pub(crate) fn is_refused_by_queue(cluster: &Cluster, pod: &str) -> bool {
     let told = cluster.tasks[task(cluster, pod)].condition.as_ref();
     told.is_some_and(|told| {
-        told.message.contains(" has no room: ") || told.message.ends_with(" is overused")
+        [" has no room: ", " is overused"].iter().any(|text| told.message.contains(text))
     })
 }
 

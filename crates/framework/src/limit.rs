@@ -1,0 +1,59 @@
+//! Limits of queues with their amounts, for the sentences that follow the texts of Volcano.
+//! Specification: core.md 3.10.
+
+use std::sync::Arc;
+
+use vc_resource::{Dim, Dims, Resource};
+
+/// A limit that keeps tasks, or a job, out of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueLimit {
+    /// The queue that sets it: the own one or an ancestor. `None`: the cluster does.
+    pub queue: Option<Arc<str>>,
+    /// The dimensions that are short, in report order.
+    pub amounts: Vec<LimitedAmount>,
+}
+
+/// One dimension of a limit, in units of [`Resource`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitedAmount {
+    /// The dimension.
+    pub dim: Dim,
+    /// At most so much.
+    pub limit: i64,
+    /// What the limit follows from: `spec.capability`, `deserved`.
+    pub set_by: &'static str,
+    /// Counted already.
+    pub used: i64,
+    /// Asked beside it.
+    pub asked: i64,
+}
+
+impl QueueLimit {
+    /// `Limit of queue q: 4 cpu (spec.capability), used 3, asked 2.` More than one pod: `asked 6 for 3
+    /// members`.
+    pub fn text(&self, dims: &Dims, n_pods: usize) -> String {
+        let of = match &self.queue {
+            Some(name) => format!("queue {name}"),
+            None => "the cluster".to_owned(),
+        };
+        let members = if n_pods < 2 { String::new() } else { format!(" for {n_pods} members") };
+        let amount = |it: &LimitedAmount| {
+            let text = |amount| quantity(amount, it.dim, dims);
+            let (limit, used, asked) = (text(it.limit), text(it.used), text(it.asked));
+            let (name, set_by) = (dims.name(it.dim), it.set_by);
+            format!("{limit} {name} ({set_by}), used {used}, asked {asked}{members}")
+        };
+        let amounts: Vec<String> = self.amounts.iter().map(amount).collect();
+        format!("Limit of {of}: {}.", amounts.join("; "))
+    }
+}
+
+/// An amount of a dimension as people write it.
+pub(crate) fn quantity(amount: i64, dim: Dim, dims: &Dims) -> String {
+    let mut resource = Resource::new();
+    resource.set(dim, amount);
+    let texts = resource.to_quantities(dims);
+    let found = texts.into_iter().find(|(name, _)| name == dims.name(dim));
+    found.map_or_else(|| amount.to_string(), |(_, text)| text)
+}

@@ -1,0 +1,204 @@
+//! The sentences of a pod that follow Volcano's text in the same message: amounts, members that have
+//! room, and why nothing was evicted. They are made only when a message is to be written or shown.
+//! Specification: core.md 3.10, actions.md 10.2 (A48).
+
+use rustc_hash::FxHashMap;
+use vc_model::{FitErrors, JobId, NodeSet, Reason, TaskId, TaskStatus};
+use vc_resource::{Dim, Resource};
+
+use crate::cause::histogram;
+use crate::limit::quantity;
+use crate::session::Session;
+
+/// Sentences of one state: what is found out for one pod serves all that are like it.
+#[derive(Debug, Default)]
+pub struct Sentences {
+    /// By request and nodes on which eviction cannot help. Looked up only.
+    of_nodes: FxHashMap<(Resource, NodeSet), Option<String>>,
+    /// By job and request: those of limits, so that a job of many pods is walked once for all that
+    /// are alike. Looked up only.
+    of_limits: FxHashMap<(JobId, Resource), Option<String>>,
+    /// By job: those of its members and of evictions. Looked up only.
+    of_jobs: FxHashMap<JobId, String>,
+}
+
+impl Sentences {
+    /// Volcano's text with the sentences of this task.
+    pub fn full_text(
+        &mut self,
+        session: &Session<'_>,
+        job: JobId,
+        task: TaskId,
+        volcano: &str,
+    ) -> String {
+        let shortage = self.shortage(session, job, task).unwrap_or_default();
+        let of_job = self.of_jobs.entry(job).or_insert_with(|| of_job(session, job));
+        let ours: Vec<&str> = [shortage.as_str(), of_job.as_str()]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect();
+        match ours.is_empty() {
+            true => volcano.to_owned(),
+            false => format!("{volcano}{}{}", separator(volcano), ours.join(" ")),
+        }
+    }
+
+    /// What is short for a task that has no place.
+    fn shortage(&mut self, session: &Session<'_>, job: JobId, task: TaskId) -> Option<String> {
+        let (row, records) = (&session.tasks[task], &session.records);
+        let is_placed = records.last_transaction.contains_key(&task);
+        if row.status != TaskStatus::Pending || row.invalid.is_some() || is_placed {
+            return None;
+        }
+        let request = session.request(task).clone();
+        match records.fit_errors.get(&task) {
+            Some(errors) if 0 < errors.n_nodes => {
+                errors.reasons.keys().find(|reason| matches!(reason, Reason::Insufficient(_)))?;
+                let key = (request, errors.unresolvable().clone());
+                let found = || of_nodes(session, task, errors);
+                self.of_nodes.entry(key).or_insert_with(found).clone()
+            }
+            None if records.fit_of(job).is_none() => None,
+            _ => {
+                let found = || match session.jobs[job].is_pending() {
+                    true => admission(session, job),
+                    false => limit(session, job, task),
+                };
+                self.of_limits.entry((job, request)).or_insert_with(found).clone()
+            }
+        }
+    }
+}
+
+/// Whether a message that was written holds this text of Volcano, alone or with sentences of ours.
+pub fn begins_with_text(message: &str, volcano: &str) -> bool {
+    let Some(rest) = message.strip_prefix(volcano) else { return false };
+    let ours = rest.strip_prefix(separator(volcano));
+    // The only text of Volcano that goes on behind a full stop.
+    rest.is_empty() || ours.is_some_and(|ours| !ours.starts_with("Origin reason is"))
+}
+
+fn separator(volcano: &str) -> &'static str {
+    if volcano.ends_with('.') { " " } else { ". " }
+}
+
+/// Why the job is not admitted, with amounts.
+pub fn admission(session: &Session<'_>, job: JobId) -> Option<String> {
+    let limit = session.hooks().admission_limit(session.ask(), job)?;
+    Some(limit.text(&session.dims, 1))
+}
+
+/// The limit that the task exceeds, together with the members that were placed before it.
+fn limit(session: &Session<'_>, job: JobId, task: TaskId) -> Option<String> {
+    let row = &session.jobs[job];
+    let mut tasks: Vec<TaskId> =
+        row.tasks.iter().copied().filter(|&task| was_placed(session, task)).collect();
+    tasks.push(task);
+    let limit = session.hooks().queue_limit(session.ask(), row.queue, &tasks)?;
+    Some(limit.text(&session.dims, tasks.len()))
+}
+
+fn was_placed(session: &Session<'_>, task: TaskId) -> bool {
+    let last = session.records.last_transaction.get(&task);
+    let is_place = |status| matches!(status, TaskStatus::Allocated | TaskStatus::Pipelined);
+    session.tasks[task].status == TaskStatus::Pending
+        && last.is_some_and(|last| is_place(last.status))
+}
+
+/// What the nodes have of what the task asks for: empty ones if no node could ever hold it. `None`:
+/// some node has room now, or eviction helps on none.
+fn of_nodes(session: &Session<'_>, task: TaskId, errors: &FitErrors) -> Option<String> {
+    let request = session.request(task);
+    let open = || session.facts().nodes.iter().filter(|&&node| !errors.is_unresolvable(node));
+    let is_never = !open().any(|&node| request.fits(&session.nodes[node].allocatable));
+    let mut most = Resource::new();
+    for &node in open() {
+        let room = match is_never {
+            true => session.nodes[node].allocatable.clone(),
+            false => session.nodes[node].future_idle(),
+        };
+        // Members that were placed and given up took the room.
+        if request.fits(&room) {
+            return None;
+        }
+        most.set_max(&room);
+    }
+    open().next()?;
+    Some(match is_never {
+        true => never(session, request, &most),
+        false => not_now(session, request, &most),
+    })
+}
+
+fn never(session: &Session<'_>, request: &Resource, most: &Resource) -> String {
+    let short = short(session, request, most, "largest node");
+    let short =
+        short.unwrap_or_else(|| format!("{}, no node has all of it", asked(session, request)));
+    format!("It fits on no node even when empty: requests {short}.")
+}
+
+fn not_now(session: &Session<'_>, request: &Resource, most: &Resource) -> String {
+    match short(session, request, most, "most free on a node") {
+        Some(short) => format!("Requests {short}."),
+        None => format!("Requests {}, no node has all of it free.", asked(session, request)),
+    }
+}
+
+/// The dimensions of which no node has enough; `None`: of each some node has.
+fn short(
+    session: &Session<'_>,
+    request: &Resource,
+    most: &Resource,
+    there: &str,
+) -> Option<String> {
+    let dims = &session.dims;
+    let lacking = |&&dim: &&Dim| most.get(dim) < request.get(dim);
+    let text = |&dim: &Dim| {
+        let (asked, has) = (request.get(dim), most.get(dim).max(0));
+        let (asked, has) = (quantity(asked, dim, dims), quantity(has, dim, dims));
+        format!("{asked} {}, {there} {has}", dims.name(dim))
+    };
+    let texts: Vec<String> = dims.in_report_order().iter().filter(lacking).map(text).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+fn asked(session: &Session<'_>, request: &Resource) -> String {
+    let dims = &session.dims;
+    let is_asked = |&&dim: &&Dim| dim != Dim::PODS && 0 < request.get(dim);
+    let text = |&dim: &Dim| format!("{} {}", quantity(request.get(dim), dim, dims), dims.name(dim));
+    let texts: Vec<String> = dims.in_report_order().iter().filter(is_asked).map(text).collect();
+    texts.join(" and ")
+}
+
+fn of_job(session: &Session<'_>, job: JobId) -> String {
+    let sentences = [members(session, job), evictions(session, job)];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// `4 of 6 members have room.` `None`: it needs one only, has enough, or was not tried.
+fn members(session: &Session<'_>, job: JobId) -> Option<String> {
+    let row = &session.jobs[job];
+    if row.min_available < 2 || row.is_pending() {
+        return None;
+    }
+    let records = &session.records;
+    let is_known = |task: &&TaskId| {
+        records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
+    };
+    row.tasks.iter().find(is_known)?;
+    let n_tried = row.tasks.iter().filter(|&&task| was_placed(session, task)).count();
+    let counts = &row.counts;
+    let held = counts.ready() + counts.waiting() + counts.pending_best_effort;
+    let n_room = i64::from(held) + i64::try_from(n_tried).unwrap_or(i64::MAX);
+    let min = i64::from(row.min_available);
+    (n_room < min).then(|| format!("{n_room} of {min} members have room."))
+}
+
+/// Why the evicting actions made no room, as the event `PreemptionSkipped` has it (actions.md 10.6).
+fn evictions(session: &Session<'_>, job: JobId) -> Option<String> {
+    let causes = session.causes.of(job).iter().filter(|(action, _)| *action != "enqueue");
+    let texts: Vec<String> =
+        causes.map(|(action, tally)| format!("{action}: {}", histogram(session, tally))).collect();
+    let starves = !texts.is_empty() && session.hooks().job_starving(session.ask(), job);
+    starves.then(|| format!("Nothing evicted: {}.", texts.join("; ")))
+}
