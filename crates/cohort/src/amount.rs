@@ -99,10 +99,10 @@ pub struct Demand(Vec<(Slot, Amount)>);
 
 impl Demand {
     /// Of amounts above 0; those of one slot are added up.
-    pub fn new(amounts: impl IntoIterator<Item = (Slot, i64)>) -> Self {
+    pub fn new<A: Into<Amount>>(amounts: impl IntoIterator<Item = (Slot, A)>) -> Self {
         let mut demand: Vec<(Slot, Amount)> = Vec::new();
         for (slot, amount) in amounts {
-            let amount = Amount::from(amount.max(0));
+            let amount = amount.into().max(0);
             match demand.binary_search_by_key(&slot, |entry| entry.0) {
                 Ok(at) => demand[at].1 += amount,
                 Err(at) => demand.insert(at, (slot, amount)),

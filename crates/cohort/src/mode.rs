@@ -103,7 +103,7 @@ impl Forest {
         let kept = |(slot, amount): (Slot, Amount)| {
             let own = self.nominal(queue, slot) - self.usage(queue, slot);
             let limit = if level == 0 { own } else { own + self.borrowing(queue, slot) };
-            (slot, i64::try_from(amount.min(limit).max(0)).unwrap_or(i64::MAX))
+            (slot, amount.min(limit).max(0))
         };
         Demand::new(demand.iter().map(kept))
     }

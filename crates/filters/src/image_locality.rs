@@ -28,7 +28,7 @@ pub fn scorer(pod: Pod<'_>) -> impl Fn(&Node) -> i64 {
     let n_containers = i64::try_from(pod.class.images.len()).unwrap_or(i64::MAX);
     move |node| {
         let present = wanted.iter().filter(|(id, _)| node.images.binary_search(id).is_ok());
-        scaled(present.map(|(_, bytes)| bytes).sum(), n_containers)
+        scaled(present.fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)), n_containers)
     }
 }
 

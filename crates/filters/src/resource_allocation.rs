@@ -21,7 +21,7 @@ impl Room {
     fn of(node: &Node) -> Self {
         let [cpu_milli, memory_bytes] =
             [Dim::CPU, Dim::MEMORY].map(|dim| node.allocatable.get(dim));
-        Self { cpu_milli, memory_bytes, held: node.view.non_zero }
+        Self { cpu_milli, memory_bytes, held: node.view.non_zero.nearest() }
     }
 
     /// Mean over the resources that the node has.
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_on_the_node_counts_and_more_than_there_is_scores_nothing() {
         let mut node = sized(4000, 8 * GI);
-        node.view.non_zero = NonZero { cpu_milli: 3500, memory_bytes: 4 * GI };
+        node.view.non_zero = NonZero { cpu_milli: 3500, memory_bytes: 4 * GI }.into();
         // Cpu: 4500 of 4000; memory: 6 of 8 GiB.
         let pod = asking(1000, 2 * GI);
         assert_eq!(least_allocated(&pod, &node), 25 / 2);

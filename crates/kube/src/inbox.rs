@@ -323,7 +323,7 @@ mod tests {
         let object = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "u"},
             "status": {"phase": phase.as_str()}});
         let slim: SlimPodGroup = serde_json::from_value(object).unwrap();
-        let group = slim.to_record().unwrap();
+        let (group, _) = slim.to_record().unwrap();
         Incoming::Event(ClusterEvent::PodGroupApplied(Box::new(group)))
     }
 

@@ -55,7 +55,7 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
         serde_json::from_str(text).ok()
     }
 
-    /// The event, and what is malformed in a pod.
+    /// The event, and what is malformed in an object that is used nevertheless.
     fn event(self) -> Result<(ClusterEvent, Vec<String>), WireError>;
 }
 
@@ -125,7 +125,7 @@ slim!(
     "v1",
     Node,
     "nodes",
-    |node| (ClusterEvent::NodeApplied(Box::new(node)), Vec::new()),
+    |(node, problems)| (ClusterEvent::NodeApplied(Box::new(node)), problems),
     vc_wire::scanned
 );
 slim!(SlimNamespace, "", "v1", Namespace, "namespaces", |metadata| {
@@ -138,7 +138,7 @@ slim!(
     "v1beta1",
     PodGroup,
     "podgroups",
-    |pod_group| (ClusterEvent::PodGroupApplied(Box::new(pod_group)), Vec::new()),
+    |(group, problems)| (ClusterEvent::PodGroupApplied(Box::new(group)), problems),
     vc_wire::scanned
 );
 slim!(SlimQueue, "scheduling.volcano.sh", "v1beta1", Queue, "queues", |queue| {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use vc_resource::Resource;
+use vc_resource::{Amount, Resource};
 
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
@@ -81,17 +81,39 @@ pub struct NonZero {
     pub memory_bytes: i64,
 }
 
-impl std::ops::AddAssign for NonZero {
-    fn add_assign(&mut self, other: Self) {
-        self.cpu_milli = self.cpu_milli.wrapping_add(other.cpu_milli);
-        self.memory_bytes = self.memory_bytes.wrapping_add(other.memory_bytes);
+/// Sum of [`NonZero`] over pods, exact whatever they request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NonZeroSum {
+    cpu_milli: i128,
+    memory_bytes: i128,
+}
+
+impl NonZeroSum {
+    /// The nearest amounts of 64 bits.
+    pub fn nearest(self) -> NonZero {
+        let [(cpu_milli, _), (memory_bytes, _)] =
+            [self.cpu_milli, self.memory_bytes].map(<i64 as Amount>::nearest);
+        NonZero { cpu_milli, memory_bytes }
     }
 }
 
-impl std::ops::SubAssign for NonZero {
-    fn sub_assign(&mut self, other: Self) {
-        self.cpu_milli = self.cpu_milli.wrapping_sub(other.cpu_milli);
-        self.memory_bytes = self.memory_bytes.wrapping_sub(other.memory_bytes);
+impl From<NonZero> for NonZeroSum {
+    fn from(of: NonZero) -> Self {
+        Self { cpu_milli: of.cpu_milli.into(), memory_bytes: of.memory_bytes.into() }
+    }
+}
+
+impl std::ops::AddAssign<NonZero> for NonZeroSum {
+    fn add_assign(&mut self, other: NonZero) {
+        self.cpu_milli += i128::from(other.cpu_milli);
+        self.memory_bytes += i128::from(other.memory_bytes);
+    }
+}
+
+impl std::ops::SubAssign<NonZero> for NonZeroSum {
+    fn sub_assign(&mut self, other: NonZero) {
+        self.cpu_milli -= i128::from(other.cpu_milli);
+        self.memory_bytes -= i128::from(other.memory_bytes);
     }
 }
 

@@ -274,11 +274,11 @@ impl Cluster {
         total
     }
 
-    /// The same as whole amounts, at most the largest that there is.
+    /// The same as whole amounts.
     pub fn total_amounts(&self) -> Resource {
         let mut total = Resource::default();
         for (&dim, sum) in &self.total {
-            total.set(dim, i64::try_from(sum.amount).unwrap_or(i64::MAX));
+            total.set_exact(dim, sum.amount);
         }
         total
     }

@@ -287,7 +287,7 @@ impl Job {
         let mut left = amount.clone();
         for dim in amount.dims() {
             if 0 < self.gated.get(dim) {
-                left.set(dim, (amount.get(dim) - self.gated.get(dim)).max(0));
+                left.set_exact(dim, (amount.exact(dim) - self.gated.exact(dim)).max(0));
             }
         }
         left

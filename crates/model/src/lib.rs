@@ -35,7 +35,7 @@ mod toleration;
 mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
-pub use class::{Class, Classes, NonZero, Shape};
+pub use class::{Class, Classes, NonZero, NonZeroSum, Shape};
 pub use cluster::{Changes, Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_resource::Resource;
+use vc_resource::{Amount, Dim, Resource};
 
-use crate::class::{Class, NonZero};
+use crate::class::{Class, NonZeroSum};
 use crate::ids::{ImageId, TaskId};
 use crate::selector::{HostPort, Labels, Protocol, Taint};
 use crate::status::TaskStatus;
@@ -62,6 +62,12 @@ impl Node {
         amounts
     }
 
+    /// One dimension of [`Node::future_idle`].
+    pub fn future_idle_of(&self, dim: Dim) -> i64 {
+        let exact = self.idle.exact(dim) + self.releasing.exact(dim) - self.pipelined.exact(dim);
+        i64::nearest(exact).0
+    }
+
     /// Enters a task of this request in the sums (table of core.md 3.8).
     pub(crate) fn charge(&mut self, status: TaskStatus, request: &Resource) {
         if status == TaskStatus::Pipelined {
@@ -112,7 +118,7 @@ pub struct NodeView {
     /// Pods that count.
     pub n_pods: u32,
     /// Σ requests, with the scoring defaults.
-    pub non_zero: NonZero,
+    pub non_zero: NonZeroSum,
     /// Σ requests, without them.
     pub requested: Resource,
     ports: BTreeMap<(Protocol, u16), BTreeMap<Arc<str>, u32>>,

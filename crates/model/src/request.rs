@@ -38,7 +38,7 @@ pub fn to_resource(list: &ResourceList, dims: &mut Dims) -> Resource {
 pub fn pod_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> Resource {
     let mut total =
         aggregate(pod, |container, kind| container_request(container, kind, pod, gates, dims));
-    total.set(Dim::PODS, total.get(Dim::PODS).wrapping_add(1));
+    total.add_to(Dim::PODS, 1);
     complete(&mut total, pod, gates, dims);
     total
 }

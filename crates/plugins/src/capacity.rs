@@ -23,6 +23,7 @@ use vc_framework::{
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
 
+use crate::guarantee::CutGuarantees;
 use crate::rules::{min_resources, quota_insufficient, session_job, tell_clamped};
 use device_quotas::DeviceQuotas;
 use quota::{Quota, Quotas};
@@ -69,6 +70,8 @@ struct Capacity {
     reservations: Reservations,
     /// Subtractions that would have gone below zero (D5); of functions that may only look.
     n_clamped: AtomicU32,
+    /// Guarantees that exceed the cluster.
+    cut_guarantees: CutGuarantees,
     /// What was handed out for metrics.
     told: Latest<QueueId, gauges::Gauges>,
     /// Jobs of queues with children, about which users were told (D14).
@@ -131,6 +134,7 @@ impl Plugin for Capacity {
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
         tell_clamped("capacity", std::mem::take(self.n_clamped.get_mut()), out);
+        self.cut_guarantees.report(ask, out);
         if self.hierarchy {
             self.tell_misplaced(ask, out);
         }

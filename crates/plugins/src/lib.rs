@@ -7,6 +7,7 @@ mod cohort;
 mod conformance;
 mod drf;
 mod gang;
+mod guarantee;
 mod nodeorder;
 mod overcommit;
 mod pdb;

@@ -75,9 +75,9 @@ impl Plugin for Overcommit {
         let Some(asked) = min_resources(&ask.cluster.jobs[job]) else {
             return Admission::Permit;
         };
-        // As fractions: amounts that users write may leave 64 bits together.
-        let (mut wanted, asked) = (self.inqueue.to_fractional(), asked.to_fractional());
-        wanted.add(&asked);
+        let mut wanted = self.inqueue.clone();
+        wanted.add(asked);
+        let (wanted, asked) = (wanted.to_fractional(), asked.to_fractional());
         let dims = &ask.cluster.dims;
         let Err(lacking) = wanted.less_equal_dim(&self.idle, &asked, dims) else {
             return Admission::Permit;

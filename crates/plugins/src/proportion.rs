@@ -16,6 +16,7 @@ use vc_framework::{
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
 
+use crate::guarantee::{self, CutGuarantees};
 use crate::rules::{
     capability, dominant_share, min_resources, quota_insufficient, session_job, set_by,
     tell_clamped,
@@ -56,6 +57,8 @@ struct Proportion {
     moved: Vec<QueueId>,
     /// Subtractions that would have gone below zero (D5); of functions that may only look.
     n_clamped: AtomicU32,
+    /// Guarantees that exceed the cluster.
+    cut_guarantees: CutGuarantees,
     /// What was handed out for metrics.
     told: Latest<QueueId, gauges::Gauges>,
 }
@@ -64,6 +67,8 @@ struct Proportion {
 struct Attributes {
     /// When the session began.
     at_open: JobSums,
+    /// Between nothing and what the cluster has.
+    guarantee: Resource,
     /// The cluster without the guarantees of others, at most the capability.
     real_capability: Fractional,
     deserved: Fractional,
@@ -126,6 +131,7 @@ impl Plugin for Proportion {
 
     fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
         tell_clamped("proportion", std::mem::take(self.n_clamped.get_mut()), out);
+        self.cut_guarantees.report(ask, out);
         self.tell(ask, out);
     }
 
@@ -317,21 +323,26 @@ impl Proportion {
 
     /// Sets how much each queue could have at most (5.1).
     fn bound(&mut self, ask: Ask<'_>) {
+        let total = ask.cluster.total_amounts();
+        self.cut_guarantees.renew(ask, &total);
         let mut guaranteed = Fractional::default();
         for &id in &ask.facts.queues {
-            guaranteed.add(&ask.cluster.queues[id].guarantee.to_fractional());
+            let guarantee = guarantee::counted(&ask.cluster.queues[id], &total);
+            guaranteed.add(&guarantee.to_fractional());
+            if let Some(attributes) = self.queues.get_mut(id) {
+                attributes.guarantee = guarantee;
+            }
         }
         let free = ask.facts.total.excess(&guaranteed);
         for &id in &ask.facts.queues {
+            let Some(attributes) = self.queues.get_mut(id) else { continue };
             let queue = &ask.cluster.queues[id];
             let mut bound = free.clone();
-            bound.add(&queue.guarantee.to_fractional());
+            bound.add(&attributes.guarantee.to_fractional());
             if let Some(capability) = capability(queue) {
                 bound = bound.min_dim(&capability.to_fractional(), Absent::Infinity);
             }
-            if let Some(attributes) = self.queues.get_mut(id) {
-                attributes.real_capability = bound;
-            }
+            attributes.real_capability = bound;
         }
     }
 
@@ -428,7 +439,7 @@ impl Proportion {
     /// would take turns for ever.
     fn deserves_slots(&self, queue: QueueId, n_tasks: usize) -> bool {
         self.queues.get(queue).is_some_and(|queue| {
-            let after = queue.allocated.get(Dim::PODS) as f64 + n_tasks as f64;
+            let after = queue.allocated.to_f64(Dim::PODS) + n_tasks as f64;
             after <= queue.deserved.get(Dim::PODS) + EPS
         })
     }
@@ -442,12 +453,11 @@ fn whole(amount: f64) -> i64 {
 /// What the queue would hold, and whether that went below zero. Elastic amounts are those of the start
 /// of the session: evictions since then may have made `allocated` smaller (D5).
 fn use_after_admission(queue: &Attributes, asked: &Resource) -> (Fractional, bool) {
-    // As fractions: amounts that users write may leave 64 bits together.
-    let mut wanted = asked.to_fractional();
-    wanted.add(&queue.allocated.to_fractional());
-    wanted.add(&queue.inqueue.to_fractional());
-    let clamped = wanted.sub_clamped(&queue.at_open.elastic.to_fractional());
-    (wanted, clamped)
+    let mut wanted = asked.clone();
+    wanted.add(&queue.allocated);
+    wanted.add(&queue.inqueue);
+    let clamped = wanted.sub_clamped(&queue.at_open.elastic);
+    (wanted.to_fractional(), clamped)
 }
 
 impl Attributes {
@@ -498,7 +508,7 @@ impl Attributes {
             weight: f64::from(queue.weight.max(0)),
             bound: self.real_capability.clone(),
             request: self.at_open.request.to_fractional(),
-            guarantee: queue.guarantee.to_fractional(),
+            guarantee: self.guarantee.to_fractional(),
             ..Claim::default()
         }
     }

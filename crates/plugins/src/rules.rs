@@ -18,7 +18,7 @@ pub(crate) fn is_in_session(cluster: &Cluster, job: &Job) -> bool {
 
 /// Largest part of `of` that is allocated, over the names of `of`; 0 if it has none (4.1, 5.2).
 pub(crate) fn dominant_share<T: Amount, U: Amount>(allocated: &Vector<T>, of: &Vector<U>) -> f64 {
-    let shares = of.names().map(|dim| share(allocated.get(dim).to_f64(), of.get(dim).to_f64()));
+    let shares = of.names().map(|dim| share(allocated.to_f64(dim), of.to_f64(dim)));
     shares.fold(0.0, f64::max)
 }
 

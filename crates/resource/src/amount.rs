@@ -2,6 +2,7 @@
 //! With integers "less or equal within ε" is plain `<=` and "equal within ε" is `==` (C-11).
 
 use std::fmt::Debug;
+use std::ops::{Add, Sub};
 
 use crate::share::EPS;
 
@@ -20,12 +21,27 @@ pub trait Amount: sealed::Sealed + Copy + Debug + Default + PartialEq + PartialO
     /// What a missing scalar becomes in a difference where it means "unlimited".
     const UNLIMITED: Self;
 
-    /// Sum; integers wrap, so that a subtraction always undoes it exactly.
+    /// The type of sums. No sum of amounts that fit into memory leaves it.
+    type Exact: Copy
+        + Debug
+        + Default
+        + PartialEq
+        + PartialOrd
+        + Add<Output = Self::Exact>
+        + Sub<Output = Self::Exact>;
+
+    /// Sum, and whether it left the type; integers wrap then.
     #[must_use]
-    fn plus(self, other: Self) -> Self;
-    /// Difference; integers wrap.
+    fn plus(self, other: Self) -> (Self, bool);
+    /// Difference, and whether it left the type; integers wrap then.
     #[must_use]
-    fn minus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> (Self, bool);
+    /// The same number in the type of sums.
+    fn exact(self) -> Self::Exact;
+    /// The nearest amount to a sum, and whether it is the sum itself.
+    fn nearest(exact: Self::Exact) -> (Self, bool);
+    /// The nearest `f64` to a sum.
+    fn exact_to_f64(exact: Self::Exact) -> f64;
     /// `self <= other` within ε.
     fn less_equal(self, other: Self) -> bool;
     /// Equal within ε.
@@ -38,18 +54,6 @@ pub trait Amount: sealed::Sealed + Copy + Debug + Default + PartialEq + PartialO
     fn whole(self) -> i64;
     /// With two decimals.
     fn text(self) -> String;
-
-    /// The smaller one.
-    #[must_use]
-    fn lesser(self, other: Self) -> Self {
-        if other < self { other } else { self }
-    }
-
-    /// The larger one.
-    #[must_use]
-    fn larger(self, other: Self) -> Self {
-        if other > self { other } else { self }
-    }
 }
 
 impl Amount for i64 {
@@ -57,12 +61,32 @@ impl Amount for i64 {
     const ZERO: i64 = 0;
     const UNLIMITED: i64 = -1;
 
-    fn plus(self, other: i64) -> i64 {
-        self.wrapping_add(other)
+    type Exact = i128;
+
+    #[inline]
+    fn plus(self, other: i64) -> (i64, bool) {
+        self.overflowing_add(other)
     }
 
-    fn minus(self, other: i64) -> i64 {
-        self.wrapping_sub(other)
+    #[inline]
+    fn minus(self, other: i64) -> (i64, bool) {
+        self.overflowing_sub(other)
+    }
+
+    #[inline]
+    fn exact(self) -> i128 {
+        i128::from(self)
+    }
+
+    fn nearest(exact: i128) -> (i64, bool) {
+        match i64::try_from(exact) {
+            Ok(amount) => (amount, true),
+            Err(_) => (if exact < 0 { i64::MIN } else { i64::MAX }, false),
+        }
+    }
+
+    fn exact_to_f64(exact: i128) -> f64 {
+        exact as f64
     }
 
     fn less_equal(self, other: i64) -> bool {
@@ -98,12 +122,29 @@ impl Amount for f64 {
     const ZERO: f64 = 0.0;
     const UNLIMITED: f64 = -1.0;
 
-    fn plus(self, other: f64) -> f64 {
-        self + other
+    type Exact = f64;
+
+    #[inline]
+    fn plus(self, other: f64) -> (f64, bool) {
+        (self + other, false)
     }
 
-    fn minus(self, other: f64) -> f64 {
-        self - other
+    #[inline]
+    fn minus(self, other: f64) -> (f64, bool) {
+        (self - other, false)
+    }
+
+    #[inline]
+    fn exact(self) -> f64 {
+        self
+    }
+
+    fn nearest(exact: f64) -> (f64, bool) {
+        (exact, true)
+    }
+
+    fn exact_to_f64(exact: f64) -> f64 {
+        exact
     }
 
     fn less_equal(self, other: f64) -> bool {

@@ -12,15 +12,15 @@ impl<T: Amount> Vector<T> {
         let mut increased = Self::new();
         let mut decreased = Self::new();
         for dim in self.union(right) {
-            let (l, r) = (self.get(dim), right.get(dim));
+            let (l, r) = (self.exact(dim), right.exact(dim));
             if self.unlimited(dim, absent) {
                 increased.set(dim, T::UNLIMITED);
             } else if right.unlimited(dim, absent) {
                 decreased.set(dim, T::UNLIMITED);
             } else if l > r {
-                increased.set(dim, l.minus(r));
+                increased.set_exact(dim, l - r);
             } else {
-                decreased.set(dim, r.minus(l));
+                decreased.set_exact(dim, r - l);
             }
         }
         (increased, decreased)
@@ -39,8 +39,9 @@ impl<T: Amount> Vector<T> {
     pub fn min_dim(&self, right: &Self, absent: Absent) -> Self {
         let mut least = self.clone();
         for dim in self.dims() {
-            if absent == Absent::Zero || right.has(dim) {
-                least.set(dim, self.get(dim).lesser(right.get(dim)));
+            let counts = absent == Absent::Zero || right.has(dim);
+            if counts && right.exact(dim) < self.exact(dim) {
+                least.set_exact(dim, right.exact(dim));
             }
         }
         least

@@ -1,11 +1,12 @@
 //! Exact integer amounts and resource vectors (core.md 3.1, plugins-jobs-queues.md 1.1).
 //!
 //! Amounts are integers in the smallest unit (millicores, bytes, whole pods, thousandths of every
-//! other resource); fractions exist only in plugin arithmetic.
+//! other resource); sums of them are exact; fractions exist only in plugin arithmetic.
 
 mod amount;
 mod compare;
 mod dims;
+mod exact;
 mod lattice;
 mod mask;
 mod quantity;

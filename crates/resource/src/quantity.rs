@@ -46,6 +46,11 @@ impl Quantity {
         self.rounded_up(NANO_PER_MILLI)
     }
 
+    /// Below zero.
+    pub fn is_negative(self) -> bool {
+        self.nano < 0
+    }
+
     /// The canonical text of the name's kind: `1500m`, `2`, `3k`; of memory and storage the binary one
     /// (`4Gi`) where that is shorter.
     pub fn text(self, name: &str) -> String {

@@ -1,6 +1,7 @@
 //! The resource vector: storage and arithmetic (core.md 3.1, plugins-jobs-queues.md 1.1).
 //! cpu and memory always exist; every other dimension, `pods` included, is a scalar that exists
-//! only after it was set, because several comparisons tell "0" from "not there".
+//! only after it was set, because several comparisons tell "0" from "not there". Amounts that leave
+//! 64 bits in a sum are read as the nearest that does not, and kept exactly beside it (`exact.rs`).
 
 use std::hash::{Hash, Hasher};
 
@@ -8,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::amount::Amount;
 use crate::dims::Dim;
+use crate::exact::{Minus, Operation, Plus, Wide};
 use crate::mask::Mask;
 
 /// What a scalar that one side lacks counts as.
@@ -24,9 +26,11 @@ pub enum Absent {
 #[derive(Clone, Debug, Default)]
 pub struct Vector<T: Amount> {
     /// Indexed by `Dim`; zero wherever `present` has no bit; may be shorter than the interner.
-    amounts: SmallVec<[T; 8]>,
+    pub(crate) amounts: SmallVec<[T; 8]>,
     /// The scalars that exist.
     present: Mask,
+    /// Every amount as an exact sum. `None`: none has left the range of `T`.
+    pub(crate) wide: Option<Box<Wide<T>>>,
 }
 
 /// Amounts of nodes, tasks, jobs and queues.
@@ -48,7 +52,7 @@ impl<T: Amount> Vector<T> {
         infinite
     }
 
-    /// The amount, 0 if the scalar is missing.
+    /// The amount, 0 if the scalar is missing; the nearest one to a sum that left the range of `T`.
     #[inline]
     pub fn get(&self, dim: Dim) -> T {
         self.amounts.get(dim.index()).copied().unwrap_or(T::ZERO)
@@ -62,6 +66,9 @@ impl<T: Amount> Vector<T> {
         self.amounts[dim.index()] = amount;
         if !Mask::NATIVE.has(dim) {
             self.present.insert(dim);
+        }
+        if self.wide.is_some() {
+            self.narrow(dim);
         }
     }
 
@@ -77,6 +84,9 @@ impl<T: Amount> Vector<T> {
             *amount = T::ZERO;
         }
         self.present.remove(dim);
+        if self.wide.is_some() {
+            self.narrow(dim);
+        }
     }
 
     /// Whether any scalar exists (`pods` is one), whatever its amount.
@@ -101,7 +111,7 @@ impl<T: Amount> Vector<T> {
         mask.into_dims()
     }
 
-    /// Amounts in `Dim` order, without those behind the last dimension that was ever set.
+    /// Readable amounts in `Dim` order, without those behind the last dimension that was ever set.
     pub(crate) fn amounts(&self) -> &[T] {
         &self.amounts
     }
@@ -114,23 +124,33 @@ impl<T: Amount> Vector<T> {
 
     /// Adds component by component; missing scalars are made. Undone exactly by `sub`.
     pub fn add(&mut self, other: &Self) {
-        self.combine(other, T::plus);
+        self.combine::<Plus>(other);
     }
 
-    /// Subtracts component by component, may go negative; missing scalars are made.
+    /// Subtracts component by component, may go negative; missing scalars are made. Undone exactly
+    /// by `add`.
     pub fn sub(&mut self, other: &Self) {
-        self.combine(other, T::minus);
+        self.combine::<Minus>(other);
     }
 
-    fn combine(&mut self, other: &Self, with: impl Fn(T, T) -> T) {
+    fn combine<O: Operation>(&mut self, other: &Self) {
         if self.amounts.len() < other.amounts.len() {
             self.amounts.resize(other.amounts.len(), T::ZERO);
         }
+        self.present.unite(&other.present);
+        if self.wide.is_some() || other.wide.is_some() {
+            return self.combine_exactly::<O>(other);
+        }
+        let mut has_left = false;
         // What `other` lacks is 0 there and changes nothing.
         for (left, &right) in self.amounts.iter_mut().zip(&other.amounts) {
-            *left = with(*left, right);
+            let (result, leaves) = O::of(*left, right);
+            *left = result;
+            has_left |= leaves;
         }
-        self.present.unite(&other.present);
+        if has_left {
+            self.recombine::<O>(other);
+        }
     }
 
     /// The checked subtraction: a dimension of `other` that is larger than ours becomes 0 instead
@@ -141,11 +161,14 @@ impl<T: Amount> Vector<T> {
         let had_scalars = self.has_scalars();
         let mut clamped = false;
         for dim in other.dims() {
-            let (left, right) = (self.get(dim), other.get(dim));
-            let enough = right.less_equal(left);
+            let (left, right) = (self.exact(dim), other.exact(dim));
+            let is_read_exactly = self.wide.is_none() && other.wide.is_none();
+            let within = || other.get(dim).less_equal(self.get(dim));
+            let enough = right <= left || is_read_exactly && within();
             clamped |= !enough;
             if had_scalars || self.has(dim) {
-                self.set(dim, if enough { left.minus(right) } else { T::ZERO });
+                let zero = T::ZERO.exact();
+                self.set_exact(dim, if enough { left - right } else { zero });
             }
         }
         clamped
@@ -154,27 +177,40 @@ impl<T: Amount> Vector<T> {
     /// Every component times `factor`.
     #[must_use]
     pub fn multi(&self, factor: f64) -> Fractional {
-        Vector {
-            amounts: self.amounts.iter().map(|amount| amount.to_f64() * factor).collect(),
-            present: self.present.clone(),
-        }
+        self.fractions(|amount| amount * factor)
     }
 
     /// The same amounts for fractional arithmetic; exact below 2^53.
     #[must_use]
     pub fn to_fractional(&self) -> Fractional {
-        Vector {
-            amounts: self.amounts.iter().map(|amount| amount.to_f64()).collect(),
-            present: self.present.clone(),
+        self.fractions(|amount| amount)
+    }
+
+    fn fractions(&self, of: impl Fn(f64) -> f64) -> Fractional {
+        let mut amounts: SmallVec<[f64; 8]> =
+            self.amounts.iter().map(|amount| of(amount.to_f64())).collect();
+        if let Some(wide) = &self.wide {
+            let exact = wide.iter().map(|&exact| of(T::exact_to_f64(exact)));
+            amounts.iter_mut().zip(exact).for_each(|(amount, exact)| *amount = exact);
         }
+        Vector { amounts, present: self.present.clone(), wide: None }
     }
 
     /// Component-wise maximum in place; scalars only in `other` are taken.
     pub fn set_max(&mut self, other: &Self) {
         for dim in other.dims() {
-            let amount = other.get(dim);
-            if !self.has(dim) || self.get(dim) < amount {
-                self.set(dim, amount);
+            let amount = other.exact(dim);
+            if !self.has(dim) || self.exact(dim) < amount {
+                self.set_exact(dim, amount);
+            }
+        }
+    }
+
+    /// Makes amounts below zero 0.
+    pub fn raise_to_zero(&mut self) {
+        for dim in self.dims() {
+            if self.get(dim) < T::ZERO {
+                self.set(dim, T::ZERO);
             }
         }
     }
@@ -198,7 +234,9 @@ impl<T: Amount> Vector<T> {
 /// Same scalars and same amounts; how much room is behind them does not count.
 impl<T: Amount> PartialEq for Vector<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.present == other.present && self.dims().all(|dim| self.get(dim) == other.get(dim))
+        self.present == other.present
+            && self.wide.is_some() == other.wide.is_some()
+            && self.dims().all(|dim| self.exact(dim) == other.exact(dim))
     }
 }
 

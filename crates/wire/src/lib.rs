@@ -111,10 +111,13 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
             let (pod, problems) = slim::<SlimPod>(kind, object)?.to_record()?;
             return Ok(Decoded { event: Event::PodApplied(Box::new(pod)), problems });
         }
-        Kind::Node => Event::NodeApplied(Box::new(slim::<SlimNode>(kind, object)?.to_record()?)),
+        Kind::Node => {
+            let (node, problems) = slim::<SlimNode>(kind, object)?.to_record()?;
+            return Ok(Decoded { event: Event::NodeApplied(Box::new(node)), problems });
+        }
         Kind::PodGroup => {
-            let record = slim::<SlimPodGroup>(kind, object)?.to_record()?;
-            Event::PodGroupApplied(Box::new(record))
+            let (group, problems) = slim::<SlimPodGroup>(kind, object)?.to_record()?;
+            return Ok(Decoded { event: Event::PodGroupApplied(Box::new(group)), problems });
         }
         Kind::Queue => Event::QueueApplied(Box::new(slim::<SlimQueue>(kind, object)?.to_record()?)),
         Kind::PriorityClass => {
@@ -256,7 +259,7 @@ fn named(kind: Kind, namespace: &str, name: &str) -> String {
     }
 }
 
-/// The record if nothing is wrong with it.
+/// The record if nothing that it needs is malformed.
 fn finish<T>(
     record: T,
     kind: Kind,
@@ -264,8 +267,21 @@ fn finish<T>(
     name: &str,
     problems: Problems,
 ) -> Result<T, WireError> {
-    match problems.worst() {
-        None => Ok(record),
-        Some(_) => Err(WireError::Malformed(problems.of(&named(kind, namespace, name)))),
-    }
+    finish_noted(record, kind, namespace, name, problems).map(|(record, _)| record)
+}
+
+/// The record if nothing that it needs is malformed, and what is wrong with it besides.
+fn finish_noted<T>(
+    record: T,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    problems: Problems,
+) -> Result<(T, Vec<String>), WireError> {
+    let is_usable = problems.worst().is_none();
+    let problems = match problems.len() {
+        0 => Vec::new(),
+        _ => problems.of(&named(kind, namespace, name)),
+    };
+    if is_usable { Ok((record, problems)) } else { Err(WireError::Malformed(problems)) }
 }

@@ -10,7 +10,7 @@ use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimTaint, taints};
 use crate::soft::{Entries, List, Soft, object};
-use crate::{Kind, WireError, finish};
+use crate::{Kind, WireError, finish_noted};
 
 /// A node as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -54,18 +54,18 @@ object!(
 );
 
 impl SlimNode {
-    /// The record.
+    /// The record, and what is wrong with the object besides.
     ///
     /// # Errors
     /// A field that is read is malformed.
-    pub fn to_record(self) -> Result<NodeRecord, WireError> {
+    pub fn to_record(self) -> Result<(NodeRecord, Vec<String>), WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::Node, self.metadata, &mut problems)?;
         record(metadata, self.spec, self.status, problems)
     }
 }
 
-/// The record of a node whose metadata were decoded elsewhere.
+/// The record of a node whose metadata were decoded elsewhere, and what is wrong with it besides.
 ///
 /// # Errors
 /// A field that is read is malformed.
@@ -73,7 +73,7 @@ pub fn node_record(
     metadata: Metadata,
     spec: Soft<SlimNodeSpec>,
     status: Soft<SlimNodeStatus>,
-) -> Result<NodeRecord, WireError> {
+) -> Result<(NodeRecord, Vec<String>), WireError> {
     record(metadata, spec, status, Problems::default())
 }
 
@@ -82,7 +82,7 @@ fn record(
     spec: Soft<SlimNodeSpec>,
     status: Soft<SlimNodeStatus>,
     mut problems: Problems,
-) -> Result<NodeRecord, WireError> {
+) -> Result<(NodeRecord, Vec<String>), WireError> {
     let (spec_path, status_path) = (Path::root("spec"), Path::root("status"));
     let spec = problems.or_default(spec, &spec_path);
     let status = problems.or_default(status, &status_path);
@@ -98,13 +98,13 @@ fn record(
         capacity: problems.resources(status.capacity, &status_path.field("capacity")),
         images: images(status.images, &status_path.field("images"), &mut problems),
     };
-    finish(node, Kind::Node, "", &metadata.name, problems)
+    finish_noted(node, Kind::Node, "", &metadata.name, problems)
 }
 
 /// Each name with the size of its image in bytes.
 fn images(slim: List<SlimImage>, path: &Path<'_>, problems: &mut Problems) -> Vec<(Arc<str>, i64)> {
     let images = problems.list(slim, path, |problems, slim, path| {
-        let size_bytes = problems.or_default(slim.size_bytes, &path.field("sizeBytes"));
+        let size_bytes = problems.or_default(slim.size_bytes, &path.field("sizeBytes")).max(0);
         let names = problems.texts(slim.names, &path.field("names"));
         names.into_iter().map(move |name| (name, size_bytes))
     });

@@ -13,7 +13,7 @@ use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::problems::{Path, Problems};
 use crate::selector::{SlimLabelSelector, label_selector};
 use crate::soft::{Entries, List, Soft, object};
-use crate::{Kind, WireError, finish};
+use crate::{Kind, WireError, finish_noted};
 
 /// A PodGroup as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -114,18 +114,18 @@ object!(
 );
 
 impl SlimPodGroup {
-    /// The record.
+    /// The record, and what is wrong with the object besides.
     ///
     /// # Errors
     /// A field that is read is malformed.
-    pub fn to_record(self) -> Result<PodGroupRecord, WireError> {
+    pub fn to_record(self) -> Result<(PodGroupRecord, Vec<String>), WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::PodGroup, self.metadata, &mut problems)?;
         record(metadata, self.spec, self.status, problems)
     }
 }
 
-/// The record of a PodGroup whose metadata were decoded elsewhere.
+/// The record of a PodGroup whose metadata were decoded elsewhere, and what is wrong with it besides.
 ///
 /// # Errors
 /// A field that is read is malformed.
@@ -133,7 +133,7 @@ pub fn pod_group_record(
     metadata: Metadata,
     spec: Soft<SlimPodGroupSpec>,
     status: Soft<SlimPodGroupStatus>,
-) -> Result<PodGroupRecord, WireError> {
+) -> Result<(PodGroupRecord, Vec<String>), WireError> {
     record(metadata, spec, status, Problems::default())
 }
 
@@ -142,7 +142,7 @@ fn record(
     spec: Soft<SlimPodGroupSpec>,
     status: Soft<SlimPodGroupStatus>,
     mut problems: Problems,
-) -> Result<PodGroupRecord, WireError> {
+) -> Result<(PodGroupRecord, Vec<String>), WireError> {
     let path = Path::root("spec");
     let spec = problems.or_default(spec, &path);
     let min_resources = path.field("minResources");
@@ -176,7 +176,7 @@ fn record(
         ),
         status: status_record(status, &mut problems),
     };
-    finish(pod_group, Kind::PodGroup, &key.namespace, &key.name, problems)
+    finish_noted(pod_group, Kind::PodGroup, &key.namespace, &key.name, problems)
 }
 
 fn topology(

@@ -178,13 +178,19 @@ impl Problems {
         labels
     }
 
-    /// A Kubernetes resource list.
+    /// A Kubernetes resource list. Amounts below zero count as 0, and are noted.
     pub(crate) fn resources(
         &mut self,
         field: Soft<Entries<Quantity>>,
         path: &Path<'_>,
     ) -> ResourceList {
-        self.map(field, path)
+        let mut amounts = self.map(field, path);
+        for (name, amount) in amounts.iter_mut().filter(|(_, amount)| amount.is_negative()) {
+            let text = amount.text(name);
+            self.note(&path.key(name), &format!("is below zero, it counts as 0: {text}"));
+            *amount = Quantity::default();
+        }
+        amounts
     }
 }
 

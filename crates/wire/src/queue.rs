@@ -89,6 +89,7 @@ fn record(
     let strategy = problems.text(spec.dequeue_strategy, &path.field("dequeueStrategy"));
     let state = problems.text(status.state, &status_path.field("state"));
     let allocated = status_path.field("allocated");
+    // Amounts below zero stay: the plugins that read them say what they count as.
     let queue = QueueRecord {
         uid: metadata.uid.clone(),
         name: metadata.name.clone(),
@@ -96,14 +97,14 @@ fn record(
         weight: problems.read(spec.weight, &path.field("weight")).unwrap_or(1),
         priority: problems.or_default(spec.priority, &path.field("priority")),
         reclaimable: problems.read(spec.reclaimable, &path.field("reclaimable")).unwrap_or(true),
-        capability: problems.resources(spec.capability, &path.field("capability")),
-        deserved: problems.resources(spec.deserved, &path.field("deserved")),
-        guarantee: problems.resources(held.resource, &guarantee.field("resource")),
+        capability: problems.map(spec.capability, &path.field("capability")),
+        deserved: problems.map(spec.deserved, &path.field("deserved")),
+        guarantee: problems.map(held.resource, &guarantee.field("resource")),
         parent: problems.text(spec.parent, &path.field("parent")),
         fifo: &*strategy == "fifo",
         state: state_of(&state),
         annotations: metadata.annotations,
-        status_allocated: problems.resources(status.allocated, &allocated),
+        status_allocated: problems.map(status.allocated, &allocated),
     };
     finish(queue, Kind::Queue, "", &metadata.name, problems)
 }

@@ -152,7 +152,8 @@ impl Members {
 fn n_places(request: &Resource, room: &Resource) -> i64 {
     let requested = request.dims().filter(|&dim| 0 < request.get(dim));
     let places = requested.map(|dim| room.get(dim).max(0) / request.get(dim));
-    places.min().unwrap_or(i64::from(u16::MAX))
+    // More than any job has members, so that sums over nodes stay far from the bounds of numbers.
+    places.min().unwrap_or(i64::from(u16::MAX)).min(i64::from(u32::MAX))
 }
 
 #[cfg(test)]

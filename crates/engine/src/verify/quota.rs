@@ -161,9 +161,8 @@ impl State {
         trees: &'t Trees<'a>,
         dim: Dim,
     ) -> Amounts<'t, 'a> {
-        let of_queue = |(queue, used): (&QueueId, &Resource)| {
-            (&*session.queues[*queue].name, i128::from(used.get(dim)))
-        };
+        let of_queue =
+            |(queue, used): (&QueueId, &Resource)| (&*session.queues[*queue].name, used.exact(dim));
         let used = self.used.iter().map(of_queue).collect();
         let cluster = session.facts().total.get(dim) as i128;
         Amounts { trees, dim, cluster, used }
@@ -202,7 +201,7 @@ impl State {
     ) -> Vec<Dim> {
         let asked = |dim: Dim| -> i128 {
             let tasks = case.placements.iter();
-            tasks.map(|&(task, _)| i128::from(session.request(task).get(dim))).sum()
+            tasks.map(|&(task, _)| session.request(task).exact(dim)).sum()
         };
         let is_short = |&dim: &Dim| {
             let amounts = self.amounts(session, trees, dim);

@@ -2,6 +2,7 @@
 //! numbers and slugs of the specification's cases.
 #![allow(non_snake_case)]
 
+mod absurd;
 mod affinity;
 mod alike;
 mod allocate;

@@ -77,13 +77,12 @@ impl NodeColumns {
             amounts.allocatable[at] = of(&node.allocatable);
             amounts.used[at] = of(&node.used);
             amounts.requested[at] = of(&node.view.requested);
-            let idle = of(&node.idle);
-            amounts.idle[at] = idle;
-            let future = idle.wrapping_add(of(&node.releasing)).wrapping_sub(of(&node.pipelined));
-            amounts.future_idle[at] = future;
+            amounts.idle[at] = of(&node.idle);
+            amounts.future_idle[at] = node.future_idle_of(dim);
         }
-        self.held_cpu_milli[at] = node.view.non_zero.cpu_milli;
-        self.held_memory_bytes[at] = node.view.non_zero.memory_bytes;
+        let held = node.view.non_zero.nearest();
+        self.held_cpu_milli[at] = held.cpu_milli;
+        self.held_memory_bytes[at] = held.memory_bytes;
         self.n_pods[at] = i64::from(node.view.n_pods);
         self.shards[at] = match session.cluster.settings.sharding.mode {
             ShardingMode::Hard if !node.in_shard => Shard::Forbidden,

@@ -37,8 +37,10 @@ impl Cluster {
         let mut allocatable = to_resource(&record.allocatable, &mut self.dims);
         let mut capacity = to_resource(&record.capacity, &mut self.dims);
         let extra = oversubscription(&record.annotations);
-        allocatable.add(&extra);
-        capacity.add(&extra);
+        for amounts in [&mut allocatable, &mut capacity] {
+            amounts.add(&extra);
+            amounts.raise_to_zero();
+        }
         for (dim, limit) in self.volume_limits(&record.name) {
             allocatable.set(dim, limit);
             capacity.set(dim, limit);

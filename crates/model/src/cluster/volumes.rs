@@ -207,7 +207,7 @@ impl Cluster {
             let key = claim.key(&class.namespace);
             let resource = self.volumes.resource_of(&key, &self.settings.ignored_provisioners);
             if let Some(dim) = resource.and_then(|name| self.dims.intern(&name)) {
-                request.set(dim, request.get(dim) + 1);
+                request.add_to(dim, 1);
             }
         }
     }

@@ -4,31 +4,32 @@
 use std::collections::BTreeMap;
 
 use vc_framework::{Ask, klog};
-use vc_model::{Cluster, QueueId};
+use vc_model::{Cluster, Queue, QueueId};
 use vc_resource::{Absent, Dim, Resource};
 
-use super::quota::{Limits, Quotas};
+use super::quota::{Limits, Quotas, UNLIMITED};
 use super::shape::{Shape, Standing};
+use crate::guarantee::counted;
 use crate::rules::capability;
 
 /// Every queue is bounded by the cluster without the guarantees of the others.
 pub(super) fn flat(ask: Ask<'_>, quotas: &mut Quotas) {
+    let total = ask.cluster.total_amounts();
     let mut guaranteed = Resource::default();
     for &id in &ask.facts.queues {
-        guaranteed.add(&ask.cluster.queues[id].guarantee);
+        guaranteed.add(&counted(&ask.cluster.queues[id], &total));
     }
-    let free = ask.cluster.total_amounts().excess(&guaranteed);
+    let free = total.excess(&guaranteed);
     for &id in &ask.facts.queues {
         let queue = &ask.cluster.queues[id];
-        let capability = capability(queue);
+        let (capability, guarantee) = (capability(queue), counted(queue, &total));
         let mut real_capability = free.clone();
-        real_capability.add(&queue.guarantee);
+        real_capability.add(&guarantee);
         if let Some(capability) = &capability {
             real_capability = real_capability.min_dim(capability, Absent::Infinity);
         }
         let lent = queue.deserved.min_dim(&real_capability, Absent::Infinity);
-        let deserved = lent.max_dim(&queue.guarantee);
-        let guarantee = queue.guarantee.clone();
+        let deserved = lent.max_dim(&guarantee);
         if let Some(quota) = quotas.get_mut(id) {
             quota.limits = Limits { capability, guarantee, real_capability, deserved };
         }
@@ -42,10 +43,11 @@ pub(super) fn tree(ask: Ask<'_>, shape: &Shape, quotas: &mut Quotas) {
     let usable = |id: &QueueId| shape.standing(*id) != Standing::Unusable;
     let mut queues: Vec<QueueId> = ask.facts.queues.iter().copied().filter(usable).collect();
     queues.sort_by_key(|&id| shape.path(id).len());
-    let promised = promised(cluster, shape, &queues);
+    let total = cluster.total_amounts();
+    let promised = promised(cluster, shape, &queues, &total);
     let none = Promised::default();
     let promised_below = |id: Option<QueueId>| promised.get(&id).unwrap_or(&none);
-    let root = root_limits(cluster, shape.root(), promised_below(shape.root()));
+    let root = root_limits(cluster, &total, shape.root(), promised_below(shape.root()));
     for id in queues {
         let limits = if Some(id) == shape.root() {
             root.clone()
@@ -53,7 +55,7 @@ pub(super) fn tree(ask: Ask<'_>, shape: &Shape, quotas: &mut Quotas) {
             let parent = shape.path(id).get(1).copied();
             let above = parent.and_then(|parent| quotas.get(parent));
             let above = above.map_or(&root, |quota| &quota.limits);
-            child_limits(cluster, id, above, &promised_below(parent).guarantee)
+            child_limits(&cluster.queues[id], &total, above, &promised_below(parent).guarantee)
         };
         log_excess(cluster, id, &limits, promised_below(Some(id)));
         if let Some(quota) = quotas.get_mut(id) {
@@ -74,22 +76,29 @@ fn promised(
     cluster: &Cluster,
     shape: &Shape,
     queues: &[QueueId],
+    total: &Resource,
 ) -> BTreeMap<Option<QueueId>, Promised> {
     let mut promised: BTreeMap<Option<QueueId>, Promised> = BTreeMap::new();
     for &id in queues.iter().filter(|&&id| Some(id) != shape.root()) {
         let queue = &cluster.queues[id];
         let sums = promised.entry(shape.path(id).get(1).copied()).or_default();
-        sums.guarantee.add(&queue.guarantee);
-        sums.deserved.add(&queue.deserved.max_dim(&queue.guarantee));
+        let guarantee = counted(queue, total);
+        sums.deserved.add(&queue.deserved.max_dim(&guarantee));
+        sums.guarantee.add(&guarantee);
     }
     promised
 }
 
 /// What root does not list is unlimited (D15), for scalars that the cluster has. Its own guarantee
 /// and deserved amount do not count.
-fn root_limits(cluster: &Cluster, root: Option<QueueId>, below: &Promised) -> Limits {
+fn root_limits(
+    cluster: &Cluster,
+    total: &Resource,
+    root: Option<QueueId>,
+    below: &Promised,
+) -> Limits {
     let mut capability = root.map(|id| cluster.queues[id].capability.clone()).unwrap_or_default();
-    for dim in cluster.total_amounts().dims() {
+    for dim in total.dims() {
         let is_listed = match dim {
             Dim::CPU | Dim::MEMORY => 0 < capability.get(dim),
             _ => capability.has(dim),
@@ -106,8 +115,8 @@ fn root_limits(cluster: &Cluster, root: Option<QueueId>, below: &Promised) -> Li
     }
 }
 
-fn child_limits(cluster: &Cluster, id: QueueId, above: &Limits, promised: &Resource) -> Limits {
-    let queue = &cluster.queues[id];
+fn child_limits(queue: &Queue, total: &Resource, above: &Limits, promised: &Resource) -> Limits {
+    let guarantee = counted(queue, total);
     let mut capability = queue.capability.clone();
     let inherited = above.capability.as_ref().unwrap_or(&above.real_capability);
     for dim in inherited.dims() {
@@ -119,24 +128,22 @@ fn child_limits(cluster: &Cluster, id: QueueId, above: &Limits, promised: &Resou
             capability.set(dim, inherited.get(dim));
         }
     }
-    let left = left_by_siblings(&above.real_capability, promised, &queue.guarantee);
+    let left = left_by_siblings(&above.real_capability, promised, &guarantee);
     Limits {
         real_capability: left.min_dim(&capability, Absent::Infinity),
         capability: Some(capability),
-        deserved: queue.deserved.max_dim(&queue.guarantee),
-        guarantee: queue.guarantee.clone(),
+        deserved: queue.deserved.max_dim(&guarantee),
+        guarantee,
     }
 }
 
 /// What is left of the parent's when all guarantees of its children are taken and one's own is
-/// given back. Unlimited cpu and memory stay so.
+/// given back. What is unlimited stays so.
 fn left_by_siblings(above: &Resource, promised: &Resource, own: &Resource) -> Resource {
     let mut left = above.excess(promised);
     left.add(own);
-    for dim in [Dim::CPU, Dim::MEMORY] {
-        if above.get(dim) == i64::MAX {
-            left.set(dim, i64::MAX);
-        }
+    for dim in above.dims().filter(|&dim| above.exact(dim) == UNLIMITED) {
+        left.set(dim, i64::MAX);
     }
     left
 }

@@ -9,6 +9,9 @@ use vc_resource::{Dim, Dims, Resource};
 
 use crate::rules::{dominant_share, set_by};
 
+/// An amount that limits nothing. A sum may be larger, and does.
+pub(super) const UNLIMITED: i128 = i64::MAX as i128;
+
 /// Amounts that the spec of the queues and the size of the cluster give. The largest amount stands
 /// for "unlimited"; a scalar that is missing in `real_capability` is 0 there.
 #[derive(Clone, Debug, Default)]
@@ -115,22 +118,21 @@ impl Quota {
         is_reserved: bool,
         dims: &Dims,
     ) -> Vec<Dim> {
-        let own = |dim| if is_reserved { request.get(dim) } else { 0 };
-        let held =
-            |dim| wide(self.allocated.get(dim)) + wide(self.reserved.get(dim)) - wide(own(dim));
+        let own = |dim| if is_reserved { request.exact(dim) } else { 0 };
+        let held = |dim| self.allocated.exact(dim) + self.reserved.exact(dim) - own(dim);
         self.lacks(request, dims, held)
     }
 
     /// Requested dimensions in which tasks together would go above the limit.
     pub(super) fn lacks_for_tasks(&self, request: &Resource, dims: &Dims) -> Vec<Dim> {
-        self.lacks(request, dims, |dim| wide(self.allocated.get(dim)))
+        self.lacks(request, dims, |dim| self.allocated.exact(dim))
     }
 
     /// Dimensions of `minResources` in which the job would go above the limit. Elastic amounts are
     /// those of the start of the session, so that they may be more than there is now: nothing goes
     /// below zero, and the second value says so (D5).
     pub(super) fn lacks_for_admission(&self, asked: &Resource, dims: &Dims) -> (Vec<Dim>, bool) {
-        let below_zero = |dim| self.held_at_admission(dim) + wide(asked.get(dim)) < 0;
+        let below_zero = |dim| self.held_at_admission(dim) + asked.exact(dim) < 0;
         let clamped = self.at_open.elastic.dims().any(below_zero);
         (self.lacks(asked, dims, |dim| self.held_at_admission(dim)), clamped)
     }
@@ -143,8 +145,8 @@ impl Quota {
         dims: &Dims,
     ) -> Vec<LimitedAmount> {
         let held = |dim| {
-            let held = wide(self.allocated.get(dim)) + wide(self.reserved.get(dim));
-            held - wide(reserved.get(dim))
+            let held = self.allocated.exact(dim) + self.reserved.exact(dim);
+            held - reserved.exact(dim)
         };
         self.amounts(request, dims, held)
     }
@@ -175,18 +177,15 @@ impl Quota {
 
     /// What counts against the limit when a job is admitted.
     fn held_at_admission(&self, dim: Dim) -> i128 {
-        let held = wide(self.allocated.get(dim)) + wide(self.inqueue.get(dim));
-        held - wide(self.at_open.elastic.get(dim))
+        let held = self.allocated.exact(dim) + self.inqueue.exact(dim);
+        held - self.at_open.elastic.exact(dim)
     }
 
     fn lacks(&self, asked: &Resource, dims: &Dims, held: impl Fn(Dim) -> i128) -> Vec<Dim> {
         let limit = &self.limits.real_capability;
         let is_short = |&dim: &Dim| {
-            let (asked, limit) = (asked.get(dim), limit.get(dim));
-            dim != Dim::PODS
-                && 0 < asked
-                && limit < i64::MAX
-                && wide(limit) < held(dim) + wide(asked)
+            let (asked, limit) = (asked.exact(dim), limit.exact(dim));
+            dim != Dim::PODS && 0 < asked && limit != UNLIMITED && limit < held(dim) + asked
         };
         dims.in_report_order().iter().copied().filter(is_short).collect()
     }
@@ -195,9 +194,4 @@ impl Quota {
 /// Of a sum, for people: never below zero.
 fn narrow(sum: i128) -> i64 {
     i64::try_from(sum.max(0)).unwrap_or(i64::MAX)
-}
-
-/// Sums of amounts that users write may leave 64 bits.
-fn wide(amount: i64) -> i128 {
-    i128::from(amount)
 }

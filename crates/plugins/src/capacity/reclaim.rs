@@ -189,9 +189,8 @@ impl<'a> Walk<'a> {
         };
         let guarantee = &quota.limits.guarantee;
         let left = self.left_of(queue);
-        guarantee
-            .dims()
-            .all(|dim| guarantee.get(dim) <= left.get(dim).saturating_sub(request.get(dim)))
+        let is_kept = |dim| guarantee.exact(dim) <= left.exact(dim) - request.exact(dim);
+        guarantee.dims().all(is_kept)
     }
 
     /// The queue deserves nothing of what the victim has, or has more of it than it deserves.

@@ -35,6 +35,7 @@ impl Capacity {
             true => limits::tree(ask, &self.shape, &mut self.quotas),
             false => limits::flat(ask, &mut self.quotas),
         }
+        self.cut_guarantees.renew(ask, &ask.cluster.total_amounts());
         for id in std::mem::take(&mut self.listed) {
             if self.quotas.get(id).is_none() {
                 self.told.forget(id);

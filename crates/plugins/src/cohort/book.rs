@@ -230,7 +230,7 @@ impl Book {
 
     /// An amount as the trees count it.
     pub(super) fn demand(&self, amount: &Resource) -> Demand {
-        let of_dim = |dim: Dim| Some((self.slot(dim)?, amount.get(dim)));
+        let of_dim = |dim: Dim| Some((self.slot(dim)?, amount.exact(dim)));
         Demand::new(amount.dims().filter_map(of_dim))
     }
 
@@ -385,7 +385,7 @@ impl Book {
         let claimed = self.claims.get(&job).map(|claim| &claim.rest);
         let beyond = |(slot, amount): (Slot, vc_cohort::Amount)| {
             let counted = claimed.map_or(0, |claimed| claimed.get(slot));
-            (slot, i64::try_from(amount - counted).unwrap_or(0))
+            (slot, amount - counted)
         };
         let rest = Demand::new(rest.iter().map(beyond));
         (!rest.is_empty()).then_some(rest)

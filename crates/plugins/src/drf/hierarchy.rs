@@ -178,7 +178,7 @@ impl Tree {
     /// Some resource that the job has is all it wants, or is used up in the cluster.
     fn is_saturated(&self, demand: &Demand) -> bool {
         demand.allocated.names().any(|dim| {
-            let (allocated, request) = (demand.allocated.get(dim), demand.request.get(dim));
+            let (allocated, request) = (demand.allocated.exact(dim), demand.request.exact(dim));
             let is_left = || self.is_left(dim, &self.total_allocated);
             request != 0 && (request <= allocated || !is_left())
         })
@@ -186,7 +186,7 @@ impl Tree {
 
     /// Something of this resource is left in the cluster when so much is allocated.
     fn is_left(&self, dim: Dim, allocated: &Resource) -> bool {
-        !self.total.is_zero(dim) && (allocated.get(dim) as f64) < self.total.get(dim)
+        !self.total.is_zero(dim) && allocated.to_f64(dim) < self.total.get(dim)
     }
 
     /// Less: the left queue is served first. Level by level from the root, unsaturated before

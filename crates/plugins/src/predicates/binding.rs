@@ -62,7 +62,7 @@ impl VolumeBinding {
         let failed = |error| format!("pre-score plugin VolumeBinding failed: {error}");
         if let Some(scores) = volume_binding::score(pod, nodes, &self.shape).map_err(failed)? {
             for (sum, score) in out.iter_mut().zip(scores) {
-                *sum += (score * self.weight) as f64;
+                *sum += score as f64 * self.weight as f64;
             }
         }
         Ok(())

@@ -27,8 +27,8 @@ impl Proportion {
             let left = left.entry(job.queue).or_insert_with(|| queue.allocated.clone());
             let request = ask.cluster.request(task);
             let is_above = |dim| queue.is_above(left, dim);
-            let guarantee = &ask.cluster.queues[job.queue].guarantee;
-            let keeps = |dim| guarantee.get(dim) <= left.get(dim).saturating_sub(request.get(dim));
+            let guarantee = &queue.guarantee;
+            let keeps = |dim| guarantee.exact(dim) <= left.exact(dim) - request.exact(dim);
             let may_go = request.names().any(is_above) && guarantee.names().all(keeps);
             if may_go {
                 left.sub(request);
@@ -42,7 +42,7 @@ impl Proportion {
 impl Attributes {
     /// With so much it has more of it than it deserves.
     fn is_above(&self, held: &Resource, dim: Dim) -> bool {
-        self.deserved.get(dim) + EPS <= held.get(dim) as f64
+        self.deserved.get(dim) + EPS <= held.to_f64(dim)
     }
 
     /// Nobody goes, and nothing is taken off in [`Proportion::surplus`], of a queue that is above in

@@ -49,12 +49,7 @@ fn jobs_46_limits_of_the_example() {
             ("eng", (24.0, no, Some(12.0)), (24.0, no, Some(12.0)), (20.0, 0.0, Some(10.0))),
             ("eng-a", (24.0, no, Some(8.0)), (24.0, no, Some(8.0)), (12.0, 0.0, Some(6.0))),
             ("eng-b", (24.0, no, Some(12.0)), (20.0, no, Some(12.0)), (0.0, 0.0, Some(2.0))),
-            (
-                "sci",
-                (unlimited, no, Some(m)),
-                (unlimited, no, Some((i64::MAX - 4000) as f64 / 1000.0)),
-                (12.0, 0.0, Some(6.0)),
-            ),
+            ("sci", (unlimited, no, Some(m)), (unlimited, no, Some(m)), (12.0, 0.0, Some(6.0))),
         ] {
             assert_eq!(amounts(&gauges, name, QueueAmount::Capability), capability, "{name}");
             assert_eq!(amounts(&gauges, name, QueueAmount::RealCapability), real, "{name}");

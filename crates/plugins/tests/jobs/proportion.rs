@@ -405,7 +405,7 @@ fn orphans_are_no_victims_and_zero_weights_divide_nothing() {
 fn a_guarantee_is_not_reclaimed() {
     let text = |guarantee: &str| {
         format!(
-            "node n cpu=4
+            "node n cpu=4 gpu=1
             queue q {guarantee}
             queue own weight=9
             job r queue=q\n task large cpu=3 @n running\n task small cpu=1 @n running

@@ -54,6 +54,7 @@ pub use log::{Change, Event, Subscription};
 pub use object::{Key, Object};
 pub use refused::Refused;
 pub use store::{Listing, Store};
+pub(crate) use validate::refusal_of_new;
 pub use volumes::{PROVISION_FAILURES, PROVISION_SECONDS};
 
 /// What the server holds for its clients. Watches stay open for as long as they are read.

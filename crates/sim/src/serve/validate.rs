@@ -216,6 +216,15 @@ fn mistyped(kind: &Kind, path: &str, why: &str) -> Refused {
     Refused::BadRequest(format!("{kind} cannot be read: {field}: {why}"))
 }
 
+/// Why a new object is refused, field first; `None`: it is not.
+pub(crate) fn refusal_of_new(kind: &'static Kind, value: &Value) -> Option<String> {
+    match check_new(kind, value) {
+        Err(Refused::Invalid { field, why, .. }) => Some(format!("{field}: {why}")),
+        Err(other) => Some(other.to_string()),
+        Ok(()) => None,
+    }
+}
+
 /// Checks the name that a new object will have, and what a new pod cannot do without.
 ///
 /// # Errors

@@ -144,6 +144,47 @@ fn a_pod_larger_than_any_node() {
     assert_eq!(warnings(&called), [warning]);
 }
 
+/// Their sum leaves 64 bits.
+#[test]
+fn two_pods_of_seven_exbi_harm_nobody() {
+    let memory = "containers: [{name: c, resources: {requests: {memory: 7Ei}}}]";
+    let evil = [pod("evil-1", memory), pod("evil-2", memory)].concat();
+    let called = with_node(&format!("{evil}{}", pod("good", &requests("1"))));
+    assert_eq!(called.json()["binds"][0]["pod"], "default/good", "{}", called.stdout);
+    let warning = "pods default/evil-1, default/evil-2: requests memory 7Ei, the largest node has \
+                   8Gi";
+    assert_eq!(warnings(&called), [warning]);
+}
+
+#[test]
+fn what_an_api_server_would_refuse_is_a_warning() {
+    let less = "containers: [{name: c, resources: {requests: {cpu: -3}}}]";
+    let more = "containers: [{name: c, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]";
+    let called = with_node(&format!("{}{}", pod("less", less), pod("more", more)));
+    let path = "an API server refuses it: spec.containers[0].resources.requests.cpu";
+    let expected = [
+        format!("pod default/less: {path}: -3: must be greater than or equal to 0"),
+        format!("pod default/more: {path}: 2: must be less than or equal to the limit, 1"),
+    ];
+    assert_eq!(warnings(&called), expected);
+    let problem = "pod default/less: spec.containers[0].resources.requests.cpu: is below zero, it \
+                   counts as 0: -3";
+    assert!(called.stderr.contains(problem), "{}", called.stderr);
+    assert_eq!(n_binds(&called), 2);
+}
+
+/// What is asked of nothing below zero would make room for others.
+#[test]
+fn a_minimum_below_zero_counts_as_zero() {
+    let group = "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n\
+                 metadata: {name: less}\nspec: {minMember: 1, minResources: {cpu: -7E}}\n";
+    let called = with_node(&format!("{group}{}", pod("p", &requests("1"))));
+    let problem =
+        "podgroup default/less: spec.minResources.cpu: is below zero, it counts as 0: -7E";
+    assert!(called.stderr.contains(problem), "{}", called.stderr);
+    assert_eq!(n_binds(&called), 1);
+}
+
 #[test]
 fn a_job_with_more_members_than_pods() {
     let job = "---\napiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: train}\n\

@@ -3,6 +3,7 @@
 mod capacity;
 mod features;
 mod queues;
+mod refused;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use crate::workload::{SCHEDULER, group_of};
 pub(super) fn warnings(objects: &[Object]) -> Vec<String> {
     let values: Vec<&Value> = objects.iter().map(|object| &object.value).collect();
     let mut found = unknown_kinds(&values);
+    found.extend(refused::warnings(&values));
     found.extend(queues::warnings(&values));
     found.extend(members(&values));
     found.extend(capacity::warnings(&values));
