@@ -3,8 +3,8 @@
 //! every cycle. Such a condition is written again a minute after it was written last, at the
 //! earliest: until then the state shows ours. Specification: core.md 7.6.
 //!
-//! Exact about our own writes: events of one object come in the order of its versions, so what comes
-//! before the echo of the last write is older than that write, and says nothing about others.
+//! Exact about our own writes: events of one object come in the order of its versions, so what
+//! comes before the echo of the last write is older than that write, and says nothing about others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -128,8 +128,8 @@ impl Overwrites {
         Some(row)
     }
 
-    /// Compares an event with what was written. Answers the object whose condition somebody else has
-    /// overwritten: [`Overwrites::hide`] is due when the event is applied.
+    /// Compares an event with what was written. Answers the object whose condition somebody else
+    /// has overwritten: [`Overwrites::hide`] is due when the event is applied.
     pub(crate) fn see(&mut self, event: &ClusterEvent) -> Option<Hidden> {
         if self.written.is_empty() {
             return None;
@@ -275,7 +275,8 @@ impl Content {
     }
 }
 
-/// `None`: the pod has a node, or nobody says that it waits, so that the condition is no longer ours.
+/// `None`: the pod has a node, or nobody says that it waits, so that the condition is no longer
+/// ours.
 fn of_pod(pod: &PodRecord) -> Option<Content> {
     let condition = pod.scheduled_condition.as_ref().filter(|_| pod.node_name.is_none())?;
     (&*condition.status == "False").then(|| Content::Pod(Arc::new(condition.clone())))

@@ -41,8 +41,8 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// A write of a pod was refused, a bind to this node, or without a node an eviction. Answers the
-    /// sentence that says when it is repeated. `None`: the pod has changed since the write was
+    /// A write of a pod was refused, a bind to this node, or without a node an eviction. Answers
+    /// the sentence that says when it is repeated. `None`: the pod has changed since the write was
     /// decided, so that it does not pause.
     pub(crate) fn refuse(
         &mut self,

@@ -1,5 +1,5 @@
-//! Events of refused writes: what the pods are told, and how long they pause. Specification: core.md
-//! 7.2, 7.3.
+//! Events of refused writes: what the pods are told, and how long they pause. Specification:
+//! core.md 7.2, 7.3.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ enum Refusal {
 }
 
 impl Refusals {
-    /// Applies an event to the state. A pod whose write was refused pauses at once, so that an event
-    /// behind this one can end the pause by changing the pod.
+    /// Applies an event to the state. A pod whose write was refused pauses at once, so that an
+    /// event behind this one can end the pause by changing the pod.
     pub(crate) fn apply(&mut self, cluster: &mut Cluster, event: ClusterEvent) {
         match &event {
             ClusterEvent::BindFailed { uid, node, error, pauses } => {
@@ -70,9 +70,9 @@ impl Refusals {
         }
     }
 
-    /// Tells the pods of refused binds, starts their pauses and ends those that are over. Answers by
-    /// uid of pods for which something was refused before the bind: the sentence that says when it is
-    /// repeated.
+    /// Tells the pods of refused binds, starts their pauses and ends those that are over. Answers
+    /// by uid of pods for which something was refused before the bind: the sentence that says when
+    /// it is repeated.
     pub(crate) fn take(
         &mut self,
         cluster: &mut Cluster,
@@ -135,7 +135,8 @@ fn pause(cluster: &mut Cluster, uid: &str, pause: Option<Pause>) {
     task.into_iter().for_each(|task| cluster.set_pause(task, pause.clone()));
 }
 
-/// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it again.
+/// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it
+/// again.
 fn tell(cluster: &mut Cluster, task: TaskId, message: Arc<str>, effects: &mut Vec<Effect>) {
     if cluster.tasks[task].pause.is_some() {
         cluster.set_pause(task, Some(Pause::Bind(message.clone())));

@@ -32,8 +32,8 @@ struct Line {
 }
 
 impl FailureLog {
-    /// Logs the failure of a request, or counts it if one like it was logged less than a minute ago.
-    /// `what` is the kind of failure, as in `pod not bound`.
+    /// Logs the failure of a request, or counts it if one like it was logged less than a minute
+    /// ago. `what` is the kind of failure, as in `pod not bound`.
     pub(crate) fn warn(&self, what: &'static str, object: impl Display, error: impl Display) {
         let error = error.to_string();
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,8 +7,8 @@ use vc_model::PodGroupPhase;
 
 use crate::lanes::Target;
 
-/// A kind of write whose refusal makes the same write of the object pause. For binds and evictions the
-/// engine decides that.
+/// A kind of write whose refusal makes the same write of the object pause. For binds and evictions
+/// the engine decides that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WriteKind {
     Condition,

@@ -1,5 +1,5 @@
-//! Writes that the API server has refused: each is repeated after 1 s, doubling to 1 min, and at once
-//! when something else is to be written. Specification: core.md 7.2.
+//! Writes that the API server has refused: each is repeated after 1 s, doubling to 1 min, and at
+//! once when something else is to be written. Specification: core.md 7.2.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +17,8 @@ pub(crate) fn next(pause: Duration) -> Duration {
     (pause * 2).clamp(FIRST, LONGEST)
 }
 
-/// The refused writes by what they change. `D` says what was decided: a write that decides something
-/// else does not pause.
+/// The refused writes by what they change. `D` says what was decided: a write that decides
+/// something else does not pause.
 #[derive(Debug)]
 pub(crate) struct Pauses<K, D> {
     rows: BTreeMap<K, Row<D>>,

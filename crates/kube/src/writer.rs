@@ -44,7 +44,8 @@ pub async fn write(
     let events = tokio::spawn(events);
     let Clients { core, volcano, backlog, kept, failures, .. } = clients;
     let Writes { binds, pod_groups, .. } = clients.writes;
-    let (observed, failed, seen) = (observer.clone(), failures.clone(), kept.clone());
+    let (log, seen, counts) = (failures.clone(), kept.clone(), observer.clone());
+    let queue_status_refused = AtomicBool::new(false);
     let writer = Writer {
         core,
         volcano,
@@ -52,21 +53,12 @@ pub async fn write(
         pod_groups,
         recorder,
         inbox,
-        observer: observed,
+        observer,
         kept,
-        failures: failed,
-        queue_status_refused: AtomicBool::new(false),
+        failures,
+        queue_status_refused,
     };
-    let mut pool = Pool {
-        writer: Arc::new(writer),
-        created_micros: FxHashMap::default(),
-        lanes: Lanes::default(),
-        in_flight: JoinSet::new(),
-        resyncs: JoinSet::new(),
-        busy,
-        places: Places::of(backlog.clone()),
-        backlog,
-    };
+    let mut pool = Pool::new(writer, busy, backlog);
     let mut open = true;
     let mut minute = tokio::time::interval(PERIOD);
     while open || !pool.in_flight.is_empty() {
@@ -81,7 +73,7 @@ pub async fn write(
             },
             () = rested(pool.lanes.rested_at()), if open => pool.lanes.wake(Some(now())),
             Some(done) = pool.in_flight.join_next() => pool.finished(done.expect(CAUGHT)),
-            _ = minute.tick() => failures.flush(),
+            _ = minute.tick() => log.flush(),
             keys = seen.changed() => {
                 keys.into_iter().for_each(|key| pool.lanes.pod_group_changed(key, now()));
             }
@@ -92,9 +84,9 @@ pub async fn write(
         pool.start();
     }
     drop(pool);
-    failures.flush_all();
+    log.flush_all();
     if events.await.is_err() {
-        observer.internal_error("event");
+        counts.internal_error("event");
         tracing::error!("the writer of events has failed");
     }
 }
@@ -128,6 +120,19 @@ struct Pool {
 }
 
 impl Pool {
+    fn new(writer: Writer, busy: watch::Sender<bool>, backlog: Backlog) -> Self {
+        Self {
+            writer: Arc::new(writer),
+            created_micros: FxHashMap::default(),
+            lanes: Lanes::default(),
+            in_flight: JoinSet::new(),
+            resyncs: JoinSet::new(),
+            busy,
+            places: Places::of(backlog.clone()),
+            backlog,
+        }
+    }
+
     fn accept(&mut self, decisions: Decisions) {
         self.created_micros.extend(decisions.created_micros);
         for effect in decisions.effects {

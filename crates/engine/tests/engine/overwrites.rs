@@ -1,5 +1,5 @@
-//! Conditions that somebody else overwrites are noticed, and written again once a minute. Every cycle
-//! is compared with one of the plain evaluator. Specification: core.md 7.6 (C-52).
+//! Conditions that somebody else overwrites are noticed, and written again once a minute. Every
+//! cycle is compared with one of the plain evaluator. Specification: core.md 7.6 (C-52).
 
 use vc_conf::Config;
 use vc_engine::Sample;

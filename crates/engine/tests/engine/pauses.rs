@@ -1,6 +1,6 @@
-//! Refused binds and evictions are repeated after pauses of 1 s, doubling to 1 min, that end when the
-//! pod or the chosen node changes; queues that must exist are made again. Every cycle is compared
-//! with one of the plain evaluator. Specification: core.md 7.2 (C-50), 4.7 (C-51).
+//! Refused binds and evictions are repeated after pauses of 1 s, doubling to 1 min, that end when
+//! the pod or the chosen node changes; queues that must exist are made again. Every cycle is
+//! compared with one of the plain evaluator. Specification: core.md 7.2 (C-50), 4.7 (C-51).
 
 use vc_conf::Config;
 use vc_engine::Effect;
@@ -16,7 +16,8 @@ const ONE: &str = "node n1 cpu=2
     job j
       task a cpu=1";
 
-/// One cycle in which every bind and every eviction of these pods is refused; the others are stored.
+/// One cycle in which every bind and every eviction of these pods is refused; the others are
+/// stored.
 fn refuse(world: &mut World, pods: &[&str]) -> Cycle {
     let cycle = world.cycle_unanswered();
     for effect in &cycle.effects {

@@ -194,6 +194,9 @@ fn record__condition_of_another_writer_is_corrected() {
             message: "".into(),
         });
     });
+    // But the other one may write it again, so that it waits (C-52).
+    assert_eq!(world.cycle().only(&["pod"]), "");
+    world.tick(60);
     assert_eq!(world.cycle().only(&["pod"]), told);
 }
 
