@@ -170,7 +170,7 @@ impl Book {
                 let held = held.map(|group| self.demand(&self.held[group.index()]));
                 let rest = |(slot, amount): (Slot, Amount)| {
                     let got = held.as_ref().map_or(0, |held| held.get(slot));
-                    (slot, i64::try_from(amount - got).unwrap_or(0))
+                    (slot, amount - got)
                 };
                 Demand::new(demand.iter().map(rest))
             }
