@@ -179,23 +179,18 @@ fn fast__differential_to_the_end() {
 /// FUZZ_FAST=<seed> repeats one. Without it, a few stories of a seed of its own.
 #[test]
 fn fuzz_fast() {
-    let wanted = std::env::var("FUZZ_FAST").unwrap_or_default();
-    let mut seed = wanted.parse().unwrap_or_else(|_| match wanted.is_empty() {
-        true => 5,
-        false => std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
-    });
-    let cases = if wanted.is_empty() { 20 } else { 1_000 };
-    loop {
-        if !wanted.is_empty() {
-            eprintln!("{cases} stories with seed {seed}");
-        }
-        let taken = check(seed, cases, 6);
-        if !wanted.is_empty() {
-            eprintln!("{taken:?}");
-        }
-        if wanted != "forever" {
-            return;
-        }
-        seed += 1;
-    }
+    let told = |seed: u64| {
+        eprintln!("1000 stories with seed {seed}");
+        run(seed, 1_000, 6).map(|taken| eprintln!("seed {seed}: {taken:?}"))
+    };
+    let some = |first: u64| {
+        let seeds: Vec<u64> = (first..).take(n_cores()).collect();
+        check_at_once(&seeds, |&seed| told(seed))
+    };
+    let outcome = match Wanted::of("FUZZ_FAST", 5) {
+        Wanted::Few(seed) => run(seed, 20, 6).map(drop),
+        Wanted::Seed(seed) => told(seed),
+        Wanted::Forever(first) => (first..).step_by(n_cores()).try_for_each(some),
+    };
+    outcome.unwrap_or_else(|why| panic!("{why}"));
 }

@@ -302,22 +302,15 @@ fn evictions_keep_guarantees_and_end() {
 /// FUZZ_EVICT=<seed> repeats one. Without it, a few clusters of a seed of its own.
 #[test]
 fn fuzz_evict() {
-    let wanted = std::env::var("FUZZ_EVICT").unwrap_or_default();
-    let mut seed = wanted.parse().unwrap_or_else(|_| match wanted.is_empty() {
-        true => 7,
-        false => std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
-    });
-    let cases = if wanted.is_empty() { 20 } else { 1_000 };
-    loop {
-        for law in laws() {
-            if !wanted.is_empty() {
-                eprintln!("{}: {cases} clusters with seed {seed}", law.name);
-            }
-            run(&law, seed, cases).unwrap_or_else(|why| panic!("{why}"));
-        }
-        if wanted != "forever" {
-            return;
-        }
-        seed += 1;
-    }
+    let told = |law: &Law, seed: u64| {
+        eprintln!("{}: 1000 clusters with seed {seed}", law.name);
+        run(law, seed, 1_000)
+    };
+    let all = |seed: u64| check_at_once(&laws(), |law| told(law, seed));
+    let outcome = match Wanted::of("FUZZ_EVICT", 7) {
+        Wanted::Few(seed) => laws().iter().try_for_each(|law| run(law, seed, 20)),
+        Wanted::Seed(seed) => all(seed),
+        Wanted::Forever(first) => (first..).try_for_each(all),
+    };
+    outcome.unwrap_or_else(|why| panic!("{why}"));
 }

@@ -2,6 +2,7 @@
 //! what it decided as text.
 
 mod conf;
+mod fuzz;
 pub(crate) mod gang;
 mod log;
 mod session;
@@ -17,6 +18,7 @@ use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Nomination, Now, Repor
 use vc_model::*;
 
 pub(crate) use conf::{TA, conf, known, ta, with_arguments};
+pub(crate) use fuzz::{Wanted, check_at_once, n_cores};
 pub(crate) use log::log_of;
 pub(crate) use session::{Stage, State, is_refused_by_queue, node, run, task};
 pub(crate) use show::lines;
