@@ -91,7 +91,12 @@ async fn a_pod_without_a_group_runs_as_the_chart_says() {
 async fn core_82_core_87_what_cannot_run_is_told_once() {
     let cluster = Cluster::take("refusals", 2).await;
     cluster.submit("big", 2, "9").await;
+    // A group without pods and without status that enqueue refuses.
+    let mut void = gang(cluster.namespace, "void", 1, "1").remove(0);
+    void["spec"]["minResources"] = json!({"cpu": "1000"});
+    cluster.api.create(&void).await.unwrap();
     let _scheduler = Scheduler::start(&cluster).await;
+    cluster.in_phase("void", "Pending").await;
     for pod in ["big-0", "big-1"] {
         let refused = cluster.pod(pod, |pod| refusal(pod).is_some()).await;
         let (reason, message) = refusal(&refused).unwrap();
@@ -114,6 +119,10 @@ async fn core_82_core_87_what_cannot_run_is_told_once() {
     // Each small gang that runs proves more cycles.
     small(&cluster, 0).await;
     let settled = writes_about(&cluster, "big");
+    assert_eq!(
+        cluster.audit.count(|asked| asked.is("update", "podgroups") && asked.name == "void"),
+        1
+    );
     for index in 1..6 {
         small(&cluster, index).await;
     }

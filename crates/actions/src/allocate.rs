@@ -9,11 +9,11 @@ mod starvation;
 
 use std::sync::Arc;
 
-use vc_framework::{Action, Again, Notice, Session, klog};
+use vc_framework::{Action, Again, Notice, Session, WaitCause, klog};
 use vc_model::{JobId, QueueId};
 
 use crate::demand::needed;
-use crate::turns::Turns;
+use crate::turns::{Turns, note_behind};
 use place::Outcome;
 pub(crate) use place::find_node;
 use sheet::Sheets;
@@ -52,11 +52,12 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
             Outcome::Ready if !sheets.of(job).sheets.is_empty() => turns.put_back(session, job),
             // A fifo queue waits for its head (D38).
             Outcome::Neither if session.queues[queue].fifo => {
-                turns.drop_queue(queue);
+                let behind = turns.drop_queue(queue);
+                note_behind(session, job, &behind);
             }
             Outcome::Neither if starvation::blocks_queue(session, queue, job) => {
                 let behind = turns.drop_queue(queue);
-                starvation::tell_blocked(session, sheets, job, &behind);
+                note_behind(session, job, &behind);
             }
             _ => {}
         }
@@ -107,7 +108,7 @@ fn next<'c>(
             let text: Arc<str> = format!("queue {name} is overused").into();
             for job in turns.drop_queue(queue) {
                 stays_out(session, job);
-                session.records.job_fit.insert(job, text.clone());
+                session.note_job_fit(job, WaitCause::QueueOverused, text.clone());
             }
             continue;
         }

@@ -1,10 +1,10 @@
 //! Admits PodGroups: Pending becomes Inqueue where the plugins see room. Specification: actions.md
 //! 3, 12.3.
 
-use vc_framework::{Action, Cause, Refusal, Session, klog};
+use vc_framework::{Action, Cause, Refusal, Session, WaitCause, klog};
 use vc_model::{JobId, QueueId};
 
-use crate::turns::Turns;
+use crate::turns::{Turns, note_behind};
 
 pub(crate) struct Enqueue;
 
@@ -30,7 +30,8 @@ impl Action for Enqueue {
                 refuse(session, job, refusal);
                 // Where queues are served by quota a fifo queue waits for its head (cohort.md B.9).
                 if waits_for_head(session, queue) {
-                    turns.drop_queue(queue);
+                    let behind = turns.drop_queue(queue);
+                    note_behind(session, job, &behind);
                 }
                 continue;
             }
@@ -65,11 +66,9 @@ fn refuse(session: &mut Session<'_>, job: JobId, refusal: Refusal) {
     klog!(4; "Job {} is not enqueued", session.jobs[job].key);
     session.causes.note_job(job, "enqueue", Cause::NotAdmitted(refusal.by));
     let is_news = session.note_refusal(job, &refusal);
-    if let Some(message) = refusal.message {
-        session.records.job_fit.insert(job, message.as_str().into());
-        if is_news {
-            session.pod_group_event(job, message);
-        }
+    session.note_job_fit(job, WaitCause::NotAdmitted, refusal.text());
+    if let Some(message) = refusal.message.filter(|_| is_news) {
+        session.pod_group_event(job, message);
     }
 }
 

@@ -15,8 +15,9 @@ use vc_framework::{About, Cause, Claimed, Effect, EvictReason, GangEviction, Ses
 use vc_model::{Gates, JobId, NodeId, QueueId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
 
-use crate::preempt::{HYPER_NODES_NOT_READY, has_topology, pending, waits};
+use crate::preempt::{has_topology, pending, waits};
 use crate::quota_pass;
+use crate::topology;
 use crate::turns::Turns;
 use crate::victims::awaits_victims;
 use crate::worksheet::{SubSheet, take_first, worksheet};
@@ -174,7 +175,7 @@ fn collect(session: &mut Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<Qu
         }
     }
     for job in with_topology {
-        let cause = Cause::Filter(Reason::Text(HYPER_NODES_NOT_READY));
+        let cause = Cause::Filter(Reason::Text(topology::NOT_READY));
         session.causes.note_job(job, reason(kind).as_str(), cause);
     }
     (starving, queues)

@@ -15,6 +15,7 @@ mod quota_pass;
 mod reclaim;
 mod settle;
 mod shuffle;
+mod topology;
 mod trim;
 mod turns;
 mod victims;

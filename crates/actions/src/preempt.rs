@@ -97,9 +97,6 @@ fn collect(session: &mut Session<'_>) -> Vec<JobId> {
     starving
 }
 
-/// Why a job with a topology waits as long as there are no HyperNodes (4.2, row 4).
-pub(crate) const HYPER_NODES_NOT_READY: &str = "network topology: hyperNodes are not ready";
-
 /// Whether a task of the job is Pending. One that has lost pods in this session is starving, too, but
 /// for nobody: whether it got something is no question (10.6).
 pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {

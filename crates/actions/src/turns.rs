@@ -2,8 +2,9 @@
 //! actions.md 2.5 with A9, 4.1.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use vc_framework::{Heads, News, Session};
+use vc_framework::{Heads, News, Session, WaitCause};
 use vc_model::{JobId, QueueId};
 
 use crate::contest::Contest;
@@ -193,6 +194,15 @@ impl Turns {
     pub(crate) fn drop_queue(&mut self, queue: QueueId) -> Vec<JobId> {
         self.renewed.insert(queue);
         self.lines.remove(&queue).unwrap_or_default()
+    }
+}
+
+/// The jobs that were waiting in a queue are told whom they wait for (D38).
+pub(crate) fn note_behind(session: &mut Session<'_>, head: JobId, behind: &[JobId]) {
+    let text: Arc<str> =
+        format!("waiting behind job {} of the same queue", session.jobs[head].key).into();
+    for &job in behind {
+        session.note_job_fit(job, WaitCause::BehindHead, text.clone());
     }
 }
 

@@ -113,6 +113,9 @@ pub(crate) struct Memory {
     pub(crate) statuses: Statuses,
     /// Uids of the PodGroups that were told that their queue is missing (C-21).
     pub(crate) without_queue: BTreeSet<Arc<str>>,
+    /// When a pod that is not part of the session is to be told why, in microseconds since 1970;
+    /// `None`: all were told.
+    pub(crate) outside_due_micros: Option<i64>,
     /// It was said that our NodeShard does not exist.
     pub(crate) without_shard: bool,
 }
@@ -460,6 +463,7 @@ impl Engine {
         report.count(&all);
         self.quiet = clock.filter(|_| self.memo.is_some()).and_then(|clock| {
             let due_micros = self.memory.throttle.next_due_micros();
+            let due_micros = due_micros.into_iter().chain(self.memory.outside_due_micros).min();
             let version = self.cluster.version();
             Quiet::after(&report, version, now.unix_micros, clock, due_micros)
         });

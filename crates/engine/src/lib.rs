@@ -18,6 +18,7 @@ mod shard;
 mod skipped;
 mod throttle;
 mod verify;
+mod wait_cause;
 
 pub use engine::{Early, Engine, EngineOptions, Now};
 pub use known::KNOWN;

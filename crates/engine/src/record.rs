@@ -2,7 +2,9 @@
 //! pods, queue status. Specification: core.md 7.4-7.7, actions.md 10.1-10.3.
 
 mod fresh;
+mod gates;
 mod missing_queue;
+mod outside;
 mod phase;
 mod pods;
 mod roles;
@@ -10,7 +12,7 @@ mod roles;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use vc_framework::{About, Effect, Sentences, Session, admission, job_text};
+use vc_framework::{About, Effect, Sentences, Session, WaitCause, admission, gang_text, job_text};
 use vc_model::{
     JobId, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus, QueueState, TaskStatus,
 };
@@ -21,6 +23,9 @@ use crate::shard;
 use crate::skipped;
 use crate::throttle::{Throttle, Told};
 use fresh::{Conditions, Fresh};
+
+/// Type of the condition that says why a PodGroup waits.
+const UNSCHEDULABLE: &str = "Unschedulable";
 
 /// The text of a job's state, made at most once per cycle.
 type JobText = OnceCell<String>;
@@ -46,6 +51,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         debug_assert!(is_right(session, job, &text), "a text of another state");
         let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.throttle, job, written, &text);
+        gates::record(session, &mut memory.throttle, job);
         let is_due = skipped.changed.contains(&job) | amounts_are_due(session, job, memory);
         pods::record(session, job, (&text, &mut sentences), is_due);
         session.note_told(job, |group| {
@@ -54,13 +60,15 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         });
     }
     missing_queue::record(session, memory);
+    outside::record(session, memory);
     queue_status::record(session, memory);
     shard::record(session, memory);
     memory.throttle.sweep(session.facts().now_micros);
 }
 
 /// What is told again although nothing has changed.
-const REPEATED: [Told; 4] = [Told::Waits, Told::NotAdmitted, Told::Skipped, Told::Amounts];
+const REPEATED: [Told; 5] =
+    [Told::Waits, Told::NotAdmitted, Told::Skipped, Told::Amounts, Told::Gated];
 
 /// Whether amounts in the messages of the job's pods may be made anew: not more often than its events
 /// are repeated.
@@ -86,7 +94,7 @@ fn name_closed_queues(session: &mut Session<'_>) {
             continue;
         }
         let text = format!("queue {} is {}", queue.name, queue.state.as_str());
-        session.records.job_fit.insert(job, text.into());
+        session.note_job_fit(job, WaitCause::QueueNotOpen, text);
     }
 }
 
@@ -118,15 +126,17 @@ fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
 
 /// Phase, counts and conditions; a PUT if anything but times and transition ids changed (7.6).
 /// Whether.
-fn write_status(session: &mut Session<'_>, job: JobId, fresh: Conditions) -> bool {
+fn write_status(session: &mut Session<'_>, job: JobId, mut fresh: Conditions) -> bool {
     let before = session.phase_before(job);
+    fresh.written.extend(schedulable_again(session, job, &fresh));
     let row = &session.jobs[job];
     let Some(PodGroup { status: old, .. }) = &row.pod_group else { return false };
     let count = |status| i32::try_from(row.counts.of(status)).unwrap_or(i32::MAX);
     let counts = [TaskStatus::Running, TaskStatus::Succeeded, TaskStatus::Failed].map(count);
     let known = |condition| old.conditions.iter().any(|other| other.same_content(condition));
-    let phase = phase::phase(row, fresh.say("Unschedulable"));
+    let phase = phase::phase(row, fresh.say(UNSCHEDULABLE));
     if phase == before
+        && !old.is_phase_empty
         && counts == [old.running, old.succeeded, old.failed]
         && fresh.written.iter().all(known)
     {
@@ -136,8 +146,47 @@ fn write_status(session: &mut Session<'_>, job: JobId, fresh: Conditions) -> boo
     let [running, succeeded, failed] = counts;
     let fresh = fresh.complete(session, &old.conditions);
     let conditions = merged(&old.conditions, fresh);
-    put_status(session, job, PodGroupStatus { phase, conditions, running, succeeded, failed });
+    let status =
+        PodGroupStatus { phase, is_phase_empty: false, conditions, running, succeeded, failed };
+    put_status(session, job, status);
     true
+}
+
+/// What takes `Unschedulable` = True back from a group that is ready, or whose missing queue exists
+/// now (C-41). `None`: there is nothing to take back, or it holds.
+fn schedulable_again(
+    session: &Session<'_>,
+    job: JobId,
+    fresh: &Conditions,
+) -> Option<PodGroupCondition> {
+    let row = &session.jobs[job];
+    let says = |old: &&PodGroupCondition| &*old.kind == UNSCHEDULABLE && &*old.status == "True";
+    let old = row.pod_group.as_ref()?.status.conditions.iter().find(says)?;
+    if fresh.say(UNSCHEDULABLE) {
+        return None;
+    }
+    let is_ready = row.is_ready() && session.hooks().job_ready(session.ask(), job);
+    let (reason, message) = match (is_ready, missing_queue::is_said_by(old)) {
+        (true, _) => ("Scheduled", "pod group is ready".into()),
+        (false, true) => {
+            ("QueueExists", format!("queue {} exists", session.queues[row.queue].name).into())
+        }
+        (false, false) => return None,
+    };
+    let status = "False".into();
+    Some(PodGroupCondition { status, message, ..new_condition(session, reason) })
+}
+
+/// A condition of this session that says why the group cannot be placed; its message is to follow.
+fn new_condition(session: &Session<'_>, reason: &str) -> PodGroupCondition {
+    PodGroupCondition {
+        kind: UNSCHEDULABLE.into(),
+        status: "True".into(),
+        transition_id: session.facts().session_id.clone(),
+        last_transition_time: session.facts().now_text.clone(),
+        reason: reason.into(),
+        message: Arc::default(),
+    }
 }
 
 /// Each fresh condition replaces the one of its type, or is appended.
@@ -157,13 +206,14 @@ fn merged(
 
 /// Takes the status as the PodGroup's and sends it. A bare pod has none that could be written.
 fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
-    let phase_changed = session.phase_before(job) != status.phase;
-    if phase_changed {
+    let is_other_phase = session.phase_before(job) != status.phase;
+    if is_other_phase {
         session.leaves_trace();
     }
     session.cluster_mut().touch_job(job);
     let row = &mut session.cluster_mut().jobs[job];
     let Some(group) = &mut row.pod_group else { return };
+    let phase_changed = is_other_phase || group.status.is_phase_empty;
     group.status = status.clone();
     if row.bare {
         return;
@@ -196,9 +246,8 @@ fn announce(
     if row.is_ready() && session.hooks().job_ready(session.ask(), job) {
         return;
     }
-    let (n_pending, n_tasks) = (row.counts.of(TaskStatus::Pending), row.tasks.len());
     let why = text.get_or_init(|| job_text(session.ask(), &session.records, job));
-    let message = format!("{n_pending}/{n_tasks} tasks in gang unschedulable: {why}").into();
+    let message = gang_text(session.ask(), &session.records, job, why).into();
     if throttle.admits(&group.uid, Told::Waits, &message, session.facts().now_micros) {
         event(session, job, true, "Unschedulable", message);
     }

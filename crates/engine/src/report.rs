@@ -12,6 +12,7 @@ use vc_resource::Resource;
 
 use crate::queue_status::own_sums;
 use crate::skipped::skipped;
+use crate::wait_cause::{outside_cause, outside_text, wait_cause};
 
 /// Taken before what is uncommitted is undone.
 pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
@@ -85,6 +86,7 @@ fn explain(
         pod_group: job.filter(|job| !job.bare).map_or_else(nobody, |job| job.key.clone()),
         queue: job.map_or_else(Arc::default, |job| session.queues[job.queue].name.clone()),
         reason: told.reason,
+        cause: wait_cause(session, task),
         message: told.message,
     }
 }
@@ -93,21 +95,15 @@ fn explain(
 /// been asked.
 fn why_not_tried(session: &Session<'_>, task: TaskId, texts: &mut JobTexts) -> String {
     let row = &session.tasks[task];
-    let Some(job) = row.job else {
-        return "the pod belongs to no PodGroup: annotation scheduling.k8s.io/group-name is missing"
-            .to_owned();
-    };
-    if row.gates != Gates::None {
-        return "the pod has scheduling gates".to_owned();
+    if let Some(cause) = outside_cause(session, row) {
+        return outside_text(session, cause, row);
     }
+    if let Some(names) = &row.gate_names {
+        return format!("the pod has scheduling gate {names}");
+    }
+    let Some(job) = row.job else { return String::new() };
     let row = &session.jobs[job];
-    if row.pod_group.is_none() {
-        return format!("PodGroup {} does not exist", row.key);
-    }
     let queue = &session.queues[row.queue];
-    if !queue.present {
-        return format!("queue {} does not exist", queue.name);
-    }
     if row.is_pending() && session.facts().enqueue_configured {
         let (kind, key) = match row.bare {
             true => ("pod", &session.tasks[task].key),

@@ -21,18 +21,33 @@ pub(crate) enum Told {
     Amounts,
     /// Why nothing was evicted for it, without counts, in the messages of its pods.
     Evictions,
+    /// It is ready, and members have scheduling gates.
+    Gated,
 }
 
-/// An unchanged text is repeated after five minutes at the earliest (C-30): of thousands of groups
-/// that wait for room nothing is written in between.
-const REPEAT_MICROS: i64 = 300 * MICROS_PER_SECOND;
+impl Told {
+    /// How long an unchanged text is not repeated, in microseconds. Five minutes (C-30): of thousands
+    /// of groups that wait for room nothing is written in between. Thirty seconds for refusals by
+    /// enqueue (A44).
+    fn repeat_micros(self) -> i64 {
+        match self {
+            Self::NotAdmitted => 30 * MICROS_PER_SECOND,
+            _ => 300 * MICROS_PER_SECOND,
+        }
+    }
+
+    /// When a text that was sent at `then_micros` may be sent again.
+    fn due_micros(self, then_micros: i64) -> i64 {
+        then_micros.saturating_add(self.repeat_micros())
+    }
+}
 
 /// The last text per PodGroup uid, and when it was sent.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     sent: BTreeMap<(Arc<str>, Told), (Arc<str>, i64)>,
-    /// Nothing of it was sent before this time.
-    first_micros: i64,
+    /// None of it may be sent again before this time.
+    first_due_micros: i64,
 }
 
 impl Throttle {
@@ -46,12 +61,13 @@ impl Throttle {
     ) -> bool {
         let key = (uid.clone(), told);
         let same = self.sent.get(&key).filter(|(last, _)| last == text);
-        if same.is_some_and(|(_, then)| now_micros - then < REPEAT_MICROS) {
+        if same.is_some_and(|(_, then)| now_micros < told.due_micros(*then)) {
             return false;
         }
-        self.first_micros = match self.sent.is_empty() {
-            true => now_micros,
-            false => self.first_micros.min(now_micros),
+        let due_micros = told.due_micros(now_micros);
+        self.first_due_micros = match self.sent.is_empty() {
+            true => due_micros,
+            false => self.first_due_micros.min(due_micros),
         };
         self.sent.insert(key, (text.clone(), now_micros));
         true
@@ -66,23 +82,22 @@ impl Throttle {
     /// was sent, or it may be now.
     pub(crate) fn due_micros(&self, uid: &Arc<str>, told: Told) -> Option<i64> {
         let (_, then) = self.sent.get(&(uid.clone(), told))?;
-        Some(then.saturating_add(REPEAT_MICROS))
+        Some(told.due_micros(*then))
     }
 
     /// The first time at which something may be said again, in microseconds since 1970; `None`:
     /// nothing was said.
     pub(crate) fn next_due_micros(&self) -> Option<i64> {
-        self.sent.values().map(|(_, then)| then.saturating_add(REPEAT_MICROS)).min()
+        self.sent.iter().map(|((_, told), (_, then))| told.due_micros(*then)).min()
     }
 
     /// Forgets what may be said again by now, PodGroups that are gone among it.
     pub(crate) fn sweep(&mut self, now_micros: i64) {
-        if now_micros - self.first_micros < REPEAT_MICROS {
+        if now_micros < self.first_due_micros {
             return;
         }
-        self.sent.retain(|_, (_, then)| now_micros - *then < REPEAT_MICROS);
-        let times = self.sent.values().map(|(_, then)| *then);
-        self.first_micros = times.min().unwrap_or(now_micros);
+        self.sent.retain(|(_, told), (_, then)| now_micros < told.due_micros(*then));
+        self.first_due_micros = self.next_due_micros().unwrap_or(now_micros);
     }
 }
 
@@ -96,12 +111,16 @@ mod tests {
         let cases = [
             (Told::Waits, "a", 0, true),
             (Told::Waits, "a", 299 * second, false),
-            (Told::NotAdmitted, "a", 299 * second, true),
-            (Told::NotAdmitted, "a", 598 * second, false),
+            (Told::NotAdmitted, "a", 270 * second, true),
+            (Told::NotAdmitted, "a", 299 * second, false),
+            (Told::NotAdmitted, "a", 300 * second, true),
             (Told::Waits, "b", 299 * second, true),
             (Told::Waits, "b", 598 * second, false),
             (Told::Waits, "b", 599 * second, true),
-            (Told::NotAdmitted, "a", 599 * second, true),
+            (Told::Skipped, "a", 0, true),
+            (Told::Roles, "a", 0, true),
+            (Told::Skipped, "a", 299 * second, false),
+            (Told::Roles, "a", 299 * second, false),
         ];
         let (mut throttle, uid) = (Throttle::default(), Arc::from("uid"));
         for (index, (told, text, now, admitted)) in cases.into_iter().enumerate() {

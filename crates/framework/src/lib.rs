@@ -13,6 +13,7 @@ mod dispatch;
 mod effect;
 mod fast;
 mod gang_shape;
+mod gang_text;
 mod journal;
 mod limit;
 mod log;
@@ -37,6 +38,7 @@ mod statement;
 mod sums;
 mod time;
 mod told;
+mod wait_cause;
 mod walk;
 
 pub use action::Action;
@@ -52,6 +54,7 @@ pub use fast::{
     ObjectRule, Part, Paths, Raw, Reads, Test,
 };
 pub use gang_shape::GangShape;
+pub use gang_text::{gang_text, gated_members, n_lacking};
 pub use limit::{LimitedAmount, QueueLimit};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
@@ -87,4 +90,5 @@ pub use told::Latest;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;
+pub use wait_cause::{JobFit, WaitCause};
 pub use walk::{Prospect, Walk, Walks};

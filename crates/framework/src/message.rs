@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use vc_model::{JobId, NodeId, Pause, STATUSES, Task, TaskId, TaskStatus, joined};
 
+use crate::gang_text::{gated_members, missing_members};
 use crate::plugin::Ask;
 use crate::records::Records;
 
@@ -97,6 +98,12 @@ pub fn job_text(ask: Ask<'_>, records: &Records, id: JobId) -> String {
         text.push_str(&format!(". Origin reason is: {origin}"));
     } else if let Some(origin) = first_fit_error(ask, records, id) {
         text.push_str(&format!(". Origin reason is {origin}"));
+    } else if let Some(missing) = missing_members(job) {
+        text.push_str(&format!(". {missing}"));
+    }
+    if let Some(gated) = gated_members(ask, job) {
+        let end = if text.ends_with('.') { "" } else { "." };
+        text.push_str(&format!("{end} {gated}"));
     }
     text
 }

@@ -9,6 +9,7 @@ use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};
 
 use crate::refusals::Refusals;
 use crate::session::Session;
+use crate::wait_cause::{JobFit, WaitCause};
 
 /// What a task was when a statement was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,8 +34,8 @@ pub struct Records {
     /// What a task was in the last statement of allocate or backfill that was discarded; none once a
     /// statement with it stands.
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
-    /// The job fit message (A45).
-    pub job_fit: FxHashMap<JobId, Arc<str>>,
+    /// The job fit message (A45). Noted by [`Session::note_job_fit`] only.
+    pub(crate) job_fit: FxHashMap<JobId, JobFit>,
     /// Tasks that are Pipelined by a statement that evicts.
     pub evicted_for: FxHashMap<TaskId, NodeId>,
     /// Groups that enqueue refuses as before; their job fit messages are there.
@@ -44,7 +45,14 @@ pub struct Records {
 impl Records {
     /// The job fit message of a job, if it has one.
     pub(crate) fn fit_of(&self, job: JobId) -> Option<&Arc<str>> {
-        self.job_fit.get(&job).or_else(|| self.refusals.text(job))
+        let noted = self.job_fit.get(&job).map(|fit| &fit.text);
+        noted.or_else(|| self.refusals.text(job))
+    }
+
+    /// Why all pods of a job wait. `None`: that is a matter of single pods.
+    pub fn job_cause(&self, job: JobId) -> Option<WaitCause> {
+        let noted = self.job_fit.get(&job).map(|fit| fit.cause);
+        noted.or_else(|| self.refusals.text(job).map(|_| WaitCause::NotAdmitted))
     }
 
     /// As [`Session::know_failed_roles`] has counted them.

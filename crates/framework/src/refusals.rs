@@ -37,7 +37,7 @@ pub(crate) struct Refusals {
     kinds: Vec<Kind>,
     numbers: FxHashMap<Refusal, usize>,
     /// Of the words by number: the message, and the plugin.
-    texts: Vec<Option<Arc<str>>>,
+    texts: Vec<Arc<str>>,
     by: Vec<&'static str>,
     /// In the log of changed jobs.
     seen_until: u64,
@@ -124,7 +124,7 @@ impl Refusals {
     /// What is said of a group that stands in this session.
     pub(crate) fn text(&self, job: JobId) -> Option<&Arc<str>> {
         let entry = self.entries.get(job.index())?.as_ref()?;
-        self.texts[entry.words].as_ref().filter(|_| entry.held == self.session)
+        (entry.held == self.session).then(|| &self.texts[entry.words])
     }
 
     /// The plugin that refuses it.
@@ -217,7 +217,7 @@ impl Refusals {
         let number = self.texts.len();
         self.numbers.insert(refusal.clone(), number);
         self.by.push(refusal.by);
-        self.texts.push(refusal.message.as_deref().map(Arc::from));
+        self.texts.push(refusal.text());
         number
     }
 

@@ -7,6 +7,7 @@ use vc_model::ObjectKey;
 
 use crate::certificate::{Certificate, Witness};
 use crate::sample::Sample;
+use crate::wait_cause::WaitCause;
 
 /// A task that ended the last action Pipelined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct WaitingTask {
     pub queue: Arc<str>,
     /// Condition reason: `Schedulable`, `Unschedulable`.
     pub reason: &'static str,
+    /// Why it waits.
+    pub cause: WaitCause,
     /// One line for people.
     pub message: String,
 }

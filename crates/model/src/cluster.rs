@@ -138,6 +138,8 @@ pub struct Cluster {
     task_by_key: Index<TaskId>,
     /// Those that are protected for some time, by its end in microseconds since 1970.
     cooling: BTreeSet<(i64, TaskId)>,
+    /// Pods of ours that wait and belong to no job.
+    ungrouped: BTreeSet<TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     pub(crate) selectors: Selectors,
@@ -181,6 +183,11 @@ impl Cluster {
     pub fn cooling_until_micros(&self, now_micros: i64) -> Option<i64> {
         let later = now_micros.checked_add(1)?;
         self.cooling.range((later, TaskId::new(0))..).map(|&(until, _)| until).next()
+    }
+
+    /// Pods of ours that wait and belong to no job, in no particular order.
+    pub fn ungrouped(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.ungrouped.iter().copied()
     }
 
     /// Another number after every event that may have changed something. Sessions do not count.

@@ -222,6 +222,11 @@ impl Job {
         self.sub_jobs.iter().filter(|sub| !sub.tasks.is_empty())
     }
 
+    /// Sub-jobs of a policy that have tasks.
+    pub fn n_existing_sub_jobs(&self, policy: usize) -> u32 {
+        self.tally(policy).n_existing
+    }
+
     /// CheckSubJobValid.
     pub fn sub_jobs_valid(&self) -> bool {
         self.every_policy(|tally| tally.n_existing)

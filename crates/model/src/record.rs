@@ -269,6 +269,8 @@ impl PodGroupCondition {
 pub struct PodGroupStatus {
     /// `status.phase`.
     pub phase: PodGroupPhase,
+    /// The API shows no phase yet. It counts as Pending, and is written once (core.md 7.5).
+    pub is_phase_empty: bool,
     /// In order of first appearance, one per type. Kept once for what was seen and what is shown.
     pub conditions: Arc<[PodGroupCondition]>,
     /// Running tasks.
@@ -282,7 +284,8 @@ pub struct PodGroupStatus {
 impl PodGroupStatus {
     /// Equal but for times and transition ids of conditions (core.md 7.6).
     pub fn same_content(&self, other: &Self) -> bool {
-        let numbers = |of: &Self| (of.phase, of.running, of.succeeded, of.failed);
+        let numbers =
+            |of: &Self| (of.phase, of.is_phase_empty, of.running, of.succeeded, of.failed);
         let (l, r) = (&self.conditions, &other.conditions);
         numbers(self) == numbers(other)
             && l.len() == r.len()

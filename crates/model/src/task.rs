@@ -52,6 +52,8 @@ pub struct Task {
     pub marked_preemptable: bool,
     /// `spec.schedulingGates`.
     pub gates: Gates,
+    /// The names of them, joined by `, `; `None`: there are none.
+    pub gate_names: Option<Arc<str>>,
     /// Annotation `scheduling.volcano.sh/queue-allocation-gate: "true"`.
     pub manages_queue_gate: bool,
     /// `spec.priorityClassName`; empty if none.

@@ -3,14 +3,13 @@
 //! D6-D8.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_framework::{
     Ask, Clock, GangEviction, GangState, Invalid, Latest, Outbox, Plugin, PluginEntry, Points,
-    Records, Sample, Verdict, Vote, job_text,
+    Records, Sample, Verdict, Vote, gang_text, job_text, n_lacking,
 };
-use vc_model::{Counts, Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
+use vc_model::{Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 
 use crate::rules::session_job;
 
@@ -144,10 +143,10 @@ impl Plugin for Gang {
             let state = state(ask, records, job);
             match state {
                 GangState::Ready => write(ask, out, id, SCHEDULED, ""),
-                GangState::Unready(n_unready) => {
+                GangState::Unready(_) => {
                     n_unready_jobs += 1;
-                    let (n_tasks, why) = (job.tasks.len(), job_text(ask, records, id));
-                    let text = format!("{n_unready}/{n_tasks} tasks in gang unschedulable: {why}");
+                    let why = job_text(ask, records, id);
+                    let text = gang_text(ask, records, id, &why);
                     write(ask, out, id, UNSCHEDULABLE, &text);
                     out.job_texts.insert(id, why);
                 }
@@ -218,7 +217,7 @@ fn state(ask: Ask<'_>, records: &Records, job: &Job) -> GangState {
     match (is_fully_ready(job), waits_for_releasing(job)) {
         (true, _) => GangState::Ready,
         (false, true) => GangState::Unsaid,
-        (false, false) => GangState::Unready(n_unready(ask, records, job)),
+        (false, false) => GangState::Unready(n_lacking(ask, records, job)),
     }
 }
 
@@ -251,30 +250,4 @@ fn condition(ask: Ask<'_>, kind: &str, reason: &str, message: &str) -> PodGroupC
         reason: reason.into(),
         message: message.into(),
     }
-}
-
-/// Members that are missing. Where only a role or a sub-group is short, at least one (D6).
-fn n_unready(ask: Ask<'_>, records: &Records, job: &Job) -> i64 {
-    if job.is_ready() {
-        return role_deficit(job).max(1);
-    }
-    let was_placed = |task: &&TaskId| {
-        let last = records.last_transaction.get(task);
-        ask.cluster.tasks[**task].status == TaskStatus::Pending
-            && last.is_some_and(|last| last.status.is_allocated())
-    };
-    let n_placed = job.tasks.iter().filter(was_placed).count() as i64;
-    i64::from(job.min_available) - i64::from(job.counts.ready()) - n_placed
-}
-
-fn role_deficit(job: &Job) -> i64 {
-    if !job.enforces_roles() {
-        return 0;
-    }
-    let none = Counts::default();
-    let deficit = |(role, &minimum): (&Arc<str>, &i32)| {
-        let counts = job.roles.get(role).unwrap_or(&none);
-        (i64::from(minimum) - i64::from(counts.ready() + counts.pending_best_effort)).max(0)
-    };
-    job.task_min_available.iter().map(deficit).sum()
 }

@@ -213,8 +213,10 @@ fn status_record(slim: Soft<SlimPodGroupStatus>, problems: &mut Problems) -> Pod
     let path = Path::root("status");
     let slim = problems.or_default(slim, &path);
     let phase = path.field("phase");
+    let text = problems.text(slim.phase, &phase);
     PodGroupStatus {
-        phase: match &*problems.text(slim.phase, &phase) {
+        is_phase_empty: text.is_empty(),
+        phase: match &*text {
             "Inqueue" => PodGroupPhase::Inqueue,
             "Running" => PodGroupPhase::Running,
             "Unknown" => PodGroupPhase::Unknown,

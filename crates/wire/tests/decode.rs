@@ -212,7 +212,7 @@ fn a_pod_group_with_everything_that_is_read() {
     assert_eq!(group.min_resources.unwrap()[0].1.milli(), 2000);
     assert!(group.network_topology.unwrap().soft);
     assert_eq!(group.sub_group_policies[0].sub_group_size, Some(2));
-    assert_eq!(group.status.phase.as_str(), "Inqueue");
+    assert_eq!((group.status.phase.as_str(), group.status.is_phase_empty), ("Inqueue", false));
     assert_eq!(&*group.status.conditions[0].transition_id, "t");
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{Claim, Session, klog, sort_stably};
+use vc_framework::{Claim, Session, WaitCause, klog, sort_stably};
 use vc_model::{Gates, JobId, NodeId, TaskId, TaskStatus};
 
 use super::place::{self, Outcome};
@@ -92,7 +92,7 @@ fn note_victims(session: &mut Session<'_>, job: JobId) {
     let entry = |(node, count): (&Arc<str>, &u32)| format!("{count} on {node}");
     let entries: Vec<String> = by_node.iter().map(entry).collect();
     let text = format!("waiting for terminating victims: {}", entries.join(", "));
-    session.records.job_fit.insert(job, text.into());
+    session.note_job_fit(job, WaitCause::AwaitsVictims, text);
 }
 
 /// Those that were evicted for the claim. After a restart nobody knows them: then all that leave

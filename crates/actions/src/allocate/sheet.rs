@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use vc_framework::{Session, klog};
+use vc_framework::{Session, WaitCause, klog};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
-use crate::preempt::{HYPER_NODES_NOT_READY, has_topology};
+use crate::topology;
 use crate::worksheet::{SubSheet, is_open, sort, worksheet};
 
 /// What of each job is still to be placed. A job of which nothing is is not in.
@@ -117,16 +117,12 @@ fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, 
     if let Err(invalid) = session.hooks().job_valid(session.ask(), job) {
         return Err(format!("{}: {}", invalid.reason, invalid.message).into());
     }
-    if let Some(missing) = needs_what_is_not_built(session, job) {
-        session.records.job_fit.insert(job, missing.into());
-        return Err(missing.into());
+    // A job that asks for a topology is not placed as if it did not (4.2, row 4).
+    if let Some(text) = topology::not_ready(&session.jobs[job]) {
+        session.note_job_fit(job, WaitCause::Topology, text.as_str());
+        return Err(text.into());
     }
     Ok(())
-}
-
-/// A job that asks for a topology is not placed as if it did not (4.2, row 4).
-fn needs_what_is_not_built(session: &Session<'_>, job: JobId) -> Option<&'static str> {
-    has_topology(session, job).then_some(HYPER_NODES_NOT_READY)
 }
 
 /// Pending tasks with a request and without a foreign gate (4.3).

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use vc_conf::HeadOfLine;
 use vc_framework::{Filter, Session};
-use vc_model::{ClassId, FitErrors, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus};
+use vc_model::{ClassId, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dims, Resource};
 
 use super::place::{Outcome, attempt};
@@ -38,21 +38,6 @@ pub(super) fn blocks_queue(session: &Session<'_>, queue: QueueId, job: JobId) ->
         && lacks_room(session, job)
         && within_capability(session, queue, job)
         && could_run(session, job)
-}
-
-/// The jobs that were waiting in the queue are told whom they wait for.
-pub(super) fn tell_blocked(
-    session: &mut Session<'_>,
-    sheets: &Sheets,
-    head: JobId,
-    jobs: &[JobId],
-) {
-    let text = format!("waiting behind job {} of the same queue", session.jobs[head].key);
-    for &job in jobs {
-        for task in sheets.get(job) {
-            session.note_fit_errors(task, FitErrors::fixed(text.clone()).into());
-        }
-    }
 }
 
 /// A task of the job found no room on the nodes, or none in its queue.

@@ -1,10 +1,11 @@
-//! PodGroups whose queue does not exist. They are not part of the session; all they get is told.
+//! PodGroups whose queue does not exist. They are not part of the session; all they get is told, and
+//! their pods too (`outside.rs`).
 //! Specification: core.md 4.6, C-21; actions.md 3.2.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::{Sentences, Session};
+use vc_framework::Session;
 use vc_model::{JobId, PodGroupCondition, PodGroupStatus};
 
 use crate::engine::Memory;
@@ -34,33 +35,26 @@ fn tell(session: &mut Session<'_>, told: &BTreeSet<Arc<str>>, job: JobId) {
     if begins {
         tracing::error!("Failed to find Queue <{queue}> for Job <{}>", row.key);
     }
-    if !group.status.conditions.iter().any(|known| known.same_content(&condition)) {
+    let is_known = group.status.conditions.iter().any(|known| known.same_content(&condition));
+    if group.status.is_phase_empty || !is_known {
         let status = PodGroupStatus {
+            is_phase_empty: false,
             conditions: super::merged(&group.status.conditions, [condition]),
             ..group.status.clone()
         };
         super::put_status(session, job, status);
     }
-    if session.jobs[job].bare {
-        tell_pod(session, job, &text);
-    } else if begins {
+    if begins {
         super::event(session, job, true, "Unschedulable", text);
     }
 }
 
-/// A bare pod has no PodGroup to look at; its own condition says it.
-fn tell_pod(session: &mut Session<'_>, job: JobId, text: &str) {
-    session.records.job_fit.insert(job, text.into());
-    super::pods::record(session, job, (&super::JobText::new(), &mut Sentences::default()), false);
+fn condition(session: &Session<'_>, message: &Arc<str>) -> PodGroupCondition {
+    let message = message.clone();
+    PodGroupCondition { message, ..super::new_condition(session, "NotEnoughResources") }
 }
 
-fn condition(session: &Session<'_>, message: &Arc<str>) -> PodGroupCondition {
-    PodGroupCondition {
-        kind: "Unschedulable".into(),
-        status: "True".into(),
-        transition_id: session.facts().session_id.clone(),
-        last_transition_time: session.facts().now_text.clone(),
-        reason: "NotEnoughResources".into(),
-        message: message.clone(),
-    }
+/// Whether the condition is one of those that are written here.
+pub(super) fn is_said_by(condition: &PodGroupCondition) -> bool {
+    condition.message.starts_with("queue ") && condition.message.ends_with(" does not exist")
 }

@@ -1,6 +1,7 @@
 //! Conditions and nominations of the pods that wait. Specification: core.md 7.4, 7.6 step 5,
 //! actions.md 2.11, 10.2.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vc_framework::{
@@ -9,6 +10,7 @@ use vc_framework::{
 use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 
 use super::JobText;
+use crate::wait_cause::job_sentence;
 
 /// Whether something of the job waits.
 pub(super) fn has_waiting(row: &Job) -> bool {
@@ -26,6 +28,7 @@ pub(super) fn record(
     if !has_waiting(&session.jobs[job]) {
         return;
     }
+    let whole = OnceCell::new();
     for task in session.jobs[job].tasks.clone() {
         let row = &session.tasks[task];
         if row.status == TaskStatus::Binding {
@@ -33,7 +36,7 @@ pub(super) fn record(
         } else if TOLD.contains(&row.status) && row.gates == Gates::None {
             let told = task_message(session.ask(), &session.records, task);
             let message = match told.message.is_empty() {
-                true => text.get_or_init(|| job_text(session.ask(), &session.records, job)),
+                true => whole.get_or_init(|| text_of_job(session, job, text)),
                 false => &told.message,
             };
             let nomination = nomination(session, job, row, told.nominated.as_ref());
@@ -42,6 +45,15 @@ pub(super) fn record(
                 write(session, task, &told, (message, nomination));
             }
         }
+    }
+}
+
+/// What a pod is told of which nothing in particular is known.
+fn text_of_job(session: &Session<'_>, job: JobId, text: &JobText) -> String {
+    let text = text.get_or_init(|| job_text(session.ask(), &session.records, job));
+    match job_sentence(session, job) {
+        Some(sentence) => format!("{}. {sentence}", text.trim_end_matches('.')),
+        None => text.clone(),
     }
 }
 
@@ -64,16 +76,26 @@ fn write(
     told: &TaskMessage,
     (message, nomination): (String, Nomination),
 ) {
+    tell(session, task, (told.reason, &message), nomination);
+}
+
+/// Writes the condition of a pod and its nomination if they say something new.
+pub(super) fn tell(
+    session: &mut Session<'_>,
+    task: TaskId,
+    (reason, message): (&str, &str),
+    nomination: Nomination,
+) {
     let row = &session.tasks[task];
     let same = row.condition.as_ref().is_some_and(|condition| {
         &*condition.status == "False"
-            && &*condition.reason == told.reason
-            && *condition.message == *message
+            && &*condition.reason == reason
+            && &*condition.message == message
     });
     if same && nomination == Nomination::Keep {
         return;
     }
-    let (reason, text): (Arc<str>, Arc<str>) = (told.reason.into(), message.into());
+    let (reason, text): (Arc<str>, Arc<str>) = (reason.into(), message.into());
     session.out.effects.push(Effect::PodCondition {
         pod: row.key.clone(),
         uid: row.uid.clone(),

@@ -386,11 +386,13 @@ fn allocate__more_members_than_pods() {
           task p cpu=1 x2";
     let cycle = World::new(&ta(), text).cycle();
     assert_eq!(cycle.decisions(), "");
-    let why = "pod group is not ready, 2 Pending, 3 minAvailable; Pending: 2 Unschedulable";
-    assert_eq!(
-        cycle.only(&["group"]),
-        format!("group j Inqueue Unschedulable \"3/2 tasks in gang unschedulable: {why}\"")
-    );
+    let why = "pod group is not ready, 2 Pending, 3 minAvailable; Pending: 2 Unschedulable. \
+        1 pod is missing: 2 of 3 exist";
+    let counted = format!("Unschedulable \"3/3 tasks in gang unschedulable: {why}\"");
+    assert_eq!(cycle.only(&["group"]), format!("group j Inqueue {counted}"));
+    assert_eq!(cycle.only(&["event"]), format!("event PodGroup j Warning {counted}"));
+    let pods = ["j-p-0", "j-p-1"].map(|pod| format!("pod {pod} Unschedulable {why:?}"));
+    assert_eq!(cycle.only(&["pod"]), pods.join("\n"));
 }
 
 #[test]

@@ -94,14 +94,14 @@ fn enqueue__absent() {
 }
 
 #[test]
-fn enqueue__refusal_is_told_again_after_five_minutes_only() {
+fn enqueue__refusal_is_told_again_after_thirty_seconds_only() {
     let text = "node n1 cpu=8
         queue c1 cap.cpu=1
         job j1 queue=c1 minres.cpu=8 pending";
     let mut world = World::new(&legend("enqueue"), text);
     let refused = |world: &mut World| world.cycle().all().contains(" Normal Unschedulable ");
     let mut told = vec![refused(&mut world)];
-    for seconds in [1, 298, 1, 299, 1] {
+    for seconds in [1, 28, 1, 29, 1] {
         world.tick(seconds);
         told.push(refused(&mut world));
     }

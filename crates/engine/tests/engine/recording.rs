@@ -22,7 +22,7 @@ fn record__discarded_allocated() {
         cycle.only(&["group", "event", "pod"]),
         format!(
             "group j Inqueue Unschedulable \"1/2 tasks in gang unschedulable: {why}\"\n\
-             event PodGroup j Warning Unschedulable \"2/2 tasks in gang unschedulable: {why}\"\n\
+             event PodGroup j Warning Unschedulable \"1/2 tasks in gang unschedulable: {why}\"\n\
              pod j-a Schedulable \"Pod default/j-a can possibly be assigned to n1, once \
              minAvailable is satisfied. 1 of 2 members have room.\"\n\
              pod j-b Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It fits on no \
@@ -144,7 +144,8 @@ fn record__ready_elastic_text_of_tasks_that_were_not_tried() {
           task a cpu=1 @n1 running
           task b cpu=1 x2";
     let mut world = World::new(&conf("backfill", "gang predicates"), text);
-    let why = "pod group is ready, 1 Running, 1 minAvailable, 2 Pending; Pending: 2 Unschedulable";
+    let why = "pod group is ready, 1 Running, 1 minAvailable, 2 Pending; Pending: 2 Unschedulable. \
+        no action has tried the pod: allocate places pods with a request, backfill those without";
     assert_eq!(
         world.cycle().only(&["pod"]),
         format!("pod j-b-0 Unschedulable {why:?}\npod j-b-1 Unschedulable {why:?}")
@@ -224,12 +225,12 @@ fn record__what_waits_is_explained() {
         lines,
         [
             "few-a default: Not enough valid tasks for gang-scheduling, valid: 1, min: 3",
-            "gated-a default: the pod has scheduling gates",
+            "gated-a default: the pod has scheduling gate example.com/later",
             "lost-a none: queue none does not exist",
             "refused-a q: queue resource quota insufficient: insufficient cpu. Limit of queue q: 1 cpu \
              (spec.capability), used 0, asked 4.",
             "single : the pod belongs to no PodGroup: annotation scheduling.k8s.io/group-name is \
-             missing",
+             missing. Volcano's controllers add it; with --bare-pods=schedule it is not needed",
         ]
     );
     let queues: Vec<&str> = report.queues.iter().map(|used| &*used.queue).collect();

@@ -1,6 +1,8 @@
 //! What plugins say of jobs and queues, and how their votes combine. Specification: core.md 5.3,
 //! actions.md 2.3.
 
+use std::sync::Arc;
+
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
 
@@ -16,6 +18,16 @@ pub struct Refusal {
     pub by: &'static str,
     /// Of the Normal event `Unschedulable` on the PodGroup, if there is one.
     pub message: Option<String>,
+}
+
+impl Refusal {
+    /// Why the pods of the job wait.
+    pub fn text(&self) -> Arc<str> {
+        match &self.message {
+            Some(message) => message.as_str().into(),
+            None => format!("plugin {} does not admit the PodGroup to its queue", self.by).into(),
+        }
+    }
 }
 
 impl Dispatch {

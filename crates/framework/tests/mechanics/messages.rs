@@ -1,6 +1,6 @@
 //! Texts of pod conditions and of a job's state: core.md 3.10, actions.md 10.1, 10.2.
 
-use vc_framework::{Filter, Room, Session, TaskMessage, job_text, task_message};
+use vc_framework::{Filter, Room, Session, TaskMessage, WaitCause, job_text, task_message};
 use vc_model::{FitErrors, TaskStatus, fixture};
 
 use super::support::{in_session, in_session_of, job, node, task};
@@ -53,7 +53,7 @@ fn text_of_a_job_names_its_own_reason_first_and_leaves_out_what_is_not_there() {
     in_session(text, "", |session| {
         let id = job(session, "j");
         record_errors(session, "j/a");
-        session.records.job_fit.insert(id, "queue q is overused".into());
+        session.note_job_fit(id, WaitCause::QueueOverused, "queue q is overused");
         assert_eq!(
             job_text(session.ask(), &session.records, id),
             "pod group is ready, 1 Pending, 1 Running, 1 minAvailable; Pending: 1 \
@@ -120,7 +120,7 @@ fn a_pending_task_tells_its_own_errors_then_those_of_its_job() {
         assert_eq!(a.message, "0/1 nodes are unavailable: 1 Insufficient cpu.");
         assert_eq!(told(session, "j/b").message, "");
         let id = job(session, "j");
-        session.records.job_fit.insert(id, "queue q is Closed".into());
+        session.note_job_fit(id, WaitCause::QueueNotOpen, "queue q is Closed");
         assert_eq!(told(session, "j/b").message, "queue q is Closed");
         let b = task(session, "j/b");
         session.records.fit_errors.insert(b, FitErrors::fixed("queue q has no room").into());

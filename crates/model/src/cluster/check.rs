@@ -15,7 +15,7 @@ use crate::node::{Node, NodeView};
 use crate::record::ObjectKey;
 use crate::status::{Counts, TaskStatus};
 use crate::sums;
-use crate::task::Gates;
+use crate::task::{Gates, Task};
 use crate::volume::PodVolume;
 
 /// Tasks by what they name, by id.
@@ -181,6 +181,9 @@ impl Cluster {
         let cooling =
             self.tasks.iter().filter_map(|(id, row)| Some((row.cooling_until_micros?, id)));
         same("cluster", "who cools", &self.cooling, &cooling.collect())?;
+        let waits = |row: &Task| row.job.is_none() && row.status == TaskStatus::Pending;
+        let ungrouped = self.tasks.iter().filter(|(_, row)| waits(row)).map(|(id, _)| id);
+        same("cluster", "pods without job", &self.ungrouped, &ungrouped.collect())?;
         for (id, job) in self.jobs.iter() {
             same(&job.key, "job by name", &self.job(&job.key), &Some(id))?;
             exists(&job.key, &self.queues, job.queue)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::ids::{ClassId, JobId, TaskId};
 use crate::record::{ObjectKey, PodCondition, PodRecord};
+use crate::status::TaskStatus;
 use crate::sums;
 use crate::task::{Gates, Pause};
 
@@ -133,8 +134,10 @@ impl Cluster {
         self.task_by_uid.insert(&*row.uid, task);
         self.task_by_key.insert(&row.key, task);
         self.cooling.extend(row.cooling_until_micros.map(|until| (until, task)));
-        if let Some(job) = row.job {
-            self.join(job, task);
+        match row.job {
+            Some(job) => self.join(job, task),
+            None if row.status == TaskStatus::Pending => drop(self.ungrouped.insert(task)),
+            None => {}
         }
         self.index_claims(task, true);
         self.attach(task);
@@ -150,6 +153,7 @@ impl Cluster {
         row.cooling_until_micros.map(|until| self.cooling.remove(&(until, task)));
         self.task_by_uid.remove(&*row.uid, task);
         self.task_by_key.remove(&row.key, task);
+        self.ungrouped.remove(&task);
         if let Some(job) = job {
             self.quit(job, task);
         }

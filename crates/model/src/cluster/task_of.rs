@@ -51,6 +51,7 @@ impl Cluster {
             preemptable: preemptable.unwrap_or(true),
             marked_preemptable: preemptable.unwrap_or(false),
             gates: gates_of(&pod),
+            gate_names: gate_names(&pod),
             manages_queue_gate: pod.annotations.get(QUEUE_GATE).is_some_and(|v| &**v == "true"),
             index: pod_index(&pod.key.name),
             cooling_until_micros,
@@ -151,6 +152,11 @@ fn gates_of(pod: &PodRecord) -> Gates {
         [gate] if &**gate == QUEUE_GATE => Gates::QueueAllocationOnly,
         _ => Gates::Foreign,
     }
+}
+
+fn gate_names(pod: &PodRecord) -> Option<Arc<str>> {
+    let gates = &pod.scheduling_gates;
+    (!gates.is_empty()).then(|| gates.join(", ").into())
 }
 
 /// The last part of a name of at least three parts, if it is a number (core.md 5.4).

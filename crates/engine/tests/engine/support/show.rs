@@ -82,7 +82,11 @@ fn status_text(status: &PodGroupStatus) -> String {
         }
     }
     for condition in &*status.conditions {
-        text.push_str(&format!(" {} {:?}", condition.kind, &*condition.message));
+        let status = match &*condition.status {
+            "True" => String::new(),
+            status => format!("={status}"),
+        };
+        text.push_str(&format!(" {}{status} {:?}", condition.kind, &*condition.message));
     }
     text
 }

@@ -1,0 +1,49 @@
+//! Pods that are not part of the session: their PodGroup or its queue does not exist, or they name
+//! none. Specification: core.md 4.2, 4.6 (C-21, C-43).
+
+use vc_framework::{Nomination, Session, WaitCause};
+use vc_model::{Gates, JobId, TaskId, TaskStatus};
+
+use super::pods;
+use crate::engine::Memory;
+use crate::wait_cause::{outside_cause, outside_text};
+
+/// A PodGroup, or the annotation that names it, may come after its pod: so long nothing is said.
+const GRACE_MICROS: i64 = 2_000_000;
+
+/// Tells each of them why it waits.
+pub(super) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+    let mut due_micros = None;
+    for task in waiting(session) {
+        let row = &session.tasks[task];
+        let Some(cause) = outside_cause(session, row) else { continue };
+        let since_micros = match cause {
+            WaitCause::QueueMissing => i64::MIN,
+            _ => row.created_micros.saturating_add(GRACE_MICROS),
+        };
+        if session.facts().now_micros < since_micros {
+            due_micros = Some(due_micros.unwrap_or(i64::MAX).min(since_micros));
+            continue;
+        }
+        let text = outside_text(session, cause, row);
+        pods::tell(session, task, ("Unschedulable", &text), Nomination::Keep);
+    }
+    memory.outside_due_micros = due_micros;
+}
+
+/// By key: those without gates, of which the API server says nothing.
+fn waiting(session: &Session<'_>) -> Vec<TaskId> {
+    let of_job = |&job: &JobId| {
+        let row = &session.jobs[job];
+        let waits = 0 < row.counts.of(TaskStatus::Pending);
+        row.tasks.iter().copied().filter(move |_| waits)
+    };
+    let in_jobs = session.facts().roster.outside().iter().flat_map(of_job);
+    let is_told = |task: &TaskId| {
+        let row = &session.tasks[*task];
+        row.status == TaskStatus::Pending && row.gates == Gates::None
+    };
+    let mut tasks: Vec<TaskId> = in_jobs.chain(session.ungrouped()).filter(is_told).collect();
+    tasks.sort_by_key(|&task| &session.tasks[task].key);
+    tasks
+}

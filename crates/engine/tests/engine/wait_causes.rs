@@ -1,0 +1,220 @@
+//! Every cause for which a pod waits reaches the pod: its condition says why, or its PodGroup where the
+//! API server speaks for the pod. A new cause does not compile without a case here. Specification:
+//! core.md 3.10 (C-43).
+
+use vc_framework::WaitCause;
+
+use crate::support::*;
+
+/// How a pod comes to wait for one cause.
+struct Case {
+    actions: &'static str,
+    objects: &'static str,
+    /// Changes objects before the first cycle.
+    change: fn(&mut World),
+    /// The pod that waits.
+    pod: &'static str,
+    /// What its message holds.
+    says: &'static str,
+}
+
+const ALL_ACTIONS: &str = "enqueue, allocate, backfill";
+
+impl Case {
+    fn new(objects: &'static str, pod: &'static str, says: &'static str) -> Self {
+        Self { actions: ALL_ACTIONS, objects, change: |_| {}, pod, says }
+    }
+}
+
+fn case(cause: WaitCause) -> Case {
+    match cause {
+        WaitCause::NoGroupName => {
+            Case::new("pod p cpu=1", "p", "annotation scheduling.k8s.io/group-name is missing")
+        }
+        WaitCause::GroupMissing => Case {
+            change: |world| world.delete_group("j"),
+            ..Case::new("job j\n task a cpu=1", "j-a", "PodGroup default/j does not exist")
+        },
+        WaitCause::QueueMissing => {
+            Case::new("job j queue=none\n task a cpu=1", "j-a", "queue none does not exist")
+        }
+        WaitCause::Gated => Case::new(
+            "job j min=2\n task a cpu=1 gate=example.com/later\n task b cpu=1",
+            "j-a",
+            "1 pod (j-a) has scheduling gate example.com/later",
+        ),
+        WaitCause::Incomplete => Case {
+            change: |world| world.edit("j-a", |pod| pod.invalid = Some("claim c is gone".into())),
+            ..Case::new("job j\n task a cpu=1", "j-a", "claim c is gone")
+        },
+        WaitCause::BindRefused => Case {
+            change: |world| drop(world.cycle_refusing(1)),
+            ..Case::new("job j\n task a cpu=1", "j-a", "failed to bind to node n1: refused")
+        },
+        WaitCause::NotAdmitted => Case::new(
+            "queue q cap.cpu=1\n job j queue=q minres.cpu=4 pending\n task a cpu=4",
+            "j-a",
+            "queue resource quota insufficient: insufficient cpu",
+        ),
+        WaitCause::QueueNotOpen => Case::new(
+            "queue q state=Closed\n job j queue=q\n task a cpu=1",
+            "j-a",
+            "queue q is Closed",
+        ),
+        WaitCause::QueueOverused => Case::new(
+            "queue q cap.cpu=1\n job r queue=q running\n task a cpu=1 @n1 running\n \
+             job j queue=q\n task a cpu=1",
+            "j-a",
+            "queue q is overused",
+        ),
+        WaitCause::QueueFull => Case::new(
+            "queue q cap.cpu=1\n job j queue=q\n task a cpu=2",
+            "j-a",
+            "queue q has no room: insufficient cpu",
+        ),
+        WaitCause::BehindHead => Case::new(
+            "queue q fifo\n job h queue=q created=0\n task a cpu=9\n \
+             job j queue=q created=1\n task a cpu=1",
+            "j-a",
+            "waiting behind job default/h of the same queue",
+        ),
+        other => case_of_placement(other),
+    }
+}
+
+fn case_of_placement(cause: WaitCause) -> Case {
+    match cause {
+        WaitCause::Topology => Case::new(
+            "job j topology=hard\n task a cpu=1",
+            "j-a",
+            "network topology: hyperNodes are not ready. PodGroup default/j asks for a HyperNode \
+             of tier 1 at most (mode hard)",
+        ),
+        WaitCause::AwaitsVictims => Case::new(
+            "job v running\n task v cpu=4 @n1 running deleting\n \
+             job j\n task a cpu=4 nominated=n1\n task b cpu=4",
+            "j-b",
+            "waiting for terminating victims: 1 on n1",
+        ),
+        WaitCause::MembersMissing => {
+            Case::new("job j min=3\n task a cpu=1 x2", "j-a-1", "1 pod is missing: 2 of 3 exist")
+        }
+        WaitCause::NoNodes => Case {
+            change: |world| world.delete_node("n1"),
+            ..Case::new("job j\n task a cpu=1", "j-a", "0/0 nodes are unavailable")
+        },
+        WaitCause::FitsNowhere => Case::new(
+            "job j\n task a cpu=9",
+            "j-a",
+            "0/1 nodes are unavailable: 1 Insufficient cpu.",
+        ),
+        WaitCause::GangIncomplete => Case::new(
+            "job j min=2\n task a cpu=1\n task b cpu=9",
+            "j-a",
+            "Pod default/j-a can possibly be assigned to n1, once minAvailable is satisfied",
+        ),
+        WaitCause::AwaitsRoom => Case::new(
+            "job v running\n task v cpu=4 @n1 running deleting\n job j\n task a cpu=4",
+            "j-a",
+            "can possibly be assigned to n1, once resource is released",
+        ),
+        WaitCause::OtherMember => Case::new(
+            "job j min=2\n task a cpu=9 x2",
+            "j-a-1",
+            "Origin reason is j-a-0: 0/1 nodes are unavailable",
+        ),
+        WaitCause::NotTried => Case {
+            actions: "enqueue, allocate",
+            ..Case::new("job j\n task a", "j-a", "no action has tried the pod")
+        },
+        WaitCause::NoGroupName
+        | WaitCause::GroupMissing
+        | WaitCause::QueueMissing
+        | WaitCause::Gated
+        | WaitCause::Incomplete
+        | WaitCause::BindRefused
+        | WaitCause::NotAdmitted
+        | WaitCause::QueueNotOpen
+        | WaitCause::QueueOverused
+        | WaitCause::QueueFull
+        | WaitCause::BehindHead => unreachable!("it has a case above"),
+    }
+}
+
+fn world(case: &Case) -> World {
+    let config = conf(case.actions, "priority gang conformance | predicates proportion nodeorder");
+    let mut world = World::new(&config, &format!("node n1 cpu=4\n {}", case.objects));
+    (case.change)(&mut world);
+    world
+}
+
+/// What the pod says, or its PodGroup where it has a gate.
+fn message(world: &World, cause: WaitCause, pod: &str) -> String {
+    let condition = world.pod(pod).scheduled_condition.as_ref();
+    if cause == WaitCause::Gated {
+        assert_eq!(condition, None, "the API server has written it");
+        let conditions = &world.group("j").status.conditions;
+        return conditions.iter().map(|condition| condition.message.to_string()).collect();
+    }
+    let condition = condition.unwrap_or_else(|| panic!("{cause:?}: no condition"));
+    assert_eq!(&*condition.status, "False", "{cause:?}");
+    condition.message.to_string()
+}
+
+#[test]
+fn every_cause_reaches_its_pod() {
+    for &cause in WaitCause::ALL {
+        let case = case(cause);
+        let mut world = world(&case);
+        let cycle = world.cycle();
+        let waiting = &cycle.report.waiting;
+        let found = waiting.iter().find(|task| &*task.pod.name == case.pod);
+        let found = found.unwrap_or_else(|| panic!("{cause:?}: {} does not wait", case.pod));
+        assert_eq!(found.cause, cause, "{}", found.message);
+        let message = message(&world, cause, case.pod);
+        assert!(message.contains(case.says), "{cause:?}: {message}");
+        for _ in 0..3 {
+            world.cycle();
+        }
+        let later = world.cycle();
+        assert_eq!(later.only(&["pod", "group", "event"]), "", "{cause:?}: said once");
+    }
+}
+
+/// Each kind of message is one write with its event (core.md 7.4): a PodGroup that is gone, too.
+#[test]
+fn gated_members_of_a_ready_group_are_told_in_an_event() {
+    let text = "node n1 cpu=4
+        job j min=1
+          task a cpu=1
+          task b cpu=1 gate=b.io/later gate=a.io/later x2";
+    let mut world = World::new(&conf(ALL_ACTIONS, "gang | predicates"), text);
+    let told = "event PodGroup j Normal SchedulingGated \"2 pods (j-b-0, ...) have scheduling \
+        gates b.io/later, a.io/later\"";
+    assert_eq!(world.cycle().only(&["event"]), told);
+    assert!(!world.cycle().all().contains("SchedulingGated"), "it is said once");
+    world.edit("j-b-1", |pod| pod.scheduling_gates.clear());
+    let cycle = world.cycle();
+    assert!(cycle.all().contains("1 pod (j-b-0) has scheduling gates"), "{}", cycle.all());
+}
+
+#[test]
+fn a_group_may_come_after_its_pods() {
+    let mut world = World::new(&conf(ALL_ACTIONS, "gang | predicates"), "node n1 cpu=4");
+    world.add("job j\n task a cpu=1");
+    world.delete_group("j");
+    world.add("pod p cpu=1");
+    let now_micros = world.now_micros();
+    for pod in ["j-a", "p"] {
+        world.edit(pod, |pod| pod.created_micros = now_micros);
+    }
+    assert_eq!(world.cycle().only(&["pod"]), "");
+    world.tick(1);
+    assert_eq!(world.cycle().only(&["pod"]), "");
+    world.tick(1);
+    let told = world.cycle().only(&["pod"]);
+    assert_eq!(told.lines().count(), 2, "no event was needed: {told}");
+    assert_eq!(world.cycle().only(&["pod"]), "");
+    world.add("job j");
+    assert_eq!(world.cycle().decisions(), "bind j-a n1");
+}
