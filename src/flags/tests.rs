@@ -149,7 +149,26 @@ fn the_health_port_speaks_tls_when_all_three_files_are_given() {
     assert!(flags(&all).health.unwrap().tls.is_none());
     let all = [&all[..], &["--tls-private-key-file=c"]].concat();
     let tls = flags(&all).health.unwrap().tls.unwrap();
-    assert_eq!(tls, ["a", "b", "c"].map(PathBuf::from));
+    let files = [tls.authority.unwrap(), tls.certificate, tls.key];
+    assert_eq!(files, ["a", "b", "c"].map(PathBuf::from));
+}
+
+#[test]
+fn tokens_are_not_read_in_the_clear_and_tls_of_metrics_has_its_files() {
+    let tls = ["--metrics-tls", "--tls-cert-file=b", "--tls-private-key-file=c"];
+    let cases = [
+        (vec!["--metrics-authorization"], "--metrics-authorization without --metrics-tls\nhint: "),
+        (tls[..1].to_vec(), "--metrics-tls: no --tls-cert-file\nhint: give both PEM files"),
+        (tls[..2].to_vec(), "--metrics-tls: no --tls-private-key-file\nhint: give both PEM files"),
+    ];
+    for (args, text) in cases {
+        let error = flags(&args).check().unwrap_err();
+        assert!(error.starts_with(text), "{error}");
+    }
+    let all = [&tls[..], &["--metrics-authorization"]].concat();
+    assert_eq!(flags(&all).check(), Ok(()));
+    let files = flags(&tls).metrics_tls.unwrap();
+    assert!(files.authority.is_none() && files.key.ends_with("c"));
 }
 
 #[test]
