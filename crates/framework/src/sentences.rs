@@ -58,6 +58,8 @@ impl Sentences {
                 let found = || of_nodes(session, task, errors);
                 self.of_nodes.entry(key).or_insert_with(found).clone()
             }
+            // There are no nodes.
+            Some(errors) if errors.head.is_none() => None,
             None if records.fit_of(job).is_none() => None,
             _ => {
                 let found = || match session.jobs[job].is_pending() {

@@ -34,7 +34,11 @@ fn bad_input__zero_weight() {
           task a cpu=1
         job k
           task a cpu=1";
-    assert_eq!(told(text), "pod j-a Unschedulable \"queue q is overused\"");
+    assert_eq!(
+        told(text),
+        "pod j-a Unschedulable \"queue q is overused. Limit of queue q: 0 cpu (deserved), used 0, \
+         asked 1.\""
+    );
 }
 
 #[test]

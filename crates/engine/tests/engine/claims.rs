@@ -96,8 +96,7 @@ fn cycle__claim_ends_with_a_queue_that_is_overused() {
           task a cpu=1 @n1 running
         job waiting queue=q
           task a cpu=1 nominated=n1";
-    let told = "pod waiting-a Unschedulable \"queue q is overused. Limit of queue q: 1 cpu (deserved), used \
-        1, asked 1.\" nominated=-";
+    let told = "pod waiting-a Unschedulable \"queue q is overused\" nominated=-";
     assert_eq!(World::new(&config, text).cycle().only(&["pod"]), told);
 }
 

@@ -149,7 +149,8 @@ fn messages(config: &Config, text: &str) -> Vec<String> {
     told(&cycle).into_iter().map(line).collect()
 }
 
-const PLUGINS: &str = "priority gang conformance | drf predicates capacity nodeorder binpack";
+const PLUGINS: &str = "priority gang conformance | drf predicates nodeorder binpack";
+const CAPACITY: &str = "priority gang conformance | drf predicates capacity nodeorder binpack";
 
 #[test]
 fn messages_have_amounts() {
@@ -188,9 +189,9 @@ fn messages_name_limits_of_queues() {
         job j queue=q
           task a cpu=2";
     let why = "j-a Unschedulable queue q has no room: insufficient cpu. Limit of queue q: 4 cpu";
-    let told = messages(&conf("allocate", PLUGINS), text);
+    let told = messages(&conf("allocate", CAPACITY), text);
     assert_eq!(told, [format!("{why} (spec.capability), used 3, asked 2.")]);
-    let proportion = PLUGINS.replace("capacity", "proportion");
+    let proportion = CAPACITY.replace("capacity", "proportion");
     let told = messages(&conf("allocate", &proportion), text);
     assert_eq!(told, [format!("{why} (deserved), used 3, asked 2.")]);
 }
@@ -199,10 +200,8 @@ fn messages_name_limits_of_queues() {
 fn messages_count_members_that_have_room() {
     let nodes = "node n1 cpu=8\nnode n2 cpu=8\nnode n3 cpu=8\nnode n4 cpu=8\n";
     let text = format!("{nodes}job j min=6\n  task a cpu=6 x6");
-    let told = messages(&conf("allocate, preempt", PLUGINS), &text);
-    let no_victims = "Nothing evicted: preempt: 1 job would not reach minAvailable (4/6), 4 no pod \
-        passed the victim filter.";
-    let ours = format!("4 of 6 members have room. {no_victims}");
+    let told = messages(&conf("allocate, backfill", PLUGINS), &text);
+    let ours = "4 of 6 members have room.";
     assert_eq!(
         [&*told[0], &*told[4]],
         [
@@ -213,6 +212,19 @@ fn messages_count_members_that_have_room() {
             format!("j-a-4 Unschedulable 0/4 nodes are unavailable: 4 Insufficient cpu. {ours}"),
         ]
     );
+}
+
+#[test]
+fn messages_say_why_nothing_was_evicted() {
+    let text = "node n1 cpu=2
+        job r min=2
+          task r cpu=1 @n1 running x2
+        job j
+          task a cpu=1";
+    let told = messages(&conf("allocate, preempt", PLUGINS), text);
+    let why = "j-a Unschedulable 0/1 nodes are unavailable: 1 Insufficient cpu. Requests 1 cpu, \
+        most free on a node 0. Nothing evicted: preempt: 1 victims refused by ";
+    assert!(told.len() == 1 && told[0].starts_with(why), "{told:?}");
 }
 
 /// Amounts are no reason to write for five minutes; another cause is.
