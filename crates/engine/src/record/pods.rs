@@ -40,8 +40,14 @@ pub(super) fn record(
                 false => &told.message,
             };
             let nomination = nomination(session, job, row, told.nominated.as_ref());
+            // A refused bind has its own sentence, and amounts have nothing to do with it (C-50).
+            let is_refused = row.pause.is_some();
+            let is_due = is_due && !is_refused;
             if is_due || nomination != Nomination::Keep || !stands(row, &told, message) {
-                let message = sentences.full_text(session, job, task, message);
+                let message = match is_refused {
+                    true => message.clone(),
+                    false => sentences.full_text(session, job, task, message),
+                };
                 write(session, task, &told, (message, nomination));
             }
         }
