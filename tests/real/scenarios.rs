@@ -52,7 +52,8 @@ fn files() -> Vec<PathBuf> {
         skipped.lines().filter_map(|line| Some(line.split_once(": ")?.0)).collect();
     let mut taken = BTreeMap::<PathBuf, usize>::new();
     let is_wanted = |file: &PathBuf| {
-        let scenario = Scenario::read(file).unwrap();
+        // One that cannot be read is on the list, or a fault of `tests/scenarios.rs`.
+        let Ok(scenario) = Scenario::read(file) else { return false };
         let is_skipped = |pattern: &&&str| match pattern.strip_suffix('*') {
             Some(prefix) => scenario.name.starts_with(prefix),
             None => scenario.name == **pattern,

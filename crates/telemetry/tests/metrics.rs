@@ -300,6 +300,7 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::QuotaRefused { queue: "q1".into(), cause: "nofit", count: 1 },
         Sample::WeightedShare { queue: "q1".into(), parent: "root".into(), value: 1.0 },
         Sample::PendingPods(vec![waiting]),
+        Sample::ConditionsOverwritten { kind: "Pod", n_conditions: 2 },
         Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 },
     ]);
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });

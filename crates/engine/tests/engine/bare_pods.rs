@@ -27,7 +27,10 @@ fn bare_pods_are_left_alone_unless_they_are_wanted() {
     let text = "node n1 cpu=4
         pod a cpu=1";
     let cycle = World::new(&config(), text).cycle();
-    assert_eq!(cycle.only(&["bind", "pod", "group", "event"]), "");
+    assert_eq!(cycle.only(&["bind", "group", "event"]), "");
+    let told = cycle.only(&["pod"]);
+    let why = "pod a Unschedulable \"the pod belongs to no PodGroup: annotation";
+    assert!(told.starts_with(why), "{told}");
     assert!(cycle.report.waiting[0].message.starts_with("the pod belongs to no PodGroup"));
 }
 
