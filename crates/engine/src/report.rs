@@ -76,7 +76,8 @@ fn explain(
     if told.message.is_empty() {
         told.message = why_not_tried(session, task, texts);
     }
-    if let Some(job) = row.job.filter(|_| row.gates == Gates::None) {
+    // A refused bind has its own sentence (C-50).
+    if let Some(job) = row.job.filter(|_| row.gates == Gates::None && row.pause.is_none()) {
         told.message = sentences.full_text(session, job, task, &told.message);
     }
     let nobody = || ObjectKey { namespace: row.key.namespace.clone(), name: "".into() };

@@ -1,7 +1,8 @@
-//! Every cause for which a pod waits reaches the pod: its condition says why, or its PodGroup where the
-//! API server speaks for the pod. A new cause does not compile without a case here. Specification:
-//! core.md 3.10 (C-43).
+//! Every cause for which a pod waits reaches the pod: its condition says why, or its PodGroup where
+//! the API server speaks for the pod. A new cause does not compile without a case here.
+//! Specification: core.md 3.10 (C-43).
 
+use vc_engine::Effect;
 use vc_framework::WaitCause;
 
 use crate::support::*;
@@ -48,8 +49,12 @@ fn case(cause: WaitCause) -> Case {
             ..Case::new("job j\n task a cpu=1", "j-a", "claim c is gone")
         },
         WaitCause::BindRefused => Case {
-            change: |world| drop(world.cycle_refusing(1)),
-            ..Case::new("job j\n task a cpu=1", "j-a", "failed to bind to node n1: refused")
+            change: refuse_binds,
+            ..Case::new(
+                "job j\n task a cpu=1",
+                "j-a",
+                "failed to bind to node n1: refused. It is tried again after 1 s",
+            )
         },
         WaitCause::NotAdmitted => Case::new(
             "queue q cap.cpu=1\n job j queue=q minres.cpu=4 pending\n task a cpu=4",
@@ -79,6 +84,16 @@ fn case(cause: WaitCause) -> Case {
             "waiting behind job default/h of the same queue",
         ),
         other => case_of_placement(other),
+    }
+}
+
+/// One cycle whose binds are refused, so that their pods pause (core.md 7.2, C-50).
+fn refuse_binds(world: &mut World) {
+    for effect in &world.cycle_unanswered().effects {
+        match effect {
+            Effect::Bind { pod, uid, node, .. } => world.refuse(pod, uid, node, true),
+            _ => world.store(effect),
+        }
     }
 }
 
