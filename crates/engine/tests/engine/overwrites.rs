@@ -109,7 +109,7 @@ fn echoes_of_our_own_writes_are_nobody_elses() {
     assert_eq!(overwritten(&world.cycle()), [""; 0]);
     let ours = world.pod("j-a").scheduled_condition.clone().unwrap();
     // Another reason of ours, and the echo of the first one again.
-    world.add("node n1 cpu=1 unschedulable");
+    world.add("node n2 cpu=1");
     let cycle = world.cycle();
     assert!(!cycle.only(&["pod"]).is_empty(), "{}", cycle.all());
     assert_eq!(overwritten(&cycle), [""; 0]);
@@ -151,7 +151,7 @@ fn another_condition_of_ours_is_written_at_once() {
     let mut world = settled();
     overwrite(&mut world, "0/9 nodes are available");
     assert_eq!(overwritten(&world.cycle()), ["Pod 1"]);
-    world.add("node n1 cpu=1 unschedulable");
+    world.add("node n2 cpu=1");
     assert!(!world.cycle().only(&["pod"]).is_empty());
     world.add("node n2 cpu=4");
     assert_eq!(world.cycle().decisions(), "bind j-a n2");
