@@ -28,17 +28,24 @@ async fn a_gang_is_bound_over_http() {
 #[tokio::test]
 async fn core_79_a_refused_bind_is_told_and_tried_again() {
     const BIND: &str = "POST /api/v1/namespaces/default/pods/train-0/binding";
-    let faults: [Fault; 2] = [
-        |line, before| (line == BIND && before == 0).then_some(409),
-        |line, before| (line == BIND && before == 0).then_some(500),
+    // Only what is no conflict pauses.
+    let faults: [(Fault, &str); 2] = [
+        (|line, before| (line == BIND && before == 0).then_some(409), ""),
+        (
+            |line, before| (line == BIND && before == 0).then_some(500),
+            ". It is tried again after 1 s, at ",
+        ),
     ];
-    for fault in faults {
+    for (fault, pause) in faults {
         let args = ["--schedule-period=50ms"];
         let cluster = Cluster::start(gang("train", 1, "1"), &args, fault).await;
         let refused = cluster.until(&PODS, |pod| waits(pod, "train-0", "SchedulerError")).await;
         let found = condition(&refused, "PodScheduled").unwrap();
         assert_eq!(found["status"], "False");
-        assert_eq!(found["message"], "failed to bind to node node-0: no luck");
+        let message = found["message"].as_str().unwrap();
+        let wanted = format!("failed to bind to node node-0: no luck{pause}");
+        assert!(message.starts_with(&wanted), "{message}");
+        assert_eq!(message == wanted, pause.is_empty(), "{message}");
         cluster.until(&EVENTS, |event| event["reason"] == "FailedScheduling").await;
         cluster.bound("train-0").await;
         assert_eq!(count(&cluster.replica.log, BIND), 2);

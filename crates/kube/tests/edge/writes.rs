@@ -52,9 +52,9 @@ async fn eco_8_a_silent_server_is_given_up_after_30_seconds() {
 #[tokio::test(start_paused = true)]
 async fn core_79_a_refused_bind_is_reported_and_the_pod_read_again() {
     let message = "pod p is already assigned to node \"n2\"";
-    for code in [409, 500] {
+    for (code, reason) in [(409, "Conflict"), (500, "InternalError")] {
         let mut edge = edge(move |seen| match (seen.line.starts_with("POST"), seen.before) {
-            (true, _) => refusal(code, "Conflict", message),
+            (true, _) => refusal(code, reason, message),
             (false, 0) => refusal(500, "InternalError", "etcd"),
             (false, _) => json_answer(200, pod("p")),
         });
