@@ -3,7 +3,7 @@
 //! Specification: core.md 3.10, actions.md 10.2 (A48).
 
 use rustc_hash::FxHashMap;
-use vc_model::{FitErrors, JobId, NodeSet, Reason, TaskId, TaskStatus};
+use vc_model::{FitErrors, JobId, NodeId, NodeSet, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use crate::cause::histogram;
@@ -15,6 +15,8 @@ use crate::session::Session;
 pub struct Sentences {
     /// By request and nodes on which eviction cannot help. Looked up only.
     of_nodes: FxHashMap<(Resource, NodeSet), Option<String>>,
+    /// By nodes on which eviction cannot help. Looked up only.
+    most_there: FxHashMap<NodeSet, MostThere>,
     /// By job and request: those of limits, so that a job of many pods is walked once for all that
     /// are alike. Looked up only.
     of_limits: FxHashMap<(JobId, Resource), Option<String>>,
@@ -54,9 +56,13 @@ impl Sentences {
         match records.fit_errors.get(&task) {
             Some(errors) if 0 < errors.n_nodes => {
                 errors.reasons.keys().find(|reason| matches!(reason, Reason::Insufficient(_)))?;
-                let key = (request, errors.unresolvable().clone());
-                let found = || of_nodes(session, task, errors);
-                self.of_nodes.entry(key).or_insert_with(found).clone()
+                let closed = errors.unresolvable();
+                if !self.most_there.contains_key(closed) {
+                    self.most_there.insert(closed.clone(), MostThere::of(session, errors));
+                }
+                let most = &self.most_there[closed];
+                let found = || of_nodes(session, task, errors, most);
+                self.of_nodes.entry((request, closed.clone())).or_insert_with(found).clone()
             }
             // There are no nodes.
             Some(errors) if errors.head.is_none() => None,
@@ -107,29 +113,52 @@ fn was_placed(session: &Session<'_>, task: TaskId) -> bool {
         && last.is_some_and(|last| is_place(last.status))
 }
 
-/// What the nodes have of what the task asks for: empty ones if no node could ever hold it. `None`:
-/// some node has room now, or eviction helps on none.
-fn of_nodes(session: &Session<'_>, task: TaskId, errors: &FitErrors) -> Option<String> {
-    let request = session.request(task);
-    let open = || session.facts().nodes.iter().filter(|&&node| !errors.is_unresolvable(node));
-    let is_never = !open().any(|&node| request.fits(&session.nodes[node].allocatable));
-    let mut most = Resource::new();
-    for &node in open() {
-        let room = match is_never {
-            true => session.nodes[node].allocatable.clone(),
-            false => session.nodes[node].future_idle(),
-        };
-        // Members that were placed and given up took the room.
-        if request.fits(&room) {
-            return None;
+/// The most that a node has of each dimension, of the nodes on which eviction can help.
+#[derive(Debug)]
+struct MostThere {
+    /// When the node is empty.
+    allocatable: Resource,
+    /// Free or becoming free.
+    free: Resource,
+}
+
+impl MostThere {
+    fn of(session: &Session<'_>, errors: &FitErrors) -> Self {
+        let (mut allocatable, mut free) = (Resource::new(), Resource::new());
+        for node in open_nodes(session, errors) {
+            allocatable.set_max(&session.nodes[node].allocatable);
+            free.set_max(&session.nodes[node].future_idle());
         }
-        most.set_max(&room);
+        Self { allocatable, free }
     }
-    open().next()?;
-    Some(match is_never {
-        true => never(session, request, &most),
-        false => not_now(session, request, &most),
-    })
+}
+
+/// The nodes on which eviction can help.
+fn open_nodes(session: &Session<'_>, errors: &FitErrors) -> impl Iterator<Item = NodeId> {
+    session.facts().nodes.iter().copied().filter(|&node| !errors.is_unresolvable(node))
+}
+
+/// What the nodes have of what the task asks for: empty ones if no node could ever hold it. `None`:
+/// some node has room now, because members that were placed and given up took it, or eviction helps
+/// on none.
+fn of_nodes(
+    session: &Session<'_>,
+    task: TaskId,
+    errors: &FitErrors,
+    most: &MostThere,
+) -> Option<String> {
+    let request = session.request(task);
+    let nodes = || open_nodes(session, errors);
+    nodes().next()?;
+    // What does not fit into the most that any node has fits on none of them.
+    let fits_empty = request.fits(&most.allocatable)
+        && nodes().any(|node| request.fits(&session.nodes[node].allocatable));
+    if !fits_empty {
+        return Some(never(session, request, &most.allocatable));
+    }
+    let fits_now = request.fits(&most.free)
+        && nodes().any(|node| request.fits(&session.nodes[node].future_idle()));
+    (!fits_now).then(|| not_now(session, request, &most.free))
 }
 
 fn never(session: &Session<'_>, request: &Resource, most: &Resource) -> String {
