@@ -197,11 +197,13 @@ impl Turns {
     }
 }
 
-/// The jobs that were waiting in a queue are told whom they wait for (D38).
+/// The jobs that were waiting in a queue are told whom they wait for (D38), also those that an earlier
+/// pass of the cycle has tried, or left out because they would fail as before.
 pub(crate) fn note_behind(session: &mut Session<'_>, head: JobId, behind: &[JobId]) {
     let text: Arc<str> =
         format!("waiting behind job {} of the same queue", session.jobs[head].key).into();
     for &job in behind {
+        session.forget_failure(job);
         session.note_job_fit(job, WaitCause::BehindHead, text.clone());
     }
 }

@@ -121,6 +121,13 @@ impl Refusals {
         self.entries[job.index()] = entry;
     }
 
+    /// Forgets that the group was refused.
+    pub(crate) fn forget(&mut self, job: JobId) {
+        if let Some(entry) = self.entries.get_mut(job.index()) {
+            *entry = None;
+        }
+    }
+
     /// What is said of a group that stands in this session.
     pub(crate) fn text(&self, job: JobId) -> Option<&Arc<str>> {
         let entry = self.entries.get(job.index())?.as_ref()?;

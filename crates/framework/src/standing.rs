@@ -456,6 +456,14 @@ impl Session<'_> {
         }
     }
 
+    /// Forgets how the job failed before: this session has something else to tell of it.
+    pub fn forget_failure(&mut self, job: JobId) {
+        if let Some(standings) = &mut self.standings {
+            standings.forget(job);
+        }
+        self.records.refusals.forget(job);
+    }
+
     /// Takes the jobs out of the list of which this session found what was told before.
     pub(crate) fn take_repeated(&mut self, jobs: &mut Vec<JobId>) -> Vec<JobId> {
         let Some(standings) = &mut self.standings else { return Vec::new() };

@@ -263,6 +263,22 @@ fn live(which: usize, text: &str, changes: &[Change]) -> (u64, u64) {
     found
 }
 
+/// The first pass leaves `w2` out, because it would fail as before; in the second one it waits behind a
+/// job that came later.
+#[test]
+fn whoever_waits_behind_another_in_a_second_pass_is_told() {
+    let gang = |name: &str, queue: u32, cpu: u32| {
+        let tasks = format!("task a cpu={cpu} role=a\n task b cpu={cpu} x2 role=b");
+        format!("job {name} queue=q{queue} min=3 role.a=1 role.b=2\n {tasks}\n")
+    };
+    let jobs = [gang("w0", 1, 2), gang("w2", 1, 3), gang("w3", 0, 3)];
+    let text =
+        format!("{}job w1 queue=q0 min=3\n task w cpu=3 x3\n{}", backlog(&[]), jobs.concat());
+    let job = Change::Job;
+    let changes = [job(1, 2), job(1, 1), job(3, 1), Change::Nothing, Change::Tick(150), job(2, 2)];
+    live(4, &text, &changes);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 

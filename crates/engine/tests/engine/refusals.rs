@@ -91,8 +91,11 @@ fn fast__memo_invalidation_waiting_time() {
         job b min=1 pending sla=3660s minres.cpu=9
         job c min=1 pending minres.cpu=9";
     let mut world = settled(&config, text, 3);
-    world.tick(59);
+    world.tick(30);
     world.add("job nudge5 min=1");
+    assert_eq!(stand(&mut world), 0, "they are told again");
+    world.tick(29);
+    world.add("job nudge6 min=1");
     assert_eq!(stand(&mut world), 3);
     world.tick(1);
     world.cycle();
@@ -159,13 +162,14 @@ fn fast__memo_invalidation_a_second_enqueue() {
 fn why_nobody_goes_for_a_group_is_told_again_when_it_is_due() {
     let config = conf("enqueue, allocate, preempt", CHART);
     let mut world = settled(&config, REFUSED, 1);
-    for minute in 1..=12 {
-        world.tick(60);
-        world.add(&format!("job nudge-{minute} min=1"));
+    for second in (10..=600).step_by(10) {
+        world.tick(10);
+        world.add(&format!("job nudge-{second} min=1"));
         let cycle = world.cycle();
         let is_told = cycle.all().contains("PodGroup a Normal PreemptionSkipped");
-        assert_eq!(is_told, minute % 5 == 0, "{minute}");
-        assert_eq!(world.engine.hits().n_stood, u64::from(minute % 5 != 0), "{minute}");
+        assert_eq!(is_told, second % 300 == 0, "{second}");
+        // Why it is refused is told every 30 seconds (A44).
+        assert_eq!(world.engine.hits().n_stood, u64::from(second % 30 != 0), "{second}");
     }
 }
 
