@@ -10,6 +10,7 @@ use crate::support::*;
 /// How a pod comes to wait for one cause.
 struct Case {
     actions: &'static str,
+    plugins: &'static str,
     objects: &'static str,
     /// Changes objects before the first cycle.
     change: fn(&mut World),
@@ -20,10 +21,13 @@ struct Case {
 }
 
 const ALL_ACTIONS: &str = "enqueue, allocate, backfill";
+const PLUGINS: &str = "priority gang conformance | predicates proportion nodeorder";
+/// No queue has a limit, so that only nodes can be short.
+const WITHOUT_LIMITS: &str = "priority gang conformance | predicates nodeorder";
 
 impl Case {
     fn new(objects: &'static str, pod: &'static str, says: &'static str) -> Self {
-        Self { actions: ALL_ACTIONS, objects, change: |_| {}, pod, says }
+        Self { actions: ALL_ACTIONS, plugins: PLUGINS, objects, change: |_| {}, pod, says }
     }
 }
 
@@ -67,7 +71,7 @@ fn case(cause: WaitCause) -> Case {
             "queue q is Closed",
         ),
         WaitCause::QueueOverused => Case::new(
-            "queue q cap.cpu=1\n job r queue=q running\n task a cpu=1 @n1 running\n \
+            "queue q cap.cpu=1 cap.pods=1\n job r queue=q running\n task a cpu=1 @n1 running\n \
              job j queue=q\n task a cpu=1",
             "j-a",
             "queue q is overused",
@@ -115,14 +119,18 @@ fn case_of_placement(cause: WaitCause) -> Case {
             Case::new("job j min=3\n task a cpu=1 x2", "j-a-1", "1 pod is missing: 2 of 3 exist")
         }
         WaitCause::NoNodes => Case {
+            plugins: WITHOUT_LIMITS,
             change: |world| world.delete_node("n1"),
             ..Case::new("job j\n task a cpu=1", "j-a", "0/0 nodes are unavailable")
         },
-        WaitCause::FitsNowhere => Case::new(
-            "job j\n task a cpu=9",
-            "j-a",
-            "0/1 nodes are unavailable: 1 Insufficient cpu.",
-        ),
+        WaitCause::FitsNowhere => Case {
+            plugins: WITHOUT_LIMITS,
+            ..Case::new(
+                "job j\n task a cpu=9",
+                "j-a",
+                "0/1 nodes are unavailable: 1 Insufficient cpu.",
+            )
+        },
         WaitCause::GangIncomplete => Case::new(
             "job j min=2\n task a cpu=1\n task b cpu=9",
             "j-a",
@@ -133,11 +141,14 @@ fn case_of_placement(cause: WaitCause) -> Case {
             "j-a",
             "can possibly be assigned to n1, once resource is released",
         ),
-        WaitCause::OtherMember => Case::new(
-            "job j min=2\n task a cpu=9 x2",
-            "j-a-1",
-            "Origin reason is j-a-0: 0/1 nodes are unavailable",
-        ),
+        WaitCause::OtherMember => Case {
+            plugins: WITHOUT_LIMITS,
+            ..Case::new(
+                "job j min=2\n task a cpu=9 x2",
+                "j-a-1",
+                "Origin reason is j-a-0: 0/1 nodes are unavailable",
+            )
+        },
         WaitCause::NotTried => Case {
             actions: "enqueue, allocate",
             ..Case::new("job j\n task a", "j-a", "no action has tried the pod")
@@ -157,7 +168,7 @@ fn case_of_placement(cause: WaitCause) -> Case {
 }
 
 fn world(case: &Case) -> World {
-    let config = conf(case.actions, "priority gang conformance | predicates proportion nodeorder");
+    let config = conf(case.actions, case.plugins);
     let mut world = World::new(&config, &format!("node n1 cpu=4\n {}", case.objects));
     (case.change)(&mut world);
     world
