@@ -65,7 +65,7 @@ struct Written {
 #[derive(Debug, Default)]
 pub(crate) struct Overwrites {
     written: BTreeMap<Key, Written>,
-    /// The order of the writes; an entry may be stale.
+    /// Our writes by time. An entry is stale if its object was written again since.
     order: VecDeque<(i64, Key)>,
     /// When the state shows what somebody else wrote.
     ends: BTreeSet<(i64, Key)>,

@@ -66,7 +66,7 @@ async fn connect(
     stop: watch::Receiver<bool>,
 ) {
     let mut stream = TimeoutStream::new(stream);
-    // A client that does not read is not waited for.
+    // The connection of a client that does not read is closed after this time.
     stream.set_write_timeout(Some(limits.write));
     let (stream, head) = (Box::pin(stream), limits.head(place.open));
     match tls {

@@ -32,7 +32,7 @@ pub(crate) enum Decision {
     Reason(Arc<str>, Nomination),
 }
 
-/// A write that may pause, as it is remembered while it is sent.
+/// The part of a write that is kept while it is sent: a refusal of it starts or lengthens a pause.
 #[derive(Clone, Debug)]
 pub(crate) struct Pausable {
     pub(crate) key: (Target, WriteKind),

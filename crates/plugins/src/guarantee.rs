@@ -29,8 +29,8 @@ pub(crate) struct CutGuarantees {
 }
 
 impl CutGuarantees {
-    /// Looks at all queues of the session again: they, or the nodes, have changed. A cluster that has
-    /// no nodes yet cuts everything, which says nothing.
+    /// Compares the guarantees of all queues with the cluster. The caller does so when queues or
+    /// nodes have changed. A cluster without nodes gives no warning: it would cut every guarantee.
     pub(crate) fn renew(&mut self, ask: Ask<'_>, total: &Resource) {
         if ask.facts.nodes.is_empty() {
             return;

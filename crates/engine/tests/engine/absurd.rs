@@ -72,8 +72,8 @@ struct Hopeless {
 }
 
 impl Hopeless {
-    /// Its object, and those of its pods. A minimum that was admitted already would be held back for
-    /// it, so that a group with a minimum is not.
+    /// The lines of its PodGroup and its pods. A group with `minResources` is Pending, because the
+    /// minimum of an admitted group is reserved for it (C-34).
     fn lines(&self, number: usize, request: &str) -> String {
         let minimum = |word: &str| format!(" minres.{word}");
         let minimums: String = match self.with_minimum {

@@ -60,8 +60,8 @@ fn job_of(line: &str) -> &str {
     pod.split_once('-').map_or(pod, |(job, _)| job)
 }
 
-/// Compares the first cycle with and without evicting actions. How many pods of jobs that these
-/// actions did nothing for, or to, were compared.
+/// Compares the first cycle with and without evicting actions. Returns the number of compared pods:
+/// those of jobs for which nobody was evicted or nominated, and which lost nobody.
 fn compare(config: &Config, text: &str) -> Result<usize, TestCaseError> {
     let with = World::new(config, text).cycle();
     let without = World::new(&without_evictions(config), text).cycle();

@@ -14,7 +14,7 @@ const CLASS: &str = "deviceclass/";
 pub(super) struct DeviceQuotas {
     /// The configuration switches these quotas off, in Volcano too.
     is_off: bool,
-    /// Names of the queues that were found.
+    /// Names of the queues with a quota of device classes that a warning was made for.
     found: BTreeSet<Arc<str>>,
     /// Warnings that were not handed out yet.
     warnings: Vec<String>,

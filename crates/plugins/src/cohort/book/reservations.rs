@@ -84,7 +84,7 @@ impl Book {
         answer
     }
 
-    /// Answers a question about what is in use, which nothing that is kept here concerns.
+    /// Answers a question about usage as if nothing were reserved.
     pub(in crate::cohort) fn without_reservations<T>(
         &mut self,
         ask: impl FnOnce(&mut Self) -> T,
