@@ -148,7 +148,7 @@ impl Rows {
     async fn counts_as_none<S: Slim>(&mut self, error: &SourceError, client: &Client) -> bool {
         let Some((verb, code)) = error.unreadable_kind() else { return false };
         let are_known = !self.known.is_empty();
-        if !S::OPTIONAL {
+        if S::WITHOUT.is_none() {
             self.readability.required::<S>(verb, code);
             return false;
         }
@@ -177,7 +177,10 @@ impl Rows {
             _ => {
                 self.observer.watch_restart(S::PLURAL);
                 // The others are logged by `Readability`.
-                if error.unreadable_kind().is_none_or(|(_, code)| S::OPTIONAL && code == 404) {
+                if error
+                    .unreadable_kind()
+                    .is_none_or(|(_, code)| S::WITHOUT.is_some() && code == 404)
+                {
                     self.failures.warn("watch interrupted", S::NAME, error);
                 }
                 Some(pauses.after(error.status()))

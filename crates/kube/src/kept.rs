@@ -2,12 +2,11 @@
 //! then. Only those that soon get a new status, and few; a stale one is refused with 409 and listed
 //! after all. README, ARCHITECTURE; core.md 7.6 (C-29).
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use tokio::sync::Notify;
-use vc_model::ObjectKey;
+use vc_model::{ByteLruCache, ObjectKey};
 
 use crate::source::Change;
 
@@ -24,11 +23,7 @@ pub(crate) struct Kept {
 
 #[derive(Debug, Default)]
 struct Texts {
-    by_key: FxHashMap<ObjectKey, (u64, Box<str>)>,
-    /// In the order in which they came; an entry may be stale, its number decides.
-    order: VecDeque<(u64, ObjectKey)>,
-    n_bytes: usize,
-    n_kept: u64,
+    by_key: ByteLruCache<ObjectKey, Box<str>>,
     /// PodGroups whose next change ends the pause after a refused write.
     awaited: FxHashSet<ObjectKey>,
     /// Those of them that have changed, in the order of their changes.
@@ -75,46 +70,23 @@ impl Kept {
 
     /// The object; it is forgotten.
     pub(crate) fn take(&self, key: &ObjectKey) -> Option<Box<str>> {
-        self.lock().take(key)
+        self.lock().by_key.take(key)
     }
 
     /// For the next write of it.
     pub(crate) fn keep(&self, key: &ObjectKey, text: impl Into<Box<str>>) {
         let text = text.into();
+        let n_bytes = text.len();
         let mut texts = self.lock();
-        texts.take(key);
-        texts.n_kept += 1;
-        texts.n_bytes += text.len();
-        let number = texts.n_kept;
-        texts.by_key.insert(key.clone(), (number, text));
-        texts.order.push_back((number, key.clone()));
-        texts.trim();
+        let by_key = &mut texts.by_key;
+        by_key.put(key.clone(), text, n_bytes);
+        while MOST_BYTES < by_key.n_bytes() {
+            by_key.pop_oldest();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Texts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Texts {
-    fn take(&mut self, key: &ObjectKey) -> Option<Box<str>> {
-        let (_, text) = self.by_key.remove(key)?;
-        self.n_bytes -= text.len();
-        Some(text)
-    }
-
-    /// The oldest go first; stale entries of the order never outnumber the others by far.
-    fn trim(&mut self) {
-        while MOST_BYTES < self.n_bytes || 2 * self.by_key.len() + 64 < self.order.len() {
-            let Some((number, key)) = self.order.pop_front() else { return };
-            match self.by_key.get(&key) {
-                Some((newest, _)) if *newest == number && MOST_BYTES < self.n_bytes => {
-                    self.take(&key);
-                }
-                Some((newest, _)) if *newest == number => self.order.push_back((number, key)),
-                _ => {}
-            }
-        }
     }
 }
 
@@ -154,16 +126,6 @@ mod tests {
         }
         let left = ["a", "b", "c", "d", "e"].map(|name| kept.take(&key(name)).is_some());
         assert_eq!(left, [true, false, true, true, true]);
-        assert_eq!(kept.lock().n_bytes, 0);
-    }
-
-    #[test]
-    fn what_is_written_again_and_again_does_not_grow() {
-        let kept = Kept::default();
-        for number in 0..10_000 {
-            kept.keep(&key(&(number % 7).to_string()), "text");
-        }
-        assert!(kept.lock().order.len() <= 2 * 7 + 64, "{}", kept.lock().order.len());
-        assert_eq!(kept.lock().by_key.len(), 7);
+        assert_eq!(kept.lock().by_key.n_bytes(), 0);
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vc_wire::Kind;
 
 use crate::observe::Observer;
 use crate::slim::Slim;
@@ -66,28 +65,6 @@ impl fmt::Display for KindRefusal {
     }
 }
 
-/// What a scheduler without the objects of an optional kind does otherwise.
-pub(crate) fn consequence(kind: Kind) -> &'static str {
-    match kind {
-        Kind::VolumeAttachment => {
-            "volumes that are attached to a node without a pod do not count against its limit"
-        }
-        Kind::CsiNode => "nodes have no limits of volumes",
-        Kind::CsiDriver => "the storage capacity of drivers is not checked",
-        Kind::StorageCapacity => "no driver that publishes its capacity has any",
-        Kind::StorageClass => "pods whose volumes are not bound yet wait",
-        Kind::PodDisruptionBudget => "the plugin pdb protects no pod",
-        Kind::ResourceQuota => "the plugin resourcequota refuses no job",
-        Kind::NodeShard => "no node belongs to the shard of this scheduler",
-        Kind::ResourceClaim => "pods with resource claims wait",
-        Kind::DeviceClass | Kind::ResourceSlice => "pods whose claims are not allocated yet wait",
-        Kind::Service | Kind::ReplicationController | Kind::ReplicaSet | Kind::StatefulSet => {
-            "the default topology spread ignores them"
-        }
-        _ => "decisions are made without them",
-    }
-}
-
 /// Whether a kind can be read, as far as its last answers tell.
 pub(crate) struct Readability {
     observer: Arc<dyn Observer>,
@@ -130,7 +107,7 @@ impl Readability {
         let refusal = refusal::<S>(verb, code);
         // Logged once: what is asked for again each minute is no news.
         if self.is_new(&refusal, Duration::MAX) {
-            tracing::warn!("{}", text_of_optional(S::NAME, S::KIND, &refusal, keeps));
+            tracing::warn!("{}", text_of_optional(S::NAME, S::WITHOUT, &refusal, keeps));
             self.log(refusal);
         }
         !keeps
@@ -159,17 +136,24 @@ impl Readability {
 }
 
 fn refusal<S: Slim>(verb: &'static str, code: u16) -> KindRefusal {
-    KindRefusal { group: S::GROUP, resource: S::PLURAL, verb, code, is_required: !S::OPTIONAL }
+    KindRefusal {
+        group: S::GROUP,
+        resource: S::PLURAL,
+        verb,
+        code,
+        is_required: S::WITHOUT.is_none(),
+    }
 }
 
 /// The warning about an optional kind. `keeps`: objects that were read before stay in use for now.
 pub(crate) fn text_of_optional(
     name: &str,
-    kind: Kind,
+    without: Option<&str>,
     refusal: &KindRefusal,
     keeps: bool,
 ) -> String {
-    let (name, consequence, remedy) = (plural(name), consequence(kind), refusal.remedy());
+    let (name, remedy) = (plural(name), refusal.remedy());
+    let consequence = without.unwrap_or("decisions are made without them");
     let meaning = match keeps {
         true => format!(
             "Those that are known stay in use for {} s, then they count as none",
@@ -207,17 +191,16 @@ mod tests {
 
     #[test]
     fn a_warning_names_the_verb_the_resource_and_the_rule() {
-        let kind = Kind::VolumeAttachment;
-        let text = text_of_optional("VolumeAttachment", kind, &ATTACHMENTS, false);
+        let without = Some("volumes do not count");
+        let text = text_of_optional("VolumeAttachment", without, &ATTACHMENTS, false);
         assert_eq!(
             text,
             "VolumeAttachments cannot be read: no right to watch volumeattachments in API group \
-             storage.k8s.io (403). They count as none: volumes that are attached to a node without \
-             a pod do not count against its limit; asked again every 60 s\n\
+             storage.k8s.io (403). They count as none: volumes do not count; asked again every 60 s\n\
              hint: add to the ClusterRole of the scheduler: {apiGroups: [\"storage.k8s.io\"], \
              resources: [volumeattachments], verbs: [list, watch]}"
         );
-        let kept = text_of_optional("VolumeAttachment", kind, &ATTACHMENTS, true);
+        let kept = text_of_optional("VolumeAttachment", without, &ATTACHMENTS, true);
         assert!(kept.contains("stay in use for 60 s, then they count as none: volumes"), "{kept}");
     }
 

@@ -167,7 +167,7 @@ impl Problems {
     /// Labels, annotations or another map of texts.
     pub(crate) fn labels(&mut self, field: Soft<Entries<Arc<str>>>, path: &Path<'_>) -> Labels {
         let Entries(entries) = self.or_default(field, path);
-        let mut labels = Labels::with_room(entries.len());
+        let mut labels = Labels::new();
         for (key, value) in entries {
             let value = match value {
                 Soft::Absent => Some(Arc::default()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use vc_engine::Effect;
-use vc_kube::{Clients, Incoming, Observer, follow, inbox, write};
+use vc_kube::{Clients, Incoming, KindSet, Observer, follow, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::fake::{self, added, end_of_list, pod, refusal, watch};
@@ -62,7 +62,7 @@ async fn malformed_custom_objects_are_counted_and_the_others_are_in_effect() {
     });
     let (told, (sender, mut receiver)) = (Arc::new(Told::default()), inbox());
     let observer: Arc<dyn Observer> = told.clone();
-    let _feeds = follow(&Clients::shared(client), true, &sender, &observer);
+    let _feeds = follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &observer);
     let mut good = 0;
     while good < 2 {
         match receiver.recv().await.unwrap() {
@@ -122,7 +122,7 @@ async fn a_watch_is_back_a_second_after_the_server_is() {
     let (told, (sender, mut receiver)) = (Arc::new(Told::default()), inbox());
     let observer: Arc<dyn Observer> = told.clone();
     let start = tokio::time::Instant::now();
-    let _feeds = follow(&Clients::shared(client), true, &sender, &observer);
+    let _feeds = follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &observer);
     loop {
         if let Incoming::Synced(vc_wire::Kind::PodGroup) = receiver.recv().await.unwrap() {
             break;

@@ -2,7 +2,7 @@
 //! broken one costs neither itself nor its neighbours (C-06, plugins-jobs-queues.md 10, 11).
 
 use serde_json::{Value, json};
-use vc_kube::{Clients, Feeds, Incoming, follow, inbox};
+use vc_kube::{Clients, Feeds, Incoming, KindSet, follow, inbox};
 use vc_model::{ClusterEvent, Covers};
 use vc_wire::Kind;
 
@@ -55,7 +55,7 @@ async fn c06_budgets_are_looked_for_again() {
         _ => refusal(404, "NotFound", "the server could not find the requested resource"),
     });
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
-    feeds.follow_budgets(&Clients::shared(client), &sender, &unobserved());
+    feeds.follow(KindSet::Budgets, &Clients::shared(client), &sender, &unobserved());
     let mut told = Vec::new();
     while told.len() < 5 {
         told.extend(text(inbox.recv().await.unwrap()));
@@ -71,7 +71,7 @@ async fn quotas_are_always_followed() {
         false => watch(vec![end_of_list("1")]),
     });
     let (sender, mut inbox) = inbox();
-    let _feeds = follow(&Clients::shared(client), false, &sender, &unobserved());
+    let _feeds = follow(&Clients::shared(client), &[], &sender, &unobserved());
     let mut told = Vec::new();
     while told.len() < 3 {
         told.extend(text(inbox.recv().await.unwrap()));
@@ -90,7 +90,7 @@ async fn c06_a_404_that_nobody_confirms_takes_no_budget_away() {
         _ => refusal(404, "NotFound", "default backend"),
     });
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
-    feeds.follow_budgets(&Clients::shared(client), &sender, &unobserved());
+    feeds.follow(KindSet::Budgets, &Clients::shared(client), &sender, &unobserved());
     let mut told = Vec::new();
     while told.len() < 3 {
         told.extend(text(inbox.recv().await.unwrap()));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use vc_kube::{Clients, Feeds, Incoming, follow, inbox};
+use vc_kube::{Clients, Feeds, Incoming, KindSet, follow, inbox};
 use vc_model::ClusterEvent;
 
 use crate::fake::{self, Answer, Log, Seen, added, end_of_list, list, pod, refusal, watch};
@@ -19,7 +19,8 @@ async fn messages(
     let (client, log) =
         fake::client(move |seen| handle(seen).unwrap_or_else(|| watch(vec![end_of_list("1")])));
     let (sender, mut receiver) = inbox();
-    let _feeds: Feeds = follow(&Clients::shared(client), true, &sender, &fake::unobserved());
+    let _feeds: Feeds =
+        follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &fake::unobserved());
     let mut texts = Vec::new();
     while texts.len() < wanted {
         let message = receiver.recv().await.unwrap();
@@ -162,7 +163,8 @@ async fn asked_at(
         }
     });
     let (sender, mut receiver) = inbox();
-    let _feeds = follow(&Clients::shared(client), true, &sender, &fake::unobserved());
+    let _feeds =
+        follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &fake::unobserved());
     let read = tokio::spawn(async move { while receiver.recv().await.is_some() {} });
     let mut times = Vec::new();
     while times.len() < n_times {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use vc_engine::Effect;
-use vc_kube::{Clients, Incoming, follow, inbox, write};
+use vc_kube::{Clients, Incoming, KindSet, follow, inbox, write};
 use vc_model::{ObjectKey, PodGroupPhase, PodGroupStatus};
 use vc_wire::Kind;
 
@@ -42,7 +42,7 @@ async fn written(phase: &'static str, refused: bool) -> fake::Log {
     });
     let clients = Clients::shared(client);
     let (sender, mut receiver) = inbox();
-    let feeds = follow(&clients, true, &sender, &unobserved());
+    let feeds = follow(&clients, &[KindSet::PriorityClasses], &sender, &unobserved());
     while !matches!(receiver.recv().await, Some(Incoming::Synced(Kind::PodGroup))) {}
     drop(feeds);
     let (effects, batches) = mpsc::channel(1);

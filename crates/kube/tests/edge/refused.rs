@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use vc_engine::{About, Effect, EvictReason, Nomination};
-use vc_kube::{Clients, Election, Incoming, follow, inbox, write};
+use vc_kube::{Clients, Election, Incoming, KindSet, follow, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey, PodGroupPhase};
 
 use crate::fake::{
@@ -89,7 +89,7 @@ async fn a_pod_group_that_changes_is_written_at_once() {
     });
     let (clients, (sender, mut outcomes)) = (Clients::shared(client), inbox());
     let (effects, batches) = mpsc::channel(4);
-    let _feeds = follow(&clients, true, &sender, &fake::unobserved());
+    let _feeds = follow(&clients, &[KindSet::PriorityClasses], &sender, &fake::unobserved());
     let writer = write(clients, "volcano".into(), sender, batches, fake::unobserved());
     let _writer = tokio::spawn(writer);
     tokio::spawn(async move { while outcomes.recv().await.is_some() {} });

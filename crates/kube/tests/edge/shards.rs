@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vc_engine::Effect;
-use vc_kube::{Clients, Feeds, Incoming, inbox, write};
+use vc_kube::{Clients, Feeds, Incoming, KindSet, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Kind;
 
@@ -45,7 +45,7 @@ async fn followed(
 ) -> Vec<(String, u64)> {
     let (client, _) = fake::client(handle);
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
-    feeds.follow_node_shards(&Clients::shared(client), &sender, &unobserved());
+    feeds.follow(KindSet::NodeShards, &Clients::shared(client), &sender, &unobserved());
     assert_eq!(feeds.len(), 1);
     let (start, mut told) = (Instant::now(), Vec::new());
     while told.len() < wanted {

@@ -74,8 +74,7 @@ fn objects() -> Vec<Incoming> {
 
 fn running() -> Running {
     let config = vc_conf::parse("conf", CONF, &KNOWN).unwrap().config;
-    let options = EngineOptions { dynamic_resources: true, ..EngineOptions::default() };
-    let (engine, _) = Engine::new(options, &config);
+    let (engine, _) = Engine::new(EngineOptions::default(), &config);
     let (sender, receiver) = inbox();
     let (effects, mut decisions) = mpsc::channel(16);
     // A change could start the next cycle at any time, but for the end.

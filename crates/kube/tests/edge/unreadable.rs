@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tokio::time::Instant;
 use vc_engine::Effect;
-use vc_kube::{Clients, Feeds, Incoming, KindRefusal, Observer, follow, inbox};
+use vc_kube::{Clients, Feeds, Incoming, KindRefusal, KindSet, Observer, follow, inbox};
 use vc_model::ClusterEvent;
 use vc_wire::Kind;
 
@@ -58,7 +58,7 @@ async fn budgets(
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
     let observed = Arc::new(Told::default());
     let observer: Arc<dyn Observer> = observed.clone();
-    feeds.follow_budgets(&Clients::shared(client), &sender, &observer);
+    feeds.follow(KindSet::Budgets, &Clients::shared(client), &sender, &observer);
     let (start, mut told) = (Instant::now(), Vec::new());
     while told.len() < wanted {
         let text = match inbox.recv().await.unwrap() {
@@ -142,7 +142,7 @@ async fn without_pods(n_refusals: usize) -> (u64, Vec<String>) {
     let (sender, mut inbox) = inbox();
     let observed = Arc::new(Told::default());
     let observer: Arc<dyn Observer> = observed.clone();
-    let feeds = follow(&Clients::shared(client), true, &sender, &observer);
+    let feeds = follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &observer);
     let (start, mut n_synced) = (Instant::now(), 0);
     while n_synced < feeds.len() {
         n_synced += usize::from(matches!(inbox.recv().await.unwrap(), Incoming::Synced(_)));
