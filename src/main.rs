@@ -9,13 +9,17 @@ use vc_scheduler::command::Asked;
 use vc_scheduler::environment::Environment;
 use vc_scheduler::fatal::Fatal;
 use vc_scheduler::flags::Flags;
-use vc_scheduler::heap::{self, Sampling};
 use vc_scheduler::meter::Meter;
 use vc_scheduler::run::{self, Process};
 use vc_scheduler::{check, conf, log};
 
+#[cfg(feature = "heap-profiles")]
 #[global_allocator]
-static ALLOCATOR: Sampling = Sampling;
+static ALLOCATOR: vc_scheduler::heap::Sampling = vc_scheduler::heap::Sampling;
+
+#[cfg(not(feature = "heap-profiles"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let flags = match Asked::of(std::env::args_os().collect()) {
@@ -34,8 +38,9 @@ fn main() -> ExitCode {
         eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
+    #[cfg(feature = "heap-profiles")]
     if flags.profiles {
-        heap::start();
+        vc_scheduler::heap::start();
     }
     let environment = Environment::of_process();
     let level = log::start(flags.verbosity, flags.log_format);

@@ -65,7 +65,7 @@ mod tests {
         for (flag, codes) in cases {
             let flags = Flags::parse(["vc-scheduler", flag].map(Into::into)).unwrap();
             let routes = routes(&flags, Arc::default());
-            let paths = ["/metrics", "/debug/pprof/cmdline", "/debug/pprof/heap"];
+            let paths = ["/metrics", "/debug/pprof/cmdline", "/debug/pprof/"];
             for (path, code) in paths.into_iter().zip(codes) {
                 assert_eq!(get(&routes, path).await.0, code, "{flag} {path}");
             }

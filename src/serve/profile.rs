@@ -1,6 +1,7 @@
 //! `/debug/pprof`: CPU and heap profiles as `go tool pprof` reads them. Specification: core.md 1.8.
 
 mod cpu;
+#[cfg(feature = "heap-profiles")]
 mod heap;
 mod proto;
 
@@ -27,17 +28,23 @@ const LIMIT: u64 = 60;
 const NOT_IN: [&str; 1] = ["vdso"];
 
 const INDEX: &str = "profile?seconds=N: CPU profile in pprof format\n\
-    cmdline: the command line\n\
-    heap, allocs: memory in use and allocated since the start, in pprof format\n";
+    cmdline: the command line\n";
+#[cfg(feature = "heap-profiles")]
+const HEAP_INDEX: &str =
+    "heap, allocs: memory in use and allocated since the start, in pprof format\n";
+#[cfg(not(feature = "heap-profiles"))]
+const HEAP_INDEX: &str = "heap, allocs: not built in (feature heap-profiles)\n";
 
 /// Routes of the profiles.
 pub(super) fn routes() -> Router {
-    Router::new()
-        .route("/debug/pprof/", get(async || INDEX))
+    let routes = Router::new()
+        .route("/debug/pprof/", get(async || [INDEX, HEAP_INDEX].concat()))
         .route("/debug/pprof/cmdline", get(async || command_line()))
-        .route("/debug/pprof/heap", get(memory))
-        .route("/debug/pprof/allocs", get(memory))
-        .route("/debug/pprof/profile", get(profile))
+        .route("/debug/pprof/profile", get(profile));
+    #[cfg(feature = "heap-profiles")]
+    let routes =
+        routes.route("/debug/pprof/heap", get(memory)).route("/debug/pprof/allocs", get(memory));
+    routes
 }
 
 fn command_line() -> String {
@@ -57,6 +64,7 @@ async fn profile(RawQuery(query): RawQuery) -> Response {
 }
 
 /// The same profile for both paths: its reader chooses among the values.
+#[cfg(feature = "heap-profiles")]
 async fn memory() -> Response {
     let encode = || {
         let profile = heap::encode();
