@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vc_engine::Evaluator;
 
 use super::file::{Scenario, ScenarioError, name_in};
@@ -66,24 +67,30 @@ pub struct Report {
     pub tested: Vec<Tested>,
 }
 
-/// Runs the scenarios, in the order of the paths and of the names in directories.
+/// Runs the scenarios in parallel. The report lists them in the order of the paths, and within a
+/// directory by name.
 ///
 /// # Errors
 /// A path does not exist or may not be read.
 pub fn run(suite: &Suite) -> Result<Report, InputError> {
-    let mut report = Report::default();
-    for file in scenario_files(&suite.paths)? {
-        let scenario = Scenario::read(&file);
-        let name = match &scenario {
-            Ok(scenario) => scenario.name.clone(),
-            Err(_) => name_in(&file).unwrap_or_else(|| file.display().to_string()),
-        };
-        if suite.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
-            let verdict = verdict(scenario, &file, suite);
-            report.tested.push(Tested { file, name, verdict });
-        }
-    }
-    Ok(report)
+    let files = scenario_files(&suite.paths)?;
+    let tested = files.into_par_iter().filter_map(|file| test(file, suite)).collect();
+    Ok(Report { tested })
+}
+
+/// Runs one scenario file.
+/// `None`: the filter leaves it out.
+fn test(file: PathBuf, suite: &Suite) -> Option<Tested> {
+    let scenario = Scenario::read(&file);
+    let name = match &scenario {
+        Ok(scenario) => scenario.name.clone(),
+        Err(_) => name_in(&file).unwrap_or_else(|| file.display().to_string()),
+    };
+    let is_wanted = suite.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str()));
+    is_wanted.then(|| {
+        let verdict = verdict(scenario, &file, suite);
+        Tested { file, name, verdict }
+    })
 }
 
 fn verdict(scenario: Result<Scenario, ScenarioError>, file: &Path, suite: &Suite) -> Verdict {
