@@ -8,6 +8,7 @@ pub mod dump;
 pub mod environment;
 pub mod fatal;
 pub mod flags;
+#[cfg(feature = "heap-profiles")]
 pub mod heap;
 pub mod log;
 pub mod meter;

@@ -10,10 +10,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vc_engine::{Engine, EngineOptions};
 use vc_kube::{
-    Clients, Devices, Election, Feeds, Incoming, Leadership, Observer, Pump, ServerVersion, Visit,
-    identity,
+    Clients, Devices, Election, Feeds, Incoming, KindSet, Leadership, Observer, Pump,
+    ServerVersion, Visit, identity,
 };
-use vc_model::RequestGates;
+use vc_model::{RequestGates, Settings};
 
 use crate::conf::{self, Follow, Good};
 use crate::dump::Dumper;
@@ -276,23 +276,18 @@ type To<'a> = (&'a mpsc::Sender<Incoming>, &'a Arc<dyn Observer>);
 
 /// Starts the watches in the runtime that is entered.
 fn follow(flags: &Flags, server: &Server, clients: &Clients, (inbox, observer): To<'_>) -> Feeds {
-    let mut feeds = vc_kube::follow(clients, with_priority_classes(flags), inbox, observer);
-    if flags.sharding.mode != vc_model::ShardingMode::None {
-        feeds.follow_node_shards(clients, inbox, observer);
-    }
-    if flags.csi_storage {
-        feeds.follow_csi_storage(clients, inbox, observer);
-    }
-    if server.serves_devices() {
-        feeds.follow_devices(clients, inbox, observer);
-    }
-    if flags.gate(gates::WORKLOADS).unwrap_or(true) {
-        feeds.follow_controllers(clients, inbox, observer);
-    }
-    if flags.gate(gates::BUDGETS).unwrap_or(true) {
-        feeds.follow_budgets(clients, inbox, observer);
-    }
-    feeds
+    let gate = |name| flags.gate(name).unwrap_or(true);
+    let sets = [
+        (KindSet::PriorityClasses, with_priority_classes(flags)),
+        (KindSet::NodeShards, flags.sharding.mode != vc_model::ShardingMode::None),
+        (KindSet::CsiStorage, flags.csi_storage),
+        (KindSet::Devices, server.serves_devices()),
+        (KindSet::Controllers, gate(gates::WORKLOADS)),
+        (KindSet::Budgets, gate(gates::BUDGETS)),
+    ];
+    let wanted: Vec<KindSet> =
+        sets.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(set, _)| set).collect();
+    vc_kube::follow(clients, &wanted, inbox, observer)
 }
 
 fn with_priority_classes(flags: &Flags) -> bool {
@@ -315,7 +310,7 @@ async fn devices_later(
         return;
     }
     let (mut feeds, observer) = (Feeds::default(), meter as Arc<dyn Observer>);
-    feeds.follow_devices(&clients, &inbox, &observer);
+    feeds.follow(KindSet::Devices, &clients, &inbox, &observer);
     feeds.ended().await;
 }
 
@@ -325,7 +320,7 @@ fn options(process: &Process, server: &Server) -> EngineOptions {
     let default = |name, minor| flags.gate(name).unwrap_or_else(|| since(minor));
     let pairs = flags.node_selector.iter();
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    EngineOptions {
+    let settings = Settings {
         scheduler_names: flags.scheduler_names.iter().map(|name| name.as_str().into()).collect(),
         default_queue: flags.default_queue.as_str().into(),
         node_selector: pairs
@@ -345,6 +340,9 @@ fn options(process: &Process, server: &Server) -> EngineOptions {
         },
         storage_capacity_scoring: flags.gate(gates::STORAGE_SCORING).unwrap_or(false),
         utc_offset_seconds: crate::zone::utc_offset_seconds,
+    };
+    EngineOptions {
+        settings,
         stopwatch: flags.metrics.then_some(stopwatch),
         evaluator: flags.evaluator,
         plugins: EngineOptions::default().plugins,
@@ -379,7 +377,7 @@ mod tests {
         let of = |minor, args: &[&str]| {
             let version = ServerVersion { major: 1, minor };
             let server = Server { version, devices: Some(Devices::Served) };
-            let gates = options(&process(args), &server).gates;
+            let gates = options(&process(args), &server).settings.gates;
             (gates.in_place_resize, gates.pod_level_resources)
         };
         assert_eq!(of(32, &[]), (false, false));
@@ -395,8 +393,9 @@ mod tests {
     #[test]
     fn flags_reach_the_engine() {
         let version = ServerVersion { major: 1, minor: 36 };
-        let with =
-            |devices, args: &[&str]| super::options(&process(args), &Server { version, devices });
+        let with = |devices, args: &[&str]| {
+            super::options(&process(args), &Server { version, devices }).settings
+        };
         let options = |args: &[&str]| with(Some(Devices::Served), args);
         let gate = "--feature-gates=DynamicResourceAllocation=true";
         for (devices, args, on) in [

@@ -9,7 +9,7 @@ use vc_framework::{
     Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Paths, PluginEntry,
     Report, Roster, Session, Sides, Stopwatch, Timings,
 };
-use vc_model::{Cluster, ClusterEvent, Division, RequestGates, Settings, Sharding, Stage};
+use vc_model::{Cluster, ClusterEvent, Settings, Stage};
 
 use crate::lap::Lap;
 use crate::numbers::Numbers;
@@ -44,31 +44,8 @@ pub struct Now {
 /// What the command line says about the engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// `--scheduler-name`.
-    pub scheduler_names: Vec<Arc<str>>,
-    /// `--default-queue`.
-    pub default_queue: Arc<str>,
-    /// `--node-selector` as label and value; empty: all nodes.
-    pub node_selector: Vec<(Arc<str>, Arc<str>)>,
-    /// Kubernetes features of the server.
-    pub gates: RequestGates,
-    /// `--bare-pods=schedule`: a pod of ours without group annotation is a job of one task, in the
-    /// queue of its annotation or label `scheduling.volcano.sh/queue-name`, else the default one.
-    pub bare_pods: bool,
-    /// `MULTI_SCHEDULER_ENABLE` (core.md 4.4); `None`: all work is ours.
-    pub division: Option<Division>,
-    /// `--scheduler-sharding-mode`, `--scheduler-sharding-name`.
-    pub sharding: Sharding,
-    /// Feature gate `SchedulingGatesQueueAdmission` (core.md 7.8).
-    pub queue_gate_admission: bool,
-    /// `--ignored-provisioners` (core.md 3.5.1).
-    pub ignored_provisioners: Vec<Arc<str>>,
-    /// The API server serves claims for devices (plugins-nodes.md 2.1).
-    pub dynamic_resources: bool,
-    /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
-    pub storage_capacity_scoring: bool,
-    /// Seconds by which the clock on the wall is ahead of UTC at a time in microseconds since 1970.
-    pub utc_offset_seconds: fn(i64) -> i64,
+    /// Settings that say which objects are ours and what the API server can do.
+    pub settings: Settings,
     /// Session ids are derived from it.
     pub seed: u64,
     /// By which reports tell how long things took; `None`: they do not.
@@ -81,25 +58,19 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        let settings = Settings::default();
         Self {
-            scheduler_names: settings.scheduler_names,
-            default_queue: settings.default_queue,
-            node_selector: settings.node_selector,
-            gates: settings.gates,
-            bare_pods: settings.bare_pods,
-            division: settings.division,
-            sharding: settings.sharding,
-            queue_gate_admission: settings.queue_gate_admission,
-            ignored_provisioners: settings.ignored_provisioners,
-            dynamic_resources: settings.dynamic_resources,
-            storage_capacity_scoring: settings.storage_capacity_scoring,
-            utc_offset_seconds: settings.utc_offset_seconds,
+            settings: Settings::default(),
             seed: 0,
             stopwatch: None,
             evaluator: Evaluator::default(),
             plugins: vc_plugins::ALL,
         }
+    }
+}
+
+impl From<Settings> for EngineOptions {
+    fn from(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
     }
 }
 
@@ -157,22 +128,8 @@ pub struct Engine {
 impl Engine {
     /// An engine without objects. The warnings are about the configuration.
     pub fn new(options: EngineOptions, config: &Config) -> (Self, Vec<Warning>) {
-        let settings = Settings {
-            scheduler_names: options.scheduler_names,
-            default_queue: options.default_queue,
-            node_selector: options.node_selector,
-            gates: options.gates,
-            bare_pods: options.bare_pods,
-            division: options.division,
-            sharding: options.sharding,
-            queue_gate_admission: options.queue_gate_admission,
-            ignored_provisioners: options.ignored_provisioners,
-            dynamic_resources: options.dynamic_resources,
-            storage_capacity_scoring: options.storage_capacity_scoring,
-            utc_offset_seconds: options.utc_offset_seconds,
-        };
         let mut engine = Self {
-            cluster: Cluster::new(settings),
+            cluster: Cluster::new(options.settings),
             plugins: options.plugins,
             dispatch: Dispatch::default(),
             actions: Vec::new(),

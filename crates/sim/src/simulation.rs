@@ -78,7 +78,7 @@ impl Simulation {
     /// Takes in the objects and adds the queues `root` and the default queue (core.md 4.7). Also
     /// returns what is wrong with objects, and the warnings of the configuration.
     pub fn new(setup: Setup<'_>) -> (Self, Vec<Finding>, Vec<vc_conf::Warning>) {
-        let default_queue = setup.options.default_queue.to_string();
+        let default_queue = setup.options.settings.default_queue.to_string();
         let (mut engine, warnings) = Engine::new(setup.options, setup.config);
         engine.explain(true);
         let mut simulation = Self {

@@ -1,9 +1,8 @@
 //! `--bare-pods=schedule`: pods without PodGroup, each a job of one task.
 
 use vc_conf::Config;
-use vc_engine::EngineOptions;
 use vc_framework::{Effect, EvictReason};
-use vc_model::{ClusterEvent, Labels, PodGroupPhase, PriorityClassRecord};
+use vc_model::{ClusterEvent, Labels, PodGroupPhase, PriorityClassRecord, Settings};
 
 use crate::support::*;
 
@@ -12,7 +11,7 @@ fn config() -> Config {
 }
 
 fn world(config: &Config, text: &str) -> World {
-    let options = EngineOptions { bare_pods: true, ..EngineOptions::default() };
+    let options = Settings { bare_pods: true, ..Settings::default() };
     let mut all = objects("queue default");
     all.extend(objects(text));
     World::with(options, config, all)

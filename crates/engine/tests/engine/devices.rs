@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use vc_engine::{Effect, EngineOptions};
+use vc_engine::Effect;
 use vc_model::*;
 
 use crate::support::*;
@@ -209,10 +209,7 @@ fn nodes_83_claims_are_ignored_where_they_are_switched_off() {
         "gang | predicates{* predicate.DynamicResourceAllocationEnable=false} nodeorder",
     );
     assert_eq!(gang(&off).cycle().only(&["bind", "prebind"]), "bind j-a n1\nbind j-b n2");
-    let options = vc_engine::EngineOptions {
-        dynamic_resources: false,
-        ..vc_engine::EngineOptions::default()
-    };
+    let options = Settings { dynamic_resources: false, ..Settings::default() };
     let text = objects("queue default\nnode n1 cpu=4\njob j min=1\n  task a cpu=1");
     let mut world = World::with(options, &ta(), text);
     uses_claim(&mut world, "j-a");
@@ -338,7 +335,7 @@ fn a_claim_that_went_while_it_was_written_stays_gone() {
 #[test]
 fn c06_claims_count_from_the_moment_when_the_server_has_them() {
     let text = "queue default\nnode n1 cpu=4\njob j min=1\n  task a cpu=1";
-    let options = EngineOptions { dynamic_resources: false, ..EngineOptions::default() };
+    let options = Settings { dynamic_resources: false, ..Settings::default() };
     let mut world = World::with(options, &ta(), objects(text));
     world.add("job full min=1\n task big cpu=9");
     let off = world.cycle();

@@ -1,10 +1,9 @@
 //! Stories in which the two evaluators differed, or a certificate did not hold, as small as they can
 //! be told: `World` compares and verifies.
 
-use vc_engine::EngineOptions;
 use vc_model::{
     AllocationMode, ClusterEvent, DeviceObject, DeviceRequest, ExactRequest, NodeShardRecord,
-    RequestKind, ResourceClaim, Sharding, ShardingMode, fixture,
+    RequestKind, ResourceClaim, Settings, Sharding, ShardingMode, fixture,
 };
 
 use crate::support::*;
@@ -95,7 +94,7 @@ fn nobody_is_placed_by_preempt_where_it_was_nominated_outside_the_shard() {
     let tiers = "gang{jobReady jobPipelined jobStarving} \
         priority{jobOrder taskOrder preemptable jobStarving} predicates";
     let sharding = Sharding { mode: ShardingMode::Hard, name: "s".into() };
-    let options = EngineOptions { sharding, ..EngineOptions::default() };
+    let options = Settings { sharding, ..Settings::default() };
     let mut all = objects("queue default");
     all.extend(objects(text));
     let mut world = World::with(options, &conf("allocate, preempt", tiers), all);

@@ -1,12 +1,11 @@
 //! Scheduling gates for queue admission (core.md 7.8, actions.md 4.6).
 
-use vc_engine::EngineOptions;
-use vc_model::{ClusterEvent, QUEUE_GATE};
+use vc_model::{ClusterEvent, QUEUE_GATE, Settings};
 
 use crate::support::*;
 
 fn world(queue_gate_admission: bool, text: &str) -> World {
-    let options = EngineOptions { queue_gate_admission, ..EngineOptions::default() };
+    let options = Settings { queue_gate_admission, ..Settings::default() };
     let config = conf("enqueue, allocate, backfill", "gang predicates proportion");
     let mut all = objects("queue default");
     all.extend(objects(text));
@@ -86,7 +85,7 @@ fn jobs_77_capacity_keeps_the_quota_of_a_lifted_gate() {
            task a cpu=1 gate={QUEUE_GATE}
            task b cpu=1 gate={QUEUE_GATE}"
     );
-    let options = EngineOptions { queue_gate_admission: true, ..EngineOptions::default() };
+    let options = Settings { queue_gate_admission: true, ..Settings::default() };
     let config = conf("enqueue, allocate, backfill", "gang predicates capacity");
     let mut all = objects("queue default");
     all.extend(objects(&text));

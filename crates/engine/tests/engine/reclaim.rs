@@ -2,8 +2,9 @@
 //! HyperNodes come with those.
 
 use vc_conf::Config;
-use vc_engine::EngineOptions;
-use vc_model::{ClusterEvent, HostPort, NodeShardRecord, Protocol, Sharding, ShardingMode};
+use vc_model::{
+    ClusterEvent, HostPort, NodeShardRecord, Protocol, Settings, Sharding, ShardingMode,
+};
 
 use crate::support::*;
 
@@ -419,7 +420,7 @@ fn reclaim__shard() {
     for mode in [ShardingMode::Hard, ShardingMode::Soft] {
         for (shard, victim) in [("n1", "j1-a"), ("n2", "j1-b")] {
             let sharding = Sharding { mode, name: "s".into() };
-            let options = EngineOptions { sharding, ..EngineOptions::default() };
+            let options = Settings { sharding, ..Settings::default() };
             let mut all = objects("queue default");
             all.extend(objects(text));
             let mut world = World::with(options, &tr(ANYONE), all);

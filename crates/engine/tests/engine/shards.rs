@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use vc_engine::EngineOptions;
-use vc_model::{ClusterEvent, NodeShardRecord, Sharding, ShardingMode};
+use vc_model::{ClusterEvent, NodeShardRecord, Settings, Sharding, ShardingMode};
 
 use crate::support::*;
 
@@ -20,7 +19,7 @@ fn world(mode: ShardingMode, shard: &str, text: &str) -> World {
 
 fn without_shard(mode: ShardingMode, text: &str) -> World {
     let sharding = Sharding { mode, name: "s".into() };
-    let options = EngineOptions { sharding, ..EngineOptions::default() };
+    let options = Settings { sharding, ..Settings::default() };
     let mut all = objects("queue default");
     all.extend(objects(text));
     World::with(options, &conf(ACTIONS, "gang predicates nodeorder"), all)

@@ -107,19 +107,19 @@ pub(super) fn read(flags: &BTreeMap<String, Values>) -> Result<Flags, String> {
 }
 
 fn apply(flags: &mut Flags, name: &str, values: &[String]) -> Result<(), String> {
-    let options = &mut flags.options;
+    let settings = &mut flags.options.settings;
     let last = values.last().map_or("", String::as_str);
     match name {
         "scheduler-name" => {
-            options.scheduler_names = values.iter().map(|name| Arc::from(name.as_str())).collect();
+            settings.scheduler_names = values.iter().map(|name| Arc::from(name.as_str())).collect();
         }
         "allow-missing-plugins" => {
             flags.allow_missing = AllowMissing::of(values.iter().map(String::as_str));
         }
-        "default-queue" => options.default_queue = last.into(),
+        "default-queue" => settings.default_queue = last.into(),
         "node-selector" => {
             let pairs = values.iter().flat_map(|value| value.split(','));
-            options.node_selector = pairs.filter_map(label_and_value).collect();
+            settings.node_selector = pairs.filter_map(label_and_value).collect();
         }
         "feature-gates" => {
             for gate in values.iter().flat_map(|value| value.split(',')) {
@@ -128,12 +128,12 @@ fn apply(flags: &mut Flags, name: &str, values: &[String]) -> Result<(), String>
         }
         "ignored-provisioners" => {
             let names = values.iter().flat_map(|value| value.split(','));
-            options.ignored_provisioners = names.map(Arc::from).collect();
+            settings.ignored_provisioners = names.map(Arc::from).collect();
         }
         "csi-storage" => flags.csi_storage = flag(last)?,
-        "scheduler-sharding-mode" => options.sharding.mode = sharding_mode(last),
-        "scheduler-sharding-name" => options.sharding.name = last.into(),
-        "bare-pods" => options.bare_pods = bare_pods(last)?,
+        "scheduler-sharding-mode" => settings.sharding.mode = sharding_mode(last),
+        "scheduler-sharding-name" => settings.sharding.name = last.into(),
+        "bare-pods" => settings.bare_pods = bare_pods(last)?,
         "priority-class" => flags.priority_classes &= flag(last)?,
         _ if WITHOUT_EFFECT.contains(&name) => {}
         _ => return Err("unknown flag".to_owned()),
@@ -169,12 +169,12 @@ fn set_gate(flags: &mut Flags, gate: &str) -> Result<(), String> {
     let (name, value) = gate.split_once('=').unwrap_or((gate, ""));
     let on = flag(value)?;
     match name.trim() {
-        "InPlacePodVerticalScaling" => flags.options.gates.in_place_resize = on,
-        "PodLevelResources" => flags.options.gates.pod_level_resources = on,
+        "InPlacePodVerticalScaling" => flags.options.settings.gates.in_place_resize = on,
+        "PodLevelResources" => flags.options.settings.gates.pod_level_resources = on,
         "PodDisruptionBudgetsSupport" => flags.budgets = on,
         "PriorityClass" => flags.priority_classes &= on,
-        "SchedulingGatesQueueAdmission" => flags.options.queue_gate_admission = on,
-        "StorageCapacityScoring" => flags.options.storage_capacity_scoring = on,
+        "SchedulingGatesQueueAdmission" => flags.options.settings.queue_gate_admission = on,
+        "StorageCapacityScoring" => flags.options.settings.storage_capacity_scoring = on,
         _ => {}
     }
     Ok(())

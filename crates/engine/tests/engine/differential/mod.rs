@@ -14,7 +14,7 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use vc_engine::EngineOptions;
-use vc_model::{PodRecord, Sharding};
+use vc_model::{PodRecord, Settings, Sharding};
 
 use crate::support::*;
 use edge::{Edge, LATE};
@@ -89,13 +89,14 @@ fn regroup(world: &mut World, job: &str, word: &str) {
 
 fn begin(story: &Story) -> World {
     let Flags { sharding, queue_gate, bare_pods, capacity_scoring, walk_bytes } = story.flags;
-    let options = EngineOptions {
+    let settings = Settings {
         sharding: Sharding { mode: sharding, name: "s".into() },
         queue_gate_admission: queue_gate,
         bare_pods,
         storage_capacity_scoring: capacity_scoring,
-        ..beside_silent()
+        ..Settings::default()
     };
+    let options = EngineOptions { settings, ..beside_silent() };
     let mut all = objects("queue default");
     all.extend(objects(&story.cluster));
     let mut world = World::with(options, &story.choice.config(), all);

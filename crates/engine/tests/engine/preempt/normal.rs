@@ -1,8 +1,7 @@
 //! actions.md "preempt, normal (TP)".
 
-use vc_engine::EngineOptions;
 use vc_framework::Sample;
-use vc_model::{ClusterEvent, NodeShardRecord, Sharding, ShardingMode};
+use vc_model::{ClusterEvent, NodeShardRecord, Settings, Sharding, ShardingMode};
 
 use super::*;
 
@@ -366,7 +365,7 @@ fn preempt__shard() {
     for mode in [ShardingMode::Hard, ShardingMode::Soft] {
         for (shard, victim) in [("n1", "low-a"), ("n2", "low-b")] {
             let sharding = Sharding { mode, name: "s".into() };
-            let options = EngineOptions { sharding, ..EngineOptions::default() };
+            let options = Settings { sharding, ..Settings::default() };
             let mut all = objects("queue default");
             all.extend(objects(text));
             let mut world = World::with(options, &tp(), all);

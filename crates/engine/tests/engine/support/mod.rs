@@ -68,8 +68,13 @@ impl World {
     }
 
     /// The same with flags.
-    pub(crate) fn with(options: EngineOptions, config: &Config, objects: Vec<Object>) -> Self {
+    pub(crate) fn with(
+        options: impl Into<EngineOptions>,
+        config: &Config,
+        objects: Vec<Object>,
+    ) -> Self {
         log::install();
+        let options = options.into();
         let (mut engine, warnings) = Engine::new(options.clone(), config);
         assert_eq!(warnings, []);
         engine.explain(true);
