@@ -1,5 +1,6 @@
 //! A job: a PodGroup with its tasks, and its sub-jobs. Specification: core.md 3.7.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_resource::Resource;
@@ -11,7 +12,6 @@ use crate::record::{
 };
 use crate::status::Counts;
 use crate::sums::{self, Seldom};
-use crate::text_map::TextMap;
 
 /// A PodGroup with its tasks.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Job {
     /// `spec.minMember`; 0 without PodGroup.
     pub min_available: i32,
     /// `spec.minTaskMember`: minimum per role.
-    pub task_min_available: TextMap<i32>,
+    pub task_min_available: BTreeMap<Arc<str>, i32>,
     /// Σ of them.
     pub task_min_available_total: i64,
     /// By (namespace, name, uid).
@@ -42,7 +42,7 @@ pub struct Job {
     /// Counters over all tasks.
     pub counts: Counts,
     /// Counters per role; a role without tasks has no entry.
-    pub roles: TextMap<Counts>,
+    pub roles: BTreeMap<Arc<str>, Counts>,
     /// Σ requests over allocated statuses.
     pub allocated: Resource,
     /// Σ requests over Pending tasks.

@@ -2,6 +2,7 @@
 //! What an object means for the tables is decided in `cluster`. Specification: core.md 3.2-3.9.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,7 +12,6 @@ use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
-use crate::text_map::TextMap;
 use crate::volume::PodVolume;
 
 /// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md
@@ -353,7 +353,7 @@ pub struct PodGroupRecord {
     /// `spec.minMember`.
     pub min_member: i32,
     /// `spec.minTaskMember`: minimum per role.
-    pub min_task_member: TextMap<i32>,
+    pub min_task_member: BTreeMap<Arc<str>, i32>,
     /// Empty: the default queue.
     pub queue: Arc<str>,
     /// `spec.priorityClassName`; empty if none.

@@ -2,12 +2,11 @@
 //! vc-filters, label selectors of sub-group policies are matched here. Specification:
 //! plugins-nodes.md 3.1-3.3.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::text_map::TextMap;
-
 /// Labels or annotations.
-pub type Labels = TextMap<Arc<str>>;
+pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -145,7 +145,7 @@ impl PersistentVolume {
         let in_affinity = |label: &&str| {
             self.node_affinity.iter().flatten().any(|term| rules(term, label).next().is_some())
         };
-        let in_labels = |label: &&str| self.labels.contains_key(label);
+        let in_labels = |label: &&str| self.labels.contains_key(*label);
         let found = [ZONE, OLD_ZONE].into_iter().find(in_affinity);
         found.or_else(|| [ZONE, OLD_ZONE].into_iter().find(in_labels)).unwrap_or(ZONE)
     }
