@@ -3,7 +3,6 @@
 mod alike;
 mod allocate;
 mod backfill;
-mod contest;
 mod demand;
 mod enqueue;
 mod failures;

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_framework::{Heads, News, Session, WaitCause};
-use vc_model::{JobId, QueueId};
+use vc_model::{ChangeReader, Id, JobId, QueueId, TournamentTree};
 
-use crate::contest::Contest;
 use crate::demand::needed;
 
 /// Jobs that wait for a turn, by queue, the first one last. Only the job that is taken out changes
@@ -24,9 +23,9 @@ pub(crate) struct Turns {
     renewed: BTreeSet<QueueId>,
     was_asked: bool,
     /// The queues with a line, while each stands by itself in the order.
-    contest: Contest,
-    /// Placements and removals of the session that the contest accounts for.
-    n_moved: u64,
+    contest: TournamentTree<Option<QueueId>>,
+    /// Reads in which queues tasks were placed or removed, for the contest.
+    moved_queues: ChangeReader<QueueId>,
     /// Some queue does not stand by itself: all are compared each time.
     by_pairs: bool,
 }
@@ -34,8 +33,9 @@ pub(crate) struct Turns {
 impl Turns {
     /// A line per queue of `jobs`, each in job order.
     pub(crate) fn new(session: &Session<'_>, jobs: &[JobId]) -> Self {
-        let (n_seen, n_moved) = (session.evicted().len(), session.hooks().n_moves());
-        let mut turns = Self { n_seen, n_moved, ..Self::default() };
+        let n_seen = session.evicted().len();
+        let moved_queues = ChangeReader::at_end(session.hooks().moved_queues());
+        let mut turns = Self { n_seen, moved_queues, ..Self::default() };
         for &job in jobs {
             turns.lines.entry(session.jobs[job].queue).or_default().push(job);
         }
@@ -66,16 +66,22 @@ impl Turns {
             return false;
         }
         let (hooks, ask) = (session.hooks(), session.ask());
-        self.renewed.extend(hooks.moved_since(self.n_moved));
-        self.n_moved = hooks.n_moves();
+        let moved = self.moved_queues.read(hooks.moved_queues());
+        self.renewed.extend(moved.into_iter().flatten());
         let contest = &mut self.contest;
         for queue in std::mem::take(&mut self.renewed) {
             let waits = self.lines.contains_key(&queue);
-            if waits && !contest.knows(queue) && !hooks.stands_alone(ask, queue) {
+            let entry = waits.then_some(queue);
+            let joins = entry.is_some() && contest.entry(queue.index()).is_none();
+            if joins && !hooks.stands_alone(ask, queue) {
                 self.by_pairs = true;
                 return false;
             }
-            contest.renew(queue, waits, |l, r| hooks.queue_order(ask, l, r).is_lt());
+            contest.set(queue.index(), entry, |later, earlier| match (later, earlier) {
+                (Some(l), Some(r)) => hooks.queue_order(ask, l, r).is_lt(),
+                (later, None) => later.is_some(),
+                (None, Some(_)) => false,
+            });
         }
         true
     }

@@ -57,7 +57,7 @@ fn collect<'a>(pod: Pod<'a>, claim: &PodClaim, wanted: &mut Wanted<'a>) -> Resul
     let not_found = || format!("persistentvolume {:?} not found", row.volume_name);
     let volume = volumes.volume(&row.volume_name).ok_or_else(not_found)?;
     for (place, (label, _)) in LABELS.iter().enumerate() {
-        if let Some(value) = volume.labels.get(label) {
+        if let Some(value) = volume.labels.get(*label) {
             wanted.push((place, value.split("__").collect()));
         }
     }
@@ -65,7 +65,7 @@ fn collect<'a>(pod: Pod<'a>, claim: &PodClaim, wanted: &mut Wanted<'a>) -> Resul
 }
 
 fn filter(wanted: &Wanted<'_>, node: &Node) -> Option<Finding> {
-    if !LABELS.iter().any(|(label, _)| node.labels.contains_key(label)) {
+    if !LABELS.iter().any(|(label, _)| node.labels.contains_key(*label)) {
         return None;
     }
     let fits = |(place, values): &(usize, BTreeSet<&str>)| {

@@ -27,8 +27,7 @@ mod changed;
 mod dead_end;
 mod stakes;
 
-use rustc_hash::FxHashMap;
-use vc_model::{NodeId, TaskId};
+use vc_model::{ByteLruCache, NodeId, TaskId};
 
 use crate::asker::{Asker, AskerClass};
 use crate::cause::Cause;
@@ -106,11 +105,9 @@ type Kind = (Asker, Hunt, bool);
 pub(crate) struct DeadEnds {
     /// Counts sessions.
     session: u64,
-    by_kind: FxHashMap<Kind, DeadEnd>,
+    by_kind: ByteLruCache<Kind, DeadEnd>,
     /// By what [`Asker::of_vote`] leaves of the tasks.
-    by_voter: FxHashMap<(Asker, Hunt), Ballots>,
-    /// Of both, as they were when they were asked last.
-    n_bytes: usize,
+    by_voter: ByteLruCache<(Asker, Hunt), Ballots>,
     /// What was found holds before this time, in microseconds since 1970.
     until_micros: i64,
     /// Of the queues, and [`vc_model::Budgets::coverage`].
@@ -129,24 +126,24 @@ impl DeadEnds {
     }
 
     fn forget(&mut self) {
-        self.by_kind.clear();
-        self.by_voter.clear();
-        self.n_bytes = 0;
+        (self.by_kind, self.by_voter) = Default::default();
     }
 
     /// The session ends; `until_micros` says how long what was found holds.
     pub(crate) fn end(&mut self, until_micros: impl FnOnce() -> i64) {
         let session = self.session;
-        self.by_kind.retain(|_, dead_end| session <= 1 + dead_end.last_use);
-        self.by_voter.retain(|_, ballots| session <= 1 + ballots.last_use);
+        while self.by_kind.oldest().is_some_and(|oldest| 1 + oldest.last_use < session) {
+            self.by_kind.pop_oldest();
+        }
+        while self.by_voter.oldest().is_some_and(|oldest| 1 + oldest.last_use < session) {
+            self.by_voter.pop_oldest();
+        }
         if self.by_kind.is_empty() {
             // Nothing need be followed.
             *self = Self { session, ..Self::default() };
             return;
         }
-        self.n_bytes = self.counted_bytes();
         self.until_micros = until_micros();
-        self.changed.shorten();
     }
 
     fn follow(&mut self, session: &Session<'_>) {
@@ -160,22 +157,19 @@ impl DeadEnds {
             self.versions = versions;
             self.forget();
         }
-        self.changed.note_queues(self.stakes.changed(self.session, session));
+        self.changed.note_queues(self.stakes.changed(session));
     }
 
-    fn counted_bytes(&self) -> usize {
-        let kinds = self.by_kind.values().map(DeadEnd::n_bytes).sum::<usize>();
-        kinds + self.by_voter.values().map(Ballots::n_bytes).sum::<usize>()
-    }
-
-    /// Whether there is something to ask for the kind, or it may be entered.
+    /// Whether there is something to ask for the kind, or it may be entered. Nothing is evicted for a
+    /// new kind: all are asked for in the same order in every cycle, so that the oldest is the next.
     fn knows(&self, kind: &Kind, voter: &(Asker, Hunt), (keep, most): (Keep, usize)) -> bool {
-        if self.by_kind.contains_key(kind) {
+        if self.by_kind.contains(kind) {
             return true;
         }
         // Where votes are known a look at all nodes costs less than the search.
-        let is_asked = keep == Keep::Yes || self.by_voter.contains_key(voter);
-        is_asked && self.n_bytes + DeadEnd::bytes_for(self.changed.n_nodes()) <= most
+        let is_asked = keep == Keep::Yes || self.by_voter.contains(voter);
+        let n_bytes = self.by_kind.n_bytes() + self.by_voter.n_bytes();
+        is_asked && n_bytes + DeadEnd::bytes_for(self.changed.n_nodes()) <= most
     }
 
     fn ask(
@@ -202,18 +196,15 @@ impl DeadEnds {
         if !self.knows(&kind, &voter, (keep, session.walk_bytes)) {
             return None;
         }
-        let (dead_end, ballots) = (self.by_kind.remove(&kind), self.by_voter.remove(&voter));
-        let of_kind = dead_end.as_ref().map_or(0, DeadEnd::n_bytes);
-        self.n_bytes -= of_kind + ballots.as_ref().map_or(0, Ballots::n_bytes);
-        let (mut dead_end, mut ballots) =
-            (dead_end.unwrap_or_default(), ballots.unwrap_or_default());
+        let mut dead_end = self.by_kind.take(&kind).unwrap_or_default();
+        let mut ballots = self.by_voter.take(&voter).unwrap_or_default();
         let now = (self.session, session.version());
         let around = (&mut self.changed, &mut ballots);
         let summary = dead_end.ask(session, (task, hunt), around, now, look);
         (dead_end.last_use, ballots.last_use) = (self.session, self.session);
-        self.n_bytes += dead_end.n_bytes() + ballots.n_bytes();
-        self.by_kind.insert(kind, dead_end);
-        self.by_voter.insert(voter, ballots);
+        let n_bytes = (dead_end.n_bytes(), ballots.n_bytes());
+        self.by_kind.put(kind, dead_end, n_bytes.0);
+        self.by_voter.put(voter, ballots, n_bytes.1);
         summary
     }
 }

@@ -4,7 +4,6 @@
 mod evict;
 mod filter;
 mod judge;
-mod moves;
 mod order;
 mod score;
 
@@ -12,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switch, Switches, Warning};
-use vc_model::{JobId, NodeId, QueueId, Reservation, TaskId};
+use vc_model::{ChangeLog, JobId, NodeId, QueueId, Reservation, TaskId};
 
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
@@ -24,7 +23,6 @@ use crate::report::{PluginStage, PluginTime, QuotaUse, Timings};
 
 pub use filter::NodeRules;
 pub use judge::Refusal;
-use moves::Moves;
 pub(crate) use order::in_session;
 
 /// Built once per configuration: tiers, switches and declared points become flat call lists.
@@ -43,8 +41,7 @@ pub struct Dispatch {
     filters: [Vec<usize>; 2],
     /// A scorer has failed in this session and was logged (A13).
     scorer_failed: AtomicBool,
-    /// Queues whose tasks were placed or removed in this session.
-    moves: Moves,
+    moved_queues: ChangeLog<QueueId>,
     /// Σ [`Plugin::edition`] in this session.
     edition: u64,
     pub(crate) meter: Meter,
@@ -130,7 +127,7 @@ impl Dispatch {
     /// Opens every plugin in tier order.
     pub fn open(&mut self, ask: Ask<'_>) {
         *self.scorer_failed.get_mut() = false;
-        self.moves.clear();
+        self.moved_queues.forget();
         self.each_timed(PluginStage::Open, |plugin| plugin.open(ask));
         self.edition = self.plugins.iter().map(|plugin| plugin.edition()).sum();
     }
@@ -226,19 +223,13 @@ impl Dispatch {
 
     fn note_moved(&mut self, ask: Ask<'_>, task: TaskId) {
         if let Some(job) = ask.cluster.tasks[task].job {
-            self.moves.note(ask.cluster.jobs[job].queue);
+            self.moved_queues.push(ask.cluster.jobs[job].queue);
         }
     }
 
-    /// How many tasks were placed or removed in this session.
-    pub fn n_moves(&self) -> u64 {
-        self.moves.n_moves()
-    }
-
-    /// Queues whose tasks were placed or removed since there were so many moves, in no particular
-    /// order, each at least once.
-    pub fn moved_since(&self, n_moves: u64) -> impl Iterator<Item = QueueId> {
-        self.moves.since(n_moves)
+    /// Queues whose tasks were placed or removed. When a session begins, any may have changed.
+    pub fn moved_queues(&self) -> &ChangeLog<QueueId> {
+        &self.moved_queues
     }
 
     /// Tells the handlers that a gate is lifted.

@@ -18,9 +18,7 @@ mod rows;
 mod sums;
 mod wide;
 
-use std::collections::BTreeMap;
-
-use vc_model::{FitErrors, NodeId, TaskId};
+use vc_model::{ByteLruCache, FitErrors, NodeId, TaskId};
 
 use crate::dead_ends::DeadEnds;
 use crate::refusals::Refusals;
@@ -28,7 +26,7 @@ use crate::scan::Filter;
 use crate::session::Session;
 use crate::standing::Standings;
 use crate::walk::Walk;
-use budget::{Budget, Uses};
+use budget::Budget;
 use class::{ClassMemo, Look, Staleness};
 use parts::{Parts, Used};
 use rows::Rows;
@@ -73,28 +71,19 @@ pub struct Paths {
 /// Class, which findings reject a node, and number of tests: some tests are for claims only, which
 /// are no part of what classes that share results have in common.
 type Key = (u64, Filter, usize);
-type ByClass = BTreeMap<Key, Box<ClassMemo>>;
 
-/// What a class takes in the map, whose nodes are not full, and in the line of uses.
-const BYTES_OF_ENTRY: usize = 2 * size_of::<(Key, Box<ClassMemo>)>() + Uses::N_BYTES;
-
-fn is_last(by_class: &ByClass, (use_, key): &(u64, Key)) -> bool {
-    by_class.get(key).is_some_and(|memo| memo.last_use == *use_)
-}
+/// What a class takes in the cache, whose table is not full.
+const BYTES_OF_ENTRY: usize = 4 * size_of::<(Key, Box<ClassMemo>)>();
 
 /// Results by class and by what has to be fulfilled, kept from cycle to cycle as long as the
 /// configuration. Classes that differ only in what cannot be remembered share them
 /// ([`vc_model::Classes::serial`]).
 #[derive(Debug, Default)]
 pub struct Memo {
-    by_class: ByClass,
-    n_bytes: usize,
+    by_class: ByteLruCache<Key, Box<ClassMemo>>,
     /// The last one that had to go: the next one is made in its memory.
     spare: Option<Box<ClassMemo>>,
     budget: Budget,
-    uses: Uses,
-    /// Counts uses.
-    clock: u64,
     rows: Rows,
     parts: Parts,
     paths: Paths,
@@ -140,7 +129,7 @@ impl Memo {
 
     /// Bytes that the results by class take, about.
     pub fn n_bytes(&self) -> usize {
-        self.n_bytes
+        self.by_class.n_bytes()
     }
 
     fn find(&mut self, session: &Session<'_>, task: TaskId, filter: Filter) -> Option<Found> {
@@ -170,23 +159,18 @@ impl Memo {
     ) -> T {
         self.rows.follow(session);
         self.parts.follow(session);
-        self.clock += 1;
         let serial = session.classes.serial(session.tasks[rules.task].class);
         let key = (serial, rules.filter, rules.tests.len());
-        let kept = self.by_class.remove(&key);
-        self.n_bytes -= kept.as_ref().map_or(0, |memo| memo.counted);
+        let kept = self.by_class.take(&key);
         self.budget.asked(&key);
         let kept = kept.filter(|memo| memo.epoch == self.parts.epoch);
         let used = self.use_parts(session, rules, kept.as_ref().map(|memo| &memo.used[..]));
         let mut memo = self.up_to_date(session, rules, kept, &used);
         let Self { rows, parts, .. } = &*self;
         let answer = ask(&mut memo, Look { session, rules, rows, parts, used: &used });
-        (memo.last_use, memo.counted) = (self.clock, memo.n_bytes() + BYTES_OF_ENTRY);
-        self.n_bytes += memo.counted;
-        self.by_class.insert(key, memo);
-        let Self { by_class, uses, .. } = self;
-        uses.add((self.clock, key), by_class.len(), |used| is_last(by_class, used));
-        self.forget();
+        let n_bytes = memo.n_bytes() + BYTES_OF_ENTRY;
+        self.by_class.put(key, memo, n_bytes);
+        self.evict();
         answer
     }
 
@@ -219,20 +203,17 @@ impl Memo {
             let look = Look { session, rules, rows, parts, used };
             return Box::new(ClassMemo::new(look, spare));
         };
-        let changed = self.rows.distinct(memo.changed(session));
         let Self { rows, parts, .. } = &*self;
+        let changed = memo.changed(session, rows);
         memo.catch_up(Look { session, rules, rows, parts, used }, &changed);
         memo
     }
 
-    /// Makes room, the class that was not used for longest first.
-    fn forget(&mut self) {
-        while self.budget.most_bytes() < self.n_bytes && 1 < self.by_class.len() {
-            let Self { by_class, uses, .. } = self;
-            let Some(key) = uses.pop(|used| is_last(by_class, used)) else { return };
-            let gone = by_class.remove(&key);
-            self.n_bytes -= gone.as_ref().map_or(0, |memo| memo.counted);
-            self.spare = gone;
+    /// Evicts the least recently used classes until the others fit the budget.
+    fn evict(&mut self) {
+        while self.budget.most_bytes() < self.by_class.n_bytes() && 1 < self.by_class.len() {
+            let Some((key, evicted)) = self.by_class.pop_oldest() else { return };
+            self.spare = Some(evicted);
             self.budget.forgot(key);
         }
     }

@@ -1,9 +1,10 @@
 //! What an attempt to place a gang, or to make room for it, reads of its job: gangs of one shape end
 //! alike in one and the same state. Specification: actions.md 12.2 S1, S7.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_model::{Counts, Job, JobId, STATUSES, TaskId, TextMap};
+use vc_model::{Counts, Job, JobId, STATUSES, TaskId};
 
 use crate::asker::Asker;
 use crate::session::Session;
@@ -18,7 +19,7 @@ pub struct GangShape {
     min_available: i32,
     counts: Numbers,
     roles: Vec<(Arc<str>, Numbers)>,
-    role_minimums: TextMap<i32>,
+    role_minimums: BTreeMap<Arc<str>, i32>,
     sub_jobs: Vec<(i32, Numbers)>,
 }
 

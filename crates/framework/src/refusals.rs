@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_model::{Cluster, Id, JobId, MinResources, QueueId};
+use vc_model::{ChangeReader, Cluster, Id, JobId, MinResources, QueueId};
 
 use crate::dispatch::Refusal;
 use crate::session::Session;
@@ -39,8 +39,7 @@ pub(crate) struct Refusals {
     /// Of the words by number: the message, and the plugin.
     texts: Vec<Arc<str>>,
     by: Vec<&'static str>,
-    /// In the log of changed jobs.
-    seen_until: u64,
+    changed_jobs: ChangeReader<JobId>,
     queue_version: u64,
 }
 
@@ -95,19 +94,15 @@ impl Refusals {
 
     /// Groups that changed do not stand; what was said of them in this session was said.
     pub(crate) fn follow(&mut self, cluster: &Cluster) {
-        let changes = cluster.job_changes();
-        match changes.since(self.seen_until) {
-            Some(changed) => {
-                for job in changed {
-                    if let Some(entry) = self.entries.get_mut(job.index()).and_then(Option::as_mut)
-                    {
-                        entry.is_stale = true;
-                    }
-                }
+        let Some(changed) = self.changed_jobs.read(cluster.job_changes()) else {
+            self.entries.iter_mut().flatten().for_each(|entry| entry.is_stale = true);
+            return;
+        };
+        for job in changed {
+            if let Some(entry) = self.entries.get_mut(job.index()).and_then(Option::as_mut) {
+                entry.is_stale = true;
             }
-            None => self.entries.iter_mut().flatten().for_each(|entry| entry.is_stale = true),
         }
-        self.seen_until = changes.end();
     }
 
     fn live(&self, job: JobId) -> Option<&Entry> {

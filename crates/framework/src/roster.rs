@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_model::{Cluster, Id, JobId, PodGroupPhase, QueueId, TaskStatus};
+use vc_model::{ChangeReader, Cluster, Id, JobId, PodGroupPhase, QueueId, TaskStatus};
 
 use vc_resource::Resource;
 
@@ -41,8 +41,7 @@ struct Row {
 pub struct Roster {
     /// Kept from session to session; else it begins anew, and settles nobody.
     lasts: bool,
-    /// Up to where changes of jobs are known; `None`: it begins anew.
-    seen: Option<u64>,
+    changed_jobs: ChangeReader<JobId>,
     rows: Vec<Option<Row>>,
     /// By key.
     open: Vec<JobId>,
@@ -139,16 +138,17 @@ impl Roster {
         };
         self.gone.clear();
         self.moved_queues.clear();
-        let log = cluster.job_changes();
-        let changed = self.seen.filter(|_| self.lasts).and_then(|seen| log.since(seen));
-        self.seen = Some(log.end());
-        self.changed = changed.map(distinct);
-        match self.changed.take() {
-            Some(changed) => {
+        let changed = self.changed_jobs.read(cluster.job_changes());
+        match changed.filter(|_| self.lasts).map(Iterator::collect::<Vec<JobId>>) {
+            Some(mut changed) => {
+                changed.sort_unstable();
                 self.look_again(&judge, &changed);
                 self.changed = Some(changed);
             }
-            None => self.look_at_all(&judge),
+            None => {
+                self.changed = None;
+                self.look_at_all(&judge);
+            }
         }
         self.moved_queues.sort_unstable();
         self.moved_queues.dedup();
@@ -158,11 +158,11 @@ impl Roster {
     /// By key: the jobs that something may be owed at the close of the session: those that are open
     /// and those that were written to since the last session began.
     pub(crate) fn to_close(&self, cluster: &Cluster) -> Vec<JobId> {
-        let since = self.seen.and_then(|seen| cluster.job_changes().since(seen));
-        let (Some(before), Some(now)) = (&self.changed, since.filter(|_| self.lasts)) else {
+        let unread = self.changed_jobs.unread(cluster.job_changes());
+        let (Some(before), Some(now)) = (&self.changed, unread.filter(|_| self.lasts)) else {
             return cluster.jobs_by_key().filter(|&job| in_session(cluster, job)).collect();
         };
-        let mut jobs: Vec<JobId> = before.iter().chain(now).copied().collect();
+        let mut jobs: Vec<JobId> = before.iter().copied().chain(now).collect();
         jobs.sort_unstable();
         jobs.dedup();
         jobs.retain(|&job| match self.row(job).map(|row| row.standing) {
@@ -310,14 +310,6 @@ impl Judge<'_> {
             && hooks.job_valid(ask, job).is_ok()
             && !hooks.job_starving(ask, job)
     }
-}
-
-/// Each once.
-fn distinct(jobs: &[JobId]) -> Vec<JobId> {
-    let mut jobs = jobs.to_vec();
-    jobs.sort_unstable();
-    jobs.dedup();
-    jobs
 }
 
 /// Both lists together by key; the first one is in order, and none is in both.

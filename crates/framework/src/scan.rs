@@ -9,7 +9,7 @@ use crate::meter::Stage;
 use crate::session::Session;
 
 /// Which findings reject a node (actions.md 2.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Filter {
     /// Room in FutureIdle first, then any finding of a plugin.
     Allocate,

@@ -29,7 +29,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_model::{
-    ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, TaskId, TaskStatus,
+    ChangeReader, ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, Revision,
+    TaskId, TaskStatus,
 };
 
 use crate::session::Session;
@@ -45,8 +46,7 @@ pub(crate) struct Standings {
     jobs: FxHashMap<JobId, Standing>,
     kinds: Kinds,
     trials: Trials,
-    /// In the log of changed jobs.
-    seen_until: u64,
+    changed_jobs: ChangeReader<JobId>,
     queue_version: u64,
 }
 
@@ -108,8 +108,8 @@ pub enum Again {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     version: u64,
-    node_changes: u64,
-    job_changes: u64,
+    node_changes: Revision,
+    job_changes: Revision,
 }
 
 impl Standings {
@@ -128,14 +128,12 @@ impl Standings {
 
     /// Forgets the jobs that changed.
     fn follow(&mut self, cluster: &Cluster) {
-        let changes = cluster.job_changes();
-        match changes.since(self.seen_until) {
-            Some(changed) => changed.iter().for_each(|job| {
-                self.jobs.remove(job);
+        match self.changed_jobs.read(cluster.job_changes()) {
+            Some(changed) => changed.for_each(|job| {
+                self.jobs.remove(&job);
             }),
             None => self.jobs.clear(),
         }
-        self.seen_until = changes.end();
     }
 
     /// The failure of the last session, or of this one.
@@ -352,8 +350,8 @@ impl Session<'_> {
     fn state(&self) -> State {
         State {
             version: self.version(),
-            node_changes: self.cluster.node_changes().end(),
-            job_changes: self.cluster.job_changes().end(),
+            node_changes: self.cluster.node_changes().revision(),
+            job_changes: self.cluster.job_changes().revision(),
         }
     }
 

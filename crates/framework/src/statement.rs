@@ -233,15 +233,6 @@ impl<'s, 'c> Statement<'s, 'c> {
         self.ops().iter().any(|op| matches!(op, Op::Evict { .. }))
     }
 
-    /// Nodes on which somebody is evicted, in the order of the evictions.
-    pub fn evicted_nodes(&self) -> Vec<NodeId> {
-        let node = |op: &Op| match op {
-            Op::Evict { task, .. } => self.session.cluster.tasks[*task].node,
-            _ => None,
-        };
-        self.ops().iter().filter_map(node).collect()
-    }
-
     /// Whether what is idle holds all tasks that the statement pipelines (A29).
     pub fn fits_idle_nodes(&self) -> bool {
         let mut wanted: BTreeMap<NodeId, Resource> = BTreeMap::new();

@@ -13,10 +13,11 @@
 
 mod ranking;
 
-use std::collections::BTreeMap;
-
 use rustc_hash::{FxHashMap, FxHashSet};
-use vc_model::{Code, Counts, Id, JobId, NodeId, QueueId, TaskId, TaskStatus};
+use vc_model::{
+    ByteLruCache, ChangeReader, Code, Counts, Id, JobId, NodeId, QueueId, Revision, TaskId,
+    TaskStatus,
+};
 
 use crate::dispatch::NodeRules;
 use crate::fast::blocks::NONE;
@@ -78,34 +79,17 @@ pub(crate) const MOST_BYTES: usize = 64 << 20;
 /// The walks of one action.
 #[derive(Debug, Default)]
 pub struct Walks {
-    by_seeker: FxHashMap<Seeker, Kept>,
-    /// By their last uses.
-    uses: BTreeMap<u64, Seeker>,
+    by_seeker: ByteLruCache<Seeker, Walk>,
     /// Those for whom a search was run.
     met: FxHashSet<Seeker>,
     positions: Positions,
-    /// Of all, the last one as it was when it was asked for.
-    n_bytes: usize,
-    /// It may have grown since.
-    last: Option<Seeker>,
-    /// Counts uses.
-    clock: u64,
     n_forgotten: u64,
-}
-
-#[derive(Debug)]
-struct Kept {
-    walk: Walk,
-    /// As they were counted.
-    n_bytes: usize,
-    last_use: u64,
 }
 
 /// What is known about every node for some tasks.
 #[derive(Debug)]
 pub struct Walk {
-    /// In the log of changed nodes.
-    seen_until: u64,
+    changed_nodes: ChangeReader<NodeId>,
     /// By position in name order.
     prospects: Vec<Prospect>,
     /// Where votes left too few of the candidates.
@@ -127,16 +111,13 @@ pub struct Walk {
 struct Positions {
     by_node: Vec<u32>,
     /// Of the set of nodes, which stays the same within a cycle.
-    set_version: Option<u64>,
-    /// Per position the catch-up that saw it last: a node that changed twice is looked at once.
-    seen: Vec<u64>,
-    n_catch_ups: u64,
+    node_set: Option<Revision>,
 }
 
 impl Positions {
     fn follow(&mut self, session: &Session<'_>) {
-        let version = Some(session.node_changes().set_version());
-        if self.set_version == version {
+        let node_set = Some(session.node_set_revision());
+        if self.node_set == node_set {
             return;
         }
         let nodes = &session.facts().nodes;
@@ -145,26 +126,11 @@ impl Positions {
         for (position, node) in nodes.iter().enumerate() {
             self.by_node[node.index()] = position as u32;
         }
-        (self.set_version, self.seen) = (version, vec![0; nodes.len()]);
+        self.node_set = node_set;
     }
 
     fn of(&self, node: NodeId) -> Option<usize> {
-        self.by_node.get(node.index()).map(|&at| at as usize)
-    }
-
-    /// Positions of the known ones among the nodes, each once.
-    fn distinct(&mut self, nodes: &[NodeId]) -> Vec<usize> {
-        self.n_catch_ups += 1;
-        let mut distinct = Vec::new();
-        for &node in nodes {
-            let Some(position) = self.of(node) else { continue };
-            if let Some(seen) = self.seen.get_mut(position).filter(|seen| **seen < self.n_catch_ups)
-            {
-                *seen = self.n_catch_ups;
-                distinct.push(position);
-            }
-        }
-        distinct
+        self.by_node.get(node.index()).filter(|&&at| at != u32::MAX).map(|&at| at as usize)
     }
 }
 
@@ -210,14 +176,13 @@ struct Parked {
     /// Some of them may be back already.
     by_job: FxHashMap<JobId, Vec<usize>>,
     n_entries: usize,
-    /// In the log of changed jobs.
-    seen_until: u64,
+    changed_jobs: ChangeReader<JobId>,
 }
 
 impl Parked {
     fn new(session: &Session<'_>, n_words: usize) -> Self {
-        let seen_until = session.job_changes().end();
-        Self { places: Places(vec![0; n_words]), seen_until, ..Self::default() }
+        let changed_jobs = ChangeReader::at_end(session.job_changes());
+        Self { places: Places(vec![0; n_words]), changed_jobs, ..Self::default() }
     }
 
     fn enter(&mut self, place: usize, jobs: &[(JobId, Counts)]) {
@@ -228,9 +193,9 @@ impl Parked {
 
     /// Lets those go whose jobs have changed. The log is not shortened within a cycle.
     fn release(&mut self, session: &Session<'_>, mut released: impl FnMut(usize)) {
-        let changes = session.job_changes();
-        for job in changes.since(self.seen_until).unwrap_or_default() {
-            let of_job = self.by_job.remove(job).unwrap_or_default();
+        let changed = self.changed_jobs.read(session.job_changes());
+        for job in changed.into_iter().flatten() {
+            let of_job = self.by_job.remove(&job).unwrap_or_default();
             self.n_entries -= of_job.len();
             for place in of_job {
                 if self.places.has(place) {
@@ -239,7 +204,6 @@ impl Parked {
                 }
             }
         }
-        self.seen_until = changes.end();
     }
 }
 
@@ -277,56 +241,30 @@ impl Walks {
         // It pays from the second task on, and one that is alone in its job may be the last.
         let job = session.tasks[task].job.map(|job| &session.jobs[job]);
         let is_alone = job.is_some_and(|job| job.counts.of(TaskStatus::Pending) == 1);
-        if is_alone && !self.by_seeker.contains_key(&seeker) && self.met.insert(seeker) {
+        if is_alone && !self.by_seeker.contains(&seeker) && self.met.insert(seeker) {
             return None;
         }
         self.positions.follow(session);
         let eyes = Eyes { session, task, look };
-        self.count_last();
-        self.clock += 1;
-        let mut kept = self.by_seeker.remove(&seeker).unwrap_or_else(|| Kept::new(&eyes));
-        self.uses.remove(&kept.last_use);
-        self.n_bytes -= kept.n_bytes;
-        kept.walk.catch_up(&eyes, &mut self.positions);
-        let agrees = || kept.walk.agrees(session, task, &self.positions);
-        debug_assert!(!kept.walk.is_settled || agrees());
-        let is_sure = kept.walk.is_settled || agrees();
-        (kept.n_bytes, kept.last_use) = (kept.walk.n_bytes(), self.clock);
-        self.make_room(session.walk_bytes.saturating_sub(kept.n_bytes));
-        self.n_bytes += kept.n_bytes;
-        self.uses.insert(self.clock, seeker);
-        self.last = Some(seeker);
-        Some(&mut self.by_seeker.entry(seeker).or_insert(kept).walk).filter(|_| is_sure)
-    }
-
-    /// The walk that was asked for last has been used since.
-    fn count_last(&mut self) {
-        let last = self.last.take().and_then(|seeker| self.by_seeker.get_mut(&seeker));
-        let Some(kept) = last else { return };
-        let before = std::mem::replace(&mut kept.n_bytes, kept.walk.n_bytes());
-        self.n_bytes = self.n_bytes - before + kept.n_bytes;
-    }
-
-    /// The walk goes first that was not used for longest.
-    fn make_room(&mut self, most_bytes: usize) {
-        while most_bytes < self.n_bytes {
-            let Some((_, seeker)) = self.uses.pop_first() else { return };
-            let gone = self.by_seeker.remove(&seeker);
-            self.n_bytes -= gone.map_or(0, |kept| kept.n_bytes);
+        // The most recently used walk may have grown since it was counted.
+        self.by_seeker.recount_newest(Walk::n_bytes);
+        let mut walk = self.by_seeker.take(&seeker).unwrap_or_else(|| Walk::new(&eyes));
+        walk.catch_up(&eyes, &self.positions);
+        let agrees = || walk.agrees(session, task, &self.positions);
+        debug_assert!(!walk.is_settled || agrees());
+        let is_sure = walk.is_settled || agrees();
+        let n_bytes = walk.n_bytes();
+        self.by_seeker.put(seeker, walk, n_bytes);
+        while session.walk_bytes < self.by_seeker.n_bytes() && 1 < self.by_seeker.len() {
+            self.by_seeker.pop_oldest();
             self.n_forgotten += 1;
         }
+        self.by_seeker.get_mut(&seeker).filter(|_| is_sure)
     }
 
     /// How many walks had to go since this was asked last.
     pub fn take_forgotten(&mut self) -> u64 {
         std::mem::take(&mut self.n_forgotten)
-    }
-}
-
-impl Kept {
-    /// Not counted yet.
-    fn new<F: Fn(NodeId) -> Prospect>(eyes: &Eyes<'_, '_, F>) -> Self {
-        Self { walk: Walk::new(eyes), n_bytes: 0, last_use: 0 }
     }
 }
 
@@ -358,7 +296,7 @@ impl Walk {
         let nodes = &eyes.session.facts().nodes;
         let n_words = nodes.len().div_ceil(64);
         let mut walk = Self {
-            seen_until: eyes.session.node_changes().end(),
+            changed_nodes: ChangeReader::at_end(eyes.session.node_changes()),
             prospects: vec![Prospect::default(); nodes.len()],
             rejections: vec![None; nodes.len()],
             n_rejecting: 0,
@@ -388,21 +326,19 @@ impl Walk {
         self.worth_it.set(place, prospect.may_suffice);
     }
 
-    /// Looks again at the open nodes whose row changed. The log is not shortened within a cycle.
+    /// Looks again at the open nodes whose row changed.
     fn catch_up<F: Fn(NodeId) -> Prospect>(
         &mut self,
         eyes: &Eyes<'_, '_, F>,
-        positions: &mut Positions,
+        positions: &Positions,
     ) {
         let Self { parked, ranking, .. } = &mut *self;
         parked.release(eyes.session, |place| ranking.outdate(place));
-        let changes = eyes.session.node_changes();
-        let changed = changes.since(self.seen_until).unwrap_or(&eyes.session.facts().nodes);
-        if changed.is_empty() {
-            return;
-        }
-        self.seen_until = changes.end();
-        for place in positions.distinct(changed) {
+        let changed: Vec<usize> = match self.changed_nodes.read(eyes.session.node_changes()) {
+            Some(changed) => changed.filter_map(|node| positions.of(node)).collect(),
+            None => (0..self.prospects.len()).collect(),
+        };
+        for place in changed {
             let node = eyes.session.facts().nodes[place];
             let is_open = || eyes.is_open(&eyes.rules(), node);
             debug_assert!(!self.is_settled || self.open.has(place) == is_open());

@@ -24,6 +24,7 @@ use rustc_hash::FxHashMap;
 use vc_resource::{Dim, Dims, Fractional, Resource};
 
 use crate::budget::Budgets;
+use crate::change_log::{ChangeLog, Revision};
 use crate::class::{Class, Classes};
 use crate::default_spread::Selectors;
 use crate::device::Devices;
@@ -42,13 +43,12 @@ use crate::selector::Labels;
 use crate::task::Task;
 use crate::volume::Volumes;
 
-pub use changes::Changes;
 pub(crate) use groups::{SubJobRows, Tally};
 use shape_of::LastShape;
 use shards::Shards;
 pub use shards::{Sharding, ShardingMode};
 
-/// What decides which objects are ours (core.md 1.1, 4.2, 4.3).
+/// Settings that say which objects are ours and what the API server can do (core.md 1.1, 4.2, 4.3).
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `--scheduler-name`.
@@ -59,13 +59,17 @@ pub struct Settings {
     pub node_selector: Vec<(Arc<str>, Arc<str>)>,
     /// Kubernetes features of the server.
     pub gates: RequestGates,
-    /// `--bare-pods=schedule`: a pod of ours without group annotation is a job of its own.
+    /// True with `--bare-pods=schedule`: a pod of ours without group annotation is a job of one task.
+    /// Its annotation or label `scheduling.volcano.sh/queue-name` names its queue; without one it is in
+    /// the default queue.
     pub bare_pods: bool,
-    /// `MULTI_SCHEDULER_ENABLE`: which part of the objects is ours; `None`: all of them.
+    /// The part of the objects that is ours with `MULTI_SCHEDULER_ENABLE` (core.md 4.4).
+    /// `None`: all objects are ours.
     pub division: Option<Division>,
     /// `--scheduler-sharding-mode`, `--scheduler-sharding-name`.
     pub sharding: Sharding,
-    /// Feature gate `SchedulingGatesQueueAdmission`: our gate is lifted when the queue has room.
+    /// True with the feature gate `SchedulingGatesQueueAdmission` (core.md 7.8): our scheduling gate is
+    /// lifted when the queue has room.
     pub queue_gate_admission: bool,
     /// The API server serves claims for devices (plugins-nodes.md 2.1).
     pub dynamic_resources: bool,
@@ -144,10 +148,11 @@ pub struct Cluster {
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     pub(crate) selectors: Selectors,
     shards: Shards,
-    changes: Changes<NodeId>,
+    node_changes: ChangeLog<NodeId>,
     /// Of what the objects say.
-    object_changes: Changes<NodeId>,
-    job_changes: Changes<JobId>,
+    object_changes: ChangeLog<NodeId>,
+    node_set_revision: Revision,
+    job_changes: ChangeLog<JobId>,
     /// Counts events that changed something.
     version: u64,
     queue_version: u64,
@@ -324,9 +329,6 @@ impl Cluster {
     /// Lets freed rows be used again; called when a session has ended, so that whoever keeps ids from
     /// session to session sees each row without an owner before it gets another.
     pub fn recycle(&mut self) {
-        self.changes.shorten(self.node_order.len());
-        self.object_changes.shorten(self.node_order.len());
-        self.job_changes.shorten(self.jobs.len());
         self.nodes.recycle();
         self.tasks.recycle();
         self.jobs.recycle();

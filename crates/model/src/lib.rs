@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 mod budget;
+mod change_log;
 mod class;
 mod cluster;
 mod default_spread;
@@ -18,6 +19,7 @@ mod ids;
 mod images;
 mod index;
 mod job;
+mod lru_cache;
 mod node;
 pub mod node_selector;
 mod pod_affinity;
@@ -30,13 +32,14 @@ mod selector;
 mod status;
 mod sums;
 mod task;
-mod text_map;
 mod toleration;
+mod tournament_tree;
 mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
+pub use change_log::{ChangeLog, ChangeReader, ChangedRows, Revision};
 pub use class::{Class, Classes, NonZero, NonZeroSum, Shape};
-pub use cluster::{Changes, Cluster, Settings, Sharding, ShardingMode};
+pub use cluster::{Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{
     Allocation, AllocationMode, Attribute, ClaimPromise, ClaimSource, Consumer, Device,
@@ -55,6 +58,7 @@ pub use ids::{
 pub use images::{Image, Images};
 pub use index::Index;
 pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob};
+pub use lru_cache::ByteLruCache;
 pub use node::{Node, NodeView};
 pub use pod_affinity::{
     InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
@@ -76,8 +80,8 @@ pub use selector::{
 pub use status::{Counts, STATUSES, TaskStatus};
 pub use sums::Seldom;
 pub use task::{Gates, Pause, QUEUE_GATE, Task};
-pub use text_map::TextMap;
 pub use toleration::any_tolerates;
+pub use tournament_tree::TournamentTree;
 pub use volume::{
     AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Decision, Disk, InTree, NodeVolumes,
     PersistentVolume, PersistentVolumeClaim, PodClaim, PodVolume, Reservation, ReservedClaim,

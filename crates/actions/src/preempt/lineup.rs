@@ -9,7 +9,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use vc_framework::Session;
-use vc_model::{JobId, NodeId, TaskId};
+use vc_model::{ChangeReader, JobId, NodeId, TaskId};
 
 use super::Phase;
 use crate::victims::{candidates, in_eviction_order};
@@ -23,8 +23,7 @@ pub(super) struct Lineups(FxHashMap<NodeId, Lineup>);
 
 #[derive(Debug)]
 struct Lineup {
-    /// In the log of changed jobs.
-    seen_until: u64,
+    changed_jobs: ChangeReader<JobId>,
     tasks: Vec<TaskId>,
 }
 
@@ -47,9 +46,9 @@ impl Lineups {
             self.0.get(&node).and_then(|lineup| lineup.now(session, preemptor, node, phase));
         session.hits.n_lined_up += u64::from(known.is_some());
         let tasks = known.unwrap_or_else(|| sorted(session));
-        let seen_until = session.job_changes().end();
+        let changed_jobs = ChangeReader::at_end(session.job_changes());
         match are_alike(session, &tasks) {
-            true => self.0.insert(node, Lineup { seen_until, tasks: tasks.clone() }),
+            true => self.0.insert(node, Lineup { changed_jobs, tasks: tasks.clone() }),
             false => self.0.remove(&node),
         };
         tasks
@@ -71,8 +70,8 @@ impl Lineup {
         node: NodeId,
         phase: Phase,
     ) -> Option<Vec<TaskId>> {
-        let changed = session.job_changes().since(self.seen_until)?;
-        let changed: FxHashSet<JobId> = changed.iter().copied().collect();
+        let changed = self.changed_jobs.unread(session.job_changes())?;
+        let changed: FxHashSet<JobId> = changed.collect();
         let has_changed =
             |task: TaskId| session.tasks[task].job.is_none_or(|job| changed.contains(&job));
         let is_one = |task: TaskId| {

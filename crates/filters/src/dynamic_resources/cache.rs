@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 use vc_cel::{Selector, SelectorError};
-use vc_model::{Cluster, Device, Devices, ResourceClaim};
+use vc_model::{ByteLruCache, Cluster, Device, Devices, ResourceClaim};
 
 use super::pools::Pools;
 use super::refusals::{AllRefusals, Refusals};
@@ -40,10 +40,7 @@ struct State {
 /// Selectors by their texts.
 #[derive(Debug, Default)]
 struct Selectors {
-    known: FxHashMap<Arc<str>, Known>,
-    n_bytes: usize,
-    /// Counts questions.
-    clock: u64,
+    known: ByteLruCache<Arc<str>, Known>,
 }
 
 #[derive(Debug)]
@@ -52,7 +49,6 @@ struct Known {
     /// By address of the device.
     answers: FxHashMap<usize, Match>,
     n_bytes: usize,
-    last_use: u64,
 }
 
 impl DeviceCache {
@@ -98,14 +94,12 @@ impl Selectors {
         device: &Arc<Device>,
         most_bytes: usize,
     ) -> Result<bool, SelectorError> {
-        self.clock += 1;
-        let Self { known, n_bytes: sum, clock } = self;
-        let known = known.entry(text.clone()).or_insert_with(|| {
+        if !self.known.contains(text) {
             let known = Known::new(text);
-            *sum += known.n_bytes;
-            known
-        });
-        known.last_use = *clock;
+            let n_bytes = known.n_bytes;
+            self.known.put(text.clone(), known, n_bytes);
+        }
+        let known = self.known.get_mut(text).expect("it was entered if it was not there");
         let address = Arc::as_ptr(device) as usize;
         if let Some((_, answer)) = known.answers.get(&address) {
             return answer.clone();
@@ -114,32 +108,13 @@ impl Selectors {
             Ok(selector) => selector.matches(driver, device),
             Err(error) => Err(error.clone()),
         };
-        let n_bytes = BYTES_OF_ANSWER + answer.as_ref().err().map_or(0, text_len);
-        known.n_bytes += n_bytes;
-        *sum += n_bytes;
+        known.n_bytes += BYTES_OF_ANSWER + answer.as_ref().err().map_or(0, text_len);
         known.answers.insert(address, (device.clone(), answer.clone()));
-        if most_bytes < self.n_bytes {
-            self.forget(most_bytes / 2);
+        self.known.recount_newest(|known| known.n_bytes);
+        while most_bytes < self.known.n_bytes() {
+            self.known.pop_oldest();
         }
         answer
-    }
-
-    /// Keeps so many bytes, those that were asked for last. Half of them go at a time, so that the
-    /// search for the oldest costs little.
-    fn forget(&mut self, n_kept: usize) {
-        let mut by_use: Vec<(u64, usize)> =
-            self.known.values().map(|known| (known.last_use, known.n_bytes)).collect();
-        by_use.sort_unstable_by(|l, r| r.cmp(l));
-        let mut sum = 0;
-        let stays = |&(_, n_bytes): &(u64, usize)| {
-            sum += n_bytes;
-            sum <= n_kept
-        };
-        let oldest = by_use.iter().copied().take_while(stays).last();
-        // One that is larger than all that is kept goes too.
-        let oldest = oldest.map_or(u64::MAX, |(last_use, _)| last_use);
-        self.known.retain(|_, known| oldest <= known.last_use);
-        self.n_bytes = self.known.values().map(|known| known.n_bytes).sum();
     }
 }
 
@@ -147,7 +122,7 @@ impl Known {
     fn new(text: &Arc<str>) -> Self {
         let compiled = Selector::compile(text);
         let n_bytes = BYTES_OF_SELECTOR + BYTES_OF_TEXT * text.len();
-        Self { compiled, answers: FxHashMap::default(), n_bytes, last_use: 0 }
+        Self { compiled, answers: FxHashMap::default(), n_bytes }
     }
 }
 
@@ -174,7 +149,7 @@ mod tests {
                 1 => format!("device.driver == '{step}'").into(),
                 _ => format!("no expression {step}").into(),
             };
-            n_lost += usize::from(0 < step && !selectors.known.contains_key(&often));
+            n_lost += usize::from(0 < step && !selectors.known.contains(&often));
             for device in &devices {
                 let answer = selectors.answer(&text, "a.example.com", device, most_bytes);
                 let fresh = Selector::compile(&text);
@@ -186,9 +161,8 @@ mod tests {
                 selectors.answer(&often, "a.example.com", &devices[step % 4], most_bytes),
                 Ok(true)
             );
-            assert!(selectors.n_bytes <= most_bytes, "{} bytes", selectors.n_bytes);
-            let sum: usize = selectors.known.values().map(|known| known.n_bytes).sum();
-            assert_eq!(selectors.n_bytes, sum);
+            let n_bytes = selectors.known.n_bytes();
+            assert!(n_bytes <= most_bytes, "{n_bytes} bytes");
             most_known = most_known.max(selectors.known.len());
         }
         assert_eq!(n_lost, 0, "the one that is asked for all the time is kept");
@@ -201,7 +175,7 @@ mod tests {
         let mut selectors = Selectors::default();
         let text: Arc<str> = "device.driver == 'a'".into();
         assert_eq!(selectors.answer(&text, "a", &device, 1), Ok(true));
-        assert_eq!((selectors.known.len(), selectors.n_bytes), (0, 0));
+        assert_eq!((selectors.known.len(), selectors.known.n_bytes()), (0, 0));
         assert_eq!(selectors.answer(&text, "b", &device, 1), Ok(false));
     }
 }

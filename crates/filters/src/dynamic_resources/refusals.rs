@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashSet;
-use vc_model::{Cluster, DeviceConstraint, DeviceRequest, NodeId, ResourceClaim};
+use vc_model::{Cluster, DeviceConstraint, DeviceRequest, NodeId, ResourceClaim, Revision};
 
 /// Different requests that are told apart; with more all are forgotten.
 const MOST_KINDS: usize = 64;
@@ -15,7 +15,7 @@ const MOST_KINDS: usize = 64;
 struct Stamp {
     version: u64,
     n_freed: u64,
-    objects_until: u64,
+    objects: Revision,
 }
 
 /// Refusals by what is asked for.
@@ -46,7 +46,7 @@ impl AllRefusals {
         let stamp = Stamp {
             version: cluster.devices.version(),
             n_freed: cluster.devices.n_freed(),
-            objects_until: cluster.object_changes().end(),
+            objects: cluster.object_changes().revision(),
         };
         if self.stamp != stamp || MOST_KINDS < self.kinds.len() {
             *self = Self { stamp, kinds: Vec::new() };

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use vc_model::{Id, NodeId, QueueId};
 use vc_resource::Resource;
 
-use super::changed::{Changed, Position};
+use super::changed::{Changed, Reader};
 
 /// What the candidates of a node would leave, and what votes leave of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -44,8 +44,7 @@ const UNKNOWN: u32 = 0;
 pub(super) struct Ballots {
     /// The session that asked last.
     pub(super) last_use: u64,
-    /// In the log of changes.
-    seen_until: Option<Position>,
+    reader: Reader,
     /// By index of the node: one more than the place of what is known, or `UNKNOWN`.
     of_node: Vec<u32>,
     /// The same of votes that hold in this state only: the session, and the number of the state in it.
@@ -69,24 +68,26 @@ impl Ballots {
         reads: impl Fn(QueueId) -> bool,
         now: (u64, u64),
     ) {
-        let news = self.seen_until.and_then(|seen| changed.since(seen));
+        let news = changed.read(&mut self.reader);
         // Sums that no node has any more are not looked for.
         let n_nodes = self.of_node.len().max(self.of_node_now.len());
         let is_long = 2 * n_nodes + 1024 < self.known.len();
         match news.filter(|_| !is_long) {
             Some(news) => {
-                for &node in news.nodes {
+                for node in news.nodes {
                     for of_node in [&mut self.of_node, &mut self.of_node_now] {
                         of_node.get_mut(node.index()).into_iter().for_each(|it| *it = UNKNOWN);
                     }
                 }
-                let queues = news.queues.iter().filter(|&&queue| reads(queue));
-                let nodes = queues.flat_map(|&queue| changed.places.of_queue(queue));
+                let queues = news.queues.filter(|&queue| reads(queue));
+                let nodes = queues.flat_map(|queue| changed.places.of_queue(queue));
                 nodes.for_each(|&node| self.forget_stakes(node));
             }
-            None => *self = Self { last_use: self.last_use, ..Self::default() },
+            None => {
+                let Self { last_use, reader, .. } = *self;
+                *self = Self { last_use, reader, ..Self::default() };
+            }
         }
-        self.seen_until = Some(changed.end());
         if self.now != now {
             self.now = now;
             self.of_node_now.clear();

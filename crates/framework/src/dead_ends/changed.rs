@@ -3,66 +3,34 @@
 //! Specification: actions.md 12.2 S2, S7.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use vc_model::{Cluster, Id, JobId, NodeId, QueueId};
+use vc_model::{
+    ChangeLog, ChangeReader, ChangedRows, Cluster, Id, JobId, NodeId, QueueId, Revision,
+};
 
 /// Nodes and queues of which something else may be said than before.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
-    nodes_log: Log<NodeId>,
-    queues_log: Log<QueueId>,
-    /// In the logs of the cluster.
-    seen_nodes: u64,
-    seen_jobs: u64,
-    set_version: Option<u64>,
+    nodes_log: ChangeLog<NodeId>,
+    queues_log: ChangeLog<QueueId>,
+    changed_nodes: ChangeReader<NodeId>,
+    changed_jobs: ChangeReader<JobId>,
+    node_set: Option<Revision>,
     /// Those of the session, by index.
     nodes: Vec<bool>,
     pub(super) places: Places,
 }
 
-/// How far somebody has read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Position {
-    nodes: u64,
-    queues: u64,
+/// How far a cache has read both logs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reader {
+    nodes: ChangeReader<NodeId>,
+    queues: ChangeReader<QueueId>,
 }
 
-/// What somebody has not read yet; some of it more than once.
+/// What a cache has not read yet.
 pub(super) struct News<'a> {
-    pub(super) nodes: &'a [NodeId],
-    pub(super) queues: &'a [QueueId],
-}
-
-/// Rows in the order in which they changed.
-#[derive(Debug)]
-struct Log<T> {
-    /// Position of the first one.
-    start: u64,
-    rows: Vec<T>,
-}
-
-impl<T> Default for Log<T> {
-    fn default() -> Self {
-        Self { start: 0, rows: Vec::new() }
-    }
-}
-
-impl<T> Log<T> {
-    fn end(&self) -> u64 {
-        self.start + self.rows.len() as u64
-    }
-
-    /// `None`: too long ago.
-    fn since(&self, position: u64) -> Option<&[T]> {
-        self.rows.get(usize::try_from(position.checked_sub(self.start)?).ok()?..)
-    }
-
-    /// Forgets what is longer ago than looking at every row is worth.
-    fn shorten(&mut self, n_rows: usize) {
-        if 4 * n_rows + 1024 < self.rows.len() {
-            self.start = self.end();
-            self.rows = Vec::new();
-        }
-    }
+    pub(super) nodes: ChangedRows<'a, NodeId>,
+    pub(super) queues: ChangedRows<'a, QueueId>,
 }
 
 /// Where the pods of a job are, and those of a queue.
@@ -145,21 +113,18 @@ impl Places {
 impl Changed {
     /// Nobody has seen anything yet.
     pub(super) fn from_now(cluster: &Cluster, nodes: &[NodeId]) -> Self {
-        let (of_nodes, of_jobs) = (cluster.node_changes(), cluster.job_changes());
-        let (seen_nodes, seen_jobs) = (of_nodes.end(), of_jobs.end());
-        let mut changed = Self { seen_nodes, seen_jobs, ..Self::default() };
+        let changed_nodes = ChangeReader::at_end(cluster.node_changes());
+        let changed_jobs = ChangeReader::at_end(cluster.job_changes());
+        let mut changed = Self { changed_nodes, changed_jobs, ..Self::default() };
         changed.follow(cluster, nodes);
         changed
     }
 
-    pub(super) fn end(&self) -> Position {
-        Position { nodes: self.nodes_log.end(), queues: self.queues_log.end() }
-    }
-
-    /// `None`: too long ago.
-    pub(super) fn since(&self, position: Position) -> Option<News<'_>> {
-        let nodes = self.nodes_log.since(position.nodes)?;
-        Some(News { nodes, queues: self.queues_log.since(position.queues)? })
+    /// What has changed since the cache has read last. `None`: it has never read.
+    pub(super) fn read(&self, reader: &mut Reader) -> Option<News<'_>> {
+        let nodes = reader.nodes.read(&self.nodes_log);
+        let queues = reader.queues.read(&self.queues_log);
+        Some(News { nodes: nodes?, queues: queues? })
     }
 
     /// How many nodes there may be.
@@ -169,28 +134,24 @@ impl Changed {
 
     fn push(&mut self, node: NodeId) {
         self.places.leave(node);
-        self.nodes_log.rows.push(node);
+        self.nodes_log.push(node);
     }
 
     /// Votes about pods of these queues may be others.
     pub(super) fn note_queues(&mut self, queues: Vec<QueueId>) {
-        self.queues_log.rows.extend(queues);
+        queues.into_iter().for_each(|queue| self.queues_log.push(queue));
     }
 
     /// Takes over what changed. Whether it is known what did.
     pub(super) fn follow(&mut self, cluster: &Cluster, nodes: &[NodeId]) -> bool {
-        let (of_nodes, of_jobs) = (cluster.node_changes(), cluster.job_changes());
-        let changed = of_nodes.since(self.seen_nodes).zip(of_jobs.since(self.seen_jobs));
-        let is_known = changed.is_some();
-        if let Some((nodes, jobs)) = changed {
-            nodes.iter().for_each(|&node| self.push(node));
-            for &job in jobs {
-                self.places.take(job).into_iter().for_each(|node| self.push(node));
-            }
+        let changed_nodes = self.changed_nodes.read(cluster.node_changes());
+        let changed_jobs = self.changed_jobs.read(cluster.job_changes());
+        let is_known = changed_nodes.is_some() && changed_jobs.is_some();
+        changed_nodes.into_iter().flatten().for_each(|node| self.push(node));
+        for job in changed_jobs.into_iter().flatten() {
+            self.places.take(job).into_iter().for_each(|node| self.push(node));
         }
-        (self.seen_nodes, self.seen_jobs) = (of_nodes.end(), of_jobs.end());
-        if self.set_version != Some(of_nodes.set_version()) {
-            self.set_version = Some(of_nodes.set_version());
+        if self.node_set.replace(cluster.node_set_revision()) != Some(cluster.node_set_revision()) {
             self.take_set(nodes);
         }
         is_known
@@ -210,11 +171,5 @@ impl Changed {
 
     pub(super) fn has(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(|&is_in| is_in)
-    }
-
-    /// Forgets what is longer ago than looking at every node is worth.
-    pub(super) fn shorten(&mut self) {
-        self.nodes_log.shorten(self.nodes.len());
-        self.queues_log.shorten(self.nodes.len());
     }
 }

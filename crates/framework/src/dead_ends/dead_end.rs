@@ -3,7 +3,7 @@
 use vc_model::{Code, FitErrors, Id, NodeId, NodeSet, QueueId, TaskId};
 
 use super::ballots::{Ballots, Lasts};
-use super::changed::{Changed, Position};
+use super::changed::{Changed, Reader};
 use super::stakes::Stake;
 use super::{Hunt, Kind as KindOfTask, Look, Shortfall};
 use crate::cause::{Cause, Tally};
@@ -33,8 +33,7 @@ pub(super) struct Summary {
 pub(super) struct DeadEnd {
     /// The session that asked last.
     pub(super) last_use: u64,
-    /// In the log of changes; `None`: nothing is known yet.
-    seen_until: Option<Position>,
+    reader: Reader,
     /// By index of the node: `NOTHING`, `UNKNOWN`, or one more than the place of its kind.
     of_node: Vec<u16>,
     kinds: Vec<Kind>,
@@ -136,12 +135,11 @@ impl DeadEnd {
         let is_kept = before.has_quota == self.terms.has_quota
             && before.none_is_worth_it == self.terms.none_is_worth_it
             && before.stakes == self.terms.stakes;
-        let news = self.seen_until.filter(|_| is_kept).and_then(|seen| changed.since(seen));
-        match news {
+        match changed.read(&mut self.reader).filter(|_| is_kept) {
             Some(news) => {
-                news.nodes.iter().for_each(|&node| self.outdate(node));
-                let queues = news.queues.iter().filter(|&&queue| reads(queue));
-                let nodes = queues.flat_map(|&queue| changed.places.of_queue(queue));
+                news.nodes.for_each(|node| self.outdate(node));
+                let queues = news.queues.filter(|&queue| reads(queue));
+                let nodes = queues.flat_map(|queue| changed.places.of_queue(queue));
                 nodes.for_each(|&node| self.outdate_stakes(node));
             }
             None => self.start(&session.facts().nodes),
@@ -155,7 +153,6 @@ impl DeadEnd {
         for node in std::mem::take(&mut self.fleeting) {
             self.outdate(node);
         }
-        self.seen_until = Some(changed.end());
     }
 
     /// Nothing is known.

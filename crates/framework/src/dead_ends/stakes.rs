@@ -2,7 +2,7 @@
 //! actions.md 12.2 S7.
 
 use rustc_hash::FxHashMap;
-use vc_model::QueueId;
+use vc_model::{ChangeReader, QueueId};
 use vc_resource::{Fractional, Resource};
 
 use crate::session::Session;
@@ -30,20 +30,17 @@ pub enum Stake {
 pub(super) struct Stakes {
     /// Of each plugin that votes by them. Looked up only, never walked.
     of_queue: FxHashMap<QueueId, Vec<Option<Stake>>>,
-    /// The session, and the moves in it.
-    seen: (u64, u64),
+    moved_queues: ChangeReader<QueueId>,
     /// Σ allocatable, by which plugins measure shares.
     total: Fractional,
 }
 
 impl Stakes {
-    /// The queues whose stakes are others than when this was asked last, in the session of this
-    /// number. Within a session only those are looked at whose pods were moved.
-    pub(super) fn changed(&mut self, number: u64, session: &Session<'_>) -> Vec<QueueId> {
-        let (hooks, facts) = (session.hooks(), session.facts());
-        let (before, n_moves) = std::mem::replace(&mut self.seen, (number, hooks.n_moves()));
-        if before == number {
-            let moved = hooks.moved_since(n_moves);
+    /// The queues whose stakes are others than when this was asked last. Within a session only those
+    /// are looked at whose pods were moved.
+    pub(super) fn changed(&mut self, session: &Session<'_>) -> Vec<QueueId> {
+        let facts = session.facts();
+        if let Some(moved) = self.moved_queues.read(session.hooks().moved_queues()) {
             return moved.filter(|&queue| self.is_new(session, queue)).collect();
         }
         if self.total != facts.total {

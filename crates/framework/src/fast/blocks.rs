@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use vc_model::TournamentTree;
+
 /// Group of a node that is no candidate.
 pub(crate) const NONE: u8 = u8::MAX;
 
@@ -14,17 +16,14 @@ pub(crate) const BLOCK: usize = 128;
 /// Nodes of a block that takes part in the tournament.
 const TEAM: usize = 16;
 
-/// Where one in so many blocks changed, all rounds are played again.
-const MANY: usize = 8;
-
 /// The candidates by position. The first group that has one wins, then the highest score, then the
 /// lowest position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blocks {
     groups: Vec<u8>,
     scores: Vec<f64>,
-    /// The winner of all at 1, of the two at 2n and 2n + 1 at n; the blocks come last.
-    winners: Vec<Winner>,
+    /// The winners of the blocks.
+    winners: TournamentTree<Winner>,
     is_outdated: Vec<bool>,
     /// The blocks that are.
     outdated: Vec<u32>,
@@ -42,6 +41,12 @@ struct Winner {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropped(Winner);
 
+impl Dropped {
+    pub(crate) fn position(self) -> usize {
+        self.0.position as usize
+    }
+}
+
 impl Blocks {
     /// Of so many nodes, none of which is a candidate.
     pub(crate) fn new(n_nodes: usize) -> Self {
@@ -49,7 +54,7 @@ impl Blocks {
         Self {
             groups: vec![NONE; n_nodes],
             scores: vec![0.0; n_nodes],
-            winners: vec![Winner::NOBODY; 2 * n_blocks.next_power_of_two()],
+            winners: TournamentTree::new(n_blocks),
             is_outdated: vec![false; n_blocks],
             outdated: Vec::with_capacity(n_blocks),
         }
@@ -58,7 +63,7 @@ impl Blocks {
     pub(crate) fn n_bytes(&self) -> usize {
         size_of_val(&*self.groups)
             + size_of_val(&*self.scores)
-            + size_of_val(&*self.winners)
+            + self.winners.n_bytes()
             + size_of_val(&*self.is_outdated)
             + self.outdated.capacity() * size_of::<u32>()
     }
@@ -115,53 +120,43 @@ impl Blocks {
         if !self.outdated.is_empty() {
             self.play();
         }
-        let best = self.winners.get(1).filter(|best| best.group != NONE)?;
-        Some(best.position as usize)
+        let best = self.winners.first();
+        (best.group != NONE).then_some(best.position as usize)
     }
 
     /// Plays the rounds of the blocks that changed.
     fn play(&mut self) {
-        let first_block = self.winners.len() / 2;
-        let are_many = first_block < MANY * self.outdated.len();
-        for index in 0..self.outdated.len() {
-            let block = self.outdated[index] as usize;
-            self.is_outdated[block] = false;
-            self.winners[first_block + block] = self.winner(block);
-            let mut at = first_block + block;
-            while !are_many && 1 < at {
-                at /= 2;
-                self.play_round(at);
-            }
-        }
-        self.outdated.clear();
-        if are_many {
-            (1..first_block).rev().for_each(|at| self.play_round(at));
+        let Self { groups, scores, winners, is_outdated, outdated } = self;
+        let changed = outdated.drain(..).map(|block| {
+            is_outdated[block as usize] = false;
+            (block as usize, winner(groups, scores, block as usize))
+        });
+        winners.set_all(changed, Winner::is_better);
+    }
+}
+
+/// The best candidate of a block.
+fn winner(groups: &[u8], scores: &[f64], block: usize) -> Winner {
+    let start = block * TEAM;
+    let range = start..groups.len().min(start + TEAM);
+    let results = groups[range.clone()].iter().zip(&scores[range]);
+    let mut winner = Winner::default();
+    for (position, (&group, &score)) in (start as u32..).zip(results) {
+        let next = Winner { position, group, score };
+        if next.is_better(winner) {
+            winner = next;
         }
     }
+    winner
+}
 
-    fn play_round(&mut self, at: usize) {
-        let (l, r) = (self.winners[2 * at], self.winners[2 * at + 1]);
-        self.winners[at] = if r.is_better(l) { r } else { l };
-    }
-
-    fn winner(&self, block: usize) -> Winner {
-        let start = block * TEAM;
-        let range = start..self.groups.len().min(start + TEAM);
-        let results = self.groups[range.clone()].iter().zip(&self.scores[range]);
-        let mut winner = Winner::NOBODY;
-        for (position, (&group, &score)) in (start as u32..).zip(results) {
-            let next = Winner { position, group, score };
-            if next.is_better(winner) {
-                winner = next;
-            }
-        }
-        winner
+impl Default for Winner {
+    fn default() -> Self {
+        Self { position: 0, group: NONE, score: f64::INFINITY }
     }
 }
 
 impl Winner {
-    const NOBODY: Self = Self { position: 0, group: NONE, score: f64::INFINITY };
-
     /// Of two in the order of their positions, whether the later one wins.
     fn is_better(self, earlier: Self) -> bool {
         self.group < earlier.group || (self.group == earlier.group && earlier.score < self.score)

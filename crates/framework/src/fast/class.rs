@@ -2,7 +2,7 @@
 //! worked out in `examine.rs` and `sums.rs`. Exact where `Prepared` could be made; the engine's laws
 //! compare with the plain evaluator, messages included. Specification: actions.md 12.2 S2, S4, 4.7.
 
-use vc_model::{Code, Finding, FitErrors, NodeId, Reason};
+use vc_model::{ChangeReader, Code, Finding, FitErrors, NodeId, Reason};
 
 use super::Found;
 use super::blocks::Blocks;
@@ -48,15 +48,11 @@ pub(super) struct Look<'l, 's> {
 /// The results of one class for all nodes, by position in name order.
 #[derive(Debug)]
 pub(super) struct ClassMemo {
-    pub(super) last_use: u64,
-    /// Its bytes, as they were counted then.
-    pub(super) counted: usize,
     /// Columns by part of the class, as they were used.
     pub(super) used: Vec<Used>,
     /// Of the columns; another one with each other set of nodes.
     pub(super) epoch: u64,
-    /// In the log of changes.
-    seen_until: u64,
+    changed_nodes: ChangeReader<NodeId>,
     pub(super) verdicts: Vec<u16>,
     n_unexplained: usize,
     refusals: Vec<Refusal>,
@@ -95,11 +91,9 @@ impl ClassMemo {
             None => (vec![PASSES; n_nodes], Blocks::new(n_nodes)),
         };
         let mut memo = Self {
-            last_use: 0,
-            counted: 0,
             used: look.used.to_vec(),
             epoch: look.parts.epoch,
-            seen_until: session.node_changes().end(),
+            changed_nodes: ChangeReader::at_end(session.node_changes()),
             verdicts,
             n_unexplained: 0,
             refusals: Vec::new(),
@@ -128,19 +122,17 @@ impl ClassMemo {
     }
 
     pub(super) fn staleness(&self, session: &Session<'_>, used: &[Used]) -> Staleness {
-        let is_logged = session.node_changes().since(self.seen_until).is_some();
+        let is_logged = self.changed_nodes.unread(session.node_changes()).is_some();
         match self.used == used && !self.broken && is_logged {
             true => Staleness::Nodes,
             false => Staleness::All,
         }
     }
 
-    /// The nodes that changed since the last time, to be looked at by [`ClassMemo::catch_up`].
-    pub(super) fn changed<'s>(&mut self, session: &'s Session<'_>) -> &'s [NodeId] {
-        let changes = session.node_changes();
-        let changed = changes.since(self.seen_until).unwrap_or(&[]);
-        self.seen_until = changes.end();
-        changed
+    /// Positions of the nodes that changed since the last time, for [`ClassMemo::catch_up`].
+    pub(super) fn changed(&mut self, session: &Session<'_>, rows: &Rows) -> Vec<usize> {
+        let changed = self.changed_nodes.read(session.node_changes());
+        changed.into_iter().flatten().filter_map(|node| rows.position(node)).collect()
     }
 
     fn are_many(&self, n_changed: usize) -> bool {

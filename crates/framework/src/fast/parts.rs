@@ -4,7 +4,7 @@
 //! plain evaluator. Specification: actions.md 12.2 S1, S2.
 
 use rustc_hash::FxHashMap;
-use vc_model::{Class, NodeId, NodeSelectorTerm, Requirement, Shape};
+use vc_model::{ChangeReader, Class, NodeId, NodeSelectorTerm, Requirement, Revision, Shape};
 
 use super::budget::bytes_of;
 use super::rows::Rows;
@@ -109,7 +109,7 @@ pub(super) struct Used {
 pub(super) struct Parts {
     slots: FxHashMap<Key, usize>,
     columns: Vec<PartColumn>,
-    set_version: u64,
+    node_set: Revision,
     edition: u64,
     n_bytes: usize,
     /// Counts how often all were thrown away.
@@ -125,8 +125,7 @@ pub(super) struct PartColumn {
     distinct: Vec<i64>,
     code_of: FxHashMap<i64, u32>,
     version: u64,
-    /// In the log of changed objects.
-    seen_until: u64,
+    changed_objects: ChangeReader<NodeId>,
     /// Of any number.
     n_changes: u64,
 }
@@ -139,11 +138,11 @@ impl Parts {
     /// Throws all away where the nodes are others, a plugin answers otherwise, or the columns are too
     /// many.
     pub(super) fn follow(&mut self, session: &Session<'_>) {
-        let set_version = session.node_changes().set_version();
+        let node_set = session.node_set_revision();
         let edition = session.hooks().edition();
-        let is_same = (self.set_version, self.edition) == (set_version, edition);
+        let is_same = (self.node_set, self.edition) == (node_set, edition);
         if !is_same || MOST_BYTES < self.n_bytes {
-            *self = Self { set_version, edition, epoch: self.epoch + 1, ..Self::default() };
+            *self = Self { node_set, edition, epoch: self.epoch + 1, ..Self::default() };
         }
     }
 
@@ -209,14 +208,12 @@ impl PartColumn {
     }
 
     fn follow(&mut self, session: &Session<'_>, positions: &Rows, rule: &ObjectRule<'_>) {
-        let changes = session.object_changes();
         let nodes = &session.facts().nodes;
         let same = self.codes.len() == nodes.len() && self.version == rule.version;
-        let changed = changes.since(self.seen_until).filter(|_| same);
-        self.seen_until = changes.end();
-        match changed {
+        let changed = self.changed_objects.read(session.object_changes());
+        match changed.filter(|_| same) {
             Some(changed) => {
-                for &node in changed {
+                for node in changed {
                     let Some(at) = positions.position(node) else { continue };
                     let code = self.code_for((rule.ask)(node));
                     let before = std::mem::replace(&mut self.codes[at], code);

@@ -2,7 +2,7 @@
 //! which of them changed. Exact because a row is read again whenever its node is in the log of
 //! changes; the engine's laws compare with the plain evaluator. Specification: actions.md 12.2 S2.
 
-use vc_model::{Id, NodeId};
+use vc_model::{ChangeReader, Id, NodeId, Revision};
 use vc_resource::Resource;
 
 use super::columns::{NodeColumns, Shard};
@@ -21,13 +21,9 @@ pub(super) struct Rows {
     /// Room becomes free or is promised.
     is_moving: Vec<bool>,
     pub(super) n_moving: usize,
-    seen_until: u64,
-    set_version: Option<u64>,
+    changed_nodes: ChangeReader<NodeId>,
+    node_set: Option<Revision>,
     by_node: Vec<u32>,
-    /// Per position the catch-up of a class that saw it last: a node that changed twice is looked at
-    /// once.
-    seen: Vec<u64>,
-    catch_up: u64,
 }
 
 impl Rows {
@@ -37,13 +33,12 @@ impl Rows {
 
     /// Reads the rows that changed.
     pub(super) fn follow(&mut self, session: &Session<'_>) {
-        let changes = session.node_changes();
-        let same = self.set_version == Some(changes.set_version())
+        let same = self.node_set == Some(session.node_set_revision())
             && self.len() == session.facts().nodes.len()
             && self.read.n_dims() == session.dims.len();
-        match changes.since(self.seen_until).filter(|_| same) {
+        match self.changed_nodes.read(session.node_changes()).filter(|_| same) {
             Some(changed) => {
-                for node in without_repeats(changed) {
+                for node in changed {
                     if let Some(at) = self.position(node) {
                         self.read(session, node, at);
                     }
@@ -51,7 +46,6 @@ impl Rows {
             }
             None => self.read_all(session),
         }
-        self.seen_until = changes.end();
     }
 
     fn read_all(&mut self, session: &Session<'_>) {
@@ -61,9 +55,9 @@ impl Rows {
             kinds: Kinds::new(session.dims.len(), nodes.len()),
             read: NodeColumns::new(session.dims.len(), 1),
             is_moving: vec![false; nodes.len()],
-            set_version: Some(session.node_changes().set_version()),
+            changed_nodes: self.changed_nodes,
+            node_set: Some(session.node_set_revision()),
             by_node: vec![u32::MAX; n_ids],
-            seen: vec![0; nodes.len()],
             ..Self::default()
         };
         for (at, &node) in nodes.iter().enumerate() {
@@ -89,25 +83,6 @@ impl Rows {
         let at = *self.by_node.get(node.index())?;
         (at != u32::MAX).then_some(at as usize)
     }
-
-    /// Positions of the known ones among the nodes, each once.
-    pub(super) fn distinct(&mut self, nodes: &[NodeId]) -> Vec<usize> {
-        self.catch_up += 1;
-        let mut distinct = Vec::new();
-        for node in without_repeats(nodes) {
-            let Some(at) = self.position(node) else { continue };
-            if std::mem::replace(&mut self.seen[at], self.catch_up) != self.catch_up {
-                distinct.push(at);
-            }
-        }
-        distinct
-    }
-}
-
-/// The nodes in order, one that comes several times in a row once: the tasks of a gang that are
-/// bound leave their node and enter it again, one after the other.
-fn without_repeats(nodes: &[NodeId]) -> impl Iterator<Item = NodeId> {
-    nodes.chunk_by(|l, r| l == r).filter_map(|same| same.first().copied())
 }
 
 fn is_nothing(amounts: &Resource) -> bool {

@@ -2,7 +2,7 @@
 //! for all of them. Specification: actions.md 12.2 S1, S7.
 
 use rustc_hash::FxHashMap;
-use vc_model::{FitErrors, TaskId};
+use vc_model::{FitErrors, Revision, TaskId};
 
 use super::Recorded;
 use crate::asker::{Asker, AskerClass};
@@ -36,7 +36,7 @@ struct Kind {
 struct State {
     session: u64,
     version: u64,
-    node_changes: u64,
+    node_changes: Revision,
 }
 
 impl Kinds {
@@ -56,7 +56,7 @@ impl Kinds {
     }
 
     fn state(&self, session: &Session<'_>) -> State {
-        let node_changes = session.node_changes().end();
+        let node_changes = session.node_changes().revision();
         State { session: self.n_sessions, version: session.version(), node_changes }
     }
 

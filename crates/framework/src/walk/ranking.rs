@@ -5,12 +5,7 @@
 //! the same to the end, so that only the score of a node that changed is another one. Specification:
 //! actions.md 6.6 step 1, 12.2 S4, S5.
 
-use std::cmp::Ordering;
-
-use crate::fast::blocks::{Blocks, NONE};
-
-/// One in so many nodes at most is taken out one by one; then the rest is sorted.
-const MOST_TAKEN: usize = 16;
+use crate::fast::blocks::{Blocks, Dropped};
 
 /// The nodes that are worth a try.
 #[derive(Debug, Default)]
@@ -19,23 +14,7 @@ pub(super) struct Ranking {
     /// Places that changed since.
     outdated: Vec<usize>,
     /// Taken out, to be put back.
-    taken: Vec<Place>,
-    /// What is left after many were taken, the first one last; `None`: they are taken one by one.
-    rest: Option<Vec<Place>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    at: usize,
-    group: u8,
-    score: f64,
-}
-
-impl Place {
-    fn order(&self, other: &Self) -> Ordering {
-        let by_score = other.score.partial_cmp(&self.score).unwrap_or(Ordering::Equal);
-        self.group.cmp(&other.group).then(by_score).then(self.at.cmp(&other.at))
-    }
+    taken: Vec<Dropped>,
 }
 
 impl Ranking {
@@ -46,7 +25,7 @@ impl Ranking {
 
     /// Takes over groups and scores as they are now.
     pub(super) fn follow(&mut self, n_nodes: usize, result: impl Fn(usize) -> (u8, f64)) {
-        self.put_back();
+        self.taken.drain(..).for_each(|taken| self.blocks.put_back(taken));
         let outdated = std::mem::take(&mut self.outdated);
         if self.is_known() {
             outdated.into_iter().for_each(|at| self.set(at, result(at)));
@@ -60,25 +39,10 @@ impl Ranking {
         self.blocks.set(at, group, score);
     }
 
-    /// All are to be tried again.
-    fn put_back(&mut self) {
-        self.rest = None;
-        for Place { at, group, score } in std::mem::take(&mut self.taken) {
-            self.blocks.set(at, group, score);
-        }
-    }
-
     /// The best of those that were not taken yet.
     pub(super) fn take_best(&mut self) -> Option<usize> {
-        if self.rest.is_none() && self.blocks.groups().len() < MOST_TAKEN * self.taken.len() {
-            self.rest = Some(self.sorted());
-        }
-        if let Some(rest) = &mut self.rest {
-            return rest.pop().map(|place| place.at);
-        }
         let at = self.blocks.best()?;
-        self.taken.push(self.place(at));
-        self.blocks.set(at, NONE, 0.0);
+        self.taken.push(self.blocks.take_out(at));
         Some(at)
     }
 
@@ -89,28 +53,15 @@ impl Ranking {
 
     /// The place that was taken last is not put back before it is outdated.
     pub(super) fn drop_taken(&mut self, place: usize) {
-        self.taken.pop_if(|taken| taken.at == place);
-        self.blocks.set(place, NONE, 0.0);
+        self.taken.pop_if(|taken| taken.position() == place);
+        self.blocks.take_out(place);
     }
 
     /// About.
     pub(super) fn n_bytes(&self) -> usize {
-        let n_places = self.taken.capacity() + self.rest.as_ref().map_or(0, Vec::capacity);
         self.blocks.n_bytes()
             + self.outdated.capacity() * size_of::<usize>()
-            + n_places * size_of::<Place>()
-    }
-
-    fn place(&self, at: usize) -> Place {
-        Place { at, group: self.blocks.group(at), score: self.blocks.score(at) }
-    }
-
-    fn sorted(&self) -> Vec<Place> {
-        let groups = self.blocks.groups();
-        let left = (0..groups.len()).filter(|&at| groups[at] != NONE);
-        let mut left: Vec<Place> = left.map(|at| self.place(at)).collect();
-        left.sort_unstable_by(|l, r| r.order(l));
-        left
+            + self.taken.capacity() * size_of::<Dropped>()
     }
 }
 
@@ -119,6 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::fast::blocks::NONE;
 
     proptest! {
         #[test]
@@ -137,13 +89,13 @@ mod tests {
                 now[changed] = known(result);
                 ranking.outdate(changed);
                 ranking.follow(now.len(), |at| now[at]);
-                let place = |at: usize| Place { at, group: now[at].0, score: now[at].1 };
-                let mut all: Vec<Place> = (0..now.len()).map(place).collect();
-                all.retain(|place| place.group != NONE);
-                all.sort_by(Place::order);
-                let expected: Vec<usize> = all.iter().take(n_taken).map(|it| it.at).collect();
+                let mut all: Vec<usize> = (0..now.len()).filter(|&at| now[at].0 != NONE).collect();
+                all.sort_by(|&l, &r| {
+                    now[l].0.cmp(&now[r].0).then(now[r].1.total_cmp(&now[l].1)).then(l.cmp(&r))
+                });
+                all.truncate(n_taken);
                 let taken: Vec<usize> = (0..n_taken).map_while(|_| ranking.take_best()).collect();
-                prop_assert_eq!(taken, expected);
+                prop_assert_eq!(taken, all);
             }
         }
     }

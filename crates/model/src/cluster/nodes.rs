@@ -55,7 +55,7 @@ impl Cluster {
         }
         let moves = !node.present || node.labels != record.labels || node.taints != record.taints;
         self.enter(id);
-        self.changes.push(id);
+        self.node_changes.push(id);
         self.object_changes.push(id);
         if moves {
             self.each_in_view(id, Domains::leave);
@@ -147,7 +147,7 @@ impl Cluster {
     fn enter(&mut self, id: NodeId) {
         let Err(place) = self.place_of_node(id) else { return };
         self.node_order.insert(place, id);
-        self.changes.set_changed();
+        self.node_set_revision.advance();
         self.nodes[id].present = true;
         self.count_total(id, 1);
     }
@@ -156,7 +156,7 @@ impl Cluster {
     fn leave(&mut self, id: NodeId) {
         let Ok(place) = self.place_of_node(id) else { return };
         self.node_order.remove(place);
-        self.changes.set_changed();
+        self.node_set_revision.advance();
         self.count_total(id, -1);
         self.nodes[id].present = false;
     }

@@ -86,7 +86,7 @@ impl Cluster {
             sum(&mut self.jobs[job], row.status, &class.request, sums::enter);
         }
         let Some(id) = row.node else { return };
-        self.changes.push(id);
+        self.node_changes.push(id);
         let node = &mut self.nodes[id];
         if row.status.is_terminated() {
             node.n_terminated += 1;
@@ -116,7 +116,7 @@ impl Cluster {
             sum(&mut self.jobs[job], row.status, &class.request, sums::leave);
         }
         let Some(id) = row.node else { return };
-        self.changes.push(id);
+        self.node_changes.push(id);
         let node = &mut self.nodes[id];
         if row.status.is_terminated() {
             node.n_terminated -= 1;
@@ -147,7 +147,7 @@ fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bo
     let on_node = task.node.is_some();
     let change = |counts: &mut Counts| change(counts, task.status, task.best_effort, on_node);
     change(&mut job.counts);
-    change(job.roles.get_or_default(&task.role));
+    change(job.roles.entry(task.role.clone()).or_default());
     job.change_sub_job(task.sub_job, |sub_job| change(&mut sub_job.counts));
 }
 

@@ -1,6 +1,7 @@
 //! Events of PodGroups, and what of their status is ours until the watch shows it. Specification:
 //! core.md 3.7, 4.6, 11 (c).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_resource::Resource;
@@ -14,7 +15,6 @@ use crate::record::{ObjectKey, PodGroupCondition, PodGroupRecord, PodGroupStatus
 use crate::request::to_resource;
 use crate::selector::Labels;
 use crate::sums::Seldom;
-use crate::text_map::TextMap;
 
 impl Cluster {
     /// The job of a PodGroup name, made if nobody named it before.
@@ -193,7 +193,7 @@ struct Heading {
     queue: QueueId,
     priority: i32,
     min_available: i32,
-    task_min_available: TextMap<i32>,
+    task_min_available: BTreeMap<Arc<str>, i32>,
     pod_group: Option<PodGroup>,
 }
 

@@ -48,7 +48,7 @@ impl Cluster {
         row.pause = pause;
         let (job, node) = (row.job, row.node);
         job.into_iter().for_each(|job| self.job_changes.push(job));
-        node.into_iter().for_each(|node| self.changes.push(node));
+        node.into_iter().for_each(|node| self.node_changes.push(node));
         self.version += 1;
     }
 

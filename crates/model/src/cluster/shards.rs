@@ -79,7 +79,7 @@ impl Cluster {
             let in_shard = self.shards.ours.contains(&row.name);
             if row.in_shard != in_shard {
                 row.in_shard = in_shard;
-                self.changes.push(node);
+                self.node_changes.push(node);
             }
         }
     }

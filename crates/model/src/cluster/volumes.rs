@@ -229,7 +229,7 @@ impl Cluster {
             after.iter().for_each(|&(dim, limit)| amounts.set(dim, limit));
             amounts
         };
-        self.changes.push(id);
+        self.node_changes.push(id);
         let allocatable = renewed(&self.nodes[id].allocatable);
         self.nodes[id].capacity = renewed(&self.nodes[id].capacity);
         self.change_allocatable(id, allocatable);

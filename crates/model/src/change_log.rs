@@ -1,0 +1,234 @@
+//! Logs of changed rows, for caches that keep a value per row: a reader learns which rows changed since
+//! its last read and revalidates only those. Specification: actions.md 12.2 (S2: versioned results per
+//! class and node), 12.3.
+//!
+//! A log keeps one entry per row. Therefore
+//! - it needs no more memory than the table,
+//! - it names no row twice,
+//! - no reader comes too late for it.
+
+use std::marker::PhantomData;
+
+use crate::ids::Id;
+
+/// A stamp of a state. Equal revisions of one owner mean that nothing changed in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision(u64);
+
+impl Revision {
+    /// Increases the revision, so that it equals no earlier one.
+    pub fn advance(&mut self) {
+        self.0 += 1;
+    }
+}
+
+/// The link at either end of the list: there is no further row.
+const NO_ROW: u32 = u32::MAX;
+
+/// The changed rows of a table, as a linked list in the order of their last changes.
+#[derive(Clone, Debug)]
+pub struct ChangeLog<I> {
+    revision: Revision,
+    /// A reader whose last read is older than this revision must visit every row.
+    forgotten_until: Revision,
+    /// The row that changed last.
+    newest: u32,
+    /// Links of the rows, by row index.
+    entries: Vec<Entry>,
+    id: PhantomData<I>,
+}
+
+/// The links of one row in the list, and its last change.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Revision of the last change. Revision 0: the row never changed and is not in the list.
+    changed_at: Revision,
+    older: u32,
+    newer: u32,
+}
+
+impl Entry {
+    const UNCHANGED: Self = Self { changed_at: Revision(0), older: NO_ROW, newer: NO_ROW };
+}
+
+impl<I> Default for ChangeLog<I> {
+    fn default() -> Self {
+        Self {
+            revision: Revision(0),
+            forgotten_until: Revision(0),
+            newest: NO_ROW,
+            entries: Vec::new(),
+            id: PhantomData,
+        }
+    }
+}
+
+impl<I: Id> ChangeLog<I> {
+    /// Returns the revision of the log. It increases with every change.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Records that the row changed.
+    pub fn push(&mut self, row: I) {
+        self.revision.advance();
+        let index = row.index();
+        if self.entries.len() <= index {
+            self.entries.resize(index + 1, Entry::UNCHANGED);
+        }
+        let row = index as u32;
+        if self.newest != row {
+            self.unlink(self.entries[index]);
+            if let Some(before) = self.entries.get_mut(self.newest as usize) {
+                before.newer = row;
+            }
+            (self.entries[index].older, self.entries[index].newer) = (self.newest, NO_ROW);
+            self.newest = row;
+        }
+        self.entries[index].changed_at = self.revision;
+    }
+
+    /// Removes an entry from the list by linking its neighbours. It must not be the newest entry.
+    fn unlink(&mut self, entry: Entry) {
+        if let Some(older) = self.entries.get_mut(entry.older as usize) {
+            older.newer = entry.newer;
+        }
+        if let Some(newer) = self.entries.get_mut(entry.newer as usize) {
+            newer.older = entry.older;
+        }
+    }
+
+    /// Records that any row may have changed: at its next read every reader must visit all rows.
+    pub fn forget(&mut self) {
+        self.revision.advance();
+        self.forgotten_until = self.revision;
+    }
+}
+
+/// The position of one reader in a log. By default it is before the first entry: any row may have
+/// changed.
+#[derive(Debug)]
+pub struct ChangeReader<I> {
+    /// Revision of the log at the last read.
+    /// `None`: the reader has not read yet.
+    read_until: Option<Revision>,
+    id: PhantomData<I>,
+}
+
+impl<I> Clone for ChangeReader<I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I> Copy for ChangeReader<I> {}
+
+impl<I> Default for ChangeReader<I> {
+    fn default() -> Self {
+        Self { read_until: None, id: PhantomData }
+    }
+}
+
+impl<I: Id> ChangeReader<I> {
+    /// Returns a reader that knows the present state of all rows.
+    pub fn at_end(log: &ChangeLog<I>) -> Self {
+        Self { read_until: Some(log.revision), id: PhantomData }
+    }
+
+    /// Returns the rows that changed since the last read, and moves the reader to the end of the log.
+    /// `None`: any row may have changed.
+    pub fn read<'l>(&mut self, log: &'l ChangeLog<I>) -> Option<ChangedRows<'l, I>> {
+        let unread = self.unread(log);
+        *self = Self::at_end(log);
+        unread
+    }
+
+    /// Returns the rows that changed since the last read. The reader does not move.
+    /// `None`: any row may have changed.
+    pub fn unread<'l>(&self, log: &'l ChangeLog<I>) -> Option<ChangedRows<'l, I>> {
+        let known = log.forgotten_until..=log.revision;
+        let read_until = self.read_until.filter(|read_until| known.contains(read_until))?;
+        Some(ChangedRows { log, read_until, next: log.newest })
+    }
+}
+
+/// Iterator over changed rows, latest change first. It yields each row once.
+#[derive(Clone, Debug)]
+pub struct ChangedRows<'l, I> {
+    log: &'l ChangeLog<I>,
+    read_until: Revision,
+    next: u32,
+}
+
+impl<I: Id> Iterator for ChangedRows<'_, I> {
+    type Item = I;
+
+    fn next(&mut self) -> Option<I> {
+        let entry = self.log.entries.get(self.next as usize)?;
+        let is_new = self.read_until < entry.changed_at;
+        let row = std::mem::replace(&mut self.next, if is_new { entry.older } else { NO_ROW });
+        is_new.then(|| I::new(row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::NodeId;
+
+    fn rows(changed: Option<ChangedRows<'_, NodeId>>) -> Option<Vec<usize>> {
+        changed.map(|changed| changed.map(Id::index).collect())
+    }
+
+    #[test]
+    fn a_reader_sees_each_row_once_that_changed_after_it() {
+        let mut log = ChangeLog::<NodeId>::default();
+        let mut reader = ChangeReader::default();
+        assert_eq!(rows(reader.read(&log)), None, "it has never read");
+        assert_eq!(rows(reader.read(&log)), Some(vec![]));
+        [1, 2, 2, 0, 1].map(NodeId::new).into_iter().for_each(|row| log.push(row));
+        assert_eq!(rows(reader.unread(&log)), Some(vec![1, 0, 2]));
+        assert_eq!(rows(reader.read(&log)), Some(vec![1, 0, 2]));
+        assert_eq!(rows(ChangeReader::at_end(&log).read(&log)), Some(vec![]));
+        log.push(NodeId::new(1));
+        assert_eq!(rows(reader.read(&log)), Some(vec![1]), "again, after it was read");
+        assert_eq!(rows(reader.read(&ChangeLog::default())), None, "this log is another one");
+    }
+
+    #[test]
+    fn a_reader_of_what_was_forgotten_looks_at_every_row() {
+        let mut log = ChangeLog::<NodeId>::default();
+        let (mut early, mut late) = (ChangeReader::at_end(&log), ChangeReader::at_end(&log));
+        log.push(NodeId::new(7));
+        log.forget();
+        assert_eq!(rows(early.read(&log)), None);
+        log.push(NodeId::new(3));
+        assert_eq!(rows(early.read(&log)), Some(vec![3]));
+        assert_eq!(rows(late.read(&log)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn readers_see_what_a_plain_list_says(
+            steps in prop::collection::vec((0..9_u32, 0..4_usize), 0..200),
+        ) {
+            let mut log = ChangeLog::<NodeId>::default();
+            let mut readers = [ChangeReader::at_end(&log); 4];
+            let (mut list, mut read) = (Vec::new(), [0; 4]);
+            for (row, reader) in steps {
+                log.push(NodeId::new(row));
+                list.push(row as usize);
+                let mut expected: Vec<usize> = Vec::new();
+                for &row in list[read[reader]..].iter().rev() {
+                    if !expected.contains(&row) {
+                        expected.push(row);
+                    }
+                }
+                prop_assert_eq!(rows(readers[reader].read(&log)), Some(expected));
+                read[reader] = list.len();
+            }
+        }
+    }
+}
