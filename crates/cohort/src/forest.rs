@@ -173,6 +173,11 @@ impl Forest {
         self.node(node).parent
     }
 
+    /// The queues and cohorts directly below it.
+    pub fn children(&self, node: QuotaNode) -> &[QuotaNode] {
+        &self.node(node).children
+    }
+
     /// The node, its cohort and so on up to the top.
     pub fn path(&self, node: QuotaNode) -> impl Iterator<Item = QuotaNode> + '_ {
         std::iter::successors(Some(node), |&node| self.parent(node))

@@ -55,7 +55,7 @@ pub use fast::{
 };
 pub use gang_shape::GangShape;
 pub use gang_text::{gang_text, gated_members, n_lacking};
-pub use limit::{LimitedAmount, QueueLimit};
+pub use limit::{LimitOwner, LimitedAmount, QueueLimit};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use outbox::Outbox;

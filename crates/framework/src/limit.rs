@@ -8,10 +8,21 @@ use vc_resource::{Dim, Dims, Resource};
 /// A limit that keeps tasks, or a job, out of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
-    /// The queue that sets it: the own one or an ancestor. `None`: the cluster does.
-    pub queue: Option<Arc<str>>,
+    /// What sets the limit.
+    pub owner: LimitOwner,
     /// The dimensions that are short, in report order.
     pub amounts: Vec<LimitedAmount>,
+}
+
+/// What sets a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LimitOwner {
+    /// The queue of the tasks, or an ancestor of it.
+    Queue(Arc<str>),
+    /// A cohort above the queue: a queue with children, or the parent that several queues name.
+    Cohort(Arc<str>),
+    /// The cluster.
+    Cluster,
 }
 
 /// One dimension of a limit, in units of [`Resource`].
@@ -33,9 +44,10 @@ impl QueueLimit {
     /// `Limit of queue q: 4 cpu (spec.capability), used 3, asked 2.` More than one pod: `asked 6 for 3
     /// members`.
     pub fn text(&self, dims: &Dims, n_pods: usize) -> String {
-        let of = match &self.queue {
-            Some(name) => format!("queue {name}"),
-            None => "the cluster".to_owned(),
+        let of = match &self.owner {
+            LimitOwner::Queue(name) => format!("queue {name}"),
+            LimitOwner::Cohort(name) => format!("cohort {name}"),
+            LimitOwner::Cluster => "the cluster".to_owned(),
         };
         let members = if n_pods < 2 { String::new() } else { format!(" for {n_pods} members") };
         let amount = |it: &LimitedAmount| {

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{PluginOption, Switch, Warning};
 use vc_framework::{
-    About, Admission, Ask, Clock, Effect, GangEviction, Latest, LimitedAmount, Marked, Outbox,
-    Plugin, PluginEntry, Points, QueueLimit, QueueShare, Records, Stake, Verdict,
+    About, Admission, Ask, Clock, Effect, GangEviction, Latest, LimitOwner, LimitedAmount, Marked,
+    Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, Records, Stake, Verdict,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -290,8 +290,8 @@ impl Capacity {
     ) -> Option<QueueLimit> {
         self.shape.path(queue).iter().find_map(|&id| {
             let amounts = amounts(self.quotas.get(id)?);
-            let queue = Some(ask.cluster.queues[id].name.clone());
-            (!amounts.is_empty()).then_some(QueueLimit { queue, amounts })
+            let owner = LimitOwner::Queue(ask.cluster.queues[id].name.clone());
+            (!amounts.is_empty()).then_some(QueueLimit { owner, amounts })
         })
     }
 

@@ -6,6 +6,7 @@ mod book;
 mod enqueue;
 mod failures;
 mod gauges;
+mod limits;
 mod line;
 mod overview;
 mod published;
@@ -22,7 +23,7 @@ use vc_cohort::{Backoff, Built, QueueSpec, QuotaNode, Slots, TreeRules};
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
     Admission, Ask, Clock, Dispatch, Heads, Notice, Outbox, Plugin, PluginEntry, Points,
-    QueueShare, QuotaRefusal, QuotaUse, Records, Surroundings, Targets, Wanted,
+    QueueLimit, QueueShare, QuotaRefusal, QuotaUse, Records, Surroundings, Targets, Wanted,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
@@ -206,6 +207,14 @@ impl Plugin for Cohort {
         let mut book = lock(&self.book);
         let node = book.leaf(queue).filter(|_| ask.cluster.queues[queue].is_open());
         node.map_or_else(Vec::new, |node| lacks(&mut book, ask, node, task))
+    }
+
+    fn queue_limit(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> Option<QueueLimit> {
+        limits::of_tasks(&mut lock(&self.book), ask, queue, tasks)
+    }
+
+    fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
+        limits::of_admission(&mut lock(&self.book), ask, job)
     }
 
     fn job_enqueueable_among(&self, ask: Ask<'_>, job: JobId, hooks: &Dispatch) -> Admission {

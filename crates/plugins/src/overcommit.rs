@@ -3,7 +3,8 @@
 
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
-    Admission, Ask, Clock, LimitedAmount, Marked, Plugin, PluginEntry, Points, QueueLimit,
+    Admission, Ask, Clock, LimitOwner, LimitedAmount, Marked, Plugin, PluginEntry, Points,
+    QueueLimit,
 };
 use vc_model::{JobId, TaskId};
 use vc_resource::{Fractional, Resource};
@@ -101,7 +102,8 @@ impl Plugin for Overcommit {
             let (limit, used) = (limit as i64, used as i64);
             LimitedAmount { dim, limit, set_by: FACTOR, used, asked: asked.get(dim) }
         };
-        Some(QueueLimit { queue: None, amounts: lacking.into_iter().map(amount).collect() })
+        let amounts = lacking.into_iter().map(amount).collect();
+        Some(QueueLimit { owner: LimitOwner::Cluster, amounts })
     }
 
     fn admits_alike(&self, _ask: Ask<'_>, _job: JobId) -> Option<Marked> {

@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, Clock, GangEviction, JobSums, Latest, LimitedAmount, Marked, Outbox, Plugin,
-    PluginEntry, Points, QueueLimit, QueueShare, Records, Stake, Verdict,
+    Admission, Ask, Clock, GangEviction, JobSums, Latest, LimitOwner, LimitedAmount, Marked,
+    Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, Records, Stake, Verdict,
 };
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
@@ -182,7 +182,8 @@ impl Plugin for Proportion {
             asked: request.get(dim),
         };
         let amounts = lacking.into_iter().map(amount).collect();
-        Some(QueueLimit { queue: Some(ask.cluster.queues[queue].name.clone()), amounts })
+        let owner = LimitOwner::Queue(ask.cluster.queues[queue].name.clone());
+        Some(QueueLimit { owner, amounts })
     }
 
     fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
@@ -198,7 +199,8 @@ impl Plugin for Proportion {
             LimitedAmount { dim, limit, set_by, used, asked }
         };
         let amounts = lacking.err()?.into_iter().map(amount).collect();
-        Some(QueueLimit { queue: Some(ask.cluster.queues[job.queue].name.clone()), amounts })
+        let owner = LimitOwner::Queue(ask.cluster.queues[job.queue].name.clone());
+        Some(QueueLimit { owner, amounts })
     }
 
     fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {

@@ -60,6 +60,32 @@ fn totals_count_what_is_kept_too() {
     assert_eq!(forest.usage(node("top"), cpu), 6_000, "what a keeps is its own business");
 }
 
+/// The limit that is exceeded, in whole cores: `node limit used asked`.
+fn exceeded(world: &World, queue: &str, cores: Amount) -> Option<String> {
+    let (node, cpu) = (world.built.by_name[queue], slots().1[0]);
+    let found = world.forest.exceeded_limit(node, cpu, cores * 1000)?;
+    let name = world.forest.name(found.node);
+    let amounts = [found.limit, found.used, found.asked].map(|amount| amount / 1000);
+    Some(format!("{name} {} {} {}", amounts[0], amounts[1], amounts[2]))
+}
+
+#[test]
+fn the_nearest_limit_that_is_exceeded() {
+    let some = |text: &str| Some(text.to_owned());
+    let world = World::new(CEILING);
+    assert_eq!(exceeded(&world, "x", 6), None);
+    assert_eq!(exceeded(&world, "x", 7), some("p 6 0 7"));
+    let world = world.uses("y", "2").uses("z", "10");
+    assert_eq!(exceeded(&world, "x", 2), None);
+    assert_eq!(exceeded(&world, "x", 3), some("root 14 12 3"), "x and y may use 6, root has 14");
+    assert_eq!(exceeded(&world, "x", 5), some("p 6 2 5"));
+    // What a keeps is asked of nobody: 2 of its 3.
+    let world = World::new("a 4/4 g3; b 2").uses("a", "1").uses("b", "3");
+    assert_eq!(exceeded(&world, "a", 3), some("root 3 3 1"));
+    assert_eq!(exceeded(&world, "a", 4), some("a 4 1 4"));
+    assert_eq!(exceeded(&world, "b", 1), some("root 3 3 1"));
+}
+
 #[test]
 fn t5_02_parent_own_quota() {
     for (parent, own, potential) in [("10", 3000, 10), ("–", 0, 7)] {

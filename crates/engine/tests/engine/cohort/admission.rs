@@ -26,9 +26,14 @@ fn t6_enqueue_fit_preempt_nofit() {
     let phase = |running: &str, minres: &str| admitted(queues, running, minres).0;
     assert_eq!(phase("", "4"), "bound", "it fits");
     assert_eq!(phase("low(a -1 4)", "4"), "Inqueue");
-    let told = "insufficient unused quota for cpu in queue a: 4 more needed".to_owned();
+    let told =
+        "insufficient unused quota for cpu in queue a: 4 more needed. Limit of cohort root: \
+        4 cpu (nominal quota of all its queues), used 4, asked 4."
+            .to_owned();
     assert_eq!(admitted(queues, "same(a 0 4)", "4"), ("Pending".to_owned(), told));
-    let told = "insufficient quota for cpu in queue a: request 5 > maximum capacity 4".to_owned();
+    let told = "insufficient quota for cpu in queue a: request 5 > maximum capacity 4. Limit of \
+        cohort root: 4 cpu (nominal quota of all its queues), used 0, asked 5."
+        .to_owned();
     assert_eq!(admitted(queues, "", "5"), ("Pending".to_owned(), told));
     assert_eq!(phase("same(a 0 4)", ""), "Inqueue");
 }
@@ -39,7 +44,10 @@ fn enqueue_asks_who_is_protected() {
     let queues = "a 4 in:L; b 0";
     let admitted = |low: &str| admitted(queues, &format!("low(a -1 4 {low})"), "4");
     assert_eq!(admitted("").0, "Inqueue");
-    let told = "insufficient unused quota for cpu in queue a: 4 more needed".to_owned();
+    let told =
+        "insufficient unused quota for cpu in queue a: 4 more needed. Limit of cohort root: \
+        4 cpu (nominal quota of all its queues), used 4, asked 4."
+            .to_owned();
     let refused = ("Pending".to_owned(), told);
     assert_eq!(admitted("class=system-cluster-critical"), refused);
     assert_eq!(admitted("pre=false"), refused);
@@ -52,6 +60,32 @@ fn enqueue_counts_what_was_admitted_before() {
     let mut world = World::new(&quota(), &text);
     assert_eq!(world.cycle().decisions(), "bind one-p n1");
     assert_eq!(world.group("two").status.phase.as_str(), "Pending");
+}
+
+/// Amounts of the own queue, and of the cohort where the queue itself has room.
+#[test]
+fn a_pod_without_quota_is_told_the_limit_with_its_amounts() {
+    let says = |queues: &str, running: &str, incoming: &str| {
+        let cycle = World::new(&quota(), &case(queues, running, incoming)).cycle();
+        let mut waiting = cycle.report.waiting.iter();
+        let found = waiting.find(|task| task.message.contains("has no room"));
+        let message = found.map_or_else(|| cycle.all(), |task| task.message.clone());
+        message.split(" Nothing evicted").next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        says("a 4/6; b 4", "r(a 0 4)", "g(a 0 3)"),
+        "queue a has no room: insufficient cpu. Limit of queue a: 6 cpu (spec.capability: nominal \
+         quota and borrowing limit), used 4, asked 3."
+    );
+    assert_eq!(
+        says("a 4; b 4 g2", "r(a 0 4) s(b 0 3)", "g(a 0 3)"),
+        "queue a has no room: insufficient cpu. Limit of cohort root: 6 cpu (nominal quota that its \
+         queues lend), used 5, asked 3."
+    );
+    assert!(
+        says("a 4", "", "g(a 0 1 x5 min=5)").contains("used 0, asked 5 for 5 members."),
+        "members that were placed and given up count"
+    );
 }
 
 #[test]
