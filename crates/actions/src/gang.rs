@@ -174,8 +174,9 @@ fn collect(session: &mut Session<'_>, kind: GangEviction) -> (Vec<JobId>, Vec<Qu
             false => starving.push(job),
         }
     }
+    let why = topology::why_not_placed(&session.hyper_nodes);
     for job in with_topology {
-        let cause = Cause::Filter(Reason::Text(topology::NOT_READY));
+        let cause = Cause::Filter(Reason::Text(why));
         session.causes.note_job(job, reason(kind).as_str(), cause);
     }
     (starving, queues)

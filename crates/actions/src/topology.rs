@@ -1,13 +1,19 @@
 //! What a job with a network topology is told as long as jobs are not placed by HyperNodes.
 //! Specification: actions.md 4.2, row 4; A45.
 
-use vc_model::{Job, NetworkTopology};
+use vc_model::{HyperNodes, Job, NetworkTopology};
 
-/// Why a job with a topology waits as long as there are no HyperNodes. Volcano's words.
-pub(crate) const NOT_READY: &str = "network topology: hyperNodes are not ready";
+/// Returns why a job with a network topology waits. The first text is Volcano's.
+pub(crate) fn why_not_placed(hyper_nodes: &HyperNodes) -> &'static str {
+    match (hyper_nodes.is_listed(), hyper_nodes.is_empty()) {
+        (false, _) => "network topology: hyperNodes are not ready",
+        (true, true) => "network topology: no HyperNode exists",
+        (true, false) => "network topology: placement by HyperNodes is not built into this version",
+    }
+}
 
-/// Whose topology is not there, and which it is. `None`: the job asks for none.
-pub(crate) fn not_ready(job: &Job) -> Option<String> {
+/// Returns why the job waits, the remedy, and the topologies that it asks for. `None`: it asks for none.
+pub(crate) fn message(hyper_nodes: &HyperNodes, job: &Job) -> Option<String> {
     let group = job.pod_group.as_ref()?;
     let own = group.network_topology.iter();
     let own = own.map(|topology| format!("PodGroup {} asks for {}", job.key, wanted(topology)));
@@ -19,8 +25,8 @@ pub(crate) fn not_ready(job: &Job) -> Option<String> {
     if asked.is_empty() {
         return None;
     }
-    let remedy = "HyperNodes are not read yet: remove networkTopology to place the pods without";
-    Some(format!("{NOT_READY}. {}. {remedy}", asked.join("; ")))
+    let remedy = "Remove networkTopology to place the pods without";
+    Some(format!("{}. {remedy}. {}.", why_not_placed(hyper_nodes), asked.join("; ")))
 }
 
 fn wanted(topology: &NetworkTopology) -> String {

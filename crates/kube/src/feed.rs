@@ -96,6 +96,8 @@ struct Rows {
     readability: Readability,
     generation: u32,
     synced: bool,
+    /// True if the last list has come. False before the first one, and while the kind counts as none.
+    is_complete: bool,
     known: Table<RowId, Row>,
     by_key: Index<RowId>,
 }
@@ -123,7 +125,8 @@ impl Rows {
     fn new(observer: Arc<dyn Observer>, failures: Arc<FailureLog>) -> Self {
         let (known, by_key) = (Table::default(), Index::default());
         let readability = Readability::new(observer.clone());
-        Self { observer, failures, readability, generation: 0, synced: false, known, by_key }
+        let (synced, is_complete) = (false, false);
+        Self { observer, failures, readability, generation: 0, synced, is_complete, known, by_key }
     }
 
     fn take<S: Slim>(&mut self, change: Change, messages: &mut Vec<Incoming>) {
@@ -138,7 +141,7 @@ impl Rows {
                     messages.push(gone::<S>(key, uid));
                 }
             }
-            Change::Listed => self.listed::<S>(messages),
+            Change::Listed => self.listed::<S>(true, messages),
         }
     }
 
@@ -192,7 +195,7 @@ impl Rows {
     fn none<S: Slim>(&mut self, source: &mut Source<S>, messages: &mut Vec<Incoming>) -> Duration {
         source.restart();
         self.generation = self.generation.wrapping_add(1);
-        self.listed::<S>(messages);
+        self.listed::<S>(false, messages);
         ASK_AGAIN
     }
 
@@ -237,7 +240,8 @@ impl Rows {
         Some(row)
     }
 
-    fn listed<S: Slim>(&mut self, messages: &mut Vec<Incoming>) {
+    /// Takes away what the list lacks. `is_complete`: the list has come; false: the kind counts as none.
+    fn listed<S: Slim>(&mut self, is_complete: bool, messages: &mut Vec<Incoming>) {
         let generation = self.generation;
         let is_missing = |(_, row): &(RowId, &Row)| row.generation != generation;
         let missing: Vec<RowId> = self.known.iter().filter(is_missing).map(|(id, _)| id).collect();
@@ -245,6 +249,9 @@ impl Rows {
         let mut missing: Vec<Row> = missing.collect();
         missing.sort_by(|left, right| left.key.cmp(&right.key));
         messages.extend(missing.into_iter().map(|row| gone::<S>(row.key, row.uid)));
+        if std::mem::replace(&mut self.is_complete, is_complete) != is_complete {
+            messages.extend(S::list_event(is_complete).map(Incoming::Event));
+        }
         if !std::mem::replace(&mut self.synced, true) {
             messages.push(Incoming::Synced(S::KIND));
         }

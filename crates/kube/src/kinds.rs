@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use vc_model::{ClusterEvent, DeviceObject, SelectorObject, StorageObject};
 use vc_wire::{
-    Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimMetadata, SlimNamespace,
-    SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimPod,
-    SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet,
+    Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimHyperNode, SlimMetadata,
+    SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim,
+    SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet,
     SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService, SlimStatefulSet,
     SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError, scanned,
 };
@@ -114,6 +114,9 @@ kinds! {
         "" "v1" "persistentvolumeclaims", None, stored(StorageObject::Claim);
     Core SlimQuota: ResourceQuota "ResourceQuota", "" "v1" "resourcequotas",
         Some("the plugin resourcequota refuses no job"), checked(ClusterEvent::QuotaApplied);
+    Core SlimHyperNode: HyperNode "HyperNode", "topology.volcano.sh" "v1alpha1" "hypernodes",
+        Some("jobs with a network topology wait"),
+        |metadata| (ClusterEvent::HyperNodeApplied { name: metadata.name }, Vec::new());
     Core SlimPodGroup: PodGroup "PodGroup", "scheduling.volcano.sh" "v1beta1" "podgroups", None,
         checked(ClusterEvent::PodGroupApplied), scanned;
     Core SlimPod: Pod "Pod", "" "v1" "pods", None, checked(ClusterEvent::PodApplied), scanned;

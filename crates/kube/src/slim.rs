@@ -24,6 +24,12 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
     /// Its objects are written whole (README, ARCHITECTURE).
     const WRITTEN_WHOLE: bool = matches!(Self::KIND, Kind::PodGroup);
 
+    /// The event that says whether all objects of the kind are known. `None`: no message depends on it.
+    fn list_event(is_complete: bool) -> Option<ClusterEvent> {
+        let matters = Self::KIND == Kind::HyperNode;
+        matters.then_some(ClusterEvent::HyperNodesListed { is_complete })
+    }
+
     fn metadata(&self) -> &Soft<SlimMetadata>;
 
     /// From the text of an object; `None`: in another way than this.

@@ -30,6 +30,7 @@ use crate::default_spread::Selectors;
 use crate::device::Devices;
 use crate::division::Division;
 use crate::domains::{Domains, World};
+use crate::hyper_node::HyperNodes;
 use crate::ids::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
 use crate::images::Images;
 use crate::index::Index;
@@ -124,6 +125,8 @@ pub struct Cluster {
     pub budgets: Budgets,
     /// ResourceQuotas.
     pub quotas: Quotas,
+    /// HyperNodes.
+    pub hyper_nodes: HyperNodes,
     /// Images on the nodes.
     pub images: Images,
     /// Pods by topology domain.

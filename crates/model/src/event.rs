@@ -110,6 +110,21 @@ pub enum ClusterEvent {
         /// `metadata.name`.
         name: Arc<str>,
     },
+    /// A HyperNode was added or changed.
+    HyperNodeApplied {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// A HyperNode is gone.
+    HyperNodeDeleted {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// The list of the HyperNodes has come, or can no longer be read.
+    HyperNodesListed {
+        /// True: all HyperNodes were sent before. False: the API server refuses them or has no such kind.
+        is_complete: bool,
+    },
     /// A volume, a claim or another object of storage was added or changed.
     StorageApplied(Box<StorageObject>),
     /// Such an object is gone.

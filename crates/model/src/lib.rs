@@ -15,6 +15,7 @@ mod duration;
 mod event;
 #[cfg(feature = "fixture")]
 pub mod fixture;
+mod hyper_node;
 mod ids;
 mod images;
 mod index;
@@ -51,6 +52,7 @@ pub use division::Division;
 pub use domains::{Domains, Links, Spread, Spreading, Term, TermCount, Values, Wants};
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
+pub use hyper_node::HyperNodes;
 pub use ids::{
     ClassId, Column, Id, ImageId, InclusionId, JobId, KeyId, MatcherId, NodeId, QueueId, SpreadId,
     Table, TaskId, TermId, ValueId,

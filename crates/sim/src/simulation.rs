@@ -94,6 +94,8 @@ impl Simulation {
         for object in setup.objects {
             simulation.add(object, &mut findings);
         }
+        // A file holds all of them.
+        simulation.changes.push(ClusterEvent::HyperNodesListed { is_complete: true });
         simulation.add_queue("root", false);
         simulation.add_queue(&default_queue, true);
         (simulation, findings, warnings)

@@ -14,6 +14,7 @@ mod budget;
 mod claim_status;
 mod container;
 mod device;
+mod hyper_node;
 mod kind;
 mod metadata;
 mod namespace;
@@ -45,6 +46,7 @@ pub use claim_status::{
 };
 pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};
 pub use device::{SlimDeviceClass, SlimPodClaim, SlimResourceClaim, SlimResourceSlice};
+pub use hyper_node::SlimHyperNode;
 pub use kind::{Kind, kind_of};
 pub use metadata::{Metadata, SlimMetadata, SlimOwner};
 pub use namespace::SlimNamespace;
@@ -127,6 +129,10 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
         Kind::NodeShard => {
             let record = slim::<SlimNodeShard>(kind, object)?.to_record()?;
             Event::NodeShardApplied(Box::new(record))
+        }
+        Kind::HyperNode => {
+            let name = slim::<SlimHyperNode>(kind, object)?.to_record()?.name;
+            Event::HyperNodeApplied { name }
         }
         Kind::PodDisruptionBudget => {
             let (budget, problems) = slim::<SlimBudget>(kind, object)?.to_record()?;
@@ -217,6 +223,7 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
         Kind::PriorityClass => ClusterEvent::PriorityClassDeleted { name },
         Kind::Namespace => ClusterEvent::NamespaceDeleted { name },
         Kind::NodeShard => ClusterEvent::NodeShardDeleted { name },
+        Kind::HyperNode => ClusterEvent::HyperNodeDeleted { name },
         Kind::PersistentVolume => gone(StorageKind::Volume, key),
         Kind::PersistentVolumeClaim => gone(StorageKind::Claim, key),
         Kind::StorageClass => gone(StorageKind::Class, key),

@@ -271,6 +271,18 @@ fn a_node_shard_and_its_status() {
 }
 
 #[test]
+fn a_hyper_node_is_its_name() {
+    let object = json!({"metadata": {"name": "h"}, "spec": {"tier": "unread"}});
+    let kind = kind_of("topology.volcano.sh/v1alpha1", "HyperNode").unwrap();
+    let event = decode(kind, &object).unwrap().event;
+    assert!(matches!(event, ClusterEvent::HyperNodeApplied { name } if &*name == "h"));
+    let event = decode_deleted(kind, &object).unwrap();
+    assert!(matches!(event, ClusterEvent::HyperNodeDeleted { name } if &*name == "h"));
+    let error = decode(kind, &json!({"metadata": {}})).unwrap_err().to_string();
+    assert!(error.starts_with("hypernode: "), "{error}");
+}
+
+#[test]
 fn the_first_owner_divides_work_and_does_no_other_harm() {
     let of = |owners: Value| {
         let mut object = bare_pod(json!({}));

@@ -4,6 +4,7 @@
 
 use vc_engine::Effect;
 use vc_framework::WaitCause;
+use vc_model::ClusterEvent;
 
 use crate::support::*;
 
@@ -106,8 +107,8 @@ fn case_of_placement(cause: WaitCause) -> Case {
         WaitCause::Topology => Case::new(
             "job j topology=hard\n task a cpu=1",
             "j-a",
-            "network topology: hyperNodes are not ready. PodGroup default/j asks for a HyperNode \
-             of tier 1 at most (mode hard)",
+            "network topology: hyperNodes are not ready. Remove networkTopology to place the pods \
+             without. PodGroup default/j asks for a HyperNode of tier 1 at most (mode hard).",
         ),
         WaitCause::AwaitsVictims => Case::new(
             "job v running\n task v cpu=4 @n1 running deleting\n \
@@ -222,6 +223,37 @@ fn gated_members_of_a_ready_group_are_told_in_an_event() {
     world.edit("j-b-1", |pod| pod.scheduling_gates.clear());
     let cycle = world.cycle();
     assert!(cycle.all().contains("1 pod (j-b-0) has scheduling gates"), "{}", cycle.all());
+}
+
+#[test]
+fn a_job_with_a_topology_is_told_whether_there_are_hyper_nodes() {
+    let text = "node n1 cpu=4\n job j topology=hard\n task a cpu=1";
+    let mut world = World::new(&conf(ALL_ACTIONS, "gang | predicates"), text);
+    let applied = || ClusterEvent::HyperNodeApplied { name: "h".into() };
+    let deleted = || ClusterEvent::HyperNodeDeleted { name: "h".into() };
+    let listed = |is_complete| ClusterEvent::HyperNodesListed { is_complete };
+    let asks = "Remove networkTopology to place the pods without. PodGroup default/j asks for a \
+        HyperNode of tier 1 at most (mode hard).";
+    let not_ready = "hyperNodes are not ready";
+    let not_built = "placement by HyperNodes is not built into this version";
+    // The first list has not come; the second HyperNode changes nothing.
+    let steps = [
+        (vec![applied()], Some(not_ready)),
+        (vec![deleted(), listed(true)], Some("no HyperNode exists")),
+        (vec![applied()], Some(not_built)),
+        (vec![ClusterEvent::HyperNodeApplied { name: "i".into() }], None),
+        (vec![deleted(), listed(false)], Some(not_ready)),
+    ];
+    for (events, says) in steps {
+        events.into_iter().for_each(|event| world.send(event));
+        let cycle = world.cycle();
+        assert_eq!(cycle.decisions(), "");
+        let message = message(&world, WaitCause::Topology, "j-a");
+        match says {
+            Some(says) => assert_eq!(message, format!("network topology: {says}. {asks}")),
+            None => assert_eq!(cycle.only(&["pod", "group", "event"]), ""),
+        }
+    }
 }
 
 #[test]

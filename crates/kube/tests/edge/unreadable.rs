@@ -16,6 +16,7 @@ use crate::writer::edge;
 
 const BUDGETS: &str = "GET /apis/policy/v1/poddisruptionbudgets";
 const QUOTAS: &str = "GET /api/v1/resourcequotas";
+const HYPER_NODES: &str = "GET /apis/topology.volcano.sh/v1alpha1/hypernodes";
 const PODS: &str = "GET /api/v1/pods";
 
 /// What an observer was told, as `+ ...` for a refusal and `- ...` for its end.
@@ -129,6 +130,52 @@ async fn c06_a_short_refusal_takes_nothing_away() {
     let names: Vec<&str> = told.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(names, ["b", "synced", "c"]);
     assert_eq!(observed, [REFUSED, "- poddisruptionbudgets"]);
+}
+
+/// The messages about HyperNodes with the seconds that have passed.
+async fn hyper_nodes(
+    wanted: usize,
+    handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static,
+) -> Vec<(String, u64)> {
+    let (client, _log) = fake::client(move |seen| match seen.line.as_str() {
+        HYPER_NODES => handle(seen),
+        "GET /apis" => json_answer(200, json!({"kind": "APIGroupList", "groups": []})),
+        _ => watch(vec![end_of_list("1")]),
+    });
+    let (sender, mut inbox) = inbox();
+    let _feeds = follow(&Clients::shared(client), &[], &sender, &fake::unobserved());
+    let (start, mut told) = (Instant::now(), Vec::new());
+    while told.len() < wanted {
+        let text = match inbox.recv().await.unwrap() {
+            Incoming::Event(ClusterEvent::HyperNodeApplied { name }) => name.to_string(),
+            Incoming::Event(ClusterEvent::HyperNodeDeleted { name }) => format!("gone {name}"),
+            Incoming::Event(ClusterEvent::HyperNodesListed { is_complete: true }) => "all".into(),
+            Incoming::Event(ClusterEvent::HyperNodesListed { .. }) => "unknown".into(),
+            Incoming::Synced(Kind::HyperNode) => "synced".to_owned(),
+            _ => continue,
+        };
+        told.push((text, start.elapsed().as_secs()));
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn c06_hyper_nodes_that_cannot_be_read_are_not_ready_rather_than_none() {
+    let hyper_node = json!({"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+        "metadata": {"name": "h", "uid": "h", "resourceVersion": "7"}, "spec": {"tier": 1}});
+    let expired = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
+    let lines = vec![added(&hyper_node), end_of_list("8"), expired];
+    let told = hyper_nodes(5, move |seen| match seen.before {
+        0 => forbidden(),
+        // The definition of the kind comes late, and goes again.
+        1 => watch(lines.clone()),
+        _ => refusal(404, "NotFound", "the server could not find the requested resource"),
+    })
+    .await;
+    let wanted = [("synced", 0), ("h", 60), ("all", 60), ("gone h", 61), ("unknown", 61)];
+    assert_eq!(as_texts(&told), wanted);
+    let told = hyper_nodes(2, |_| watch(vec![end_of_list("8")])).await;
+    assert_eq!(as_texts(&told), [("all", 0), ("synced", 0)]);
 }
 
 /// Follows everything, with pods refused so often, and answers how long it took until they came and

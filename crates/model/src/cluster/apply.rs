@@ -55,6 +55,11 @@ impl Cluster {
             ClusterEvent::NodeShardApplied(shard) => self.node_shard_applied(*shard),
             ClusterEvent::NodeShardDeleted { name } => self.node_shard_deleted(&name),
             ClusterEvent::NodeShardFailed { name } => self.node_shard_failed(&name),
+            ClusterEvent::HyperNodeApplied { name } => self.hyper_nodes.apply(name),
+            ClusterEvent::HyperNodeDeleted { name } => self.hyper_nodes.remove(&name),
+            ClusterEvent::HyperNodesListed { is_complete } => {
+                self.hyper_nodes.set_listed(is_complete);
+            }
             ClusterEvent::StorageApplied(object) => self.storage_applied(*object),
             ClusterEvent::StorageDeleted { kind, key } => self.storage_deleted(kind, &key),
             ClusterEvent::DeviceApplied(object) => self.device_applied(*object),
