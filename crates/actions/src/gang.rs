@@ -205,11 +205,11 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
         }
         return statement.discard();
     };
-    statement.causes.served(job);
     // What idle nodes can hold without evictions is allocate's business (A29).
     if !statement.evicts() && statement.fits_idle_nodes() {
         return statement.discard();
     }
+    statement.causes.served(job);
     let minimal = attempt.settings(&statement).trim_boundary_bundle.then_some(Unit::Bundle);
     let bundles = choice.units.clone();
     if statement.commit_as(&Claimed { job: Some(job), minimal, bundles }) {

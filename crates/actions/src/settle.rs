@@ -86,11 +86,12 @@ pub(crate) fn settle(mut statement: Statement<'_, '_>, terms: &Terms<'_>) -> boo
             return false;
         }
     };
-    statement.causes.served(terms.job);
+    // The job gets nothing here, so that the causes noted for its other tasks stay.
     if !statement.evicts() && statement.fits_idle_nodes() {
         statement.discard();
         return false;
     }
+    statement.causes.served(terms.job);
     statement.commit_as(&Claimed { job: Some(terms.job), minimal, ..Claimed::default() })
 }
 

@@ -72,6 +72,15 @@ fn record__causes() {
     }
 }
 
+/// What idle nodes can hold is left to allocate (A29), and nobody is evicted for the other task: the
+/// job has got nothing, and is told why.
+#[test]
+fn record__causes_of_a_job_that_idle_nodes_could_hold_in_part() {
+    let text =
+        one_node("min=0\ntask v cpu=1 @n1 running pre=false", "min=1\ntask a cpu=1\ntask b cpu=2");
+    assert_eq!(first_told(&preempt(), &text), ["high: preempt: 1 no pod passed the victim filter"]);
+}
+
 #[test]
 fn record__causes_of_a_full_queue() {
     let text = "node n1 cpu=10
