@@ -3,6 +3,7 @@
 
 mod fresh;
 mod gates;
+pub(crate) mod held;
 mod missing_queue;
 mod outside;
 mod phase;
@@ -61,6 +62,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     }
     missing_queue::record(session, memory);
     outside::record(session, memory);
+    held::record(session, memory);
     queue_status::record(session, memory);
     shard::record(session, memory);
     memory.throttle.sweep(session.facts().now_micros);

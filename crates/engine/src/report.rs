@@ -11,6 +11,7 @@ use vc_model::{Gates, JobId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::queue_status::own_sums;
+use crate::record::held;
 use crate::skipped::skipped;
 use crate::wait_cause::{outside_cause, outside_text, wait_cause};
 
@@ -55,7 +56,7 @@ fn waiting(session: &Session<'_>) -> Vec<WaitingTask> {
     let waits = |&task: &TaskId| {
         let status = status(session, task);
         let placed = matches!(status, TaskStatus::Allocated | TaskStatus::Pipelined);
-        placed || status == TaskStatus::Pending
+        placed || status == TaskStatus::Pending || held::is_held(session, task)
     };
     let mut tasks: Vec<TaskId> = session.tasks.ids().filter(waits).collect();
     tasks.sort_by_key(|&task| &session.tasks[task].key);
@@ -73,6 +74,9 @@ fn explain(
 ) -> WaitingTask {
     let row = &session.tasks[task];
     let mut told = task_message(session.ask(), &session.records, task);
+    if held::is_held(session, task) {
+        told.message = held::text(session, task);
+    }
     if told.message.is_empty() {
         told.message = why_not_tried(session, task, texts);
     }

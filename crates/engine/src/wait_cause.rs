@@ -4,13 +4,18 @@
 use vc_framework::{Session, WaitCause};
 use vc_model::{Gates, JobId, Pause, Task, TaskId, TaskStatus};
 
-/// Why this pod waits. It is Pending, Allocated or Pipelined.
+use crate::record::held;
+
+/// Why this pod waits. It is Pending, Allocated or Pipelined, or its bind waits.
 pub(crate) fn wait_cause(session: &Session<'_>, task: TaskId) -> WaitCause {
     let row = &session.tasks[task];
     let Some(job) = row.job else { return WaitCause::NoGroupName };
     let records = &session.records;
     if let Some(cause) = outside_cause(session, row) {
         return cause;
+    }
+    if held::is_held(session, task) {
+        return WaitCause::AwaitsVolumes;
     }
     if row.gates != Gates::None {
         return WaitCause::Gated;

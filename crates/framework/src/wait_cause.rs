@@ -51,6 +51,8 @@ wait_causes! {
     Topology,
     /// Pods that were evicted for the job have yet to leave (A45).
     AwaitsVictims,
+    /// The bind is decided, and waits for volumes or devices.
+    AwaitsVolumes,
     /// Members of the gang do not exist.
     MembersMissing,
     /// The scheduler knows no node.

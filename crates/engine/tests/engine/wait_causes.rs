@@ -4,7 +4,7 @@
 
 use vc_engine::Effect;
 use vc_framework::WaitCause;
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, fixture};
 
 use crate::support::*;
 
@@ -102,6 +102,17 @@ fn refuse_binds(world: &mut World) {
     }
 }
 
+/// One cycle whose binds wait for a volume, and two seconds.
+fn hold_binds(world: &mut World) {
+    let storage =
+        "class slow provisioner=d delayed\n csinode n1 d=9\n pvc ca 1Gi class=slow version=1";
+    fixture::storage(storage).into_iter().for_each(|event| world.send(event));
+    assert_eq!(world.cycle().only(&["prebind", "pod"]), "prebind j-a n1 ca");
+    world.tick(1);
+    assert_eq!(world.cycle().only(&["pod"]), "");
+    world.tick(1);
+}
+
 fn case_of_placement(cause: WaitCause) -> Case {
     match cause {
         WaitCause::Topology => Case::new(
@@ -116,6 +127,14 @@ fn case_of_placement(cause: WaitCause) -> Case {
             "j-b",
             "waiting for terminating victims: 1 on n1",
         ),
+        WaitCause::AwaitsVolumes => Case {
+            change: hold_binds,
+            ..Case::new(
+                "job j min=2\n task a cpu=1 pvc=ca\n task b cpu=1",
+                "j-a",
+                "waiting on node n1 for PersistentVolumeClaim ca to be bound",
+            )
+        },
         WaitCause::MembersMissing => {
             Case::new("job j min=3\n task a cpu=1 x2", "j-a-1", "1 pod is missing: 2 of 3 exist")
         }
@@ -223,6 +242,18 @@ fn gated_members_of_a_ready_group_are_told_in_an_event() {
     world.edit("j-b-1", |pod| pod.scheduling_gates.clear());
     let cycle = world.cycle();
     assert!(cycle.all().contains("1 pod (j-b-0) has scheduling gates"), "{}", cycle.all());
+}
+
+/// A member without volumes waits with its gang.
+#[test]
+fn each_member_of_a_gang_is_told_for_which_volumes_it_waits() {
+    let case = case(WaitCause::AwaitsVolumes);
+    let mut world = world(&case);
+    let told = world.cycle().only(&["pod"]);
+    let wanted = "pod j-a Binding \"waiting on node n1 for PersistentVolumeClaim ca to be bound\"\n\
+        pod j-b Binding \"waiting on node n1 for the volumes of its PodGroup\"";
+    assert_eq!(told, wanted);
+    assert_eq!(world.cycle().only(&["pod"]), "");
 }
 
 #[test]

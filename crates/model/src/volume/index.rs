@@ -68,6 +68,11 @@ impl Volumes {
         self.held.iter().copied()
     }
 
+    /// True if the bind of the task was decided and waits for volumes of its gang.
+    pub fn is_held(&self, task: TaskId) -> bool {
+        self.held.contains(&task)
+    }
+
     /// What is decided about a claim, if anything.
     pub fn decision(&self, claim: &ObjectKey) -> Option<&Decision> {
         self.promised.claims.get(claim)
