@@ -33,8 +33,12 @@ pub struct Servers(JoinSet<()>);
 /// Serves until the task is dropped.
 async fn serve<L: Listener>(listener: L, tls: Option<Tls>, routes: Router) {
     let (_running, stop) = watch::channel(false);
-    let acceptor = tls.map(Tls::acceptor);
-    vc_http::serve(listener, Limits::SMALL, acceptor, routes, stop).await;
+    let acceptor = tls.as_ref().map(Tls::acceptor);
+    let serving = vc_http::serve(listener, Limits::SMALL, acceptor, routes, stop);
+    match tls {
+        None => serving.await,
+        Some(tls) => tokio::select! { () = serving => {}, () = tls.follow_files() => {} },
+    }
 }
 
 /// Starts what the flags ask for. That nobody can listen for metrics is only logged.

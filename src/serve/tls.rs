@@ -1,10 +1,13 @@
 //! TLS of the health port and of metrics: 1.2 or newer, a client certificate is verified if there is
-//! one.
+//! one. The files are read again once a minute, because certificates are replaced while the process
+//! runs.
 //! Specification: core.md 1.1, 1.8.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
@@ -26,9 +29,19 @@ pub enum TlsError {
     Authority(#[from] VerifierBuilderError),
 }
 
-/// Certificate, key and the CA of the clients, as read at the start.
-#[derive(Clone)]
-pub struct Tls(TlsAcceptor);
+/// Pause before the files are read again.
+const READ_AGAIN: Duration = Duration::from_secs(60);
+
+/// Certificate, key and the CA of the clients, as they were read last.
+pub struct Tls {
+    files: TlsFiles,
+    /// The files when an acceptor was made of them last, or could not be made.
+    contents: Contents,
+    acceptor: watch::Sender<TlsAcceptor>,
+}
+
+/// The bytes of certificate, key and CA. `None`: the file cannot be read, or none is given.
+type Contents = [Option<Vec<u8>>; 3];
 
 impl Tls {
     /// From the files of `--ca-cert-file`, `--tls-cert-file` and `--tls-private-key-file`.
@@ -36,25 +49,66 @@ impl Tls {
     /// # Errors
     /// One is unreadable, or they do not fit together.
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
-        let TlsFiles { authority, certificate, key } = files;
-        let provider = Arc::new(ring::default_provider());
-        let clients = match authority {
-            Some(authority) => verifier(authority, provider.clone())?,
-            None => WebPkiClientVerifier::no_client_auth(),
-        };
-        let chain = certificates(certificate)?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(clients)
-            .with_single_cert(chain, key)?;
-        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+        let (contents, acceptor) = (contents(files), acceptor(files)?);
+        let acceptor = watch::Sender::new(acceptor);
+        Ok(Self { files: files.clone(), contents, acceptor })
     }
 
-    /// What shakes hands with clients.
-    pub(super) fn acceptor(self) -> TlsAcceptor {
-        self.0
+    /// Returns what shakes hands with clients, as it is from now on.
+    pub(super) fn acceptor(&self) -> watch::Receiver<TlsAcceptor> {
+        self.acceptor.subscribe()
     }
+
+    /// Reads the files again once a minute, for ever.
+    pub(super) async fn follow_files(mut self) {
+        loop {
+            tokio::time::sleep(READ_AGAIN).await;
+            self.read_again();
+        }
+    }
+
+    /// Uses the files for new connections if they have changed. Files that cannot be used are logged
+    /// once, and what was read before stays in use.
+    fn read_again(&mut self) {
+        let contents = contents(&self.files);
+        if contents == self.contents {
+            return;
+        }
+        self.contents = contents;
+        let certificate = self.files.certificate.display();
+        match acceptor(&self.files) {
+            Ok(acceptor) => {
+                self.acceptor.send_replace(acceptor);
+                tracing::info!("certificate {certificate} was read again: it has changed");
+            }
+            Err(error) => tracing::error!(
+                "certificate {certificate} has changed and cannot be used, the one before stays in \
+                 use: {error}"
+            ),
+        }
+    }
+}
+
+fn contents(files: &TlsFiles) -> Contents {
+    let TlsFiles { authority, certificate, key } = files;
+    [Some(certificate), Some(key), authority.as_ref()]
+        .map(|path| path.and_then(|path| std::fs::read(path).ok()))
+}
+
+fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+    let TlsFiles { authority, certificate, key } = files;
+    let provider = Arc::new(ring::default_provider());
+    let clients = match authority {
+        Some(authority) => verifier(authority, provider.clone())?,
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
+    let chain = certificates(certificate)?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(clients)
+        .with_single_cert(chain, key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Verifies the certificates of clients that have one.
@@ -162,6 +216,53 @@ mod tests {
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         }
         server.abort();
+    }
+
+    /// Copies the files of this certificate over those in the folder.
+    fn replace(folder: &Path, certificate: &str, key: &str) {
+        std::fs::copy(file(certificate), folder.join("tls.crt")).unwrap();
+        std::fs::copy(file(key), folder.join("tls.key")).unwrap();
+    }
+
+    #[tokio::test]
+    async fn new_connections_use_a_certificate_that_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
+        replace(folder.path(), "stranger.pem", "stranger.key");
+        let mut tls = Tls::read(&TlsFiles { authority: None, certificate, key }).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_running, stop) = watch::channel(false);
+        let routes = health::routes(Arc::default());
+        let acceptor = Some(tls.acceptor());
+        let server = vc_http::serve(listener, vc_http::Limits::SMALL, acceptor, routes, stop);
+        let server = tokio::spawn(server);
+        assert!(livez(client(None), address).await.is_err(), "the client does not know that CA");
+        replace(folder.path(), "server.pem", "server.key");
+        tls.read_again();
+        assert!(livez(client(None), address).await.is_ok());
+        // The new key is there already, its certificate not yet.
+        replace(folder.path(), "server.pem", "stranger.key");
+        tls.read_again();
+        assert!(livez(client(None), address).await.is_ok());
+        replace(folder.path(), "stranger.pem", "stranger.key");
+        tls.read_again();
+        assert!(livez(client(None), address).await.is_err());
+        server.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_files_are_read_again_once_a_minute() {
+        let folder = tempfile::tempdir().unwrap();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
+        replace(folder.path(), "stranger.pem", "stranger.key");
+        let tls = Tls::read(&TlsFiles { authority: None, certificate, key }).unwrap();
+        let mut acceptor = tls.acceptor();
+        let (start, following) = (tokio::time::Instant::now(), tokio::spawn(tls.follow_files()));
+        replace(folder.path(), "server.pem", "server.key");
+        acceptor.changed().await.unwrap();
+        assert_eq!(start.elapsed(), READ_AGAIN);
+        following.abort();
     }
 
     #[test]

@@ -24,11 +24,12 @@ use crate::Limits;
 use crate::connections::{Connections, Place};
 
 /// Answers connections of `listener` with `routes`, over TLS if there is an acceptor, until `stop`
-/// is true or its sender is gone. Then requests under way are answered, and it returns.
+/// is true or its sender is gone. Then requests under way are answered, and it returns. Each new
+/// connection uses the acceptor of that moment, so that certificates can be replaced.
 pub async fn serve<L: Listener>(
     mut listener: L,
     limits: Limits,
-    tls: Option<TlsAcceptor>,
+    tls: Option<watch::Receiver<TlsAcceptor>>,
     routes: Router,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -41,9 +42,10 @@ pub async fn serve<L: Listener>(
             _ = stop.wait_for(|stop| *stop) => break,
         };
         let (place, closed) = connections.enter(limits.connections);
-        let (tls, routes, stop) = (tls.clone(), routes.clone(), stop.clone());
+        let acceptor = tls.as_ref().map(|acceptor| acceptor.borrow().clone());
+        let (routes, stop) = (routes.clone(), stop.clone());
         tasks.spawn(async move {
-            let answered = connect(stream, limits, tls, place, routes, stop);
+            let answered = connect(stream, limits, acceptor, place, routes, stop);
             tokio::select! { () = answered => {}, () = end(closed) => {} }
         });
     }
