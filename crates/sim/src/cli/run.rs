@@ -1,5 +1,6 @@
 //! `vcsim run`.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -105,6 +106,18 @@ fn rendered(ran: &Ran, output: Output) -> Result<String, String> {
                 .map_err(|error| error.to_string())?;
             String::from_utf8(text.0).map(|text| text + "\n").map_err(|error| error.to_string())
         }
-        Output::Yaml => serde_yaml::to_string(&ran.result).map_err(|error| error.to_string()),
+        Output::Yaml => yaml(ran),
     }
+}
+
+/// The result as YAML. Line feeds and other control characters make a text quoted, with escapes. The
+/// marks of direction, which YAML takes as they are, become escapes as in JSON; in a text without
+/// quotes the escape is what is read.
+fn yaml(ran: &Ran) -> Result<String, String> {
+    let options = serde_yaml::ser_options! { prefer_block_scalars: false };
+    let text = serde_yaml::to_string_with_options(&ran.result, options)
+        .map_err(|error| error.to_string())?;
+    let mut escaped = JsonEscaper(Vec::with_capacity(text.len()));
+    escaped.write_all(text.as_bytes()).map_err(|error| error.to_string())?;
+    String::from_utf8(escaped.0).map_err(|error| error.to_string())
 }

@@ -266,6 +266,22 @@ fn yaml_says_the_same_as_json() {
     assert_eq!(read, json.json());
 }
 
+/// A queue name may come from an annotation, which holds any characters.
+#[test]
+fn yaml_escapes_what_a_terminal_obeys() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations:\n    \
+        scheduling.volcano.sh/queue-name: \"x\\n\\r\\tbinds: []\\u202e\\x9b\"\nspec:\n  \
+        schedulerName: volcano\n  containers: [{name: c}]\n";
+    let text = format!("{pod}{NODE}");
+    let yaml = vcsim_with_input(&["run", "-o", "yaml", "-"], &text);
+    assert!(yaml.stdout.contains("queue: \"x\\n\\r\\tbinds: []\\u202e\\x9B\""), "{}", yaml.stdout);
+    let raw = |character: char| "\r\t\u{202e}\u{9b}".contains(character);
+    assert!(!yaml.stdout.contains(raw), "{:?}", yaml.stdout);
+    let json = vcsim_with_input(&["run", "-o", "json", "-"], &text);
+    let read: Value = serde_yaml::from_str(&yaml.stdout).unwrap();
+    assert_eq!(read, json.json());
+}
+
 #[test]
 fn a_configuration_of_the_user_is_used() {
     let conf = "actions: \"enqueue\"\ntiers:\n- plugins:\n  - name: gang\n";
