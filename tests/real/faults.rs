@@ -115,6 +115,39 @@ async fn core_79_a_refused_binding_is_told_and_tried_again() {
     cluster.audit.bound_once(["policy-0", "dead-0", "live-0"]).await;
 }
 
+/// No namespace controller runs here, so that the namespace stays Terminating: the API server refuses to
+/// create anything in it, bindings and events among it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn core_7_2_binds_into_a_namespace_that_is_being_deleted_pause() {
+    let cluster = Cluster::take("terminating", 1).await;
+    cluster.submit("late", 1, "1").await;
+    let namespace = format!("/api/v1/namespaces/{}", cluster.namespace);
+    cluster.api.delete(&namespace).await.unwrap();
+    until("the namespace is being deleted", async || {
+        let found = cluster.api.get(&namespace).await.ok()?;
+        (found["status"]["phase"] == "Terminating").then_some(())
+    })
+    .await;
+    let start = std::time::Instant::now();
+    let _scheduler = Scheduler::start(&cluster).await;
+    let tried = |asked: &Asked| asked.is_binding() && asked.name == "late-0" && asked.code == 403;
+    until("a third attempt", async || (3 <= cluster.audit.count(tried)).then_some(())).await;
+    assert_eq!(cluster.audit.count(tried), 3);
+    // Pauses of 1 s and 2 s.
+    assert!(Duration::from_secs(3) <= start.elapsed(), "{:?}", start.elapsed());
+    let says = |pod: &Value| {
+        refusal(pod).is_some_and(|(reason, message)| {
+            reason == "SchedulerError"
+                && message.contains("because it is being terminated")
+                && message.contains(". It is tried again after ")
+        })
+    };
+    cluster.pod("late-0", says).await;
+    let log = std::fs::read_to_string(cluster.scheduler_log()).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("being terminated")).collect();
+    assert!(lines.len() <= 2, "one line of binds, one of events: {lines:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queues_that_somebody_deletes_are_made_again() {
     let cluster = Cluster::take("deleted-queues", 1).await;
