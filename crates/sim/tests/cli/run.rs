@@ -266,6 +266,23 @@ fn yaml_says_the_same_as_json() {
     assert_eq!(read, json.json());
 }
 
+#[test]
+fn hyper_nodes_of_the_files_decide_what_a_job_with_a_topology_is_told() {
+    let group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n\
+        metadata: {name: g, namespace: default}\nspec: {minMember: 1, networkTopology: \
+        {mode: hard, highestTierAllowed: 1}}\nstatus: {phase: Inqueue}\n---\n\
+        apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default, annotations: \
+        {scheduling.k8s.io/group-name: g}}\nspec: {schedulerName: volcano, containers: [{name: c}]}";
+    let hyper_node = "---\napiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\n\
+        metadata: {name: h}\nspec: {tier: 1}";
+    let reason = |objects: &str| texts(&run(objects)["waiting"], "reason").join("");
+    let none = reason(group);
+    assert!(none.starts_with("network topology: no HyperNode exists. "), "{none}");
+    let some = reason(&format!("{group}\n{hyper_node}"));
+    let wanted = "network topology: placement by HyperNodes is not built into this version. ";
+    assert!(some.starts_with(wanted), "{some}");
+}
+
 /// A queue name may come from an annotation, which holds any characters.
 #[test]
 fn yaml_escapes_what_a_terminal_obeys() {
