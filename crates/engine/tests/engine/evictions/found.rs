@@ -108,3 +108,26 @@ fn a_place_is_not_owed_to_a_gang_that_is_broken() {
           task r1 cpu=2 @n4 running";
     check(Run { config: 9, lag: 2, restart: None }, text);
 }
+
+/// Backfill tries a best-effort member that waits for room anew, and keeps it for the cycle. The pod is
+/// nominated all the same: after a restart its node is planned for it (2.11, A26).
+#[test]
+fn a_best_effort_member_keeps_its_nomination_through_backfill() {
+    let text = "node n0 cpu=3 pods=4
+        node n1 cpu=3 pods=2
+        queue q0
+        queue q1
+        job j0 queue=q1 min=2 priority=1
+          task w0 cpu=1
+          task w1
+        job j1 queue=q0 min=0
+          task r0 @n0 running
+        job j2 queue=q0 min=0
+          task w0 cpu=1
+        job j3 queue=q0 min=0
+          task w0 cpu=2
+        job j4 queue=q1 min=0
+          task r0 @n0 running
+          task r1 cpu=3 @n1 running";
+    check(Run { config: 3, lag: 2, restart: Some(1) }, text);
+}
