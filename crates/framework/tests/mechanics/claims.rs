@@ -68,6 +68,30 @@ fn room_without_an_eviction_plans_nothing() {
 }
 
 #[test]
+fn a_claim_plans_for_members_that_were_placed_before_the_statement() {
+    // Allocate keeps `b`, a statement without evictions lets `c` wait.
+    let mut cluster = fixture::cluster(BED);
+    let ((), _, claims) = in_session_of(&mut cluster, "", |session| {
+        let [victim, a, b, c] = ["v/runs", "j/a", "j/b", "j/c"].map(|path| task(session, path));
+        let (n1, n2) = (node(session, "n1"), node(session, "n2"));
+        let mut statement = session.statement();
+        statement.allocate(b, n2).unwrap();
+        statement.keep();
+        let mut statement = session.statement();
+        statement.pipeline(c, n1, Room::Releasing).unwrap();
+        assert!(statement.commit());
+        assert_eq!(planned(session, "j/b"), None);
+        let mut statement = session.statement();
+        statement.evict(victim, EvictReason::Preempt, Some(a)).unwrap();
+        statement.pipeline(a, n1, Room::Evicted).unwrap();
+        assert!(statement.commit());
+    });
+    let claim = claims.of(&cluster, job(&cluster, "j")).unwrap();
+    let nodes: Vec<&str> = claim.planned.values().map(|node| &**node).collect();
+    assert_eq!(nodes, ["n1", "n2", "n1"]);
+}
+
+#[test]
 fn a_claim_is_the_plan_of_every_task_of_the_statement() {
     let (cluster, claims) = committed();
     let claim = claims.of(&cluster, job(&cluster, "j")).unwrap();

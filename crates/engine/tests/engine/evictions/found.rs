@@ -109,6 +109,52 @@ fn a_place_is_not_owed_to_a_gang_that_is_broken() {
     check(Run { config: 9, lag: 2, restart: None }, text);
 }
 
+/// Members of a gang that waited for room before the evicting statement are held on their nodes with
+/// those that the statement places (2.11).
+#[test]
+fn a_gang_keeps_the_places_that_it_had_before_the_evictions() {
+    let by_reclaim = "node n3 cpu=5
+        node n4 cpu=5
+        node n5 cpu=5
+        queue q0
+        queue q1 weight=3 reclaimable=false
+        job j0 queue=q1 min=1
+          task r0 cpu=4 @n3 running
+        job j1 queue=q1 min=0
+          task w1 cpu=2 x2
+        job j2 queue=q0 min=0 priority=1
+          task r0 cpu=3 @n4 running
+          task r1 cpu=2 @n5 running
+        job j3 queue=q0 min=2
+          task r0 cpu=1 @n3 running
+          task r1 cpu=2 @n4 running pre=false
+          task r2 cpu=3 @n5 running
+        job j4 queue=q0 min=2 priority=1
+          task w0 cpu=1 x3";
+    check(Run { config: 5, lag: 1, restart: None }, by_reclaim);
+    let by_preempt = "node n0 cpu=4
+        node n1 cpu=2
+        node n2 cpu=4
+        node n3 cpu=5
+        queue q0 weight=2 reclaimable=false
+        queue q1 weight=3 reclaimable=false
+        job j0 queue=q0 min=2 priority=2
+          task w0 cpu=4
+          task w1 cpu=1 x3
+        job j1 queue=q1 min=0
+          task r0 cpu=2 @n1 running
+          task r1 cpu=2 @n3 running
+          task r2 cpu=3 @n3 running
+        job j2 queue=q0 min=0
+          task w0 cpu=1 pre=false x2
+          task w1 cpu=1 x2
+        job j3 queue=q1 min=0
+          task r0 cpu=4 @n2 running
+        job j4 queue=q1 min=0 priority=1
+          task w0 cpu=3 x3";
+    check(Run { config: 4, lag: 2, restart: None }, by_preempt);
+}
+
 /// Backfill tries a best-effort member that waits for room anew, and keeps it for the cycle. The pod is
 /// nominated all the same: after a restart its node is planned for it (2.11, A26).
 #[test]
