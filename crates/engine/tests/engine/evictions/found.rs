@@ -177,3 +177,17 @@ fn a_best_effort_member_keeps_its_nomination_through_backfill() {
           task r1 cpu=3 @n1 running";
     check(Run { config: 3, lag: 2, restart: Some(1) }, text);
 }
+
+/// Shuffle drains a zone also of a member whose gang has just become complete by evictions (8).
+#[test]
+fn shuffle_may_take_a_member_of_a_gang_for_which_pods_went() {
+    let text = "node n0 cpu=5
+        node n1 cpu=6 volcano.sh/revocable-zone=shut
+        queue q0
+        job j2 queue=q0 min=2 priority=1
+          task r0 cpu=1 @n1 running pre=true
+          task w0 cpu=2
+        job j3 queue=q0 min=0
+          task r0 cpu=4 @n0 running pre=true";
+    check(Run { config: 14, lag: 1, restart: None }, text);
+}
