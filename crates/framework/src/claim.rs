@@ -70,7 +70,8 @@ impl Claims {
             let row = &cluster.jobs[job];
             let claim = self.by_job.entry(row.key.clone()).or_default();
             claim.victims.extend(victims.iter().cloned());
-            claim.planned.extend(row.tasks.iter().filter_map(|&task| place(cluster, task)));
+            let nodes = row.tasks.iter().filter_map(|&task| find_tentative_node(cluster, task));
+            claim.planned.extend(nodes);
         }
     }
 
@@ -122,7 +123,7 @@ impl Claims {
 }
 
 /// Uid and node of a task that has a place and is not bound. `None`: it has no place, or is bound.
-fn place(cluster: &Cluster, task: TaskId) -> Option<(Arc<str>, Arc<str>)> {
+fn find_tentative_node(cluster: &Cluster, task: TaskId) -> Option<(Arc<str>, Arc<str>)> {
     let row = &cluster.tasks[task];
     let is_tentative = matches!(row.status, TaskStatus::Allocated | TaskStatus::Pipelined);
     let node = row.node.filter(|_| is_tentative)?;

@@ -191,3 +191,29 @@ fn shuffle_may_take_a_member_of_a_gang_for_which_pods_went() {
           task r0 cpu=4 @n0 running pre=true";
     check(Run { config: 14, lag: 1, restart: None }, text);
 }
+
+/// A place was planned without all pods that were evicted before, whoever gets their room. It is kept
+/// while any of them terminates and filters count it (4.1).
+#[test]
+fn a_place_is_kept_while_victims_of_others_terminate_there() {
+    let text = "node n0 cpu=2 pods=3
+        node n1 cpu=6 pods=2
+        node n2 cpu=2 pods=3
+        queue q0 cap.cpu=4
+        queue q1 reclaimable=false
+        job j1 queue=q0 min=0
+          task r0 cpu=1 @n1 running
+          task r1 cpu=1 @n1 running
+          task w0
+        job j2 queue=q0 min=0
+          task r0 cpu=2 @n0 running
+          task w0
+          task w1
+        job j3 queue=q0 min=0 priority=1
+          task w0 cpu=1
+        job j4 queue=q1 min=0
+          task w0 cpu=3
+          task w1
+          task w2 cpu=3";
+    check(Run { config: 5, lag: 2, restart: None }, text);
+}
