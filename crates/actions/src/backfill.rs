@@ -34,8 +34,6 @@ impl Action for Backfill {
 struct Promise {
     task: TaskId,
     op: Op,
-    /// The node that was cleared for it by an eviction.
-    evicted_for: Option<NodeId>,
 }
 
 impl Promise {
@@ -44,7 +42,7 @@ impl Promise {
             return None;
         }
         let (_, op) = session.unpipeline(task)?;
-        Some(Self { task, op, evicted_for: session.records.evicted_for.remove(&task) })
+        Some(Self { task, op })
     }
 
     /// A task that fits nowhere now is pipelined again, as if nothing had been tried (A26).
@@ -54,9 +52,6 @@ impl Promise {
         }
         session.repipeline(self.op);
         session.clear_fit_errors(self.task);
-        if let Some(node) = self.evicted_for {
-            session.records.evicted_for.insert(self.task, node);
-        }
     }
 }
 

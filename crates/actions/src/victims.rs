@@ -5,7 +5,7 @@ use vc_framework::{
     Ballot, Cause, EvictReason, Lasts, Prospect, Question, Refused, Room, Ruling, Session,
     Statement, klog, outside_shard, sort_stably,
 };
-use vc_model::{JobId, NodeId, Reason, TaskId, TaskStatus};
+use vc_model::{JobId, NodeId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use crate::trim::trimmed;
@@ -282,6 +282,11 @@ pub(crate) fn awaits_victims(session: &Session<'_>, task: TaskId) -> Option<Node
     let members = session.jobs[job].tasks.iter().copied().filter(pending);
     let mut planned = members.filter_map(|member| planned_node(session, member));
     planned.find(|&node| session.nodes[node].tasks.iter().any(is_victim))
+}
+
+/// True if the pod leaves its node because a scheduler evicted it.
+pub(crate) fn is_evicted(row: &Task) -> bool {
+    row.status == TaskStatus::Releasing && (row.preempted || row.evicting)
 }
 
 /// Before a victim is tried out (10.5).

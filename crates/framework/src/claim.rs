@@ -51,8 +51,9 @@ impl Claims {
         self.by_job.get(&cluster.jobs[job].key)
     }
 
-    /// Remembers a committed statement with at least one eviction: its victims and the planned node
-    /// of every task that waits for room, whether it was made for this task or for a sibling.
+    /// Remembers a committed statement with at least one eviction, for each job that it places: the
+    /// victims, and the node of every member that has a place and is not bound. The evictions are of
+    /// use only together with members that were placed before the statement.
     pub(crate) fn remember(&mut self, cluster: &Cluster, ops: &[Op]) {
         let victim = |op: &Op| match *op {
             Op::Evict { task, .. } => Some(cluster.tasks[task].uid.clone()),
@@ -63,16 +64,14 @@ impl Claims {
             return;
         }
         self.n_changes += 1;
-        let mut jobs = BTreeSet::new();
-        for op in ops {
-            let Op::Pipeline { task, node, .. } = *op else { continue };
-            let Some(job) = cluster.tasks[task].job else { continue };
-            let claim = self.by_job.entry(cluster.jobs[job].key.clone()).or_default();
-            let planned = (cluster.tasks[task].uid.clone(), cluster.nodes[node].name.clone());
-            claim.planned.insert(planned.0, planned.1);
-            if jobs.insert(job) {
-                claim.victims.extend(victims.iter().cloned());
-            }
+        let placed = ops.iter().filter(|op| matches!(op, Op::Pipeline { .. }));
+        let jobs: BTreeSet<JobId> = placed.filter_map(|op| cluster.tasks[op.task()].job).collect();
+        for job in jobs {
+            let row = &cluster.jobs[job];
+            let claim = self.by_job.entry(row.key.clone()).or_default();
+            claim.victims.extend(victims.iter().cloned());
+            let nodes = row.tasks.iter().filter_map(|&task| find_tentative_node(cluster, task));
+            claim.planned.extend(nodes);
         }
     }
 
@@ -121,6 +120,14 @@ impl Claims {
     pub fn n_changes(&self) -> u64 {
         self.n_changes
     }
+}
+
+/// Uid and node of a task that has a place and is not bound. `None`: it has no place, or is bound.
+fn find_tentative_node(cluster: &Cluster, task: TaskId) -> Option<(Arc<str>, Arc<str>)> {
+    let row = &cluster.tasks[task];
+    let is_tentative = matches!(row.status, TaskStatus::Allocated | TaskStatus::Pipelined);
+    let node = row.node.filter(|_| is_tentative)?;
+    Some((row.uid.clone(), cluster.nodes[node].name.clone()))
 }
 
 fn waits(cluster: &Cluster, task: TaskId) -> bool {

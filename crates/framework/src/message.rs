@@ -17,12 +17,9 @@ pub struct TaskMessage {
     pub reason: &'static str,
     /// Empty if there is nothing to say about this task in particular.
     pub message: String,
-    /// The node to nominate: a statement that evicts planned it for this task. `None`: none.
-    pub nominated: Option<Arc<str>>,
 }
 
-/// Reason, message and nomination of one task, by its last transaction if it has one (core.md
-/// 3.10).
+/// Reason and message of one task, by its last transaction if it has one (core.md 3.10).
 pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage {
     let task = &ask.cluster.tasks[id];
     let last = records.last_transaction.get(&id);
@@ -40,16 +37,7 @@ pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage 
         TaskStatus::Pending => (pending_reason(task), pending_message(ask, records, id)),
         other => (other.as_str(), job_fit(records, task.job)),
     };
-    TaskMessage { reason, message, nominated: nominated(ask, records, id) }
-}
-
-/// Only a committed eviction publishes a nomination (A15), and only while the task waits for its
-/// room.
-fn nominated(ask: Ask<'_>, records: &Records, id: TaskId) -> Option<Arc<str>> {
-    let task = &ask.cluster.tasks[id];
-    let node = *records.evicted_for.get(&id)?;
-    let waits = task.status == TaskStatus::Pipelined && task.node == Some(node);
-    waits.then(|| ask.cluster.nodes[node].name.clone())
+    TaskMessage { reason, message }
 }
 
 /// A bind that was refused is an error of the scheduler until it is repeated (core.md 7.2).

@@ -36,8 +36,6 @@ pub struct Records {
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
     /// The job fit message (A45). Noted by [`Session::note_job_fit`] only.
     pub(crate) job_fit: FxHashMap<JobId, JobFit>,
-    /// Tasks that are Pipelined by a statement that evicts.
-    pub evicted_for: FxHashMap<TaskId, NodeId>,
     /// Groups that enqueue refuses as before; their job fit messages are there.
     pub(crate) refusals: Refusals,
 }

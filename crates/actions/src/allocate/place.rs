@@ -1,5 +1,7 @@
 //! One attempt at a job: the task loop and its outcome. Specification: actions.md 4.4, 4.6-4.9.
 
+use std::collections::BTreeSet;
+
 use vc_framework::{Filter, Found, Refused, Room, Scan, Session, Statement, klog};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus,
@@ -8,6 +10,7 @@ use vc_resource::Dim;
 
 use super::grouped;
 use super::sheet::Rest;
+use crate::victims::is_evicted;
 use crate::worksheet::SubSheet;
 
 /// How an attempt ended (4.9).
@@ -104,9 +107,14 @@ pub(super) fn attempt_planned(
     outcome
 }
 
-/// Pipelines the task if it fits once the victims are gone.
+/// Pipelines the task if it fits once the victims, and the pods that were evicted there for other jobs,
+/// are gone: the place was planned without all of them.
 fn wait(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, victims: &[TaskId]) -> bool {
-    let passes = statement.without(victims, |session| {
+    let on_node = statement.nodes[node].tasks.iter().copied();
+    let evicted = on_node.filter(|&other| is_evicted(&statement.tasks[other]));
+    let leaving: BTreeSet<TaskId> = evicted.chain(victims.iter().copied()).collect();
+    let leaving: Vec<TaskId> = leaving.into_iter().collect();
+    let passes = statement.without(&leaving, |session| {
         !session.filter(task, &[node], Filter::Allocate).feasible.is_empty()
     });
     if !passes || statement.pipeline(task, node, Room::Releasing).is_err() {

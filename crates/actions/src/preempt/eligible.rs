@@ -2,9 +2,9 @@
 //! actions.md 6.5, A27.
 
 use vc_framework::{Cause, Session};
-use vc_model::{Code, NodeId, Reason, TaskId, TaskStatus};
+use vc_model::{Code, NodeId, Reason, TaskId};
 
-use crate::victims::{awaits_victims, fits, planned_node};
+use crate::victims::{awaits_victims, fits, is_evicted, planned_node};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Eligibility {
@@ -75,9 +75,6 @@ fn by_node(session: &Session<'_>, task: TaskId) -> Eligibility {
 /// A pod of lower priority is terminating there because of preemption.
 fn victim_leaves(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
     let own = session.tasks[task].pod_priority;
-    session.nodes[node].tasks.iter().map(|&other| &session.tasks[other]).any(|other| {
-        other.status == TaskStatus::Releasing
-            && (other.preempted || other.evicting)
-            && other.pod_priority < own
-    })
+    let mut others = session.nodes[node].tasks.iter().map(|&other| &session.tasks[other]);
+    others.any(|other| is_evicted(other) && other.pod_priority < own)
 }

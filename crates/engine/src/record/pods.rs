@@ -5,7 +5,8 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vc_framework::{
-    Effect, Nomination, Sentences, Session, TaskMessage, begins_with_text, job_text, task_message,
+    Claim, Effect, Nomination, Sentences, Session, TaskMessage, begins_with_text, job_text,
+    task_message,
 };
 use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 
@@ -29,6 +30,7 @@ pub(super) fn record(
         return;
     }
     let whole = OnceCell::new();
+    let claim = session.claims.of(session, job).cloned();
     for task in session.jobs[job].tasks.clone() {
         let row = &session.tasks[task];
         if row.status == TaskStatus::Binding {
@@ -39,7 +41,7 @@ pub(super) fn record(
                 true => whole.get_or_init(|| text_of_job(session, job, text)),
                 false => &told.message,
             };
-            let nomination = nomination(session, job, row, told.nominated.as_ref());
+            let nomination = nomination(session, claim.as_ref(), row);
             // A refused bind has its own sentence, and amounts have nothing to do with it (C-50).
             let is_refused = row.pause.is_some();
             let is_due = is_due && !is_refused;
@@ -119,23 +121,17 @@ pub(super) fn tell(
     }
 }
 
-/// A nomination lasts as long as its node and the claim of its job (A15, C-27).
-fn nomination(
-    session: &Session<'_>,
-    job: JobId,
-    row: &Task,
-    wanted: Option<&Arc<str>>,
-) -> Nomination {
-    if let Some(node) = wanted.filter(|&node| row.nominated_node.as_ref() != Some(node)) {
-        return Nomination::Set(node.clone());
+/// A pod is nominated to the node that the claim of its job plans for it, for as long as both exist
+/// (A15, C-27).
+fn nomination(session: &Session<'_>, claim: Option<&Claim>, row: &Task) -> Nomination {
+    let is_known =
+        |name: &&Arc<str>| session.node(name).is_some_and(|node| session.nodes[node].present);
+    let planned = claim.and_then(|claim| claim.planned.get(&row.uid)).filter(is_known);
+    match planned {
+        _ if planned == row.nominated_node.as_ref() => Nomination::Keep,
+        Some(node) => Nomination::Set(node.clone()),
+        None => Nomination::Clear,
     }
-    let Some(node) = row.nominated_node.as_ref().filter(|_| wanted.is_none()) else {
-        return Nomination::Keep;
-    };
-    let known = session.node(node).is_some_and(|node| session.nodes[node].present);
-    let claim = session.claims.of(session, job);
-    let claimed = claim.is_some_and(|claim| claim.planned.contains_key(&row.uid));
-    if known && claimed { Nomination::Keep } else { Nomination::Clear }
 }
 
 /// The pod goes to another node than the one it was nominated to.

@@ -163,7 +163,8 @@ fn backfill__pipelined_stays() {
         run(session, "backfill");
         let row = &session.tasks[waiting];
         assert_eq!((row.status, row.node), (TaskStatus::Pipelined, Some(n1)));
-        assert_eq!(session.records.evicted_for.get(&waiting), Some(&n1));
+        let claim = row.job.and_then(|job| session.claims.of(session, job)).expect("it was made");
+        assert_eq!(claim.planned.get(&row.uid).map(|node| &**node), Some("n1"));
         assert_eq!(session.records.fit_errors.get(&waiting), None);
     });
     assert_eq!(lines(&outbox.effects, &Report::default()), ["evict victim-v preempt"]);

@@ -34,7 +34,6 @@ impl Session<'_> {
             }
         }
         self.claims.remember(self.cluster, &ops);
-        self.nominate(&ops);
         self.count_transaction(&ops);
         let pod_group = self.certify(&ops, claimed);
         self.perform_all(ops, pod_group.as_ref());
@@ -111,20 +110,6 @@ impl Session<'_> {
             }
         }
         request.fits(&idle)
-    }
-
-    /// Only a committed statement with an eviction publishes nominations (A15), of all that it
-    /// pipelines: a restarted scheduler finds the claim in them, and a claim without some of its members
-    /// is of no use to a gang (actions.md 2.11).
-    fn nominate(&mut self, ops: &[Op]) {
-        if !ops.iter().any(|op| matches!(op, Op::Evict { .. })) {
-            return;
-        }
-        for op in ops {
-            if let Op::Pipeline { task, node, .. } = *op {
-                self.records.evicted_for.insert(task, node);
-            }
-        }
     }
 
     /// Once per statement, whatever the number of its victims; shuffle is not counted (core.md 9.1).

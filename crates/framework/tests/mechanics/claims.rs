@@ -1,6 +1,6 @@
 //! Claims and nominations of committed evictions: actions.md 2.11, A15, A16.
 
-use vc_framework::{Claims, EvictReason, Room, Session, task_message};
+use vc_framework::{Claims, EvictReason, Room, Session};
 use vc_model::{Cluster, ClusterEvent, ObjectKey, TaskStatus, fixture};
 
 use super::support::{in_session, in_session_of, job, node, task};
@@ -33,49 +33,62 @@ fn committed() -> (Cluster, Claims) {
     (cluster, claims)
 }
 
-fn nominated(session: &Session<'_>, path: &str) -> Option<String> {
-    let told = task_message(session.ask(), &session.records, task(session, path));
-    told.nominated.map(|node| node.to_string())
+fn planned(session: &Session<'_>, path: &str) -> Option<String> {
+    let row = &session.tasks[task(session, path)];
+    let claim = session.claims.of(session, row.job.unwrap())?;
+    claim.planned.get(&row.uid).map(|node| node.to_string())
 }
 
 #[test]
-fn only_a_committed_eviction_nominates() {
+fn only_a_committed_eviction_plans_nodes() {
     // A15
     in_session(BED, "", |session| {
         evict_for_a(session, |statement| statement.discard());
-        assert_eq!(nominated(session, "j/a"), None);
+        assert_eq!(planned(session, "j/a"), None);
         evict_for_a(session, |statement| assert!(statement.commit()));
-        assert_eq!(nominated(session, "j/a").as_deref(), Some("n1"));
-        assert_eq!(nominated(session, "j/b").as_deref(), Some("n2"), "its gang needs it there");
+        assert_eq!(planned(session, "j/a").as_deref(), Some("n1"));
+        assert_eq!(planned(session, "j/b").as_deref(), Some("n2"), "its gang needs it there");
     });
     in_session(BED, "", |session| {
         evict_for_a(session, |statement| statement.keep());
-        assert_eq!(nominated(session, "j/a"), None);
+        assert_eq!(planned(session, "j/a"), None);
     });
 }
 
 #[test]
-fn room_without_an_eviction_nominates_nothing() {
+fn room_without_an_eviction_plans_nothing() {
     in_session(BED, "", |session| {
         let (a, n1) = (task(session, "j/a"), node(session, "n1"));
         let mut statement = session.statement();
         statement.pipeline(a, n1, Room::Evicted).unwrap();
         statement.commit();
-        assert_eq!(nominated(session, "j/a"), None);
+        assert_eq!(planned(session, "j/a"), None);
         assert!(session.claims.of(session, job(session, "j")).is_none());
     });
 }
 
 #[test]
-fn a_task_that_is_placed_after_all_is_not_nominated() {
-    in_session(BED, "", |session| {
-        evict_for_a(session, |statement| assert!(statement.commit()));
-        let a = task(session, "j/a");
-        let (_, op) = session.unpipeline(a).unwrap();
-        assert_eq!(nominated(session, "j/a"), None);
-        session.repipeline(op);
-        assert_eq!(nominated(session, "j/a").as_deref(), Some("n1"), "A26");
+fn a_claim_plans_for_members_that_were_placed_before_the_statement() {
+    // Allocate keeps `b`, a statement without evictions lets `c` wait.
+    let mut cluster = fixture::cluster(BED);
+    let ((), _, claims) = in_session_of(&mut cluster, "", |session| {
+        let [victim, a, b, c] = ["v/runs", "j/a", "j/b", "j/c"].map(|path| task(session, path));
+        let (n1, n2) = (node(session, "n1"), node(session, "n2"));
+        let mut statement = session.statement();
+        statement.allocate(b, n2).unwrap();
+        statement.keep();
+        let mut statement = session.statement();
+        statement.pipeline(c, n1, Room::Releasing).unwrap();
+        assert!(statement.commit());
+        assert_eq!(planned(session, "j/b"), None);
+        let mut statement = session.statement();
+        statement.evict(victim, EvictReason::Preempt, Some(a)).unwrap();
+        statement.pipeline(a, n1, Room::Evicted).unwrap();
+        assert!(statement.commit());
     });
+    let claim = claims.of(&cluster, job(&cluster, "j")).unwrap();
+    let nodes: Vec<&str> = claim.planned.values().map(|node| &**node).collect();
+    assert_eq!(nodes, ["n1", "n2", "n1"]);
 }
 
 #[test]

@@ -207,8 +207,8 @@ fn core_76_and_stmt__recover_replay_keeps_order_and_flags() {
         statement.replay(&plan).unwrap();
         assert_eq!(statement.plan(start), plan);
         statement.commit();
-        let told = vc_framework::task_message(session.ask(), &session.records, b);
-        assert_eq!(told.nominated.as_deref(), Some("n1"));
+        let claim = session.claims.of(session, session.tasks[b].job.unwrap()).unwrap();
+        assert_eq!(claim.planned.get(&session.tasks[b].uid).map(|node| &**node), Some("n1"));
     });
 }
 

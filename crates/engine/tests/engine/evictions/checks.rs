@@ -41,7 +41,7 @@ pub(super) fn check_useful(cluster: &Cluster, cycle: &Cycle) -> Result<(), Strin
     if n_victims != cycle.report.n_evictions {
         return Err("an eviction without certificate".to_owned());
     }
-    for certificate in &cycle.report.certificates {
+    for (index, certificate) in cycle.report.certificates.iter().enumerate() {
         for it in &certificate.placements {
             // Backfill gives a best-effort pod another chance.
             let moves = cluster.tasks[task(cluster, &it.pod.name)].best_effort;
@@ -62,7 +62,12 @@ pub(super) fn check_useful(cluster: &Cluster, cycle: &Cycle) -> Result<(), Strin
         let row = &cluster.jobs[job];
         let n_waiting = waits().filter(|task| job_of(cluster, &task.pod.name) == job).count();
         let n_free = i64::from(row.counts.ready() + row.counts.pending_best_effort);
-        if n_free + (n_waiting as i64) < i64::from(row.min_available) {
+        // Shuffle asks nobody for whom a pod is of use, also not the gang that has just become complete.
+        let later = cycle.report.certificates[index + 1..].iter();
+        let shuffled = later.filter(|it| it.action == EvictReason::Shuffle);
+        let lost = shuffled.flat_map(|it| &it.victims);
+        let n_lost = lost.filter(|it| job_of(cluster, &it.pod.name) == job).count();
+        if n_free + ((n_waiting + n_lost) as i64) < i64::from(row.min_available) {
             return Err(format!("evictions for {}, whose gang is not complete", it.pod));
         }
     }

@@ -108,3 +108,112 @@ fn a_place_is_not_owed_to_a_gang_that_is_broken() {
           task r1 cpu=2 @n4 running";
     check(Run { config: 9, lag: 2, restart: None }, text);
 }
+
+/// Members of a gang that waited for room before the evicting statement are held on their nodes with
+/// those that the statement places (2.11).
+#[test]
+fn a_gang_keeps_the_places_that_it_had_before_the_evictions() {
+    let by_reclaim = "node n3 cpu=5
+        node n4 cpu=5
+        node n5 cpu=5
+        queue q0
+        queue q1 weight=3 reclaimable=false
+        job j0 queue=q1 min=1
+          task r0 cpu=4 @n3 running
+        job j1 queue=q1 min=0
+          task w1 cpu=2 x2
+        job j2 queue=q0 min=0 priority=1
+          task r0 cpu=3 @n4 running
+          task r1 cpu=2 @n5 running
+        job j3 queue=q0 min=2
+          task r0 cpu=1 @n3 running
+          task r1 cpu=2 @n4 running pre=false
+          task r2 cpu=3 @n5 running
+        job j4 queue=q0 min=2 priority=1
+          task w0 cpu=1 x3";
+    check(Run { config: 5, lag: 1, restart: None }, by_reclaim);
+    let by_preempt = "node n0 cpu=4
+        node n1 cpu=2
+        node n2 cpu=4
+        node n3 cpu=5
+        queue q0 weight=2 reclaimable=false
+        queue q1 weight=3 reclaimable=false
+        job j0 queue=q0 min=2 priority=2
+          task w0 cpu=4
+          task w1 cpu=1 x3
+        job j1 queue=q1 min=0
+          task r0 cpu=2 @n1 running
+          task r1 cpu=2 @n3 running
+          task r2 cpu=3 @n3 running
+        job j2 queue=q0 min=0
+          task w0 cpu=1 pre=false x2
+          task w1 cpu=1 x2
+        job j3 queue=q1 min=0
+          task r0 cpu=4 @n2 running
+        job j4 queue=q1 min=0 priority=1
+          task w0 cpu=3 x3";
+    check(Run { config: 4, lag: 2, restart: None }, by_preempt);
+}
+
+/// Backfill tries a best-effort member that waits for room anew, and keeps it for the cycle. The pod is
+/// nominated all the same: after a restart its node is planned for it (2.11, A26).
+#[test]
+fn a_best_effort_member_keeps_its_nomination_through_backfill() {
+    let text = "node n0 cpu=3 pods=4
+        node n1 cpu=3 pods=2
+        queue q0
+        queue q1
+        job j0 queue=q1 min=2 priority=1
+          task w0 cpu=1
+          task w1
+        job j1 queue=q0 min=0
+          task r0 @n0 running
+        job j2 queue=q0 min=0
+          task w0 cpu=1
+        job j3 queue=q0 min=0
+          task w0 cpu=2
+        job j4 queue=q1 min=0
+          task r0 @n0 running
+          task r1 cpu=3 @n1 running";
+    check(Run { config: 3, lag: 2, restart: Some(1) }, text);
+}
+
+/// Shuffle drains a zone also of a member whose gang has just become complete by evictions (8).
+#[test]
+fn shuffle_may_take_a_member_of_a_gang_for_which_pods_went() {
+    let text = "node n0 cpu=5
+        node n1 cpu=6 volcano.sh/revocable-zone=shut
+        queue q0
+        job j2 queue=q0 min=2 priority=1
+          task r0 cpu=1 @n1 running pre=true
+          task w0 cpu=2
+        job j3 queue=q0 min=0
+          task r0 cpu=4 @n0 running pre=true";
+    check(Run { config: 14, lag: 1, restart: None }, text);
+}
+
+/// A place was planned without all pods that were evicted before, whoever gets their room. It is kept
+/// while any of them terminates and filters count it (4.1).
+#[test]
+fn a_place_is_kept_while_victims_of_others_terminate_there() {
+    let text = "node n0 cpu=2 pods=3
+        node n1 cpu=6 pods=2
+        node n2 cpu=2 pods=3
+        queue q0 cap.cpu=4
+        queue q1 reclaimable=false
+        job j1 queue=q0 min=0
+          task r0 cpu=1 @n1 running
+          task r1 cpu=1 @n1 running
+          task w0
+        job j2 queue=q0 min=0
+          task r0 cpu=2 @n0 running
+          task w0
+          task w1
+        job j3 queue=q0 min=0 priority=1
+          task w0 cpu=1
+        job j4 queue=q1 min=0
+          task w0 cpu=3
+          task w1
+          task w2 cpu=3";
+    check(Run { config: 5, lag: 2, restart: None }, text);
+}
