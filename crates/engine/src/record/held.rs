@@ -73,7 +73,7 @@ pub(crate) fn text(session: &Session<'_>, task: TaskId) -> String {
         {
             "its ResourceClaims to be reserved".to_owned()
         }
-        _ => "the volumes of its PodGroup".to_owned(),
+        _ => "the volumes or devices of other pods of its PodGroup".to_owned(),
     };
     format!("waiting on node {node} for {waits_for}")
 }

@@ -77,7 +77,7 @@ fn record__causes() {
 #[test]
 fn record__causes_of_a_job_that_idle_nodes_could_hold_in_part() {
     let text =
-        one_node("min=0\ntask v cpu=1 @n1 running pre=false", "min=1\ntask a cpu=1\ntask b cpu=2");
+        one_node("min=0\ntask v cpu=1 @n1 running pre=false", "min=1\ntask a cpu=2\ntask b cpu=1");
     assert_eq!(first_told(&preempt(), &text), ["high: preempt: 1 no pod passed the victim filter"]);
 }
 

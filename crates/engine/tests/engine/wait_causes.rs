@@ -251,7 +251,7 @@ fn each_member_of_a_gang_is_told_for_which_volumes_it_waits() {
     let mut world = world(&case);
     let told = world.cycle().only(&["pod"]);
     let wanted = "pod j-a Binding \"waiting on node n1 for PersistentVolumeClaim ca to be bound\"\n\
-        pod j-b Binding \"waiting on node n1 for the volumes of its PodGroup\"";
+        pod j-b Binding \"waiting on node n1 for the volumes or devices of other pods of its PodGroup\"";
     assert_eq!(told, wanted);
     assert_eq!(world.cycle().only(&["pod"]), "");
 }

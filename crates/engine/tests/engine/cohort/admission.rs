@@ -78,7 +78,7 @@ fn a_pod_without_quota_is_told_the_limit_with_its_amounts() {
          quota and borrowing limit), used 4, asked 3."
     );
     assert_eq!(
-        says("a 4; b 4 g2", "r(a 0 4) s(b 0 3)", "g(a 0 3)"),
+        says("a 4; b 4 guarantee.cpu=2", "r(a 0 4) s(b 0 3)", "g(a 0 3)"),
         "queue a has no room: insufficient cpu. Limit of cohort root: 6 cpu (nominal quota that its \
          queues lend), used 5, asked 3."
     );
