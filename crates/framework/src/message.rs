@@ -2,7 +2,6 @@
 //! (A43).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use vc_model::{JobId, NodeId, Pause, STATUSES, Task, TaskId, TaskStatus, joined};
 
