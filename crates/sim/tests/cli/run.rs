@@ -272,7 +272,8 @@ fn hyper_nodes_of_the_files_decide_what_a_job_with_a_topology_is_told() {
         metadata: {name: g, namespace: default}\nspec: {minMember: 1, networkTopology: \
         {mode: hard, highestTierAllowed: 1}}\nstatus: {phase: Inqueue}\n---\n\
         apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default, annotations: \
-        {scheduling.k8s.io/group-name: g}}\nspec: {schedulerName: volcano, containers: [{name: c}]}";
+        {scheduling.k8s.io/group-name: g}}\nspec: {schedulerName: volcano, containers: \
+        [{name: c, resources: {requests: {cpu: 1}}}]}";
     let hyper_node = "---\napiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\n\
         metadata: {name: h}\nspec: {tier: 1}";
     let reason = |objects: &str| texts(&run(objects)["waiting"], "reason").join("");
