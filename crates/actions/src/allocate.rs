@@ -1,22 +1,23 @@
-//! Places Pending tasks with a request on nodes, gang by gang; binds what is complete.
+//! The action `allocate`: places Pending tasks with a request, gang by gang, and binds complete
+//! gangs.
 //! Specification: actions.md 4 (HyperNodes are not built yet).
 
-mod claims;
+mod eviction_holds;
 mod grouped;
+mod pending_tasks;
 mod place;
-mod sheet;
 mod starvation;
 
 use std::sync::Arc;
 
-use vc_framework::{Action, Again, Notice, Session, WaitCause, klog};
+use vc_framework::{Action, Notice, RepeatedFailure, Session, WaitCause, klog};
 use vc_model::{JobId, QueueId};
 
 use crate::demand::needed;
-use crate::turns::{Turns, note_behind};
-use place::Outcome;
+use crate::job_queue::{JobQueue, note_behind};
+use pending_tasks::PendingTasksByJob;
+use place::PlacementOutcome;
 pub(crate) use place::find_node;
-use sheet::Sheets;
 
 pub(crate) struct Allocate;
 
@@ -27,36 +28,38 @@ impl Action for Allocate {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Allocate ...");
-        let mut sheets = Sheets::select(session);
+        let mut pending = PendingTasksByJob::select(session);
         if session.settings.allocate.claim_first {
-            claims::pass(session, &mut sheets);
+            eviction_holds::pass(session, &mut pending);
         }
         if session.settings.allocate.gang_repair_first {
-            starvation::repair_pass(session, &mut sheets);
+            starvation::repair_pass(session, &mut pending);
         }
-        regular_pass(session, &mut sheets);
+        regular_pass(session, &mut pending);
         session.tell(&Notice::AllocateEnds);
         klog!(5; "Leaving Allocate ...");
     }
 }
 
-fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
-    let mut turns = Turns::new(session, &sheets.jobs());
-    while let Some((queue, job)) = next(session, &mut turns, Session::stays_out) {
-        let outcome = take_turn(session, job, sheets);
-        if outcome == Outcome::Neither && session.hooks().has_targets() {
+fn regular_pass(session: &mut Session<'_>, pending: &mut PendingTasksByJob) {
+    let mut job_queue = JobQueue::new(session, &pending.jobs());
+    while let Some((queue, job)) = next(session, &mut job_queue, Session::stays_out) {
+        let outcome = take_turn(session, job, pending);
+        if outcome == PlacementOutcome::Neither && session.plugins().has_targets() {
             let tasks = needed(session, job);
             session.tell(&Notice::NotPlaced { job, tasks: &tasks });
         }
         match outcome {
-            Outcome::Ready if !sheets.of(job).sheets.is_empty() => turns.put_back(session, job),
-            // A fifo queue waits for its head (D38).
-            Outcome::Neither if session.queues[queue].fifo => {
-                let behind = turns.drop_queue(queue);
+            PlacementOutcome::Ready if !pending.of(job).sub_jobs.is_empty() => {
+                job_queue.put_back(session, job)
+            }
+            // D38: a fifo queue waits for its first job.
+            PlacementOutcome::Neither if session.queues[queue].fifo => {
+                let behind = job_queue.drop_queue(queue);
                 note_behind(session, job, &behind);
             }
-            Outcome::Neither if starvation::blocks_queue(session, queue, job) => {
-                let behind = turns.drop_queue(queue);
+            PlacementOutcome::Neither if starvation::blocks_queue(session, queue, job) => {
+                let behind = job_queue.drop_queue(queue);
                 note_behind(session, job, &behind);
             }
             _ => {}
@@ -64,28 +67,32 @@ fn regular_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
     }
 }
 
-/// A job that would end as it did in the session before is not tried (12.2 S7).
-fn take_turn(session: &mut Session<'_>, job: JobId, sheets: &mut Sheets) -> Outcome {
-    // Without a node no task is looked at, and its queue is not asked.
-    if session.facts().nodes.is_empty() {
-        return place::attempt(session, job, sheets.made(session, job));
+/// Gives a job its turn. A job whose cached failure still holds is not tried (12.2 S7).
+fn take_turn(
+    session: &mut Session<'_>,
+    job: JobId,
+    pending: &mut PendingTasksByJob,
+) -> PlacementOutcome {
+    // Without nodes no task is tried, and the queue is not asked.
+    if session.info().nodes.is_empty() {
+        return place::attempt(session, job, pending.made(session, job));
     }
-    match session.stands(job, place::look) {
-        Some(Again::Fails) => return Outcome::Neither,
-        Some(Again::Surplus) => {
-            sheets.strike(job);
-            return Outcome::Ready;
+    match session.revalidate(job, place::look) {
+        Some(RepeatedFailure::Fails) => return PlacementOutcome::Neither,
+        Some(RepeatedFailure::Surplus) => {
+            pending.strike(job);
+            return PlacementOutcome::Ready;
         }
         None => {}
     }
-    let rest = sheets.made(session, job);
+    let rest = pending.made(session, job);
     let before = session.before_attempt(job, rest.tasks());
     let outcome = place::attempt(session, job, rest);
     match (before, outcome) {
-        (Some(before), Outcome::Neither) => {
+        (Some(before), PlacementOutcome::Neither) => {
             session.note_failure(job, before, rest.tasks().count());
         }
-        (Some(before), Outcome::Ready) if rest.sheets.is_empty() => {
+        (Some(before), PlacementOutcome::Ready) if rest.sub_jobs.is_empty() => {
             session.note_surplus(job, &before);
         }
         _ => {}
@@ -93,29 +100,29 @@ fn take_turn(session: &mut Session<'_>, job: JobId, sheets: &mut Sheets) -> Outc
     outcome
 }
 
-/// The job whose turn it is. A queue that is overused or has no job left is out for the pass (4.1);
-/// `stays_out` hears of the jobs that waited in it.
+/// Returns the next job and its queue. A queue that is overused or has no job left is out for the
+/// pass (actions.md 4.1). `stays_out` gets the jobs that waited in an overused queue.
 fn next<'c>(
     session: &mut Session<'c>,
-    turns: &mut Turns,
+    job_queue: &mut JobQueue,
     stays_out: impl Fn(&mut Session<'c>, JobId),
 ) -> Option<(QueueId, JobId)> {
     loop {
-        let queue = turns.next_queue(session)?;
-        if session.hooks().overused(session.ask(), queue) {
+        let queue = job_queue.next_queue(session)?;
+        if session.plugins().overused(session.view(), queue) {
             let name = session.queues[queue].name.clone();
             klog!(3; "Queue <{name}> is overused, ignore it.");
             let text: Arc<str> = format!("queue {name} is overused").into();
-            for job in turns.drop_queue(queue) {
+            for job in job_queue.drop_queue(queue) {
                 stays_out(session, job);
                 session.note_job_fit(job, WaitCause::QueueOverused, text.clone());
             }
             continue;
         }
-        match turns.next_job(queue) {
+        match job_queue.next_job(queue) {
             Some(job) => return Some((queue, job)),
             None => {
-                turns.drop_queue(queue);
+                job_queue.drop_queue(queue);
             }
         }
     }

@@ -1,15 +1,16 @@
-//! Places best-effort tasks after everything else; knows no gang but JobReady. Specification:
-//! actions.md 5.
+//! The action `backfill`: places best-effort tasks after everything else. The only gang rule it
+//! reads is JobReady.
+//! Specification: actions.md 5.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use vc_framework::{Action, Filter, Found, Op, Session, klog, sort_stably};
+use vc_framework::{Action, Filter, NodeSearch, Op, Session, klog, sort_stably};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, Reason, TaskId, TaskStatus,
 };
 
-use crate::turns::Turns;
+use crate::job_queue::JobQueue;
 
 pub(crate) struct Backfill;
 
@@ -21,7 +22,7 @@ impl Action for Backfill {
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Backfill ...");
         for task in collect(session) {
-            let promise = Promise::take_back(session, task);
+            let promise = BackfillPromise::take_back(session, task);
             backfill(session, task);
             promise.into_iter().for_each(|promise| promise.keep(session));
         }
@@ -29,14 +30,14 @@ impl Action for Backfill {
     }
 }
 
-/// A Pipelined task that was taken off its node for another chance (step 1). Until its turn it
-/// holds the place, which may have been freed for it; others do not get that.
-struct Promise {
+/// A Pipelined task that was taken off its node, to be tried again (step 1). Until its turn it
+/// keeps its room, which evictions may have freed for it.
+struct BackfillPromise {
     task: TaskId,
     op: Op,
 }
 
-impl Promise {
+impl BackfillPromise {
     fn take_back(session: &mut Session<'_>, task: TaskId) -> Option<Self> {
         if session.tasks[task].status != TaskStatus::Pipelined {
             return None;
@@ -45,7 +46,7 @@ impl Promise {
         Some(Self { task, op })
     }
 
-    /// A task that fits nowhere now is pipelined again, as if nothing had been tried (A26).
+    /// A26: a task that fits nowhere now is pipelined again, as if nothing had been tried.
     fn keep(self, session: &mut Session<'_>) {
         if session.tasks[self.task].status != TaskStatus::Pending {
             return;
@@ -55,12 +56,14 @@ impl Promise {
     }
 }
 
-/// Best-effort tasks by queue, job and task order, Pipelined ones among them (steps 1, 2).
+/// Returns the best-effort tasks by queue, job and task order, including Pipelined ones (steps 1,
+/// 2).
 fn collect(session: &mut Session<'_>) -> Vec<TaskId> {
     let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
-    for job in session.facts().jobs.clone() {
-        // Nothing of it is best-effort, unless that was pipelined before allocate failed with the rest.
-        if session.may_stand(job) && !may_hold_best_effort(&session.jobs[job].counts) {
+    for job in session.info().jobs.clone() {
+        // Such a job has best-effort tasks only if some were pipelined before the failure in
+        // allocate.
+        if session.was_unschedulable(job) && !may_hold_best_effort(&session.jobs[job].counts) {
             continue;
         }
         if let Err(reason) = takes_part(session, job) {
@@ -70,19 +73,19 @@ fn collect(session: &mut Session<'_>) -> Vec<TaskId> {
             continue;
         }
         let mut tasks = waiting_best_effort(session, job);
-        sort_stably(&mut tasks, |&l, &r| session.hooks().task_order(session.ask(), l, r));
+        sort_stably(&mut tasks, |&l, &r| session.plugins().task_order(session.view(), l, r));
         if !tasks.is_empty() {
             by_job.insert(job, tasks);
         }
     }
     let jobs: Vec<JobId> = by_job.keys().copied().collect();
-    let mut turns = Turns::new(session, &jobs);
+    let mut job_queue = JobQueue::new(session, &jobs);
     let mut flat = Vec::new();
-    while let Some(queue) = turns.next_queue(session) {
-        while let Some(job) = turns.next_job(queue) {
+    while let Some(queue) = job_queue.next_queue(session) {
+        while let Some(job) = job_queue.next_job(queue) {
             flat.extend(by_job.remove(&job).unwrap_or_default());
         }
-        turns.drop_queue(queue);
+        job_queue.drop_queue(queue);
     }
     flat
 }
@@ -91,7 +94,7 @@ fn takes_part(session: &Session<'_>, job: JobId) -> Result<(), Cow<'static, str>
     if session.jobs[job].is_pending() {
         return Err("job status is pending".into());
     }
-    let valid = session.hooks().job_valid(session.ask(), job);
+    let valid = session.plugins().job_valid(session.view(), job);
     valid.map_err(|invalid| format!("{}: {}", invalid.reason, invalid.message).into())
 }
 
@@ -110,39 +113,40 @@ fn waiting_best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
     tasks
 }
 
-/// Most jobs have nothing to backfill; their tasks are not walked.
+/// True if the job may have tasks to backfill. Most jobs have none, so that their tasks are not
+/// visited.
 fn may_hold_best_effort(counts: &Counts) -> bool {
     0 < counts.pending_best_effort || 0 < counts.waiting()
 }
 
-/// One task: the nodes that pass the plugins, the best of them, and at once there (step 3, 4).
+/// Places one task on the best node that passes the filters (steps 3, 4).
 fn backfill(session: &mut Session<'_>, task: TaskId) {
-    let nodes = session.facts().nodes.clone();
-    if let Err(error) = session.hooks().pre_predicate(session.ask(), task) {
+    let nodes = session.info().nodes.clone();
+    if let Err(error) = session.plugins().pre_predicate(session.view(), task) {
         let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
         let errors = FitErrors::everywhere(&nodes, &finding);
         session.note_fit_errors(task, errors.into());
         return;
     }
-    let found = session.find_remembered(task, Filter::BestEffort);
+    let found = session.find_cached(task, Filter::BestEffort);
     match found.unwrap_or_else(|| scan(session, task, &nodes)) {
-        Found::Node(node) => place(session, task, node),
-        Found::Nowhere(errors) => {
+        NodeSearch::Node(node) => place(session, task, node),
+        NodeSearch::Nowhere(errors) => {
             session.note_fit_errors(task, errors.into());
         }
     }
 }
 
-/// The plain way.
-fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Found {
+/// Searches all nodes as the plain evaluator does.
+fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> NodeSearch {
     let scan = session.filter(task, nodes, Filter::BestEffort);
     match session.choose_by_shard(task, &scan.feasible) {
-        Some(node) => Found::Node(node),
-        None => Found::Nowhere(scan.errors),
+        Some(node) => NodeSearch::Node(node),
+        None => NodeSearch::Nowhere(scan.errors),
     }
 }
 
-/// A statement with one operation, so that a refusal leaves nothing behind (A25).
+/// Places a task in a statement of one operation. A25: a refused operation leaves nothing behind.
 fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
     let Some(job) = session.tasks[task].job else { return };
     let mut statement = session.statement();
@@ -162,17 +166,16 @@ fn place(session: &mut Session<'_>, task: TaskId, node: NodeId) {
     }
 }
 
-/// A best-effort member that waits for room counts like one that was taken back (step 1). Mostly the
-/// counters tell that nobody waits for room; then the tasks, which may be many, are not walked
-/// (12.2 S10).
+/// True if the job is ready when Pipelined best-effort members count as taken back (step 1). If no
+/// task is pipelined, the counters decide, and the tasks are not visited (12.2 S10).
 fn is_ready(session: &mut Session<'_>, job: JobId) -> bool {
     if session.jobs[job].counts.waiting() == 0 {
-        return session.hooks().job_ready(session.ask(), job);
+        return session.plugins().job_ready(session.view(), job);
     }
     let waiting = waiting_best_effort(session, job);
-    let promises: Vec<Promise> =
-        waiting.into_iter().filter_map(|task| Promise::take_back(session, task)).collect();
-    let ready = session.hooks().job_ready(session.ask(), job);
+    let promises: Vec<BackfillPromise> =
+        waiting.into_iter().filter_map(|task| BackfillPromise::take_back(session, task)).collect();
+    let ready = session.plugins().job_ready(session.view(), job);
     promises.into_iter().for_each(|promise| promise.keep(session));
     ready
 }

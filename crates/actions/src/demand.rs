@@ -1,5 +1,5 @@
-//! The tasks of a job that would complete it: what it asks its queue for. Specification: cohort.md
-//! B.4 (demand).
+//! The demand of a job: the tasks that would complete it.
+//! Specification: cohort.md B.4 (demand).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use vc_framework::Session;
 use vc_model::{Gates, Job, JobId, Task, TaskId};
 
-use crate::worksheet::{take_first, worksheet};
+use crate::sub_job_tasks::{take_first, tasks_by_sub_job};
 
-/// Pending tasks with a request and without gates in the order in which they are placed, until the
-/// gang is complete; of a complete one the next. Members that ask for nothing are as good as placed.
+/// Returns the Pending tasks with a request and without gates, in placement order, until the gang
+/// is complete. Returns the next task of a complete gang. Best-effort members count as placed.
 pub(crate) fn needed(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
-    let mut sheets = worksheet(session, job, |task| task.gates == Gates::None);
-    let mut gang = Gang::of(&session.jobs[job]);
+    let mut sub_jobs = tasks_by_sub_job(session, job, |task| task.gates == Gates::None);
+    let mut gang = GangDemand::of(&session.jobs[job]);
     let mut tasks = Vec::new();
-    while let Some(sheet) = take_first(session, job, &mut sheets) {
-        for task in sheet.tasks {
+    while let Some(entry) = take_first(session, job, &mut sub_jobs) {
+        for task in entry.tasks {
             if !tasks.is_empty() && gang.is_complete() {
                 return tasks;
             }
@@ -28,16 +28,16 @@ pub(crate) fn needed(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
 }
 
 /// The minimums of a job with the tasks that count as placed.
-struct Gang<'a> {
+struct GangDemand<'a> {
     job: &'a Job,
     n_more: u32,
     roles: BTreeMap<Arc<str>, u32>,
     sub_jobs: BTreeMap<usize, u32>,
-    /// Sub-jobs that they complete, by policy.
+    /// Number of sub-jobs that these tasks complete, by policy.
     completed: BTreeMap<usize, u32>,
 }
 
-impl<'a> Gang<'a> {
+impl<'a> GangDemand<'a> {
     fn of(job: &'a Job) -> Self {
         Self {
             job,
@@ -56,7 +56,8 @@ impl<'a> Gang<'a> {
         let sub_job = &self.job.sub_jobs[task.sub_job];
         let counts = &sub_job.counts;
         let has = counts.ready() + counts.waiting() + counts.pending_best_effort + *more;
-        // Just now; one that was complete without is counted by the job.
+        // Counts only the sub-job that this task completes. The job counts those that were complete
+        // before.
         if let Some(policy) = sub_job.policy
             && i64::from(sub_job.min_available) == i64::from(has)
         {
@@ -64,7 +65,7 @@ impl<'a> Gang<'a> {
         }
     }
 
-    /// JobPipelined would hold.
+    /// True if JobPipelined would hold with these tasks placed.
     fn is_complete(&self) -> bool {
         let counts = &self.job.counts;
         let has = counts.ready() + counts.waiting() + counts.pending_best_effort + self.n_more;

@@ -1,10 +1,10 @@
-//! Admits PodGroups: Pending becomes Inqueue where the plugins see room. Specification: actions.md
-//! 3, 12.3.
+//! The action `enqueue`: admits PodGroups, from Pending to Inqueue, if the plugins see room.
+//! Specification: actions.md 3, 12.3.
 
-use vc_framework::{Action, Cause, Refusal, Session, WaitCause, klog};
+use vc_framework::{Action, Cause, EnqueueRefusal, Session, WaitCause, klog};
 use vc_model::{JobId, QueueId};
 
-use crate::turns::{Turns, note_behind};
+use crate::job_queue::{JobQueue, note_behind};
 
 pub(crate) struct Enqueue;
 
@@ -15,72 +15,74 @@ impl Action for Enqueue {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Enqueue ...");
-        let jobs = session.facts().jobs.iter().copied();
+        let jobs = session.info().jobs.iter().copied();
         let mut pending: Vec<JobId> = jobs.filter(|&job| session.jobs[job].is_pending()).collect();
-        let mut standing = session.take_refused_again(&mut pending);
+        let mut repeated = session.take_refused_again(&mut pending);
         session.sort_by_turn(&mut pending);
-        let mut turns = Turns::new(session, &pending);
+        let mut job_queue = JobQueue::new(session, &pending);
         let mut any_admitted = false;
-        while let Some(queue) = turns.next_queue(session) {
-            let Some(job) = turns.next_job(queue) else {
-                turns.drop_queue(queue);
+        while let Some(queue) = job_queue.next_queue(session) {
+            let Some(job) = job_queue.next_job(queue) else {
+                job_queue.drop_queue(queue);
                 continue;
             };
-            if let Err(refusal) = ask(session, job) {
+            if let Err(refusal) = query(session, job) {
                 refuse(session, job, refusal);
-                // Where queues are served by quota a fifo queue waits for its head (cohort.md B.9).
+                // With a plugin that names the next queue, a fifo queue waits for its first job
+                // (cohort.md B.9).
                 if waits_for_head(session, queue) {
-                    let behind = turns.drop_queue(queue);
+                    let behind = job_queue.drop_queue(queue);
                     note_behind(session, job, &behind);
                 }
                 continue;
             }
             if !std::mem::replace(&mut any_admitted, true) {
-                let behind = take_behind(session, &mut standing, job);
-                session.ask_again(&behind);
-                turns.add(session, behind);
+                let behind = take_behind(session, &mut repeated, job);
+                session.restore_refused(&behind);
+                job_queue.add(session, behind);
             }
             session.enqueue(job);
         }
-        session.note_refused_again(&standing);
+        session.note_refused_again(&repeated);
         klog!(5; "Leaving Enqueue ...");
     }
 }
 
 fn waits_for_head(session: &Session<'_>, queue: QueueId) -> bool {
-    session.hooks().has_next_queue() && session.queues[queue].fifo
+    session.plugins().has_next_queue() && session.queues[queue].fifo
 }
 
-/// Whether the job may be admitted now.
-fn ask(session: &Session<'_>, job: JobId) -> Result<(), Refusal> {
+/// Returns `Ok` if the job may be admitted now.
+fn query(session: &Session<'_>, job: JobId) -> Result<(), EnqueueRefusal> {
     let group = session.jobs[job].pod_group.as_ref();
     let asks_for_room = group.is_some_and(|group| group.min_resources.is_some());
     match asks_for_room {
-        true => session.hooks().job_enqueueable(session.ask(), job),
+        true => session.plugins().job_enqueueable(session.view(), job),
         false => Ok(()),
     }
 }
 
-/// A refused job is not looked at again in this cycle and does not stop later ones (3.1).
-fn refuse(session: &mut Session<'_>, job: JobId, refusal: Refusal) {
+/// Records a refusal. The job is not tried again in this cycle and does not stop later ones
+/// (actions.md 3.1).
+fn refuse(session: &mut Session<'_>, job: JobId, refusal: EnqueueRefusal) {
     klog!(4; "Job {} is not enqueued", session.jobs[job].key);
     session.causes.note_job(job, "enqueue", Cause::NotAdmitted(refusal.by));
-    let is_news = session.note_refusal(job, &refusal);
+    let record_if_new = session.note_refusal(job, &refusal);
     session.note_job_fit(job, WaitCause::NotAdmitted, refusal.text());
-    if let Some(message) = refusal.message.filter(|_| is_news) {
+    if let Some(message) = refusal.message.filter(|_| record_if_new) {
         session.pod_group_event(job, message);
     }
 }
 
-/// Takes out those whose turn would come after that of the first job that is admitted: until then
-/// nothing has changed, the order of the queues included.
-fn take_behind(session: &Session<'_>, standing: &mut Vec<JobId>, first: JobId) -> Vec<JobId> {
-    let (hooks, ask, queue) = (session.hooks(), session.ask(), session.jobs[first].queue);
+/// Removes the jobs from `repeated` whose turn comes after the first admitted job, and returns
+/// them. Until then nothing has changed, including the order of the queues.
+fn take_behind(session: &Session<'_>, repeated: &mut Vec<JobId>, first: JobId) -> Vec<JobId> {
+    let (plugins, view, queue) = (session.plugins(), session.view(), session.jobs[first].queue);
     let is_behind = |job: &mut JobId| match session.jobs[*job].queue {
-        own if own == queue => hooks.job_order(ask, first, *job).is_lt(),
-        other => hooks.queue_order(ask, queue, other).is_lt(),
+        own if own == queue => plugins.job_order(view, first, *job).is_lt(),
+        other => plugins.queue_order(view, queue, other).is_lt(),
     };
-    let mut behind: Vec<JobId> = standing.extract_if(.., is_behind).collect();
+    let mut behind: Vec<JobId> = repeated.extract_if(.., is_behind).collect();
     session.sort_by_turn(&mut behind);
     behind
 }

@@ -1,4 +1,5 @@
-//! Makes room for a starving gang inside its queue by evicting whole units of less important jobs.
+//! The action `gangpreempt`: makes room for a starving gang inside its queue, by evicting whole
+//! bundles of less important jobs.
 //! Specification: actions.md 9.
 
 use vc_framework::{Action, GangEviction, Session, klog};

@@ -1,4 +1,5 @@
-//! Takes back room for a starving gang from other queues by evicting whole units of their jobs.
+//! The action `gangreclaim`: takes back room for a starving gang from other queues, by evicting
+//! whole bundles of their jobs.
 //! Specification: actions.md 9.
 
 use vc_framework::{Action, GangEviction, Session, klog};

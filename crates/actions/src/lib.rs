@@ -1,24 +1,26 @@
-//! The steps of a cycle, one file each. Specification: actions.md.
+//! The actions of a cycle, one file each.
+//! Specification: actions.md.
 
-mod alike;
 mod allocate;
 mod backfill;
+mod commit_or_discard;
 mod demand;
+mod eligible;
 mod enqueue;
-mod failures;
 mod gang;
+mod gang_attempt_cache;
 mod gangpreempt;
 mod gangreclaim;
+mod job_queue;
 mod preempt;
 mod quota_pass;
 mod reclaim;
-mod settle;
+mod search;
 mod shuffle;
+mod starving;
+mod sub_job_tasks;
 mod topology;
-mod trim;
-mod turns;
 mod victims;
-mod worksheet;
 
 use vc_framework::Action;
 

@@ -1,54 +1,56 @@
-//! One decision for preempt and reclaim where a plugin has quotas: jobs in the order of their
-//! queues, each with the whole groups that go for it and the places that it gets. Specification:
-//! cohort.md B.5.4, B.6, B.7.
+//! The quota pass: one decision for preempt and reclaim if a plugin has quotas. It serves jobs in
+//! the order of their queues, each with whole groups as victims and with its nodes.
+//! Specification: cohort.md B.5.4, B.6, B.7.
 
 mod trial;
 
 use std::collections::BTreeSet;
 
 use vc_framework::{
-    Cause, Claimed, EvictReason, Notice, Session, Unit, Wanted, klog, preempt_targets,
+    Cause, CertificateTerms, EvictReason, Notice, PreemptionRequest, Session, Unit, klog,
+    preempt_targets,
 };
 use vc_model::{JobId, TaskId};
 
 use crate::demand::needed;
-use crate::preempt::has_topology;
-use crate::turns::Turns;
-use crate::victims::awaits_victims;
-use trial::Trial;
+use crate::eligible::awaits_victims;
+use crate::job_queue::JobQueue;
+use crate::starving::has_topology;
+use trial::QuotaPassTrial;
 
-/// Serves every starving job that can be served, in the first action of a cycle that may evict; in
-/// later ones there is nothing left to do. Whether a plugin decides, so that nobody else does.
+/// Serves every starving job that can be served, in the first evicting action of a cycle. Later
+/// actions have nothing left to do. Returns true if a plugin decides on targets, so that the other
+/// rules do not run.
 pub(crate) fn run(session: &mut Session<'_>, reason: EvictReason) -> bool {
-    if !session.hooks().has_targets() {
+    if !session.plugins().has_targets() {
         return false;
     }
     if !std::mem::replace(&mut session.targets_decided, true) {
         let starving = collect(session, reason.as_str());
-        let mut turns = Turns::new(session, &starving);
+        let mut job_queue = JobQueue::new(session, &starving);
         let mut evicted = BTreeSet::new();
-        while let Some(queue) = turns.next_queue(session) {
-            let Some(job) = turns.next_job_now(session, queue) else {
-                turns.drop_queue(queue);
+        while let Some(queue) = job_queue.next_queue(session) {
+            let Some(job) = job_queue.next_job_now(session, queue) else {
+                job_queue.drop_queue(queue);
                 continue;
             };
             let served = !evicted.contains(&job) && serve(session, job, reason, &mut evicted);
-            // A fifo queue waits for its head (B.9).
+            // A fifo queue waits for its first job (B.9).
             if !served && session.queues[queue].fifo {
-                turns.drop_queue(queue);
+                job_queue.drop_queue(queue);
             }
         }
     }
     true
 }
 
-/// Jobs that are admitted, valid and starve.
+/// Returns the jobs that are admitted, valid and starving.
 fn collect(session: &mut Session<'_>, action: &'static str) -> Vec<JobId> {
     let (mut starving, mut with_topology) = (Vec::new(), Vec::new());
-    for &job in &session.facts().jobs {
+    for &job in &session.info().jobs {
         let takes_part = !session.jobs[job].is_pending()
-            && session.hooks().job_valid(session.ask(), job).is_ok()
-            && session.hooks().job_starving(session.ask(), job);
+            && session.plugins().job_valid(session.view(), job).is_ok()
+            && session.plugins().job_starving(session.view(), job);
         match takes_part {
             true if has_topology(session, job) => with_topology.push(job),
             true => starving.push(job),
@@ -61,7 +63,8 @@ fn collect(session: &mut Session<'_>, action: &'static str) -> Vec<JobId> {
     starving
 }
 
-/// Either the job is pipelined as a whole, or nobody goes for it. Whether it is.
+/// Serves one job: either it is pipelined as a whole, or nothing is evicted for it. Returns true if
+/// it is pipelined.
 fn serve(
     session: &mut Session<'_>,
     job: JobId,
@@ -69,7 +72,7 @@ fn serve(
     evicted: &mut BTreeSet<JobId>,
 ) -> bool {
     let tasks = needed(session, job);
-    let sides = session.facts().sides;
+    let sides = session.info().sides;
     let Some(&first) = tasks.first() else { return false };
     let cause = match () {
         () if tasks.iter().any(|&task| session.tasks[task].never_preempts) => {
@@ -79,14 +82,14 @@ fn serve(
     };
     if let Some(cause) = cause {
         if cause == Cause::PolicyNever {
-            // Its quota may be kept all the same (B.5.4).
+            // Its quota may be reserved all the same (cohort.md B.5.4).
             session.tell(&Notice::MayNotPreempt { job, tasks: &tasks });
         }
         session.causes.note_job(job, reason.as_str(), cause);
         return false;
     }
-    let mut trial = Trial::new(session.evicting_statement(), job, &tasks, reason);
-    let wanted = Wanted { job, tasks: &tasks, sides };
+    let mut trial = QuotaPassTrial::new(session.evicting_statement(), job, &tasks, reason);
+    let wanted = PreemptionRequest { job, tasks: &tasks, sides };
     match preempt_targets(&mut trial, &wanted) {
         Some(Ok(targets)) => {
             let groups = targets.groups;
@@ -97,7 +100,7 @@ fn serve(
                 return false;
             }
             let statement = trial.into_statement();
-            if !statement.commit_as(&Claimed { job: Some(job), minimal, bundles }) {
+            if !statement.commit_as(&CertificateTerms { job: Some(job), minimal, bundles }) {
                 return false;
             }
             session.causes.served(job);

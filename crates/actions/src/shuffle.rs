@@ -1,5 +1,5 @@
-//! Evicts what plugins select, without anybody who gets the room. Specification: actions.md 8, A40,
-//! plugins-jobs-queues.md D2.
+//! The action `shuffle`: evicts the pods that plugins select, for no job in particular.
+//! Specification: actions.md 8, A40, plugins-jobs-queues.md D2.
 
 use vc_framework::tracing::error;
 use vc_framework::{Action, EvictReason, Question, Session, klog};
@@ -14,10 +14,10 @@ impl Action for Shuffle {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Shuffle ...");
-        // Nobody has to be offered where nobody is selected.
-        let is_asked = session.hooks().select_victims();
+        // Without a plugin that selects victims, no candidates are collected.
+        let is_asked = session.plugins().has_victim_tasks();
         let running = if is_asked { running(session) } else { Vec::new() };
-        let victims = session.ruling(Question::Shuffle, &running).victims;
+        let victims = session.select_victims(Question::Shuffle, &running).victims;
         let mut statement = session.evicting_statement();
         for victim in victims {
             if let Err(refused) = statement.evict(victim, EvictReason::Shuffle, None) {
@@ -31,9 +31,9 @@ impl Action for Shuffle {
     }
 }
 
-/// The Running tasks of all jobs whose eviction was not refused just now.
+/// Returns the Running tasks of all jobs, except tasks whose eviction was refused recently.
 fn running(session: &Session<'_>) -> Vec<TaskId> {
-    let jobs = session.ask().all_jobs();
+    let jobs = session.view().all_jobs();
     let tasks = jobs.flat_map(|job| session.jobs[job].tasks.iter().copied());
     let may_go = |&task: &TaskId| {
         let row = &session.tasks[task];

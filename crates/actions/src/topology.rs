@@ -1,4 +1,4 @@
-//! What a job with a network topology is told as long as jobs are not placed by HyperNodes.
+//! Messages for a job with a network topology, as long as jobs are not placed by HyperNodes.
 //! Specification: actions.md 4.2, row 4; A45.
 
 use vc_model::{HyperNodes, Job, NetworkTopology};
@@ -12,7 +12,8 @@ pub(crate) fn why_not_placed(hyper_nodes: &HyperNodes) -> &'static str {
     }
 }
 
-/// Returns why the job waits, the remedy, and the topologies that it asks for. `None`: it asks for none.
+/// Returns why the job waits, the remedy, and the topologies that it asks for. Returns `None` if it
+/// asks for none.
 pub(crate) fn message(hyper_nodes: &HyperNodes, job: &Job) -> Option<String> {
     let group = job.pod_group.as_ref()?;
     let own = group.network_topology.iter();

@@ -1,16 +1,15 @@
-//! Victims on a node: who is a candidate in which order, and evicting no more of them than needed.
-//! Shared by preempt and reclaim. Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
+//! Victims on a node: which pods are candidates, in which order, and how many of them are evicted.
+//! preempt and reclaim share it.
+//! Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
 use vc_framework::{
-    Ballot, Cause, EvictReason, Lasts, Prospect, Question, Refused, Room, Ruling, Session,
-    Statement, klog, outside_shard, sort_stably,
+    Cause, DependsOn, EvictReason, EvictableSet, Mark, PreemptionBound, Question, Room, Session,
+    Statement, VictimSelection, klog, outside_shard, sort_stably,
 };
 use vc_model::{JobId, NodeId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
-use crate::trim::trimmed;
-
-/// Tasks of the node that pass `filter`, the one to be evicted first first.
+/// Returns the tasks of the node that pass `filter`, in eviction order.
 pub(crate) fn candidates(
     session: &Session<'_>,
     preemptor: TaskId,
@@ -23,14 +22,14 @@ pub(crate) fn candidates(
     found
 }
 
-/// What is known of a node without asking anybody but its row (S8): plugins only shrink the list of
-/// candidates.
-pub(crate) fn prospect(
+/// Returns an upper bound of what evictions on a node can free, from its row alone. S8: plugins
+/// only remove candidates.
+pub(crate) fn preemption_bound(
     session: &Session<'_>,
     task: TaskId,
     node: NodeId,
     candidates: impl Iterator<Item = TaskId>,
-) -> Prospect {
+) -> PreemptionBound {
     let mut room = session.nodes[node].future_idle();
     let request = session.request(task);
     let has_room = request.fits(&room);
@@ -39,16 +38,17 @@ pub(crate) fn prospect(
         n_candidates += 1;
         room.add(session.request(candidate));
     }
-    Prospect { has_room, may_suffice: request.fits(&room), has_candidates: 0 < n_candidates }
+    PreemptionBound { has_room, may_suffice: request.fits(&room), has_candidates: 0 < n_candidates }
 }
 
-/// Sorts victims so that the first one is evicted first. Queue by queue: of the order between queues
-/// not much is promised (S17), and what it is at the moment must not turn two pods of one queue round,
-/// for then votes that read those pods alone would change with it (S7).
+/// Sorts victims in eviction order. Pods are sorted within each queue, then the queues are merged.
+/// S17: the order between queues may change at any time. It must not swap two pods of one queue,
+/// because votes that read only those pods would change with it (S7).
 pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks: &mut [TaskId]) {
     let job = session.tasks[preemptor].job;
-    let order = |&l: &TaskId, &r: &TaskId| session.hooks().victim_order(session.ask(), job, l, r);
-    let known = |job: &JobId| session.ask().has_job(*job);
+    let order =
+        |&l: &TaskId, &r: &TaskId| session.plugins().victim_order(session.view(), job, l, r);
+    let known = |job: &JobId| session.view().has_job(*job);
     let queue =
         |&task: &TaskId| session.tasks[task].job.filter(known).map(|job| session.jobs[job].queue);
     let is_one = tasks.windows(2).all(|pair| queue(&pair[0]) == queue(&pair[1]));
@@ -64,36 +64,37 @@ pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks:
     tasks.copy_from_slice(&sorted);
 }
 
-/// The victims of a ruling about these candidates, which are in eviction order, in that order.
+/// Returns the victims of a selection in eviction order. `found` has its candidates in that order.
 pub(crate) fn granted(
     session: &Session<'_>,
     preemptor: TaskId,
     found: &[TaskId],
-    ruling: &Ruling,
+    selection: &VictimSelection,
 ) -> Vec<TaskId> {
-    let mut victims = ruling.victims.clone();
+    let mut victims = selection.victims.clone();
     let mut rest = found.iter();
-    // Mostly plugins leave the order as it is; there may be many.
+    // Plugins mostly keep the order, and there may be many victims.
     if !victims.iter().all(|victim| rest.any(|candidate| candidate == victim)) {
         in_eviction_order(session, preemptor, &mut victims);
     }
     victims
 }
 
-/// The queue and the node have room and no filter objects (6.6 step 5). Reclaim asks the queue,
-/// too: without room there allocate would not place the task, and its victims would go in vain.
+/// True if the queue and the node have room and no filter objects (actions.md 6.6 step 5). Without
+/// room in the queue allocate would not place the task, and its victims would be evicted for
+/// nothing.
 pub(crate) fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
     obstacle(session, task, node).is_none()
 }
 
-/// Why the task cannot be placed on the node now.
+/// Returns why the task cannot be placed on the node now. Returns `None` if it can.
 pub(crate) fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId) -> Option<Cause> {
     let queue = session.jobs[session.tasks[task].job?].queue;
-    // Where it was nominated may be outside by now.
+    // The nominated node may have left the shard.
     if session.is_outside_shard(node) {
         return Some(Cause::Filter(outside_shard().reason));
     }
-    if session.hooks().allocatable(session.ask(), queue, task).is_err() {
+    if session.plugins().allocatable(session.view(), queue, task).is_err() {
         return Some(Cause::QueueFull(queue));
     }
     let room = session.nodes[node].future_idle();
@@ -101,74 +102,85 @@ pub(crate) fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId) -> Opt
         return Some(Cause::TooFew(dim));
     }
     let mut findings = Vec::new();
-    session.hooks().predicate(session.ask(), task, node, &mut findings);
+    session.plugins().predicate(session.view(), task, node, &mut findings);
     findings.into_iter().next().map(|finding| Cause::Filter(finding.reason))
 }
 
-/// Notes why the victims of a node are not enough. Where all candidates would be, whoever held some
-/// of them back is named, too.
+/// Notes why the victims of a node are not enough. If all candidates would be enough, the plugin
+/// that refused some of them is named, too.
 pub(crate) fn note_too_few(
     session: &mut Session<'_>,
     task: TaskId,
     node: NodeId,
     found: &[TaskId],
-    ruling: &Ruling,
+    selection: &VictimSelection,
 ) {
-    for (cause, count) in too_few(session, task, node, &ballot(session, found, ruling)) {
+    for (cause, count) in too_few(session, task, node, &evictable_set_of(session, found, selection))
+    {
         session.causes.add_times(cause, count);
     }
 }
 
-/// What these candidates would leave, and what the ruling leaves of them.
-pub(crate) fn ballot(session: &Session<'_>, found: &[TaskId], ruling: &Ruling) -> Ballot {
+/// Returns the sums of these candidates and of the victims among them.
+pub(crate) fn evictable_set_of(
+    session: &Session<'_>,
+    found: &[TaskId],
+    selection: &VictimSelection,
+) -> EvictableSet {
     let sum = |tasks: &[TaskId]| {
         let mut sum = Resource::default();
         tasks.iter().for_each(|&task| sum.add(session.request(task)));
         (!tasks.is_empty()).then_some(sum)
     };
-    Ballot {
+    EvictableSet {
         candidates: sum(found),
-        victims: sum(&ruling.victims),
-        refused_by: ruling.refused_by,
-        lasts: Lasts::Now,
+        victims: sum(&selection.victims),
+        refused_by: selection.refused_by,
+        depends_on: DependsOn::State,
         is_shared: false,
     }
 }
 
-/// The same of the plugins' answer about them, and how long it holds (12.2 S7).
-pub(crate) fn vote(session: &Session<'_>, question: Question, found: &[TaskId]) -> Ballot {
+/// Has the plugins vote on these candidates. Returns the sums, and what ends the answer (12.2 S7).
+pub(crate) fn vote(session: &Session<'_>, question: Question, found: &[TaskId]) -> EvictableSet {
     if found.is_empty() {
-        return Ballot { lasts: Lasts::WhileRows, is_shared: true, ..Ballot::default() };
+        return EvictableSet {
+            depends_on: DependsOn::Rows,
+            is_shared: true,
+            ..EvictableSet::default()
+        };
     }
-    let ruling = session.hooks().ruling(session.ask(), question, found);
-    let lasts = session.votes_last(question, found, &ruling);
-    let is_shared = lasts == Lasts::WhileRows || session.votes_are_shared(question);
-    Ballot { lasts, is_shared, ..ballot(session, found, &ruling) }
+    let selection = session.plugins().select_victims(session.view(), question, found);
+    let depends_on = session.votes_depend_on(question, found, &selection);
+    let is_shared = depends_on == DependsOn::Rows || session.votes_are_shared(question);
+    EvictableSet { depends_on, is_shared, ..evictable_set_of(session, found, &selection) }
 }
 
-/// Why the victims of a node are not enough, with how often each cause counts.
+/// Returns why the victims of a node are not enough, with the count of each cause.
 pub(crate) fn too_few(
     session: &Session<'_>,
     task: TaskId,
     node: NodeId,
-    ballot: &Ballot,
+    evictable_set: &EvictableSet,
 ) -> Vec<(Cause, u32)> {
-    let refused = || (Cause::Refused(ballot.refused_by), 1);
-    if ballot.candidates.is_none() {
+    let refused = || (Cause::Refused(evictable_set.refused_by), 1);
+    if evictable_set.candidates.is_none() {
         return vec![(Cause::NoCandidate, 1)];
     }
-    if ballot.victims.is_none() {
+    if evictable_set.victims.is_none() {
         return vec![refused()];
     }
-    let Some(dim) = lacking_without(session, task, node, ballot.victims.as_ref()) else {
+    let Some(dim) = lacking_without(session, task, node, evictable_set.victims.as_ref()) else {
         return vec![(Cause::NoCandidate, 1)];
     };
-    let is_held_back = lacking_without(session, task, node, ballot.candidates.as_ref()).is_none();
+    let is_held_back =
+        lacking_without(session, task, node, evictable_set.candidates.as_ref()).is_none();
     let too_few = (Cause::TooFew(dim), 1);
     if is_held_back { vec![too_few, refused()] } else { vec![too_few] }
 }
 
-/// What the node would be short of for the task with so much given.
+/// Returns the first resource that the node lacks for the task once `given` is free. Returns `None`
+/// if it lacks nothing.
 pub(crate) fn lacking_without(
     session: &Session<'_>,
     task: TaskId,
@@ -180,108 +192,79 @@ pub(crate) fn lacking_without(
     session.request(task).first_lacking(&room, &session.dims)
 }
 
-/// How it went on one node.
-pub(crate) enum OnNode {
-    Placed,
-    /// The votes left too few of these candidates.
-    TooFew(Vec<TaskId>, Ruling),
-    /// Something was in the way although there was room.
-    InTheWay,
-}
-
-impl OnNode {
-    pub(crate) fn is_placed(&self) -> bool {
-        matches!(self, Self::Placed)
-    }
-}
-
-/// One try to make room for a task on a node.
-pub(crate) struct Try {
-    pub(crate) task: TaskId,
-    pub(crate) node: NodeId,
-    pub(crate) reason: EvictReason,
-    /// A28, A38.
-    pub(crate) trim: bool,
-}
-
-impl Try {
-    /// Evicts `victims` in order until the task fits, puts back those that turn out not to be
-    /// needed, and pipelines the task. On failure everything since the call is undone.
-    ///
-    /// # Errors
-    /// What was in the way with all victims gone.
-    pub(crate) fn run(
-        &self,
-        statement: &mut Statement<'_, '_>,
-        victims: &[TaskId],
-    ) -> Result<(), Cause> {
-        let mark = statement.mark();
-        let evicted = self.evict_until_fits(statement, victims);
-        let evicted = evicted.inspect_err(|_| statement.roll_back(mark))?;
-        let evicted = match self.trim {
-            true => trimmed(statement, mark, self.reason, (self.task, self.node), evicted),
-            false => evicted,
-        };
-        log_made_room(statement, self.task, self.node, &evicted, self.reason);
-        let makes_room = evicted.iter().any(|&victim| !statement.tasks[victim].best_effort);
-        let room = if makes_room { Room::Evicted } else { Room::Releasing };
-        if let Err(refused) = statement.pipeline(self.task, self.node, room) {
-            self.log_refused(statement, refused);
-            statement.roll_back(mark);
-            return Err(Cause::Filter(Reason::Owned(refused.to_string().into())));
-        }
-        Ok(())
-    }
-
-    fn evict_until_fits(
-        &self,
-        statement: &mut Statement<'_, '_>,
-        victims: &[TaskId],
-    ) -> Result<Vec<TaskId>, Cause> {
-        let mut evicted = Vec::new();
-        let mut left = victims.iter();
-        while let Some(cause) = obstacle(statement, self.task, self.node) {
-            let &victim = left.next().ok_or(cause)?;
-            log_try(statement, victim, self.task, self.reason);
-            if statement.evict(victim, self.reason, Some(self.task)).is_ok() {
-                evicted.push(victim);
-            }
-        }
-        Ok(evicted)
-    }
-
-    fn log_refused(&self, session: &Session<'_>, refused: Refused) {
-        let (task, node) = (&session.tasks[self.task].key, &session.nodes[self.node].name);
-        vc_framework::tracing::error!(
-            "Failed to pipeline Task <{task}> on Node <{node}>: {refused}"
-        );
-    }
-}
-
-/// The node that the claim of the task's job plans for it.
-pub(crate) fn planned_node(session: &Session<'_>, task: TaskId) -> Option<NodeId> {
-    let row = &session.tasks[task];
-    let node = session.node(session.claims.of(session, row.job?)?.planned.get(&row.uid)?)?;
-    session.nodes[node].present.then_some(node)
-}
-
-/// Pods that were evicted for the job have yet to leave the planned node of one of its Pending
-/// tasks. As long as they do, filters that see them may refuse the task, which is no reason to
-/// evict more for this job (11.2). The node that they leave.
-pub(crate) fn awaits_victims(session: &Session<'_>, task: TaskId) -> Option<NodeId> {
-    let job = session.tasks[task].job?;
-    let claim = session.claims.of(session, job)?;
-    // After a restart nobody knows the victims; pods carry the mark of preemption, though.
-    let forgotten = claim.victims.is_empty();
-    let is_victim = |&other: &TaskId| {
-        let row = &session.tasks[other];
-        let ours = claim.victims.contains(&row.uid) || (forgotten && row.preempted);
-        row.status == TaskStatus::Releasing && ours
+/// Evicts `victims` in order until the task fits on the node, and pipelines the task. With `trims`,
+/// victims that are not needed are put back. On failure everything since the call is undone.
+///
+/// # Errors
+/// What was in the way with all victims gone.
+pub(crate) fn make_room(
+    statement: &mut Statement<'_, '_>,
+    (task, node): (TaskId, NodeId),
+    (reason, trims): (EvictReason, bool),
+    victims: &[TaskId],
+) -> Result<(), Cause> {
+    let mark = statement.mark();
+    let log = |session: &Session<'_>, victim| log_try(session, victim, task, reason);
+    let done = evict_until_fits(statement, (task, node), reason, victims, log);
+    done.inspect_err(|_| statement.roll_back(mark))?;
+    let evicted = match trims {
+        true => minimize_victims(statement, mark, (task, node)),
+        false => statement.evicted_since(mark),
     };
-    let pending = |member: &TaskId| session.tasks[*member].status == TaskStatus::Pending;
-    let members = session.jobs[job].tasks.iter().copied().filter(pending);
-    let mut planned = members.filter_map(|member| planned_node(session, member));
-    planned.find(|&node| session.nodes[node].tasks.iter().any(is_victim))
+    log_made_room(statement, task, node, &evicted, reason);
+    let makes_room = evicted.iter().any(|&victim| !statement.tasks[victim].best_effort);
+    let room = if makes_room { Room::Evicted } else { Room::Releasing };
+    statement.pipeline(task, node, room).map_err(|refused| {
+        let (key, name) = (&statement.tasks[task].key, &statement.nodes[node].name);
+        vc_framework::tracing::error!(
+            "Failed to pipeline Task <{key}> on Node <{name}>: {refused}"
+        );
+        statement.roll_back(mark);
+        Cause::Filter(Reason::Owned(refused.to_string().into()))
+    })
+}
+
+/// Evicts `victims` in order until the task fits on the node. `log` is called before each eviction.
+///
+/// # Errors
+/// What is in the way with all victims gone.
+pub(crate) fn evict_until_fits(
+    statement: &mut Statement<'_, '_>,
+    (task, node): (TaskId, NodeId),
+    reason: EvictReason,
+    victims: &[TaskId],
+    log: impl Fn(&Session<'_>, TaskId),
+) -> Result<(), Cause> {
+    let mut left = victims.iter();
+    while let Some(cause) = obstacle(statement, task, node) {
+        let &victim = left.next().ok_or(cause)?;
+        log(statement, victim);
+        // A victim that cannot be evicted is skipped.
+        let _ = statement.evict(victim, reason, Some(task));
+    }
+    Ok(())
+}
+
+/// Puts back the victims that the task does not need, from most to least important, and returns the
+/// others (A28, A38, 6.7.3). Since `mark` the statement may only have evicted.
+pub(crate) fn minimize_victims(
+    statement: &mut Statement<'_, '_>,
+    mark: Mark,
+    (task, node): (TaskId, NodeId),
+) -> Vec<TaskId> {
+    // If the room is too small without this victim, it is needed, and no trial is run.
+    let leaves_room = |session: &Session<'_>, victim: TaskId| {
+        let mut room = session.nodes[node].future_idle();
+        room.sub(session.request(victim));
+        session.request(task).first_lacking(&room, &session.dims).is_none()
+    };
+    statement.minimize_victims(mark, leaves_room, |session| fits(session, task, node))
+}
+
+/// Logs that a node is tried (actions.md 10.5).
+pub(crate) fn log_considered(session: &Session<'_>, task: TaskId, node: NodeId) {
+    let (key, name) = (&session.tasks[task].key, &session.nodes[node].name);
+    klog!(3; "Considering Task <{key}> on Node <{name}>.");
 }
 
 /// True if the pod leaves its node because a scheduler evicted it.
@@ -289,7 +272,7 @@ pub(crate) fn is_evicted(row: &Task) -> bool {
     row.status == TaskStatus::Releasing && (row.preempted || row.evicting)
 }
 
-/// Before a victim is tried out (10.5).
+/// Logs that a victim is tried (actions.md 10.5).
 pub(crate) fn log_try(session: &Session<'_>, victim: TaskId, task: TaskId, reason: EvictReason) {
     let (victim, task) = (&session.tasks[victim].key, &session.tasks[task].key);
     match reason {
@@ -300,7 +283,7 @@ pub(crate) fn log_try(session: &Session<'_>, victim: TaskId, task: TaskId, reaso
     }
 }
 
-/// What the victims give (10.5). The texts are made only where somebody reads them.
+/// Logs what the victims free (actions.md 10.5). The text is made only if the log level is enabled.
 pub(crate) fn log_made_room(
     session: &Session<'_>,
     task: TaskId,
@@ -329,7 +312,7 @@ pub(crate) fn log_made_room(
     }
 }
 
-/// The line that tells operators why a node was passed over (10.5).
+/// Logs why a node was passed over (actions.md 10.5).
 pub(crate) fn log_too_few(session: &Session<'_>, task: TaskId, node: NodeId) {
     let row = &session.nodes[node];
     klog!(3; "No validated victims on Node <{}>: not enough resources: requested <{}>, \

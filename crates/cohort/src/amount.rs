@@ -5,20 +5,20 @@ use vc_resource::Dim;
 
 /// An amount in the smallest unit. Wide, so that sums of whatever users write stay exact and every
 /// change can be taken back.
-pub type Amount = i128;
+pub type QuotaAmount = i128;
 
 /// So large that adding or taking bounded amounts leaves it unlimited, and small enough that the
 /// sum over all queues of a cluster does not overflow.
-pub const UNLIMITED: Amount = 1 << 100;
+pub const UNLIMITED: QuotaAmount = 1 << 100;
 
 /// Whether the amount is unlimited.
-pub fn is_unlimited(amount: Amount) -> bool {
+pub fn is_unlimited(amount: QuotaAmount) -> bool {
     UNLIMITED / 2 < amount
 }
 
 /// An amount as it is stored elsewhere; the largest one means unlimited.
-pub fn widen(amount: i64) -> Amount {
-    if amount == i64::MAX { UNLIMITED } else { Amount::from(amount) }
+pub fn widen(amount: i64) -> QuotaAmount {
+    if amount == i64::MAX { UNLIMITED } else { QuotaAmount::from(amount) }
 }
 
 /// A set of nodes that has a quota of its own. There is one so far (B.10, stage 1).
@@ -95,12 +95,12 @@ impl Slots {
 /// What a group asks for, or holds. What it asks nothing of is left out: it never blocks and never
 /// makes a resource contested (A.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Demand(Vec<(Slot, Amount)>);
+pub struct QuotaDemand(Vec<(Slot, QuotaAmount)>);
 
-impl Demand {
+impl QuotaDemand {
     /// Of amounts above 0; those of one slot are added up.
-    pub fn new<A: Into<Amount>>(amounts: impl IntoIterator<Item = (Slot, A)>) -> Self {
-        let mut demand: Vec<(Slot, Amount)> = Vec::new();
+    pub fn new<A: Into<QuotaAmount>>(amounts: impl IntoIterator<Item = (Slot, A)>) -> Self {
+        let mut demand: Vec<(Slot, QuotaAmount)> = Vec::new();
         for (slot, amount) in amounts {
             let amount = amount.into().max(0);
             match demand.binary_search_by_key(&slot, |entry| entry.0) {
@@ -123,7 +123,7 @@ impl Demand {
     }
 
     /// Slots with their amounts, by slot.
-    pub fn iter(&self) -> impl Iterator<Item = (Slot, Amount)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (Slot, QuotaAmount)> + '_ {
         self.0.iter().copied()
     }
 
@@ -133,7 +133,7 @@ impl Demand {
     }
 
     /// The amount of a slot.
-    pub fn get(&self, slot: Slot) -> Amount {
+    pub fn get(&self, slot: Slot) -> QuotaAmount {
         let at = self.0.binary_search_by_key(&slot, |entry| entry.0);
         at.map_or(0, |at| self.0[at].1)
     }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn unlimited_stays_unlimited_beside_bounded_amounts() {
-        let largest = Amount::from(i64::MAX);
+        let largest = QuotaAmount::from(i64::MAX);
         assert!(is_unlimited(widen(i64::MAX)) && !is_unlimited(widen(i64::MAX - 1)));
         assert!(is_unlimited(UNLIMITED - 1_000_000 * largest));
         assert!(is_unlimited(UNLIMITED + 1_000_000 * UNLIMITED));
@@ -168,7 +168,7 @@ mod tests {
         let cpu = slots.intern(Flavor::default(), Dim::CPU).unwrap();
         let memory = slots.intern(Flavor::default(), Dim::MEMORY).unwrap();
         assert_eq!(slots.intern(Flavor::default(), Dim::CPU), Some(cpu));
-        let demand = Demand::new([(memory, 0), (cpu, 2), (cpu, 1), (memory, -5)]);
+        let demand = QuotaDemand::new([(memory, 0), (cpu, 2), (cpu, 1), (memory, -5)]);
         assert_eq!(demand.iter().collect::<Vec<_>>(), [(cpu, 3)]);
         assert!(demand.uses_any(&[memory, cpu]) && !demand.uses_any(&[memory]));
     }

@@ -11,11 +11,11 @@ const MOST_TIMES: u32 = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Backoff {
     first_micros: i64,
-    records: BTreeMap<Arc<str>, Record>,
+    records: BTreeMap<Arc<str>, BackoffRecord>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Record {
+struct BackoffRecord {
     /// It had others evicted since it was last evicted itself.
     has_preempted: bool,
     n_times: u32,

@@ -2,15 +2,15 @@
 //! more than their quota, with or without the hierarchical advantage. Specification: cohort.md A.4,
 //! A.8.
 
-use crate::amount::{Amount, Slot};
+use crate::amount::{QuotaAmount, Slot};
 use crate::forest::Forest;
-use crate::group::{Group, GroupId, Groups, Preemptor};
+use crate::group::{Group, GroupId, Groups, QuotaPreemptor};
 use crate::node::QuotaNode;
 use crate::policy::{ReclaimWithin, WithinQueue};
 
 /// Groups of other queues, by whether the quota that they use is of the preemptor's side.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Others {
+pub(crate) struct OtherQueueCandidates {
     /// It is.
     pub(crate) with_advantage: Vec<GroupId>,
     /// It is not, or not for sure.
@@ -18,7 +18,7 @@ pub(crate) struct Others {
 }
 
 /// Groups of the preemptor's queue.
-pub(crate) fn own(groups: &Groups, preemptor: &Preemptor, need: &[Slot]) -> Vec<GroupId> {
+pub(crate) fn own(groups: &Groups, preemptor: &QuotaPreemptor, need: &[Slot]) -> Vec<GroupId> {
     let policy = groups.forest().node(preemptor.queue).policy.within_queue;
     let may_go = |group: &Group| match policy {
         WithinQueue::Never => false,
@@ -34,7 +34,7 @@ pub(crate) fn own(groups: &Groups, preemptor: &Preemptor, need: &[Slot]) -> Vec<
 /// Groups of other queues that the preemptor's queue may reclaim from, of one queue.
 pub(crate) fn reclaimable<'g>(
     groups: &'g Groups,
-    preemptor: &'g Preemptor,
+    preemptor: &'g QuotaPreemptor,
     queue: QuotaNode,
     need: &'g [Slot],
 ) -> impl Iterator<Item = GroupId> + 'g {
@@ -43,7 +43,7 @@ pub(crate) fn reclaimable<'g>(
 }
 
 /// Whether the policy of the preemptor's queue allows to take the group of another one.
-pub(crate) fn may_reclaim(forest: &Forest, preemptor: &Preemptor, group: &Group) -> bool {
+pub(crate) fn may_reclaim(forest: &Forest, preemptor: &QuotaPreemptor, group: &Group) -> bool {
     match forest.node(preemptor.queue).policy.reclaim_within {
         ReclaimWithin::Never => false,
         ReclaimWithin::LowerPriority => group.priority < preemptor.priority,
@@ -64,13 +64,17 @@ fn of_queue<'g>(
 }
 
 /// Collected on the way from the preemptor's queue to the top of the tree.
-pub(crate) fn others(groups: &Groups, preemptor: &Preemptor, need: &[Slot]) -> Others {
+pub(crate) fn others(
+    groups: &Groups,
+    preemptor: &QuotaPreemptor,
+    need: &[Slot],
+) -> OtherQueueCandidates {
     let forest = groups.forest();
-    let mut found = Others::default();
+    let mut found = OtherQueueCandidates::default();
     if forest.node(preemptor.queue).policy.reclaim_within == ReclaimWithin::Never {
         return found;
     }
-    let mut rest: Vec<(Slot, Amount)> = preemptor.demand.iter().collect();
+    let mut rest: Vec<(Slot, QuotaAmount)> = preemptor.demand.iter().collect();
     let mut has_advantage = holds(forest, preemptor.queue, &mut rest);
     let mut below = preemptor.queue;
     while let Some(cohort) = forest.parent(below) {
@@ -89,7 +93,7 @@ pub(crate) fn others(groups: &Groups, preemptor: &Preemptor, need: &[Slot]) -> O
 
 /// Whether the subtree holds the rest of the demand within its own quota; what it cannot keep for
 /// itself is the rest for the next one.
-fn holds(forest: &Forest, node: QuotaNode, rest: &mut [(Slot, Amount)]) -> bool {
+fn holds(forest: &Forest, node: QuotaNode, rest: &mut [(Slot, QuotaAmount)]) -> bool {
     let mut holds = true;
     for (slot, amount) in rest.iter_mut() {
         holds &= forest.usage(node, *slot) + *amount <= forest.subtree(node, *slot);

@@ -5,13 +5,13 @@ use crate::node::QuotaNode;
 
 /// Nodes whose use may have changed since somebody asked, each once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct ChangedQuotaNodes {
     nodes: Vec<QuotaNode>,
     /// By node.
     is_in: Vec<bool>,
 }
 
-impl Changes {
+impl ChangedQuotaNodes {
     pub(crate) fn none(n_nodes: usize) -> Self {
         Self { nodes: Vec::new(), is_in: vec![false; n_nodes] }
     }

@@ -2,32 +2,33 @@
 //! fits without them. Specification: cohort.md A.6, A.7, A.8, B.7 (Q15).
 
 use crate::amount::Slot;
-use crate::candidates::{Others, others, own};
+use crate::candidates::{OtherQueueCandidates, others, own};
 use crate::forest::Forest;
-use crate::group::{GroupId, Groups, Preemptor};
+use crate::group::{GroupId, Groups, QuotaPreemptor};
 use crate::node::QuotaNode;
 use crate::policy::BorrowWithin;
 use crate::returns::returning;
 use crate::search::{
-    Borrowing, Reason, Refusal, Search, Surroundings, Target, check_hope, fits_quota, give_back,
+    Borrowing, EvictionTarget, PreemptionReason, SearchEnvironment, SearchOptions, SearchRefusal,
+    check_hope, fits_quota, give_back,
 };
 
 /// A group that may be taken, and when.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
-    target: Target,
+struct ClassicCandidate {
+    target: EvictionTarget,
     /// Only if the preemptor does not borrow.
     without_borrowing: bool,
 }
 
 /// The first set of targets none of whom would at once come back.
 pub(crate) fn search(
-    how: &Search,
+    how: &SearchOptions,
     groups: &mut Groups,
-    preemptor: &Preemptor,
+    preemptor: &QuotaPreemptor,
     need: &[Slot],
-    around: &mut dyn Surroundings,
-) -> Result<Vec<Target>, Refusal> {
+    around: &mut dyn SearchEnvironment,
+) -> Result<Vec<EvictionTarget>, SearchRefusal> {
     by_attempts(how, groups, preemptor, need, around, |groups, targets| {
         returning(how, groups, preemptor, targets)
     })
@@ -35,39 +36,40 @@ pub(crate) fn search(
 
 /// The first set of targets.
 pub(crate) fn by_quota(
-    how: &Search,
+    how: &SearchOptions,
     groups: &mut Groups,
-    preemptor: &Preemptor,
+    preemptor: &QuotaPreemptor,
     need: &[Slot],
-    around: &mut dyn Surroundings,
-) -> Result<Vec<Target>, Refusal> {
+    around: &mut dyn SearchEnvironment,
+) -> Result<Vec<EvictionTarget>, SearchRefusal> {
     by_attempts(how, groups, preemptor, need, around, |_, _| None)
 }
 
 fn by_attempts(
-    how: &Search,
+    how: &SearchOptions,
     groups: &mut Groups,
-    preemptor: &Preemptor,
+    preemptor: &QuotaPreemptor,
     need: &[Slot],
-    around: &mut dyn Surroundings,
-    mut returning: impl FnMut(&mut Groups, &[Target]) -> Option<GroupId>,
-) -> Result<Vec<Target>, Refusal> {
+    around: &mut dyn SearchEnvironment,
+    mut returning: impl FnMut(&mut Groups, &[EvictionTarget]) -> Option<GroupId>,
+) -> Result<Vec<EvictionTarget>, SearchRefusal> {
     groups.rank();
     let mut own = if how.own { own(groups, preemptor, need) } else { Vec::new() };
-    let mut others = if how.others { others(groups, preemptor, need) } else { Others::default() };
+    let mut others =
+        if how.others { others(groups, preemptor, need) } else { OtherQueueCandidates::default() };
     for list in [&mut own, &mut others.with_advantage, &mut others.without] {
         list.retain(|&group| around.may_take(&[], group));
     }
     let attempts = attempts(groups.forest(), preemptor.queue, &others, need);
     let candidates = in_order(groups, preemptor, own, others);
-    let all: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
+    let all: Vec<EvictionTarget> = candidates.iter().map(|candidate| candidate.target).collect();
     check_hope(groups, preemptor, &all, around)?;
-    let mut run = Run { groups, preemptor, need, around };
-    let mut refusal = Refusal::NotEnough(None);
+    let mut run = ClassicSearch { groups, preemptor, need, around };
+    let mut refusal = SearchRefusal::NotEnough(None);
     for &borrowing in attempts {
         let Some(targets) = run.attempt(&candidates, borrowing) else { continue };
         match returning(run.groups, &targets) {
-            Some(group) => refusal = Refusal::WouldReturn(group),
+            Some(group) => refusal = SearchRefusal::WouldReturn(group),
             None => return Ok(targets),
         }
     }
@@ -78,7 +80,7 @@ fn by_attempts(
 fn attempts(
     forest: &Forest,
     queue: QuotaNode,
-    others: &Others,
+    others: &OtherQueueCandidates,
     need: &[Slot],
 ) -> &'static [Borrowing] {
     let forbidden = forest.node(queue).policy.borrow_within == BorrowWithin::Never;
@@ -97,21 +99,21 @@ fn attempts(
 /// ones of other queues, the own ones.
 fn in_order(
     groups: &Groups,
-    preemptor: &Preemptor,
+    preemptor: &QuotaPreemptor,
     own: Vec<GroupId>,
-    others: Others,
-) -> Vec<Candidate> {
+    others: OtherQueueCandidates,
+) -> Vec<ClassicCandidate> {
     let policy = groups.forest().node(preemptor.queue).policy.borrow_within;
-    let with = |group: GroupId, reason: Reason| Candidate {
-        target: Target { group, reason },
+    let with = |group: GroupId, reason: PreemptionReason| ClassicCandidate {
+        target: EvictionTarget { group, reason },
         without_borrowing: false,
     };
     let without_advantage =
         |group: GroupId| match policy.allows(groups.get(group).priority, preemptor.priority) {
-            true => with(group, Reason::InCohortReclaimWhileBorrowing),
+            true => with(group, PreemptionReason::InCohortReclaimWhileBorrowing),
             false => {
-                let reclaimed = with(group, Reason::InCohortReclamation);
-                Candidate { without_borrowing: true, ..reclaimed }
+                let reclaimed = with(group, PreemptionReason::InCohortReclamation);
+                ClassicCandidate { without_borrowing: true, ..reclaimed }
             }
         };
     let sorted = |mut list: Vec<GroupId>| {
@@ -119,25 +121,29 @@ fn in_order(
         list
     };
     let hierarchical = sorted(others.with_advantage).into_iter();
-    let hierarchical = hierarchical.map(|group| with(group, Reason::InCohortReclamation));
+    let hierarchical = hierarchical.map(|group| with(group, PreemptionReason::InCohortReclamation));
     let by_priority = sorted(others.without).into_iter().map(without_advantage);
-    let own = sorted(own).into_iter().map(|group| with(group, Reason::InClusterQueue));
-    let mut all: Vec<Candidate> = hierarchical.chain(by_priority).chain(own).collect();
+    let own = sorted(own).into_iter().map(|group| with(group, PreemptionReason::InClusterQueue));
+    let mut all: Vec<ClassicCandidate> = hierarchical.chain(by_priority).chain(own).collect();
     all.sort_by_key(|candidate| !groups.get(candidate.target.group).evicting);
     all
 }
 
-struct Run<'a> {
+struct ClassicSearch<'a> {
     groups: &'a mut Groups,
-    preemptor: &'a Preemptor,
+    preemptor: &'a QuotaPreemptor,
     need: &'a [Slot],
-    around: &'a mut dyn Surroundings,
+    around: &'a mut dyn SearchEnvironment,
 }
 
-impl Run<'_> {
+impl ClassicSearch<'_> {
     /// `None`: the candidates do not suffice; everything is as before. In the end it is so in any
     /// case.
-    fn attempt(&mut self, candidates: &[Candidate], borrowing: Borrowing) -> Option<Vec<Target>> {
+    fn attempt(
+        &mut self,
+        candidates: &[ClassicCandidate],
+        borrowing: Borrowing,
+    ) -> Option<Vec<EvictionTarget>> {
         let mut targets = Vec::new();
         for candidate in candidates {
             if !self.may_take(candidate, borrowing, &targets) {
@@ -155,7 +161,12 @@ impl Run<'_> {
         None
     }
 
-    fn may_take(&mut self, candidate: &Candidate, borrowing: Borrowing, taken: &[Target]) -> bool {
+    fn may_take(
+        &mut self,
+        candidate: &ClassicCandidate,
+        borrowing: Borrowing,
+        taken: &[EvictionTarget],
+    ) -> bool {
         let group = candidate.target.group;
         let queue = self.groups.get(group).queue;
         if queue != self.preemptor.queue {
@@ -187,19 +198,19 @@ impl Run<'_> {
         true
     }
 
-    fn fits(&mut self, borrowing: Borrowing, targets: &[Target]) -> bool {
+    fn fits(&mut self, borrowing: Borrowing, targets: &[EvictionTarget]) -> bool {
         fits_quota(self.groups.forest(), self.preemptor, borrowing)
             && self.around.has_place(targets)
     }
 
-    fn give_back(&mut self, targets: &mut Vec<Target>, borrowing: Borrowing) {
+    fn give_back(&mut self, targets: &mut Vec<EvictionTarget>, borrowing: Borrowing) {
         let (preemptor, around) = (self.preemptor, &mut *self.around);
         give_back(self.groups, targets, |groups, fewer| {
             fits_quota(groups.forest(), preemptor, borrowing) && around.has_place(fewer)
         });
     }
 
-    fn put_back(&mut self, targets: &[Target]) {
+    fn put_back(&mut self, targets: &[EvictionTarget]) {
         targets.iter().for_each(|target| self.groups.put_back(target.group));
     }
 }

@@ -1,22 +1,23 @@
 //! The search under fair sharing: one group at a time from the side with the largest share, as long
 //! as that does not turn the imbalance round. Specification: cohort.md A.9.2-A.9.4, B.7 (Q12).
 
-mod turns;
+mod order;
 
 use crate::amount::Slot;
 use crate::candidates::{own, reclaimable};
 use crate::forest::Forest;
-use crate::group::{GroupId, Groups, Preemptor};
+use crate::group::{GroupId, Groups, QuotaPreemptor};
 use crate::node::QuotaNode;
 use crate::search::{
-    Borrowing, Reason, Refusal, Search, Surroundings, Target, check_hope, fits_quota, give_back,
+    Borrowing, EvictionTarget, PreemptionReason, SearchEnvironment, SearchOptions, SearchRefusal,
+    check_hope, fits_quota, give_back,
 };
 use crate::share::Share;
-use turns::{Shares, Turns, Waiting};
+use order::{FairOrder, NodeShares, WaitingCandidates};
 
 /// The lists of `preemptionStrategies` that exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategies {
+pub enum PreemptionStrategies {
     /// `LessThanOrEqualToFinalShare`, then `LessThanInitialShare`.
     #[default]
     Both,
@@ -27,21 +28,21 @@ pub enum Strategies {
 }
 
 pub(crate) fn search(
-    how: &Search,
-    strategies: Strategies,
+    how: &SearchOptions,
+    strategies: PreemptionStrategies,
     groups: &mut Groups,
-    preemptor: &Preemptor,
+    preemptor: &QuotaPreemptor,
     need: &[Slot],
-    around: &mut dyn Surroundings,
-) -> Result<Vec<Target>, Refusal> {
+    around: &mut dyn SearchEnvironment,
+) -> Result<Vec<EvictionTarget>, SearchRefusal> {
     groups.rank();
     let mut candidates = candidates(how, groups, preemptor, need);
     candidates.retain(|candidate| around.may_take(&[], candidate.group));
     check_hope(groups, preemptor, &candidates, around)?;
     groups.forest_mut().add(preemptor.queue, &preemptor.demand);
-    let mut run = Run::new(groups, preemptor, need, around);
+    let mut run = FairSearch::new(groups, preemptor, need, around);
     let mut found = run.first_pass(strategies, &candidates);
-    if !found && strategies == Strategies::Both {
+    if !found && strategies == PreemptionStrategies::Both {
         found = run.second_pass();
     }
     if found {
@@ -50,11 +51,16 @@ pub(crate) fn search(
     let taken = std::mem::take(&mut run.taken);
     taken.iter().for_each(|target| groups.put_back(target.group));
     groups.forest_mut().remove(preemptor.queue, &preemptor.demand);
-    if found { Ok(taken) } else { Err(Refusal::NotEnough(None)) }
+    if found { Ok(taken) } else { Err(SearchRefusal::NotEnough(None)) }
 }
 
 /// In order (A.5); reasons are set when they are taken.
-fn candidates(how: &Search, groups: &Groups, preemptor: &Preemptor, need: &[Slot]) -> Vec<Target> {
+fn candidates(
+    how: &SearchOptions,
+    groups: &Groups,
+    preemptor: &QuotaPreemptor,
+    need: &[Slot],
+) -> Vec<EvictionTarget> {
     let forest = groups.forest();
     let mut found = if how.own { own(groups, preemptor, need) } else { Vec::new() };
     let mut open = vec![forest.top(preemptor.queue)];
@@ -67,33 +73,33 @@ fn candidates(how: &Search, groups: &Groups, preemptor: &Preemptor, need: &[Slot
         }
     }
     found.sort_by_cached_key(|&group| groups.precedence(preemptor.queue, group));
-    let reason = Reason::InCohortFairSharing;
-    found.into_iter().map(|group| Target { group, reason }).collect()
+    let reason = PreemptionReason::InCohortFairSharing;
+    found.into_iter().map(|group| EvictionTarget { group, reason }).collect()
 }
 
-struct Run<'a> {
+struct FairSearch<'a> {
     groups: &'a mut Groups,
-    preemptor: &'a Preemptor,
+    preemptor: &'a QuotaPreemptor,
     need: &'a [Slot],
-    around: &'a mut dyn Surroundings,
+    around: &'a mut dyn SearchEnvironment,
     /// By node, with the preemptor counted; kept up to date.
     shares: Vec<Share>,
     /// Likewise: whether the node uses more than its quota.
     borrows: Vec<bool>,
     /// Shares before anything was taken.
     initial: Vec<Share>,
-    taken: Vec<Target>,
+    taken: Vec<EvictionTarget>,
     /// What the first strategy left.
     retry: Vec<(usize, GroupId)>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> FairSearch<'a> {
     /// The demand of the preemptor is in use already.
     fn new(
         groups: &'a mut Groups,
-        preemptor: &'a Preemptor,
+        preemptor: &'a QuotaPreemptor,
         need: &'a [Slot],
-        around: &'a mut dyn Surroundings,
+        around: &'a mut dyn SearchEnvironment,
     ) -> Self {
         let forest = groups.forest();
         let shares: Vec<Share> = forest.nodes().map(|node| forest.share(node)).collect();
@@ -107,8 +113,8 @@ impl<'a> Run<'a> {
         self.groups.forest()
     }
 
-    fn now(&self) -> Shares<'_> {
-        Shares { forest: self.forest(), shares: &self.shares, borrows: &self.borrows }
+    fn now(&self) -> NodeShares<'_> {
+        NodeShares { forest: self.forest(), shares: &self.shares, borrows: &self.borrows }
     }
 
     fn share(&self, node: QuotaNode) -> &Share {
@@ -130,17 +136,22 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the preemptor fits now; `None`: somebody objects, and the group stays.
-    fn take(&mut self, group: GroupId, reason: Reason) -> Option<bool> {
+    fn take(&mut self, group: GroupId, reason: PreemptionReason) -> Option<bool> {
         if !self.around.may_take(&self.taken, group) {
             return None;
         }
         self.groups.take(group);
         self.refresh(group);
-        self.taken.push(Target { group, reason });
+        self.taken.push(EvictionTarget { group, reason });
         Some(fits(self.groups, self.preemptor, self.around, &self.taken))
     }
 
-    fn take_first(&mut self, waiting: &mut Waiting, queue: QuotaNode, reason: Reason) -> bool {
+    fn take_first(
+        &mut self,
+        waiting: &mut WaitingCandidates,
+        queue: QuotaNode,
+        reason: PreemptionReason,
+    ) -> bool {
         let first = waiting.pop(queue);
         first.and_then(|(_, group)| self.take(group, reason)).unwrap_or(false)
     }
@@ -154,17 +165,21 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the preemptor fits in the end.
-    fn first_pass(&mut self, strategies: Strategies, candidates: &[Target]) -> bool {
+    fn first_pass(
+        &mut self,
+        strategies: PreemptionStrategies,
+        candidates: &[EvictionTarget],
+    ) -> bool {
         let ranked = candidates.iter().enumerate().map(|(rank, target)| (rank, target.group));
-        let mut waiting = Waiting::new(self.groups, ranked);
-        let mut turns = Turns::new(self.forest(), self.preemptor.queue);
+        let mut waiting = WaitingCandidates::new(self.groups, ranked);
+        let mut order = FairOrder::new(self.forest(), self.preemptor.queue);
         // Taking others does not change what the own queue uses, and own groups only lessen it.
         let within = self.is_within_nominal();
-        while let Some(queue) = turns.next(&self.now(), &waiting) {
+        while let Some(queue) = order.next(&self.now(), &waiting) {
             let fits = if queue == self.preemptor.queue {
-                self.take_first(&mut waiting, queue, Reason::InClusterQueue)
+                self.take_first(&mut waiting, queue, PreemptionReason::InClusterQueue)
             } else if within {
-                self.take_first(&mut waiting, queue, Reason::InCohortReclamation)
+                self.take_first(&mut waiting, queue, PreemptionReason::InCohortReclamation)
             } else {
                 self.by_strategy(strategies, queue, &mut waiting)
             };
@@ -178,9 +193,9 @@ impl<'a> Run<'a> {
     /// Takes the first group of the queue that passes the first strategy.
     fn by_strategy(
         &mut self,
-        strategies: Strategies,
+        strategies: PreemptionStrategies,
         queue: QuotaNode,
-        waiting: &mut Waiting,
+        waiting: &mut WaitingCandidates,
     ) -> bool {
         let Some((mine, theirs)) = self.sides(queue) else {
             waiting.drop_queue(queue);
@@ -193,8 +208,8 @@ impl<'a> Run<'a> {
         }
         while let Some((rank, group)) = waiting.pop(queue) {
             let passes = match strategies {
-                Strategies::InitialShare => new.compare(&old).is_lt(),
-                Strategies::Both | Strategies::FinalShare => {
+                PreemptionStrategies::InitialShare => new.compare(&old).is_lt(),
+                PreemptionStrategies::Both | PreemptionStrategies::FinalShare => {
                     new.compare(&self.share_without(theirs, group)).is_le()
                 }
             };
@@ -202,7 +217,7 @@ impl<'a> Run<'a> {
                 self.retry.push((rank, group));
                 continue;
             }
-            if let Some(fits) = self.take(group, Reason::InCohortFairSharing) {
+            if let Some(fits) = self.take(group, PreemptionReason::InCohortFairSharing) {
                 return fits;
             }
         }
@@ -220,15 +235,15 @@ impl<'a> Run<'a> {
     /// One group of each queue whose side still has the larger share.
     fn second_pass(&mut self) -> bool {
         let retry = std::mem::take(&mut self.retry);
-        let mut waiting = Waiting::new(self.groups, retry.into_iter());
-        let mut turns = Turns::new(self.forest(), self.preemptor.queue);
-        while let Some(queue) = turns.next(&self.now(), &waiting) {
+        let mut waiting = WaitingCandidates::new(self.groups, retry.into_iter());
+        let mut order = FairOrder::new(self.forest(), self.preemptor.queue);
+        while let Some(queue) = order.next(&self.now(), &waiting) {
             let first = waiting.drop_queue(queue).into_iter().next();
             let (Some((_, group)), Some((mine, theirs))) = (first, self.sides(queue)) else {
                 continue;
             };
             let is_smaller = self.share(mine).compare(self.share(theirs)).is_lt();
-            if is_smaller && self.take(group, Reason::InCohortFairSharing) == Some(true) {
+            if is_smaller && self.take(group, PreemptionReason::InCohortFairSharing) == Some(true) {
                 return true;
             }
         }
@@ -249,8 +264,13 @@ impl<'a> Run<'a> {
 }
 
 /// The preemptor's side has a smaller share now than the target's had.
-fn is_legal(groups: &Groups, preemptor: &Preemptor, initial: &[Share], target: &Target) -> bool {
-    if target.reason != Reason::InCohortFairSharing {
+fn is_legal(
+    groups: &Groups,
+    preemptor: &QuotaPreemptor,
+    initial: &[Share],
+    target: &EvictionTarget,
+) -> bool {
+    if target.reason != PreemptionReason::InCohortFairSharing {
         return true;
     }
     let forest = groups.forest();
@@ -261,9 +281,9 @@ fn is_legal(groups: &Groups, preemptor: &Preemptor, initial: &[Share], target: &
 /// Whether the preemptor, which counts as in use, fits.
 fn fits(
     groups: &mut Groups,
-    preemptor: &Preemptor,
-    around: &mut dyn Surroundings,
-    taken: &[Target],
+    preemptor: &QuotaPreemptor,
+    around: &mut dyn SearchEnvironment,
+    taken: &[EvictionTarget],
 ) -> bool {
     groups.forest_mut().remove(preemptor.queue, &preemptor.demand);
     let fits = fits_quota(groups.forest(), preemptor, Borrowing::Allowed);

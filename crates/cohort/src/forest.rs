@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::amount::{Amount, Demand, Slot, Slots, is_unlimited, widen};
-use crate::changes::Changes;
-use crate::node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
+use crate::amount::{QuotaAmount, QuotaDemand, Slot, Slots, is_unlimited, widen};
+use crate::changes::ChangedQuotaNodes;
+use crate::node::{ForestError, LocalQuota, NodeQuota, NodeSpec, QuotaNode};
 use crate::policy::{Policy, ReclaimWithin, WithinQueue};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct ForestNode {
     pub(crate) name: Arc<str>,
     pub(crate) parent: Option<QuotaNode>,
     /// Of its tree.
@@ -26,28 +26,28 @@ pub(crate) struct Node {
 
 /// One node in one slot.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cell {
-    nominal: Amount,
-    borrowing: Amount,
+struct NodeSlot {
+    nominal: QuotaAmount,
+    borrowing: QuotaAmount,
     declared: bool,
     /// `S`: own quota and what the children lend.
-    subtree: Amount,
+    subtree: QuotaAmount,
     /// The part nobody else can use.
-    local: Amount,
-    potential: Amount,
-    usage: Amount,
+    local: QuotaAmount,
+    potential: QuotaAmount,
+    usage: QuotaAmount,
 }
 
 /// All quota trees of a cluster with what is in use.
 #[derive(Clone, Debug)]
 pub struct Forest {
     pub(crate) slots: Slots,
-    nodes: Vec<Node>,
+    nodes: Vec<ForestNode>,
     /// By node, then slot.
-    cells: Vec<Cell>,
+    cells: Vec<NodeSlot>,
     /// By node: place of its name among all names.
     name_ranks: Vec<u32>,
-    changes: Changes,
+    changes: ChangedQuotaNodes,
 }
 
 impl Forest {
@@ -56,7 +56,7 @@ impl Forest {
     /// # Errors
     /// Parents that are no cohorts, or form a cycle.
     pub fn new(slots: Slots, specs: &[NodeSpec]) -> Result<Self, ForestError> {
-        let mut nodes: Vec<Node> = specs.iter().enumerate().map(node).collect();
+        let mut nodes: Vec<ForestNode> = specs.iter().enumerate().map(node).collect();
         for (index, spec) in specs.iter().enumerate() {
             let Some(parent) = spec.parent else { continue };
             let cohort = nodes.get_mut(parent).filter(|node| !node.is_queue);
@@ -65,11 +65,11 @@ impl Forest {
         }
         let down = from_the_tops(&mut nodes)?;
         let n_slots = slots.len();
-        let cell = |quota: &Quota| Cell {
+        let cell = |quota: &NodeQuota| NodeSlot {
             nominal: quota.nominal,
             borrowing: quota.borrowing,
             declared: quota.declared,
-            ..Cell::default()
+            ..NodeSlot::default()
         };
         let quota_of = |spec: &NodeSpec, slot: usize| spec.quotas.get(slot).copied();
         let cells = specs.iter().flat_map(|spec| {
@@ -77,7 +77,7 @@ impl Forest {
         });
         let cells = cells.collect();
         let name_ranks = name_ranks(&nodes);
-        let changes = Changes::none(specs.len());
+        let changes = ChangedQuotaNodes::none(specs.len());
         let mut forest = Self { slots, nodes, cells, name_ranks, changes };
         for &node in down.iter().rev() {
             forest.set_subtree(node, &specs[node.index()]);
@@ -93,15 +93,15 @@ impl Forest {
                 let cell = self.cell(child, slot);
                 cell.subtree - cell.local
             };
-            let lent: Amount = self.node(node).children.iter().map(lent).sum();
+            let lent: QuotaAmount = self.node(node).children.iter().map(lent).sum();
             let is_top = spec.parent.is_none();
             let kept = spec.quotas.get(slot.index()).copied().unwrap_or_default().kept;
             let cell = self.cell_mut(node, slot);
             cell.subtree = cell.nominal + lent;
             cell.local = match kept {
                 _ if is_top => 0,
-                Kept::AllBut(lending) => (cell.subtree - widen(lending)).max(0),
-                Kept::AtMost(amount) => amount.min(cell.subtree).max(0),
+                LocalQuota::AllBut(lending) => (cell.subtree - widen(lending)).max(0),
+                LocalQuota::AtMost(amount) => amount.min(cell.subtree).max(0),
             };
         }
     }
@@ -119,15 +119,15 @@ impl Forest {
         }
     }
 
-    fn cell(&self, node: QuotaNode, slot: Slot) -> &Cell {
+    fn cell(&self, node: QuotaNode, slot: Slot) -> &NodeSlot {
         &self.cells[node.index() * self.slots.len() + slot.index()]
     }
 
-    fn cell_mut(&mut self, node: QuotaNode, slot: Slot) -> &mut Cell {
+    fn cell_mut(&mut self, node: QuotaNode, slot: Slot) -> &mut NodeSlot {
         &mut self.cells[node.index() * self.slots.len() + slot.index()]
     }
 
-    pub(crate) fn node(&self, node: QuotaNode) -> &Node {
+    pub(crate) fn node(&self, node: QuotaNode) -> &ForestNode {
         &self.nodes[node.index()]
     }
 
@@ -158,7 +158,7 @@ impl Forest {
 
     /// Whether its policies let a group of the queue have others evicted.
     pub fn may_evict(&self, node: QuotaNode) -> bool {
-        let Node { is_queue, policy, .. } = self.node(node);
+        let ForestNode { is_queue, policy, .. } = self.node(node);
         let own = policy.within_queue != WithinQueue::Never;
         *is_queue && (own || policy.reclaim_within != ReclaimWithin::Never)
     }
@@ -228,48 +228,49 @@ impl Forest {
     }
 
     /// Quota of the node itself.
-    pub fn nominal(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn nominal(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         self.cell(node, slot).nominal
     }
 
     /// Quota of the node itself and of all below it, whatever of it is lent.
-    pub fn total(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn total(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         let children = self.node(node).children.iter();
-        self.nominal(node, slot) + children.map(|&child| self.total(child, slot)).sum::<Amount>()
+        self.nominal(node, slot)
+            + children.map(|&child| self.total(child, slot)).sum::<QuotaAmount>()
     }
 
     /// How much the subtree may use beyond its quota.
-    pub fn borrowing(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn borrowing(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         self.cell(node, slot).borrowing
     }
 
     /// `S`: quota of the subtree.
-    pub fn subtree(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn subtree(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         self.cell(node, slot).subtree
     }
 
     /// The part of the subtree's quota that nobody else can use.
-    pub fn local(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn local(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         self.cell(node, slot).local
     }
 
     /// Of a queue what its groups hold; of a cohort what its children use beyond what they keep.
-    pub fn usage(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn usage(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         self.cell(node, slot).usage
     }
 
     /// What is in use at the node itself and below it, whoever's quota it is.
-    pub fn used(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn used(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         let children = self.node(node).children.iter();
         let kept = children.map(|&child| {
             let cell = self.cell(child, slot);
             self.used(child, slot) - (cell.usage - cell.local).max(0)
         });
-        self.usage(node, slot) + kept.sum::<Amount>()
+        self.usage(node, slot) + kept.sum::<QuotaAmount>()
     }
 
     /// What could be admitted if nothing was in use.
-    pub fn potential(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn potential(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         self.cell(node, slot).potential
     }
 
@@ -278,18 +279,18 @@ impl Forest {
         self.cell(node, slot).declared
     }
 
-    pub(crate) fn local_available(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub(crate) fn local_available(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         let cell = self.cell(node, slot);
         (cell.local - cell.usage).max(0)
     }
 
     /// What may be admitted now, at least 0.
-    pub fn available(&self, node: QuotaNode, slot: Slot) -> Amount {
+    pub fn available(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         self.room(node, slot).max(0)
     }
 
     /// Below 0 if more is in use than may be.
-    fn room(&self, node: QuotaNode, slot: Slot) -> Amount {
+    fn room(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         let cell = self.cell(node, slot);
         let Some(parent) = self.parent(node) else {
             return cell.subtree + cell.borrowing.min(0) - cell.usage;
@@ -313,7 +314,7 @@ impl Forest {
     pub(crate) fn with<T>(
         &mut self,
         queue: QuotaNode,
-        demand: &Demand,
+        demand: &QuotaDemand,
         look: impl FnOnce(&Self) -> T,
     ) -> T {
         let n_changes = self.changes.len();
@@ -339,7 +340,7 @@ impl Forest {
     }
 
     /// A group of the queue holds this from now on.
-    pub fn add(&mut self, queue: QuotaNode, demand: &Demand) {
+    pub fn add(&mut self, queue: QuotaNode, demand: &QuotaDemand) {
         for (slot, amount) in demand.iter() {
             let (mut at, mut amount) = (Some(queue), amount);
             while let Some(node) = at.filter(|_| 0 < amount) {
@@ -353,7 +354,7 @@ impl Forest {
     }
 
     /// The group no longer holds it. Takes [`Forest::add`] back exactly.
-    pub fn remove(&mut self, queue: QuotaNode, demand: &Demand) {
+    pub fn remove(&mut self, queue: QuotaNode, demand: &QuotaDemand) {
         for (slot, amount) in demand.iter() {
             let (mut at, mut amount) = (Some(queue), amount);
             while let Some(node) = at.filter(|_| 0 < amount) {
@@ -368,8 +369,8 @@ impl Forest {
     }
 }
 
-fn node((index, spec): (usize, &NodeSpec)) -> Node {
-    Node {
+fn node((index, spec): (usize, &NodeSpec)) -> ForestNode {
+    ForestNode {
         name: spec.name.clone(),
         parent: spec.parent.map(QuotaNode::new),
         top: QuotaNode::new(index),
@@ -383,7 +384,7 @@ fn node((index, spec): (usize, &NodeSpec)) -> Node {
     }
 }
 
-fn name_ranks(nodes: &[Node]) -> Vec<u32> {
+fn name_ranks(nodes: &[ForestNode]) -> Vec<u32> {
     let mut by_name: Vec<usize> = (0..nodes.len()).collect();
     by_name.sort_by(|&l, &r| nodes[l].name.cmp(&nodes[r].name));
     let mut ranks = vec![0; nodes.len()];
@@ -394,13 +395,13 @@ fn name_ranks(nodes: &[Node]) -> Vec<u32> {
 }
 
 /// Sets depths, heights and tops; the nodes, parents before their children.
-fn from_the_tops(nodes: &mut [Node]) -> Result<Vec<QuotaNode>, ForestError> {
+fn from_the_tops(nodes: &mut [ForestNode]) -> Result<Vec<QuotaNode>, ForestError> {
     let ids = (0..nodes.len()).map(QuotaNode::new);
     let mut down: Vec<QuotaNode> =
         ids.filter(|node| nodes[node.index()].parent.is_none()).collect();
     let mut at = 0;
     while let Some(&node) = down.get(at) {
-        let Node { depth, top, .. } = nodes[node.index()];
+        let ForestNode { depth, top, .. } = nodes[node.index()];
         for child in nodes[node.index()].children.clone() {
             (nodes[child.index()].depth, nodes[child.index()].top) = (depth + 1, top);
             down.push(child);

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::amount::Demand;
+use crate::amount::QuotaDemand;
 use crate::forest::Forest;
 use crate::node::QuotaNode;
-use crate::order::{self, Head};
-use crate::ranks::Ranks;
+use crate::order::{self, QueueHead};
+use crate::ranks::GroupRanks;
 
 /// A group in [`Groups`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,12 +36,12 @@ pub struct Group {
     /// It is to go and holds quota still.
     pub evicting: bool,
     /// What it holds.
-    pub holds: Demand,
+    pub holds: QuotaDemand,
 }
 
 /// The group that is to be accommodated.
 #[derive(Clone, Debug)]
-pub struct Preemptor {
+pub struct QuotaPreemptor {
     /// Its queue.
     pub queue: QuotaNode,
     /// Of the whole group.
@@ -49,7 +49,7 @@ pub struct Preemptor {
     /// Its age, in microseconds since 1970.
     pub created_micros: i64,
     /// What it asks for.
-    pub demand: Demand,
+    pub demand: QuotaDemand,
 }
 
 /// All groups that hold quota, and the trees that they hold it in.
@@ -65,7 +65,7 @@ pub struct Groups {
     by_queue: Vec<Vec<GroupId>>,
     /// By group: where it is in the list of its queue.
     places: Vec<usize>,
-    ranks: Ranks,
+    ranks: GroupRanks,
 }
 
 /// What decides who is taken first, in this order: it is not being evicted, it is of the preemptor's
@@ -83,7 +83,7 @@ impl Groups {
             is_in: Vec::new(),
             free: Vec::new(),
             places: Vec::new(),
-            ranks: Ranks::default(),
+            ranks: GroupRanks::default(),
         }
     }
 
@@ -97,17 +97,17 @@ impl Groups {
     }
 
     /// Quota that is kept for somebody who holds none yet: a claim, or a reservation (A.11, B.7).
-    pub fn keep(&mut self, queue: QuotaNode, demand: &Demand) {
+    pub fn keep(&mut self, queue: QuotaNode, demand: &QuotaDemand) {
         self.forest.add(queue, demand);
     }
 
     /// It is no longer kept.
-    pub fn let_go(&mut self, queue: QuotaNode, demand: &Demand) {
+    pub fn let_go(&mut self, queue: QuotaNode, demand: &QuotaDemand) {
         self.forest.remove(queue, demand);
     }
 
     /// What the group holds has changed: some of its pods were placed, or have gone.
-    pub fn change(&mut self, id: GroupId, holds: Demand) {
+    pub fn change(&mut self, id: GroupId, holds: QuotaDemand) {
         let was_taken = self.taken[id.index()];
         self.take(id);
         self.rows[id.index()].holds = holds;
@@ -117,7 +117,7 @@ impl Groups {
     }
 
     /// Place of the head that is served first.
-    pub fn next_head(&mut self, heads: &[Head], fair_sharing: bool) -> Option<usize> {
+    pub fn next_head(&mut self, heads: &[QueueHead], fair_sharing: bool) -> Option<usize> {
         match fair_sharing {
             false => order::by_level(&self.forest, heads),
             true => order::by_shares(&mut self.forest, heads),

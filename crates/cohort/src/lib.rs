@@ -21,17 +21,20 @@ mod search;
 mod share;
 mod spec;
 
-pub use amount::{Amount, Demand, Flavor, Slot, Slots, UNLIMITED, is_unlimited, widen};
+pub use amount::{Flavor, QuotaAmount, QuotaDemand, Slot, Slots, UNLIMITED, is_unlimited, widen};
 pub use backoff::Backoff;
-pub use fair::Strategies;
+pub use fair::PreemptionStrategies;
 pub use forest::Forest;
-pub use group::{Group, GroupId, Groups, Preemptor};
+pub use group::{Group, GroupId, Groups, QuotaPreemptor};
 pub use limit::{ExceededLimit, LimitSource};
-pub use mode::{Class, Mode};
-pub use node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
-pub use order::Head;
+pub use mode::{AssignmentMode, GroupAssessment};
+pub use node::{ForestError, LocalQuota, NodeQuota, NodeSpec, QuotaNode};
+pub use order::QueueHead;
 pub use policy::{BorrowWithin, Policy, ReclaimWithin, WithinQueue};
-pub use ranking::Ranking;
-pub use search::{Anything, Reason, Refusal, Search, Short, Surroundings, Target};
+pub use ranking::HeadRanking;
+pub use search::{
+    AllowAll, EvictionTarget, MissingQuota, PreemptionReason, SearchEnvironment, SearchOptions,
+    SearchRefusal,
+};
 pub use share::Share;
-pub use spec::{Built, QueueSpec, TreeRules, build};
+pub use spec::{QueueSpec, QuotaForest, TreeRules, build};

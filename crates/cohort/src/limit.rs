@@ -1,7 +1,7 @@
 //! The limit that a demand exceeds, with its amounts, for messages. Specification: cohort.md A.2,
 //! B.8.
 
-use crate::amount::{Amount, Slot};
+use crate::amount::{QuotaAmount, Slot};
 use crate::forest::Forest;
 use crate::node::QuotaNode;
 
@@ -13,11 +13,11 @@ pub struct ExceededLimit {
     /// Where the limit comes from.
     pub source: LimitSource,
     /// What the node and all below it may use, without what its children keep for themselves.
-    pub limit: Amount,
+    pub limit: QuotaAmount,
     /// What is in use of that.
-    pub used: Amount,
+    pub used: QuotaAmount,
     /// The part of the demand that comes on top of what the nodes below keep unused.
-    pub asked: Amount,
+    pub asked: QuotaAmount,
 }
 
 /// Where the limit of a node comes from.
@@ -36,7 +36,7 @@ impl Forest {
         &self,
         queue: QuotaNode,
         slot: Slot,
-        amount: Amount,
+        amount: QuotaAmount,
     ) -> Option<ExceededLimit> {
         if amount <= self.available(queue, slot) {
             return None;

@@ -1,14 +1,14 @@
 //! Whether a group fits, may preempt, or can never fit; its borrowing level; what a waiting head
 //! keeps for itself. Specification: cohort.md A.3, A.11.
 
-use crate::amount::{Amount, Demand, Slot};
+use crate::amount::{QuotaAmount, QuotaDemand, Slot};
 use crate::forest::Forest;
 use crate::node::QuotaNode;
 use crate::policy::{BorrowWithin, ReclaimWithin};
 
 /// How a group stands, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
+pub enum AssignmentMode {
     /// It cannot fit, or may not preempt to fit.
     NoFit,
     /// It fits if others go.
@@ -19,9 +19,9 @@ pub enum Mode {
 
 /// A group's mode with what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Class {
+pub struct GroupAssessment {
     /// The worst of its resources.
-    pub mode: Mode,
+    pub mode: AssignmentMode,
     /// The resources in mode Preempt.
     pub need: Vec<Slot>,
     /// Height of the smallest subtree that holds it within its own quota, the largest of its
@@ -31,8 +31,13 @@ pub struct Class {
 
 impl Forest {
     /// Mode of a demand in a queue.
-    pub fn classify(&self, queue: QuotaNode, demand: &Demand, fair_sharing: bool) -> Class {
-        let mut class = Class { mode: Mode::Fit, need: Vec::new(), level: 0 };
+    pub fn classify(
+        &self,
+        queue: QuotaNode,
+        demand: &QuotaDemand,
+        fair_sharing: bool,
+    ) -> GroupAssessment {
+        let mut class = GroupAssessment { mode: AssignmentMode::Fit, need: Vec::new(), level: 0 };
         for (slot, amount) in demand.iter() {
             let (level, is_subtree) = self.smallest_holder(queue, slot, amount);
             class.level = class.level.max(level);
@@ -40,14 +45,14 @@ impl Forest {
                 || is_subtree
                 || self.may_preempt_while_borrowing(queue, fair_sharing);
             let mode = match () {
-                () if !self.declares(queue, slot) => Mode::NoFit,
-                () if self.potential(queue, slot) < amount => Mode::NoFit,
-                () if amount <= self.available(queue, slot) => Mode::Fit,
-                () if may_preempt => Mode::Preempt,
-                () => Mode::NoFit,
+                () if !self.declares(queue, slot) => AssignmentMode::NoFit,
+                () if self.potential(queue, slot) < amount => AssignmentMode::NoFit,
+                () if amount <= self.available(queue, slot) => AssignmentMode::Fit,
+                () if may_preempt => AssignmentMode::Preempt,
+                () => AssignmentMode::NoFit,
             };
             class.mode = class.mode.min(mode);
-            if mode == Mode::Preempt {
+            if mode == AssignmentMode::Preempt {
                 class.need.push(slot);
             }
         }
@@ -61,7 +66,7 @@ impl Forest {
     }
 
     /// Borrowing level of a demand.
-    pub(crate) fn level(&self, queue: QuotaNode, demand: &Demand) -> u32 {
+    pub(crate) fn level(&self, queue: QuotaNode, demand: &QuotaDemand) -> u32 {
         let levels =
             demand.iter().map(|(slot, amount)| self.smallest_holder(queue, slot, amount).0);
         levels.max().unwrap_or(0)
@@ -69,7 +74,7 @@ impl Forest {
 
     /// Height of the first node on the way up that holds the amount within its own quota, and
     /// whether it is smaller than the whole tree. Nobody: height of the top.
-    fn smallest_holder(&self, queue: QuotaNode, slot: Slot, amount: Amount) -> (u32, bool) {
+    fn smallest_holder(&self, queue: QuotaNode, slot: Slot, amount: QuotaAmount) -> (u32, bool) {
         self.holder(queue, slot, amount, |_, _| {})
     }
 
@@ -78,8 +83,8 @@ impl Forest {
         &self,
         queue: QuotaNode,
         slot: Slot,
-        amount: Amount,
-        mut asks: impl FnMut(QuotaNode, Amount),
+        amount: QuotaAmount,
+        mut asks: impl FnMut(QuotaNode, QuotaAmount),
     ) -> (u32, bool) {
         let mut rest = amount;
         let mut height = 0;
@@ -96,15 +101,15 @@ impl Forest {
 
     /// What is kept for the first group of a queue that waits for others to end, so that idle quota
     /// is not lent out meanwhile. With `Any` nothing: the queue can always take it back.
-    pub fn reservation(&self, queue: QuotaNode, demand: &Demand, level: u32) -> Demand {
+    pub fn reservation(&self, queue: QuotaNode, demand: &QuotaDemand, level: u32) -> QuotaDemand {
         if self.node(queue).policy.reclaim_within == ReclaimWithin::Any {
-            return Demand::default();
+            return QuotaDemand::default();
         }
-        let kept = |(slot, amount): (Slot, Amount)| {
+        let kept = |(slot, amount): (Slot, QuotaAmount)| {
             let own = self.nominal(queue, slot) - self.usage(queue, slot);
             let limit = if level == 0 { own } else { own + self.borrowing(queue, slot) };
             (slot, amount.min(limit).max(0))
         };
-        Demand::new(demand.iter().map(kept))
+        QuotaDemand::new(demand.iter().map(kept))
     }
 }

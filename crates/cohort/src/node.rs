@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::amount::{Amount, UNLIMITED, widen};
+use crate::amount::{QuotaAmount, UNLIMITED, widen};
 use crate::policy::Policy;
 
 /// A queue or a cohort, by its place in the list that the forest was built of.
@@ -24,40 +24,40 @@ impl QuotaNode {
 
 /// The part of its quota that only the subtree itself can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum LocalQuota {
     /// All but this (lendingLimit).
     AllBut(i64),
     /// At most this; 0: everything is lent.
-    AtMost(Amount),
+    AtMost(QuotaAmount),
 }
 
 /// Quota of a node in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quota {
+pub struct NodeQuota {
     /// Of the node itself, on top of that of its children.
-    pub nominal: Amount,
+    pub nominal: QuotaAmount,
     /// How much the subtree may use beyond its quota. Below 0 the subtree is held below it (B.2).
     /// Of a top only a value below 0 counts.
-    pub borrowing: Amount,
+    pub borrowing: QuotaAmount,
     /// What is not lent; of a top nothing.
-    pub kept: Kept,
+    pub kept: LocalQuota,
     /// The queue may use the resource at all.
     pub declared: bool,
 }
 
-impl Default for Quota {
+impl Default for NodeQuota {
     fn default() -> Self {
-        Self { nominal: 0, borrowing: UNLIMITED, kept: Kept::AtMost(0), declared: true }
+        Self { nominal: 0, borrowing: UNLIMITED, kept: LocalQuota::AtMost(0), declared: true }
     }
 }
 
-impl Quota {
+impl NodeQuota {
     /// In Kueue's words.
     pub fn of_limits(nominal: i64, borrowing: Option<i64>, lending: Option<i64>) -> Self {
         Self {
             nominal: widen(nominal.max(0)),
             borrowing: borrowing.map_or(UNLIMITED, |limit| widen(limit.max(0))),
-            kept: lending.map_or(Kept::AtMost(0), |limit| Kept::AllBut(limit.max(0))),
+            kept: lending.map_or(LocalQuota::AtMost(0), |limit| LocalQuota::AllBut(limit.max(0))),
             declared: true,
         }
     }
@@ -79,7 +79,7 @@ pub struct NodeSpec {
     /// Of a queue.
     pub policy: Policy,
     /// One per slot.
-    pub quotas: Vec<Quota>,
+    pub quotas: Vec<NodeQuota>,
 }
 
 /// Why a forest cannot be built.

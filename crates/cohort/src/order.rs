@@ -3,14 +3,14 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use crate::amount::Demand;
+use crate::amount::QuotaDemand;
 use crate::forest::Forest;
 use crate::node::QuotaNode;
 use crate::share::Share;
 
 /// The first group that waits in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct QueueHead {
     /// Its queue; no two heads have the same.
     pub queue: QuotaNode,
     /// Of the group.
@@ -18,12 +18,12 @@ pub struct Head {
     /// Its age, in microseconds since 1970.
     pub created_micros: i64,
     /// What it asks for.
-    pub demand: Demand,
+    pub demand: QuotaDemand,
 }
 
 /// Place of the head whose demand is nearest to its queue's own quota.
-pub(crate) fn by_level(forest: &Forest, heads: &[Head]) -> Option<usize> {
-    let level = |head: &Head| forest.level(head.queue, &head.demand);
+pub(crate) fn by_level(forest: &Forest, heads: &[QueueHead]) -> Option<usize> {
+    let level = |head: &QueueHead| forest.level(head.queue, &head.demand);
     let compare = |&l: &usize, &r: &usize| {
         let (l, r) = (&heads[l], &heads[r]);
         let by_level = || level(l).cmp(&level(r));
@@ -34,7 +34,7 @@ pub(crate) fn by_level(forest: &Forest, heads: &[Head]) -> Option<usize> {
 
 /// Place of the head that wins the tournament: at each cohort, from below, the winners of its
 /// children compete; then the winners of all tops, which have no shares.
-pub(crate) fn by_shares(forest: &mut Forest, heads: &[Head]) -> Option<usize> {
+pub(crate) fn by_shares(forest: &mut Forest, heads: &[QueueHead]) -> Option<usize> {
     let tops: Vec<QuotaNode> = forest.nodes().filter(|&top| forest.parent(top).is_none()).collect();
     let winners: Vec<usize> =
         tops.into_iter().filter_map(|top| winner(forest, heads, top)).collect();
@@ -45,7 +45,7 @@ pub(crate) fn by_shares(forest: &mut Forest, heads: &[Head]) -> Option<usize> {
 }
 
 /// Of the heads at and below a node.
-fn winner(forest: &mut Forest, heads: &[Head], node: QuotaNode) -> Option<usize> {
+fn winner(forest: &mut Forest, heads: &[QueueHead], node: QuotaNode) -> Option<usize> {
     if forest.is_queue(node) {
         return heads.iter().position(|head| head.queue == node);
     }
@@ -66,20 +66,20 @@ fn winner(forest: &mut Forest, heads: &[Head], node: QuotaNode) -> Option<usize>
 }
 
 /// Higher `spec.priority` first.
-fn by_queue(forest: &Forest, l: &Head, r: &Head) -> Ordering {
-    let priority = |head: &Head| Reverse(forest.node(head.queue).queue_priority);
+fn by_queue(forest: &Forest, l: &QueueHead, r: &QueueHead) -> Ordering {
+    let priority = |head: &QueueHead| Reverse(forest.node(head.queue).queue_priority);
     priority(l).cmp(&priority(r))
 }
 
-fn by_age(forest: &Forest, l: &Head, r: &Head) -> Ordering {
-    let key = |head: &Head| (Reverse(head.priority), head.created_micros);
+fn by_age(forest: &Forest, l: &QueueHead, r: &QueueHead) -> Ordering {
+    let key = |head: &QueueHead| (Reverse(head.priority), head.created_micros);
     key(l).cmp(&key(r)).then_with(|| forest.name(l.queue).cmp(forest.name(r.queue)))
 }
 
 impl Forest {
     /// With the head admitted: whether the node borrows something of what it asks for, and the
     /// node's share.
-    pub(crate) fn standing(&mut self, node: QuotaNode, head: &Head) -> (bool, Share) {
+    pub(crate) fn standing(&mut self, node: QuotaNode, head: &QueueHead) -> (bool, Share) {
         self.with(head.queue, &head.demand, |forest| {
             (forest.borrows_of(node, &head.demand), forest.share(node))
         })

@@ -9,14 +9,14 @@ use std::cmp::Reverse;
 use crate::forest::Forest;
 use crate::group::Groups;
 use crate::node::QuotaNode;
-use crate::order::Head;
-use levels::Levels;
-use tournament::Tournament;
+use crate::order::QueueHead;
+use levels::BorrowingLevels;
+use tournament::ShareTournament;
 
 /// What decides last between two heads; the smaller one is first.
 type Age = (Reverse<i32>, i64, u32, QuotaNode);
 
-fn age(forest: &Forest, head: &Head) -> Age {
+fn age(forest: &Forest, head: &QueueHead) -> Age {
     let name = forest.name_rank(head.queue);
     (Reverse(head.priority), head.created_micros, name, head.queue)
 }
@@ -30,35 +30,35 @@ fn queue_key(forest: &Forest, queue: QuotaNode) -> Reverse<i32> {
 /// may change in any way between two questions, as long as nobody else keeps a ranking of the same
 /// groups.
 #[derive(Clone, Debug)]
-pub struct Ranking {
+pub struct HeadRanking {
     /// By queue.
-    heads: Vec<Option<Head>>,
+    heads: Vec<Option<QueueHead>>,
     /// Queues with another head than before.
     renewed: Vec<QuotaNode>,
-    order: Order,
+    order: RankingOrder,
 }
 
 #[derive(Clone, Debug)]
-enum Order {
-    Levels(Levels),
-    Shares(Tournament),
+enum RankingOrder {
+    Levels(BorrowingLevels),
+    Shares(ShareTournament),
 }
 
-impl Ranking {
+impl HeadRanking {
     /// Without heads yet.
     pub fn new(groups: &mut Groups, fair_sharing: bool) -> Self {
         let forest = groups.forest_mut();
         forest.take_changes();
         let n_nodes = forest.len();
         let order = match fair_sharing {
-            false => Order::Levels(Levels::new(forest)),
-            true => Order::Shares(Tournament::new(n_nodes)),
+            false => RankingOrder::Levels(BorrowingLevels::new(forest)),
+            true => RankingOrder::Shares(ShareTournament::new(n_nodes)),
         };
         Self { heads: vec![None; n_nodes], renewed: Vec::new(), order }
     }
 
     /// The head of a queue is this one from now on.
-    pub fn enter(&mut self, head: Head) {
+    pub fn enter(&mut self, head: QueueHead) {
         let queue = head.queue;
         self.heads[queue.index()] = Some(head);
         self.renewed.push(queue);
@@ -76,11 +76,11 @@ impl Ranking {
         let changed = forest.take_changes();
         let renewed = std::mem::take(&mut self.renewed);
         match &mut self.order {
-            Order::Levels(levels) => {
+            RankingOrder::Levels(levels) => {
                 levels.update(forest, &self.heads, changed, renewed);
                 levels.first()
             }
-            Order::Shares(tournament) => {
+            RankingOrder::Shares(tournament) => {
                 tournament.update(forest, &self.heads, changed, renewed);
                 tournament.first()
             }

@@ -6,12 +6,12 @@ use std::cmp::Reverse;
 use crate::group::{Group, GroupId};
 
 /// Lower priority, then later admission.
-type Key = (i32, Reverse<i64>);
+type RankKey = (i32, Reverse<i64>);
 
 /// All groups in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranks {
-    order: Vec<(Key, GroupId)>,
+pub(crate) struct GroupRanks {
+    order: Vec<(RankKey, GroupId)>,
     /// By group: its place in the order.
     ranks: Vec<u32>,
     /// Groups that came, and places that were given up, since the order was made.
@@ -19,7 +19,7 @@ pub(crate) struct Ranks {
     went: Vec<GroupId>,
 }
 
-impl Ranks {
+impl GroupRanks {
     pub(crate) fn came(&mut self, group: GroupId) {
         self.came.push(group);
     }

@@ -3,17 +3,17 @@
 
 use crate::amount::Slot;
 use crate::candidates::may_reclaim;
-use crate::group::{Group, GroupId, Groups, Preemptor};
-use crate::mode::Mode;
-use crate::search::{Anything, Reason, Search, Target};
+use crate::group::{Group, GroupId, Groups, QuotaPreemptor};
+use crate::mode::AssignmentMode;
+use crate::search::{AllowAll, EvictionTarget, PreemptionReason, SearchOptions};
 
 /// A target that, evicted, would evict the preemptor in turn: in the state with all targets gone
 /// and the preemptor running as the newest group.
 pub(crate) fn returning(
-    how: &Search,
+    how: &SearchOptions,
     groups: &mut Groups,
-    preemptor: &Preemptor,
-    targets: &[Target],
+    preemptor: &QuotaPreemptor,
+    targets: &[EvictionTarget],
 ) -> Option<GroupId> {
     if !targets.iter().any(may_return) {
         return None;
@@ -29,11 +29,14 @@ pub(crate) fn returning(
 
 /// Whoever takes its own quota back stays within it, and a target of the own queue ranks lower:
 /// only these two rest on a comparison that may turn round.
-fn may_return(target: &Target) -> bool {
-    matches!(target.reason, Reason::InCohortFairSharing | Reason::InCohortReclaimWhileBorrowing)
+fn may_return(target: &EvictionTarget) -> bool {
+    matches!(
+        target.reason,
+        PreemptionReason::InCohortFairSharing | PreemptionReason::InCohortReclaimWhileBorrowing
+    )
 }
 
-fn running(preemptor: &Preemptor) -> Group {
+fn running(preemptor: &QuotaPreemptor) -> Group {
     Group {
         queue: preemptor.queue,
         priority: preemptor.priority,
@@ -45,9 +48,14 @@ fn running(preemptor: &Preemptor) -> Group {
     }
 }
 
-fn takes_back(how: &Search, groups: &mut Groups, target: GroupId, newcomer: GroupId) -> bool {
+fn takes_back(
+    how: &SearchOptions,
+    groups: &mut Groups,
+    target: GroupId,
+    newcomer: GroupId,
+) -> bool {
     let group = groups.get(target);
-    let evicted = Preemptor {
+    let evicted = QuotaPreemptor {
         queue: group.queue,
         priority: group.priority,
         created_micros: group.created_micros,
@@ -55,15 +63,15 @@ fn takes_back(how: &Search, groups: &mut Groups, target: GroupId, newcomer: Grou
     };
     let is_fair = how.fair_sharing.is_some();
     let class = groups.forest().classify(evicted.queue, &evicted.demand, is_fair);
-    class.mode == Mode::Preempt
+    class.mode == AssignmentMode::Preempt
         && is_exposed(groups, &evicted, newcomer, &class.need)
         && how
-            .by_quota(groups, &evicted, &class.need, &mut Anything)
+            .by_quota(groups, &evicted, &class.need, &mut AllowAll)
             .is_ok_and(|found| found.iter().any(|target| target.group == newcomer))
 }
 
 /// Without this no search has to be run.
-fn is_exposed(groups: &Groups, evicted: &Preemptor, newcomer: GroupId, need: &[Slot]) -> bool {
+fn is_exposed(groups: &Groups, evicted: &QuotaPreemptor, newcomer: GroupId, need: &[Slot]) -> bool {
     let group = groups.get(newcomer);
     may_reclaim(groups.forest(), evicted, group)
         && group.holds.uses_any(need)

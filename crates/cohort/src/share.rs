@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use crate::amount::{Amount, Demand, Slot, is_unlimited};
+use crate::amount::{QuotaAmount, QuotaDemand, Slot, is_unlimited};
 use crate::forest::Forest;
 use crate::node::QuotaNode;
 
@@ -59,7 +59,7 @@ impl Share {
 }
 
 impl Forest {
-    fn over(&self, node: QuotaNode, slot: Slot) -> Amount {
+    fn over(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
         (self.usage(node, slot) - self.subtree(node, slot)).max(0)
     }
 
@@ -71,8 +71,8 @@ impl Forest {
         };
         let mut ratio = 0.0_f64;
         for slots in self.slots.by_resource() {
-            let over: Amount = slots.iter().map(|&slot| self.over(node, slot)).sum();
-            let lent: Amount = slots.iter().map(|&slot| self.potential(parent, slot)).sum();
+            let over: QuotaAmount = slots.iter().map(|&slot| self.over(node, slot)).sum();
+            let lent: QuotaAmount = slots.iter().map(|&slot| self.potential(parent, slot)).sum();
             if 0 < over && 0 < lent && !is_unlimited(lent) {
                 ratio = ratio.max(over as f64 * 1000.0 / lent as f64);
             }
@@ -87,7 +87,7 @@ impl Forest {
     }
 
     /// Whether it does in something of this.
-    pub(crate) fn borrows_of(&self, node: QuotaNode, demand: &Demand) -> bool {
+    pub(crate) fn borrows_of(&self, node: QuotaNode, demand: &QuotaDemand) -> bool {
         self.parent(node).is_some() && demand.slots().any(|slot| 0 < self.over(node, slot))
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use vc_resource::Dim;
 
-use crate::amount::{Amount, Slot, Slots, UNLIMITED, is_unlimited, widen};
+use crate::amount::{QuotaAmount, Slot, Slots, UNLIMITED, is_unlimited, widen};
 use crate::forest::Forest;
-use crate::node::{ForestError, Kept, NodeSpec, Quota, QuotaNode};
+use crate::node::{ForestError, LocalQuota, NodeQuota, NodeSpec, QuotaNode};
 use crate::policy::Policy;
 
 const ROOT: &str = "root";
@@ -45,7 +45,7 @@ pub struct TreeRules {
 
 /// The trees of all queues.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub struct QuotaForest {
     /// Queues in the order given, then the cohorts that no queue is.
     pub forest: Forest,
     /// By name; what is missing here takes no part (B.9).
@@ -61,10 +61,14 @@ pub struct Built {
 ///
 /// # Errors
 /// None that queues can cause; a fault of this crate.
-pub fn build(slots: Slots, queues: &[QueueSpec], rules: &TreeRules) -> Result<Built, ForestError> {
-    let plan = Plan::new(queues, rules);
-    let mut rows: Vec<Row> = plan.members.iter().map(|&at| Row::new(at, queues)).collect();
-    rows.extend(plan.assumed.iter().map(|name| Row::assumed(name.clone())));
+pub fn build(
+    slots: Slots,
+    queues: &[QueueSpec],
+    rules: &TreeRules,
+) -> Result<QuotaForest, ForestError> {
+    let plan = ForestPlan::new(queues, rules);
+    let mut rows: Vec<TreeRow> = plan.members.iter().map(|&at| TreeRow::new(at, queues)).collect();
+    rows.extend(plan.assumed.iter().map(|name| TreeRow::assumed(name.clone())));
     let places: BTreeMap<Arc<str>, usize> =
         rows.iter().enumerate().map(|(place, row)| (row.name.clone(), place)).collect();
     for row in &mut rows {
@@ -80,7 +84,7 @@ pub fn build(slots: Slots, queues: &[QueueSpec], rules: &TreeRules) -> Result<Bu
     let mut quotas = vec![Vec::new(); rows.len()];
     for slot in slots.iter() {
         let cluster = rules.cluster.as_ref().and_then(|cluster| cluster.get(slot.index())).copied();
-        let of_slot = Column { rows: &rows, queues, slot, dim: slots.dim(slot), cluster };
+        let of_slot = SlotColumn { rows: &rows, queues, slot, dim: slots.dim(slot), cluster };
         for (place, quota) in of_slot.quotas(&order).into_iter().enumerate() {
             quotas[place].push(quota);
         }
@@ -90,11 +94,11 @@ pub fn build(slots: Slots, queues: &[QueueSpec], rules: &TreeRules) -> Result<Bu
         with_quotas.map(|(spec, quotas)| NodeSpec { quotas, ..spec }).collect();
     let by_name = places.into_iter().map(|(name, place)| (name, QuotaNode::new(place))).collect();
     let forest = Forest::new(slots, &specs)?;
-    Ok(Built { forest, by_name, inactive: plan.inactive, missing: plan.missing })
+    Ok(QuotaForest { forest, by_name, inactive: plan.inactive, missing: plan.missing })
 }
 
 /// Which queues take part, and below what.
-struct Plan {
+struct ForestPlan {
     parents: BTreeMap<Arc<str>, Arc<str>>,
     members: Vec<usize>,
     /// Cohorts that no queue is.
@@ -104,7 +108,7 @@ struct Plan {
     without_root: bool,
 }
 
-impl Plan {
+impl ForestPlan {
     fn new(queues: &[QueueSpec], rules: &TreeRules) -> Self {
         let root: Arc<str> = ROOT.into();
         let parent = |queue: &QueueSpec| match queue.parent.is_empty() {
@@ -162,7 +166,7 @@ impl Plan {
 }
 
 /// A queue, or an assumed cohort, in the trees.
-struct Row {
+struct TreeRow {
     name: Arc<str>,
     /// Place among the queues; `None`: assumed.
     queue: Option<usize>,
@@ -170,7 +174,7 @@ struct Row {
     children: Vec<usize>,
 }
 
-impl Row {
+impl TreeRow {
     fn new(at: usize, queues: &[QueueSpec]) -> Self {
         let name = queues[at].name.clone();
         Self { name, queue: Some(at), parent: None, children: Vec::new() }
@@ -195,7 +199,7 @@ impl Row {
 }
 
 /// Places, children before their parents.
-fn bottom_up(rows: &[Row]) -> Vec<usize> {
+fn bottom_up(rows: &[TreeRow]) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..rows.len()).filter(|&place| rows[place].parent.is_none()).collect();
     let mut at = 0;
@@ -208,8 +212,8 @@ fn bottom_up(rows: &[Row]) -> Vec<usize> {
 }
 
 /// Everything about one slot.
-struct Column<'a> {
-    rows: &'a [Row],
+struct SlotColumn<'a> {
+    rows: &'a [TreeRow],
     queues: &'a [QueueSpec],
     slot: Slot,
     dim: Dim,
@@ -219,30 +223,30 @@ struct Column<'a> {
 
 /// The sums of a node in one slot.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct SlotSums {
     /// `g`.
-    guarantee: Amount,
-    total: Amount,
+    guarantee: QuotaAmount,
+    total: QuotaAmount,
     /// Of the children.
-    below_guarantee: Amount,
-    below_total: Amount,
+    below_guarantee: QuotaAmount,
+    below_total: QuotaAmount,
 }
 
-impl Column<'_> {
-    fn listed(&self, place: usize, of: fn(&QueueSpec) -> &Vec<Option<i64>>) -> Option<Amount> {
+impl SlotColumn<'_> {
+    fn listed(&self, place: usize, of: fn(&QueueSpec) -> &Vec<Option<i64>>) -> Option<QuotaAmount> {
         let queue = &self.queues[self.rows[place].queue?];
         let amount = of(queue).get(self.slot.index()).copied().flatten()?;
         Some(widen(amount.max(0)))
     }
 
     /// Listed as 0, cpu and memory are unlimited, too.
-    fn cap(&self, place: usize) -> Amount {
+    fn cap(&self, place: usize) -> QuotaAmount {
         let is_native = self.dim == Dim::CPU || self.dim == Dim::MEMORY;
         let listed = self.listed(place, |queue| &queue.capability);
         listed.filter(|&cap| 0 < cap || !is_native).unwrap_or(UNLIMITED)
     }
 
-    fn quotas(&self, order: &[usize]) -> Vec<Quota> {
+    fn quotas(&self, order: &[usize]) -> Vec<NodeQuota> {
         let tops = self.tops(order);
         let tree = |place: usize| tops[place];
         let managed = self.trees_with(&tops, |place| {
@@ -251,7 +255,7 @@ impl Column<'_> {
         });
         let capped =
             self.trees_with(&tops, |place| self.listed(place, |queue| &queue.capability).is_some());
-        let mut sums = vec![Sums::default(); self.rows.len()];
+        let mut sums = vec![SlotSums::default(); self.rows.len()];
         for &place in order {
             sums[place] = self.sums(place, &sums, managed.contains(&tree(place)));
         }
@@ -260,7 +264,7 @@ impl Column<'_> {
                 self.quota(place, &sums[place])
             } else {
                 // Nobody mentions it: it is not accounted and never blocks.
-                Quota { nominal: UNLIMITED, ..Quota::default() }
+                NodeQuota { nominal: UNLIMITED, ..NodeQuota::default() }
             }
         };
         (0..self.rows.len()).map(quota).collect()
@@ -282,12 +286,12 @@ impl Column<'_> {
     }
 
     /// The sums of the children stand already.
-    fn sums(&self, place: usize, sums: &[Sums], is_managed: bool) -> Sums {
+    fn sums(&self, place: usize, sums: &[SlotSums], is_managed: bool) -> SlotSums {
         let row = &self.rows[place];
         let below_guarantee = row.children.iter().map(|&child| sums[child].guarantee).sum();
         let below_total = row.children.iter().map(|&child| sums[child].total).sum();
         let listed = |of| self.listed(place, of).unwrap_or(0);
-        let guarantee: Amount = listed(|queue| &queue.guarantee).max(below_guarantee);
+        let guarantee: QuotaAmount = listed(|queue| &queue.guarantee).max(below_guarantee);
         let deserved = listed(|queue| &queue.deserved);
         let total = match (row.parent, row.children.is_empty()) {
             // What only capabilities mention, the top owns without limit.
@@ -296,21 +300,21 @@ impl Column<'_> {
             (_, true) => deserved.max(guarantee).min(self.cap(place)),
             (_, false) => deserved.max(below_total).max(guarantee).max(self.cluster_of(place)),
         };
-        Sums { guarantee, total, below_guarantee, below_total }
+        SlotSums { guarantee, total, below_guarantee, below_total }
     }
 
-    fn cluster_of(&self, place: usize) -> Amount {
+    fn cluster_of(&self, place: usize) -> QuotaAmount {
         let is_root = *self.rows[place].name == *ROOT;
         self.cluster.filter(|_| is_root).map_or(0, widen)
     }
 
-    fn quota(&self, place: usize, sums: &Sums) -> Quota {
+    fn quota(&self, place: usize, sums: &SlotSums) -> NodeQuota {
         let cap = self.cap(place);
         let borrowing = if is_unlimited(cap) { UNLIMITED } else { cap - sums.total };
-        Quota {
+        NodeQuota {
             nominal: sums.total - sums.below_total,
             borrowing,
-            kept: Kept::AtMost(sums.guarantee - sums.below_guarantee),
+            kept: LocalQuota::AtMost(sums.guarantee - sums.below_guarantee),
             declared: true,
         }
     }

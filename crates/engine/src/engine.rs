@@ -1,58 +1,60 @@
-//! The engine: owns the cluster state, the plugins and the actions, and runs cycles. Specification:
-//! core.md 5.1, architecture "One cycle".
+//! The engine: it owns the cluster state, the plugins and the actions, and runs cycles.
+//! Specification: core.md 5.1, architecture "One cycle".
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, Claims, Dispatch, Effect, Evaluator, Hits, Memo, Opening, Outbox, Paths, PluginEntry,
-    Report, Roster, Session, Sides, Stopwatch, Timings,
+    Action, ActiveJobs, CacheStats, Effect, Evaluator, EvaluatorPaths, EvictionHolds,
+    EvictionSides, NodeScoreCache, Opening, Outbox, PluginEntry, PluginSet, Report, Session,
+    Stopwatch, Timings,
 };
-use vc_model::{Cluster, ClusterEvent, Settings, Stage};
+use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
-use crate::lap::Lap;
-use crate::numbers::Numbers;
-use crate::overwrites::Overwrites;
-use crate::pre_bind::{self, Lost};
-use crate::queue_status::Statuses;
-use crate::quiet::Quiet;
+use crate::idle_cycle::IdleCycle;
+use crate::metric_samples::MetricSamples;
+use crate::overwrites::ConditionOverwrites;
+use crate::phase_timer::PhaseTimer;
+use crate::pre_bind::{self, LostVolumes};
+use crate::queue_status::QueueStatuses;
 use crate::record;
-use crate::refusals::Refusals;
+use crate::refusals::WriteRefusals;
 use crate::report;
+use crate::report_throttle::ReportThrottle;
 use crate::session_id::session_id;
-use crate::throttle::Throttle;
 use crate::verify::verify;
 
-/// Actions that make room for starving jobs.
+/// Actions that evict pods for starving jobs.
 const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
-/// Jobs whose close takes so long that nobody should wait for it who does not have to.
+/// Number of jobs to close from which writes are handed out before the close. Below it the close is
+/// short enough to wait for.
 const MANY_TO_CLOSE: usize = 1_000;
-/// A clock that goes back by more than this was set; less is corrected all the time.
+/// A clock that goes back by more than this was set. Smaller steps are ordinary corrections.
 const SET_BACK_MICROS: i64 = 60_000_000;
 
-/// Takes writes that are decided while the cycle goes on, and the state.
-pub type Early<'a> = dyn FnMut(Vec<Effect>, &Cluster) + 'a;
+/// Receiver of writes that are decided before the cycle ends; it also gets the state.
+pub type EarlyEffects<'a> = dyn FnMut(Vec<Effect>, &Cluster) + 'a;
 
 /// The clock at the start of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
+pub struct CycleTime {
     /// Microseconds since 1970.
     pub unix_micros: i64,
 }
 
-/// What the command line says about the engine.
+/// Options of the engine, from the command line.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Settings that say which objects are ours and what the API server can do.
+    /// Settings that decide which objects are ours, and what the API server can do.
     pub settings: Settings,
-    /// Session ids are derived from it.
+    /// Seed from which session ids are derived.
     pub seed: u64,
-    /// By which reports tell how long things took; `None`: they do not.
+    /// Clock for the durations in reports. `None`: reports have no durations.
     pub stopwatch: Option<Stopwatch>,
-    /// `--evaluator`: how nodes are found; the decisions are the same.
+    /// `--evaluator`: how nodes are found. The decisions of both evaluators are the same.
     pub evaluator: Evaluator,
-    /// What a configuration can name; those that are built.
+    /// Plugins that a configuration can name.
     pub plugins: &'static [PluginEntry],
 }
 
@@ -74,20 +76,20 @@ impl From<Settings> for EngineOptions {
     }
 }
 
-/// What the engine remembers from cycle to cycle besides the cluster.
+/// State of the engine across cycles, besides the cluster.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
-    pub(crate) throttle: Throttle,
-    /// Queues whose parent is missing and that were warned of (C-31).
+pub(crate) struct EngineMemory {
+    pub(crate) report_throttle: ReportThrottle,
+    /// Queues with a missing parent for which a warning was written (C-31).
     pub(crate) orphan_queues: BTreeSet<Arc<str>>,
-    /// Of queues, as of the last full cycle (core.md 7.7).
-    pub(crate) statuses: Statuses,
-    /// Uids of the PodGroups that were told that their queue is missing (C-21).
+    /// Statuses of queues, as of the last full cycle (core.md 7.7).
+    pub(crate) statuses: QueueStatuses,
+    /// Uids of the PodGroups to which a missing queue was reported (C-21).
     pub(crate) without_queue: BTreeSet<Arc<str>>,
-    /// When a pod that is not part of the session is to be told why, in microseconds since 1970;
-    /// `None`: all were told.
+    /// Time at which a pod outside the session is due for a report, in microseconds since 1970.
+    /// `None` if all such pods have theirs.
     pub(crate) outside_due_micros: Option<i64>,
-    /// It was said that our NodeShard does not exist.
+    /// True if it was reported that our NodeShard does not exist.
     pub(crate) without_shard: bool,
 }
 
@@ -95,43 +97,44 @@ pub(crate) struct Memory {
 pub struct Engine {
     cluster: Cluster,
     plugins: &'static [PluginEntry],
-    dispatch: Dispatch,
+    plugin_set: PluginSet,
     actions: Vec<&'static dyn Action>,
     config: Config,
     settings: ActionSettings,
     seed: u64,
     n_cycles: u64,
-    /// Of the last cycle.
+    /// Time of the last cycle, in microseconds since 1970.
     last_micros: i64,
     explain: bool,
     witness: bool,
-    walk_bytes: Option<usize>,
-    /// `None` until the first cycle finds those of an earlier process.
-    claims: Option<Claims>,
-    /// `None`: the plain evaluator is selected.
-    memo: Option<Memo>,
-    roster: Roster,
-    memory: Memory,
-    /// `None`: the last cycle has changed something, or the plain evaluator is selected.
-    quiet: Option<Quiet>,
+    victim_index_bytes: Option<usize>,
+    /// Eviction holds. `None` until the first cycle rebuilds those of an earlier process.
+    eviction_holds: Option<EvictionHolds>,
+    /// Node scores. `None` if the plain evaluator is selected.
+    score_cache: Option<NodeScoreCache>,
+    active_jobs: ActiveJobs,
+    memory: EngineMemory,
+    /// The last cycle, if it was idle. `None` if it changed something, or if the plain evaluator is
+    /// selected.
+    idle_cycle: Option<IdleCycle>,
     stopwatch: Option<Stopwatch>,
-    hits: Hits,
-    numbers: Numbers,
-    /// Effects that follow from events, not from a session.
+    cache_stats: CacheStats,
+    metric_samples: MetricSamples,
+    /// Effects that follow from events instead of a session.
     pending: Vec<Effect>,
-    /// Uids of pods whose volumes were not written, and why.
+    /// Errors by uid of pods whose volumes were not written.
     not_written: BTreeMap<Arc<str>, String>,
-    refusals: Refusals,
-    overwrites: Overwrites,
+    refusals: WriteRefusals,
+    overwrites: ConditionOverwrites,
 }
 
 impl Engine {
-    /// An engine without objects. The warnings are about the configuration.
+    /// Returns an engine without objects, and warnings about the configuration.
     pub fn new(options: EngineOptions, config: &Config) -> (Self, Vec<Warning>) {
         let mut engine = Self {
             cluster: Cluster::new(options.settings),
             plugins: options.plugins,
-            dispatch: Dispatch::default(),
+            plugin_set: PluginSet::default(),
             actions: Vec::new(),
             config: Config::default(),
             settings: ActionSettings::default(),
@@ -140,34 +143,34 @@ impl Engine {
             last_micros: i64::MIN,
             explain: false,
             witness: false,
-            walk_bytes: None,
-            claims: None,
-            memo: (options.evaluator == Evaluator::Fast).then(Memo::default),
-            roster: Roster::default(),
-            memory: Memory::default(),
-            quiet: None,
+            victim_index_bytes: None,
+            eviction_holds: None,
+            score_cache: (options.evaluator == Evaluator::Fast).then(NodeScoreCache::default),
+            active_jobs: ActiveJobs::default(),
+            memory: EngineMemory::default(),
+            idle_cycle: None,
             stopwatch: options.stopwatch,
-            hits: Hits::default(),
-            numbers: Numbers::default(),
+            cache_stats: CacheStats::default(),
+            metric_samples: MetricSamples::default(),
             pending: Vec::new(),
             not_written: BTreeMap::new(),
-            refusals: Refusals::default(),
-            overwrites: Overwrites::default(),
+            refusals: WriteRefusals::default(),
+            overwrites: ConditionOverwrites::default(),
         };
         let warnings = engine.configure(config);
         (engine, warnings)
     }
 
-    /// Takes another configuration, in force from the next cycle on. Every argument starts from its
+    /// Replaces the configuration, in force from the next cycle on. Every argument starts from its
     /// default (A2, C-08).
     pub fn configure(&mut self, config: &Config) -> Vec<Warning> {
-        // `vc_conf::parse` has reported what is wrong with action arguments.
+        // `vc_conf::parse` has already reported faults in action arguments.
         self.config = config.clone();
         self.settings = ActionSettings::from(config, &mut Vec::new());
-        let (dispatch, warnings) = Dispatch::new(config, self.plugins);
-        let earlier = std::mem::replace(&mut self.dispatch, dispatch);
-        self.dispatch.succeed(earlier);
-        self.dispatch.set_stopwatch(self.stopwatch);
+        let (plugin_set, warnings) = PluginSet::new(config, self.plugins);
+        let earlier = std::mem::replace(&mut self.plugin_set, plugin_set);
+        self.plugin_set.succeed(earlier);
+        self.plugin_set.set_stopwatch(self.stopwatch);
         let built =
             |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);
         self.actions = config.actions.iter().filter_map(built).collect();
@@ -175,59 +178,58 @@ impl Engine {
         warnings
     }
 
-    /// The API server has claims for devices from now on (plugins-nodes.md 2.1).
+    /// Records that the API server serves ResourceClaims from now on (plugins-nodes.md 2.1).
     pub fn serve_devices(&mut self) {
         self.cluster.settings.dynamic_resources = true;
-        // What was remembered of pods with claims was found without them.
+        // Cached results for pods with claims were computed without the claims.
         self.forget();
     }
 
-    /// Whatever was remembered to spare work; the next cycle looks at everything.
+    /// Drops all caches across cycles. The next cycle looks at everything.
     fn forget(&mut self) {
-        self.memo = self.memo.take().map(|_| Memo::default());
-        self.quiet = None;
-        self.roster = match self.memo {
-            Some(_) => Roster::lasting(),
-            None => Roster::default(),
+        self.score_cache = self.score_cache.take().map(|_| NodeScoreCache::default());
+        self.idle_cycle = None;
+        self.active_jobs = match self.score_cache {
+            Some(_) => ActiveJobs::kept(),
+            None => ActiveJobs::default(),
         };
     }
 
-    /// Whether reports say why each task waits and how queues use their shares.
+    /// Sets whether reports say why each task waits and how queues use their shares.
     pub fn explain(&mut self, on: bool) {
         self.explain = on;
-        self.quiet = None;
+        self.idle_cycle = None;
     }
 
-    /// Whether reports hold the state at each certificate, for [`Engine::verify`].
+    /// Sets whether reports hold the state at each certificate, for [`Engine::verify`].
     pub fn witness(&mut self, on: bool) {
         self.witness = on;
     }
 
-    /// How many bytes of what evictions know of the nodes are kept, for tests: the decisions are the
-    /// same.
+    /// Sets the bytes of the victim index, for tests. The decisions do not depend on it.
     pub fn keep_walks(&mut self, most_bytes: usize) {
-        self.walk_bytes = Some(most_bytes);
+        self.victim_index_bytes = Some(most_bytes);
     }
 
-    /// How often shortcuts of evictions were taken in the last cycle.
-    pub fn hits(&self) -> Hits {
-        self.hits
+    /// Returns the cache counters of the last cycle.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.cache_stats
     }
 
-    /// How often which path of the fast evaluator was taken with the present configuration. `None`:
-    /// the plain one is selected.
-    pub fn paths(&self) -> Option<Paths> {
-        self.memo.as_ref().map(Memo::paths)
+    /// Returns how often each path of the fast evaluator was taken with the present configuration.
+    /// Returns `None` if the plain evaluator is selected.
+    pub fn paths(&self) -> Option<EvaluatorPaths> {
+        self.score_cache.as_ref().map(NodeScoreCache::paths)
     }
 
-    /// The state.
+    /// Returns the cluster state.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// What is wrong with the certificates of a cycle of the present configuration, one text per
-    /// fault. It knows nothing of how they came about; [`Engine::witness`] must have been on.
-    pub fn verify(&self, report: &Report, now: Now) -> Vec<String> {
+    /// Returns the faults in the certificates of a cycle of the present configuration, one text
+    /// each. The check does not know the search; [`Engine::witness`] must have been on.
+    pub fn verify(&self, report: &Report, now: CycleTime) -> Vec<String> {
         let certificates = &report.certificates;
         if certificates.len() != report.witnesses.len() {
             return vec!["there are certificates without witness".to_owned()];
@@ -238,7 +240,7 @@ impl Engine {
             .collect()
     }
 
-    /// Brings events into the state without a cycle.
+    /// Applies events to the state without a cycle.
     pub fn apply(&mut self, events: Vec<ClusterEvent>) {
         for event in events {
             if let ClusterEvent::PreBindFailed { uid, error, .. } = &event {
@@ -247,44 +249,44 @@ impl Engine {
             if let ClusterEvent::QueueDeleted { name } = &event {
                 self.queue_deleted(name.clone());
             }
-            self.numbers.note(&event);
+            self.metric_samples.note(&event);
             let hidden = self.overwrites.see(&event);
             self.refusals.apply(&mut self.cluster, event);
             hidden.iter().for_each(|hidden| self.overwrites.hide(&mut self.cluster, hidden));
         }
     }
 
-    /// Applies the events and answers what follows from them without a session: binds whose volumes
-    /// are there or never will be.
-    pub fn follow_up(&mut self, events: Vec<ClusterEvent>, now: Now) -> Vec<Effect> {
+    /// Applies the events and returns the effects that follow without a session. These are binds
+    /// whose volumes are bound, or have failed.
+    pub fn follow_up(&mut self, events: Vec<ClusterEvent>, now: CycleTime) -> Vec<Effect> {
         self.apply(events);
         let mut effects = std::mem::take(&mut self.pending);
         effects.retain(|effect| !self.tells_nobody(effect));
         let failed = std::mem::take(&mut self.not_written);
         let repeats = self.refusals.take(&mut self.cluster, now.unix_micros, &mut effects);
-        let lost = Lost { errors: &failed, repeats: &repeats };
+        let lost = LostVolumes { errors: &failed, repeats: &repeats };
         pre_bind::advance(&mut self.cluster, &lost, now.unix_micros, &mut effects);
         self.overwrites.end(&mut self.cluster, now.unix_micros);
         self.overwrites.sent(&effects, now.unix_micros);
         effects
     }
 
-    /// When the next write may be repeated, in microseconds since 1970: one that was refused (core.md
-    /// 7.2), or a condition that somebody else has overwritten (7.6). A cycle is due then. `None`:
-    /// nothing waits for that.
+    /// Returns the time when the next write may be repeated, in microseconds since 1970; a cycle is
+    /// due then. Such a write was refused (core.md 7.2), or is a condition that another writer has
+    /// overwritten (7.6). Returns `None` if no write waits.
     pub fn due_micros(&self) -> Option<i64> {
         self.refusals.due_micros().into_iter().chain(self.overwrites.due_micros()).min()
     }
 
-    /// Whether a bind that was decided waits for the answer to what is written before it. One that
-    /// waits for somebody else, as for a volume to be made, does not count.
+    /// True if a decided bind waits for the answer to a write before it. A bind that waits for
+    /// others, such as a provisioner, does not count.
     pub fn awaits_answers(&self) -> bool {
         let volumes = &self.cluster.volumes;
         let stage = |task| volumes.reservation(task).map(|reservation| &reservation.stage);
-        volumes.held().any(|task| matches!(stage(task), Some(Stage::Sent { .. })))
+        volumes.held().any(|task| matches!(stage(task), Some(BindingStage::Sent { .. })))
     }
 
-    /// The queues that must exist are made again (core.md 4.7).
+    /// Requests the creation of a deleted queue that must exist (core.md 4.7).
     fn queue_deleted(&mut self, queue: Arc<str>) {
         let reclaimable = queue == self.cluster.settings.default_queue;
         if reclaimable || &*queue == "root" {
@@ -292,7 +294,7 @@ impl Engine {
         }
     }
 
-    /// Whether it is a word to a pod that has gone since.
+    /// True if the effect is a condition of a pod that no longer exists.
     fn tells_nobody(&self, effect: &Effect) -> bool {
         let Effect::PodCondition { uid, .. } = effect else { return false };
         self.cluster.task(uid).is_none()
@@ -300,19 +302,19 @@ impl Engine {
 
     /// Applies the events and runs one cycle. The effects are in the order in which they were
     /// decided.
-    pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: Now) -> (Vec<Effect>, Report) {
+    pub fn cycle(&mut self, events: Vec<ClusterEvent>, now: CycleTime) -> (Vec<Effect>, Report) {
         self.run(events, now, None)
     }
 
-    /// The same, but where many jobs are to be closed the writes that the actions decided are handed
-    /// to `early` before that: binds and evictions of a scheduler that has just started do not wait
-    /// until the state of every job is recorded. Writes stay in their order among themselves, as do
-    /// events of the API.
+    /// Runs one cycle like [`Engine::cycle`]. If many jobs are to be closed, the writes of the
+    /// actions are handed to `early` before that. Binds and evictions of a scheduler that has just
+    /// started thus need not wait for the state of every job. Writes keep their order among
+    /// themselves, and so do events of the API.
     pub fn cycle_with(
         &mut self,
         events: Vec<ClusterEvent>,
-        now: Now,
-        early: &mut Early<'_>,
+        now: CycleTime,
+        early: &mut EarlyEffects<'_>,
     ) -> (Vec<Effect>, Report) {
         self.run(events, now, Some(early))
     }
@@ -320,95 +322,97 @@ impl Engine {
     fn run(
         &mut self,
         events: Vec<ClusterEvent>,
-        now: Now,
-        early: Option<&mut Early<'_>>,
+        now: CycleTime,
+        early: Option<&mut EarlyEffects<'_>>,
     ) -> (Vec<Effect>, Report) {
         if now.unix_micros.saturating_add(SET_BACK_MICROS) < self.last_micros {
-            // When something was said last lies ahead of now: nothing would be said until then.
-            self.memory.throttle = Throttle::default();
+            // Times of earlier reports are ahead of now; without a reset nothing would be reported
+            // until then.
+            self.memory.report_throttle = ReportThrottle::default();
             self.refusals.forget(&mut self.cluster);
             self.overwrites.forget_all(&mut self.cluster);
             self.forget();
         }
         self.last_micros = now.unix_micros;
-        let mut lap = Lap::start(self.stopwatch);
+        let mut timer = PhaseTimer::start(self.stopwatch);
         self.pending = self.follow_up(events, now);
-        let apply = lap.split();
+        let apply = timer.split();
         self.n_cycles += 1;
         let (effects, mut report, times) = match self.quiet_report(now) {
             Some(report) => (Vec::new(), report, Timings::default()),
-            None => self.full_cycle(now, &mut lap, early),
+            None => self.full_cycle(now, &mut timer, early),
         };
         self.overwrites.sent(&effects, now.unix_micros);
         let (samples, warning) = self.overwrites.report(now.unix_micros);
         report.samples.extend(samples);
         report.warnings.extend(warning);
-        report.timings = lap.total().map(|cycle| Timings { cycle, apply, ..times });
+        report.timings = timer.total().map(|cycle| Timings { cycle, apply, ..times });
         (effects, report)
     }
 
-    fn quiet_report(&mut self, now: Now) -> Option<Report> {
-        let quiet = self.quiet.as_ref()?;
+    fn quiet_report(&mut self, now: CycleTime) -> Option<Report> {
+        let idle_cycle = self.idle_cycle.as_ref()?;
         if !self.pending.is_empty() || self.cluster.volumes.held().next().is_some() {
             return None;
         }
-        let (cluster, numbers) = (&self.cluster, &mut self.numbers);
-        let seen = || numbers.take_seen(cluster).collect();
-        quiet.report(cluster.version(), now.unix_micros, seen)
+        let (cluster, metric_samples) = (&self.cluster, &mut self.metric_samples);
+        let seen = || metric_samples.take_seen(cluster).collect();
+        idle_cycle.report(cluster.version(), now.unix_micros, seen)
     }
 
-    /// The session of a cycle. The times are those of its parts.
+    /// Runs the session of a cycle. The returned times are the durations of its parts.
     fn full_cycle(
         &mut self,
-        now: Now,
-        lap: &mut Lap,
-        early: Option<&mut Early<'_>>,
+        now: CycleTime,
+        timer: &mut PhaseTimer,
+        early: Option<&mut EarlyEffects<'_>>,
     ) -> (Vec<Effect>, Report, Timings) {
-        let mut claims = self.claims.take().unwrap_or_else(|| Claims::rebuilt(&self.cluster));
-        claims.expire(&self.cluster);
-        let n_claim_changes = claims.n_changes();
+        let mut eviction_holds =
+            self.eviction_holds.take().unwrap_or_else(|| EvictionHolds::rebuilt(&self.cluster));
+        eviction_holds.expire(&self.cluster);
+        let n_hold_changes = eviction_holds.n_changes();
         let opening = Opening {
             now_micros: now.unix_micros,
             session_id: session_id(self.seed, self.n_cycles),
             enqueue_configured: self.actions.iter().any(|action| action.name() == "enqueue"),
-            sides: Sides::of(self.actions.iter().map(|action| action.name())),
-            claims,
-            memo: self.memo.take(),
-            roster: std::mem::take(&mut self.roster),
+            sides: EvictionSides::of(self.actions.iter().map(|action| action.name())),
+            eviction_holds,
+            score_cache: self.score_cache.take(),
+            active_jobs: std::mem::take(&mut self.active_jobs),
         };
         let mut session =
-            Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
+            Session::open(&mut self.cluster, &mut self.plugin_set, &self.settings, opening);
         session.with_witnesses = self.witness;
-        session.walk_bytes = self.walk_bytes.unwrap_or(session.walk_bytes);
-        let open = lap.split();
+        session.victim_index_bytes = self.victim_index_bytes.unwrap_or(session.victim_index_bytes);
+        let open = timer.split();
         let mut actions = Vec::new();
         for action in &self.actions {
             action.run(&mut session);
-            actions.push((action.name(), lap.split()));
+            actions.push((action.name(), timer.split()));
         }
-        // That enqueue holds a job back matters only where evictions could help it (3.3).
+        // The cause "not admitted" matters only if evictions could help (actions.md 3.3).
         if !self.actions.iter().any(|action| EVICTING.contains(&action.name())) {
             session.causes.clear();
         }
-        let told = early.map(|early| {
+        let reported = early.map(|early| {
             let overwrites = &mut self.overwrites;
             let mut early = |effects: Vec<Effect>, cluster: &Cluster| {
                 overwrites.sent(&effects, now.unix_micros);
                 early(effects, cluster);
             };
-            tell_early(&mut session, &mut self.pending, &mut early)
+            report_early(&mut session, &mut self.pending, &mut early)
         });
         record::record(&mut session, &mut self.memory);
         let mut report = report::report(&session, self.explain);
-        (report.n_binds, report.n_evictions) = told.unwrap_or_default();
-        report.samples = self.numbers.take(&mut session);
+        (report.n_binds, report.n_evictions) = reported.unwrap_or_default();
+        report.samples = self.metric_samples.take(&mut session);
         let traceless = session.left_no_trace() && self.pending.is_empty();
-        let clock = traceless.then(|| session.hooks().clock(session.ask()));
-        self.hits = session.hits;
-        let (outbox, claims, memo, roster) = session.finish();
-        let clock = clock.filter(|_| claims.n_changes() == n_claim_changes);
-        self.claims = Some(claims);
-        (self.memo, self.roster) = (memo, roster);
+        let clock = traceless.then(|| session.plugins().clock(session.view()));
+        self.cache_stats = session.cache_stats;
+        let (outbox, eviction_holds, score_cache, active_jobs) = session.finish();
+        let clock = clock.filter(|_| eviction_holds.n_changes() == n_hold_changes);
+        self.eviction_holds = Some(eviction_holds);
+        (self.score_cache, self.active_jobs) = (score_cache, active_jobs);
         let Outbox { effects, warnings, certificates, witnesses, .. } = outbox;
         report.warnings = warnings;
         (report.certificates, report.witnesses) = (certificates, witnesses);
@@ -418,34 +422,34 @@ impl Engine {
             false => all.extend(effects),
         }
         report.count(&all);
-        self.quiet = clock.filter(|_| self.memo.is_some()).and_then(|clock| {
-            let due_micros = self.memory.throttle.next_due_micros();
+        self.idle_cycle = clock.filter(|_| self.score_cache.is_some()).and_then(|clock| {
+            let due_micros = self.memory.report_throttle.next_due_micros();
             let due_micros = due_micros.into_iter().chain(self.memory.outside_due_micros).min();
             let version = self.cluster.version();
-            Quiet::after(&report, version, now.unix_micros, clock, due_micros)
+            IdleCycle::after(&report, version, now.unix_micros, clock, due_micros)
         });
-        let (close, times) = (lap.split(), self.dispatch.take_times());
+        let (close, times) = (timer.split(), self.plugin_set.take_times());
         self.cluster.recycle();
         (all, report, Timings { open, actions, close, ..times })
     }
 }
 
-/// Hands out the writes so far, if it takes long until the others are known. How many of them are
-/// binds and evictions.
-fn tell_early(
+/// Hands out the writes so far, if the close takes long. Returns the numbers of binds and evictions
+/// among them.
+fn report_early(
     session: &mut Session<'_>,
     pending: &mut Vec<Effect>,
-    early: &mut Early<'_>,
+    early: &mut EarlyEffects<'_>,
 ) -> (usize, usize) {
-    let roster = &session.facts().roster;
-    let n_to_close = roster.changed().map_or(roster.n_jobs(), <[_]>::len);
+    let active_jobs = &session.info().active_jobs;
+    let n_to_close = active_jobs.changed().map_or(active_jobs.n_jobs(), <[_]>::len);
     let is_write = |effect: &mut Effect| !matches!(effect, Effect::Event { .. });
     if n_to_close < MANY_TO_CLOSE || !session.out.effects.iter_mut().any(is_write) {
         return (0, 0);
     }
     let mut writes: Vec<Effect> = pending.extract_if(.., is_write).collect();
     writes.extend(session.out.effects.extract_if(.., is_write));
-    // They are no longer among the effects that tell whether something was decided.
+    // These writes are no longer among the effects that show whether the session decided something.
     session.leaves_trace();
     let mut counted = Report::default();
     counted.count(&writes);

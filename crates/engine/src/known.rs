@@ -1,7 +1,8 @@
-//! The names of plugins and actions that are built, for reading a configuration. Specification:
-//! core.md 2.2, 2.3.
+//! The names of the plugins and actions that are built, for reading a configuration, and the caches
+//! that plugins switch off. Specification: core.md 2.2, 2.3.
 
-use vc_conf::Known;
+use vc_conf::{Config, KnownNames};
+use vc_framework::CacheOff;
 
 const N_PLUGINS: usize = vc_plugins::ALL.len();
 
@@ -15,5 +16,10 @@ static PLUGINS: [&str; N_PLUGINS] = {
     names
 };
 
-/// What [`vc_conf::parse`] may accept without a warning.
-pub const KNOWN: Known<'static> = Known { plugins: &PLUGINS, actions: vc_actions::NAMES };
+/// Names that [`vc_conf::parse`] accepts without a warning.
+pub const KNOWN: KnownNames<'static> = KnownNames { plugins: &PLUGINS, actions: vc_actions::NAMES };
+
+/// Returns the caches that plugins of the configuration switch off, with the cost of that.
+pub fn caches_off(config: &Config) -> Vec<CacheOff> {
+    vc_framework::caches_off(config, vc_plugins::ALL)
+}

@@ -2,29 +2,30 @@
 //! async.
 
 mod engine;
+mod idle_cycle;
 mod known;
-mod lap;
-mod numbers;
+mod metric_samples;
 mod overwrites;
 mod pauses;
+mod phase_timer;
 mod pre_bind;
 mod queue_status;
-mod quiet;
 mod record;
 mod refusals;
 mod report;
+mod report_throttle;
 mod session_id;
 mod shard;
 mod skipped;
-mod throttle;
 mod verify;
 mod wait_cause;
 
-pub use engine::{Early, Engine, EngineOptions, Now};
-pub use known::KNOWN;
+pub use engine::{CycleTime, EarlyEffects, Engine, EngineOptions};
+pub use known::{KNOWN, caches_off};
 pub use vc_framework::{
-    About, Amounts, Certificate, CertifiedVictim, Effect, Evaluator, EvictReason, GangState, Hits,
-    Nomination, Paths, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage,
-    PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse,
-    Relation, Report, Rule, Sample, Skipped, Stopwatch, Timings, Unit, WaitingTask, evict_message,
+    About, Amounts, CacheStats, Certificate, CertifiedVictim, Effect, Evaluator, EvaluatorPaths,
+    EvictReason, EvictionRule, GangState, Nomination, PendingPods, PendingReason, PipelinedTask,
+    Placement, PluginStage, PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse,
+    QuotaAmounts, QuotaUse, Relation, Report, Sample, SkippedCycle, Stopwatch, Timings, Unit,
+    WaitingTask, evict_message,
 };

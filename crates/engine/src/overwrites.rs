@@ -1,10 +1,11 @@
-//! Conditions of ours that somebody else overwrites: what the watch shows is not what was written
-//! last. A second scheduler for the same pods does that, and each would write its own text again in
-//! every cycle. Such a condition is written again a minute after it was written last, at the
-//! earliest: until then the state shows ours. Specification: core.md 7.6.
+//! Conditions of ours that another writer overwrites: the watch shows another text than we wrote
+//! last. This happens with a second scheduler for the same pods; each would write its own text in
+//! every cycle. Such a condition is rewritten a minute after our last write at the earliest. Until
+//! then the state shows ours. Specification: core.md 7.6.
 //!
-//! Exact about our own writes: events of one object come in the order of its versions, so what
-//! comes before the echo of the last write is older than that write, and says nothing about others.
+//! Exact about our own writes because
+//! - events of one object come in the order of its versions,
+//! - an event before the echo of the last write is older than that write, and is not compared.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,18 +16,19 @@ use vc_model::{
 };
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
-/// How long the same condition is not written again.
+/// Minimum time between two writes of the same condition.
 const REWRITE_MICROS: i64 = 60 * MICROS_PER_SECOND;
-/// How long a write is remembered: another scheduler answers it within its next cycles.
+/// Time for which a write is remembered. Another scheduler answers it within its next cycles.
 const REMEMBERED_MICROS: i64 = 2 * REWRITE_MICROS;
-/// Overwritten conditions in [`COUNTED_MICROS`] that are reported to people. A leader that has just
-/// ended may have left one write behind.
+/// Number of overwritten conditions within [`COUNTED_MICROS`] from which a warning is written. A
+/// leader that has just ended may cause a single one.
 const MANY: usize = 2;
 const COUNTED_MICROS: i64 = 600 * MICROS_PER_SECOND;
-/// How long the warning is not repeated.
+/// Minimum time between two warnings.
 const WARNED_MICROS: i64 = 3_600 * MICROS_PER_SECOND;
 
-/// Types of the PodGroup conditions that this scheduler writes. Those of controllers are theirs.
+/// Types of the PodGroup conditions that this scheduler writes. Conditions of other types belong to
+/// controllers.
 const OWN_KINDS: [&str; 2] = ["Scheduled", "Unschedulable"];
 
 const HINT: &str = "hint: does another scheduler serve the same schedulerName? Several replicas need \
@@ -34,66 +36,66 @@ const HINT: &str = "hint: does another scheduler serve the same schedulerName? S
 
 /// The object of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum ConditionOwner {
     /// Uid of a pod.
     Pod(Arc<str>),
     PodGroup(ObjectKey),
 }
 
-/// Conditions as they are compared: a pod has one at most.
+/// Conditions in the form in which they are compared. A pod has at most one.
 #[derive(Clone, Debug)]
-enum Content {
+enum ConditionContent {
     Pod(Arc<PodCondition>),
     PodGroup(Vec<PodGroupCondition>),
 }
 
 /// The last write of the conditions of an object.
 #[derive(Debug)]
-struct Written {
-    content: Content,
-    /// What was written before that.
-    earlier: Option<Content>,
+struct WrittenConditions {
+    content: ConditionContent,
+    /// Content of the write before the last one.
+    earlier: Option<ConditionContent>,
     /// Microseconds since 1970.
     sent_micros: i64,
-    /// The watch has shown it.
+    /// True once the watch has shown the write.
     is_shown: bool,
-    /// What somebody else wrote over it, which the state does not show. `None`: nothing.
-    foreign: Option<Content>,
+    /// Conditions of another writer, which the state does not show. `None` if there are none.
+    foreign: Option<ConditionContent>,
 }
 
-/// What was written in the last minutes, and who overwrote it.
+/// Our writes of the last minutes, and what has overwritten them.
 #[derive(Debug, Default)]
-pub(crate) struct Overwrites {
-    written: BTreeMap<Key, Written>,
+pub(crate) struct ConditionOverwrites {
+    written: BTreeMap<ConditionOwner, WrittenConditions>,
     /// Our writes by time. An entry is stale if its object was written again since.
-    order: VecDeque<(i64, Key)>,
-    /// When the state shows what somebody else wrote.
-    ends: BTreeSet<(i64, Key)>,
+    order: VecDeque<(i64, ConditionOwner)>,
+    /// Objects by the time from which the state shows the conditions of the other writer.
+    ends: BTreeSet<(i64, ConditionOwner)>,
     /// Overwritten conditions since the last report: of pods, of PodGroups.
     n_news: [u32; 2],
-    /// The text about the last one.
+    /// Text about the last overwritten condition.
     example: String,
-    /// Times of those of the last minutes.
+    /// Times of the overwritten conditions of the last minutes.
     times: VecDeque<i64>,
     warned_micros: Option<i64>,
 }
 
-impl Overwrites {
-    /// These effects are sent.
+impl ConditionOverwrites {
+    /// Records the conditions in effects that are sent.
     pub(crate) fn sent(&mut self, effects: &[Effect], now_micros: i64) {
         for effect in effects {
             match effect {
                 Effect::PodCondition { uid, reason, message, .. } => {
                     let (reason, message) = (reason.clone(), message.clone());
                     let condition = PodCondition { status: "False".into(), reason, message };
-                    let content = Content::Pod(Arc::new(condition));
-                    self.note(Key::Pod(uid.clone()), content, now_micros);
+                    let content = ConditionContent::Pod(Arc::new(condition));
+                    self.note(ConditionOwner::Pod(uid.clone()), content, now_micros);
                 }
                 Effect::PodGroupStatus { pod_group, status, .. } => {
                     let own = owned(&status.conditions);
                     if !own.is_empty() {
-                        let key = Key::PodGroup(pod_group.clone());
-                        self.note(key, Content::PodGroup(own), now_micros);
+                        let key = ConditionOwner::PodGroup(pod_group.clone());
+                        self.note(key, ConditionContent::PodGroup(own), now_micros);
                     }
                 }
                 _ => {}
@@ -109,42 +111,47 @@ impl Overwrites {
         }
     }
 
-    fn note(&mut self, key: Key, content: Content, now_micros: i64) {
+    fn note(&mut self, key: ConditionOwner, content: ConditionContent, now_micros: i64) {
         let before = self.forget(&key);
         let earlier = match before {
-            // The status was written for another reason, and the conditions with it.
+            // The status was written for another reason, with unchanged conditions.
             Some(row) if row.content.is(&content) => row.earlier,
             before => before.map(|row| row.content),
         };
-        let row =
-            Written { content, earlier, sent_micros: now_micros, is_shown: false, foreign: None };
+        let row = WrittenConditions {
+            content,
+            earlier,
+            sent_micros: now_micros,
+            is_shown: false,
+            foreign: None,
+        };
         self.written.insert(key.clone(), row);
         self.order.push_back((now_micros, key));
     }
 
-    fn forget(&mut self, key: &Key) -> Option<Written> {
+    fn forget(&mut self, key: &ConditionOwner) -> Option<WrittenConditions> {
         let row = self.written.remove(key)?;
         self.ends.remove(&(row.sent_micros.saturating_add(REWRITE_MICROS), key.clone()));
         Some(row)
     }
 
-    /// Compares an event with what was written. Answers the object whose condition somebody else
-    /// has overwritten: [`Overwrites::hide`] is due when the event is applied.
-    pub(crate) fn see(&mut self, event: &ClusterEvent) -> Option<Hidden> {
+    /// Compares an event with our last write. Returns the object if another writer has overwritten
+    /// its condition. Then [`ConditionOverwrites::hide`] must follow after the event was applied.
+    pub(crate) fn see(&mut self, event: &ClusterEvent) -> Option<HiddenCondition> {
         if self.written.is_empty() {
             return None;
         }
         let (key, seen) = match event {
-            ClusterEvent::PodApplied(pod) => (Key::Pod(pod.uid.clone()), of_pod(pod)),
+            ClusterEvent::PodApplied(pod) => (ConditionOwner::Pod(pod.uid.clone()), of_pod(pod)),
             ClusterEvent::PodGroupApplied(group) => {
-                (Key::PodGroup(group.key.clone()), of_group(group))
+                (ConditionOwner::PodGroup(group.key.clone()), of_group(group))
             }
             ClusterEvent::PodDeleted { uid, .. } | ClusterEvent::PodStatusFailed { uid } => {
-                self.forget(&Key::Pod(uid.clone()));
+                self.forget(&ConditionOwner::Pod(uid.clone()));
                 return None;
             }
             ClusterEvent::PodGroupDeleted { key } | ClusterEvent::PodGroupFailed { key } => {
-                self.forget(&Key::PodGroup(key.clone()));
+                self.forget(&ConditionOwner::PodGroup(key.clone()));
                 return None;
             }
             _ => return None,
@@ -163,23 +170,23 @@ impl Overwrites {
             return None;
         }
         if row.foreign.is_none() {
-            self.n_news[usize::from(matches!(key, Key::PodGroup(_)))] += 1;
+            self.n_news[usize::from(matches!(key, ConditionOwner::PodGroup(_)))] += 1;
             self.example = example(&event_name(event), &row.content, &seen);
         }
         row.foreign = Some(seen);
         let until_micros = row.sent_micros.saturating_add(REWRITE_MICROS);
         self.ends.insert((until_micros, key.clone()));
-        Some(Hidden(key))
+        Some(HiddenCondition(key))
     }
 
-    /// Makes the state show our conditions instead of those that have just come.
-    pub(crate) fn hide(&self, cluster: &mut Cluster, Hidden(key): &Hidden) {
+    /// Makes the state show our conditions in place of those that the event brought.
+    pub(crate) fn hide(&self, cluster: &mut Cluster, HiddenCondition(key): &HiddenCondition) {
         if let Some(row) = self.written.get(key) {
             show(cluster, key, &row.content);
         }
     }
 
-    /// Makes the state show what others wrote, where our condition may be written again.
+    /// Makes the state show the conditions of other writers, where ours may be written again.
     pub(crate) fn end(&mut self, cluster: &mut Cluster, now_micros: i64) {
         while let Some((until_micros, _)) = self.ends.first()
             && *until_micros <= now_micros
@@ -192,18 +199,19 @@ impl Overwrites {
         }
     }
 
-    /// Forgets all writes: the clock was set.
+    /// Drops all recorded writes, after the clock was set.
     pub(crate) fn forget_all(&mut self, cluster: &mut Cluster) {
         self.end(cluster, i64::MAX);
         *self = Self::default();
     }
 
-    /// When a condition may be written again, in microseconds since 1970; `None`: none waits.
+    /// Returns the time when a condition may be written again, in microseconds since 1970. Returns
+    /// `None` if no condition waits.
     pub(crate) fn due_micros(&self) -> Option<i64> {
         self.ends.first().map(|&(until_micros, _)| until_micros)
     }
 
-    /// Numbers for metrics, and the warning for people if it is due.
+    /// Returns samples for metrics, and the warning if it is due.
     pub(crate) fn report(&mut self, now_micros: i64) -> (Vec<Sample>, Option<String>) {
         let news = std::mem::take(&mut self.n_news);
         let samples = ["Pod", "PodGroup"].into_iter().zip(news).filter(|&(_, count)| 0 < count);
@@ -229,17 +237,17 @@ impl Overwrites {
     }
 }
 
-/// An object whose foreign condition is not shown yet.
+/// An object whose state still hides the condition of another writer.
 #[derive(Debug)]
-pub(crate) struct Hidden(Key);
+pub(crate) struct HiddenCondition(ConditionOwner);
 
-impl Content {
-    /// Both say the same.
+impl ConditionContent {
+    /// True if both have the same conditions.
     fn is(&self, other: &Self) -> bool {
         self.is_in(other) && other.is_in(self)
     }
 
-    /// Every condition of ours is among these.
+    /// True if every condition of ours is in `seen`.
     fn is_in(&self, seen: &Self) -> bool {
         match (self, seen) {
             (Self::Pod(own), Self::Pod(seen)) => own == seen,
@@ -250,7 +258,8 @@ impl Content {
         }
     }
 
-    /// A condition of ours says something else there. One that is missing was not overwritten.
+    /// True if a condition of ours has another content in `seen`. A missing condition was not
+    /// overwritten.
     fn is_contradicted_by(&self, seen: &Self) -> bool {
         match (self, seen) {
             (Self::Pod(own), Self::Pod(seen)) => own != seen,
@@ -261,7 +270,7 @@ impl Content {
         }
     }
 
-    /// What people read of it.
+    /// Returns the conditions as text for users.
     fn text(&self) -> String {
         match self {
             Self::Pod(condition) => format!("{}: {}", condition.reason, condition.message),
@@ -275,15 +284,15 @@ impl Content {
     }
 }
 
-/// `None`: the pod has a node, or nobody says that it waits, so that the condition is no longer
-/// ours.
-fn of_pod(pod: &PodRecord) -> Option<Content> {
+/// Returns the condition of a pod. Returns `None` if the pod has a node, or if its condition does
+/// not say that it waits.
+fn of_pod(pod: &PodRecord) -> Option<ConditionContent> {
     let condition = pod.scheduled_condition.as_ref().filter(|_| pod.node_name.is_none())?;
-    (&*condition.status == "False").then(|| Content::Pod(Arc::new(condition.clone())))
+    (&*condition.status == "False").then(|| ConditionContent::Pod(Arc::new(condition.clone())))
 }
 
-fn of_group(group: &PodGroupRecord) -> Option<Content> {
-    Some(Content::PodGroup(owned(&group.status.conditions)))
+fn of_group(group: &PodGroupRecord) -> Option<ConditionContent> {
+    Some(ConditionContent::PodGroup(owned(&group.status.conditions)))
 }
 
 fn owned(conditions: &[PodGroupCondition]) -> Vec<PodGroupCondition> {
@@ -291,17 +300,19 @@ fn owned(conditions: &[PodGroupCondition]) -> Vec<PodGroupCondition> {
     conditions.iter().filter(is_own).cloned().collect()
 }
 
-fn show(cluster: &mut Cluster, key: &Key, content: &Content) {
+fn show(cluster: &mut Cluster, key: &ConditionOwner, content: &ConditionContent) {
     match (key, content) {
-        (Key::Pod(uid), Content::Pod(condition)) => cluster.show_condition(uid, condition.clone()),
-        (Key::PodGroup(key), Content::PodGroup(conditions)) => {
+        (ConditionOwner::Pod(uid), ConditionContent::Pod(condition)) => {
+            cluster.show_condition(uid, condition.clone())
+        }
+        (ConditionOwner::PodGroup(key), ConditionContent::PodGroup(conditions)) => {
             cluster.show_group_conditions(key, conditions);
         }
         _ => {}
     }
 }
 
-/// The object of an event, for people.
+/// Returns the object of an event as text for users.
 fn event_name(event: &ClusterEvent) -> String {
     match event {
         ClusterEvent::PodApplied(pod) => format!("pod {}", pod.key),
@@ -310,7 +321,7 @@ fn event_name(event: &ClusterEvent) -> String {
     }
 }
 
-fn example(object: &str, own: &Content, seen: &Content) -> String {
+fn example(object: &str, own: &ConditionContent, seen: &ConditionContent) -> String {
     let (own, seen) = (own.text(), seen.text());
     format!("{object}: somebody else overwrites its condition: {seen:?} instead of {own:?}")
 }

@@ -1,5 +1,6 @@
-//! Binds that wait for volumes: sent when the gang has all of its volumes, withdrawn as a whole when
-//! one of them fails or takes too long. Specification: plugins-nodes.md 2.8, 5.7, 5.8.
+//! Binds that wait for volumes. They are sent when the gang has all of its volumes. They are
+//! withdrawn as a whole when one volume fails or takes too long. Specification: plugins-nodes.md
+//! 2.8, 5.7, 5.8.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use vc_filters::volume_binding::{Progress, progress};
 use vc_framework::{Effect, Nomination};
 use vc_model::{
-    ClaimSource, Cluster, JobId, ObjectKey, Pause, PodCondition, PodResourceClaim, Reservation,
-    Stage, TaskId, TaskStatus,
+    BindingStage, ClaimSource, Cluster, JobId, ObjectKey, Pause, PodCondition, PodResourceClaim,
+    Reservation, TaskId, TaskStatus,
 };
 
 const TOO_LATE: &str = "context deadline exceeded";
@@ -16,17 +17,17 @@ const VOLUMES: &str = "binding volumes";
 const REASON: &str = "SchedulerError";
 
 /// Pods whose volumes were not written, by uid.
-pub(crate) struct Lost<'a> {
-    /// Why.
+pub(crate) struct LostVolumes<'a> {
+    /// Errors by uid.
     pub(crate) errors: &'a BTreeMap<Arc<str>, String>,
-    /// The sentence that says when it is repeated; none for a pod that does not pause.
+    /// Sentences that say when the write is repeated, by uid. A pod that does not pause has none.
     pub(crate) repeats: &'a BTreeMap<Arc<str>, String>,
 }
 
-/// Goes through the binds that wait.
+/// Sends or withdraws the binds that wait.
 pub(crate) fn advance(
     cluster: &mut Cluster,
-    failed: &Lost<'_>,
+    failed: &LostVolumes<'_>,
     now_micros: i64,
     effects: &mut Vec<Effect>,
 ) {
@@ -35,31 +36,31 @@ pub(crate) fn advance(
         let row = &cluster.tasks[task];
         match row.job.filter(|_| row.status == TaskStatus::Binding) {
             Some(job) => gangs.entry(job).or_default().push(task),
-            // It is evicted meanwhile.
+            // The task was evicted meanwhile.
             None => cluster.release(task),
         }
     }
     for (job, tasks) in gangs {
-        Gang { cluster, effects }.advance(job, &tasks, failed, now_micros);
+        BindingGang { cluster, effects }.advance(job, &tasks, failed, now_micros);
     }
 }
 
-/// How the tasks of a gang stand, each in task order.
+/// The tasks of a gang by the state of their volumes, each list in task order.
 #[derive(Default)]
-struct Standing {
+struct GangVolumes {
     ready: Vec<TaskId>,
     waiting: Vec<TaskId>,
     lost: Vec<(TaskId, String)>,
 }
 
-struct Gang<'a> {
+struct BindingGang<'a> {
     cluster: &'a mut Cluster,
     effects: &'a mut Vec<Effect>,
 }
 
-impl Gang<'_> {
-    fn advance(mut self, job: JobId, tasks: &[TaskId], failed: &Lost<'_>, now_micros: i64) {
-        let mut gang = Standing::default();
+impl BindingGang<'_> {
+    fn advance(mut self, job: JobId, tasks: &[TaskId], failed: &LostVolumes<'_>, now_micros: i64) {
+        let mut gang = GangVolumes::default();
         for &task in tasks {
             let state = match failed.errors.get(&self.cluster.tasks[task].uid) {
                 Some(error) => {
@@ -100,7 +101,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Whether the job is ready without these; it is asked only if there are any.
+    /// True if the job is ready without these tasks, or if there are none.
     fn stands_without(&self, job: JobId, tasks: &[TaskId]) -> bool {
         tasks.is_empty() || self.cluster.ready_without(job, tasks)
     }
@@ -113,15 +114,15 @@ impl Gang<'_> {
         }
     }
 
-    /// The limit is one of volumes: what is written for devices is answered soon, whatever comes of
-    /// it.
+    /// True if the volumes of the task have taken too long. Tasks that only wait for devices have
+    /// no limit, because those writes are answered soon.
     fn is_late(&self, task: TaskId, now_micros: i64) -> bool {
         let reservation = self.cluster.volumes.reservation(task);
         let with_volumes = |promised: &&Reservation| promised.claims().next().is_some();
         let Some(reservation) = reservation.filter(with_volumes) else { return false };
         match &reservation.stage {
-            Stage::Tentative => false,
-            Stage::Sent { since_micros } | Stage::Written { since_micros, .. } => {
+            BindingStage::Tentative => false,
+            BindingStage::Sent { since_micros } | BindingStage::Written { since_micros, .. } => {
                 since_micros.saturating_add(reservation.timeout_micros) <= now_micros
             }
         }
@@ -139,7 +140,8 @@ impl Gang<'_> {
         });
     }
 
-    /// Nothing was bound: the volumes are free for others at once, the pod once it was looked at.
+    /// Withdraws a bind. The volumes are free for others at once. The pod is free once it was read
+    /// again.
     fn withdraw(&mut self, task: TaskId, message: String) {
         self.cluster.release(task);
         let (pod, uid) = {
@@ -153,7 +155,8 @@ impl Gang<'_> {
     }
 }
 
-/// Takes the pod out of the claims that are reserved for it (plugins-nodes.md 6.7).
+/// Returns the effect that removes the pod from the claims reserved for it (plugins-nodes.md 6.7).
+/// Returns `None` if no claim is reserved.
 pub(crate) fn unreserve(cluster: &Cluster, task: TaskId) -> Option<Effect> {
     let row = &cluster.tasks[task];
     let name = |entry: &PodResourceClaim| match &entry.source {
@@ -174,7 +177,7 @@ pub(crate) fn unreserve(cluster: &Cluster, task: TaskId) -> Option<Effect> {
     (!claims.is_empty()).then_some(Effect::UnreserveClaims { pod, uid, claims })
 }
 
-/// The condition of a pod whose bind failed (core.md 7.3).
+/// Returns the condition of a pod whose bind failed (core.md 7.3).
 pub(crate) fn scheduler_error(cluster: &mut Cluster, task: TaskId, message: Arc<str>) -> Effect {
     let row = &mut cluster.tasks[task];
     let (status, reason): (Arc<str>, Arc<str>) = ("False".into(), REASON.into());

@@ -1,5 +1,5 @@
-//! `status.allocated` of queues: what their jobs hold, summed into their ancestors. Specification:
-//! core.md 7.7, C-31.
+//! `status.allocated` of queues: the resources that their jobs hold, summed into all ancestors.
+//! Specification: core.md 7.7, C-31.
 
 mod devices;
 
@@ -11,35 +11,38 @@ use vc_framework::{Effect, Session};
 use vc_model::{JobId, QueueId};
 use vc_resource::{Quantity, Resource};
 
-use crate::engine::Memory;
+use crate::engine::EngineMemory;
 
 const ROOT: &str = "root";
 
-/// The statuses as they were last recorded, and what they rest on: while that stays, only queues whose
-/// jobs hold something else are looked at, with those above them. Sums are of integers, so that they
-/// are the same either way; tests compare them in every cycle.
+/// The statuses as last recorded, and the versions that they depend on. While the versions stay,
+/// only queues whose jobs hold other amounts are updated, with their ancestors.
+///
+/// Exact because
+/// - sums are of integers,
+/// - tests compare with a full computation in every cycle.
 #[derive(Debug, Default)]
-pub(crate) struct Statuses {
-    /// Versions of the queues and of their statuses; `None`: all are to be looked at.
+pub(crate) struct QueueStatuses {
+    /// Versions of the queues and of their statuses. `None` if all queues must be visited.
     basis: Option<(u64, u64)>,
-    /// What the jobs of a queue hold; a queue without jobs is not in.
+    /// Amounts that the jobs of a queue hold. A queue without jobs has no entry.
     own: BTreeMap<QueueId, Resource>,
-    /// The same with what is below.
+    /// Amounts that the jobs of a queue and of its descendants hold.
     sums: BTreeMap<QueueId, Resource>,
-    stated: BTreeMap<QueueId, Stated>,
+    reported: BTreeMap<QueueId, ReportedStatus>,
 }
 
-/// What the status of a queue says, with what it was made of. Most queues hold what they held in
-/// the last cycle, and then neither texts nor quantities are made again.
+/// The status of a queue with its inputs. Most queues hold the same amounts as in the last cycle;
+/// their texts and quantities are reused.
 #[derive(Debug)]
-struct Stated {
+struct ReportedStatus {
     allocated: Resource,
     devices: Vec<(String, String)>,
     value: Vec<(Arc<str>, Quantity)>,
 }
 
-/// Writes the queues whose amounts differ from what the API holds.
-pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+/// Writes the status of the queues whose amounts differ from those in the API.
+pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let basis = (session.queue_version(), session.queue_status_version());
     let has_devices = session.devices.claims().next().is_some();
     let changed = changed(session).filter(|_| !has_devices);
@@ -47,40 +50,40 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
         Some(changed) => record_changed(session, memory, &changed),
         None => record_all(session, memory),
     }
-    // Devices are counted anew each time.
+    // Devices are counted again in each cycle.
     memory.statuses.basis = (!has_devices).then_some(basis);
 }
 
-fn record_all(session: &mut Session<'_>, memory: &mut Memory) {
+fn record_all(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let own = own_sums(session);
     memory.statuses.own.clear();
-    let queues = session.facts().queues.clone();
+    let queues = session.info().queues.clone();
     let chains = chains(session, memory, &queues, &own);
     let sums = sums(&own, &chains);
     let devices = devices::counts(session, &chains);
-    // Of queues that are gone nothing is kept.
-    let earlier = std::mem::take(&mut memory.statuses.stated);
-    memory.statuses = Statuses { basis: None, own, sums, stated: earlier };
-    memory.statuses.stated.retain(|&queue, _| session.queues[queue].present);
+    // Entries of queues that are gone are dropped.
+    let earlier = std::mem::take(&mut memory.statuses.reported);
+    memory.statuses = QueueStatuses { basis: None, own, sums, reported: earlier };
+    memory.statuses.reported.retain(|&queue, _| session.queues[queue].present);
     for queue in queues {
         let devices = devices.get(&queue).map_or(&[][..], Vec::as_slice);
         memory.statuses.state(session, queue, devices);
     }
-    // Another queue, too, changes what all this rests on.
+    // A queue that appears or disappears increases the version on which the statuses depend.
     let exists = |name: &Arc<str>| session.queue(name).is_some_and(|id| session.queues[id].present);
     memory.orphan_queues.retain(exists);
 }
 
-/// Queues of jobs that hold something else than when the last session began, by name. `None`: it is
-/// not known which.
+/// Returns the queues whose jobs hold other amounts than when the last session began, by name.
+/// Returns `None` if they are not known.
 fn changed(session: &Session<'_>) -> Option<Vec<QueueId>> {
-    let facts = session.facts();
-    let at_open = facts.roster.changed_queues()?.iter().copied();
+    let info = session.info();
+    let at_open = info.active_jobs.changed_queues()?.iter().copied();
     let has_moved = |job: &&JobId| {
-        let at_open = facts.roster.allocated_at_open(**job).map(|amounts| &**amounts);
+        let at_open = info.active_jobs.allocated_at_open(**job).map(|amounts| &**amounts);
         at_open != Some(&session.jobs[**job].allocated)
     };
-    let moved = facts.to_close.iter().filter(has_moved).map(|&job| session.jobs[job].queue);
+    let moved = info.to_close.iter().filter(has_moved).map(|&job| session.jobs[job].queue);
     let changed: BTreeSet<QueueId> = at_open.chain(moved).collect();
     Some(by_name(session, changed))
 }
@@ -92,7 +95,7 @@ fn by_name(session: &Session<'_>, queues: BTreeSet<QueueId>) -> Vec<QueueId> {
     queues
 }
 
-fn record_changed(session: &mut Session<'_>, memory: &mut Memory, changed: &[QueueId]) {
+fn record_changed(session: &mut Session<'_>, memory: &mut EngineMemory, changed: &[QueueId]) {
     let mut own = sums_of(session, changed);
     let above = chains(session, memory, changed, &own);
     let mut touched = BTreeSet::new();
@@ -119,11 +122,11 @@ fn record_changed(session: &mut Session<'_>, memory: &mut Memory, changed: &[Que
     check(session, memory);
 }
 
-/// The plain way, where it costs nothing: in every story of the tests.
-fn check(session: &mut Session<'_>, memory: &mut Memory) {
-    if cfg!(debug_assertions) && session.facts().queues.len() < 64 {
+/// Compares with a full computation, in builds with debug assertions and few queues.
+fn check(session: &mut Session<'_>, memory: &mut EngineMemory) {
+    if cfg!(debug_assertions) && session.info().queues.len() < 64 {
         let own = own_sums(session);
-        let queues = session.facts().queues.clone();
+        let queues = session.info().queues.clone();
         let chains = chains(session, memory, &queues, &own);
         let anew = sums(&own, &chains);
         let nothing = Resource::default();
@@ -136,51 +139,53 @@ fn check(session: &mut Session<'_>, memory: &mut Memory) {
     }
 }
 
-impl Statuses {
-    /// Writes the status of one queue if the API holds another.
+impl QueueStatuses {
+    /// Writes the status of one queue if the API has another one.
     fn state(&mut self, session: &mut Session<'_>, queue: QueueId, devices: &[(String, String)]) {
         let nothing = Resource::default();
         let allocated = self.sums.get(&queue).unwrap_or(&nothing);
-        let known = self.stated.remove(&queue).filter(|known| known.is_of(allocated, devices));
-        let stated = known.unwrap_or_else(|| Stated::of(session, allocated, devices));
-        // The row may have been written by somebody else since.
+        let known = self.reported.remove(&queue).filter(|known| known.is_of(allocated, devices));
+        let reported = known.unwrap_or_else(|| ReportedStatus::of(session, allocated, devices));
+        // Another writer may have changed the row since.
         let written = session.queues[queue].written_allocated.as_ref();
-        if !written.is_some_and(|written| same(written, &stated.value)) {
+        if !written.is_some_and(|written| same(written, &reported.value)) {
             let name = session.queues[queue].name.clone();
             let list = to_list(session, allocated, devices);
             session.out.effects.push(Effect::QueueStatus { queue: name, allocated: list });
-            session.cluster_mut().queues[queue].written_allocated = Some(stated.value.clone());
+            session.cluster_mut().queues[queue].written_allocated = Some(reported.value.clone());
         }
-        self.stated.insert(queue, stated);
+        self.reported.insert(queue, reported);
     }
 }
 
-impl Stated {
+impl ReportedStatus {
     fn of(session: &Session<'_>, allocated: &Resource, devices: &[(String, String)]) -> Self {
         let value = parsed(&to_list(session, allocated, devices));
         Self { allocated: allocated.clone(), devices: devices.to_vec(), value }
     }
 
-    /// A name keeps its dimension for good, so that equal amounts are equal texts.
+    /// True if the status was made from these inputs. A name keeps its dimension for ever, so equal
+    /// amounts have equal texts.
     fn is_of(&self, allocated: &Resource, devices: &[(String, String)]) -> bool {
         self.allocated == *allocated && self.devices == devices
     }
 }
 
-/// What the jobs of each queue hold now, without those of its children.
+/// Returns the amounts that the jobs of each queue hold, without descendants.
 pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
-    sums_of(session, &session.facts().queues)
+    sums_of(session, &session.info().queues)
 }
 
-/// The same of some queues; one without jobs is not in.
+/// Returns the amounts that the jobs of some queues hold, without descendants. A queue without jobs
+/// has no entry.
 fn sums_of(session: &Session<'_>, queues: &[QueueId]) -> BTreeMap<QueueId, Resource> {
-    let facts = session.facts();
-    let of_queue = |&queue: &QueueId| (queue, facts.roster.sums(queue).allocated.clone());
-    let with_jobs = queues.iter().filter(|&&queue| 0 < facts.roster.sums(queue).n_jobs);
+    let info = session.info();
+    let of_queue = |&queue: &QueueId| (queue, info.active_jobs.sums(queue).allocated.clone());
+    let with_jobs = queues.iter().filter(|&&queue| 0 < info.active_jobs.sums(queue).n_jobs);
     let mut own: BTreeMap<QueueId, Resource> = with_jobs.map(of_queue).collect();
-    for &job in &facts.to_close {
+    for &job in &info.to_close {
         let row = &session.jobs[job];
-        let at_open = facts.roster.allocated_at_open(job).map(|amounts| &**amounts);
+        let at_open = info.active_jobs.allocated_at_open(job).map(|amounts| &**amounts);
         if let Some(sum) = own.get_mut(&row.queue).filter(|_| at_open != Some(&row.allocated)) {
             at_open.into_iter().for_each(|amount| sum.sub(amount));
             sum.add(&row.allocated);
@@ -189,16 +194,17 @@ fn sums_of(session: &Session<'_>, queues: &[QueueId]) -> BTreeMap<QueueId, Resou
     own
 }
 
-/// The ancestors of those queues that have jobs, or had some; none if there is no root.
+/// Returns the ancestors of the queues that have jobs or had some. The map is empty if there is no
+/// root.
 fn chains(
     session: &mut Session<'_>,
-    memory: &mut Memory,
+    memory: &mut EngineMemory,
     queues: &[QueueId],
     own: &BTreeMap<QueueId, Resource>,
 ) -> BTreeMap<QueueId, Vec<QueueId>> {
     let mut chains = BTreeMap::new();
     if session.queue(ROOT).is_some_and(|root| session.queues[root].present) {
-        // By name, so that the warnings are in an order that does not depend on arrival.
+        // Visited by name, so that the order of warnings does not depend on arrival.
         for &queue in queues {
             if own.contains_key(&queue) || memory.statuses.own.contains_key(&queue) {
                 chains.insert(queue, ancestors(session, memory, queue));
@@ -208,7 +214,7 @@ fn chains(
     chains
 }
 
-/// The same with every amount added to all ancestors.
+/// Returns the sums of all queues: each amount is added to all ancestors.
 fn sums(
     own: &BTreeMap<QueueId, Resource>,
     chains: &BTreeMap<QueueId, Vec<QueueId>>,
@@ -221,9 +227,9 @@ fn sums(
     sums
 }
 
-/// The queues above this one up to root. A missing parent ends the chain, a cycle too, with one
+/// Returns the ancestors of a queue up to root. A missing parent or a cycle ends the list, with one
 /// warning each.
-fn ancestors(session: &mut Session<'_>, memory: &mut Memory, queue: QueueId) -> Vec<QueueId> {
+fn ancestors(session: &mut Session<'_>, memory: &mut EngineMemory, queue: QueueId) -> Vec<QueueId> {
     let mut chain = Vec::new();
     let mut seen = BTreeSet::from([queue]);
     let mut at = queue;
@@ -252,7 +258,8 @@ fn ancestors(session: &mut Session<'_>, memory: &mut Memory, queue: QueueId) -> 
     chain
 }
 
-/// Names and quantities; cpu and memory always, others only with an amount, and then devices.
+/// Returns names with quantities, then devices. cpu and memory are always listed, other resources
+/// only with an amount.
 fn to_list(
     session: &Session<'_>,
     allocated: &Resource,
@@ -271,7 +278,7 @@ fn parsed(list: &[(String, String)]) -> Vec<(Arc<str>, Quantity)> {
     list.iter().filter_map(entry).collect()
 }
 
-/// Equal by value, in any order.
+/// True if both lists have equal values, in any order.
 fn same(l: &[(Arc<str>, Quantity)], r: &[(Arc<str>, Quantity)]) -> bool {
     l.len() == r.len() && l.iter().all(|entry| r.contains(entry))
 }

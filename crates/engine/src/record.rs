@@ -1,5 +1,5 @@
-//! What a session leaves behind at its close: conditions and phases of PodGroups, conditions of
-//! pods, queue status. Specification: core.md 7.4-7.7, actions.md 10.1-10.3.
+//! Results that a session writes at its close: conditions and phases of PodGroups, conditions of
+//! pods, and queue status. Specification: core.md 7.4-7.7, actions.md 10.1-10.3.
 
 mod fresh;
 mod gates;
@@ -18,45 +18,45 @@ use vc_model::{
     JobId, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus, QueueState, TaskStatus,
 };
 
-use crate::engine::Memory;
+use crate::engine::EngineMemory;
 use crate::queue_status;
+use crate::report_throttle::{ReportKind, ReportThrottle};
 use crate::shard;
 use crate::skipped;
-use crate::throttle::{Throttle, Told};
-use fresh::{Conditions, Fresh};
+use fresh::{JobConditions, NewConditions};
 
 /// Type of the condition that says why a PodGroup waits.
 const UNSCHEDULABLE: &str = "Unschedulable";
 
-/// The text of a job's state, made at most once per cycle.
+/// The text of a job's state, computed at most once per cycle.
 type JobText = OnceCell<String>;
 
-/// Records everything; the operations of the session are still in place.
-pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+/// Records all results. The operations of the session are still in place.
+pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     session.list_to_close();
-    let mut skipped = skipped::Due::of(session, &mut memory.throttle);
+    let mut skipped = skipped::DueReports::of(session, &mut memory.report_throttle);
     if !skipped.changed.is_empty() {
         skipped.changed.iter().for_each(|&job| session.tell_again(job));
         session.list_to_close();
     }
     name_closed_queues(session);
     session.close_listed();
-    let mut conditions = Fresh::take(&mut session.out);
-    quiet_refusals(session, &mut memory.throttle);
+    let mut conditions = NewConditions::take(&mut session.out);
+    silence_repeated_refusals(session, &mut memory.report_throttle);
     skipped.record(session);
-    roles::record(session, &mut memory.throttle);
+    roles::record(session, &mut memory.report_throttle);
     let mut texts = std::mem::take(&mut session.out.job_texts);
     let mut sentences = Sentences::default();
-    for job in session.facts().to_close.clone() {
+    for job in session.info().to_close.clone() {
         let text = texts.remove(&job).map_or_else(JobText::new, JobText::from);
         debug_assert!(is_right(session, job, &text), "a text of another state");
         let written = write_status(session, job, conditions.of(job));
-        announce(session, &mut memory.throttle, job, written, &text);
-        gates::record(session, &mut memory.throttle, job);
+        announce(session, &mut memory.report_throttle, job, written, &text);
+        gates::record(session, &mut memory.report_throttle, job);
         let is_due = skipped.changed.contains(&job) | amounts_are_due(session, job, memory);
         pods::record(session, job, (&text, &mut sentences), is_due);
-        session.note_told(job, |group| {
-            let due_micros = |told| memory.throttle.due_micros(&group.uid, told);
+        session.note_reported(job, |group| {
+            let due_micros = |reported| memory.report_throttle.due_micros(&group.uid, reported);
             REPEATED.into_iter().filter_map(due_micros).min()
         });
     }
@@ -65,31 +65,41 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
     held::record(session, memory);
     queue_status::record(session, memory);
     shard::record(session, memory);
-    memory.throttle.sweep(session.facts().now_micros);
+    memory.report_throttle.sweep(session.info().now_micros);
 }
 
-/// What is told again although nothing has changed.
-const REPEATED: [Told; 5] =
-    [Told::Waits, Told::NotAdmitted, Told::Skipped, Told::Amounts, Told::Gated];
+/// Kinds of reports that are repeated although nothing has changed.
+const REPEATED: [ReportKind; 5] = [
+    ReportKind::Waits,
+    ReportKind::NotAdmitted,
+    ReportKind::Skipped,
+    ReportKind::Amounts,
+    ReportKind::Gated,
+];
 
-/// Whether amounts in the messages of the job's pods may be made anew: not more often than its events
-/// are repeated.
-fn amounts_are_due(session: &Session<'_>, job: JobId, memory: &mut Memory) -> bool {
+/// True if amounts in the messages of the job's pods may be updated. They are updated not more
+/// often than events are repeated.
+fn amounts_are_due(session: &Session<'_>, job: JobId, memory: &mut EngineMemory) -> bool {
     let row = &session.jobs[job];
     let Some(group) = row.pod_group.as_ref().filter(|_| pods::has_waiting(row)) else {
         return false;
     };
     let nothing: Arc<str> = Arc::default();
-    memory.throttle.admits(&group.uid, Told::Amounts, &nothing, session.facts().now_micros)
+    memory.report_throttle.admits(
+        &group.uid,
+        ReportKind::Amounts,
+        &nothing,
+        session.info().now_micros,
+    )
 }
 
 fn is_right(session: &Session<'_>, job: JobId, text: &JobText) -> bool {
-    text.get().is_none_or(|text| *text == job_text(session.ask(), &session.records, job))
+    text.get().is_none_or(|text| *text == job_text(session.view(), &session.records, job))
 }
 
-/// A queue that is not open is named to the jobs that wait for it (C-33).
+/// Names a queue that is not open to the jobs that wait for it (C-33).
 fn name_closed_queues(session: &mut Session<'_>) {
-    for job in session.facts().to_close.clone() {
+    for job in session.info().to_close.clone() {
         let row = &session.jobs[job];
         let queue = &session.queues[row.queue];
         if queue.state == QueueState::Open || row.is_ready() {
@@ -100,12 +110,13 @@ fn name_closed_queues(session: &mut Session<'_>) {
     }
 }
 
-/// Enqueue tells a refused PodGroup why in every cycle; only what is new or due goes out (A44).
-fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
+/// Drops repeated events about refused PodGroups. Enqueue states the reason in every cycle; only
+/// new or due texts are sent (A44).
+fn silence_repeated_refusals(session: &mut Session<'_>, report_throttle: &mut ReportThrottle) {
     if !session.out.has_refusals {
         return;
     }
-    let now_micros = session.facts().now_micros;
+    let now_micros = session.info().now_micros;
     let mut effects = std::mem::take(&mut session.out.effects);
     effects.retain_mut(|effect| match effect {
         Effect::Event {
@@ -114,7 +125,7 @@ fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
             message,
             warning,
         } => {
-            let is_due = throttle.admits(uid, Told::NotAdmitted, message, now_micros);
+            let is_due = report_throttle.admits(uid, ReportKind::NotAdmitted, message, now_micros);
             let job = session.job(key).filter(|_| is_due && !*warning);
             if let Some(amounts) = job.and_then(|job| admission(session, job)) {
                 *message = format!("{message}. {amounts}").into();
@@ -126,9 +137,9 @@ fn quiet_refusals(session: &mut Session<'_>, throttle: &mut Throttle) {
     session.out.effects = effects;
 }
 
-/// Phase, counts and conditions; a PUT if anything but times and transition ids changed (7.6).
-/// Whether.
-fn write_status(session: &mut Session<'_>, job: JobId, mut fresh: Conditions) -> bool {
+/// Updates phase, counts and conditions of a PodGroup. Returns true if anything but times and
+/// transition ids changed, so that the status is written (core.md 7.6).
+fn write_status(session: &mut Session<'_>, job: JobId, mut fresh: JobConditions) -> bool {
     let before = session.phase_before(job);
     fresh.written.extend(schedulable_again(session, job, &fresh));
     let row = &session.jobs[job];
@@ -154,12 +165,13 @@ fn write_status(session: &mut Session<'_>, job: JobId, mut fresh: Conditions) ->
     true
 }
 
-/// What takes `Unschedulable` = True back from a group that is ready, or whose missing queue exists
-/// now (C-41). `None`: there is nothing to take back, or it holds.
+/// Returns the condition that revokes `Unschedulable` = True, if the group is ready or its missing
+/// queue now exists (C-41). Returns `None` if there is nothing to revoke, or if the condition still
+/// holds.
 fn schedulable_again(
     session: &Session<'_>,
     job: JobId,
-    fresh: &Conditions,
+    fresh: &JobConditions,
 ) -> Option<PodGroupCondition> {
     let row = &session.jobs[job];
     let says = |old: &&PodGroupCondition| &*old.kind == UNSCHEDULABLE && &*old.status == "True";
@@ -167,7 +179,7 @@ fn schedulable_again(
     if fresh.say(UNSCHEDULABLE) {
         return None;
     }
-    let is_ready = row.is_ready() && session.hooks().job_ready(session.ask(), job);
+    let is_ready = row.is_ready() && session.plugins().job_ready(session.view(), job);
     let (reason, message) = match (is_ready, missing_queue::is_said_by(old)) {
         (true, _) => ("Scheduled", "pod group is ready".into()),
         (false, true) => {
@@ -179,19 +191,21 @@ fn schedulable_again(
     Some(PodGroupCondition { status, message, ..new_condition(session, reason) })
 }
 
-/// A condition of this session that says why the group cannot be placed; its message is to follow.
+/// Returns a condition of this session that the group is unschedulable. The caller sets the
+/// message.
 fn new_condition(session: &Session<'_>, reason: &str) -> PodGroupCondition {
     PodGroupCondition {
         kind: UNSCHEDULABLE.into(),
         status: "True".into(),
-        transition_id: session.facts().session_id.clone(),
-        last_transition_time: session.facts().now_text.clone(),
+        transition_id: session.info().session_id.clone(),
+        last_transition_time: session.info().now_text.clone(),
         reason: reason.into(),
         message: Arc::default(),
     }
 }
 
-/// Each fresh condition replaces the one of its type, or is appended.
+/// Returns the conditions with fresh ones merged in: each replaces the one of its type, or is
+/// appended.
 fn merged(
     old: &[PodGroupCondition],
     fresh: impl IntoIterator<Item = PodGroupCondition>,
@@ -206,7 +220,7 @@ fn merged(
     conditions.into()
 }
 
-/// Takes the status as the PodGroup's and sends it. A bare pod has none that could be written.
+/// Sets the status of the PodGroup and sends it. The PodGroup of a bare pod is never written.
 fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     let is_other_phase = session.phase_before(job) != status.phase;
     if is_other_phase {
@@ -225,10 +239,10 @@ fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     session.out.effects.push(Effect::PodGroupStatus { pod_group, uid, status, phase_changed });
 }
 
-/// The event of step 5: why the group waits, or that it is ready (C-30).
+/// Sends the event about the group: why it waits, or that it is ready (core.md 7.6 step 5, C-30).
 fn announce(
     session: &mut Session<'_>,
-    throttle: &mut Throttle,
+    report_throttle: &mut ReportThrottle,
     job: JobId,
     written: bool,
     text: &JobText,
@@ -238,19 +252,19 @@ fn announce(
     match group.status.phase {
         PodGroupPhase::Unknown | PodGroupPhase::Pending | PodGroupPhase::Inqueue => {}
         PodGroupPhase::Running | PodGroupPhase::Completed => {
-            throttle.forget(&group.uid);
+            report_throttle.forget(&group.uid);
             if written {
                 event(session, job, false, "Scheduled", "pod group is ready".into());
             }
             return;
         }
     }
-    if row.is_ready() && session.hooks().job_ready(session.ask(), job) {
+    if row.is_ready() && session.plugins().job_ready(session.view(), job) {
         return;
     }
-    let why = text.get_or_init(|| job_text(session.ask(), &session.records, job));
-    let message = gang_text(session.ask(), &session.records, job, why).into();
-    if throttle.admits(&group.uid, Told::Waits, &message, session.facts().now_micros) {
+    let why = text.get_or_init(|| job_text(session.view(), &session.records, job));
+    let message = gang_text(session.view(), &session.records, job, why).into();
+    if report_throttle.admits(&group.uid, ReportKind::Waits, &message, session.info().now_micros) {
         event(session, job, true, "Unschedulable", message);
     }
 }

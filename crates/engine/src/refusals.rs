@@ -1,5 +1,5 @@
-//! Events of refused writes: what the pods are told, and how long they pause. Specification:
-//! core.md 7.2, 7.3.
+//! Events of refused writes: the conditions that pods get, and the start of their pauses.
+//! Specification: core.md 7.2, 7.3.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use vc_framework::Effect;
 use vc_model::{Cluster, ClusterEvent, Pause, TaskId};
 
-use crate::pauses::Pauses;
+use crate::pauses::PodPauses;
 use crate::pre_bind;
 
-/// Refusals that wait for the time of the next cycle, and those before.
+/// Refusals that wait for the time of the next cycle, and the pauses of earlier ones.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    news: Vec<Refusal>,
-    pauses: Pauses,
+pub(crate) struct WriteRefusals {
+    news: Vec<WriteRefusal>,
+    pauses: PodPauses,
 }
 
 /// A refused write of the pod with this uid.
 #[derive(Debug)]
-enum Refusal {
-    /// The bind to this node, with the answer of the API server.
+enum WriteRefusal {
+    /// The bind to this node was refused, with the answer of the API server.
     Bind {
         uid: Arc<str>,
         node: Arc<str>,
         error: String,
     },
-    /// What is written before a bind.
+    /// A write that must precede a bind was refused.
     PreBind {
         uid: Arc<str>,
     },
@@ -35,23 +35,23 @@ enum Refusal {
     },
 }
 
-impl Refusals {
-    /// Applies an event to the state. A pod whose write was refused pauses at once, so that an
-    /// event behind this one can end the pause by changing the pod.
+impl WriteRefusals {
+    /// Applies an event to the state. A pod whose write was refused pauses at once. A later event
+    /// that changes the pod can thus end the pause.
     pub(crate) fn apply(&mut self, cluster: &mut Cluster, event: ClusterEvent) {
         match &event {
             ClusterEvent::BindFailed { uid, node, error, pauses } => {
                 pause(cluster, uid, pauses.then(|| Pause::Bind(Arc::default())));
                 let (uid, node, error) = (uid.clone(), node.clone(), error.clone());
-                self.news.push(Refusal::Bind { uid, node, error });
+                self.news.push(WriteRefusal::Bind { uid, node, error });
             }
             ClusterEvent::PreBindFailed { uid, pauses, .. } => {
                 pause(cluster, uid, pauses.then(|| Pause::Bind(Arc::default())));
-                self.news.push(Refusal::PreBind { uid: uid.clone() });
+                self.news.push(WriteRefusal::PreBind { uid: uid.clone() });
             }
             ClusterEvent::EvictFailed { uid, .. } => {
                 pause(cluster, uid, Some(Pause::Eviction));
-                self.news.push(Refusal::Eviction { uid: uid.clone() });
+                self.news.push(WriteRefusal::Eviction { uid: uid.clone() });
             }
             _ => {}
         }
@@ -70,9 +70,9 @@ impl Refusals {
         }
     }
 
-    /// Tells the pods of refused binds, starts their pauses and ends those that are over. Answers
-    /// by uid of pods for which something was refused before the bind: the sentence that says when
-    /// it is repeated.
+    /// Writes the conditions of refused binds, starts pauses, and ends those that are over. Returns
+    /// sentences by uid of pods with a refused write before the bind. Each says when the bind is
+    /// repeated.
     pub(crate) fn take(
         &mut self,
         cluster: &mut Cluster,
@@ -85,38 +85,39 @@ impl Refusals {
             let node = refusal.node(cluster, task);
             let sentence = self.pauses.refuse(cluster, task, node, now_micros);
             match refusal {
-                Refusal::Bind { node, error, .. } => {
+                WriteRefusal::Bind { node, error, .. } => {
                     let sentence = sentence.unwrap_or_default();
                     let message = format!("failed to bind to node {node}: {error}{sentence}");
-                    tell(cluster, task, message.into(), effects);
+                    report_refusal(cluster, task, message.into(), effects);
                 }
-                Refusal::PreBind { uid } => sentences.extend(sentence.map(|text| (uid, text))),
-                Refusal::Eviction { .. } => {}
+                WriteRefusal::PreBind { uid } => sentences.extend(sentence.map(|text| (uid, text))),
+                WriteRefusal::Eviction { .. } => {}
             }
         }
         self.pauses.end(cluster, now_micros);
         sentences
     }
 
-    /// Forgets all refusals and ends all pauses.
+    /// Drops all refusals and ends all pauses.
     pub(crate) fn forget(&mut self, cluster: &mut Cluster) {
         self.pauses.end_all(cluster);
     }
 
-    /// When the next pause ends, in microseconds since 1970; `None`: no pod pauses.
+    /// Returns the end of the next pause, in microseconds since 1970. Returns `None` if no pod
+    /// pauses.
     pub(crate) fn due_micros(&self) -> Option<i64> {
         self.pauses.next_end_micros()
     }
 }
 
-impl Refusal {
+impl WriteRefusal {
     fn uid(&self) -> &str {
         match self {
             Self::Bind { uid, .. } | Self::PreBind { uid } | Self::Eviction { uid } => uid,
         }
     }
 
-    /// The node that was chosen; `None`: it is an eviction.
+    /// Returns the chosen node. Returns `None` for an eviction.
     fn node(&self, cluster: &Cluster, task: TaskId) -> Option<Arc<str>> {
         match self {
             Self::Bind { node, .. } => Some(node.clone()),
@@ -129,15 +130,20 @@ impl Refusal {
     }
 }
 
-/// `None`: the write may be repeated at once.
+/// Sets the pause of a pod. With `None` the write may be repeated at once.
 fn pause(cluster: &mut Cluster, uid: &str, pause: Option<Pause>) {
     let task = cluster.task(uid).filter(|&task| cluster.tasks[task].pause != pause);
     task.into_iter().for_each(|task| cluster.set_pause(task, pause.clone()));
 }
 
-/// The pod learns why its bind failed (core.md 7.3); the edge looks at the pod and reports it
-/// again.
-fn tell(cluster: &mut Cluster, task: TaskId, message: Arc<str>, effects: &mut Vec<Effect>) {
+/// Writes the reason of a failed bind to the pod (core.md 7.3). The edge reads the pod again and
+/// reports its state.
+fn report_refusal(
+    cluster: &mut Cluster,
+    task: TaskId,
+    message: Arc<str>,
+    effects: &mut Vec<Effect>,
+) {
     if cluster.tasks[task].pause.is_some() {
         cluster.set_pause(task, Some(Pause::Bind(message.clone())));
     }

@@ -1,5 +1,5 @@
-//! The report of a cycle: counts, pipelined tasks and, when asked for, why tasks wait and how
-//! queues use their shares.
+//! The report of a cycle: counts, pipelined tasks and, on request, why tasks wait and how queues
+//! use their shares.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::record::held;
 use crate::skipped::skipped;
 use crate::wait_cause::{outside_cause, outside_text, wait_cause};
 
-/// Taken before what is uncommitted is undone.
+/// Returns the report. It must be made before uncommitted operations are undone.
 pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
     let mut report = Report {
-        n_nodes: session.facts().nodes.len(),
-        n_jobs: session.facts().roster.n_jobs(),
+        n_nodes: session.info().nodes.len(),
+        n_jobs: session.info().active_jobs.n_jobs(),
         ..Report::default()
     };
-    for &job in &session.facts().to_close {
+    for &job in &session.info().to_close {
         if session.jobs[job].counts.waiting() == 0 {
             continue;
         }
@@ -34,10 +34,10 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
         report.waiting = waiting(session);
         report.skipped = skipped(session).into_iter().map(|(_, skipped)| skipped).collect();
         let mut held = own_sums(session);
-        let queues = session.facts().queues.iter();
+        let queues = session.info().queues.iter();
         let of_queue = |&queue| queue_use(session, queue, held.remove(&queue).unwrap_or_default());
         report.queues = queues.map(of_queue).collect();
-        report.quotas = session.hooks().quota_use(session.ask());
+        report.quotas = session.plugins().quota_use(session.view());
     }
     report
 }
@@ -64,7 +64,7 @@ fn waiting(session: &Session<'_>) -> Vec<WaitingTask> {
     tasks.into_iter().map(|task| explain(session, task, (&mut texts, &mut sentences))).collect()
 }
 
-/// What is said of whole jobs. Each text looks at all tasks of its job, so it is made once.
+/// Texts by job. Each text depends on all tasks of the job, so it is computed once.
 type JobTexts = BTreeMap<JobId, String>;
 
 fn explain(
@@ -73,16 +73,16 @@ fn explain(
     (texts, sentences): (&mut JobTexts, &mut Sentences),
 ) -> WaitingTask {
     let row = &session.tasks[task];
-    let mut told = task_message(session.ask(), &session.records, task);
+    let mut reported = task_message(session.view(), &session.records, task);
     if held::is_held(session, task) {
-        told.message = held::text(session, task);
+        reported.message = held::text(session, task);
     }
-    if told.message.is_empty() {
-        told.message = why_not_tried(session, task, texts);
+    if reported.message.is_empty() {
+        reported.message = why_not_tried(session, task, texts);
     }
-    // A refused bind has its own sentence (C-50).
+    // A refused bind has its own sentence (C-50: refused writes pause).
     if let Some(job) = row.job.filter(|_| row.gates == Gates::None && row.pause.is_none()) {
-        told.message = sentences.full_text(session, job, task, &told.message);
+        reported.message = sentences.full_text(session, job, task, &reported.message);
     }
     let nobody = || ObjectKey { namespace: row.key.namespace.clone(), name: "".into() };
     let job = row.job.map(|job| &session.jobs[job]);
@@ -90,14 +90,14 @@ fn explain(
         pod: row.key.clone(),
         pod_group: job.filter(|job| !job.bare).map_or_else(nobody, |job| job.key.clone()),
         queue: job.map_or_else(Arc::default, |job| session.queues[job.queue].name.clone()),
-        reason: told.reason,
+        reason: reported.reason,
         cause: wait_cause(session, task),
-        message: told.message,
+        message: reported.message,
     }
 }
 
-/// A task that no action looked at: what keeps its job out, in the order in which it would have
-/// been asked.
+/// Returns why no action tried a task. The obstacles are checked in the order in which actions
+/// would check them.
 fn why_not_tried(session: &Session<'_>, task: TaskId, texts: &mut JobTexts) -> String {
     let row = &session.tasks[task];
     if let Some(cause) = outside_cause(session, row) {
@@ -109,7 +109,7 @@ fn why_not_tried(session: &Session<'_>, task: TaskId, texts: &mut JobTexts) -> S
     let Some(job) = row.job else { return String::new() };
     let row = &session.jobs[job];
     let queue = &session.queues[row.queue];
-    if row.is_pending() && session.facts().enqueue_configured {
+    if row.is_pending() && session.info().enqueue_configured {
         let (kind, key) = match row.bare {
             true => ("pod", &session.tasks[task].key),
             false => ("PodGroup", &row.key),
@@ -117,17 +117,17 @@ fn why_not_tried(session: &Session<'_>, task: TaskId, texts: &mut JobTexts) -> S
         return format!("{kind} {key} is not admitted to queue {}", queue.name);
     }
     let text_of_job = || {
-        not_valid(session, job).unwrap_or_else(|| job_text(session.ask(), &session.records, job))
+        not_valid(session, job).unwrap_or_else(|| job_text(session.view(), &session.records, job))
     };
     texts.entry(job).or_insert_with(text_of_job).clone()
 }
 
 fn not_valid(session: &Session<'_>, job: JobId) -> Option<String> {
-    session.hooks().job_valid(session.ask(), job).err().map(|invalid| invalid.message)
+    session.plugins().job_valid(session.view(), job).err().map(|invalid| invalid.message)
 }
 
 fn queue_use(session: &Session<'_>, queue: QueueId, allocated: Resource) -> QueueUse {
-    let share = session.hooks().queue_share(session.ask(), queue);
+    let share = session.plugins().queue_share(session.view(), queue);
     QueueUse {
         queue: session.queues[queue].name.clone(),
         allocated: allocated.to_quantities(&session.dims),

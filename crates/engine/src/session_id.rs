@@ -1,7 +1,7 @@
-//! Names of sessions: UUIDs that follow from a seed and the number of the cycle. Specification:
-//! core.md 5.1.
+//! Session ids: UUIDs that follow from a seed and the number of the cycle. Specification: core.md
+//! 5.1.
 
-/// A version 4 UUID text.
+/// Returns the text of a version 4 UUID.
 pub(crate) fn session_id(seed: u64, cycle: u64) -> String {
     let first = mix(seed ^ mix(cycle));
     let second = mix(first);

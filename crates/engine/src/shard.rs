@@ -2,13 +2,13 @@
 
 use vc_framework::{Effect, Session};
 
-use crate::engine::Memory;
+use crate::engine::EngineMemory;
 
-/// Writes the status if it differs from what the API holds; a shard that is missing is said once.
-pub(crate) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+/// Writes the status if it differs from the one in the API. A missing NodeShard is logged once.
+pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let missing = session.lacks_node_shard();
     if missing && !memory.without_shard {
-        let name = &session.ask().cluster.settings.sharding.name;
+        let name = &session.view().cluster.settings.sharding.name;
         tracing::error!(
             "node shard {name} does not exist, the nodes of the shard stay as they are"
         );

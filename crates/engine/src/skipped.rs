@@ -1,18 +1,19 @@
-//! Tells a job that starves why no room was made for it, and what would unblock it. Specification:
-//! actions.md 10.6, 3.3; A44 for what is not told again.
+//! Events that tell a starving job why no pods were evicted for it, and what would unblock it.
+//! Specification: actions.md 10.6, 3.3; A44 for texts that are not repeated.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::{About, Cause, Effect, Session, Skipped, Tally, histogram};
+use vc_framework::{About, Cause, Effect, Session, SkippedCycle, Tally, histogram};
 use vc_model::JobId;
 
-use crate::throttle::{Throttle, Told};
+use crate::report_throttle::{ReportKind, ReportThrottle};
 
 const REASON: &str = "PreemptionSkipped";
 
-/// Jobs that still wait at the end of the actions, with what kept each action from helping.
-pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
+/// Returns the jobs that still wait at the end of the actions, with what kept each action from
+/// evicting.
+pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {
     let mut found = starving(session);
     let outside = session.causes.outside().iter();
     found.extend(outside.map(|&(job, plugin)| (job, kept_out(session, job, plugin))));
@@ -20,8 +21,9 @@ pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
     found
 }
 
-/// Those to whom something may be due: the others are kept out as before, and were told so.
-fn not_told(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
+/// Returns the jobs for which a report may be due. Jobs that are refused for the same reason as
+/// before are left out.
+fn not_reported(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {
     let mut found = starving(session);
     let outside = session.causes.outside().iter();
     let outside = outside.filter(|(job, _)| !session.is_refused_again(*job));
@@ -30,24 +32,28 @@ fn not_told(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
     found
 }
 
-fn kept_out(session: &Session<'_>, job: JobId, plugin: &'static str) -> Skipped {
+fn kept_out(session: &Session<'_>, job: JobId, plugin: &'static str) -> SkippedCycle {
     let tally = Tally::from([(Cause::NotAdmitted(plugin), 1)]);
     skipped_job(session, job, &[("enqueue", tally)])
 }
 
-fn skipped_job(session: &Session<'_>, job: JobId, actions: &[(&'static str, Tally)]) -> Skipped {
+fn skipped_job(
+    session: &Session<'_>,
+    job: JobId,
+    actions: &[(&'static str, Tally)],
+) -> SkippedCycle {
     let pod_group = session.jobs[job].key.clone();
-    Skipped { pod_group, message: message(session, actions), remedy: remedy(actions) }
+    SkippedCycle { pod_group, message: message(session, actions), remedy: remedy(actions) }
 }
 
-fn starving(session: &Session<'_>) -> Vec<(JobId, Skipped)> {
+fn starving(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {
     let mut found = Vec::new();
     for (job, actions) in session.causes.iter() {
         let not_admitted = |(_, tally): &(_, Tally)| {
             tally.keys().any(|cause| matches!(cause, Cause::NotAdmitted(_)))
         };
         let waits_outside = actions.iter().any(not_admitted);
-        if !waits_outside && !session.hooks().job_starving(session.ask(), job) {
+        if !waits_outside && !session.plugins().job_starving(session.view(), job) {
             continue;
         }
         found.push((job, skipped_job(session, job, actions)));
@@ -63,27 +69,27 @@ fn message(session: &Session<'_>, actions: &[(&'static str, Tally)]) -> String {
     actions.iter().map(of_action).collect::<Vec<_>>().join("; ")
 }
 
-/// What is due to be told.
-pub(crate) struct Due {
+/// Reports that are due.
+pub(crate) struct DueReports {
     events: Vec<Effect>,
-    /// Jobs with other causes than their pods were told: counts do not matter.
+    /// Jobs with other causes than their pods were given. Counts are not compared.
     pub(crate) changed: BTreeSet<JobId>,
 }
 
-impl Due {
-    /// One event per PodGroup, when the text is new or due.
-    pub(crate) fn of(session: &Session<'_>, throttle: &mut Throttle) -> Self {
+impl DueReports {
+    /// Returns one event per PodGroup whose text is new or due.
+    pub(crate) fn of(session: &Session<'_>, report_throttle: &mut ReportThrottle) -> Self {
         let (mut events, mut changed) = (Vec::new(), BTreeSet::new());
-        let now_micros = session.facts().now_micros;
-        for (job, Skipped { message, .. }) in not_told(session) {
+        let now_micros = session.info().now_micros;
+        for (job, SkippedCycle { message, .. }) in not_reported(session) {
             let row = &session.jobs[job];
             let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { continue };
             let message: Arc<str> = message.into();
-            if !throttle.admits(&group.uid, Told::Skipped, &message, now_micros) {
+            if !report_throttle.admits(&group.uid, ReportKind::Skipped, &message, now_micros) {
                 continue;
             }
             let kinds: Arc<str> = kinds(session, session.causes.of(job)).into();
-            if throttle.admits(&group.uid, Told::Evictions, &kinds, now_micros) {
+            if report_throttle.admits(&group.uid, ReportKind::Evictions, &kinds, now_micros) {
                 changed.insert(job);
             }
             let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
@@ -92,13 +98,13 @@ impl Due {
         Self { events, changed }
     }
 
-    /// Hands the events out.
+    /// Sends the events.
     pub(crate) fn record(&mut self, session: &mut Session<'_>) {
         session.out.effects.append(&mut self.events);
     }
 }
 
-/// The causes of evicting actions without counts.
+/// Returns the causes of evicting actions, without counts.
 fn kinds(session: &Session<'_>, actions: &[(&'static str, Tally)]) -> String {
     let kind = |cause: &Cause| match cause {
         Cause::BelowMinimum { .. } => Cause::BelowMinimum { have: 0, min: 0 }.text(session),
@@ -112,7 +118,7 @@ fn kinds(session: &Session<'_>, actions: &[(&'static str, Tally)]) -> String {
     evicting.map(of_action).collect::<Vec<_>>().join("; ")
 }
 
-/// What helps against the cause that was met most, the first one of several.
+/// Returns the remedy for the most frequent cause; the first one of several.
 fn remedy(actions: &[(&'static str, Tally)]) -> &'static str {
     let causes = actions.iter().flat_map(|(_, tally)| tally);
     let most = causes.reduce(|best, next| if best.1 < next.1 { next } else { best });

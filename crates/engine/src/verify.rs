@@ -1,6 +1,6 @@
-//! Checks the certificates of transactions that evict. Written apart from the search that makes
-//! them: it knows the rules of actions.md 2.1, 2.3, 2.4, 6.2, 6.3, 7.3, 9, replays what the
-//! certificate says on the state before it, and shares no code with the actions.
+//! Checks the certificates of transactions that evict. It shares no code with the actions: it
+//! replays a certificate on the state before it. The rules are those of actions.md 2.1, 2.3, 2.4,
+//! 6.2, 6.3, 7.3 and 9.
 
 mod candidates;
 mod quota;
@@ -10,48 +10,49 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    Certificate, CertifiedVictim, Dispatch, EvictReason, GangEviction, Opening, PluginEntry,
-    Question, Relation, Roster, Session, Sides, Witness,
+    ActiveJobs, Certificate, CertifiedVictim, EvictReason, EvictionSides, GangEviction, Opening,
+    PluginEntry, PluginSet, Question, Relation, Session, Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
-use crate::engine::Now;
+use crate::engine::CycleTime;
 
 /// A certificate with its names resolved.
-struct Case<'a> {
+struct ResolvedCertificate<'a> {
     certificate: &'a Certificate,
-    /// `None`: shuffle, or the PodGroup is not known.
+    /// The preempting job. `None` for shuffle, or if the PodGroup is not known.
     job: Option<JobId>,
     victims: Vec<TaskId>,
-    /// For whom each victim goes; `None`: for no pod alone.
+    /// The pod for which each victim is evicted. `None` if no single pod benefits.
     beneficiaries: Vec<Option<TaskId>>,
     placements: Vec<(TaskId, NodeId)>,
 }
 
-/// Every rule that a certificate breaks, one text each; none: it holds.
+/// Returns one text for every rule that a certificate breaks. The list is empty if the certificate
+/// is valid.
 pub(crate) fn verify(
     plugins: &[PluginEntry],
     config: &Config,
-    Witness { cluster: witness, claims }: &Witness,
+    Witness { cluster: witness, eviction_holds }: &Witness,
     certificate: &Certificate,
-    now: Now,
+    now: CycleTime,
 ) -> Vec<String> {
     let mut faults = Vec::new();
     let Some(case) = resolve(witness, certificate, &mut faults) else { return faults };
     let mut cluster = witness.clone();
     let earlier = replay::rewind(&mut cluster, &case);
-    let (mut dispatch, _warnings) = Dispatch::new(config, plugins);
+    let (mut plugin_set, _warnings) = PluginSet::new(config, plugins);
     let settings = ActionSettings::from(config, &mut Vec::new());
     let opening = Opening {
         now_micros: now.unix_micros,
         session_id: String::new(),
-        sides: Sides::of(config.actions.iter().map(String::as_str)),
+        sides: EvictionSides::of(config.actions.iter().map(String::as_str)),
         enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
-        claims: claims.clone(),
-        memo: None,
-        roster: Roster::default(),
+        eviction_holds: eviction_holds.clone(),
+        score_cache: None,
+        active_jobs: ActiveJobs::default(),
     };
-    let mut session = Session::open(&mut cluster, &mut dispatch, &settings, opening);
+    let mut session = Session::open(&mut cluster, &mut plugin_set, &settings, opening);
     replay::redo(&mut session, earlier, &mut faults);
     candidates::check(&session, &case, &mut faults);
     if certificate.is_for_quota() {
@@ -68,7 +69,7 @@ fn resolve<'a>(
     witness: &Cluster,
     certificate: &'a Certificate,
     faults: &mut Vec<String>,
-) -> Option<Case<'a>> {
+) -> Option<ResolvedCertificate<'a>> {
     let mut task = |uid: &str| {
         let found = witness.task(uid);
         if found.is_none() {
@@ -86,15 +87,22 @@ fn resolve<'a>(
     let placements: Option<Vec<(TaskId, NodeId)>> =
         certificate.placements.iter().map(place).collect();
     let job = certificate.pod_group.as_ref().and_then(|key| witness.job(key));
-    Some(Case { certificate, job, victims: victims?, beneficiaries, placements: placements? })
+    Some(ResolvedCertificate {
+        certificate,
+        job,
+        victims: victims?,
+        beneficiaries,
+        placements: placements?,
+    })
 }
 
-impl Case<'_> {
+impl ResolvedCertificate<'_> {
     fn name(&self) -> String {
         self.certificate.pod_group.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string)
     }
 
-    /// What the plugins were asked about the victim of this place. `None`: nobody gets its room.
+    /// Returns the question to the plugins about the victim at index `place`. Returns `None` if no
+    /// task gets its room.
     fn question(&self, place: usize) -> Option<Question> {
         let task = self.beneficiaries.get(place).copied().flatten();
         match self.certificate.action {
@@ -110,7 +118,7 @@ impl Case<'_> {
         }
     }
 
-    /// Phase 2 of preempt: members of the job make room for another one.
+    /// True in phase 2 of preempt: members of the job make room for another member.
     fn is_inside_job(&self) -> bool {
         self.certificate.victims.iter().all(|victim| victim.relation == Relation::OwnJob)
     }

@@ -1,12 +1,13 @@
-//! Why a pod waits, found from what the session has recorded of it and its job, and the texts of
-//! pods that no action has looked at. Specification: core.md 3.10 (C-43).
+//! Why a pod waits, from the session's records of the pod and its job, and the texts of pods that
+//! no action tried. Specification: core.md 3.10 (C-43).
 
 use vc_framework::{Session, WaitCause};
 use vc_model::{Gates, JobId, Pause, Task, TaskId, TaskStatus};
 
 use crate::record::held;
 
-/// Why this pod waits. It is Pending, Allocated or Pipelined, or its bind waits.
+/// Returns why this pod waits. The pod must be Pending, Allocated or Pipelined, or its bind must
+/// wait.
 pub(crate) fn wait_cause(session: &Session<'_>, task: TaskId) -> WaitCause {
     let row = &session.tasks[task];
     let Some(job) = row.job else { return WaitCause::NoGroupName };
@@ -41,7 +42,7 @@ pub(crate) fn wait_cause(session: &Session<'_>, task: TaskId) -> WaitCause {
     }
 }
 
-/// Why a pod is not part of the session. `None`: it is.
+/// Returns why a pod is not part of the session. Returns `None` if it is part of it.
 pub(crate) fn outside_cause(session: &Session<'_>, row: &Task) -> Option<WaitCause> {
     let Some(job) = row.job else { return Some(WaitCause::NoGroupName) };
     let job = &session.jobs[job];
@@ -51,13 +52,13 @@ pub(crate) fn outside_cause(session: &Session<'_>, row: &Task) -> Option<WaitCau
     (!session.queues[job.queue].present).then_some(WaitCause::QueueMissing)
 }
 
-/// Why the pods of a job wait of which nothing in particular was recorded.
+/// Returns why the pods of a job wait that have no record of their own.
 pub(crate) fn job_cause(session: &Session<'_>, job: JobId) -> WaitCause {
     let row = &session.jobs[job];
     if let Some(cause) = session.records.job_cause(job) {
         return cause;
     }
-    if session.hooks().job_valid(session.ask(), job).is_err() {
+    if session.plugins().job_valid(session.view(), job).is_err() {
         return WaitCause::MembersMissing;
     }
     let is_tried = |task: &TaskId| {
@@ -68,18 +69,19 @@ pub(crate) fn job_cause(session: &Session<'_>, job: JobId) -> WaitCause {
     if 0 < n_placed || row.tasks.iter().any(is_tried) {
         return WaitCause::OtherMember;
     }
-    match row.is_pending() && session.facts().enqueue_configured {
+    match row.is_pending() && session.info().enqueue_configured {
         true => WaitCause::NotAdmitted,
         false => WaitCause::NotTried,
     }
 }
 
-/// The text of a pod that is not part of the session. Volcano says nothing of it.
+/// Returns the text of a pod that is not part of the session. Volcano writes no text for such a
+/// pod.
 pub(crate) fn outside_text(session: &Session<'_>, cause: WaitCause, row: &Task) -> String {
     let job = row.job.map(|job| &session.jobs[job]);
     match (cause, job) {
         (WaitCause::GroupMissing, Some(job)) => {
-            let elsewhere = match session.ask().cluster.settings.division {
+            let elsewhere = match session.view().cluster.settings.division {
                 Some(_) => ", or falls to another scheduler of MULTI_SCHEDULER_ENABLE",
                 None => "",
             };
@@ -94,8 +96,8 @@ pub(crate) fn outside_text(session: &Session<'_>, cause: WaitCause, row: &Task) 
     }
 }
 
-/// What follows the text of the job for a pod of which nothing else is known. `None`: the text says
-/// it.
+/// Returns the sentence after the text of the job, for a pod without a record of its own. Returns
+/// `None` if the text of the job suffices.
 pub(crate) fn job_sentence(session: &Session<'_>, job: JobId) -> Option<String> {
     let row = &session.jobs[job];
     match job_cause(session, job) {

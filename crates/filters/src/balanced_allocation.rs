@@ -1,17 +1,18 @@
-//! BalancedAllocation: how evenly cpu, memory and GPUs of the node would be used
-//! (plugins-nodes.md 7.4). Requests count without the scoring defaults.
+//! BalancedAllocation: scores how evenly cpu, memory and GPUs of the node would be used. Requests
+//! count without the scoring defaults.
+//! Specification: plugins-nodes.md 7.4.
 
 use vc_model::{Class, Node};
 use vc_resource::Dim;
 
 use crate::normalize::MAX_SCORE;
 
-/// The scalar resource that counts beside cpu and memory.
+/// The scalar resource that is scored besides cpu and memory.
 pub const GPU: &str = "nvidia.com/gpu";
 
-/// What the score says.
+/// What the score measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum BalanceMode {
     /// How the pod changes the balance, 50..100; unchanged is 75 (Kubernetes 1.36).
     #[default]
     Delta,
@@ -19,15 +20,15 @@ pub enum Mode {
     Absolute,
 }
 
-/// Whether the pod requests nothing that is scored. `gpu` is the dimension of [`GPU`], if any
-/// object of the cluster names it.
+/// True if the pod requests no scored resource. `gpu` is the dimension of [`GPU`], if any object of
+/// the cluster names it.
 pub fn skips_score(class: &Class, gpu: Option<Dim>) -> bool {
     scored(gpu).all(|dim| class.request.is_zero(dim))
 }
 
-/// Score of the node.
-pub fn score(class: &Class, node: &Node, gpu: Option<Dim>, mode: Mode) -> i64 {
-    let mut shares = Shares::default();
+/// Returns the score of the node, from 0 to 100.
+pub fn score(class: &Class, node: &Node, gpu: Option<Dim>, mode: BalanceMode) -> i64 {
+    let mut shares = UsedShares::default();
     for dim in counted(class, gpu) {
         let requested = class.request.get(dim);
         shares.add(node.allocatable.get(dim), node.view.requested.get(dim), requested);
@@ -35,20 +36,21 @@ pub fn score(class: &Class, node: &Node, gpu: Option<Dim>, mode: Mode) -> i64 {
     shares.score(mode)
 }
 
-/// The resources that count for the class: gpus where it asks for them.
+/// Returns the resources that are scored for the class. GPUs are scored only if the class requests
+/// them.
 pub fn counted(class: &Class, gpu: Option<Dim>) -> impl Iterator<Item = Dim> {
     scored(gpu).filter(move |dim| Some(*dim) != gpu || !class.request.is_zero(*dim))
 }
 
-/// Used parts of the resources of a node, with the pod and without it.
+/// Used fractions of the resources of a node, with the pod and without it.
 #[derive(Default)]
-pub struct Shares {
+pub struct UsedShares {
     with: Fractions,
     without: Fractions,
 }
 
-impl Shares {
-    /// Takes a resource in, of at most three; one that the node does not have is left out.
+impl UsedShares {
+    /// Adds a resource, of at most three. A resource that the node does not have is left out.
     #[inline]
     pub fn add(&mut self, allocatable: i64, held: i64, requested: i64) {
         if 0 < allocatable {
@@ -57,46 +59,46 @@ impl Shares {
         }
     }
 
-    /// How even they are.
+    /// Returns the score of the added resources.
     #[inline]
-    pub fn score(&self, mode: Mode) -> i64 {
+    pub fn score(&self, mode: BalanceMode) -> i64 {
         match mode {
-            Mode::Absolute => self.with.balance(),
-            Mode::Delta => delta(self.with.balance(), self.without.balance()),
+            BalanceMode::Absolute => self.with.balance(),
+            BalanceMode::Delta => delta(self.with.balance(), self.without.balance()),
         }
     }
 }
 
-/// A resource of several nodes.
+/// The amounts of one resource on a range of nodes.
 #[derive(Clone, Copy)]
-pub struct Amounts<'a> {
-    /// What each offers.
+pub struct NodeAmounts<'a> {
+    /// Allocatable amount of each node.
     pub allocatable: &'a [i64],
-    /// What its pods request.
+    /// Sum of the requests of each node's pods.
     pub held: &'a [i64],
-    /// What the pod requests.
+    /// Request of the pod.
     pub requested: i64,
 }
 
-impl<'a> Amounts<'a> {
+impl<'a> NodeAmounts<'a> {
     fn each(&self) -> impl Iterator<Item = (i64, i64)> + 'a {
         self.allocatable.iter().copied().zip(self.held.iter().copied())
     }
 }
 
-/// [`Shares::score`] of nodes in a row where two resources count.
-pub fn score_each([first, second]: [Amounts<'_>; 2], mode: Mode, scores: &mut [i64]) {
+/// Writes [`UsedShares::score`] for a range of nodes, where exactly two resources are scored.
+pub fn score_each([first, second]: [NodeAmounts<'_>; 2], mode: BalanceMode, scores: &mut [i64]) {
     let score = |[one, two]: [(i64, i64); 2]| {
         let has_both = 0 < one.0 && 0 < two.0;
         let balance = |held: i64, other: i64| {
             let apart = (fraction(held, one.0) - fraction(other, two.0)).abs();
             balance(if has_both { apart / 2.0 } else { 0.0 })
         };
-        let with = |held: i64, amounts: &Amounts<'_>| held.saturating_add(amounts.requested);
+        let with = |held: i64, amounts: &NodeAmounts<'_>| held.saturating_add(amounts.requested);
         let after = balance(with(one.1, &first), with(two.1, &second));
         match mode {
-            Mode::Absolute => after,
-            Mode::Delta => delta(after, balance(one.1, two.1)),
+            BalanceMode::Absolute => after,
+            BalanceMode::Delta => delta(after, balance(one.1, two.1)),
         }
     };
     let rows = first.each().zip(second.each()).map(|(one, two)| [one, two]);
@@ -112,7 +114,7 @@ fn fraction(requested: i64, allocatable: i64) -> f64 {
     (requested as f64 / allocatable as f64).min(1.0)
 }
 
-/// 100 without deviation.
+/// Returns the balance, which is 100 without deviation.
 #[inline]
 fn balance(deviation: f64) -> i64 {
     // The conversion rounds towards 0.
@@ -123,7 +125,7 @@ fn scored(gpu: Option<Dim>) -> impl Iterator<Item = Dim> {
     [Dim::CPU, Dim::MEMORY].into_iter().chain(gpu)
 }
 
-/// The used part of each resource.
+/// The used fraction of each resource.
 #[derive(Default)]
 struct Fractions {
     values: [f64; 3],
@@ -137,7 +139,7 @@ impl Fractions {
         self.n_values += 1;
     }
 
-    /// 100 if all parts are equal, less the further they are apart.
+    /// Returns 100 if all fractions are equal, and less the larger their deviation.
     fn balance(&self) -> i64 {
         balance(self.deviation())
     }
@@ -145,7 +147,8 @@ impl Fractions {
     fn deviation(&self) -> f64 {
         match &self.values[..self.n_values] {
             [] | [_] => 0.0,
-            // The formula below in fewer steps; the rounding of this one is what is specified.
+            // The formula below for two values, in fewer steps. The specification prescribes the
+            // rounding of this one.
             [first, second] => (first - second).abs() / 2.0,
             values => {
                 let n_values = values.len() as f64;
@@ -170,7 +173,7 @@ mod tests {
 
     fn scores(class: &Class, node: &Node) -> (i64, i64) {
         let of = |mode| score(class, node, None, mode);
-        (of(Mode::Delta), of(Mode::Absolute))
+        (of(BalanceMode::Delta), of(BalanceMode::Absolute))
     }
 
     #[test]
@@ -201,13 +204,13 @@ mod tests {
         let mut node = sized(4000, 4 * GI);
         node.allocatable = amounts(4000, 4 * GI, pair(4000));
         let pod = asking(1000, GI);
-        assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 100, "not asked for");
+        assert_eq!(score(&pod, &node, gpu, BalanceMode::Absolute), 100, "not asked for");
         let request = amounts(1000, GI, pair(4000));
         let pod = Class::from(Shape { request, ..Shape::clone(&pod) });
         // 0.25, 0.25, 1: the deviation is 0.3535...
-        assert_eq!(score(&pod, &node, gpu, Mode::Absolute), 64);
-        assert_eq!(score(&pod, &node, gpu, Mode::Delta), 50 + (50 + 64 - 100) / 2);
-        assert_eq!(score(&pod, &sized(4000, 4 * GI), gpu, Mode::Absolute), 100, "not there");
+        assert_eq!(score(&pod, &node, gpu, BalanceMode::Absolute), 64);
+        assert_eq!(score(&pod, &node, gpu, BalanceMode::Delta), 50 + (50 + 64 - 100) / 2);
+        assert_eq!(score(&pod, &sized(4000, 4 * GI), gpu, BalanceMode::Absolute), 100, "not there");
     }
 
     proptest! {
@@ -221,18 +224,18 @@ mod tests {
                 nodes.iter().map(|node| of(node) * scale).collect()
             };
             let columns = [column(|n| n.0), column(|n| n.1), column(|n| n.2), column(|n| n.3)];
-            let amounts = |allocatable, held, requested: u8| Amounts {
+            let amounts = |allocatable, held, requested: u8| NodeAmounts {
                 allocatable,
                 held,
                 requested: i64::from(requested) * (scale / 16),
             };
             let first = amounts(&columns[0], &columns[2], requested.0);
             let second = amounts(&columns[1], &columns[3], requested.1);
-            for mode in [Mode::Delta, Mode::Absolute] {
+            for mode in [BalanceMode::Delta, BalanceMode::Absolute] {
                 let mut scores = vec![-1; nodes.len()];
                 score_each([first, second], mode, &mut scores);
                 for (at, &score) in scores.iter().enumerate() {
-                    let mut shares = Shares::default();
+                    let mut shares = UsedShares::default();
                     for of in [first, second] {
                         shares.add(of.allocatable[at], of.held[at], of.requested);
                     }

@@ -1,4 +1,5 @@
-//! The claims of a pod, and what a claim lacks to be usable (plugins-nodes.md 3.5, 5.1).
+//! The PersistentVolumeClaims of a pod, and what makes a claim unusable.
+//! Specification: plugins-nodes.md 3.5, 5.1.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use vc_model::{
 
 use crate::rule::Pod;
 
-/// The pod's claims in the order of its volumes.
+/// Returns the pod's claims in the order of its volumes.
 pub(crate) fn claims<'a>(pod: Pod<'a>) -> impl Iterator<Item = &'a PodClaim> {
     pod.class.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Claim(claim) => Some(claim),
@@ -20,7 +21,8 @@ pub(crate) fn key(pod: Pod<'_>, claim: &PodClaim) -> ObjectKey {
     claim.key(&pod.class.namespace)
 }
 
-/// The text about an ephemeral claim that was made for another pod; `None`: it is this pod's.
+/// Returns the message about an ephemeral claim that was made for another pod. Returns `None` if it
+/// is this pod's.
 pub(crate) fn foreign(
     pod: Pod<'_>,
     claim: &PodClaim,
@@ -34,26 +36,27 @@ pub(crate) fn foreign(
     (!is_ours).then(text)
 }
 
-/// How the volume of an unbound claim comes to be.
-pub(crate) enum Mode<'a> {
-    /// When a pod that uses it gets a node.
+/// When the volume of an unbound claim is provisioned.
+pub(crate) enum ProvisionMode<'a> {
+    /// After a pod that uses the claim got a node.
     Delayed(&'a StorageClass),
-    /// Without any pod.
+    /// Without waiting for a pod.
     Immediate,
 }
 
-/// The binding mode of a claim's class (5.1).
+/// Returns the binding mode of a claim's storage class (section 5.1).
 ///
 /// # Errors
-/// The class has none.
+///
+/// The class has no binding mode.
 pub(crate) fn mode<'a>(
     volumes: &'a Volumes,
     claim: &PersistentVolumeClaim,
-) -> Result<Mode<'a>, String> {
-    let Some(class) = volumes.class(&claim.class) else { return Ok(Mode::Immediate) };
+) -> Result<ProvisionMode<'a>, String> {
+    let Some(class) = volumes.class(&claim.class) else { return Ok(ProvisionMode::Immediate) };
     match class.mode {
-        BindingMode::Delayed => Ok(Mode::Delayed(class)),
-        BindingMode::Immediate => Ok(Mode::Immediate),
+        BindingMode::Delayed => Ok(ProvisionMode::Delayed(class)),
+        BindingMode::Immediate => Ok(ProvisionMode::Immediate),
         BindingMode::Absent => Err(mode_not_set(&class.name)),
     }
 }

@@ -1,4 +1,4 @@
-//! DynamicResources: the devices that a pod's claims have or need must be there on the node.
+//! DynamicResources: the devices that a pod's claims have or need must be available on the node.
 //! Specification: plugins-nodes.md 6.
 
 mod cache;
@@ -18,8 +18,8 @@ use vc_model::{
 use crate::rule::{Pod, PreFilter, refused};
 pub use cache::DeviceCache;
 use pools::{PoolState, Pools};
-use refusals::Refusals;
-use search::{Choice, Failure, Search};
+use refusals::DeviceRefusals;
+use search::{DeviceChoice, DeviceFailure, DeviceSearch};
 use vc_model::node_selector::term_matches;
 
 const IN_USE: &str = "resourceclaim in use";
@@ -28,53 +28,55 @@ const NOTHING_FREE: &str = "cannot allocate all claims";
 const INVALID_POOLS: &str = "invalid resource pools were encountered";
 const TIMED_OUT: &str = "timed out trying to allocate devices";
 
-/// `status.reservedFor` holds no more.
+/// Maximum length of `status.reservedFor`.
 const MOST_CONSUMERS: usize = 256;
 
-/// The claims of a pod as they are now.
-pub struct PodClaims<'a> {
+/// The resource claims of a pod in their current state.
+pub struct PodDeviceClaims<'a> {
     pod: Pod<'a>,
-    /// Each once, in the order of the pod.
+    /// All claims, each once, in the order of the pod.
     claims: Vec<&'a ResourceClaim>,
-    /// Those that have no devices yet.
+    /// Claims that have no devices yet.
     open: Vec<&'a ResourceClaim>,
-    /// What the others have.
+    /// The other claims with their allocations.
     allocated: Vec<(&'a ResourceClaim, &'a Arc<Allocation>)>,
     pools: Arc<Pools>,
     cache: &'a DeviceCache,
-    /// Devices that one search may look at; `None`: without limit.
+    /// Number of devices that one search may examine. `None` means no limit.
     steps: Option<u64>,
-    /// Of the open claims.
-    refusals: OnceLock<Arc<Refusals>>,
+    /// Nodes on which the open claims are known to fail.
+    refusals: OnceLock<Arc<DeviceRefusals>>,
 }
 
-/// Whether some node was refused because of what a claim has.
+/// True if some node was refused because of the allocation of a claim.
 pub fn blames_claims(errors: &FitErrors) -> bool {
     errors.reasons.contains_key(&Reason::Text(ELSEWHERE))
 }
 
-/// Whether the pod has no claims, so that nothing is asked.
+/// True if the pod has no resource claims.
 pub fn skips(pod: Pod<'_>) -> bool {
     pod.class.resource_claims.is_empty()
 }
 
-/// Pre-filter: claims that no node can help are a reason for all of them (6.3).
+/// Runs the pre-filter. It refuses the pod if its claims cannot be satisfied on any node (section
+/// 6.3).
 pub fn pre_filter<'a>(pod: Pod<'a>, cache: &'a DeviceCache, steps: Option<u64>) -> PreFilter<'a> {
     if skips(pod) {
         return PreFilter::Skip;
     }
-    match PodClaims::find(pod, cache, steps) {
+    match PodDeviceClaims::find(pod, cache, steps) {
         Ok(claims) if claims.claims.is_empty() => PreFilter::Skip,
         Ok(claims) => PreFilter::Ask(Box::new(move |node| claims.filter(node))),
         Err(text) => PreFilter::Refuse(refused(Code::Unresolvable, text)),
     }
 }
 
-impl<'a> PodClaims<'a> {
-    /// The claims of the pod.
+impl<'a> PodDeviceClaims<'a> {
+    /// Collects the claims of the pod.
     ///
     /// # Errors
-    /// Why the pod fits on no node (6.2, 6.3).
+    ///
+    /// The reason why the pod fits on no node (sections 6.2, 6.3).
     pub fn find(pod: Pod<'a>, cache: &'a DeviceCache, steps: Option<u64>) -> Result<Self, String> {
         let pools = cache.pools(&pod.cluster.devices);
         let (claims, open, allocated) = (Vec::new(), Vec::new(), Vec::new());
@@ -97,7 +99,8 @@ impl<'a> PodClaims<'a> {
         let chosen = promised.and_then(InFlight::chosen);
         match (&claim.allocation, chosen) {
             (Some(allocation), _) => self.allocated.push((claim, allocation)),
-            // What a task of the same gang has chosen holds for the others (2.6).
+            // An allocation chosen by a task of the same gang is valid for its siblings (section
+            // 2.6).
             (None, Some((task, allocation))) if self.is_sibling(task) => {
                 self.allocated.push((claim, allocation));
             }
@@ -114,7 +117,7 @@ impl<'a> PodClaims<'a> {
         Ok(())
     }
 
-    /// Consumers beside the pod itself, stored and promised.
+    /// Returns the number of consumers other than the pod, stored and reserved.
     fn n_others(&self, claim: &ResourceClaim, promised: Option<&InFlight>) -> usize {
         let cluster = self.pod.cluster;
         let own = &cluster.tasks[self.pod.task].uid;
@@ -129,20 +132,20 @@ impl<'a> PodClaims<'a> {
         job(task).is_some() && job(task) == job(self.pod.task)
     }
 
-    /// Whether every node is refused that has no devices at all to look at.
+    /// True if the open claims fail on a node without devices.
     pub fn need_devices(&self) -> bool {
         let devices = &self.pod.cluster.devices;
-        let search = || Search::new(devices, self.cache, &self.open, &[], self.steps).run();
+        let search = || DeviceSearch::new(devices, self.cache, &self.open, &[], self.steps).run();
         !self.open.is_empty() && search().is_err()
     }
 
-    /// Whether the node has devices to look at; another answer has another
-    /// [`vc_model::Devices::version`], or another node object.
+    /// True if the node has devices to examine. The answer changes only with
+    /// [`vc_model::Devices::version`] or the node object.
     pub fn may_look_at(&self, node: NodeId) -> bool {
         !self.pools.of(&self.pod.cluster.nodes[node]).is_empty()
     }
 
-    /// Why the node does not do, if so (6.4).
+    /// Returns the finding against the node. Returns `None` if it passes (section 6.4).
     pub fn filter(&self, node: NodeId) -> Option<Finding> {
         let unavailable = !self.is_available(node);
         if !self.open.is_empty()
@@ -153,7 +156,7 @@ impl<'a> PodClaims<'a> {
         unavailable.then(|| Finding::new(Code::Unresolvable, ELSEWHERE))
     }
 
-    /// Whether what the claims have can be used on the node.
+    /// True if the existing allocations can be used on the node.
     fn is_available(&self, node: NodeId) -> bool {
         let row = &self.pod.cluster.nodes[node];
         self.allocated.iter().all(|(_, allocation)| match &allocation.node_selector {
@@ -162,56 +165,58 @@ impl<'a> PodClaims<'a> {
         })
     }
 
-    /// Does not search again where equal requests have found nothing.
-    fn search_once(&self, node: NodeId) -> Result<(), Failure> {
+    /// Searches for devices, unless equal requests are known to fail on the node.
+    fn search_once(&self, node: NodeId) -> Result<(), DeviceFailure> {
         let make = || self.cache.refusals(self.pod.cluster, &self.open, self.steps);
         let refusals = self.refusals.get_or_init(make);
         if refusals.has(node) {
-            return Err(Failure::None);
+            return Err(DeviceFailure::None);
         }
         let found = self.search(node).map(drop);
-        if found == Err(Failure::None) {
+        if found == Err(DeviceFailure::None) {
             refusals.add(node);
         }
         found
     }
 
-    fn finding(&self, node: NodeId, failure: Failure) -> Finding {
+    fn finding(&self, node: NodeId, failure: DeviceFailure) -> Finding {
         let any_invalid = || {
             let pools = self.pools.of(&self.pod.cluster.nodes[node]);
             pools.iter().any(|pool| pool.state == PoolState::Invalid)
         };
         match failure {
-            Failure::TooLong => Finding::new(Code::Unresolvable, TIMED_OUT),
-            Failure::None if self.pools.any_doubled() && any_invalid() => {
+            DeviceFailure::TooLong => Finding::new(Code::Unresolvable, TIMED_OUT),
+            DeviceFailure::None if self.pools.any_doubled() && any_invalid() => {
                 Finding::new(Code::Unresolvable, INVALID_POOLS)
             }
-            Failure::None => Finding::new(Code::Unresolvable, NOTHING_FREE),
-            Failure::Wrong(text) => refused(Code::Error, text),
+            DeviceFailure::None => Finding::new(Code::Unresolvable, NOTHING_FREE),
+            DeviceFailure::Wrong(text) => refused(Code::Error, text),
         }
     }
 
-    /// Devices for every open claim, in the order of the claims.
-    fn search(&self, node: NodeId) -> Result<Vec<(Vec<Choice>, Allocation)>, Failure> {
+    /// Returns devices for every open claim, in the order of the claims.
+    fn search(&self, node: NodeId) -> Result<Vec<(Vec<DeviceChoice>, Allocation)>, DeviceFailure> {
         let cluster = self.pod.cluster;
         let row = &cluster.nodes[node];
         let pools = self.pools.of(row);
-        let search = Search::new(&cluster.devices, self.cache, &self.open, &pools, self.steps);
+        let search =
+            DeviceSearch::new(&cluster.devices, self.cache, &self.open, &pools, self.steps);
         let (chosen, candidates) = search.run()?;
         let of_claim = |claim: usize| {
             let chosen = chosen.iter().filter(|choice| choice.claim == claim);
-            let chosen: Vec<Choice> = chosen.cloned().collect();
-            let of = result::Chosen { claim: self.open[claim], choices: &chosen };
+            let chosen: Vec<DeviceChoice> = chosen.cloned().collect();
+            let of = result::ClaimChoice { claim: self.open[claim], choices: &chosen };
             let allocation = of.allocation(&cluster.devices, &candidates, &row.name)?;
             Ok((chosen, allocation))
         };
         (0..self.open.len()).map(of_claim).collect()
     }
 
-    /// What the task is promised along with the node (6.7).
+    /// Returns what is reserved for the task on the node (section 6.7).
     ///
     /// # Errors
-    /// The node does not do any more.
+    ///
+    /// The node no longer has the devices.
     pub fn reserve(&self, node: NodeId) -> Result<Vec<ClaimPromise>, String> {
         if !self.is_available(node) {
             return Err(ELSEWHERE.to_owned());
@@ -224,7 +229,7 @@ impl<'a> PodClaims<'a> {
         };
         let promise = |claim: &&ResourceClaim| {
             let is_open = self.open.iter().any(|open| open.key == claim.key);
-            // Whoever is written first writes what was chosen for all (2.6).
+            // The first task that is written writes the allocation chosen for all (section 2.6).
             let allocation = match (is_open, &claim.allocation) {
                 (true, _) => found.next(),
                 (false, Some(_)) => None,
@@ -235,8 +240,8 @@ impl<'a> PodClaims<'a> {
         Ok(self.claims.iter().map(promise).collect())
     }
 
-    /// The first claim whose devices keep the pod off some node, and that nobody but this pod has a
-    /// right to (deviation of 6.4). Asked once the pod fits nowhere.
+    /// Returns the first claim whose devices keep the pod off some node and that only this pod uses
+    /// (deviation of 6.4). It is called when the pod fits on no node.
     pub fn useless(&self) -> Option<&ResourceClaim> {
         let cluster = self.pod.cluster;
         let own = &cluster.tasks[self.pod.task].uid;
@@ -256,13 +261,14 @@ impl<'a> PodClaims<'a> {
         found.map(|(claim, _)| *claim)
     }
 
-    /// Whether alternatives make a difference between nodes (6.8).
+    /// True if a request has alternatives, so that nodes may score differently (section 6.8).
     pub fn has_alternatives(&self) -> bool {
         let mut requests = self.open.iter().flat_map(|claim| &claim.requests);
         requests.any(|request| matches!(request.kind, RequestKind::FirstAvailable(_)))
     }
 
-    /// Raw score of a node: the better the alternatives that it serves, the more.
+    /// Returns the raw score of a node. It is higher the better the alternatives that the node
+    /// serves.
     pub fn score(&self, node: NodeId) -> i64 {
         let Ok(found) = self.search(node) else { return 0 };
         let mut requests = BTreeSet::new();
@@ -280,7 +286,7 @@ impl<'a> PodClaims<'a> {
     }
 }
 
-/// The claims that the pod names, in its order (6.2).
+/// Returns the claims that the pod names, in its order (section 6.2).
 fn named_claims(pod: Pod<'_>) -> Result<Vec<&ResourceClaim>, String> {
     let task = &pod.cluster.tasks[pod.task];
     let key = &task.key;
@@ -319,7 +325,7 @@ fn named_claims(pod: Pod<'_>) -> Result<Vec<&ResourceClaim>, String> {
     Ok(claims)
 }
 
-/// Every request must name a class that exists.
+/// Checks that every request names a device class that exists.
 fn check_requests(pod: Pod<'_>, claim: &ResourceClaim) -> Result<(), String> {
     let known = |place: &str, class: &Arc<str>| match pod.cluster.devices.class(class) {
         Some(_) => Ok(()),

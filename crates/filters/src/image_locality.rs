@@ -1,5 +1,6 @@
-//! ImageLocality: how much of the pod's images the node has already (plugins-nodes.md 7.9). Reads
-//! the images of the node and of the cluster.
+//! ImageLocality: scores how much of the pod's images the node already has. It reads the images of
+//! the node and of the cluster.
+//! Specification: plugins-nodes.md 7.9.
 
 use std::hash::Hasher;
 
@@ -10,17 +11,17 @@ use crate::normalize::MAX_SCORE;
 use crate::rule::Pod;
 
 const MIB: i64 = 1024 * 1024;
-/// Below this sum an image is pulled quickly.
+/// Sum of image sizes up to which the score is 0, because pulls are quick.
 const LEAST_BYTES: i64 = 23 * MIB;
-/// Per container; above this sum it makes no difference.
+/// Size per container above which the score does not grow.
 const MOST_BYTES_PER_CONTAINER: i64 = 1000 * MIB;
 
-/// Scores the nodes, 0 to 100; not to be normalised.
+/// Returns a function that scores a node from 0 to 100. The scores must not be normalized.
 pub fn scorer(pod: Pod<'_>) -> impl Fn(&Node) -> i64 {
     let images = &pod.cluster.images;
     let n_nodes = pod.cluster.nodes_by_name().len();
     let wanted = pod.class.images.iter();
-    // An image that several containers have counts for each of them.
+    // An image that several containers use counts for each of them.
     let wanted: Vec<_> = wanted
         .filter_map(|name| images.get(name))
         .map(|id| (id, spread_bytes(images, id, n_nodes)))
@@ -32,7 +33,7 @@ pub fn scorer(pod: Pod<'_>) -> impl Fn(&Node) -> i64 {
     }
 }
 
-/// Another number when scores may have changed otherwise than by the node.
+/// Returns a number that changes when scores may have changed without a change of the node.
 pub fn version(pod: Pod<'_>) -> u64 {
     let images = &pod.cluster.images;
     let version = |name| images.get(name).map_or(0, |id| images[id].version);
@@ -41,7 +42,8 @@ pub fn version(pod: Pod<'_>) -> u64 {
     hasher.finish()
 }
 
-/// The size, the less the fewer nodes have the image: else all pods would go where one was.
+/// Returns the size of an image, scaled by the fraction of nodes that have it. Without scaling, all
+/// pods would go where one was.
 fn spread_bytes(images: &Images, id: vc_model::ImageId, n_nodes: usize) -> i64 {
     let image = &images[id];
     (image.size_bytes as f64 * (f64::from(image.n_nodes) / n_nodes as f64)) as i64

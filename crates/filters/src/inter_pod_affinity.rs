@@ -1,11 +1,12 @@
 //! InterPodAffinity: required terms of the pod and anti-affinity of existing pods as a filter,
-//! preferences of both sides as a score (plugins-nodes.md 4.5, 7.7). Reads live counts of pods by
-//! topology domain, so that its cost is that of the terms, not of the pods.
+//! preferences of both sides as a score. It reads live counts of pods by topology domain, so its
+//! cost depends on the terms, not on the pods.
+//! Specification: plugins-nodes.md 4.5, 7.7.
 
 use std::collections::BTreeMap;
 
 use vc_model::{
-    Code, Domains, Finding, Id, KeyId, NodeId, Reason, Term, TermCount, TermId, Values, Wants,
+    Code, Domains, Finding, Id, KeyId, NodeDomains, NodeId, Reason, Term, TermCount, TermId, Wants,
 };
 
 use crate::rule::{Pod, PreFilter};
@@ -14,7 +15,8 @@ const NO_AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
 const EXISTING_ANTI_AFFINITY: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
 
-/// Skips pods without required terms against whom no existing pod has any.
+/// Runs the pre-filter. It skips pods without required terms that no existing pod's anti-affinity
+/// concerns.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     if let Some(problem) = pod.class.pod_affinity.as_ref().and_then(|own| own.malformed()) {
         let reason = Reason::Owned(format!("parsing pod: {problem}").into());
@@ -32,7 +34,7 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
         return PreFilter::Skip;
     }
     let terms = |ids: &[TermId]| -> Vec<&Term> { ids.iter().map(|&id| domains.term(id)).collect() };
-    let rules = Rules {
+    let rules = AffinityRules {
         domains,
         is_first: near.first().is_some_and(|&all| {
             domains.means(all, class) && near.iter().all(|&id| domains.term(id).total.meant == 0)
@@ -44,17 +46,17 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     PreFilter::Ask(Box::new(move |node| rules.find(node)))
 }
 
-/// The counters that decide for a pod.
-struct Rules<'a> {
+/// The terms that decide for a pod.
+struct AffinityRules<'a> {
     domains: &'a Domains,
-    /// Nobody is where an affinity term wants to be, and the pod would be what it wants.
+    /// True if no pod matches the affinity terms and the pod itself matches them.
     is_first: bool,
     near: Vec<&'a Term>,
     away: Vec<&'a Term>,
     existing: Vec<&'a Term>,
 }
 
-impl Rules<'_> {
+impl AffinityRules<'_> {
     fn find(&self, node: NodeId) -> Option<Finding> {
         let near = |term: &&Term| {
             let value = self.domains.value(term.key, node);
@@ -74,12 +76,12 @@ impl Rules<'_> {
     }
 }
 
-/// What is in the node's domain; nothing if it has none.
+/// Returns the count in the node's domain, or zero if the node has no domain.
 fn count(domains: &Domains, term: &Term, node: NodeId) -> TermCount {
     domains.value(term.key, node).map_or(TermCount::default(), |value| term.at(value))
 }
 
-/// Whether neither the pod nor an existing pod has a preference about the other.
+/// True if neither the pod nor an existing pod has a preference about the other.
 pub fn skips_score(pod: Pod<'_>) -> bool {
     own_preferences(pod).is_empty() && their_preferences(pod).next().is_none()
 }
@@ -94,22 +96,24 @@ fn their_preferences(pod: Pod<'_>) -> impl Iterator<Item = &Term> {
     pod.cluster.domains.terms_meaning(class).filter(|term| 0 < term.total.preferring)
 }
 
-/// Scores the nodes, 0 to 100.
+/// Writes the scores of the nodes, from 0 to 100.
 pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) {
     let sums = sums_by_domain(pod);
     if let [(values, sums)] = &sums[..] {
         return score_domains(*values, sums, nodes, scores);
     }
     for (score, &node) in scores.iter_mut().zip(nodes) {
-        let of_key = |(values, sums): &(Values<'_>, Vec<i64>)| Some(sums[values.of(node)?.index()]);
+        let of_key =
+            |(values, sums): &(NodeDomains<'_>, Vec<i64>)| Some(sums[values.of(node)?.index()]);
         *score = sums.iter().filter_map(of_key).sum();
     }
     normalize(scores);
 }
 
-/// The same where there is one key only: all nodes of a domain have the score of the domain.
-fn score_domains(values: Values<'_>, sums: &[i64], nodes: &[NodeId], scores: &mut [i64]) {
-    // Behind the domains stand the nodes that lack the key.
+/// Writes the scores if there is only one topology key. All nodes of a domain have the score of the
+/// domain.
+fn score_domains(values: NodeDomains<'_>, sums: &[i64], nodes: &[NodeId], scores: &mut [i64]) {
+    // The last entry is for nodes that lack the key.
     let mut is_met = vec![false; sums.len() + 1];
     for (score, &node) in scores.iter_mut().zip(nodes) {
         let domain = values.of(node).map_or(sums.len(), Id::index);
@@ -125,8 +129,9 @@ fn score_domains(values: Values<'_>, sums: &[i64], nodes: &[NodeId], scores: &mu
     scores.iter_mut().for_each(|score| *score = of_domain[*score as usize]);
 }
 
-/// Per topology key the sum of each domain: there are far fewer domains with pods than nodes.
-fn sums_by_domain(pod: Pod<'_>) -> Vec<(Values<'_>, Vec<i64>)> {
+/// Returns the sum of each domain by topology key. There are far fewer domains with pods than
+/// nodes.
+fn sums_by_domain(pod: Pod<'_>) -> Vec<(NodeDomains<'_>, Vec<i64>)> {
     let domains = &pod.cluster.domains;
     let none = |key| domains.values(key).table(0, std::iter::empty());
     let mut by_key: BTreeMap<KeyId, Vec<i64>> = BTreeMap::new();
@@ -143,7 +148,7 @@ fn sums_by_domain(pod: Pod<'_>) -> Vec<(Values<'_>, Vec<i64>)> {
     by_key.into_iter().map(|(key, sums)| (domains.values(key), sums)).collect()
 }
 
-/// Spreads the sums over 0..100, the smallest 0; all 0 if they are equal (7.7).
+/// Scales the sums to 0..100, where the smallest becomes 0. Equal sums all become 0 (section 7.7).
 fn normalize(scores: &mut [i64]) {
     let (Some(&least), Some(&most)) = (scores.iter().min(), scores.iter().max()) else { return };
     let range = most - least;

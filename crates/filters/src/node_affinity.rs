@@ -1,5 +1,6 @@
-//! NodeAffinity: node selector and required terms as a filter, preferred terms as a score
-//! (plugins-nodes.md 4.2, 7.5). Reads pod and node object only.
+//! NodeAffinity: node selector and required terms as a filter, preferred terms as a score. It reads
+//! pod and node object only.
+//! Specification: plugins-nodes.md 4.2, 7.5.
 
 use vc_model::node_selector::{NAME_FIELD, is_empty, malformed, required_matches, term_matches};
 use vc_model::{Class, Code, Finding, Node, NodeSelectorTerm, Operator, PreferredTerm};
@@ -9,8 +10,8 @@ use crate::rule::{Pod, PreFilter};
 const REASON: &str = "node(s) didn't match Pod's node affinity/selector";
 const CONFLICT: &str = "pod affinity terms conflict";
 
-/// Skips pods without required part; an empty node selector is not absent. Refuses a pod whose
-/// terms name nodes by `metadata.name` and leave none.
+/// Runs the pre-filter. It skips pods without a required part; an empty node selector is one. It
+/// refuses a pod whose terms by `metadata.name` exclude every node.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     if skips_filter(pod.class) {
         return PreFilter::Skip;
@@ -31,7 +32,7 @@ fn conflict(class: &Class) -> Option<Finding> {
     is_empty.then(|| Finding::new(Code::Unresolvable, CONFLICT))
 }
 
-/// Whether the term names nodes, and its requirements have no name in common.
+/// True if the term restricts `metadata.name` to contradicting values.
 fn names_no_node(term: &NodeSelectorTerm) -> bool {
     let lists = || {
         let fields = term.match_fields.iter();
@@ -44,22 +45,23 @@ fn names_no_node(term: &NodeSelectorTerm) -> bool {
     !first.values.iter().any(is_in_all)
 }
 
-/// Why the pod may not run on the node, if so.
+/// Returns the finding against the node. Returns `None` if it passes.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
     let terms = class.node_affinity.required.as_deref();
     (!required_matches(class.node_selector.as_ref(), terms, node))
         .then(|| Finding::new(Code::Unresolvable, REASON))
 }
 
-/// Whether there is no preferred term.
+/// True if the class has no preferred term.
 pub fn skips_score(class: &Class) -> bool {
     class.node_affinity.preferred.is_empty()
 }
 
-/// Looks for preferred terms that cannot be parsed; to be asked once before [`score`].
+/// Checks that all preferred terms can be parsed. It must be called once before [`score`].
 ///
 /// # Errors
-/// The text that names the requirement.
+///
+/// The text names the malformed requirement.
 pub fn pre_score(class: &Class) -> Result<(), String> {
     match preferred(class).find_map(|preferred| malformed(&preferred.term)) {
         None => Ok(()),
@@ -71,13 +73,14 @@ pub fn pre_score(class: &Class) -> Result<(), String> {
     }
 }
 
-/// Sum of the weights of matching preferred terms; to be normalised, highest best.
+/// Returns the sum of the weights of matching preferred terms. It must be normalized with the
+/// highest as best.
 pub fn score(class: &Class, node: &Node) -> i64 {
     let matching = preferred(class).filter(|preferred| term_matches(&preferred.term, node));
     matching.map(|preferred| i64::from(preferred.weight)).sum()
 }
 
-/// Terms of weight 0 and empty terms count for nothing.
+/// Returns the preferred terms without empty ones and those of weight 0.
 fn preferred(class: &Class) -> impl Iterator<Item = &PreferredTerm> {
     let terms = class.node_affinity.preferred.iter();
     terms.filter(|preferred| preferred.weight != 0 && !is_empty(&preferred.term))

@@ -1,5 +1,6 @@
-//! NodePorts: a host port that a pod of the node holds is taken (plugins-nodes.md 4.3). Depends on
-//! the pods of the node; the counts of the ports are kept in its view.
+//! NodePorts: a pod fails on nodes where another pod holds its host port. It reads the ports of the
+//! node's pods, which the node's view counts.
+//! Specification: plugins-nodes.md 4.3.
 
 use vc_model::{Class, Code, Finding, Node};
 
@@ -7,7 +8,7 @@ use crate::rule::{Pod, PreFilter};
 
 const REASON: &str = "node(s) didn't have free ports for the requested pod ports";
 
-/// Skips pods that want no host port.
+/// Runs the pre-filter. It skips pods without host ports.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     match pod.class.host_ports.is_empty() {
         true => PreFilter::Skip,
@@ -15,7 +16,7 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     }
 }
 
-/// Why the pod may not run on the node, if so; eviction may help.
+/// Returns the finding against the node, which eviction may cure. Returns `None` if it passes.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
     let is_taken = class.host_ports.iter().any(|port| node.view.holds_port(port));
     is_taken.then(|| Finding::new(Code::Unschedulable, REASON))

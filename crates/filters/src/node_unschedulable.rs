@@ -1,14 +1,15 @@
-//! NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon
-//! (plugins-nodes.md 4.1). Reads pod and node object only.
+//! NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon. It reads pod and
+//! node object only.
+//! Specification: plugins-nodes.md 4.1.
 
 use vc_model::{Class, Code, Finding, Node, TaintEffect, any_tolerates};
 
 const REASON: &str = "node(s) were unschedulable";
-/// The taint that stands for `spec.unschedulable`.
+/// The taint that is equivalent to `spec.unschedulable`.
 const CORDON: (&str, &str, TaintEffect) =
     ("node.kubernetes.io/unschedulable", "", TaintEffect::NoSchedule);
 
-/// Why the pod may not run on the node, if so.
+/// Returns the finding against the node. Returns `None` if it passes.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
     if !node.unschedulable || any_tolerates(&class.tolerations, CORDON) {
         return None;

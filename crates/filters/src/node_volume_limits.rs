@@ -1,6 +1,6 @@
-//! NodeVolumeLimits: a driver attaches no more volumes to a node than its CSINode says
-//! (plugins-nodes.md 4.6). Reads the pod, the volumes that pods of the node use, which the node
-//! counts, and claims, classes, CSINodes and attachments.
+//! NodeVolumeLimits: a driver attaches no more volumes to a node than its CSINode permits. It reads
+//! the pod, the volumes in use on the node, and claims, classes, CSINodes and attachments.
+//! Specification: plugins-nodes.md 4.6.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::rule::{Pod, PreFilter, refused};
 
 const REASON: &str = "node(s) exceed max volume count";
 
-/// Skips pods without claims and disks. What is wrong with a claim holds for every node.
+/// Runs the pre-filter. It skips pods without claims and disks. It refuses pods with a broken
+/// claim, which fails on every node.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     let limited = |volume: &PodVolume| match volume {
         PodVolume::Claim(_) => true,
@@ -27,7 +28,7 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     }))
 }
 
-/// Step 1: the first claim that cannot be looked up, as its filter says it on each node.
+/// Returns the finding about the first claim that cannot be looked up (step 1 of section 4.6).
 fn broken(pod: Pod<'_>) -> Option<Finding> {
     claims(pod).find_map(|claim| {
         if claim.name.is_empty() {
@@ -54,7 +55,8 @@ fn filter(pod: Pod<'_>, node: &Node) -> Option<Finding> {
     if new.is_empty() {
         return None;
     }
-    // Attached, but used by no pod there; what the pod is about to use counts once (deviation).
+    // Attached volumes that no pod of the node uses. A volume that the pod will use counts once
+    // (deviation).
     let unused = volumes.attachments(&node.name);
     let unused = unused.filter(|name| !node.volumes.has(name) && !new.contains(name));
     let unused: BTreeSet<VolumeName> = unused.collect();

@@ -1,4 +1,5 @@
-//! Raw scores of the candidate nodes to 0..100, and the check that they are (plugins-nodes.md 7.2).
+//! Normalizes raw scores of the candidate nodes to 0..100, and checks the result.
+//! Specification: plugins-nodes.md 7.2.
 
 /// The best score that a node can have.
 pub const MAX_SCORE: i64 = 100;
@@ -10,8 +11,8 @@ pub enum Best {
     Lowest,
 }
 
-/// Scales the scores of all candidates so that the highest becomes 100, and turns them around where
-/// the lowest is best. Without a score above 0 they stay as they are, or become 100.
+/// Scales the scores so that the highest becomes 100, and inverts them if the lowest is best. If no
+/// score is above 0, they stay unchanged, or become 100 if inverted.
 pub fn normalize(scores: &mut [i64], best: Best) {
     let highest = scores.iter().copied().max().unwrap_or(0).max(0);
     for score in scores {
@@ -19,7 +20,7 @@ pub fn normalize(scores: &mut [i64], best: Best) {
     }
 }
 
-/// One score, given the highest of all candidates, or 0 if that is less.
+/// Normalizes one score. `highest` is the highest score of all candidates, at least 0.
 pub fn scaled(score: i64, highest: i64, best: Best) -> i64 {
     let scaled = match highest {
         0 => score,
@@ -32,7 +33,8 @@ pub fn scaled(score: i64, highest: i64, best: Best) -> i64 {
     }
 }
 
-/// Position and value of the first score outside of 0..100.
+/// Returns position and value of the first score outside of 0..100. Returns `None` if all are
+/// inside.
 pub fn invalid(scores: &[i64]) -> Option<(usize, i64)> {
     let mut numbered = scores.iter().copied().enumerate();
     numbered.find(|(_, score)| !(0..=MAX_SCORE).contains(score))

@@ -1,8 +1,9 @@
-//! PodTopologySpread: constraints that forbid as a filter, those that discourage as a score
-//! (plugins-nodes.md 4.8, 7.8). Reads live counts of pods by topology domain.
+//! PodTopologySpread: `DoNotSchedule` constraints as a filter, `ScheduleAnyway` constraints as a
+//! score. It reads live counts of pods by topology domain.
+//! Specification: plugins-nodes.md 4.8, 7.8.
 
 use vc_model::{
-    Code, Domains, Finding, Id, NodeId, Reason, Spread, Spreading, Unsatisfiable, Values,
+    Code, Domains, Finding, Id, NodeDomains, NodeId, Reason, Spread, Spreading, Unsatisfiable,
 };
 
 use crate::normalize::MAX_SCORE;
@@ -12,7 +13,7 @@ const NO_LABEL: &str =
     "node(s) didn't match pod topology spread constraints (missing required label)";
 const SKEWED: &str = "node(s) didn't match pod topology spread constraints";
 
-/// Skips pods without constraint that forbids.
+/// Runs the pre-filter. It skips pods without a `DoNotSchedule` constraint.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     if let Some(problem) = malformed(pod, Unsatisfiable::DoNotSchedule) {
         let reason = Reason::Owned(problem.into());
@@ -24,26 +25,28 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     if hard.is_empty() {
         return PreFilter::Skip;
     }
-    let rules: Vec<Rule<'_>> = hard.iter().map(|spreading| Rule::new(domains, spreading)).collect();
+    let rules: Vec<HardConstraint<'_>> =
+        hard.iter().map(|spreading| HardConstraint::new(domains, spreading)).collect();
     PreFilter::Ask(Box::new(move |node| rules.iter().find_map(|rule| rule.find(domains, node))))
 }
 
-/// What a selector of a constraint of this kind has that no API server would have stored.
+/// Returns what is malformed in a selector of a constraint of this kind. An API server would not
+/// have stored it. Returns `None` if all selectors are valid.
 fn malformed(pod: Pod<'_>, kind: Unsatisfiable) -> Option<String> {
     let constraints = pod.class.spread.iter().filter(|constraint| constraint.when == kind);
     let mut selectors = constraints.filter_map(|constraint| constraint.labels.as_ref());
     selectors.find_map(|selector| selector.malformed())
 }
 
-/// A constraint with what holds for all nodes.
-struct Rule<'a> {
+/// A `DoNotSchedule` constraint, with the values that are equal for all nodes.
+struct HardConstraint<'a> {
     spreading: Spreading,
     spread: &'a Spread,
-    /// Pods that a domain may have before the pod comes.
+    /// Largest number of pods that a domain may have before the pod is placed.
     room: i64,
 }
 
-impl<'a> Rule<'a> {
+impl<'a> HardConstraint<'a> {
     fn new(domains: &'a Domains, spreading: &Spreading) -> Self {
         let least = i64::from(domains.least(spreading));
         let room = i64::from(spreading.max_skew) + least - i64::from(spreading.selects_self);
@@ -59,7 +62,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Whether the pod has no constraint that discourages.
+/// True if the pod has no `ScheduleAnyway` constraint.
 pub fn skips_score(pod: Pod<'_>) -> bool {
     soft(pod).is_empty()
 }
@@ -69,19 +72,22 @@ fn soft(pod: Pod<'_>) -> &[Spreading] {
     wants.map_or(&[], |wants| wants.soft.as_slice())
 }
 
-/// Fills the scores of the candidates, 0 to 100.
+/// Writes the scores of the candidates, from 0 to 100.
 ///
 /// # Errors
-/// A selector that cannot be understood.
+///
+/// A selector is malformed.
 pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) -> Result<(), String> {
     if let Some(problem) = malformed(pod, Unsatisfiable::ScheduleAnyway) {
         return Err(problem);
     }
     let domains = &pod.cluster.domains;
-    let mut rules: Vec<Soft<'_>> = soft(pod).iter().map(|soft| Soft::new(domains, soft)).collect();
-    // Where the constraints are the default ones, no node is ignored (7.8).
+    let mut rules: Vec<SoftConstraint<'_>> =
+        soft(pod).iter().map(|soft| SoftConstraint::new(domains, soft)).collect();
+    // With default constraints, no node is ignored (section 7.8).
     let may_ignore = !pod.class.spread.is_empty();
-    let counts = |rules: &[Soft<'_>], node| !may_ignore || rules.iter().all(|rule| rule.has(node));
+    let counts =
+        |rules: &[SoftConstraint<'_>], node| !may_ignore || rules.iter().all(|rule| rule.has(node));
     let counted: Vec<NodeId> = nodes.iter().copied().filter(|&node| counts(&rules, node)).collect();
     rules.iter_mut().for_each(|rule| rule.weigh(&counted));
     let raw = |&node: &NodeId| counts(&rules, node).then(|| raw_score(&rules, node));
@@ -90,16 +96,16 @@ pub fn score(pod: Pod<'_>, nodes: &[NodeId], scores: &mut [i64]) -> Result<(), S
     Ok(())
 }
 
-/// A constraint that discourages, with what holds for all nodes.
-struct Soft<'a> {
+/// A `ScheduleAnyway` constraint, with the values that are equal for all nodes.
+struct SoftConstraint<'a> {
     spreading: Spreading,
-    values: Values<'a>,
-    /// Pods by domain.
+    values: NodeDomains<'a>,
+    /// Number of pods by domain.
     n_pods: Vec<i32>,
     weight: f64,
 }
 
-impl<'a> Soft<'a> {
+impl<'a> SoftConstraint<'a> {
     fn new(domains: &'a Domains, spreading: &Spreading) -> Self {
         let values = domains.values(spreading.key);
         let n_pods = values.table(0, domains.spread(spreading.spread).each());
@@ -110,7 +116,7 @@ impl<'a> Soft<'a> {
         self.values.of(node).is_some()
     }
 
-    /// By the number of domains among the nodes that count.
+    /// Sets the weight from the number of domains among the counted nodes.
     fn weigh(&mut self, counted: &[NodeId]) {
         let n_domains = match self.spreading.by_host {
             true => counted.len(),
@@ -130,11 +136,11 @@ impl<'a> Soft<'a> {
     }
 }
 
-fn raw_score(rules: &[Soft<'_>], node: NodeId) -> i64 {
+fn raw_score(rules: &[SoftConstraint<'_>], node: NodeId) -> i64 {
     rules.iter().filter_map(|rule| rule.part(node)).sum::<f64>().round() as i64
 }
 
-/// The fewest pods 100; ignored nodes 0 (7.8).
+/// Normalizes raw scores: the fewest pods become 100, ignored nodes 0 (section 7.8).
 fn normalize(raw: &[Option<i64>], scores: &mut [i64]) {
     let most = raw.iter().flatten().copied().max().unwrap_or(0).max(0);
     let least = raw.iter().flatten().copied().min().unwrap_or(0);

@@ -1,30 +1,31 @@
-//! LeastAllocated and MostAllocated: how full cpu and memory of the node would be
-//! (plugins-nodes.md 7.3). Both weigh the same in `nodeorder`, so the score is their mean.
+//! LeastAllocated and MostAllocated: score how full cpu and memory of the node would be. Both
+//! resources have equal weight in `nodeorder`, so the score is their mean.
+//! Specification: plugins-nodes.md 7.3.
 
 use vc_model::{Class, Node, NonZero};
 use vc_resource::Dim;
 
 use crate::normalize::MAX_SCORE;
 
-/// Cpu and memory of a node as these scorers see them.
+/// The amounts of a node that these scorers read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Millicores that the node offers.
+pub struct ScorerAmounts {
+    /// Allocatable millicores of the node.
     pub cpu_milli: i64,
-    /// Bytes that it offers.
+    /// Allocatable bytes of the node.
     pub memory_bytes: i64,
-    /// What its pods request, with the scoring defaults.
+    /// Sum of the requests of the node's pods, with the scoring defaults.
     pub held: NonZero,
 }
 
-impl Room {
+impl ScorerAmounts {
     fn of(node: &Node) -> Self {
         let [cpu_milli, memory_bytes] =
             [Dim::CPU, Dim::MEMORY].map(|dim| node.allocatable.get(dim));
         Self { cpu_milli, memory_bytes, held: node.view.non_zero.nearest() }
     }
 
-    /// Mean over the resources that the node has.
+    /// Returns the mean score over the resources that the node has.
     #[inline]
     fn mean(&self, wanted: NonZero, score: impl Fn(i64, i64) -> i64) -> i64 {
         let resources = [
@@ -46,36 +47,36 @@ impl Room {
     }
 }
 
-/// The emptier the better, 0..100.
+/// Returns a score from 0 to 100 that is higher the emptier the node.
 pub fn least_allocated(class: &Class, node: &Node) -> i64 {
-    least(class.non_zero, Room::of(node))
+    least(class.non_zero, ScorerAmounts::of(node))
 }
 
-/// The fuller the better, 0..100.
+/// Returns a score from 0 to 100 that is higher the fuller the node.
 pub fn most_allocated(class: &Class, node: &Node) -> i64 {
-    most(class.non_zero, Room::of(node))
+    most(class.non_zero, ScorerAmounts::of(node))
 }
 
-/// [`least_allocated`] from the numbers alone.
+/// Computes [`least_allocated`] from the amounts alone.
 #[inline]
-pub fn least(wanted: NonZero, room: Room) -> i64 {
+pub fn least(wanted: NonZero, room: ScorerAmounts) -> i64 {
     room.mean(wanted, |requested, allocatable| match allocatable < requested {
         true => 0,
         false => percent(allocatable.saturating_sub(requested), allocatable),
     })
 }
 
-/// [`most_allocated`] from the numbers alone.
+/// Computes [`most_allocated`] from the amounts alone.
 #[inline]
-pub fn most(wanted: NonZero, room: Room) -> i64 {
+pub fn most(wanted: NonZero, room: ScorerAmounts) -> i64 {
     room.mean(wanted, |requested, allocatable| percent(requested.min(allocatable), allocatable))
 }
 
-/// Amounts up to here have a hundredfold that is exact as `i64`, and fit an `f64`.
+/// Largest amount whose hundredfold is exact as `i64` and that is exact as `f64`.
 const SMALL: u64 = 1 << 52;
 
-/// `part * 100 / whole`, exact also for amounts beyond 2^63 / 100. Parts of a whole are divided as
-/// `f64`, which takes a fraction of the time; the quotient may then be wrong by one, and is put right.
+/// Returns `part * 100 / whole`, exact also for amounts beyond 2^63 / 100. Amounts up to `SMALL`
+/// are divided as `f64`, which is faster. That quotient may be off by one and is corrected.
 #[inline]
 fn percent(part: i64, whole: i64) -> i64 {
     if whole.cast_unsigned() < part.cast_unsigned() || SMALL < whole.cast_unsigned() {

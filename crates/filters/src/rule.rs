@@ -1,9 +1,9 @@
-//! The shape of a filter: what it reads, what it works out once per pod, and what it asks of each
-//! node then. Specification: plugins-nodes.md 0 (letters), 1.2, 2.2, 2.3.
+//! The types of a filter: its inputs, its pre-filter per pod, and its test of a node.
+//! Specification: plugins-nodes.md 0 (letters), 1.2, 2.2, 2.3.
 
 use vc_model::{Class, Cluster, Code, Finding, Node, NodeId, Reason, TaskId};
 
-/// What a filter or scorer reads: the letters of section 0.
+/// An input of a filter or scorer, with its letter of section 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// S: the pod's own spec, labels and namespace, as its class has them.
@@ -22,46 +22,46 @@ pub enum Input {
     Other,
 }
 
-/// A pod as rules see it.
+/// A pod with the state that filters and scorers read.
 #[derive(Clone, Copy)]
 pub struct Pod<'a> {
-    /// With everything that was tried and not undone.
+    /// The cluster, including all tentative operations that were not undone.
     pub cluster: &'a Cluster,
-    /// Its row.
+    /// Id of the pod's task.
     pub task: TaskId,
-    /// Its class.
+    /// Class of the pod.
     pub class: &'a Class,
 }
 
 impl<'a> Pod<'a> {
-    /// The pod of this row.
+    /// Creates the pod of a task.
     pub fn new(cluster: &'a Cluster, task: TaskId) -> Self {
         Self { cluster, task, class: cluster.class(task) }
     }
 }
 
-/// Why the pod may not run on the node, if so. It borrows the cluster that it was prepared from, so
-/// that the next operation ends it.
+/// A test that returns the finding against a node, or `None` if the node passes. It borrows the
+/// cluster, so it cannot outlive the next operation.
 pub type NodeFilter<'a> = Box<dyn Fn(NodeId) -> Option<Finding> + Send + Sync + 'a>;
 
 /// Answer of a pre-filter, which runs once per pod.
 pub enum PreFilter<'a> {
-    /// There is nothing to check for this pod; no node is asked.
+    /// The filter has nothing to check for this pod; no node is tested.
     Skip,
     /// The pod fits on no node.
     Refuse(Finding),
-    /// Each node is to be asked; what holds for all of them is worked out.
+    /// Each node must be tested. What is equal for all nodes is already computed.
     Ask(NodeFilter<'a>),
 }
 
 impl<'a> PreFilter<'a> {
-    /// Asks each node by class and node row alone.
+    /// Creates an answer that tests each node by class and node row alone.
     pub fn by_class(pod: Pod<'a>, rule: fn(&Class, &Node) -> Option<Finding>) -> Self {
         Self::Ask(Box::new(move |node| rule(pod.class, &pod.cluster.nodes[node])))
     }
 }
 
-/// A finding with a text of its own.
+/// Creates a finding with an owned text.
 pub(crate) fn refused(code: Code, text: String) -> Finding {
     Finding { code, reason: Reason::Owned(text.into()) }
 }

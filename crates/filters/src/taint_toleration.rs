@@ -1,11 +1,12 @@
-//! TaintToleration: hard taints as a filter, `PreferNoSchedule` taints as a score
-//! (plugins-nodes.md 4.4, 7.6). Reads pod and node object only.
+//! TaintToleration: `NoSchedule` and `NoExecute` taints as a filter, `PreferNoSchedule` taints as a
+//! score. It reads pod and node object only.
+//! Specification: plugins-nodes.md 4.4, 7.6.
 
 use vc_model::{Class, Code, Finding, Node, Taint, TaintEffect, any_tolerates};
 
 const REASON: &str = "node(s) had untolerated taint(s)";
 
-/// Why the pod may not run on the node, if so.
+/// Returns the finding against the node. Returns `None` if it passes.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
     let refuses = |taint: &Taint| {
         matches!(taint.effect, TaintEffect::NoSchedule | TaintEffect::NoExecute)
@@ -15,8 +16,8 @@ pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
     is_refused.then(|| Finding::new(Code::Unresolvable, REASON))
 }
 
-/// Number of `PreferNoSchedule` taints that the pod does not tolerate; to be normalised, lowest
-/// best.
+/// Returns the number of `PreferNoSchedule` taints that the pod does not tolerate. It must be
+/// normalized with the lowest as best.
 pub fn score(class: &Class, node: &Node) -> i64 {
     let repels = |taint: &&Taint| {
         taint.effect == TaintEffect::PreferNoSchedule && !is_tolerated(class, taint)

@@ -5,7 +5,7 @@ use vc_resource::{Dim, Resource};
 
 pub(crate) use vc_model::fixture::parts::{fields, labels, node, rule, taint, toleration};
 
-/// Millicores, bytes and milli-units of one further dimension.
+/// Returns amounts: millicores, bytes and, optionally, an amount of one further dimension.
 pub(crate) fn amounts(cpu: i64, memory: i64, scalar: Option<(Dim, i64)>) -> Resource {
     let mut amounts = Resource::default();
     amounts.set(Dim::CPU, cpu);
@@ -16,25 +16,25 @@ pub(crate) fn amounts(cpu: i64, memory: i64, scalar: Option<(Dim, i64)>) -> Reso
     amounts
 }
 
-/// A node with this allocatable and nothing on it.
+/// Returns an empty node with this allocatable.
 pub(crate) fn sized(cpu: i64, memory: i64) -> Node {
     Node { allocatable: amounts(cpu, memory, None), ..node("n", &[]) }
 }
 
-/// A pod that requests this.
+/// Returns the class of a pod that requests these amounts.
 pub(crate) fn asking(cpu: i64, memory: i64) -> Class {
     let non_zero = NonZero { cpu_milli: cpu, memory_bytes: memory };
     Shape { request: amounts(cpu, memory, None), non_zero, ..Shape::default() }.into()
 }
 
-/// A pod with these required terms.
+/// Returns the class of a pod with these required terms.
 pub(crate) fn requiring(terms: Vec<NodeSelectorTerm>) -> Class {
     let mut shape = Shape::default();
     shape.node_affinity.required = Some(terms);
     shape.into()
 }
 
-/// A pod with these tolerations.
+/// Returns the class of a pod with these tolerations.
 pub(crate) fn tolerating(tolerations: &[Toleration]) -> Class {
     Shape { tolerations: tolerations.to_vec(), ..Shape::default() }.into()
 }

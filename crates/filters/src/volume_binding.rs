@@ -1,5 +1,6 @@
-//! VolumeBinding: a pod runs where its volumes are or can be made (plugins-nodes.md 5). Reads the
-//! pod, node labels, and volumes, claims, classes, capacities and CSINodes with what is promised.
+//! VolumeBinding: a pod runs where its volumes are, or can be provisioned. It reads the pod, node
+//! labels, volumes, claims, classes, capacities and CSINodes, and the reservations of other tasks.
+//! Specification: plugins-nodes.md 5.
 
 mod bound;
 mod matching;
@@ -15,10 +16,10 @@ use vc_model::{
     PodClaim, Selected, StorageClass, TaskStatus,
 };
 
-use crate::claims::{Mode, claim_not_found, claims, foreign, key, mode};
+use crate::claims::{ProvisionMode, claim_not_found, claims, foreign, key, mode};
 use crate::rule::{Pod, PreFilter, refused};
-use bound::Bound;
-use matching::Choice;
+use bound::BoundVolume;
+use matching::VolumeChoice;
 pub use progress::{Progress, progress};
 pub use reserve::reserve;
 pub use score::{ShapePoint, score};
@@ -30,68 +31,70 @@ const NO_ROOM: &str = "node(s) did not have enough free storage";
 const GONE: &str = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 const IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
 
-/// The claims of a pod, as far as they do not depend on the node.
-struct PodClaims<'a> {
+/// The claims of a pod, with what does not depend on the node.
+struct PodVolumeClaims<'a> {
     pod: Pod<'a>,
-    /// Volumes of the bound claims; `None`: the volume is gone.
-    bound: Vec<Option<Bound<'a>>>,
-    delayed: Vec<Delayed<'a>>,
+    /// Volumes of the bound claims. `None` if the volume does not exist.
+    bound: Vec<Option<BoundVolume<'a>>>,
+    delayed: Vec<DelayedClaim<'a>>,
 }
 
-/// A claim whose volume is chosen or made once its pod has a node.
-struct Delayed<'a> {
+/// A claim whose volume is chosen or provisioned after its pod got a node.
+struct DelayedClaim<'a> {
     claim: &'a PersistentVolumeClaim,
     class: &'a StorageClass,
     selected: Option<Selected<'a>>,
-    choice: Choice<'a>,
+    choice: VolumeChoice<'a>,
 }
 
-/// What a node means for the delayed claims.
+/// The bindings and provisions of the delayed claims on one node.
 #[derive(Default)]
-struct Fit<'a> {
+struct NodeVolumeFit<'a> {
     bindings: Vec<(&'a PersistentVolumeClaim, &'a PersistentVolume)>,
     provisions: Vec<(&'a PersistentVolumeClaim, &'a StorageClass)>,
-    /// Decided elsewhere: only waited for.
+    /// Claims that another task already decided; the task only waits for them.
     awaited: Vec<&'a PersistentVolumeClaim>,
 }
 
-/// Skips pods without claims; refuses those whose claims cannot be used now.
+/// Runs the pre-filter. It skips pods without claims, and refuses pods whose claims are not usable
+/// now.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
-    match PodClaims::of(pod) {
+    match PodVolumeClaims::of(pod) {
         Err(finding) => PreFilter::Refuse(finding),
         Ok(None) => PreFilter::Skip,
         Ok(Some(claims)) => PreFilter::Ask(Box::new(move |node| claims.filter(node))),
     }
 }
 
-impl<'a> PodClaims<'a> {
-    /// `None`: the pod has no claims.
+impl<'a> PodVolumeClaims<'a> {
+    /// Collects the claims of a pod. Returns `None` if the pod has none, and `Err` if one is not
+    /// usable.
     fn of(pod: Pod<'a>) -> Result<Option<Self>, Finding> {
         let mut rows: Vec<&PersistentVolumeClaim> =
             claims(pod).map(|claim| usable(pod, claim)).collect::<Result<_, _>>()?;
         if rows.is_empty() {
             return Ok(None);
         }
-        // About each claim once, however many volumes of the pod name it.
+        // Each claim counts once, however many volumes of the pod name it.
         let mut seen = BTreeSet::new();
         rows.retain(|row| seen.insert(&row.key));
         let volumes = &pod.cluster.volumes;
         let mut all = Self { pod, bound: Vec::new(), delayed: Vec::new() };
         for claim in rows {
             if claim.is_bound() {
-                all.bound.push(volumes.volume(&claim.volume_name).map(Bound::new));
+                all.bound.push(volumes.volume(&claim.volume_name).map(BoundVolume::new));
                 continue;
             }
             let mode = mode(volumes, claim).map_err(|text| refused(Code::Error, text))?;
-            let Mode::Delayed(class) = mode else { return Err(immediate()) };
+            let ProvisionMode::Delayed(class) = mode else { return Err(immediate()) };
             if !claim.volume_name.is_empty() {
                 return Err(immediate());
             }
             let selected = volumes.selected(claim);
-            let choice = Choice::of(volumes, claim);
-            all.delayed.push(Delayed { claim, class, selected, choice });
+            let choice = VolumeChoice::of(volumes, claim);
+            all.delayed.push(DelayedClaim { claim, class, selected, choice });
         }
-        // In the order of the requests, for matching (5.4).
+        // Matching serves the smallest request first (section 5.4).
         all.delayed.sort_by_key(|delayed| delayed.claim.request_bytes.unwrap_or(0));
         Ok(Some(all))
     }
@@ -116,7 +119,7 @@ impl<'a> PodClaims<'a> {
         }
     }
 
-    /// Every kind of failure at most once; a missing volume ends the search.
+    /// Returns each kind of failure at most once. A missing volume ends the search.
     fn refused_by_bound(&self, node: &Node) -> Result<Vec<&'static str>, String> {
         let mut reasons = Vec::new();
         for volume in &self.bound {
@@ -131,16 +134,17 @@ impl<'a> PodClaims<'a> {
         Ok(reasons)
     }
 
-    /// What happens to the delayed claims on the node; the inner error is the reason against it.
-    fn fit(&self, node: NodeId) -> Result<Result<Fit<'a>, &'static str>, String> {
-        let mut fit = Fit::default();
+    /// Returns what happens to the delayed claims on the node. The inner `Err` is the reason
+    /// against the node.
+    fn fit(&self, node: NodeId) -> Result<Result<NodeVolumeFit<'a>, &'static str>, String> {
+        let mut fit = NodeVolumeFit::default();
         let mut decided = Vec::new();
         let mut open = Vec::new();
         let row = &self.pod.cluster.nodes[node];
         for delayed in &self.delayed {
             match delayed.selected {
                 None => open.push(delayed),
-                // Nowhere else: no second volume is made for it (deviation of 5.8).
+                // A claim with a reserved volume never gets a second one (deviation of 5.8).
                 Some(Selected::Volume(name)) => match self.promised(name, row) {
                     Some(volume) => fit.bindings.push((delayed.claim, volume)),
                     None => return Ok(Err(NO_VOLUME)),
@@ -160,14 +164,15 @@ impl<'a> PodClaims<'a> {
         Ok(Ok(fit))
     }
 
-    /// The volume that is promised to a claim of the pod, if the node reaches it.
+    /// Returns the volume that is reserved for a claim of the pod. Returns `None` if the node does
+    /// not reach it.
     fn promised(&self, name: &str, node: &Node) -> Option<&'a PersistentVolume> {
         self.pod.cluster.volumes.volume(name).filter(|volume| reaches(volume, node))
     }
 
-    /// A claim that is to be provisioned for one node can be used there; if many nodes may use the
-    /// volume, also elsewhere by the gang that has just decided so (deviation of 5.8).
-    fn may_use(&self, delayed: &Delayed<'_>, selected: Selected<'_>, node: NodeId) -> bool {
+    /// True if a claim whose node is selected can be used on this node. A volume for many nodes may
+    /// also be used elsewhere by the gang that selected the node (deviation of 5.8).
+    fn may_use(&self, delayed: &DelayedClaim<'_>, selected: Selected<'_>, node: NodeId) -> bool {
         let cluster = self.pod.cluster;
         let owner = match selected {
             Selected::Stored(name) => return *cluster.nodes[node].name == *name,
@@ -185,12 +190,12 @@ fn immediate() -> Finding {
     Finding::new(Code::Unresolvable, IMMEDIATE)
 }
 
-/// Whether a free volume can be used on the node.
+/// True if a free volume can be used on the node.
 fn reaches(volume: &PersistentVolume, node: &Node) -> bool {
     volume.node_affinity.as_ref().is_none_or(|terms| labels_match(terms, &node.labels))
 }
 
-/// The row of a claim, unless there is something wrong with it (5.2).
+/// Returns the row of a claim, or `Err` if the claim is not usable (section 5.2).
 fn usable<'a>(pod: Pod<'a>, claim: &PodClaim) -> Result<&'a PersistentVolumeClaim, Finding> {
     let cluster: &'a Cluster = pod.cluster;
     let name = &claim.name;

@@ -1,5 +1,6 @@
-//! VolumeRestrictions: disks that one node has at a time, and claims that one pod has at a time
-//! (plugins-nodes.md 4.9). Reads the pod, the pods of the node, and the users of its claims.
+//! VolumeRestrictions: some disks are used on one node at a time, some claims by one pod at a time.
+//! It reads the pod, the pods of the node, and the users of its claims.
+//! Specification: plugins-nodes.md 4.9.
 
 use vc_model::{AccessModes, Cluster, Code, Disk, Finding, NodeId, ObjectKey, PodVolume, TaskId};
 
@@ -10,7 +11,8 @@ const DISK: &str = "node(s) had no available disk";
 const IN_USE: &str = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access \
                       mode already in-use by another pod";
 
-/// Skips pods with neither a claim of mode ReadWriteOncePod nor a disk of the four kinds.
+/// Runs the pre-filter. It skips pods without a ReadWriteOncePod claim and without a disk of the
+/// four kinds.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     let mut exclusive = Vec::new();
     for claim in claims(pod) {
@@ -54,8 +56,8 @@ fn is_exclusive(disk: &Disk) -> bool {
     !matches!(disk, Disk::AzureDisk { .. } | Disk::Cinder { .. })
 }
 
-/// Whether another pod that has a node uses the claim. One that was evicted in this session, or has
-/// ended, does not.
+/// True if another pod with a node uses the claim. A pod that has ended, or was evicted in this
+/// session, does not use it.
 fn is_used(cluster: &Cluster, task: TaskId, claim: &ObjectKey) -> bool {
     let holds = |other: TaskId| {
         let row = &cluster.tasks[other];

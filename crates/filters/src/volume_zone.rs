@@ -1,5 +1,6 @@
-//! VolumeZone: bound volumes with zone or region labels are used there (plugins-nodes.md 4.7). Reads
-//! the pod, four labels of the node, and volumes, claims and classes.
+//! VolumeZone: bound volumes with zone or region labels are used only there. It reads the pod, four
+//! labels of the node, and volumes, claims and classes.
+//! Specification: plugins-nodes.md 4.7.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::rule::{Pod, PreFilter, refused};
 
 const REASON: &str = "node(s) had no available volume zone";
 
-/// Label, and the one that replaces it.
+/// Pairs of a label and the label that replaces it.
 const LABELS: [(&str, &str); 4] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -18,13 +19,13 @@ const LABELS: [(&str, &str); 4] = [
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 
-/// Place in [`LABELS`] and the values that a node may have.
-type Wanted<'a> = Vec<(usize, BTreeSet<&'a str>)>;
+/// Indices in [`LABELS`], each with the values that a node may have.
+type WantedZones<'a> = Vec<(usize, BTreeSet<&'a str>)>;
 
-/// Collects the topology of the bound volumes. A claim that is not bound and not delayed fits
-/// nowhere.
+/// Runs the pre-filter, which collects the topology of the bound volumes. A claim that is neither
+/// bound nor delayed fits nowhere.
 pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
-    let mut wanted = Wanted::new();
+    let mut wanted = WantedZones::new();
     for claim in claims(pod).filter(|claim| !claim.ephemeral) {
         if let Err(problem) = collect(pod, claim, &mut wanted) {
             return PreFilter::Refuse(refused(Code::Unresolvable, problem));
@@ -36,7 +37,7 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     }
 }
 
-fn collect<'a>(pod: Pod<'a>, claim: &PodClaim, wanted: &mut Wanted<'a>) -> Result<(), String> {
+fn collect<'a>(pod: Pod<'a>, claim: &PodClaim, wanted: &mut WantedZones<'a>) -> Result<(), String> {
     let volumes = &pod.cluster.volumes;
     if claim.name.is_empty() {
         return Err("PersistentVolumeClaim had no name".to_owned());
@@ -64,7 +65,7 @@ fn collect<'a>(pod: Pod<'a>, claim: &PodClaim, wanted: &mut Wanted<'a>) -> Resul
     Ok(())
 }
 
-fn filter(wanted: &Wanted<'_>, node: &Node) -> Option<Finding> {
+fn filter(wanted: &WantedZones<'_>, node: &Node) -> Option<Finding> {
     if !LABELS.iter().any(|(label, _)| node.labels.contains_key(*label)) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Why nothing was evicted for a job that starves: the causes and their counts. Specification:
-//! actions.md 10.6.
+//! Causes why nothing was evicted for a starving job, and their counts. Specification: actions.md
+//! 10.6.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use vc_model::{Cluster, JobId, NodeId, QueueId, Reason, joined};
 use vc_resource::Dim;
 
-/// What kept an action from making room.
+/// A reason why an action made no room.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// The pod's preemptionPolicy.
+    /// The pod's preemptionPolicy is Never.
     PolicyNever,
-    /// Pods that were evicted for it have yet to leave this node.
+    /// Earlier victims have yet to leave this node.
     AwaitsVictims(NodeId),
     /// No pod of a node may be a victim of this action.
     NoCandidate,
-    /// The plugin that left none of the candidates of a node; `None`: no plugin grants any.
+    /// This plugin left no candidate of a node. `None`: no plugin grants any victim.
     Refused(Option<&'static str>),
-    /// A node is short of this with all victims gone.
+    /// A node lacks this dimension even with all victims gone.
     TooFew(Dim),
     /// The queue has no room for the pod, or no right to more.
     QueueFull(QueueId),
-    /// A filter refuses a node, or the pod altogether.
+    /// A filter rejects a node, or the pod altogether.
     Filter(Reason),
-    /// Some members found places, the job is not complete by them.
+    /// Some members found places, but the job is below its minimum.
     BelowMinimum {
-        /// Members that are ready or would be.
+        /// Members that are ready, or would be.
         have: u32,
         /// `minAvailable`.
         min: i32,
@@ -35,12 +35,12 @@ pub enum Cause {
     Topology,
     /// This plugin keeps the job out of its queue.
     NotAdmitted(&'static str),
-    /// The quotas of queues let nobody go for the job (cohort.md B.8).
+    /// The quotas of queues allow no eviction for the job (cohort.md B.8).
     Quota(Arc<str>),
 }
 
 impl Cause {
-    /// The text of the table.
+    /// Returns the text of the table in actions.md 10.6.
     pub fn text(&self, cluster: &Cluster) -> String {
         match self {
             Self::PolicyNever => "policy Never".to_owned(),
@@ -67,7 +67,7 @@ impl Cause {
         }
     }
 
-    /// Counted in nodes, not in pods.
+    /// True if the cause is counted in nodes, not in pods.
     fn is_of_node(&self) -> bool {
         matches!(self, Self::NoCandidate | Self::Refused(_) | Self::TooFew(_) | Self::Filter(_))
     }
@@ -80,36 +80,37 @@ pub type Tally = BTreeMap<Cause, u32>;
 #[derive(Clone, Debug, Default)]
 pub struct Causes {
     by_job: BTreeMap<JobId, Vec<(&'static str, Tally)>>,
-    /// Jobs that are not admitted as before, each with the plugin that keeps it out. They have no other
+    /// Jobs that are still not admitted, each with the plugin that refuses it. They have no other
     /// cause.
     outside: Vec<(JobId, &'static str)>,
-    /// Of the task at hand.
+    /// Causes of the current task.
     of_task: Tally,
 }
 
 impl Causes {
-    /// A cause that concerns the task at hand.
+    /// Adds a cause of the current task.
     pub fn add(&mut self, cause: Cause) {
         self.add_times(cause, 1);
     }
 
-    /// The same cause on several nodes.
+    /// Adds a cause of the current task for several nodes.
     pub fn add_times(&mut self, cause: Cause, count: u32) {
         *self.of_task.entry(cause).or_default() += count;
     }
 
-    /// What was noted of the task at hand.
+    /// Returns the causes of the current task.
     pub fn of_task(&self) -> &Tally {
         &self.of_task
     }
 
-    /// The task at hand fails as another one did, of which this was noted.
+    /// Adds the causes of another task, because the current one fails like it.
     pub fn repeat(&mut self, noted: &Tally) {
         noted.iter().for_each(|(cause, &count)| self.add_times(cause.clone(), count));
     }
 
-    /// The task at hand found no place. Members of a job mostly fail on the same nodes, so the
-    /// most that one of them has met counts; what concerns pods adds up.
+    /// Ends a task that found no place, and merges its causes into the job. Members of a job mostly
+    /// fail on the same nodes, so node causes take the maximum over tasks. Causes of pods are added
+    /// up.
     pub fn end_task(&mut self, job: JobId, action: &'static str) {
         for (cause, count) in std::mem::take(&mut self.of_task) {
             let of_node = cause.is_of_node();
@@ -118,50 +119,50 @@ impl Causes {
         }
     }
 
-    /// What was noted of the task at hand does not matter.
+    /// Drops the causes of the current task.
     pub fn drop_task(&mut self) {
         self.of_task.clear();
     }
 
-    /// What was noted of the job, by action.
+    /// Returns the causes of a job, by action.
     pub fn of(&self, job: JobId) -> &[(&'static str, Tally)] {
         self.by_job.get(&job).map_or(&[], Vec::as_slice)
     }
 
-    /// The action fails for the job as it did for another one, of which this was noted.
+    /// Copies the causes of another job, because the action fails for this job like for that one.
     pub fn repeat_job(&mut self, job: JobId, action: &'static str, noted: &Tally) {
         *self.tally(job, action) = noted.clone();
     }
 
-    /// A cause that concerns the job as a whole.
+    /// Sets a cause that concerns the job as a whole.
     pub fn note_job(&mut self, job: JobId, action: &'static str, cause: Cause) {
         self.tally(job, action).insert(cause, 1);
     }
 
-    /// The plugin keeps the job out of its queue, as before; nothing was noted of the job.
+    /// Records that the plugin still refuses the job. The job must have no other cause.
     pub(crate) fn note_outside(&mut self, job: JobId, plugin: &'static str) {
         self.outside.push((job, plugin));
     }
 
-    /// Jobs that are not admitted as before, each with the plugin that keeps it out.
+    /// Returns the jobs that are still not admitted, each with the plugin that refuses it.
     pub fn outside(&self) -> &[(JobId, &'static str)] {
         &self.outside
     }
 
-    /// From now on other causes may come.
+    /// Moves the refused jobs into the general table, before other causes may be added.
     pub(crate) fn mix_outside(&mut self) {
         for (job, plugin) in std::mem::take(&mut self.outside) {
             self.note_job(job, "enqueue", Cause::NotAdmitted(plugin));
         }
     }
 
-    /// The job got something in this cycle.
+    /// Drops the causes of a job that got room in this cycle.
     pub fn served(&mut self, job: JobId) {
         self.by_job.remove(&job);
         self.of_task.clear();
     }
 
-    /// What this action noted is not to be told.
+    /// Drops the causes of one action.
     pub fn forget(&mut self, action: &'static str) {
         for actions in self.by_job.values_mut() {
             actions.retain(|(name, _)| *name != action);
@@ -169,13 +170,13 @@ impl Causes {
         self.by_job.retain(|_, actions| !actions.is_empty());
     }
 
-    /// Nobody asks.
+    /// Drops all causes.
     pub fn clear(&mut self) {
         self.by_job.clear();
         self.outside.clear();
     }
 
-    /// Jobs with what kept each action from making room for them, but for those outside.
+    /// Iterates over jobs and their causes by action. Jobs of [`Causes::outside`] are not included.
     pub fn iter(&self) -> impl Iterator<Item = (JobId, &[(&'static str, Tally)])> {
         self.by_job.iter().map(|(&job, actions)| (job, &actions[..]))
     }
@@ -191,7 +192,7 @@ impl Causes {
     }
 }
 
-/// `<count> <cause>`, sorted as text.
+/// Returns the causes as `<count> <cause>`, sorted as text.
 pub fn histogram(cluster: &Cluster, tally: &Tally) -> String {
     let entry = |(cause, count): (&Cause, &u32)| format!("{count} {}", cause.text(cluster));
     joined(tally.iter().map(entry).collect())

@@ -1,6 +1,6 @@
-//! The proof that goes with every committed transaction that evicts: for whom, who and by which
-//! rule, where the room is used, and that nobody could be left out. Specification: actions.md 2.4,
-//! 2.11, A28, A38, A41.
+//! The proof of each committed transaction that evicts: the preemptor, the victims with their
+//! rules, the placements, and that every victim is needed. Specification: actions.md 2.4, 2.11,
+//! A28, A38, A41.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
 
-use crate::claim::Claims;
 use crate::effect::EvictReason;
-use crate::ruling::{Rule, RuleId, Rules};
+use crate::eviction_hold::EvictionHolds;
 use crate::statement::Op;
+use crate::victim_selection::{EvictionRule, EvictionRuleId, EvictionRules};
 
-/// What a transaction without one of its victims would lack: each unit is needed.
+/// The unit of minimality: without any one unit of victims the placements would fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Each pod.
+    /// Each pod is needed.
     Pod,
-    /// Each bundle of a gang action (actions.md 9.4).
+    /// Each bundle of a gang action is needed (actions.md 9.4).
     Bundle,
-    /// Each group that goes for quota (cohort.md B.4).
+    /// Each group that is evicted for quota is needed (cohort.md B.4).
     Group,
 }
 
@@ -35,28 +35,28 @@ impl Unit {
     }
 }
 
-/// What an action claims of a statement that it commits.
+/// Statements of an action about a transaction that it commits.
 #[derive(Clone, Debug, Default)]
-pub struct Claimed {
-    /// The job for which it evicts; `None`: that of the first task for which it does, if any.
+pub struct CertificateTerms {
+    /// The job for which it evicts. `None`: the job of the first task that gets the room, if any.
     pub job: Option<JobId>,
-    /// With any one unit kept, the same placements, made in the same order between the same
-    /// evictions, no longer pass; `None`: not claimed.
+    /// The unit of minimality. With any one unit kept, the same placements in the same order fail.
+    /// `None` if minimality is not stated.
     pub minimal: Option<Unit>,
-    /// The victims by bundle; empty: each is one of its own.
+    /// The victims by bundle. A victim in no bundle is a bundle of its own.
     pub bundles: Vec<Vec<TaskId>>,
 }
 
-/// Whose pod a victim is, seen from the preemptor.
+/// The relation of a victim to the preemptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Of the same job.
+    /// A pod of the same job.
     OwnJob,
-    /// Of another job of the same queue.
+    /// A pod of another job of the same queue.
     SameQueue,
-    /// Of another queue.
+    /// A pod of another queue.
     OtherQueue,
-    /// There is no preemptor.
+    /// A pod that a plugin chose; there is no preemptor.
     Chosen,
 }
 
@@ -72,81 +72,82 @@ impl Relation {
     }
 }
 
-/// A pod that goes.
+/// A victim in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertifiedVictim {
     /// Namespace and name.
     pub pod: ObjectKey,
-    /// Of the pod.
+    /// Uid of the pod.
     pub uid: Arc<str>,
     /// Its PodGroup.
     pub pod_group: ObjectKey,
-    /// Where it runs.
+    /// Name of its node.
     pub node: Arc<str>,
     /// Its status before.
     pub status: TaskStatus,
-    /// Seen from the preemptor.
+    /// Its relation to the preemptor.
     pub relation: Relation,
-    /// Who allowed it; `None`: nobody was asked, which no action does.
-    pub rule: Option<Rule>,
-    /// Uid of the pod that gets the room, for which the rule was asked; `None`: it goes for the whole
-    /// job, or for nobody.
+    /// The rule that allowed it. `None` if no plugin voted, which no action does.
+    pub rule: Option<EvictionRule>,
+    /// Uid of the pod that gets the room and for which the plugins voted. `None` if the victim goes
+    /// for the whole job, or for no job.
     pub for_uid: Option<Arc<str>>,
-    /// How many of the placements were made before it was evicted; those after it needed it.
+    /// Number of placements made before its eviction; only later placements can need it.
     pub before: usize,
-    /// Number of its bundle, from 0; victims of one bundle go together.
+    /// Number of its bundle, from 0; victims of one bundle are evicted together.
     pub bundle: usize,
 }
 
-/// A pod that gets the room, and where.
+/// A placement that uses the room: pod and node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Namespace and name.
     pub pod: ObjectKey,
-    /// Of the pod.
+    /// Uid of the pod.
     pub uid: Arc<str>,
-    /// Name.
+    /// Name of the node.
     pub node: Arc<str>,
 }
 
 /// The proof of one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Which action.
+    /// The action that evicts.
     pub action: EvictReason,
-    /// The PodGroup for which pods go; `None`: no one's, a plugin chose them.
+    /// The PodGroup for which pods are evicted. `None` if a plugin chose them.
     pub pod_group: Option<ObjectKey>,
-    /// In the order of the evictions.
+    /// Victims, in the order of the evictions.
     pub victims: Vec<CertifiedVictim>,
-    /// In the order in which they were made.
+    /// Placements, in the order in which they were made.
     pub placements: Vec<Placement>,
-    /// What it is minimal in; `None`: not claimed.
+    /// The unit of minimality. `None` if minimality is not stated.
     pub minimal: Option<Unit>,
 }
 
-/// What the claims of a certificate are checked against.
+/// The state that a certificate is verified against.
 #[derive(Clone, Debug)]
 pub struct Witness {
-    /// The state with the operations of the transaction and of all before it applied.
+    /// The state after the operations of this transaction and of all earlier ones.
     pub cluster: Cluster,
-    /// The claims that held then.
-    pub claims: Claims,
+    /// The eviction holds at that time.
+    pub eviction_holds: EvictionHolds,
 }
 
 impl Certificate {
-    /// Whole groups go for quota.
+    /// True if whole groups are evicted for quota.
     pub fn is_for_quota(&self) -> bool {
         let by_quota =
             |victim: &CertifiedVictim| victim.rule.as_ref().is_some_and(|rule| rule.why.is_some());
         self.victims.iter().any(by_quota)
     }
 
-    /// Of operations that are about to be performed; `None`: they evict nobody.
+    /// Returns the certificate of operations that are about to be performed. Returns `None` if they
+    /// evict no pod.
     pub(crate) fn of(
         cluster: &Cluster,
-        rules: &Rules,
+        rules: &EvictionRules,
         ops: &[Op],
-        claimed: &Claimed,
+        claimed: &CertificateTerms,
     ) -> Option<Self> {
         let first = ops.iter().find_map(|op| match *op {
             Op::Evict { reason, for_task, .. } => Some((reason, for_task)),
@@ -171,23 +172,24 @@ impl Certificate {
                 None
             }
         });
-        let victim = |(index, (task, status, asked, before)): (usize, (TaskId, _, Asked, _))| {
-            let (rule, for_task) = asked;
-            let row = &cluster.tasks[task];
-            let own = row.job?;
-            Some(CertifiedVictim {
-                pod: row.key.clone(),
-                uid: row.uid.clone(),
-                pod_group: cluster.jobs[own].key.clone(),
-                node: cluster.nodes[row.node?].name.clone(),
-                status,
-                relation: relation(cluster, job, own),
-                rule: rule.and_then(|rule| rules.rule(rule)).cloned(),
-                for_uid: for_task.map(|task| cluster.tasks[task].uid.clone()),
-                before,
-                bundle: bundle_of(task, index),
-            })
-        };
+        let victim =
+            |(index, (task, status, asked, before)): (usize, (TaskId, _, SelectionQuery, _))| {
+                let (rule, for_task) = asked;
+                let row = &cluster.tasks[task];
+                let own = row.job?;
+                Some(CertifiedVictim {
+                    pod: row.key.clone(),
+                    uid: row.uid.clone(),
+                    pod_group: cluster.jobs[own].key.clone(),
+                    node: cluster.nodes[row.node?].name.clone(),
+                    status,
+                    relation: relation(cluster, job, own),
+                    rule: rule.and_then(|rule| rules.rule(rule)).cloned(),
+                    for_uid: for_task.map(|task| cluster.tasks[task].uid.clone()),
+                    before,
+                    bundle: bundle_of(task, index),
+                })
+            };
         let placement = |op: &Op| match *op {
             Op::Pipeline { task, node, .. } | Op::Allocate { task, node } => {
                 let (row, node) = (&cluster.tasks[task], cluster.nodes[node].name.clone());
@@ -208,17 +210,17 @@ impl Certificate {
     pub(crate) fn log(&self) {
         tracing::info!(
             action = self.action.as_str(),
-            pod_group = %Maybe(self.pod_group.as_ref()),
-            victims = %List(&self.victims),
-            placements = %List(&self.placements),
+            pod_group = %OptionalKey(self.pod_group.as_ref()),
+            victims = %DisplayList(&self.victims),
+            placements = %DisplayList(&self.placements),
             minimal = self.minimal.map_or("not claimed", Unit::as_str),
             "pods are evicted"
         );
     }
 }
 
-/// By which rule, and for which task.
-type Asked = (Option<RuleId>, Option<TaskId>);
+/// The rule of an eviction, and the task that gets the room.
+type SelectionQuery = (Option<EvictionRuleId>, Option<TaskId>);
 
 fn relation(cluster: &Cluster, preemptor: Option<JobId>, victim: JobId) -> Relation {
     match preemptor {
@@ -229,9 +231,9 @@ fn relation(cluster: &Cluster, preemptor: Option<JobId>, victim: JobId) -> Relat
     }
 }
 
-struct Maybe<'a>(Option<&'a ObjectKey>);
+struct OptionalKey<'a>(Option<&'a ObjectKey>);
 
-impl fmt::Display for Maybe<'_> {
+impl fmt::Display for OptionalKey<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(key) => key.fmt(out),
@@ -240,9 +242,9 @@ impl fmt::Display for Maybe<'_> {
     }
 }
 
-struct List<'a, T>(&'a [T]);
+struct DisplayList<'a, T>(&'a [T]);
 
-impl<T: fmt::Display> fmt::Display for List<'_, T> {
+impl<T: fmt::Display> fmt::Display for DisplayList<'_, T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, entry) in self.0.iter().enumerate() {
             out.write_str(if index == 0 { "" } else { ", " })?;

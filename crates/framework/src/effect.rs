@@ -1,10 +1,10 @@
-//! What a cycle wants done outside: self-contained requests for the edge. Specification: core.md 7.
+//! Effects: self-contained requests of a cycle to the edge. Specification: core.md 7.
 
 use std::sync::Arc;
 
 use vc_model::{Allocation, ClaimPromise, ObjectKey, PodGroupStatus, ReservedClaim};
 
-/// Why a pod is evicted; the text of events and conditions (core.md 7.2).
+/// Reason of an eviction; the text of events and conditions (core.md 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvictReason {
     /// For a job of the same queue.
@@ -15,12 +15,12 @@ pub enum EvictReason {
     GangPreempt,
     /// For a gang of another queue, by bundles.
     GangReclaim,
-    /// A plugin chose it.
+    /// A plugin chose it (shuffle).
     Shuffle,
 }
 
 impl EvictReason {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Preempt => "preempt",
@@ -32,8 +32,8 @@ impl EvictReason {
     }
 }
 
-/// Text of the event `Evict` on a victim (core.md 7.2), which names the PodGroup that gets the room
-/// if there is one; without it, text of its condition `Ready`.
+/// Returns the text of the event `Evict` on a victim (core.md 7.2), which names the PodGroup that
+/// gets the room. Without a PodGroup it is the text of the condition `Ready`.
 pub fn evict_message(reason: EvictReason, pod_group: Option<&ObjectKey>) -> String {
     let reason = reason.as_str();
     match pod_group {
@@ -68,42 +68,43 @@ pub enum About {
     },
 }
 
-/// What happens to `status.nominatedNodeName`.
+/// Change of `status.nominatedNodeName`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nomination {
-    /// It stays as it is.
+    /// The field stays unchanged.
     Keep,
-    /// It becomes this node.
+    /// The field is set to this node.
     Set(Arc<str>),
-    /// It is taken away.
+    /// The field is cleared.
     Clear,
 }
 
-/// What is written for a pod before it is bound.
+/// Writes for a pod that precede its bind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreBindWrites {
-    /// `claimRef` of the volume becomes the claim.
+    /// Volumes whose `claimRef` is set, each with its claim.
     pub bindings: Vec<(ReservedClaim, Arc<str>)>,
     /// Claims that get the annotation `volume.kubernetes.io/selected-node`.
     pub provisions: Vec<ReservedClaim>,
-    /// Claims for devices: they get the allocation, unless they have it, and the pod as a consumer
-    /// (6.7).
+    /// ResourceClaims that get the allocation, unless they have one, and the pod as a consumer
+    /// (plugins-nodes.md 6.7).
     pub devices: Vec<ClaimPromise>,
 }
 
-/// A request to the edge. Failures come back as events of a later cycle. There is one for each pod
-/// that is bound: what others have more than a bind is in boxes, so that all are small.
+/// A request to the edge. Failures come back as events of a later cycle. Every bound pod has a
+/// `Bind`, so larger fields of the other variants are boxed to keep all of them small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// POST binding (core.md 7.3).
     Bind {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod; keeps a successor of the same name from being bound.
+        /// Uid of the pod; it prevents a bind of a later pod with the same name.
         uid: Arc<str>,
         /// Name of the node.
         node: Arc<str>,
-        /// Those that plugins added, no others (C-25).
+        /// Annotations that plugins added, no others (C-25: other annotations could undo a
+        /// concurrent change).
         annotations: Vec<(Arc<str>, Arc<str>)>,
     },
     /// PUT of the volumes and claims of a pod whose bind waits for them (plugins-nodes.md 5.7 step
@@ -111,57 +112,57 @@ pub enum Effect {
     PreBind {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
         /// Name of the node.
         node: Arc<str>,
-        /// What is written.
+        /// The writes.
         writes: Box<PreBindWrites>,
     },
-    /// PATCH that takes the pod out of `status.reservedFor` of its claims: it was not bound after
-    /// all (plugins-nodes.md 6.7).
+    /// PATCH that removes the pod from `status.reservedFor` of its claims, because it was not bound
+    /// after all (plugins-nodes.md 6.7).
     UnreserveClaims {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
-        /// Their names, in the namespace of the pod.
+        /// Names of the claims, in the namespace of the pod.
         claims: Vec<Arc<str>>,
     },
-    /// PUT of the status of a claim without allocation and consumers: what it has keeps its pod off
-    /// every node (plugins-nodes.md 6.4).
+    /// PUT of the status of a claim without allocation and consumers, because its allocation keeps
+    /// the pod off every node (plugins-nodes.md 6.4).
     DeallocateClaim {
         /// Namespace and name.
         claim: ObjectKey,
-        /// Of the claim.
+        /// Uid of the claim.
         uid: Arc<str>,
-        /// What it has; anything else that is found there stays.
+        /// The allocation to remove; any other allocation stays.
         allocation: Arc<Allocation>,
-        /// Uid of the pod, the only one that may be entered as a consumer.
+        /// Uid of the only pod that may be a consumer.
         consumer: Arc<str>,
     },
-    /// GET of a pod whose bind was withdrawn; the answer is believed (core.md 4.5).
+    /// GET of a pod whose bind was withdrawn; the answer replaces the local state (core.md 4.5).
     Resync {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
     },
-    /// Event, status, DELETE (core.md 7.2).
+    /// Eviction of a pod: event, status and DELETE (core.md 7.2).
     Evict {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod; a precondition of the DELETE.
+        /// Uid of the pod; a precondition of the DELETE.
         uid: Arc<str>,
-        /// The PodGroup of the pod and its uid, for its event; `None`: the pod has none.
+        /// The PodGroup of the pod and its uid, for its event. `None` if the pod has none.
         pod_group: Option<Box<(ObjectKey, Arc<str>)>>,
-        /// Which action wants it.
+        /// The action that evicts it.
         reason: EvictReason,
-        /// The pod that gets the room; `None`: no single one does.
+        /// The pod that gets the room. `None` if no single pod does.
         for_pod: Option<Box<ObjectKey>>,
-        /// The PodGroup for which it goes; `None`: no one's.
+        /// The PodGroup for which it is evicted. `None` if there is none.
         for_pod_group: Option<Box<ObjectKey>>,
-        /// Text of its events in the place of [`evict_message`]; `None`: there is no other.
+        /// Text of its events in place of [`evict_message`]. `None` if that text applies.
         message: Option<Arc<str>>,
     },
     /// Condition `PodScheduled` = False and nomination, with its FailedScheduling event (core.md
@@ -169,32 +170,32 @@ pub enum Effect {
     PodCondition {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
-        /// Of the condition: `Unschedulable`, `Schedulable`, `SchedulerError`.
+        /// Condition reason: `Unschedulable`, `Schedulable`, `SchedulerError`.
         reason: Arc<str>,
-        /// Of the condition and of the event.
+        /// Message of the condition and of the event.
         message: Arc<str>,
-        /// What happens to the nominated node.
+        /// Change of the nominated node.
         nomination: Nomination,
     },
-    /// Takes `status.nominatedNodeName` away from a pod that is placed elsewhere (A15); nothing
-    /// else changes.
+    /// Clears `status.nominatedNodeName` of a pod that is placed elsewhere (A15: nominations follow
+    /// committed statements). Nothing else changes.
     ClearNomination {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
     },
     /// PUT of the PodGroup with this status (core.md 7.6).
     PodGroupStatus {
         /// Namespace and name.
         pod_group: ObjectKey,
-        /// Of the PodGroup.
+        /// Uid of the PodGroup.
         uid: Arc<str>,
-        /// Whole: fields that are not in it belong to nobody.
+        /// The whole status; fields that are not in it are removed.
         status: PodGroupStatus,
-        /// The phase is another one than before; controllers wait for that.
+        /// True if the phase changed; controllers wait for that.
         phase_changed: bool,
     },
     /// PUT of `status.allocated` (core.md 7.7).
@@ -204,50 +205,50 @@ pub enum Effect {
         /// Resource name and quantity text, by name.
         allocated: Vec<(String, String)>,
     },
-    /// POST of queue `root` or the default one, which somebody has deleted (core.md 4.7).
+    /// POST of queue `root` or of the default queue after it was deleted (core.md 4.7).
     CreateQueue {
         /// Name.
         queue: Arc<str>,
         /// `spec.reclaimable`.
         reclaimable: bool,
     },
-    /// PUT of a queue with an annotation of ours; PATCH is not granted (cohort.md B.8).
+    /// PUT of a queue with an annotation of this scheduler; PATCH is not granted (cohort.md B.8).
     QueueAnnotation {
         /// Name.
         queue: Arc<str>,
         /// Key of the annotation.
         key: &'static str,
-        /// Its text.
+        /// Value of the annotation.
         value: String,
     },
-    /// PUT of the status of our NodeShard (core.md 4.10).
+    /// PUT of the status of this scheduler's NodeShard (core.md 4.10).
     NodeShardStatus {
         /// Name.
         shard: Arc<str>,
-        /// `nodesInUse`, by name, each once; likewise the others.
+        /// `nodesInUse`, sorted by name without duplicates.
         nodes_in_use: Vec<Arc<str>>,
         /// `nodesToRemove`.
         nodes_to_remove: Vec<Arc<str>>,
         /// `nodesToAdd`.
         nodes_to_add: Vec<Arc<str>>,
     },
-    /// Strategic merge PATCH that takes the gate `scheduling.volcano.sh/queue-allocation-gate` away
-    /// from a pod, and no other (core.md 7.8).
+    /// Strategic merge PATCH that removes only the gate
+    /// `scheduling.volcano.sh/queue-allocation-gate` from a pod (core.md 7.8).
     RemoveGate {
         /// Namespace and name.
         pod: ObjectKey,
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
     },
     /// A core/v1 event (core.md 7.9).
     Event {
         /// The object.
         about: About,
-        /// Type Warning, else Normal.
+        /// True for type Warning, false for Normal.
         warning: bool,
-        /// One word.
+        /// Event reason, one word.
         reason: &'static str,
-        /// For people.
+        /// Event message.
         message: Arc<str>,
     },
 }

@@ -1,20 +1,22 @@
-//! What an attempt to place a gang, or to make room for it, reads of its job: gangs of one shape end
-//! alike in one and the same state. Specification: actions.md 12.2 S1, S7.
+//! Gang shapes: all that an attempt to place a gang, or to make room for it, reads of its job.
+//! Gangs of one shape end alike in the same state.
+//! Specification: actions.md 12.2 S1, S7.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_model::{Counts, Job, JobId, STATUSES, TaskId};
 
-use crate::asker::Asker;
+use crate::pod_signature::PodSignature;
 use crate::session::Session;
 
-/// See the module. Which queue it is of, and its priority, is part of each [`Asker`].
+/// The shape of a gang. Queue and priority are part of each [`PodSignature`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GangShape {
-    /// Those that are to be placed, in their order, each with its role; so many in a row are alike.
-    members: Vec<(Asker, Arc<str>, u32)>,
-    /// What JobPipelined reads besides.
+    /// Members to be placed in their order: signature, role, and the number of equal members in a
+    /// row.
+    members: Vec<(PodSignature, Arc<str>, u32)>,
+    /// What JobPipelined reads besides the row of the job.
     marks: u64,
     min_available: i32,
     counts: Numbers,
@@ -23,31 +25,35 @@ pub struct GangShape {
     sub_jobs: Vec<(i32, Numbers)>,
 }
 
-/// Tasks by status, those that are best effort, and those that leave a node.
+/// Counts: tasks by status, best-effort tasks, and tasks that leave a node.
 type Numbers = ([u32; STATUSES.len()], u32, u32);
 
 impl GangShape {
-    /// The shape of the job with these tasks to be placed, in this session. `None`: more is read of one
-    /// than `asker` says, of the job than its row and marks, or a place depends on other pods, volumes, devices or a nomination.
+    /// Returns the shape of the job with these tasks to be placed, in this session.
+    ///
+    /// Returns `None` in three cases:
+    /// - more is read of a task than `signature` covers;
+    /// - more is read of the job than its row and marks;
+    /// - a placement depends on other pods, volumes, devices or a nomination.
     pub(crate) fn of(
         session: &Session<'_>,
         job: JobId,
         tasks: &[TaskId],
-        mut asker: impl FnMut(TaskId) -> Option<Asker>,
+        mut signature: impl FnMut(TaskId) -> Option<PodSignature>,
     ) -> Option<Self> {
-        let marks = session.hooks().pipeline_marks(session.ask(), job)?;
-        let mut members: Vec<(Asker, Arc<str>, u32)> = Vec::new();
+        let marks = session.plugins().pipeline_marks(session.view(), job)?;
+        let mut members: Vec<(PodSignature, Arc<str>, u32)> = Vec::new();
         let mut before: Option<TaskId> = None;
         for &task in tasks {
             let role = &session.tasks[task].role;
             let is_next = |&before: &TaskId| {
-                session.tasks[before].role == *role && session.asks_as(task, before)
+                session.tasks[before].role == *role && session.has_same_signature(task, before)
             };
             match members.last_mut().filter(|_| before.as_ref().is_some_and(is_next)) {
-                Some((.., n_alike)) => *n_alike += 1,
+                Some((.., n_equal_gangs)) => *n_equal_gangs += 1,
                 None => {
-                    let asker = asker(task).filter(|_| session.is_plain(task))?;
-                    members.push((asker, role.clone(), 1));
+                    let signature = signature(task).filter(|_| session.is_plain(task))?;
+                    members.push((signature, role.clone(), 1));
                 }
             }
             before = Some(task);
@@ -68,27 +74,27 @@ impl GangShape {
 }
 
 impl GangShape {
-    /// What JobPipelined reads besides the row of the job.
+    /// Returns what JobPipelined reads besides the row of the job.
     pub(crate) fn marks(&self) -> u64 {
         self.marks
     }
 }
 
 impl Session<'_> {
-    /// What an attempt to make room for these tasks of the job reads of it, given what matters of a
-    /// class. `None`: something else is read.
+    /// Returns what an attempt to make room for these tasks reads of the job; `signature` gives the
+    /// signature of a task. Returns `None` if more is read.
     pub fn gang_shape(
         &self,
         job: JobId,
         tasks: &[TaskId],
-        mut asker: impl FnMut(TaskId) -> Option<Asker>,
+        mut signature: impl FnMut(TaskId) -> Option<PodSignature>,
     ) -> Option<GangShape> {
-        let (row, hooks) = (&self.jobs[job], self.hooks());
-        let is_plain = row.policies().is_empty() && !self.has_claim(job);
-        if !self.is_fast() || !is_plain || !hooks.judges_rows() {
+        let (row, plugins) = (&self.jobs[job], self.plugins());
+        let is_plain = row.policies().is_empty() && !self.has_eviction_hold(job);
+        if !self.is_fast() || !is_plain || !plugins.reads_job_rows_only() {
             return None;
         }
-        GangShape::of(self, job, tasks, &mut asker)
+        GangShape::of(self, job, tasks, &mut signature)
     }
 }
 

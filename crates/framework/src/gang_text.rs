@@ -1,33 +1,34 @@
 //! Numbers and texts about a gang that waits: how many members it lacks, and which do not exist.
-//! The condition of the PodGroup, its event and its pods use the same ones. Specification: core.md
-//! 3.10, 7.6; plugins-jobs-queues.md 2.3.
+//! The PodGroup's condition, its event and its pods share them. Specification: core.md 3.10, 7.6;
+//! plugins-jobs-queues.md 2.3.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_model::{Counts, Gates, Job, JobId, Task, TaskId, TaskStatus};
 
-use crate::plugin::Ask;
+use crate::plugin::SessionView;
 use crate::records::Records;
 
-/// `<n>/<m> tasks in gang unschedulable: <why>`. The gang has `m` members, also if some of them do
-/// not exist yet; `why` is the text of [`crate::job_text`].
-pub fn gang_text(ask: Ask<'_>, records: &Records, id: JobId, why: &str) -> String {
-    let job = &ask.cluster.jobs[id];
-    let n_lacking = n_lacking(ask, records, job).max(1);
+/// Returns `<n>/<m> tasks in gang unschedulable: <why>`. `m` counts all members of the gang,
+/// including those that do not exist yet; `why` is the text of [`crate::job_text`].
+pub fn gang_text(view: SessionView<'_>, records: &Records, id: JobId, why: &str) -> String {
+    let job = &view.cluster.jobs[id];
+    let n_lacking = n_lacking(view, records, job).max(1);
     let minimum = usize::try_from(job.min_available).unwrap_or(0);
     let n_members = job.tasks.len().max(minimum);
     format!("{n_lacking}/{n_members} tasks in gang unschedulable: {why}")
 }
 
-/// Members that a gang lacks. Where only a role or a sub-group is short, at least one (D6).
-pub fn n_lacking(ask: Ask<'_>, records: &Records, job: &Job) -> i64 {
+/// Returns the number of members that a gang lacks. It is at least one where only a role or a
+/// sub-group is short (D6: full readiness counts).
+pub fn n_lacking(view: SessionView<'_>, records: &Records, job: &Job) -> i64 {
     if job.is_ready() {
         return role_deficit(job).max(1);
     }
     let was_placed = |task: &&TaskId| {
         let last = records.last_transaction.get(task);
-        ask.cluster.tasks[**task].status == TaskStatus::Pending
+        view.cluster.tasks[**task].status == TaskStatus::Pending
             && last.is_some_and(|last| last.status.is_allocated())
     };
     let n_placed = job.tasks.iter().filter(was_placed).count() as i64;
@@ -46,8 +47,8 @@ fn role_deficit(job: &Job) -> i64 {
     job.task_min_available.iter().map(deficit).sum()
 }
 
-/// Which members of a gang do not exist, so that none of the others is tried. `None`: all that the
-/// gang needs exist.
+/// Returns which members of a gang do not exist, so that no other member is tried. Returns `None`
+/// if all members that the gang needs exist.
 pub(crate) fn missing_members(job: &Job) -> Option<String> {
     let (valid, minimum) = (i64::from(job.counts.valid()), i64::from(job.min_available));
     let total = (valid < minimum).then(|| {
@@ -82,18 +83,18 @@ fn missing_sub_groups(job: &Job) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Which scheduling gates keep members of a job from being placed, by name. `None`: no member has
-/// one that is not being lifted.
-pub fn gated_members(ask: Ask<'_>, job: &Job) -> Option<String> {
+/// Returns the scheduling gates that keep members of a job from being placed, by name. Returns
+/// `None` if no member has a gate, apart from gates that are being removed.
+pub fn gated_members(view: SessionView<'_>, job: &Job) -> Option<String> {
     if job.counts.of(TaskStatus::Pending) == 0 {
         return None;
     }
     let mut pods: BTreeMap<(&str, &'static str), Vec<&str>> = BTreeMap::new();
     for &task in &job.tasks {
-        let row = &ask.cluster.tasks[task];
+        let row = &view.cluster.tasks[task];
         let is_gated = row.status == TaskStatus::Pending && !row.ungating;
         if let Some(names) = row.gate_names.as_ref().filter(|_| is_gated) {
-            pods.entry((&**names, gate_hint(ask, row))).or_default().push(&*row.key.name);
+            pods.entry((&**names, gate_hint(view, row))).or_default().push(&*row.key.name);
         }
     }
     let entry = |((names, hint), pods): (&(&str, &'static str), &Vec<&str>)| {
@@ -111,9 +112,9 @@ pub fn gated_members(ask: Ask<'_>, job: &Job) -> Option<String> {
     (!entries.is_empty()).then(|| entries.join("; "))
 }
 
-/// What is missing for the gate of queues to be lifted by this scheduler (core.md 7.8).
-fn gate_hint(ask: Ask<'_>, task: &Task) -> &'static str {
-    match (task.gates, ask.cluster.settings.queue_gate_admission, task.manages_queue_gate) {
+/// Returns what is missing before this scheduler removes the queue allocation gate (core.md 7.8).
+fn gate_hint(view: SessionView<'_>, task: &Task) -> &'static str {
+    match (task.gates, view.cluster.settings.queue_gate_admission, task.manages_queue_gate) {
         (Gates::QueueAllocationOnly, false, _) => {
             ", lifted with feature gate SchedulingGatesQueueAdmission only"
         }

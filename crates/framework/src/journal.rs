@@ -1,11 +1,11 @@
-//! The journal of a session: what the open statements did, and a number for the state that they
-//! led to. A number stands for one state only, and a state that is rolled back to has its number
-//! again, so that what was worked out in a state holds as long as the number is the same.
-//! Specification: actions.md 12.2 S7, S11; `a_number_stands_for_one_state` shows it.
+//! The journal of a session: the operations of the open statements, and a version of the state. A
+//! version stands for one state only. A rollback restores the version of the earlier state, so
+//! results computed in a state are valid while the version is the same. Specification: actions.md
+//! 12.2 S7, S11; `a_number_stands_for_one_state` shows it.
 
 use crate::statement::Op;
 
-/// Operations in order, each with the number of the state before it.
+/// Operations in order, each with the version of the state before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
     ops: Vec<Op>,
@@ -15,13 +15,13 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// The number of the present state.
+    /// Returns the version of the present state.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    /// The state was changed otherwise, or operations are no longer to be undone; no state from
-    /// before is rolled back to.
+    /// Assigns new versions to the present and all earlier states. Used for changes outside the
+    /// journal, and when operations can no longer be undone.
     pub(crate) fn touch(&mut self) {
         for place in 0..self.before.len() {
             self.before[place] = self.fresh();
@@ -29,7 +29,8 @@ impl Journal {
         self.version = self.fresh();
     }
 
-    /// Something was changed out of turn, which is undone before the newest operation is.
+    /// Assigns a new version for a change outside the journal that is reversed before the newest
+    /// operation is undone.
     pub(crate) fn depart(&mut self) {
         self.version = self.fresh();
     }
@@ -39,20 +40,20 @@ impl Journal {
         self.n_versions
     }
 
-    /// The operation was applied.
+    /// Appends an operation that was applied.
     pub(crate) fn push(&mut self, op: Op) {
         self.ops.push(op);
         self.before.push(self.version);
         self.version = self.fresh();
     }
 
-    /// Takes the newest operation out; it is undone now.
+    /// Removes the newest operation, which the caller undoes, and restores the version before it.
     pub(crate) fn pop(&mut self) -> Option<Op> {
         self.version = self.before.pop()?;
         self.ops.pop()
     }
 
-    /// Takes out what was pushed from this position on; it stays applied.
+    /// Removes the operations from this position on and returns them; they stay applied.
     pub(crate) fn split_off(&mut self, start: usize) -> Vec<Op> {
         self.before.truncate(start);
         self.touch();
@@ -63,7 +64,7 @@ impl Journal {
         self.ops.len()
     }
 
-    /// From this position on.
+    /// Returns the operations from this position on.
     pub(crate) fn from(&self, start: usize) -> &[Op] {
         self.ops.get(start..).unwrap_or_default()
     }

@@ -1,17 +1,17 @@
-//! Extension points, dispatch, session and statement: everything that plugins and actions share,
-//! without knowing any of them. Specification: core.md 5, 6, 8, actions.md 2.
+//! Extension points, plugin set, session and statement: everything that plugins and actions share.
+//! This crate knows no plugin and no action. Specification: core.md 5, 6, 8, actions.md 2.
 
 #![deny(missing_docs)]
 
 mod action;
-mod asker;
+mod active_jobs;
 mod cause;
 mod certificate;
-mod claim;
-mod dead_ends;
-mod dispatch;
+mod depends;
 mod effect;
-mod fast;
+mod enqueue_refusals;
+mod eviction_hold;
+mod failed_preemption_cache;
 mod gang_shape;
 mod gang_text;
 mod journal;
@@ -19,76 +19,87 @@ mod limit;
 mod log;
 mod message;
 mod meter;
+mod node_score_cache;
 mod outbox;
 mod plugin;
+mod plugin_set;
+mod pod_signature;
 mod points;
 mod quota;
+mod recorder;
 mod records;
-mod refusals;
 mod report;
-mod roster;
-mod ruling;
+mod report_log;
 mod sample;
 mod scan;
 mod sentences;
 mod session;
 mod sort;
-mod standing;
 mod statement;
 mod sums;
 mod time;
-mod told;
+mod unschedulable_cache;
+mod victim_node_index;
+mod victim_selection;
 mod wait_cause;
-mod walk;
 
 pub use action::Action;
-pub use asker::{Asker, AskerClass};
+pub use active_jobs::ActiveJobs;
 pub use cause::{Cause, Causes, Tally, histogram};
-pub use certificate::{Certificate, CertifiedVictim, Claimed, Placement, Relation, Unit, Witness};
-pub use claim::{Claim, Claims};
-pub use dead_ends::{Ballot, Failed, Hunt, Keep, Lasts, Look, Shortfall, Stake};
-pub use dispatch::{Dispatch, NodeRules, Refusal};
+pub use certificate::{
+    Certificate, CertificateTerms, CertifiedVictim, Placement, Relation, Unit, Witness,
+};
+pub use depends::{ALL_INPUTS, CacheOff, Depends, Inputs, caches_off};
 pub use effect::{About, Effect, EvictReason, Nomination, PreBindWrites, evict_message};
-pub use fast::{
-    BatchFill, Column, DimColumns, Evaluator, Fill, Found, Memo, NodeColumns, NodeTests, Normal,
-    ObjectRule, Part, Paths, Raw, Reads, Test,
+pub use eviction_hold::{EvictionHold, EvictionHolds};
+pub use failed_preemption_cache::{
+    DependsOn, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe,
+    PreemptionKind, QueueUsageStamp,
 };
 pub use gang_shape::GangShape;
 pub use gang_text::{gang_text, gated_members, n_lacking};
 pub use limit::{LimitOwner, LimitedAmount, QueueLimit};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
+pub use node_score_cache::{
+    BatchFill, ClassField, ColumnFill, DimColumns, Evaluator, EvaluatorPaths, NodeColumnRule,
+    NodeColumns, NodeScoreCache, NodeSearch, NodeTest, NodeTests, Normalizer, RawScore,
+    ScoreColumn,
+};
 pub use outbox::Outbox;
 pub use plugin::{
-    Admission, Ask, Clock, Facts, GangEviction, Invalid, Marked, NodeRule, Plugin, PluginEntry,
-    QueueShare, Verdict, Vote,
+    Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, GangEviction, JobInvalid, NodeRule,
+    Plugin, PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView, VectorizedPlugin,
+    VictimFilter, VictimVote, Vote,
 };
+pub use plugin_set::{EnqueueRefusal, NodeRules, PluginSet};
+pub use pod_signature::{ClassSignature, PodSignature};
 pub use points::{ALL_POINTS, Points};
 pub use quota::{
-    Heads, News, Notice, QuotaRefusal, Sides, Surroundings, TargetGroup, Targets, Wanted,
-    preempt_targets,
+    EvictionSides, HeadChanges, Notice, PreemptionRequest, QueueHeads, QuotaRefusal, Surroundings,
+    TargetGroup, Targets, preempt_targets,
 };
+pub use recorder::{check_reads, with_undeclared};
 pub use records::{FailedRoles, LastTransaction, Records};
 pub use report::{
-    PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report, Skipped,
+    PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report, SkippedCycle,
     Timings, WaitingTask,
 };
-pub use roster::Roster;
-pub use ruling::{Question, Rule, RuleId, Ruling};
+pub use report_log::ReportLog;
 pub use sample::{
     Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
 };
 pub use scan::{Filter, Scan, outside_shard};
 pub use sentences::{Sentences, admission, begins_with_text};
-pub use session::{Hits, Opening, Session};
+pub use session::{CacheStats, Opening, Session};
 pub use sort::sort_stably;
-pub use standing::{Again, Before};
-pub use statement::{Mark, Op, Plan, Refused, Room, Statement};
+pub use statement::{Mark, Op, OperationRefused, Plan, Room, Statement};
 pub use sums::JobSums;
 pub use time::rfc3339;
-pub use told::Latest;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;
+pub use unschedulable_cache::{PreviousAttempt, RepeatedFailure};
+pub use victim_node_index::{PreemptionBound, VictimNodeIndex, VictimNodeIndexCache};
+pub use victim_selection::{EvictionRule, EvictionRuleId, Question, VictimSelection};
 pub use wait_cause::{JobFit, WaitCause};
-pub use walk::{Prospect, Walk, Walks};

@@ -1,4 +1,4 @@
-//! Limits of queues with their amounts, for the sentences that follow the texts of Volcano.
+//! Limits of queues with their amounts, for the sentences that follow Volcano's texts.
 //! Specification: core.md 3.10.
 
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use vc_resource::{Dim, Dims, Resource};
 /// A limit that keeps tasks, or a job, out of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
-    /// What sets the limit.
+    /// The object that sets the limit.
     pub owner: LimitOwner,
-    /// The dimensions that are short, in report order.
+    /// The dimensions that exceed the limit, in report order.
     pub amounts: Vec<LimitedAmount>,
 }
 
-/// What sets a limit.
+/// The object that sets a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LimitOwner {
     /// The queue of the tasks, or an ancestor of it.
@@ -30,19 +30,19 @@ pub enum LimitOwner {
 pub struct LimitedAmount {
     /// The dimension.
     pub dim: Dim,
-    /// At most so much.
+    /// The upper bound.
     pub limit: i64,
-    /// What the limit follows from: `spec.capability`, `deserved`.
+    /// Source of the limit: `spec.capability`, `deserved`.
     pub set_by: &'static str,
-    /// Counted already.
+    /// The amount that counts already.
     pub used: i64,
-    /// Asked beside it.
+    /// The amount that is requested in addition.
     pub asked: i64,
 }
 
 impl QueueLimit {
-    /// `Limit of queue q: 4 cpu (spec.capability), used 3, asked 2.` More than one pod: `asked 6 for 3
-    /// members`.
+    /// Returns `Limit of queue q: 4 cpu (spec.capability), used 3, asked 2.` For more than one pod
+    /// it says `asked 6 for 3 members`.
     pub fn text(&self, dims: &Dims, n_pods: usize) -> String {
         let of = match &self.owner {
             LimitOwner::Queue(name) => format!("queue {name}"),
@@ -61,7 +61,7 @@ impl QueueLimit {
     }
 }
 
-/// An amount of a dimension as people write it.
+/// Returns an amount of a dimension as quantity text.
 pub(crate) fn quantity(amount: i64, dim: Dim, dims: &Dims) -> String {
     let mut resource = Resource::new();
     resource.set(dim, amount);

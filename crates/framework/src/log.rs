@@ -1,7 +1,7 @@
 //! Log lines that operators grep for, at klog's levels. Specification: actions.md 10.5.
 
-/// A line of `-v=3` or the level given: `klog!(4; "text {x}")`. The field `v` lets the log filter
-/// be exact.
+/// Writes a log line of the given level, `-v=3` by default: `klog!(4; "text {x}")`. The field `v`
+/// lets the log filter match the level exactly.
 #[macro_export]
 macro_rules! klog {
     (3; $($text:tt)+) => { $crate::tracing::debug!(v = 3, $($text)+) };

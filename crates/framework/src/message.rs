@@ -6,24 +6,24 @@ use std::collections::BTreeMap;
 use vc_model::{JobId, NodeId, Pause, STATUSES, Task, TaskId, TaskStatus, joined};
 
 use crate::gang_text::{gated_members, missing_members};
-use crate::plugin::Ask;
+use crate::plugin::SessionView;
 use crate::records::Records;
 
-/// What a waiting task is told.
+/// Reason and message of the condition of a waiting task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskMessage {
     /// Condition reason.
     pub reason: &'static str,
-    /// Empty if there is nothing to say about this task in particular.
+    /// Condition message. Empty if there is none for this task in particular.
     pub message: String,
 }
 
-/// Reason and message of one task, by its last transaction if it has one (core.md 3.10).
-pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage {
-    let task = &ask.cluster.tasks[id];
+/// Returns reason and message of one task, by its last transaction if it has one (core.md 3.10).
+pub fn task_message(view: SessionView<'_>, records: &Records, id: TaskId) -> TaskMessage {
+    let task = &view.cluster.tasks[id];
     let last = records.last_transaction.get(&id);
     let (status, node) = last.map_or((task.status, task.node), |last| (last.status, last.node));
-    let name = |node: NodeId| ask.cluster.nodes[node].name.clone();
+    let name = |node: NodeId| view.cluster.nodes[node].name.clone();
     let node_name = node.map(name).unwrap_or_default();
     let assigned = |once: &str| {
         format!("Pod {} can possibly be assigned to {node_name}, once {once}", task.key)
@@ -33,13 +33,14 @@ pub fn task_message(ask: Ask<'_>, records: &Records, id: TaskId) -> TaskMessage 
         TaskStatus::Pipelined => {
             ("Unschedulable", assigned("resource is released and minAvailable is satisfied"))
         }
-        TaskStatus::Pending => (pending_reason(task), pending_message(ask, records, id)),
+        TaskStatus::Pending => (pending_reason(task), pending_message(view, records, id)),
         other => (other.as_str(), job_fit(records, task.job)),
     };
     TaskMessage { reason, message }
 }
 
-/// A bind that was refused is an error of the scheduler until it is repeated (core.md 7.2).
+/// Returns the condition reason of a Pending task. A refused bind is an error of the scheduler
+/// until it is repeated (core.md 7.2).
 fn pending_reason(task: &Task) -> &'static str {
     match task.pause {
         Some(Pause::Bind(_)) => "SchedulerError",
@@ -47,8 +48,8 @@ fn pending_reason(task: &Task) -> &'static str {
     }
 }
 
-fn pending_message(ask: Ask<'_>, records: &Records, id: TaskId) -> String {
-    let task = &ask.cluster.tasks[id];
+fn pending_message(view: SessionView<'_>, records: &Records, id: TaskId) -> String {
+    let task = &view.cluster.tasks[id];
     if let Some(Pause::Bind(text)) = &task.pause {
         return text.to_string();
     }
@@ -56,7 +57,7 @@ fn pending_message(ask: Ask<'_>, records: &Records, id: TaskId) -> String {
         return invalid.to_string();
     }
     match records.fit_errors.get(&id) {
-        Some(errors) => errors.text(&ask.cluster.dims),
+        Some(errors) => errors.text(&view.cluster.dims),
         None => job_fit(records, task.job),
     }
 }
@@ -66,10 +67,11 @@ fn job_fit(records: &Records, job: Option<JobId>) -> String {
     text.map(|text| text.to_string()).unwrap_or_default()
 }
 
-/// Why a job is not (or is) ready: histograms over its tasks and where it started (core.md 3.10).
-pub fn job_text(ask: Ask<'_>, records: &Records, id: JobId) -> String {
-    let job = &ask.cluster.jobs[id];
-    // With D6 a group short of a role or sub-group only is not ready either.
+/// Returns why a job is or is not ready: histograms over its tasks and their earlier statuses
+/// (core.md 3.10).
+pub fn job_text(view: SessionView<'_>, records: &Records, id: JobId) -> String {
+    let job = &view.cluster.jobs[id];
+    // D6: a group that lacks only minimums of roles or sub-groups is not ready either.
     let ready = job.is_ready() && job.roles_ready() && job.sub_jobs_ready();
     let state = if ready { "ready" } else { "not ready" };
     let counted = STATUSES.iter().map(|&status| (job.counts.of(status), status.as_str()));
@@ -79,36 +81,36 @@ pub fn job_text(ask: Ask<'_>, records: &Records, id: JobId) -> String {
     entries.push(format!("{} minAvailable", job.min_available));
     let mut text = format!("pod group is {state}, {}", joined(entries));
     if 0 < job.counts.of(TaskStatus::Pending) {
-        text.push_str(&format!("; Pending: {}", pending_histogram(ask, records, id)));
+        text.push_str(&format!("; Pending: {}", pending_histogram(view, records, id)));
     }
     if let Some(origin) = records.fit_of(id) {
         text.push_str(&format!(". Origin reason is: {origin}"));
-    } else if let Some(origin) = first_fit_error(ask, records, id) {
+    } else if let Some(origin) = first_fit_error(view, records, id) {
         text.push_str(&format!(". Origin reason is {origin}"));
     } else if let Some(missing) = missing_members(job) {
         text.push_str(&format!(". {missing}"));
     }
-    if let Some(gated) = gated_members(ask, job) {
+    if let Some(gated) = gated_members(view, job) {
         let end = if text.ends_with('.') { "" } else { "." };
         text.push_str(&format!("{end} {gated}"));
     }
     text
 }
 
-fn pending_histogram(ask: Ask<'_>, records: &Records, id: JobId) -> String {
+fn pending_histogram(view: SessionView<'_>, records: &Records, id: JobId) -> String {
     let mut counts: BTreeMap<&'static str, u32> = BTreeMap::new();
-    for &task in &ask.cluster.jobs[id].tasks {
-        if ask.cluster.tasks[task].status == TaskStatus::Pending {
-            *counts.entry(task_reason(ask, records, task)).or_default() += 1;
+    for &task in &view.cluster.jobs[id].tasks {
+        if view.cluster.tasks[task].status == TaskStatus::Pending {
+            *counts.entry(task_reason(view, records, task)).or_default() += 1;
         }
     }
     joined(counts.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect())
 }
 
-/// The reason alone, without building its message.
-fn task_reason(ask: Ask<'_>, records: &Records, id: TaskId) -> &'static str {
+/// Returns the condition reason of a task without building its message.
+fn task_reason(view: SessionView<'_>, records: &Records, id: TaskId) -> &'static str {
     let last = records.last_transaction.get(&id);
-    let task = &ask.cluster.tasks[id];
+    let task = &view.cluster.tasks[id];
     match last.map_or(task.status, |last| last.status) {
         TaskStatus::Allocated => "Schedulable",
         TaskStatus::Pipelined => "Unschedulable",
@@ -117,10 +119,10 @@ fn task_reason(ask: Ask<'_>, records: &Records, id: TaskId) -> &'static str {
     }
 }
 
-fn first_fit_error(ask: Ask<'_>, records: &Records, id: JobId) -> Option<String> {
-    ask.cluster.jobs[id].tasks.iter().find_map(|task| {
+fn first_fit_error(view: SessionView<'_>, records: &Records, id: JobId) -> Option<String> {
+    view.cluster.jobs[id].tasks.iter().find_map(|task| {
         let errors = records.fit_errors.get(task)?;
-        let name = &ask.cluster.tasks[*task].key.name;
-        Some(format!("{name}: {}", errors.text(&ask.cluster.dims)))
+        let name = &view.cluster.tasks[*task].key.name;
+        Some(format!("{name}: {}", errors.text(&view.cluster.dims)))
     })
 }

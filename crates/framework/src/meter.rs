@@ -1,20 +1,20 @@
-//! How long the parts of a session take, by a clock that the edge lends: core code has none of its
-//! own. Without one nothing is measured. Specification: core.md 9.1.
+//! Times of the parts of a session, by a clock that the edge lends: core code has no clock of its
+//! own. Without a clock nothing is measured. Specification: core.md 9.1.
 
 use std::sync::Mutex;
 
 use crate::report::{PluginTime, Timings};
 
-/// Nanoseconds of a clock that never goes back; where it starts means nothing.
+/// A monotonic clock in nanoseconds with an arbitrary origin.
 pub type Stopwatch = fn() -> u64;
 
-/// Takes times while a session runs.
+/// Collects times while a session runs.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) stopwatch: Option<Stopwatch>,
     pub(crate) plugins: Vec<PluginTime>,
     pub(crate) quota_search: u64,
-    /// Behind locks because filters and scores are asked through shared references.
+    /// Nanoseconds per filtering. Locked because filters and scores run through shared references.
     predicates: Mutex<Vec<u64>>,
     scorings: Mutex<Vec<u64>>,
 }
@@ -27,25 +27,25 @@ pub(crate) enum Stage {
 }
 
 impl Meter {
-    /// The time now; `None`: there is no clock.
+    /// Returns the current time. Returns `None` without a clock.
     pub(crate) fn now(&self) -> Option<u64> {
         self.stopwatch.map(|stopwatch| stopwatch())
     }
 
-    /// A stage that began at `start` has ended.
+    /// Records the time of a stage that began at `start` and ends now.
     pub(crate) fn ends(&self, stage: Stage, start: Option<u64>) {
         let Some((start, end)) = start.zip(self.now()) else { return };
         let times = match stage {
             Stage::Predicate => &self.predicates,
             Stage::Scoring => &self.scorings,
         };
-        // A poisoned lock: the session is lost anyway, its times with it.
+        // If the lock is poisoned, the session has failed and its times are lost with it.
         if let Ok(mut times) = times.lock() {
             times.push(end.saturating_sub(start));
         }
     }
 
-    /// Hands out the times of the session and forgets them.
+    /// Returns the times of the session and resets them.
     pub(crate) fn take(&mut self) -> Timings {
         Timings {
             plugins: std::mem::take(&mut self.plugins),

@@ -1,4 +1,4 @@
-//! What a session has decided so far: effects, conditions of PodGroups, warnings.
+//! Decisions of a session so far: effects, conditions of PodGroups, warnings.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use crate::certificate::{Certificate, Witness};
 use crate::effect::Effect;
 use crate::sample::Sample;
 
-/// Collected while a session runs, handed out at its close.
+/// Decisions that are collected while a session runs and returned at its close.
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
-    /// In the order in which they were decided.
+    /// Effects, in the order in which they were decided.
     pub effects: Vec<Effect>,
-    /// Among them are events that tell PodGroups why they are not admitted.
+    /// True if `effects` has events with the reason why a PodGroup is not admitted.
     pub has_refusals: bool,
-    /// Conditions that replace those of the same type in the PodGroup (core.md 7.6).
+    /// New conditions of PodGroups; each replaces the condition of its type (core.md 7.6).
     pub conditions: Vec<(JobId, PodGroupCondition)>,
-    /// Conditions of this type are written again as they stand; only their time and transition id
-    /// are new. As good as one of `conditions`, without its texts.
+    /// Conditions, by job and type, that are written again unchanged except for time and transition
+    /// id. They count like `conditions`, without a copy of the texts.
     pub confirmed: Vec<(JobId, &'static str)>,
-    /// Why a job waits ([`crate::job_text`]), where a plugin that closes has said it: nothing that is
-    /// recorded afterwards changes it. Looked up by id only.
+    /// Text of why a job waits ([`crate::job_text`]), as the closing plugin has written it. Later
+    /// records do not change it. Looked up by id only.
     pub job_texts: FxHashMap<JobId, String>,
-    /// Numbers for metrics.
+    /// Samples for metrics.
     pub samples: Vec<Sample>,
-    /// How many victims preempt could have had on the node that it tried last; `None`: it tried
-    /// none (actions.md 10.4).
+    /// Number of victims on the node that preempt tried last. `None` if it tried none (actions.md
+    /// 10.4).
     pub preemption_victims: Option<u32>,
-    /// How often preempt has tried evictions on a node or chosen a candidate.
+    /// Number of times that preempt tried evictions on a node or chose a candidate.
     pub n_preemption_attempts: u32,
-    /// How often a place was found for a task of the job, also if it was given up later.
+    /// Number of places found for tasks of a job, including those that were given up later.
     pub placed: BTreeMap<JobId, u32>,
-    /// One per transaction that evicts, in the order of the commits.
+    /// Certificates, one per transaction that evicts, in commit order.
     pub certificates: Vec<Certificate>,
-    /// The state at each certificate, its operations applied; only where somebody wants to verify.
+    /// The state after the operations of each certificate. Filled only for verification.
     pub witnesses: Vec<Witness>,
-    /// Things that users should know.
+    /// Warnings for users.
     pub warnings: Vec<String>,
 }

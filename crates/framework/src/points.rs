@@ -50,28 +50,33 @@ points! {
     CLUSTER_ORDER = 28, "ClusterOrder", Some(Switch::ClusterOrder);
     TARGET_JOB = 29, "TargetJob", Some(Switch::TargetJob);
     RESERVED_NODES = 30, "ReservedNodes", Some(Switch::ReservedNodes);
-    // Guarded by two switches: `allowed_points` of dispatch.
+    // Guarded by two switches: see `allowed_points` in `plugin_set.rs`.
     SIMULATION = 31, "SimulateAddTask and SimulateRemoveTask", None;
     NEXT_QUEUE = 32, "NextQueue", Some(Switch::QueueOrder);
-    // Guarded by the plugin itself: one switch for each side.
+    // Guarded by the plugin itself, with one switch for each side.
     PREEMPT_TARGETS = 33, "PreemptTargets", None;
 }
 
 impl Points {
-    /// No point at all.
+    /// The empty set.
     pub const NONE: Points = Points(0);
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     pub const fn and(self, other: Points) -> Points {
         Points(self.0 | other.0)
     }
 
-    /// Position of a single point in [`ALL_POINTS`].
+    /// Returns the intersection of both sets.
+    pub(crate) const fn both(self, other: Points) -> Points {
+        Points(self.0 & other.0)
+    }
+
+    /// Returns the position of a single point in [`ALL_POINTS`].
     pub(crate) fn index(self) -> usize {
         self.0.trailing_zeros() as usize
     }
 
-    /// Whether all points of `other` are in.
+    /// True if the set has all points of `other`.
     pub const fn has(self, other: Points) -> bool {
         self.0 & other.0 == other.0
     }

@@ -1,26 +1,27 @@
-//! Quota between queues: which queue is next, and which whole groups go for a job, decided by one
-//! plugin together with placement. Specification: cohort.md B.5.2, B.5.4, B.6, B.7.
+//! Quota between queues: which queue is served next, and which whole groups are evicted for a job.
+//! One plugin decides this together with placement. Specification: cohort.md B.5.2, B.5.4, B.6,
+//! B.7.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_model::{JobId, QueueId, TaskId};
 
-use crate::dispatch::Dispatch;
 use crate::meter::Stopwatch;
-use crate::plugin::{Ask, Plugin};
+use crate::plugin::{Plugin, SessionView};
+use crate::plugin_set::PluginSet;
 
-/// Whose groups may be taken.
+/// Which groups may be evicted, by queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sides {
-    /// Of the preemptor's queue.
+pub struct EvictionSides {
+    /// True if groups of the preemptor's queue may be evicted.
     pub own: bool,
-    /// Of other queues.
+    /// True if groups of other queues may be evicted.
     pub others: bool,
 }
 
-impl Sides {
-    /// Those that the actions of these names may take from.
+impl EvictionSides {
+    /// Returns the sides from which the actions of these names may evict.
     pub fn of<'a>(actions: impl Iterator<Item = &'a str>) -> Self {
         let mut sides = Self::default();
         for action in actions {
@@ -31,156 +32,168 @@ impl Sides {
     }
 }
 
-/// The jobs that are first in their queues.
+/// The first job of each queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Heads<'a> {
-    /// By queue; a queue in which no job waits is not in.
+pub struct QueueHeads<'a> {
+    /// First job by queue. Queues without a waiting job are absent.
     pub jobs: &'a BTreeMap<QueueId, JobId>,
-    /// What is different from the question before.
-    pub news: News<'a>,
+    /// Changes since the previous call.
+    pub news: HeadChanges<'a>,
 }
 
-/// What may be remembered of the heads of queues from one question to the next.
+/// Which cached heads of queues are still valid since the previous call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News<'a> {
-    /// Nothing: the rule itself answers, as the plain evaluator has it.
+pub enum HeadChanges<'a> {
+    /// Nothing is cached: the plain evaluator computes each answer anew.
     Unknown,
-    /// Everything from now on; of this question nothing is known.
+    /// Every head may have changed; the answer of this call may be cached for the next one.
     All,
-    /// The other queues have the heads that they had. What a head asks for may be something else all
-    /// the same, if tasks of it were placed or have gone.
+    /// Only these queues have a new head. The request of any head may still have changed, if its
+    /// tasks were placed or removed.
     Only(&'a [QueueId]),
 }
 
-/// A job that wants to be accommodated.
+/// A job that needs room.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct PreemptionRequest<'a> {
     /// The job.
     pub job: JobId,
-    /// The tasks that complete it, in the order in which they are placed.
+    /// The tasks that complete the job, in the order of placement.
     pub tasks: &'a [TaskId],
-    /// Whose groups may be taken for it.
-    pub sides: Sides,
+    /// Which groups may be evicted for it.
+    pub sides: EvictionSides,
 }
 
-/// A group that goes as a whole.
+/// A group that is evicted as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetGroup {
     /// The group.
     pub job: JobId,
-    /// Why it may be taken; the reason of its condition.
+    /// Reason why it may be evicted, for its condition.
     pub reason: &'static str,
-    /// The same for people, with the names of both.
+    /// Message why it may be evicted, with the names of both jobs.
     pub message: Arc<str>,
 }
 
-/// What is to be done for a job.
+/// The groups to evict for a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
-    /// In the order in which they were taken; empty: the job fits as it is.
+    /// Groups in the order in which they were chosen. Empty if the job fits without evictions.
     pub groups: Vec<TargetGroup>,
 }
 
-/// Why nothing is done for a job.
+/// Refusal of a quota search: no group is evicted for the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaRefusal {
-    /// One of a fixed list, for metrics.
+    /// Cause out of a fixed list, for metrics.
     pub cause: &'static str,
-    /// For people.
+    /// The cause as a message.
     pub text: String,
 }
 
-/// What an action tells about its own course.
+/// A notice of an action to the plugins about its progress.
 #[derive(Clone, Copy, Debug)]
 pub enum Notice<'a> {
-    /// Allocate has no place for the job, of which these tasks are still to be placed.
+    /// Allocate found no place for the job.
     NotPlaced {
         /// The job.
         job: JobId,
-        /// Those that would complete it.
+        /// The tasks that would complete the job.
         tasks: &'a [TaskId],
     },
-    /// The pods of the job may not preempt; nobody is asked who would go for them.
+    /// The pods of the job may not preempt, so no victims are searched.
     MayNotPreempt {
         /// The job.
         job: JobId,
-        /// Those that would complete it.
+        /// The tasks that would complete the job.
         tasks: &'a [TaskId],
     },
-    /// Allocate is through.
+    /// Allocate has ended.
     AllocateEnds,
-    /// What was kept for the job is kept no longer.
+    /// The eviction hold of the job has ended.
     ClaimEnds(JobId),
     /// The groups are evicted for the job.
     Preempted {
         /// The job.
         job: JobId,
-        /// Whose pods go.
+        /// The groups whose pods are evicted.
         groups: &'a [TargetGroup],
     },
 }
 
-/// What a search asks those who know more than quotas.
+/// Operations of the session that a quota search needs.
 pub trait Surroundings {
-    /// The state at the moment.
-    fn ask(&self) -> Ask<'_>;
-    /// The rules, one of which is lent out for the search.
-    fn dispatch(&mut self) -> &mut Dispatch;
-    /// Whether the group may be taken together with those that are taken already.
+    /// Returns the present state.
+    fn view(&self) -> SessionView<'_>;
+    /// Returns the plugin set, out of which one plugin is lent for the search.
+    fn plugins_mut(&mut self) -> &mut PluginSet;
+    /// True if the group may be evicted together with the groups in `taken`.
     fn may_take(&mut self, taken: &[JobId], group: JobId) -> bool;
-    /// Whether the job has a place when these are gone. The state is as before afterwards.
+    /// True if the job has a place when these groups are gone. The state is restored afterwards.
     fn has_place(&mut self, taken: &[JobId]) -> bool;
 }
 
-/// Stands in the place of a plugin that is lent out; says nothing and is told nothing.
-struct Vacant;
+/// Placeholder for a plugin that is lent out; it ignores every notice.
+struct NoEvictions;
 
-impl Plugin for Vacant {
+impl Plugin for NoEvictions {
     fn points(&self) -> crate::points::Points {
         crate::points::Points::NONE
     }
 }
 
-/// Asks the plugin that decides targets, while its surroundings try out what it considers: whatever
-/// they do they undo, so it need not hear of it. `None`: there is no such plugin.
+/// Returns the targets of the plugin that decides them. Meanwhile its surroundings try out what it
+/// considers; they undo every trial, so the plugin needs no notices. Returns `None` if there is no
+/// such plugin.
 ///
 /// # Errors
-/// Why nobody goes for the job.
+/// The reason why no group is evicted for the job.
 pub fn preempt_targets(
     around: &mut dyn Surroundings,
-    wanted: &Wanted<'_>,
+    wanted: &PreemptionRequest<'_>,
 ) -> Option<Result<Targets, QuotaRefusal>> {
-    let (place, mut plugin) = around.dispatch().lend(Box::new(Vacant))?;
-    let answer = match around.dispatch().search_meter().0 {
-        None => plugin.preempt_targets(wanted, around),
+    let (place, mut plugin) = around.plugins_mut().lend(Box::new(NoEvictions))?;
+    let answer = match around.plugins_mut().search_meter().0 {
+        None => targets(&mut *plugin, wanted, around),
         Some(stopwatch) => {
             let start = stopwatch();
-            let mut timed = Timed { around, stopwatch, trials: 0 };
-            let answer = plugin.preempt_targets(wanted, &mut timed);
+            let mut timed = TimedTrial { around, stopwatch, trials: 0 };
+            let answer = targets(&mut *plugin, wanted, &mut timed);
             let nanos = stopwatch().saturating_sub(start + timed.trials);
-            *around.dispatch().search_meter().1 += nanos;
+            *around.plugins_mut().search_meter().1 += nanos;
             answer
         }
     };
-    around.dispatch().take_back(place, plugin);
+    around.plugins_mut().take_back(place, plugin);
     Some(answer)
 }
 
-/// Takes the time of the trials of placement, which are not part of the search itself (cohort.md
-/// B.11).
-struct Timed<'a> {
+/// Returns the targets of the plugin. There are none if the plugin decides nothing.
+fn targets(
+    plugin: &mut dyn Plugin,
+    wanted: &PreemptionRequest<'_>,
+    around: &mut dyn Surroundings,
+) -> Result<Targets, QuotaRefusal> {
+    match plugin.as_quota_mut() {
+        Some(quota) => quota.preempt_targets(wanted, around),
+        None => Ok(Targets::default()),
+    }
+}
+
+/// Measures the time of trial placements, which does not count as search time (cohort.md B.11).
+struct TimedTrial<'a> {
     around: &'a mut dyn Surroundings,
     stopwatch: Stopwatch,
     trials: u64,
 }
 
-impl Surroundings for Timed<'_> {
-    fn ask(&self) -> Ask<'_> {
-        self.around.ask()
+impl Surroundings for TimedTrial<'_> {
+    fn view(&self) -> SessionView<'_> {
+        self.around.view()
     }
 
-    fn dispatch(&mut self) -> &mut Dispatch {
-        self.around.dispatch()
+    fn plugins_mut(&mut self) -> &mut PluginSet {
+        self.around.plugins_mut()
     }
 
     fn may_take(&mut self, taken: &[JobId], group: JobId) -> bool {

@@ -1,4 +1,4 @@
-//! What a session remembers for messages: fit errors and last transactions. Specification: core.md
+//! Records of a session for messages: fit errors and last transactions. Specification: core.md
 //! 3.10, 6.
 
 use std::collections::BTreeMap;
@@ -7,53 +7,54 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};
 
-use crate::refusals::Refusals;
+use crate::enqueue_refusals::EnqueueRefusals;
 use crate::session::Session;
 use crate::wait_cause::{JobFit, WaitCause};
 
-/// What a task was when a statement was discarded.
+/// Status and node of a task when a statement was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LastTransaction {
-    /// Just before it was undone.
+    /// Status just before the undo.
     pub status: TaskStatus,
-    /// Likewise; `None`: it was on none.
+    /// Node just before the undo. `None` if the task was on no node.
     pub node: Option<NodeId>,
 }
 
-/// Roles with tasks that fit on no node, and how many. None is listed with 0.
+/// Number of tasks that fit on no node, by role. Roles with 0 are absent.
 pub type FailedRoles = BTreeMap<Arc<str>, u32>;
 
-/// Messages of a session, by task and job. Looked up by id only, never walked.
+/// Records by task and job. Looked up by id only, never iterated.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// Why a task fits nowhere. Changed by [`Session::note_fit_errors`] and
+    /// Fit errors of tasks that fit on no node. Changed by [`Session::note_fit_errors`] and
     /// [`Session::clear_fit_errors`] only.
     pub fit_errors: FxHashMap<TaskId, Arc<FitErrors>>,
-    /// Of jobs that were asked for them: how many of a role's tasks fit on no node.
+    /// Number of tasks that fit on no node, by role, for jobs counted by
+    /// [`Session::know_failed_roles`].
     pub(crate) failed_roles: FxHashMap<JobId, FailedRoles>,
-    /// What a task was in the last statement of allocate or backfill that was discarded; none once a
-    /// statement with it stands.
+    /// Last transaction of a task: its state in the last discarded statement of allocate or
+    /// backfill. Removed once a statement with the task is committed or kept.
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
-    /// The job fit message (A45). Noted by [`Session::note_job_fit`] only.
+    /// Job fit messages (A45: why all pods of a job wait). Set by [`Session::note_job_fit`] only.
     pub(crate) job_fit: FxHashMap<JobId, JobFit>,
-    /// Groups that enqueue refuses as before; their job fit messages are there.
-    pub(crate) refusals: Refusals,
+    /// PodGroups that enqueue refuses as in the last session, with their job fit messages.
+    pub(crate) refusals: EnqueueRefusals,
 }
 
 impl Records {
-    /// The job fit message of a job, if it has one.
+    /// Returns the job fit message of a job, if it has one.
     pub(crate) fn fit_of(&self, job: JobId) -> Option<&Arc<str>> {
         let noted = self.job_fit.get(&job).map(|fit| &fit.text);
         noted.or_else(|| self.refusals.text(job))
     }
 
-    /// Why all pods of a job wait. `None`: that is a matter of single pods.
+    /// Returns why all pods of a job wait. Returns `None` if the cause differs between pods.
     pub fn job_cause(&self, job: JobId) -> Option<WaitCause> {
         let noted = self.job_fit.get(&job).map(|fit| fit.cause);
         noted.or_else(|| self.refusals.text(job).map(|_| WaitCause::NotAdmitted))
     }
 
-    /// As [`Session::know_failed_roles`] has counted them.
+    /// Returns the failed roles that [`Session::know_failed_roles`] has counted.
     pub fn failed_roles(&self, job: JobId) -> &FailedRoles {
         static NONE: FailedRoles = FailedRoles::new();
         self.failed_roles.get(&job).unwrap_or(&NONE)
@@ -61,28 +62,29 @@ impl Records {
 }
 
 impl Session<'_> {
-    /// The task fits nowhere, for these reasons.
+    /// Records the fit errors of a task that fits on no node.
     pub fn note_fit_errors(&mut self, task: TaskId, errors: Arc<FitErrors>) {
         let fails = is_of_nodes(&errors);
         let before = self.records.fit_errors.insert(task, errors);
         self.count_failed(task, before.is_some_and(|before| is_of_nodes(&before)), fails);
     }
 
-    /// Nothing is known any more that keeps the task out.
+    /// Removes the fit errors of a task.
     pub fn clear_fit_errors(&mut self, task: TaskId) {
         if let Some(before) = self.records.fit_errors.remove(&task) {
             self.count_failed(task, is_of_nodes(&before), false);
         }
     }
 
-    /// Counts the roles of the job's tasks that fit on no node, for [`Records::failed_roles`]. They are
-    /// walked once and kept from then on: a job of many tasks asks after each that fails (12.2 S10).
+    /// Counts the tasks that fit on no node by role, for [`Records::failed_roles`]. The tasks are
+    /// iterated once; later changes update the counts, because large jobs read them after every
+    /// failed task (12.2 S10: counters instead of scans).
     pub fn know_failed_roles(&mut self, job: JobId) {
         if !self.records.failed_roles.contains_key(&job) {
             let walked = self.walk_failed_roles(job);
             self.records.failed_roles.insert(job, walked);
         }
-        // The plain way, where it costs nothing: in every story of the tests.
+        // Compares with a plain count for small jobs, which all tests have.
         debug_assert!(
             64 < self.jobs[job].tasks.len()
                 || self.records.failed_roles[&job] == self.walk_failed_roles(job),
@@ -116,7 +118,8 @@ impl Session<'_> {
     }
 }
 
-/// A queue without room is no failure of the role (A20 only adds a text).
+/// True if the errors are about nodes. A queue without room is no failure of the role (A20: it only
+/// adds a message).
 fn is_of_nodes(errors: &FitErrors) -> bool {
     0 < errors.n_nodes
 }

@@ -1,4 +1,4 @@
-//! What a cycle has done, as plain data for metrics and for `vcsim`. Specification: core.md 9,
+//! Report of a cycle, as plain data for metrics and for `vcsim`. Specification: core.md 9,
 //! actions.md 10.4.
 
 use std::sync::Arc;
@@ -23,120 +23,122 @@ pub struct PipelinedTask {
 pub struct WaitingTask {
     /// Namespace and name.
     pub pod: ObjectKey,
-    /// Its PodGroup; an empty name: it has none.
+    /// Its PodGroup; the name is empty if it has none.
     pub pod_group: ObjectKey,
-    /// Name of its queue; empty: it has none.
+    /// Name of its queue; empty if it has none.
     pub queue: Arc<str>,
     /// Condition reason: `Schedulable`, `Unschedulable`.
     pub reason: &'static str,
-    /// Why it waits.
+    /// The wait cause.
     pub cause: WaitCause,
-    /// One line for people.
+    /// The message, one line.
     pub message: String,
 }
 
 /// A job for which nothing was evicted although it starves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedCycle {
     /// Namespace and name.
     pub pod_group: ObjectKey,
-    /// Action by action, as the event `PreemptionSkipped` has it.
+    /// Causes by action, in the words of the event `PreemptionSkipped`.
     pub message: String,
-    /// What would unblock it.
+    /// A change that would unblock the job.
     pub remedy: &'static str,
 }
 
-/// Use of a queue against its share.
+/// Usage of a queue against its share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueUse {
     /// Name.
     pub queue: Arc<str>,
     /// Resource name and quantity text, by name.
     pub allocated: Vec<(String, String)>,
-    /// Likewise; `None`: no plugin divides the cluster between queues.
+    /// Deserved amounts in the same form. `None` if no plugin divides the cluster between queues.
     pub deserved: Option<Vec<(String, String)>>,
-    /// Largest allocated / deserved over the dimensions; `None`: likewise.
+    /// Largest allocated / deserved over the dimensions. `None` if no plugin divides the cluster
+    /// between queues.
     pub share: Option<f64>,
 }
 
-/// Amounts of one resource of a queue or cohort, as quantity texts; `unlimited` where there is no
-/// end.
+/// Amounts of one resource of a queue or cohort, as quantity texts. An amount without a limit is
+/// `unlimited`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaAmounts {
-    /// Its name.
+    /// Name of the resource.
     pub resource: String,
     /// Quota of the subtree.
     pub nominal: String,
-    /// What is in use in the subtree.
+    /// Usage of the subtree.
     pub used: String,
-    /// What it uses of the quota of others.
+    /// Amount that it uses of the quota of others.
     pub borrowed: String,
-    /// What of its unused quota it cannot have now, because others use it.
+    /// Part of its unused quota that it cannot get now, because others use it.
     pub lent: String,
-    /// What a job could get now.
+    /// Amount that a job could get now.
     pub available: String,
 }
 
-/// Quota of a queue or cohort with its use (cohort.md B.2).
+/// Quota of a queue or cohort with its usage (cohort.md B.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaUse {
     /// Name.
     pub queue: Arc<str>,
     /// `/top/.../name`.
     pub path: String,
-    /// Jobs may be in it; else it has children.
+    /// True if it may have jobs; false if it has children.
     pub is_leaf: bool,
-    /// By resource, in report order; those that some queue of its tree has a quota for.
+    /// Amounts by resource, in report order. A resource is listed if some queue of the tree has a
+    /// quota for it.
     pub amounts: Vec<QuotaAmounts>,
-    /// Weighted share in thousandths, infinite for a borrower of weight 0; `None`: shares are not
+    /// Weighted share in thousandths, infinite for a borrower of weight 0. `None` if shares are not
     /// compared.
     pub share: Option<f64>,
 }
 
-/// Which moment of a session a plugin took part in.
+/// The part of a session in which a plugin was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginStage {
-    /// Its opening.
+    /// The call of `open`.
     Open,
-    /// Its close.
+    /// The call of `close`.
     Close,
 }
 
-/// How long a plugin took.
+/// Time of one call of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PluginTime {
-    /// Its name.
+    /// Name of the plugin.
     pub plugin: &'static str,
-    /// What it did.
+    /// The call.
     pub stage: PluginStage,
-    /// Nanoseconds.
+    /// Duration in nanoseconds.
     pub nanos: u64,
 }
 
-/// How long the parts of a cycle took, in nanoseconds.
+/// Times of the parts of a cycle, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
-    /// All of it.
+    /// The whole cycle.
     pub cycle: u64,
-    /// The events.
+    /// Applying the events.
     pub apply: u64,
-    /// The opening of the session.
+    /// Opening the session.
     pub open: u64,
-    /// Each action by name, in their order.
+    /// Each action by name, in execution order.
     pub actions: Vec<(&'static str, u64)>,
-    /// The close of the session: plugins, records, what is undone.
+    /// Closing the session: plugins, records, and undoing what was not committed.
     pub close: u64,
-    /// Opening and close of each plugin.
+    /// Open and close of each plugin.
     pub plugins: Vec<PluginTime>,
     /// Each filtering of nodes for a task.
     pub predicates: Vec<u64>,
     /// Each scoring of nodes for a task.
     pub scorings: Vec<u64>,
-    /// The searches for groups that go for others, without the trials of placement in them.
+    /// Quota searches for groups to evict, without the trial placements in them.
     pub quota_search: u64,
 }
 
-/// Data of one cycle.
+/// Report of one cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Nodes of the session.
@@ -149,25 +151,26 @@ pub struct Report {
     pub n_evictions: usize,
     /// Tasks that end the cycle Pipelined, by job.
     pub pipelined: Vec<PipelinedTask>,
-    /// Tasks that end the cycle without being bound. Filled only when asked for:
-    /// `Engine::explain(true)`.
+    /// Tasks that end the cycle without being bound. Filled only with `Engine::explain(true)`.
     pub waiting: Vec<WaitingTask>,
-    /// Likewise, by job: why nothing was evicted for it.
-    pub skipped: Vec<Skipped>,
-    /// Likewise, by name.
+    /// Jobs for which nothing was evicted, with the causes. Filled only with
+    /// `Engine::explain(true)`.
+    pub skipped: Vec<SkippedCycle>,
+    /// Usage of queues, by name. Filled only with `Engine::explain(true)`.
     pub queues: Vec<QueueUse>,
-    /// Likewise, by path; empty: no plugin has quota trees.
+    /// Usage of quota trees, by path. Filled only with `Engine::explain(true)`; empty if no plugin
+    /// has quota trees.
     pub quotas: Vec<QuotaUse>,
-    /// Things that users should know, once per cycle: unknown plugins, missing parents, clamped
-    /// sums.
+    /// Warnings for users, once per cycle: unknown plugins, missing parents, clamped sums.
     pub warnings: Vec<String>,
-    /// One per transaction that evicts, in order.
+    /// Certificates, one per transaction that evicts, in order.
     pub certificates: Vec<Certificate>,
-    /// The state at each certificate; filled only when asked for: `Engine::witness(true)`.
+    /// The state after the operations of each certificate. Filled only with
+    /// `Engine::witness(true)`.
     pub witnesses: Vec<Witness>,
-    /// Numbers for metrics, in any order but for those of one thing.
+    /// Samples for metrics. Only samples of the same object are in order.
     pub samples: Vec<Sample>,
-    /// `None`: there was no stopwatch.
+    /// Times of the cycle. `None` without a stopwatch.
     pub timings: Option<Timings>,
 }
 

@@ -1,5 +1,5 @@
-//! Numbers for metrics as plain data, handed out by plugins, the session and the engine. A value
-//! that stays is handed out once, so that an idle cycle has next to none. Specification: core.md 9,
+//! Samples for metrics as plain data, from plugins, the session and the engine. Only changes of a
+//! value are emitted, so an idle cycle has next to none. Specification: core.md 9,
 //! plugins-jobs-queues.md 2.3, 4.1, 5.4, actions.md 10.4.
 
 use std::sync::Arc;
@@ -16,12 +16,13 @@ pub struct Amounts {
     pub cpu_milli: f64,
     /// Bytes.
     pub memory_bytes: f64,
-    /// The others that exist, by name: `pods` whole, the rest in thousandths.
+    /// Amounts of the other existing resources, by name: `pods` as a count, all others in
+    /// thousandths.
     pub scalars: Vec<(String, f64)>,
 }
 
 impl Amounts {
-    /// The amounts of a vector.
+    /// Returns the amounts of a vector.
     pub fn of(vector: &Fractional, dims: &Dims) -> Self {
         let scalar = |dim: Dim| (dims.name(dim).to_owned(), vector.get(dim));
         let is_scalar = |&dim: &Dim| dim != Dim::CPU && dim != Dim::MEMORY && vector.has(dim);
@@ -34,74 +35,73 @@ impl Amounts {
     }
 }
 
-/// Which amounts of a queue (core.md 9.2).
+/// Kind of an amount of a queue (core.md 9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueAmount {
-    /// Of tasks in allocated statuses.
+    /// Requests of tasks in allocated statuses.
     Allocated,
-    /// Of those and the Pending ones.
+    /// Requests of tasks in allocated statuses and of Pending tasks.
     Request,
-    /// The share of the cluster.
+    /// Deserved share of the cluster.
     Deserved,
     /// `spec.capability`.
     Capability,
-    /// What the cluster leaves of it.
+    /// `spec.capability` reduced to what the cluster can give.
     RealCapability,
-    /// What admitted jobs hold back.
+    /// Amounts that admitted jobs reserve.
     Inqueue,
 }
 
-/// Numbers of one queue. What is absent stays as it was.
+/// Changed gauges of one queue. An absent value is unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueGauges {
-    /// Name.
+    /// Name of the queue.
     pub queue: Arc<str>,
-    /// One entry per kind at most.
+    /// Amounts, at most one entry per kind.
     pub amounts: Vec<(QueueAmount, Amounts)>,
-    /// `spec.weight`; `None`: the plugin does not tell.
+    /// `spec.weight`. `None` if it is not reported.
     pub weight: Option<i32>,
-    /// Largest allocated / deserved; `None`: likewise.
+    /// Largest allocated / deserved over the dimensions. `None` if it is not reported.
     pub share: Option<f64>,
-    /// The last answer of Overused; `None`: nobody asked.
+    /// The last answer of Overused. `None` if it was not called.
     pub overused: Option<bool>,
 }
 
-/// How a job stands with its gang at the close of a session (plugins-jobs-queues.md 2.3).
+/// State of a gang at the close of a session (plugins-jobs-queues.md 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GangState {
-    /// It has what it needs.
+    /// The gang has all members that it needs.
     Ready,
-    /// So many members are missing; each session in this state counts as a retry.
+    /// The gang lacks this many members; each session in this state counts as a retry.
     Unready(i64),
-    /// Nothing is said about it: it has no tasks, waits for leaving members, or is not in the
-    /// session. Its gauge stays as it was.
+    /// No state is reported, and the gauge stays as it was. The job has no tasks, waits for
+    /// terminating members, or is not in the session.
     Unsaid,
 }
 
-/// What pods wait for: the first thing that keeps them out, in the order in which it would be
-/// asked.
+/// Reason why pods are pending: the first obstacle, in the order in which obstacles are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PendingReason {
-    /// Scheduling gates.
+    /// The pods have scheduling gates.
     Gated,
-    /// The PodGroup that they name.
+    /// Their PodGroup does not exist.
     NoPodGroup,
-    /// The queue of their PodGroup.
+    /// The queue of their PodGroup does not exist.
     NoQueue,
-    /// The queue to be open.
+    /// Their queue is not open.
     QueueNotOpen,
-    /// Admission to the queue.
+    /// Their PodGroup is not admitted to the queue.
     NotAdmitted,
-    /// Further pods of the gang.
+    /// The gang lacks pods.
     GangIncomplete,
-    /// A place.
+    /// The pods fit on no node.
     NoFit,
-    /// Pods to leave the place that they have.
+    /// The pods have a place that terminating pods have yet to leave.
     WaitsForRoom,
 }
 
 impl PendingReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 8] = [
         Self::Gated,
         Self::NoPodGroup,
@@ -113,7 +113,7 @@ impl PendingReason {
         Self::WaitsForRoom,
     ];
 
-    /// The label value, and what it means.
+    /// Returns the label value and its description.
     pub fn text(self) -> (&'static str, &'static str) {
         match self {
             Self::Gated => ("gated", "the pod has scheduling gates"),
@@ -130,21 +130,21 @@ impl PendingReason {
     }
 }
 
-/// Tasks of a queue that wait for the same reason.
+/// Number of tasks of a queue that are pending for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingPods {
-    /// Name; empty: the queue does not exist.
+    /// Name of the queue; empty if the queue does not exist.
     pub queue: Arc<str>,
-    /// What they wait for.
+    /// The reason.
     pub reason: PendingReason,
-    /// How many.
+    /// Number of tasks.
     pub n_pods: u32,
 }
 
-/// One number, or a few that belong together.
+/// One sample: a number, or a few numbers that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sample {
-    /// The numbers of a queue have changed.
+    /// Gauges of a queue have changed.
     Queue(Box<QueueGauges>),
     /// The Queue was deleted.
     QueueGone(Arc<str>),
@@ -163,87 +163,88 @@ pub enum Sample {
         job: ObjectKey,
         /// Name of its queue.
         queue: Arc<str>,
-        /// How often in this cycle; attempts that were discarded count.
+        /// Number of places found in this cycle, including discarded attempts.
         n_tasks: u32,
-        /// Since the PodGroup was created.
+        /// Time since the creation of the PodGroup, in microseconds.
         waited_micros: i64,
-        /// Microseconds since 1970.
+        /// Time of the session, in microseconds since 1970.
         now_micros: i64,
     },
     /// The dominant share of the job has changed.
     JobShare {
         /// Namespace and name.
         job: ObjectKey,
-        /// 1 is all of the cluster.
+        /// Dominant share; 1 is the whole cluster.
         share: f64,
     },
-    /// The gang of the job stands otherwise than at the close of the last session.
+    /// The gang of the job changed its state since the last session close.
     JobGang {
         /// Namespace and name.
         job: ObjectKey,
-        /// How.
+        /// The new state.
         state: GangState,
     },
-    /// Neither the PodGroup nor pods of it are left.
+    /// The job is gone: its PodGroup and all its pods were deleted.
     JobGone(ObjectKey),
-    /// Jobs that are [`GangState::Unready`] now. Once per session and gang plugin as long as there are
-    /// any, and behind news of gangs.
+    /// Number of jobs that are [`GangState::Unready`]. Emitted once per session and gang plugin if
+    /// it is not 0, after changes of gangs.
     UnreadyJobs(u64),
-    /// Tasks were handed to the binder so long after their creation.
+    /// Tasks were handed to the binder.
     Assumed {
-        /// Since the pods were created.
+        /// Time since the creation of the pods, in microseconds.
         waited_micros: i64,
-        /// How many of them; those of a gang are mostly of the same age.
+        /// Number of tasks; members of a gang mostly have the same age.
         n_tasks: u32,
     },
     /// A statement with at least one eviction was committed.
     EvictionTransaction(EvictReason),
-    /// A group goes for another one (cohort.md B.8).
+    /// A group is evicted for quota (cohort.md B.8).
     QuotaPreempted {
         /// Name of the queue that gets the quota.
         preempting: Arc<str>,
-        /// Name of the queue of the group that goes.
+        /// Name of the queue that loses the group.
         preempted: Arc<str>,
         /// `InClusterQueue`, `InCohortReclamation`, `InCohortFairSharing`,
         /// `InCohortReclaimWhileBorrowing`.
         reason: &'static str,
     },
-    /// Nobody goes for jobs of a queue.
+    /// No group was evicted for jobs of a queue.
     QuotaRefused {
-        /// Name.
+        /// Name of the queue.
         queue: Arc<str>,
         /// `no_candidates`, `not_enough`, `unplaceable`, `would_return`, `backoff`, `nofit`.
         cause: &'static str,
-        /// How many of them.
+        /// Number of jobs.
         count: u64,
     },
     /// The weighted share of a queue or cohort has changed.
     WeightedShare {
-        /// Name.
+        /// Name of the queue or cohort.
         queue: Arc<str>,
-        /// Name of its parent; empty: it has none.
+        /// Name of its parent; empty if it has none.
         parent: Arc<str>,
-        /// In thousandths, not rounded; infinite for a borrower of weight 0.
+        /// Weighted share in thousandths, not rounded; infinite for a borrower of weight 0.
         value: f64,
     },
-    /// Preempt had so many candidate victims on the node that it tried last.
+    /// Number of candidate victims on the node that preempt tried last.
     PreemptionVictims(u32),
-    /// So often preempt has tried evictions on a node or chosen a candidate.
+    /// Number of times that preempt tried evictions on a node or chose a candidate.
     PreemptionAttempts(u32),
-    /// All of them, whenever one has changed; what is not named is 0.
+    /// All counts of pending pods, emitted when one has changed. A combination that is absent is 0.
     PendingPods(Vec<PendingPods>),
-    /// Assertions that failed and were clamped (C-03).
+    /// Assertions that failed; the value was clamped (C-03: a failed assertion does not end the
+    /// process by default).
     InternalErrors {
-        /// One of a fixed list.
+        /// Kind of the assertion, out of a fixed list.
         kind: &'static str,
-        /// How many.
+        /// Number of failures.
         n_errors: u32,
     },
-    /// Conditions that this scheduler has written and somebody else has overwritten.
+    /// Conditions of this scheduler that another client has overwritten.
     ConditionsOverwritten {
-        /// Of the objects: `Pod` or `PodGroup`.
+        /// Kind of the objects: `Pod` or `PodGroup`.
         kind: &'static str,
-        /// How many.
+        /// Number of conditions.
         n_conditions: u32,
     },
 }

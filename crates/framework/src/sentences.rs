@@ -1,5 +1,5 @@
-//! The sentences of a pod that follow Volcano's text in the same message: amounts, members that have
-//! room, and why nothing was evicted. They are made only when a message is to be written or shown.
+//! Sentences that follow Volcano's text in the message of a pod: amounts, members that have room,
+//! and why nothing was evicted. They are built only when a message is written or shown.
 //! Specification: core.md 3.10, actions.md 10.2 (A48).
 
 use rustc_hash::FxHashMap;
@@ -10,22 +10,22 @@ use crate::cause::histogram;
 use crate::limit::quantity;
 use crate::session::Session;
 
-/// Sentences of one state: what is found out for one pod serves all that are like it.
+/// Cache of the sentences of one state, shared between pods with equal keys.
 #[derive(Debug, Default)]
 pub struct Sentences {
-    /// By request and nodes on which eviction cannot help. Looked up only.
+    /// Sentences about nodes, by request and unresolvable nodes. Looked up by key only.
     of_nodes: FxHashMap<(Resource, NodeSet), Option<String>>,
-    /// By nodes on which eviction cannot help. Looked up only.
+    /// Maximum amounts on the other nodes, by unresolvable nodes. Looked up by key only.
     most_there: FxHashMap<NodeSet, MostThere>,
-    /// By job and request: those of limits, so that a job of many pods is walked once for all that
-    /// are alike. Looked up only.
+    /// Sentences about limits, by job and request, so that a large job is iterated once per
+    /// request. Looked up by key only.
     of_limits: FxHashMap<(JobId, Resource), Option<String>>,
-    /// By job: those of its members and of evictions. Looked up only.
+    /// Sentences about members and evictions, by job. Looked up by key only.
     of_jobs: FxHashMap<JobId, String>,
 }
 
 impl Sentences {
-    /// Volcano's text with the sentences of this task.
+    /// Returns Volcano's text followed by the sentences of this task.
     pub fn full_text(
         &mut self,
         session: &Session<'_>,
@@ -45,7 +45,8 @@ impl Sentences {
         }
     }
 
-    /// What is short for a task that has no place.
+    /// Returns the sentence about what is short for a task. Returns `None` if the task has a place
+    /// or nothing specific is short.
     fn shortage(&mut self, session: &Session<'_>, job: JobId, task: TaskId) -> Option<String> {
         let (row, records) = (&session.tasks[task], &session.records);
         let is_placed = records.last_transaction.contains_key(&task);
@@ -64,7 +65,7 @@ impl Sentences {
                 let found = || of_nodes(session, task, errors, most);
                 self.of_nodes.entry((request, closed.clone())).or_insert_with(found).clone()
             }
-            // There are no nodes.
+            // There are no nodes, so there is nothing to compare.
             Some(errors) if errors.head.is_none() => None,
             None if records.fit_of(job).is_none() => None,
             _ => {
@@ -78,11 +79,12 @@ impl Sentences {
     }
 }
 
-/// Whether a message that was written holds this text of Volcano, alone or with sentences of ours.
+/// True if a written message holds this text of Volcano, alone or followed by sentences of this
+/// scheduler.
 pub fn begins_with_text(message: &str, volcano: &str) -> bool {
     let Some(rest) = message.strip_prefix(volcano) else { return false };
     let ours = rest.strip_prefix(separator(volcano));
-    // The only text of Volcano that goes on behind a full stop.
+    // This is the only text of Volcano that continues after a full stop.
     rest.is_empty() || ours.is_some_and(|ours| !ours.starts_with("Origin reason is"))
 }
 
@@ -90,19 +92,19 @@ fn separator(volcano: &str) -> &'static str {
     if volcano.ends_with('.') { " " } else { ". " }
 }
 
-/// Why the job is not admitted, with amounts.
+/// Returns why the job is not admitted, with amounts.
 pub fn admission(session: &Session<'_>, job: JobId) -> Option<String> {
-    let limit = session.hooks().admission_limit(session.ask(), job)?;
+    let limit = session.plugins().admission_limit(session.view(), job)?;
     Some(limit.text(&session.dims, 1))
 }
 
-/// The limit that the task exceeds, together with the members that were placed before it.
+/// Returns the limit that the task exceeds together with the members that were placed before it.
 fn limit(session: &Session<'_>, job: JobId, task: TaskId) -> Option<String> {
     let row = &session.jobs[job];
     let mut tasks: Vec<TaskId> =
         row.tasks.iter().copied().filter(|&task| was_placed(session, task)).collect();
     tasks.push(task);
-    let limit = session.hooks().queue_limit(session.ask(), row.queue, &tasks)?;
+    let limit = session.plugins().queue_limit(session.view(), row.queue, &tasks)?;
     Some(limit.text(&session.dims, tasks.len()))
 }
 
@@ -113,12 +115,12 @@ fn was_placed(session: &Session<'_>, task: TaskId) -> bool {
         && last.is_some_and(|last| is_place(last.status))
 }
 
-/// The most that a node has of each dimension, of the nodes on which eviction can help.
+/// Per dimension, the maximum over the nodes that are not unresolvable.
 #[derive(Debug)]
 struct MostThere {
-    /// When the node is empty.
+    /// Maximum of the allocatable amounts.
     allocatable: Resource,
-    /// Free or becoming free.
+    /// Maximum of the amounts that are free or being released.
     free: Resource,
 }
 
@@ -133,14 +135,14 @@ impl MostThere {
     }
 }
 
-/// The nodes on which eviction can help.
+/// Returns the nodes on which eviction can help.
 fn open_nodes(session: &Session<'_>, errors: &FitErrors) -> impl Iterator<Item = NodeId> {
-    session.facts().nodes.iter().copied().filter(|&node| !errors.is_unresolvable(node))
+    session.info().nodes.iter().copied().filter(|&node| !errors.is_unresolvable(node))
 }
 
-/// What the nodes have of what the task asks for: empty ones if no node could ever hold it. `None`:
-/// some node has room now, because members that were placed and given up took it, or eviction helps
-/// on none.
+/// Returns the sentence that compares the request with the nodes: with empty nodes if no node could
+/// ever hold it. Returns `None` if some node has room now, or eviction helps on no node. A node has
+/// room if members were placed there and given up.
 fn of_nodes(
     session: &Session<'_>,
     task: TaskId,
@@ -150,7 +152,7 @@ fn of_nodes(
     let request = session.request(task);
     let nodes = || open_nodes(session, errors);
     nodes().next()?;
-    // What does not fit into the most that any node has fits on none of them.
+    // A request beyond the maximum over the nodes fits none of them.
     let fits_empty = request.fits(&most.allocatable)
         && nodes().any(|node| request.fits(&session.nodes[node].allocatable));
     if !fits_empty {
@@ -175,7 +177,8 @@ fn not_now(session: &Session<'_>, request: &Resource, most: &Resource) -> String
     }
 }
 
-/// The dimensions of which no node has enough; `None`: of each some node has.
+/// Returns the dimensions in which no node has enough. Returns `None` if every dimension is
+/// available on some node.
 fn short(
     session: &Session<'_>,
     request: &Resource,
@@ -206,7 +209,8 @@ fn of_job(session: &Session<'_>, job: JobId) -> String {
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// `4 of 6 members have room.` `None`: it needs one only, has enough, or was not tried.
+/// Returns `4 of 6 members have room.` Returns `None` if the job needs only one member, has enough,
+/// or was not tried.
 fn members(session: &Session<'_>, job: JobId) -> Option<String> {
     let row = &session.jobs[job];
     if row.min_available < 2 || row.is_pending() {
@@ -225,11 +229,12 @@ fn members(session: &Session<'_>, job: JobId) -> Option<String> {
     (n_room < min).then(|| format!("{n_room} of {min} members have room."))
 }
 
-/// Why the evicting actions made no room, as the event `PreemptionSkipped` has it (actions.md 10.6).
+/// Returns why the evicting actions made no room, in the words of the event `PreemptionSkipped`
+/// (actions.md 10.6).
 fn evictions(session: &Session<'_>, job: JobId) -> Option<String> {
     let causes = session.causes.of(job).iter().filter(|(action, _)| *action != "enqueue");
     let texts: Vec<String> =
         causes.map(|(action, tally)| format!("{action}: {}", histogram(session, tally))).collect();
-    let starves = !texts.is_empty() && session.hooks().job_starving(session.ask(), job);
+    let starves = !texts.is_empty() && session.plugins().job_starving(session.view(), job);
     starves.then(|| format!("Nothing evicted: {}.", texts.join("; ")))
 }

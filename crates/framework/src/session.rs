@@ -1,5 +1,5 @@
-//! One scheduling session: the frozen cluster, the plugins, the journal of what was tried and what
-//! is kept. Specification: core.md 5.1, 6.
+//! A scheduling session: the cluster snapshot, the plugins, the journal of tentative operations,
+//! and the decisions so far. Specification: core.md 5.1, 6.
 
 mod commit;
 mod operations;
@@ -15,67 +15,68 @@ use vc_model::{
     Cluster, Gates, JobId, NodeId, PodGroupPhase, QUEUE_GATE, QueueId, TaskId, TaskStatus,
 };
 
+use crate::active_jobs::ActiveJobs;
 use crate::cause::Causes;
-use crate::claim::Claims;
-use crate::dead_ends::DeadEnds;
-use crate::dispatch::Dispatch;
 use crate::effect::{About, Effect, Nomination};
-use crate::fast::Memo;
+use crate::enqueue_refusals::EnqueueRefusals;
+use crate::eviction_hold::EvictionHolds;
+use crate::failed_preemption_cache::FailedPreemptionCache;
 use crate::journal::Journal;
+use crate::node_score_cache::NodeScoreCache;
 use crate::outbox::Outbox;
-use crate::plugin::{Ask, Facts};
-use crate::quota::{Notice, Sides};
+use crate::plugin::{SessionInfo, SessionView};
+use crate::plugin_set::PluginSet;
+use crate::quota::{EvictionSides, Notice};
 use crate::records::Records;
-use crate::refusals::Refusals;
-use crate::roster::Roster;
-use crate::ruling::{Question, Rule, Rules, Ruling};
-use crate::standing::Standings;
 use crate::statement::{Op, Statement};
 use crate::time::rfc3339;
+use crate::unschedulable_cache::UnschedulableCache;
+use crate::victim_selection::{EvictionRule, EvictionRules, Question, VictimSelection};
 
-/// The working state of a cycle; reads like the [`Cluster`] that it holds.
+/// The working state of a cycle. It dereferences to the [`Cluster`] that it holds.
 pub struct Session<'c> {
     pub(crate) cluster: &'c mut Cluster,
-    pub(crate) hooks: &'c mut Dispatch,
+    pub(crate) plugins: &'c mut PluginSet,
     /// Arguments of the actions.
     pub settings: &'c ActionSettings,
-    pub(crate) facts: Facts,
-    /// What messages are made of.
+    pub(crate) info: SessionInfo,
+    /// Records from which messages are built.
     pub records: Records,
-    /// What was decided so far.
+    /// Decisions of this session so far.
     pub out: Outbox,
-    /// Jobs for which room was made.
-    pub claims: Claims,
-    /// `None`: the plain evaluator finds nodes.
-    pub(crate) memo: Option<Memo>,
-    /// `None`: every job is tried.
-    pub(crate) standings: Option<Box<Standings>>,
-    /// `None`: every search for victims is run.
-    pub(crate) dead_ends: Option<Box<DeadEnds>>,
-    /// Why no room was made for others.
+    /// Room that is kept for jobs after evictions.
+    pub eviction_holds: EvictionHolds,
+    /// The fast evaluator. `None` if the plain evaluator finds nodes.
+    pub(crate) score_cache: Option<NodeScoreCache>,
+    /// Failures of allocate in earlier cycles. `None` if every job is tried.
+    pub(crate) unschedulable_cache: Option<Box<UnschedulableCache>>,
+    /// Victim searches that failed in earlier cycles. `None` if every search is run.
+    pub(crate) failed_preemptions: Option<Box<FailedPreemptionCache>>,
+    /// Causes why nothing was evicted for starving jobs.
     pub causes: Causes,
-    /// Targets were decided in this session: once is enough (cohort.md B.5.4).
+    /// True if targets were decided in this session; they are decided once (cohort.md B.5.4).
     pub targets_decided: bool,
-    /// Certificates are handed out with the state that they speak of, for whoever verifies them.
+    /// True if each certificate comes with a witness: the state after its operations, for the
+    /// verifier.
     pub with_witnesses: bool,
-    /// That [`crate::Walks`] may take, and searches that led nowhere likewise.
-    pub walk_bytes: usize,
-    /// How often shortcuts of evictions were taken.
-    pub hits: Hits,
-    /// Who was allowed to go, and why.
-    pub(crate) rules: Rules,
-    /// Operations of the open statement.
+    /// Byte budget of [`crate::VictimNodeIndexCache`] and of the cached search failures.
+    pub victim_index_bytes: usize,
+    /// Counters of caches, for tests.
+    pub cache_stats: CacheStats,
+    /// The rule that allowed each victim.
+    pub(crate) rules: EvictionRules,
+    /// Operations of the open statements.
     pub(crate) journal: Journal,
     /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
     pub(crate) held: Vec<Op>,
-    /// What those who go by quota are told; looked up by id only.
+    /// Event texts for victims that are evicted for quota; looked up by id only.
     pub(crate) evict_texts: FxHashMap<TaskId, Arc<str>>,
     /// Tasks whose eviction was sent in this session.
     pub(crate) evicted: Vec<TaskId>,
-    /// Phases that this session changed, as they were (core.md 5.1 step 3).
+    /// Original phases of the jobs whose phase this session changed (core.md 5.1 step 3).
     phase_before: BTreeMap<JobId, PodGroupPhase>,
     n_draws: u64,
-    /// Something was written that later sessions decide by.
+    /// True if the session wrote something that decisions of later sessions read.
     traced: bool,
 }
 
@@ -86,90 +87,90 @@ impl Deref for Session<'_> {
     }
 }
 
-/// How often shortcuts were taken, for tests of them.
+/// Counters of how often each cache gave the answer, for tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hits {
-    /// Searches that were not run because it was known how they fail.
+pub struct CacheStats {
+    /// Searches that were skipped because their failure was cached.
     pub n_repeated: u64,
-    /// Searches that were resumed with what was known of the nodes, and found one.
+    /// Searches that resumed from the victim node index and found a node.
     pub n_resumed: u64,
-    /// Nodes that were passed over because votes would leave too few there again.
-    pub n_passed_over: u64,
-    /// Nodes with many candidates, which were in order from the task before.
-    pub n_lined_up: u64,
-    /// Simulations of gang actions that were not run because too few members could find room.
+    /// Nodes that were skipped because the votes on victims would again leave too few there.
+    pub n_skipped_nodes: u64,
+    /// Simulations of gang actions that were skipped because too few members could find room.
     pub n_bounded: u64,
-    /// What was known of all nodes for tasks of a kind and had to make room for others.
+    /// Cache entries over all nodes for a kind of task that were evicted for lack of budget.
     pub n_forgotten: u64,
-    /// Victims of gang actions that were given back together.
+    /// Victims of gang actions that were put back together.
     pub n_returned: u64,
-    /// Jobs whose failure or refusal of an earlier session stands: allocate did not try them, enqueue
-    /// told nothing of them again.
-    pub n_stood: u64,
-    /// Those among them that have their minimum, and of which no more finds a place.
+    /// Jobs whose failure of allocate or refusal by enqueue in an earlier session still holds.
+    pub n_revalidated: u64,
+    /// Jobs counted in `n_revalidated` that have their minimum and find no place for another
+    /// member.
     pub n_surplus: u64,
-    /// Those among them that would give up again what some members find.
+    /// Jobs counted in `n_revalidated` that would give up the places that some members find.
     pub n_gave_up: u64,
-    /// Searches for victims that were not run because the nodes lack what they lacked before.
-    pub n_dead_ends: u64,
-    /// Nodes that were looked at to say so.
-    pub n_looked_at: u64,
-    /// Jobs for which no room was tried to make, because it ends as for one of their shape.
-    pub n_alike: u64,
+    /// Victim searches that were skipped because the nodes still lack what they lacked before.
+    pub n_known_infeasible: u64,
+    /// Nodes that were probed to count `n_known_infeasible`.
+    pub n_probed: u64,
+    /// Jobs whose attempt to make room was skipped, because it failed for an equal gang.
+    pub n_equal_gangs: u64,
 }
 
-/// What the engine knows when a session begins.
+/// Input of the engine to a new session.
 pub struct Opening {
     /// Microseconds since 1970.
     pub now_micros: i64,
-    /// Transition id of the conditions of this session.
+    /// Transition id that this session writes into conditions.
     pub session_id: String,
-    /// The action `enqueue` is configured.
+    /// True if the action `enqueue` is configured.
     pub enqueue_configured: bool,
-    /// Whose groups the configured actions may take where a plugin decides targets.
-    pub sides: Sides,
-    /// Of earlier cycles.
-    pub claims: Claims,
-    /// Of earlier cycles with the same configuration; `None`: use the plain evaluator.
-    pub memo: Option<Memo>,
-    /// Of earlier cycles with the same configuration, or a new one.
-    pub roster: Roster,
+    /// Which groups the configured actions may evict where a plugin decides targets.
+    pub sides: EvictionSides,
+    /// Eviction holds of earlier cycles.
+    pub eviction_holds: EvictionHolds,
+    /// Fast evaluator of earlier cycles with the same configuration. `None` selects the plain
+    /// evaluator.
+    pub score_cache: Option<NodeScoreCache>,
+    /// Active jobs of earlier cycles with the same configuration, or a new index.
+    pub active_jobs: ActiveJobs,
 }
 
 impl<'c> Session<'c> {
-    /// Opens every plugin on the state as it is.
+    /// Opens a session, and every plugin on the current state.
     pub fn open(
         cluster: &'c mut Cluster,
-        hooks: &'c mut Dispatch,
+        plugins: &'c mut PluginSet,
         settings: &'c ActionSettings,
         mut opening: Opening,
     ) -> Self {
-        let facts = facts(cluster, hooks, &mut opening);
-        hooks.open(Ask { cluster, facts: &facts });
-        let standings = standings(cluster, hooks, settings, opening.memo.as_mut());
-        let refusals = refusals(cluster, opening.memo.as_mut());
-        let dead_ends = opening.memo.as_mut().map(|memo| {
-            let mut dead_ends = std::mem::take(&mut memo.dead_ends);
-            dead_ends.begin(facts.now_micros);
-            dead_ends
+        let info = info(cluster, plugins, &mut opening);
+        plugins.open(SessionView { cluster, info: &info });
+        let unschedulable_cache =
+            unschedulable_cache(cluster, plugins, settings, opening.score_cache.as_mut());
+        let refusals = refusals(cluster, opening.score_cache.as_mut());
+        let failed_preemptions = opening.score_cache.as_mut().map(|score_cache| {
+            let mut failed_preemptions = std::mem::take(&mut score_cache.failed_preemptions);
+            failed_preemptions.begin(info.now_micros);
+            failed_preemptions
         });
         Self {
             cluster,
-            hooks,
+            plugins,
             settings,
-            facts,
+            info,
             records: Records { refusals, ..Records::default() },
             out: Outbox::default(),
-            claims: opening.claims,
-            memo: opening.memo,
-            standings,
-            dead_ends,
+            eviction_holds: opening.eviction_holds,
+            score_cache: opening.score_cache,
+            unschedulable_cache,
+            failed_preemptions,
             causes: Causes::default(),
             targets_decided: false,
             with_witnesses: false,
-            walk_bytes: crate::walk::MOST_BYTES,
-            hits: Hits::default(),
-            rules: Rules::default(),
+            victim_index_bytes: crate::victim_node_index::MOST_BYTES,
+            cache_stats: CacheStats::default(),
+            rules: EvictionRules::default(),
             evict_texts: FxHashMap::default(),
             journal: Journal::default(),
             held: Vec::new(),
@@ -181,36 +182,43 @@ impl<'c> Session<'c> {
     }
 
     /// The state as plugins see it.
-    pub fn ask(&self) -> Ask<'_> {
-        Ask { cluster: self.cluster, facts: &self.facts }
+    pub fn view(&self) -> SessionView<'_> {
+        SessionView { cluster: self.cluster, info: &self.info }
     }
 
-    /// The rules.
-    pub fn hooks(&self) -> &Dispatch {
-        self.hooks
+    /// Returns the plugin set.
+    pub fn plugins(&self) -> &PluginSet {
+        self.plugins
     }
 
-    /// The rules, for whoever lends one out.
-    pub fn dispatch(&mut self) -> &mut Dispatch {
-        self.hooks
+    /// Returns the plugin set, to lend a plugin out of it.
+    pub fn plugins_mut(&mut self) -> &mut PluginSet {
+        self.plugins
     }
 
-    /// Which of the candidates may go, and why; whoever of them is evicted goes by this rule.
-    pub fn ruling(&mut self, question: Question, candidates: &[TaskId]) -> Ruling {
-        let ruling = self.hooks.ruling(self.ask(), question, candidates);
-        self.rules.note(&ruling);
-        ruling
+    /// Returns which candidates may be evicted and why. Evictions of these victims are then
+    /// recorded under this rule.
+    pub fn select_victims(&mut self, question: Question, candidates: &[TaskId]) -> VictimSelection {
+        let selection = self.plugins.select_victims(self.view(), question, candidates);
+        self.rules.note(&selection);
+        selection
     }
 
-    /// A number for the state: another one whenever it is another, the same again when it is rolled
-    /// back to.
+    /// Returns the version of the state: different states have different versions, and a rollback
+    /// restores the earlier version.
     pub fn version(&self) -> u64 {
         self.journal.version()
     }
 
-    /// Remembered results may be used; not so if the plain evaluator is selected.
-    pub fn is_fast(&self) -> bool {
-        self.memo.is_some()
+    /// True if caches may be used; false with the plain evaluator.
+    pub(crate) fn is_fast(&self) -> bool {
+        self.score_cache.is_some()
+    }
+
+    /// Returns an empty cache for an action. Returns `None` with the plain evaluator, which has no
+    /// caches.
+    pub fn cache<T: Default>(&self) -> Option<T> {
+        self.is_fast().then(T::default)
     }
 
     /// Tasks whose eviction was sent in this session, in order.
@@ -218,62 +226,64 @@ impl<'c> Session<'c> {
         &self.evicted
     }
 
-    /// The tasks go by this rule if they are evicted, and this is what they are told.
-    pub fn allow(&mut self, victims: &[TaskId], rule: Rule, message: &Arc<str>) {
-        let ruling = Ruling { victims: victims.to_vec(), rule: Some(rule), refused_by: None };
-        self.rules.note(&ruling);
+    /// Records the rule and the event text with which these tasks are evicted, if they are.
+    pub fn allow(&mut self, victims: &[TaskId], rule: EvictionRule, message: &Arc<str>) {
+        let selection =
+            VictimSelection { victims: victims.to_vec(), rule: Some(rule), refused_by: None };
+        self.rules.note(&selection);
         let texts = victims.iter().map(|&victim| (victim, message.clone()));
         self.evict_texts.extend(texts);
     }
 
-    /// What is fixed for the session.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+    /// Returns the constants of the session.
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
     }
 
-    /// A number below `limit` (0 for 0), drawn from the session's own sequence: the same session draws the
-    /// same numbers (actions.md 6.7.1).
+    /// Draws a number below `limit` (0 for 0) from a sequence that the session id determines
+    /// (actions.md 6.7.1).
     pub fn draw(&mut self, limit: usize) -> usize {
         self.n_draws += 1;
-        let text = format!("{} {}", self.facts.session_id, self.n_draws);
+        let text = format!("{} {}", self.info.session_id, self.n_draws);
         let fold =
             |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
         usize::try_from((hash >> 16) % limit.max(1) as u64).unwrap_or(0)
     }
 
-    /// How many numbers were drawn.
+    /// Returns how many numbers were drawn.
     pub fn n_draws(&self) -> u64 {
         self.n_draws
     }
 
-    /// Opens a statement. While it is open, by the borrow, operations can only go through it.
+    /// Opens a statement. It borrows the session, so while it is open all operations go through it.
     pub fn statement(&mut self) -> Statement<'_, 'c> {
         Statement::open(self, true)
     }
 
-    /// Opens a statement of an action that evicts. What it undoes changes no reason: pods are told
-    /// what allocate and backfill found (core.md 3.10).
+    /// Opens a statement of an action that evicts. Its rollback records no last transaction: the
+    /// pod's message stays what allocate and backfill found (core.md 3.10).
     pub fn evicting_statement(&mut self) -> Statement<'_, 'c> {
         Statement::open(self, false)
     }
 
-    /// Tells all plugins that the job was admitted and makes it Inqueue (actions.md 3.1).
+    /// Makes a job Inqueue and calls JobEnqueued of all plugins (actions.md 3.1).
     pub fn enqueue(&mut self, job: JobId) {
         self.journal.touch();
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.job_enqueued(ask, job);
+        let view = SessionView { cluster: self.cluster, info: &self.info };
+        self.plugins.job_enqueued(view, job);
         self.admit(job);
     }
 
-    /// Makes a job Inqueue without asking: `enqueue` is not configured (actions.md 4.2).
+    /// Makes a job Inqueue without a call to any plugin, because `enqueue` is not configured
+    /// (actions.md 4.2).
     pub fn admit(&mut self, job: JobId) {
         self.journal.touch();
         self.phase_before.entry(job).or_insert(self.cluster.jobs[job].phase());
         self.cluster.set_phase(job, PodGroupPhase::Inqueue);
     }
 
-    /// A place was found for the task; its job's time in the queue is measured by it (actions.md
+    /// Counts a placed task of its job; the job's time in the queue is measured by it (actions.md
     /// 4.10).
     pub fn note_placed(&mut self, task: TaskId) {
         if let Some(job) = self.cluster.tasks[task].job {
@@ -281,12 +291,12 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Phase of a job when the session began.
+    /// Returns the phase of a job when the session began.
     pub fn phase_before(&self, job: JobId) -> PodGroupPhase {
         self.phase_before.get(&job).copied().unwrap_or_else(|| self.cluster.jobs[job].phase())
     }
 
-    /// A Normal event `Unschedulable` on a PodGroup (core.md 7.9).
+    /// Emits a Normal event `Unschedulable` on a PodGroup (core.md 7.9).
     pub fn pod_group_event(&mut self, job: JobId, message: String) {
         let row = &self.cluster.jobs[job];
         let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
@@ -301,9 +311,9 @@ impl<'c> Session<'c> {
         });
     }
 
-    /// Asks for the removal of the queue allocation gate of a task for which its queue has room, at
-    /// most once until the pod has changed (core.md 7.8, A22). Without the annotation that hands the
-    /// gate to us it stays; that is said.
+    /// Requests the removal of the queue allocation gate of a task for which its queue has room
+    /// (core.md 7.8). A22: it is requested at most once until the pod changes. Without the
+    /// annotation that hands the gate to this scheduler the gate stays, and a warning says so.
     pub fn remove_gate(&mut self, task: TaskId) {
         let row = &self.cluster.tasks[task];
         if !self.cluster.settings.queue_gate_admission || row.gates != Gates::QueueAllocationOnly {
@@ -320,25 +330,26 @@ impl<'c> Session<'c> {
             self.cluster.tasks[task].ungating = true;
         }
         self.journal.touch();
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.on_gate_lifted(ask, task);
+        let view = SessionView { cluster: self.cluster, info: &self.info };
+        self.plugins.on_gate_lifted(view, task);
     }
 
-    /// Tells the plugins what the action does.
+    /// Passes a notice of an action to the plugins.
     pub fn tell(&mut self, notice: &Notice<'_>) {
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.on_notice(ask, notice);
+        let view = SessionView { cluster: self.cluster, info: &self.info };
+        self.plugins.on_notice(view, notice);
     }
 
-    /// Ends the claim of a job that found no place, unless pods have yet to go for it.
+    /// Ends the eviction hold of a job that found no place, unless victims have yet to leave.
     pub fn end_claim(&mut self, job: JobId) {
-        if self.claims.end_unless_victims_remain(self.cluster, job) {
+        if self.eviction_holds.end_unless_victims_remain(self.cluster, job) {
             self.tell(&Notice::ClaimEnds(job));
         }
     }
 
-    /// Gives a pipelined task back: Pending, off its node (actions.md 5, step 1). The node it had,
-    /// and what [`Session::repipeline`] needs. `None`: no operation of this session pipelined it.
+    /// Undoes the pipeline of a task: it is Pending and off its node (actions.md 5, step 1).
+    /// Returns its former node and the operation for [`Session::repipeline`]. Returns `None` if no
+    /// operation of this session pipelined the task.
     pub fn unpipeline(&mut self, task: TaskId) -> Option<(NodeId, Op)> {
         let held = |op: &Op| match *op {
             Op::Pipeline { task: other, node, .. } if other == task => Some(node),
@@ -352,7 +363,8 @@ impl<'c> Session<'c> {
         Some((node, op))
     }
 
-    /// Takes [`Session::unpipeline`] back (A26).
+    /// Redoes the pipeline that [`Session::unpipeline`] has undone (A26: the task gets its former
+    /// place back).
     pub fn repipeline(&mut self, op: Op) {
         if let Op::Pipeline { task, node, .. } = op
             && self.place(task, TaskStatus::Pipelined, node).is_ok()
@@ -362,62 +374,63 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Asks something while filters do not see these terminating tasks, as if they were gone.
-    pub fn without<T>(&mut self, leaving: &[TaskId], ask: impl FnOnce(&Session<'_>) -> T) -> T {
+    /// Runs a query while filters do not see these terminating tasks.
+    pub fn without<T>(&mut self, leaving: &[TaskId], query: impl FnOnce(&Session<'_>) -> T) -> T {
         let is_seen = |task: &&TaskId| {
             let row = &self.cluster.tasks[**task];
             row.status == TaskStatus::Releasing && !row.hidden
         };
         let leaving: Vec<TaskId> = leaving.iter().filter(is_seen).copied().collect();
         leaving.iter().for_each(|&task| self.cluster.hide_task(task));
-        let answer = ask(self);
+        let answer = query(self);
         leaving.iter().for_each(|&task| self.cluster.reveal_task(task));
         answer
     }
 
-    /// Asks plugins to write their conditions; everything tried and kept is still in place.
+    /// Calls `close` of the plugins, while everything tentative and kept is still applied.
     pub fn close_plugins(&mut self) {
         self.list_to_close();
         self.close_listed();
     }
 
-    /// The same for the jobs that are listed.
+    /// Closes the plugins for the jobs in `to_close`.
     pub fn close_listed(&mut self) {
-        if self.facts.roster.changed().is_none() {
-            // Of each its gang, its share and that it was seen: such a list is not moved as it grows.
-            self.out.samples.reserve(3 * self.facts.to_close.len() + 1_000);
+        if self.info.active_jobs.changed().is_none() {
+            // Each job writes up to three samples; reserving them avoids moving a list that grows
+            // long.
+            self.out.samples.reserve(3 * self.info.to_close.len() + 1_000);
         }
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.close(ask, &self.records, &mut self.out);
+        let view = SessionView { cluster: self.cluster, info: &self.info };
+        self.plugins.close(view, &self.records, &mut self.out);
     }
 
-    /// Sets `to_close` and `repeated` of the facts.
+    /// Sets `to_close` and `repeated` of the session info.
     pub fn list_to_close(&mut self) {
-        let mut jobs = self.facts.roster.to_close(self.cluster);
-        self.facts.repeated = self.take_repeated(&mut jobs);
-        self.facts.to_close = jobs;
+        let mut jobs = self.info.active_jobs.to_close(self.cluster);
+        self.info.repeated = self.take_repeated(&mut jobs);
+        self.info.to_close = jobs;
     }
 
-    /// The tables, for the recording at session close.
+    /// Returns the tables for the recording at session close.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         self.journal.touch();
         self.cluster
     }
 
-    /// Gives a job the phase back that it had when the session began.
+    /// Restores the phase that a job had when the session began.
     pub fn restore_phase(&mut self, job: JobId) {
         if let Some(&before) = self.phase_before.get(&job) {
             self.cluster.set_phase(job, before);
         }
     }
 
-    /// What is recorded now is read by later sessions when they decide.
+    /// Marks that this session wrote something that decisions of later sessions read.
     pub fn leaves_trace(&mut self) {
         self.traced = true;
     }
 
-    /// Whether nothing was decided or drawn, so that once what was tried is undone a session on the
-    /// same state decides the same: all that was written is what recording compares with.
+    /// True if a session on the same state would decide the same. That holds if nothing was decided
+    /// or drawn, and only conditions, events and status texts were written.
     pub fn left_no_trace(&self) -> bool {
         let recorded = |effect: &Effect| match effect {
             Effect::Event { .. } | Effect::QueueStatus { .. } => true,
@@ -428,62 +441,70 @@ impl<'c> Session<'c> {
         !self.traced && self.n_draws == 0 && self.out.effects.iter().all(recorded)
     }
 
-    /// Undoes what was not committed and hands out what was decided, the claims that remain and what
-    /// was remembered.
-    pub fn finish(mut self) -> (Outbox, Claims, Option<Memo>, Roster) {
+    /// Undoes everything uncommitted. Returns the decisions, the remaining eviction holds, the
+    /// caches and the active jobs.
+    pub fn finish(mut self) -> (Outbox, EvictionHolds, Option<NodeScoreCache>, ActiveJobs) {
         for op in std::mem::take(&mut self.held).into_iter().rev() {
             self.undo(op);
         }
         for task in std::mem::take(&mut self.evicted) {
             self.cluster.reveal_task(task);
         }
-        if let Some(mut dead_ends) = self.dead_ends.take() {
-            dead_ends.end(|| self.votes_until_micros());
-            self.memo.iter_mut().for_each(|memo| memo.dead_ends = std::mem::take(&mut dead_ends));
+        if let Some(mut failed_preemptions) = self.failed_preemptions.take() {
+            failed_preemptions.end(|| self.votes_until_micros());
+            self.score_cache.iter_mut().for_each(|score_cache| {
+                score_cache.failed_preemptions = std::mem::take(&mut failed_preemptions)
+            });
         }
-        if let Some((memo, mut standings)) = self.memo.as_mut().zip(self.standings.take()) {
-            standings.end();
-            memo.standings = standings;
-            memo.refusals = std::mem::take(&mut self.records.refusals);
-            memo.refusals.end();
+        if let Some((score_cache, mut unschedulable_cache)) =
+            self.score_cache.as_mut().zip(self.unschedulable_cache.take())
+        {
+            unschedulable_cache.end();
+            score_cache.unschedulable_cache = unschedulable_cache;
+            score_cache.refusals = std::mem::take(&mut self.records.refusals);
+            score_cache.refusals.end();
         }
-        let (out, claims) = (std::mem::take(&mut self.out), std::mem::take(&mut self.claims));
-        (out, claims, self.memo.take(), std::mem::take(&mut self.facts.roster))
+        let (out, eviction_holds) =
+            (std::mem::take(&mut self.out), std::mem::take(&mut self.eviction_holds));
+        (out, eviction_holds, self.score_cache.take(), std::mem::take(&mut self.info.active_jobs))
     }
 
-    /// The job of a task, if it has a PodGroup.
+    /// Returns the job of a task if it has a PodGroup.
     pub(crate) fn job_of_group(&self, task: TaskId) -> Option<JobId> {
         self.tasks[task].job.filter(|&job| self.jobs[job].pod_group.is_some())
     }
 }
 
-/// The failures of earlier sessions, where nothing but what such a failure reads decides whether a
-/// job is tried, and how its row is judged.
-fn standings(
+/// Returns the cached failures of earlier sessions. Returns `None` if settings or plugins let
+/// anything beyond the cached inputs decide whether a job is tried.
+fn unschedulable_cache(
     cluster: &Cluster,
-    hooks: &Dispatch,
+    plugins: &PluginSet,
     settings: &ActionSettings,
-    memo: Option<&mut Memo>,
-) -> Option<Box<Standings>> {
+    score_cache: Option<&mut NodeScoreCache>,
+) -> Option<Box<UnschedulableCache>> {
     let settings = &settings.allocate;
     let in_turn = settings.head_of_line == HeadOfLine::Off && !settings.gang_repair_first;
-    let of_quota = hooks.has_next_queue() || hooks.has_targets();
-    let memo = memo.filter(|_| in_turn && !of_quota && hooks.judges_rows())?;
-    let mut standings = std::mem::take(&mut memo.standings);
-    standings.begin(cluster);
-    Some(standings)
+    let of_quota = plugins.has_next_queue() || plugins.has_targets();
+    let score_cache =
+        score_cache.filter(|_| in_turn && !of_quota && plugins.reads_job_rows_only())?;
+    let mut unschedulable_cache = std::mem::take(&mut score_cache.unschedulable_cache);
+    unschedulable_cache.begin(cluster);
+    Some(unschedulable_cache)
 }
 
-/// The refusals of the last session.
-fn refusals(cluster: &Cluster, memo: Option<&mut Memo>) -> Refusals {
-    let mut refusals = memo.map(|memo| std::mem::take(&mut memo.refusals)).unwrap_or_default();
+/// Returns the enqueue refusals of the last session.
+fn refusals(cluster: &Cluster, score_cache: Option<&mut NodeScoreCache>) -> EnqueueRefusals {
+    let mut refusals = score_cache
+        .map(|score_cache| std::mem::take(&mut score_cache.refusals))
+        .unwrap_or_default();
     refusals.begin(cluster);
     refusals
 }
 
-fn facts(cluster: &Cluster, hooks: &Dispatch, opening: &mut Opening) -> Facts {
+fn info(cluster: &Cluster, plugins: &PluginSet, opening: &mut Opening) -> SessionInfo {
     let queue_known = |queue: QueueId| cluster.queues[queue].present;
-    let mut facts = Facts {
+    let mut info = SessionInfo {
         now_micros: opening.now_micros,
         nodes: cluster.nodes_by_name().into(),
         queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
@@ -492,11 +513,11 @@ fn facts(cluster: &Cluster, hooks: &Dispatch, opening: &mut Opening) -> Facts {
         now_text: rfc3339(opening.now_micros).into(),
         session_id: opening.session_id.as_str().into(),
         sides: opening.sides,
-        claimed: opening.claims.waiting(cluster),
-        ..Facts::default()
+        claimed: opening.eviction_holds.waiting(cluster),
+        ..SessionInfo::default()
     };
-    let mut roster = std::mem::take(&mut opening.roster);
-    facts.jobs = roster.follow(cluster, hooks, &facts);
-    facts.roster = roster;
-    facts
+    let mut active_jobs = std::mem::take(&mut opening.active_jobs);
+    info.jobs = active_jobs.follow(cluster, plugins, &info);
+    info.active_jobs = active_jobs;
+    info
 }

@@ -1,11 +1,11 @@
-//! A stable sort for orders that hold between two, but not always among three: pod indexes are
-//! compared only where both pods have one (core.md 5.4), so that each of three pods may come before
-//! the next. The sort of the standard library may panic then, which would end the scheduler. Where
-//! the order is one, the result is the same; the test shows both.
+//! A stable sort for orders that need not be transitive. Pod indexes are compared only where both
+//! pods have one (core.md 5.4), so three pods may form a cycle. The sort of the standard library
+//! may panic on such an order, which would end the scheduler. For a total order both sorts give the
+//! same result; the test shows both.
 
 use std::cmp::Ordering;
 
-/// Sorts by merging, the parts that are in order already for nothing.
+/// Sorts by merging; parts that are already in order cost no further comparisons.
 pub fn sort_stably<T: Copy>(items: &mut [T], order: impl Fn(&T, &T) -> Ordering) {
     let mut merged = Vec::with_capacity(items.len());
     let mut width = 1;
@@ -28,7 +28,7 @@ fn merge<T: Copy>(
     merged.clear();
     let (mut left, mut right) = (&pair[..middle], &pair[middle..]);
     while let ([l, rest_of_left @ ..], [r, rest_of_right @ ..]) = (left, right) {
-        // Equal ones stay in their order.
+        // Equal items keep their order.
         if order(l, r).is_gt() {
             merged.push(*r);
             right = rest_of_right;

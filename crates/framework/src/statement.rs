@@ -1,5 +1,5 @@
-//! A transaction: operations take effect in the session at once, and are later committed, kept or
-//! undone. Specification: core.md 6, actions.md 2.4.
+//! A statement (transaction): operations take effect in the session at once, and are later
+//! committed, kept or undone. Specification: core.md 6, actions.md 2.4.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -7,56 +7,57 @@ use std::ops::{Deref, DerefMut};
 use vc_model::{NodeId, Reservation, TaskId, TaskStatus};
 use vc_resource::Resource;
 
-use crate::certificate::Claimed;
+use crate::certificate::CertificateTerms;
 use crate::effect::EvictReason;
-use crate::ruling::RuleId;
 use crate::session::Session;
+use crate::victim_selection::EvictionRuleId;
 
-/// Where the room of a pipelined task comes from.
+/// Source of the room of a pipelined task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// From pods that leave anyway.
+    /// Pods that are already terminating free the room.
     Releasing,
-    /// An eviction made for this task; its node is nominated (actions.md 2.11).
+    /// An eviction for this task frees the room; the node is nominated (actions.md 2.11).
     Evicted,
 }
 
 /// One operation that was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The task is Releasing.
+    /// Evicts a running task, which becomes Releasing.
     Evict {
         /// The victim.
         task: TaskId,
-        /// Its status before, which undoing restores (A6).
+        /// The status before the eviction, which undo restores (A6: an undone eviction restores the
+        /// status).
         from: TaskStatus,
-        /// Which action wants it.
+        /// The action that evicts it.
         reason: EvictReason,
-        /// Who gets the room; `None`: no single task does.
+        /// The task that gets the room. `None` if no single task does.
         for_task: Option<TaskId>,
-        /// What allowed it; `None`: nobody was asked.
-        rule: Option<RuleId>,
+        /// The rule that allowed it. `None` if no plugin voted on it.
+        rule: Option<EvictionRuleId>,
     },
-    /// The task waits on the node for room.
+    /// Lets a task wait on a node for room that is being released.
     Pipeline {
         /// The task, Pending before.
         task: TaskId,
-        /// Where.
+        /// The node.
         node: NodeId,
-        /// Who makes the room.
+        /// Source of the room.
         room: Room,
     },
-    /// The task has room on the node.
+    /// Gives a task idle room of a node.
     Allocate {
         /// The task, Pending before.
         task: TaskId,
-        /// Where.
+        /// The node.
         node: NodeId,
     },
 }
 
 impl Op {
-    /// The task whose status it changes.
+    /// Returns the task whose status the operation changes.
     pub fn task(&self) -> TaskId {
         match *self {
             Self::Evict { task, .. }
@@ -66,12 +67,12 @@ impl Op {
     }
 }
 
-/// Operations as data, to compare attempts and to apply one again.
+/// Operations as data, to compare attempts and to replay one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan(Vec<Op>);
 
 impl Plan {
-    /// Whether there is no operation.
+    /// True if the plan is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -82,43 +83,44 @@ impl Plan {
     }
 }
 
-/// Why an operation was refused; the session is as before.
+/// Reason why an operation was refused. A refused operation changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// It has none, or one without PodGroup, which is no part of the session.
+pub enum OperationRefused {
+    /// The task has no job, or its job has no PodGroup and so is no part of the session.
     #[error("the task belongs to no job")]
     UnknownJob,
-    /// Only pods know it.
+    /// No node object has this name; only pods refer to it.
     #[error("the node is not known")]
     UnknownNode,
-    /// On this one or on another.
+    /// The task is already on this node or another one.
     #[error("the task is on a node already")]
     AlreadyPlaced,
-    /// There is nothing to evict it from.
+    /// The task is on no node, so there is nothing to evict it from.
     #[error("the task is not on a node")]
     NotPlaced,
-    /// It is being deleted or has ended.
+    /// The task is being deleted or has ended.
     #[error("the task is not pending")]
     NotPending,
-    /// A plugin could not reserve there what the task needs.
+    /// A plugin could not reserve on the node what the task needs.
     #[error("what the task needs there cannot be reserved")]
     NotReserved,
-    /// It is going anyway, has ended, or only waits for room there.
+    /// The task is already terminating, has ended, or only waits for room on its node.
     #[error("the task does not run on its node")]
     NotRunning,
 }
 
-/// A group of tentative operations. Dropped, it undoes them, newest first.
+/// A group of tentative operations. When it is dropped, the operations are undone, newest first.
 #[must_use]
 pub struct Statement<'s, 'c> {
     session: &'s mut Session<'c>,
-    /// Operations before this one belong to a statement around this one.
+    /// Index of the first operation of this statement in the journal; earlier ones belong to an
+    /// outer statement.
     start: usize,
-    /// What is undone is recorded as the last transaction of its task.
+    /// True if an undone operation is recorded as the last transaction of its task.
     is_recorded: bool,
 }
 
-/// A place in a statement to return to.
+/// A savepoint: the place in a statement to roll back to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
 
@@ -144,8 +146,8 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Places the task on idle resources.
     ///
     /// # Errors
-    /// [`Refused`]; nothing is changed.
-    pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refused> {
+    /// [`OperationRefused`]; nothing is changed.
+    pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), OperationRefused> {
         self.check(task, node)?;
         self.session.place(task, TaskStatus::Allocated, node)?;
         self.session.journal.push(Op::Allocate { task, node });
@@ -155,26 +157,31 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Places the task on resources that are being released.
     ///
     /// # Errors
-    /// [`Refused`]; nothing is changed.
-    pub fn pipeline(&mut self, task: TaskId, node: NodeId, room: Room) -> Result<(), Refused> {
+    /// [`OperationRefused`]; nothing is changed.
+    pub fn pipeline(
+        &mut self,
+        task: TaskId,
+        node: NodeId,
+        room: Room,
+    ) -> Result<(), OperationRefused> {
         self.check(task, node)?;
         self.session.place(task, TaskStatus::Pipelined, node)?;
         self.session.journal.push(Op::Pipeline { task, node, room });
         Ok(())
     }
 
-    /// Places the task as it was placed before, with what it was promised then: whether that can be
-    /// promised anew may depend on the order.
+    /// Places the task as it was placed before, with its earlier reservation. Reserving anew could
+    /// fail, because the answer may depend on the order of placements.
     ///
     /// # Errors
-    /// [`Refused`]; nothing is changed.
+    /// [`OperationRefused`]; nothing is changed.
     pub fn place_again(
         &mut self,
         task: TaskId,
         status: TaskStatus,
         node: NodeId,
         promise: Option<Reservation>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), OperationRefused> {
         self.check(task, node)?;
         self.session.put(task, status, node, promise);
         self.session.journal.push(match status {
@@ -187,22 +194,22 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Evicts the task.
     ///
     /// # Errors
-    /// [`Refused`] for a task without job or node, or one that does not run there; nothing is
-    /// changed.
+    /// [`OperationRefused`] for a task without job or node, or one that does not run there. Nothing
+    /// is changed.
     pub fn evict(
         &mut self,
         task: TaskId,
         reason: EvictReason,
         for_task: Option<TaskId>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), OperationRefused> {
         let row = &self.session.cluster.tasks[task];
-        // The edge could not send it (core.md 7.2); refused here, it makes no room that never
-        // comes.
-        self.session.job_of_group(task).ok_or(Refused::UnknownJob)?;
-        row.node.ok_or(Refused::NotPlaced)?;
+        // Without a PodGroup the edge cannot send the eviction (core.md 7.2), so its room would
+        // never come free.
+        self.session.job_of_group(task).ok_or(OperationRefused::UnknownJob)?;
+        row.node.ok_or(OperationRefused::NotPlaced)?;
         let from = row.status;
         if !from.is_allocated() && from != TaskStatus::Unknown {
-            return Err(Refused::NotRunning);
+            return Err(OperationRefused::NotRunning);
         }
         self.session.hide(task);
         let rule = self.session.rules.of(task);
@@ -210,30 +217,31 @@ impl<'s, 'c> Statement<'s, 'c> {
         Ok(())
     }
 
-    fn check(&self, task: TaskId, node: NodeId) -> Result<(), Refused> {
+    fn check(&self, task: TaskId, node: NodeId) -> Result<(), OperationRefused> {
         let cluster = &*self.session.cluster;
         let row = &cluster.tasks[task];
-        self.session.job_of_group(task).ok_or(Refused::UnknownJob)?;
+        self.session.job_of_group(task).ok_or(OperationRefused::UnknownJob)?;
         let known = cluster.nodes.get(node).is_some_and(|node| node.present);
         match (known, row.node, row.status) {
-            (false, ..) => Err(Refused::UnknownNode),
-            (_, Some(_), _) => Err(Refused::AlreadyPlaced),
+            (false, ..) => Err(OperationRefused::UnknownNode),
+            (_, Some(_), _) => Err(OperationRefused::AlreadyPlaced),
             (_, _, TaskStatus::Pending) => Ok(()),
-            _ => Err(Refused::NotPending),
+            _ => Err(OperationRefused::NotPending),
         }
     }
 
-    /// Whether nothing was done.
+    /// True if the statement has no operations.
     pub fn is_empty(&self) -> bool {
         self.session.journal.len() == self.start
     }
 
-    /// Whether somebody is evicted.
+    /// True if the statement evicts a task.
     pub fn evicts(&self) -> bool {
         self.ops().iter().any(|op| matches!(op, Op::Evict { .. }))
     }
 
-    /// Whether what is idle holds all tasks that the statement pipelines (A29).
+    /// True if all tasks that the statement pipelines fit the idle amounts of their nodes (A29:
+    /// such a statement without evictions is left to allocate).
     pub fn fits_idle_nodes(&self) -> bool {
         let mut wanted: BTreeMap<NodeId, Resource> = BTreeMap::new();
         for op in self.ops() {
@@ -249,7 +257,7 @@ impl<'s, 'c> Statement<'s, 'c> {
         self.session.journal.from(self.start)
     }
 
-    /// Here; to roll back to, or to take a plan from.
+    /// Returns a savepoint at the current end of the statement.
     pub fn mark(&self) -> Mark {
         Mark(self.session.journal.len())
     }
@@ -266,16 +274,60 @@ impl<'s, 'c> Statement<'s, 'c> {
         }
     }
 
-    /// After `mark` there are evictions only. Takes back, newest first, those after which `is_open` of
-    /// the victim and, without it, `holds`; the last one stays. It takes one alone back, not with all
-    /// that followed it: sums of integers do not tell in which order pods went (S11). The victims that
-    /// remain, in their order.
-    pub fn spare(
+    /// Returns the tasks that were evicted after `mark`, in order.
+    pub fn evicted_since(&self, mark: Mark) -> Vec<TaskId> {
+        let ops = self.session.journal.from(mark.0.max(self.start));
+        let evictions = ops.iter().filter(|op| matches!(op, Op::Evict { .. }));
+        evictions.map(Op::task).collect()
+    }
+
+    /// Undoes evictions that are not needed, newest first, and returns the remaining victims in
+    /// order. An eviction is undone if `is_open` is true for its victim and `holds` is true without
+    /// it. The newest eviction always stays. After `mark` there may be evictions only.
+    pub fn minimize_victims(
         &mut self,
         mark: Mark,
         is_open: impl Fn(&Session<'_>, TaskId) -> bool,
         holds: impl Fn(&Session<'_>) -> bool,
     ) -> Vec<TaskId> {
+        match self.session.is_fast() {
+            true => self.minimize_alone(mark, is_open, holds),
+            false => self.minimize_anew(mark, is_open, holds),
+        }
+        self.evicted_since(mark)
+    }
+
+    /// The plain form of `minimize_victims`: for each victim, all other victims are evicted anew.
+    fn minimize_anew(
+        &mut self,
+        mark: Mark,
+        is_open: impl Fn(&Session<'_>, TaskId) -> bool,
+        holds: impl Fn(&Session<'_>) -> bool,
+    ) {
+        let mut needed = self.plan(mark);
+        for place in (0..needed.0.len().saturating_sub(1)).rev() {
+            if !is_open(self.session, needed.0[place].task()) {
+                continue;
+            }
+            let mut fewer = needed.clone();
+            fewer.0.remove(place);
+            self.replace(mark, &fewer);
+            match holds(self.session) {
+                true => needed = fewer,
+                false => self.replace(mark, &needed),
+            }
+        }
+    }
+
+    /// The fast form of `minimize_victims`: it undoes one eviction alone and keeps the later ones
+    /// applied. Exact because sums of integers do not depend on the order of evictions (S11: sums
+    /// are exact). The engine's `trims` tests compare both forms.
+    fn minimize_alone(
+        &mut self,
+        mark: Mark,
+        is_open: impl Fn(&Session<'_>, TaskId) -> bool,
+        holds: impl Fn(&Session<'_>) -> bool,
+    ) {
         let ops = self.plan(mark).0;
         let mut stays = vec![false; ops.len()];
         let n_doubtful = ops.len().saturating_sub(1);
@@ -295,23 +347,29 @@ impl<'s, 'c> Statement<'s, 'c> {
         if tried {
             self.redo(mark, &stays);
         }
-        self.session.journal.from(mark.0).iter().map(Op::task).collect()
     }
 
-    /// What `ask` says were this eviction of the statement not made; all others and what came after it
-    /// stay. As in [`Statement::spare`] it alone is taken back, and made again.
-    pub fn with_back<T>(&mut self, eviction: Op, ask: impl FnOnce(&Session<'_>) -> T) -> T {
+    /// Replaces the evictions after `mark` by others that were applied before.
+    fn replace(&mut self, mark: Mark, evictions: &Plan) {
+        self.roll_back(mark);
+        let done = self.replay(evictions);
+        debug_assert!(done.is_ok(), "they were evicted before");
+    }
+
+    /// Runs a query while one eviction of the statement is undone. All other operations stay
+    /// applied, and the eviction is applied again afterwards.
+    pub fn with_back<T>(&mut self, eviction: Op, query: impl FnOnce(&Session<'_>) -> T) -> T {
         debug_assert!(self.ops().contains(&eviction), "it was not made");
         self.session.undo(eviction);
         self.session.journal.depart();
-        let answer = ask(self.session);
+        let answer = query(self.session);
         self.session.hide(eviction.task());
         self.session.journal.depart();
         answer
     }
 
-    /// Brings the journal in line with what is done: the evictions after `mark` but for those that
-    /// were taken back already, each in a state of its own number.
+    /// Makes the journal match the state: it drops the evictions after `mark` that were undone.
+    /// Each remaining eviction gets a version of its own.
     fn redo(&mut self, mark: Mark, stays: &[bool]) {
         let ops = self.plan(mark).0;
         for (op, stays) in ops.iter().zip(stays).rev() {
@@ -325,24 +383,25 @@ impl<'s, 'c> Statement<'s, 'c> {
         debug_assert!(done.is_ok(), "they were evicted before");
     }
 
-    /// The operations after `mark` as data (Save).
+    /// Returns the operations after `mark` as data (Volcano: Save).
     pub fn plan(&self, mark: Mark) -> Plan {
         Plan(self.session.journal.from(mark.0.max(self.start)).to_vec())
     }
 
-    /// Applies a plan again, in order (Recover).
+    /// Applies a plan again, in order (Volcano: Recover).
     ///
     /// # Errors
-    /// The first refusal; the session is as before (A8).
-    pub fn replay(&mut self, plan: &Plan) -> Result<(), Refused> {
+    /// The first refusal. The operations applied so far are undone (A8: a replay is all or
+    /// nothing).
+    pub fn replay(&mut self, plan: &Plan) -> Result<(), OperationRefused> {
         self.repeat(&plan.0)
     }
 
-    /// The same for operations.
+    /// Applies operations again, in order.
     ///
     /// # Errors
-    /// The first refusal; the session is as before.
-    pub fn repeat(&mut self, ops: &[Op]) -> Result<(), Refused> {
+    /// The first refusal. The operations applied so far are undone.
+    pub fn repeat(&mut self, ops: &[Op]) -> Result<(), OperationRefused> {
         let mark = self.mark();
         let done = ops.iter().try_for_each(|op| match *op {
             Op::Evict { task, reason, for_task, .. } => self.evict(task, reason, for_task),
@@ -355,21 +414,23 @@ impl<'s, 'c> Statement<'s, 'c> {
         done
     }
 
-    /// Turns the operations into effects, in order; whether anything was sent. Where the binder
-    /// would refuse so many of them that a job is not ready, all are undone instead (A7).
+    /// Turns the operations into effects, in order. Returns true if anything was sent. If refusals
+    /// of the binder would leave a job not ready, all operations are undone instead (A7: no gang
+    /// starts below its minimum).
     pub fn commit(self) -> bool {
-        self.commit_as(&Claimed::default())
+        self.commit_as(&CertificateTerms::default())
     }
 
-    /// The same, with what the certificate of its evictions is to claim.
-    pub fn commit_as(self, claimed: &Claimed) -> bool {
+    /// Commits like [`Statement::commit`], with the terms that the certificate of its evictions
+    /// states.
+    pub fn commit_as(self, claimed: &CertificateTerms) -> bool {
         crate::klog!(3; "Committing operations ...");
         let ops = self.session.journal.split_off(self.start);
         self.session.commit(ops, claimed, self.is_recorded)
     }
 
-    /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9). What
-    /// the tasks were in earlier attempts no longer matters.
+    /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9). The
+    /// recorded last transactions of these tasks are dropped.
     pub fn keep(self) {
         let mut ops = self.session.journal.split_off(self.start);
         for op in &ops {
@@ -378,7 +439,7 @@ impl<'s, 'c> Statement<'s, 'c> {
         self.session.held.append(&mut ops);
     }
 
-    /// All operations so far as data.
+    /// Returns all operations of the statement as data.
     pub fn all(&self) -> Plan {
         self.plan(Mark(self.start))
     }

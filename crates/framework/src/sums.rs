@@ -1,7 +1,10 @@
-//! What the jobs of a queue hold, ask for and hold back together, as one sum into which jobs enter
-//! and which they leave. Amounts are whole and a scalar exists in a sum exactly while it is not 0,
-//! so that leaving undoes entering bit for bit; the engine's `histories.rs` and `differential`
-//! compare with sums made anew. Specification: plugins-jobs-queues.md 5.1, actions.md 12.2 S10.
+//! Sums over the jobs of a queue, with jobs added and removed one at a time. The engine's
+//! `histories.rs` and `differential` compare with sums computed anew. Specification:
+//! plugins-jobs-queues.md 5.1, actions.md 12.2 S10.
+//!
+//! Exact because:
+//! - Amounts are integers, so removing a job undoes adding it bit for bit.
+//! - A scalar is in a sum exactly while it is not 0.
 
 use std::sync::Arc;
 
@@ -11,40 +14,42 @@ use vc_resource::Resource;
 /// Sums over the jobs of a queue when a session begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobSums {
-    /// All of them.
+    /// Number of jobs.
     pub n_jobs: usize,
-    /// Those that no action looks at: they run, and are valid.
-    pub n_settled: usize,
-    /// Tasks in allocated statuses.
+    /// Number of valid running jobs, which no action has to look at.
+    pub n_idle: usize,
+    /// Requests of tasks in allocated statuses.
     pub allocated: Resource,
-    /// Allocated and Pending tasks.
+    /// Requests of allocated and Pending tasks.
     pub request: Resource,
-    /// What admitted jobs hold back.
+    /// Amounts that admitted jobs reserve.
     pub inqueue: Resource,
-    /// What jobs have beyond their minimum.
+    /// Amounts that jobs hold beyond their minimum.
     pub elastic: Resource,
 }
 
-/// The part of one job.
+/// The contribution of one job to [`JobSums`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Part {
-    /// This and the rest are kept once for jobs that follow each other and have the same.
+pub(crate) struct JobPart {
+    /// Allocated amounts. This field and `rest` are shared between consecutive jobs with equal
+    /// values.
     allocated: Arc<Resource>,
-    /// `None`: a job that runs, and has what it asked for.
-    rest: Option<Arc<Rest>>,
+    /// Further amounts. `None` if all of them are 0: the job runs and has what it asked for.
+    rest: Option<Arc<JobExtras>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Rest {
+struct JobExtras {
     pending: Resource,
     inqueue: Resource,
     elastic: Resource,
 }
 
-impl Part {
-    /// `known`: that of another job, or an earlier one of this.
+impl JobPart {
+    /// Computes the contribution of a job. `known` is a contribution to share equal values with, of
+    /// another job or an earlier one of this job.
     pub(crate) fn of(job: &Job, known: Option<&Self>) -> Self {
-        let rest = Rest {
+        let rest = JobExtras {
             pending: Resource::clone(&job.pending_request),
             inqueue: job.reserved().unwrap_or_default(),
             elastic: job.elastic(),
@@ -67,36 +72,36 @@ impl Part {
 }
 
 impl JobSums {
-    /// Adds a job as it is now.
+    /// Adds a job in its present state, counted as one that actions look at.
     pub fn count(&mut self, job: &Job) {
-        self.enter(&Part::of(job, None), false);
+        self.enter(&JobPart::of(job, None), false);
     }
 
-    /// Adds a job.
-    pub(crate) fn enter(&mut self, part: &Part, is_settled: bool) {
+    /// Adds a contribution.
+    pub(crate) fn enter(&mut self, part: &JobPart, is_settled: bool) {
         self.n_jobs += 1;
-        self.n_settled += usize::from(is_settled);
+        self.n_idle += usize::from(is_settled);
         self.change(part, Resource::add);
     }
 
-    /// Takes a job out that was added.
-    pub(crate) fn leave(&mut self, part: &Part, was_settled: bool) {
+    /// Removes a contribution that was added.
+    pub(crate) fn leave(&mut self, part: &JobPart, was_settled: bool) {
         self.n_jobs -= 1;
-        self.n_settled -= usize::from(was_settled);
+        self.n_idle -= usize::from(was_settled);
         self.change(part, Resource::sub);
     }
 
-    /// Adds the jobs of another queue.
+    /// Adds the sums of another queue.
     pub fn add(&mut self, other: &Self) {
         self.n_jobs += other.n_jobs;
-        self.n_settled += other.n_settled;
+        self.n_idle += other.n_idle;
         self.change_by(other, Resource::add);
     }
 
-    /// Takes the jobs of another queue out that were added.
+    /// Removes the sums of another queue that were added.
     pub fn sub(&mut self, other: &Self) {
         self.n_jobs -= other.n_jobs;
-        self.n_settled -= other.n_settled;
+        self.n_idle -= other.n_idle;
         self.change_by(other, Resource::sub);
     }
 
@@ -107,7 +112,7 @@ impl JobSums {
         move_in(&mut self.elastic, &other.elastic, change);
     }
 
-    fn change(&mut self, part: &Part, change: fn(&mut Resource, &Resource)) {
+    fn change(&mut self, part: &JobPart, change: fn(&mut Resource, &Resource)) {
         move_in(&mut self.allocated, &part.allocated, change);
         move_in(&mut self.request, &part.allocated, change);
         if let Some(rest) = &part.rest {

@@ -1,9 +1,10 @@
-//! Time stamps as the API writes them.
+//! Timestamps in the format of the API.
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// RFC 3339 in UTC with whole seconds, as `metav1.Time` is written. Proleptic Gregorian calendar.
+/// Returns the time as RFC 3339 in UTC with whole seconds, like `metav1.Time`. Proleptic Gregorian
+/// calendar.
 pub fn rfc3339(unix_micros: i64) -> String {
     let seconds = unix_micros.div_euclid(MICROS_PER_SECOND);
     let (days, of_day) = (seconds.div_euclid(SECONDS_PER_DAY), seconds.rem_euclid(SECONDS_PER_DAY));
@@ -12,8 +13,8 @@ pub fn rfc3339(unix_micros: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month, day of a number of days since 1970-01-01. Counted in years that begin in March, so
-/// that the leap day is the last of its year.
+/// Returns year, month and day of a number of days since 1970-01-01. Years begin in March here, so
+/// that the leap day is the last day of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_TO_1970: i64 = 719_468;
     const DAYS_PER_ERA: i64 = 146_097;

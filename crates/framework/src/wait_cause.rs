@@ -1,6 +1,6 @@
-//! Why a pod of ours waits, as a closed list. Every message of a waiting pod belongs to one of these
-//! causes; a test of the engine has a case for each, and fails for one that reaches no pod.
-//! Specification: core.md 3.10 (C-43).
+//! Wait causes: why a pod of this scheduler waits, as a closed list. Every message of a waiting pod
+//! belongs to one cause. An engine test has a case for each cause, and fails for a cause that
+//! reaches no pod. Specification: core.md 3.10 (C-43).
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::session::Session;
 /// Declares the causes and the list of all of them.
 macro_rules! wait_causes {
     ($($(#[$about:meta])* $name:ident,)*) => {
-        /// Why a pod of ours waits.
+        /// Cause why a pod of this scheduler waits.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum WaitCause {
             $($(#[$about])* $name,)*
         }
 
         impl WaitCause {
-            /// All of them.
+            /// All causes, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
         }
     };
@@ -31,27 +31,29 @@ wait_causes! {
     GroupMissing,
     /// The queue of the PodGroup does not exist.
     QueueMissing,
-    /// The pod has a scheduling gate. The API server says so on the pod, the PodGroup says which.
+    /// The pod has a scheduling gate. The API server says so on the pod; the PodGroup's message
+    /// names the gate.
     Gated,
-    /// The object of the pod could not be read completely (C-20).
+    /// The pod object could not be read completely (C-20: such a task is not scheduled).
     Incomplete,
-    /// The bind was refused, and is not repeated yet.
+    /// The bind was refused and has not been repeated yet.
     BindRefused,
     /// Enqueue does not admit the PodGroup: a quota or another plugin refuses it.
     NotAdmitted,
-    /// The queue is not open (C-33).
+    /// The queue is not open (C-33: its state is written by Volcano's queue controller).
     QueueNotOpen,
     /// A plugin calls the queue overused.
     QueueOverused,
-    /// The queue has no room for the pod (A20).
+    /// The queue has no room for the pod (A20: this is a fit message of the task).
     QueueFull,
-    /// A job before it in its queue has to be placed first (D38, `headOfLine`).
+    /// An earlier job of its queue has to be placed first (D38: strict FIFO, `headOfLine`).
     BehindHead,
-    /// The PodGroup asks for a network topology, which is not ready (actions.md 4.2).
+    /// The PodGroup asks for a network topology, and this version does not place jobs by HyperNodes
+    /// (actions.md 4.2).
     Topology,
-    /// Pods that were evicted for the job have yet to leave (A45).
+    /// Victims that were evicted for the job have yet to leave (A45: the job fit message says so).
     AwaitsVictims,
-    /// The bind is decided, and waits for volumes or devices.
+    /// The bind is decided, but waits for volumes or devices.
     AwaitsVolumes,
     /// Members of the gang do not exist.
     MembersMissing,
@@ -59,28 +61,28 @@ wait_causes! {
     NoNodes,
     /// The pod fits on no node.
     FitsNowhere,
-    /// The pod has a place, its gang is not complete.
+    /// The pod has a place, but its gang is not complete.
     GangIncomplete,
-    /// The pod has a place that others have yet to leave.
+    /// The pod has a place that terminating pods have yet to leave.
     AwaitsRoom,
-    /// Another member of the gang found no place, or waits for one.
+    /// Another member of the gang found no place, or still waits for one.
     OtherMember,
     /// No action has tried the pod.
     NotTried,
 }
 
 impl Session<'_> {
-    /// Why all pods of the job wait, where that is no matter of single pods or nodes.
+    /// Records why all pods of the job wait, where the cause is not one of single pods or nodes.
     pub fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
         self.records.job_fit.insert(job, JobFit { cause, text: text.into() });
     }
 }
 
-/// Why all pods of a job wait (A45).
+/// Job fit message: why all pods of a job wait (A45: Volcano has this message but never sets it).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFit {
-    /// The kind of it.
+    /// The cause.
     pub cause: WaitCause,
-    /// What users read.
+    /// The message.
     pub text: Arc<str>,
 }

@@ -6,12 +6,10 @@
 
 #[path = "mechanics/choice.rs"]
 mod choice;
-#[path = "mechanics/claims.rs"]
-mod claims;
 #[path = "mechanics/commit.rs"]
 mod commit;
-#[path = "mechanics/dispatch.rs"]
-mod dispatch;
+#[path = "mechanics/eviction_holds.rs"]
+mod eviction_holds;
 #[path = "mechanics/fake.rs"]
 mod fake;
 #[path = "mechanics/laws.rs"]
@@ -22,6 +20,8 @@ mod memory;
 mod messages;
 #[path = "mechanics/orders.rs"]
 mod orders;
+#[path = "mechanics/plugin_set.rs"]
+mod plugin_set;
 #[path = "mechanics/reserve.rs"]
 mod reserve;
 #[path = "mechanics/session.rs"]

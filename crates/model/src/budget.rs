@@ -1,57 +1,58 @@
-//! PodDisruptionBudgets: which pods they cover and how many of them may go. Specification:
-//! plugins-jobs-queues.md 10, D22.
+//! PodDisruptionBudgets: which pods they cover, and how many of these pods may be evicted.
+//! Specification: plugins-jobs-queues.md 10, D22.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::reads::{self, Read};
 use crate::record::ObjectKey;
 use crate::selector::{LabelSelector, Labels};
 
-/// Which pods of its namespace a budget covers.
+/// The pods of its namespace that a budget covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Covers {
-    /// There is no selector, or an empty one.
+    /// No pod: the selector is absent or empty.
     #[default]
     Nobody,
-    /// The pods that match.
+    /// The pods that match the selector.
     Matching(LabelSelector),
-    /// The selector cannot be read: whom it means to protect is not known, so nobody may go.
+    /// All pods: the selector cannot be parsed, so any pod may be meant. No pod may be evicted.
     Everybody,
 }
 
-/// A PodDisruptionBudget as it comes in.
+/// A PodDisruptionBudget as the watch delivers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BudgetRecord {
     /// Namespace and name.
     pub key: ObjectKey,
     /// `spec.selector`.
     pub covers: Covers,
-    /// `status.disruptionsAllowed`; absent or unreadable: 0.
+    /// `status.disruptionsAllowed`; 0 if it is absent or unreadable.
     pub allowed: i32,
-    /// `status.currentHealthy`; absent: 0.
+    /// `status.currentHealthy`; 0 if it is absent.
     pub healthy: i32,
-    /// Names in `status.disruptedPods`: pods whose eviction the status counts already.
+    /// Names in `status.disruptedPods`: pods whose eviction is already counted in the status.
     pub disrupted: BTreeSet<Arc<str>>,
 }
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Which pods.
+    /// The pods that the budget covers.
     pub covers: Covers,
-    /// How many of them may still go, as last seen.
+    /// `status.disruptionsAllowed` as last seen: how many pods may still be evicted.
     pub allowed: i32,
-    /// Pods that the status counts as gone.
+    /// Names of pods whose eviction is already counted in the status.
     pub disrupted: BTreeSet<Arc<str>>,
-    /// Healthy pods, as last seen.
+    /// Number of healthy pods, as last seen.
     pub healthy: i32,
-    /// By how many the healthy pods have become fewer since the budget was first seen, all falls
-    /// together: an eviction that was sent shows itself as one of them.
+    /// Sum of all decreases of [`Budget::healthy`] since the budget was first seen. An eviction
+    /// that was sent shows up as such a decrease.
     pub fallen: u64,
 }
 
 impl Budget {
-    /// Whether the eviction of this pod counts against the budget.
+    /// True if the eviction of this pod counts against the budget.
     pub fn counts(&self, pod: &str, labels: &Labels) -> bool {
         let covered = match &self.covers {
             Covers::Nobody => false,
@@ -61,7 +62,7 @@ impl Budget {
         covered && !self.disrupted.contains(pod)
     }
 
-    /// How many of its pods may still go, as last seen.
+    /// Returns how many pods of the budget may still be evicted, as last seen.
     pub fn left(&self) -> i64 {
         match self.covers {
             Covers::Everybody => 0,
@@ -70,7 +71,7 @@ impl Budget {
     }
 }
 
-/// All budgets.
+/// All PodDisruptionBudgets, by namespace and name.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Budget>>,
@@ -78,17 +79,20 @@ pub struct Budgets {
 }
 
 impl Budgets {
-    /// Those of a namespace, by name.
+    /// Returns the budgets of a namespace, by name.
     pub fn of(&self, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Budget)> {
+        reads::note(Read::Budgets);
         self.by_namespace.get(namespace).into_iter().flatten()
     }
 
-    /// The budget of this name.
+    /// Returns the budget with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<&Budget> {
+        reads::note(Read::Budgets);
         self.by_namespace.get(&key.namespace)?.get(&key.name)
     }
 
-    /// Another number whenever [`Budget::counts`] may answer otherwise about some pod.
+    /// Returns a counter that increases whenever the result of [`Budget::counts`] may have changed
+    /// for a pod.
     pub fn coverage(&self) -> u64 {
         self.coverage
     }

@@ -1,11 +1,12 @@
-//! Logs of changed rows, for caches that keep a value per row: a reader learns which rows changed since
-//! its last read and revalidates only those. Specification: actions.md 12.2 (S2: versioned results per
-//! class and node), 12.3.
+//! Logs of changed rows, for caches that keep a value per row. A reader learns which rows changed
+//! since its last read, and revalidates only their values.
 //!
-//! A log keeps one entry per row. Therefore
-//! - it needs no more memory than the table,
-//! - it names no row twice,
-//! - no reader comes too late for it.
+//! Exact because
+//! - a log has one entry per row, so it names each row that changed, and none twice,
+//! - a reader that comes after [`ChangeLog::forget`] learns that any row may have changed.
+//!
+//! A log needs no more memory than its table, and no entry is ever dropped for lack of room.
+//! Specification: actions.md 12.2 (S2: versioned results per class and node), 12.3.
 
 use std::marker::PhantomData;
 
@@ -25,29 +26,32 @@ impl Revision {
 /// The link at either end of the list: there is no further row.
 const NO_ROW: u32 = u32::MAX;
 
-/// The changed rows of a table, as a linked list in the order of their last changes.
+/// The changed rows of a table, as a doubly linked list in the order of their last changes. A
+/// change costs constant time; a read costs one step per row that it yields.
 #[derive(Clone, Debug)]
 pub struct ChangeLog<I> {
     revision: Revision,
-    /// A reader whose last read is older than this revision must visit every row.
+    /// Revision of the last [`ChangeLog::forget`]. A reader whose last read is older must visit
+    /// every row.
     forgotten_until: Revision,
-    /// The row that changed last.
+    /// The row that changed last. [`NO_ROW`] if no row has changed yet.
     newest: u32,
     /// Links of the rows, by row index.
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     id: PhantomData<I>,
 }
 
 /// The links of one row in the list, and its last change.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Revision of the last change. Revision 0: the row never changed and is not in the list.
+struct LogEntry {
+    /// Revision of the last change. It is 0 if the row never changed; then the row is not in the
+    /// list.
     changed_at: Revision,
     older: u32,
     newer: u32,
 }
 
-impl Entry {
+impl LogEntry {
     const UNCHANGED: Self = Self { changed_at: Revision(0), older: NO_ROW, newer: NO_ROW };
 }
 
@@ -69,12 +73,12 @@ impl<I: Id> ChangeLog<I> {
         self.revision
     }
 
-    /// Records that the row changed.
+    /// Records that the row changed: its entry moves to the newest end of the list.
     pub fn push(&mut self, row: I) {
         self.revision.advance();
         let index = row.index();
         if self.entries.len() <= index {
-            self.entries.resize(index + 1, Entry::UNCHANGED);
+            self.entries.resize(index + 1, LogEntry::UNCHANGED);
         }
         let row = index as u32;
         if self.newest != row {
@@ -89,7 +93,7 @@ impl<I: Id> ChangeLog<I> {
     }
 
     /// Removes an entry from the list by linking its neighbours. It must not be the newest entry.
-    fn unlink(&mut self, entry: Entry) {
+    fn unlink(&mut self, entry: LogEntry) {
         if let Some(older) = self.entries.get_mut(entry.older as usize) {
             older.newer = entry.newer;
         }
@@ -98,19 +102,17 @@ impl<I: Id> ChangeLog<I> {
         }
     }
 
-    /// Records that any row may have changed: at its next read every reader must visit all rows.
+    /// Records that any row may have changed. At its next read, every reader must visit all rows.
     pub fn forget(&mut self) {
         self.revision.advance();
         self.forgotten_until = self.revision;
     }
 }
 
-/// The position of one reader in a log. By default it is before the first entry: any row may have
-/// changed.
+/// The position of one reader in a log. A reader that has not read yet must visit every row.
 #[derive(Debug)]
 pub struct ChangeReader<I> {
-    /// Revision of the log at the last read.
-    /// `None`: the reader has not read yet.
+    /// Revision of the log at the last read. `None` if the reader has not read yet.
     read_until: Option<Revision>,
     id: PhantomData<I>,
 }
@@ -135,16 +137,16 @@ impl<I: Id> ChangeReader<I> {
         Self { read_until: Some(log.revision), id: PhantomData }
     }
 
-    /// Returns the rows that changed since the last read, and moves the reader to the end of the log.
-    /// `None`: any row may have changed.
+    /// Returns the rows that changed since the last read, and moves the reader to the end of the
+    /// log. Returns `None` if any row may have changed.
     pub fn read<'l>(&mut self, log: &'l ChangeLog<I>) -> Option<ChangedRows<'l, I>> {
         let unread = self.unread(log);
         *self = Self::at_end(log);
         unread
     }
 
-    /// Returns the rows that changed since the last read. The reader does not move.
-    /// `None`: any row may have changed.
+    /// Returns the rows that changed since the last read. The reader does not move. Returns `None`
+    /// if any row may have changed.
     pub fn unread<'l>(&self, log: &'l ChangeLog<I>) -> Option<ChangedRows<'l, I>> {
         let known = log.forgotten_until..=log.revision;
         let read_until = self.read_until.filter(|read_until| known.contains(read_until))?;

@@ -1,5 +1,5 @@
-//! Scheduling class: everything that filters and scorers read of a pod, kept once for all pods that
-//! agree in it. Specification: actions.md 12.2 S1, plugins-nodes.md 2.5 and 7.1.
+//! Scheduling class: everything that filters and scorers read of a pod. Pods with equal content
+//! share one class. Specification: actions.md 12.2 (S1), plugins-nodes.md 2.5 and 7.1.
 
 use std::hash::BuildHasher;
 use std::ops::Deref;
@@ -16,46 +16,50 @@ use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
 use crate::volume::PodVolume;
 
-/// What filters and scorers read of a pod; what is in [`Shape`] is read as if it stood here.
+/// All that filters and scorers read of a pod. A class dereferences to its [`Shape`], so the fields
+/// of the shape can be read from the class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Class {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
     /// `metadata.labels`.
     pub labels: Labels,
-    /// Claims and disks, in the order of `spec.volumes`.
+    /// PersistentVolumeClaims and disks, in the order of `spec.volumes`.
     pub volumes: Vec<PodVolume>,
-    /// `spec.affinity.podAffinity` and `podAntiAffinity`; `None`: no term.
+    /// `spec.affinity.podAffinity` and `podAntiAffinity`. `None` if the pod has no such term.
     pub pod_affinity: Option<Arc<PodAffinity>>,
     /// `spec.topologySpreadConstraints`.
     pub spread: Vec<SpreadConstraint>,
-    /// In the order of `spec.resourceClaims`.
+    /// Claims for devices, in the order of `spec.resourceClaims`.
     pub resource_claims: Vec<PodResourceClaim>,
-    /// The controlling owner, if it is of a kind that selects pods (7.8).
+    /// The controlling owner, if its kind has a pod selector (plugins-nodes.md 7.8: default spread
+    /// constraints).
     pub controller: Option<Controller>,
-    /// The rest, kept once for all classes that agree in it: nearly every job has labels of its own,
-    /// and terms that name them.
+    /// The other fields, shared by all classes that are equal in them. Nearly every job has labels
+    /// of its own and terms that name them, so shapes are far fewer than classes.
     pub shape: Arc<Shape>,
 }
 
-/// What of a class rules about other pods, volumes and devices do not read.
+/// The part of a class that rules about other pods, volumes and devices do not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Resreq and InitResreq, which are equal (core.md 3.5).
+    /// The request of the pod. Volcano's Resreq and InitResreq are equal here (core.md 3.5).
     pub request: Resource,
-    /// Millicpu and bytes with the scoring defaults for containers that request nothing (7.1).
+    /// CPU and memory with the scoring defaults for containers that request nothing
+    /// (plugins-nodes.md 7.1).
     pub non_zero: NonZero,
-    /// `None`: absent.
+    /// `spec.nodeSelector`. `None` if it is absent.
     pub node_selector: Option<Labels>,
     /// `spec.affinity.nodeAffinity`.
     pub node_affinity: NodeAffinity,
     /// `spec.tolerations`.
     pub tolerations: Vec<Toleration>,
-    /// Of regular and restartable init containers, sorted, without repetition.
+    /// Host ports of regular containers and restartable init containers, sorted and without
+    /// duplicates.
     pub host_ports: Vec<HostPort>,
-    /// Images of containers and init containers, as nodes list them.
+    /// Images of containers and init containers, by the names in node status.
     pub images: Vec<Arc<str>>,
-    /// Annotation `volcano.sh/revocable-zone: "*"` or its stand-in (core.md 3.2).
+    /// True with annotation `volcano.sh/revocable-zone: "*"` or its equivalent (core.md 3.2).
     pub any_revocable_zone: bool,
 }
 
@@ -72,16 +76,16 @@ impl From<Shape> for Class {
     }
 }
 
-/// Cpu and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).
+/// CPU and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NonZero {
-    /// Millicores; 100 for a container without a cpu request.
+    /// Millicores; a container without a CPU request counts 100.
     pub cpu_milli: i64,
-    /// Bytes; 200 Mi for a container without a memory request.
+    /// Bytes; a container without a memory request counts 200 Mi.
     pub memory_bytes: i64,
 }
 
-/// Sum of [`NonZero`] over pods, exact whatever they request.
+/// Sum of [`NonZero`] over pods. 128 bits keep it exact for any requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonZeroSum {
     cpu_milli: i128,
@@ -89,7 +93,7 @@ pub struct NonZeroSum {
 }
 
 impl NonZeroSum {
-    /// The nearest amounts of 64 bits.
+    /// Returns the sum, saturated to 64 bits.
     pub fn nearest(self) -> NonZero {
         let [(cpu_milli, _), (memory_bytes, _)] =
             [self.cpu_milli, self.memory_bytes].map(<i64 as Amount>::nearest);
@@ -120,68 +124,70 @@ impl std::ops::SubAssign<NonZero> for NonZeroSum {
 /// The classes in use, by content, with the number of tasks of each.
 #[derive(Clone, Debug, Default)]
 pub struct Classes {
-    rows: Table<ClassId, Row>,
+    rows: Table<ClassId, ClassRow>,
     by_content: Index<ClassId>,
-    /// That of the task that came last.
+    /// The class of the task that was added last.
     last: Option<ClassId>,
-    shapes: FxHashMap<Arc<Shape>, Sharers>,
+    shapes: FxHashMap<Arc<Shape>, ShapeUse>,
     n_made: u64,
 }
 
-/// Who has a shape.
+/// The id of a shape, and the number of classes that have it.
 #[derive(Clone, Copy, Debug)]
-struct Sharers {
-    serial: u64,
+struct ShapeUse {
+    shape_id: u64,
     n_classes: u32,
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct ClassRow {
     class: Arc<Class>,
     n_tasks: u32,
-    serial: u64,
+    shape_id: u64,
 }
 
 impl Classes {
-    /// The class of this content, one task more, and whether it is new.
+    /// Returns the class with this content, and true if the class is new. Its number of tasks
+    /// increases by one.
     pub(crate) fn acquire(&mut self, mut class: Class) -> (ClassId, bool) {
         let known = self.shapes.get_key_value(&class.shape);
-        let Sharers { serial, .. } = match known {
+        let ShapeUse { shape_id, .. } = match known {
             Some((shape, &sharers)) => {
                 class.shape = shape.clone();
                 sharers
             }
-            None => Sharers { serial: self.n_made + 1, n_classes: 0 },
+            None => ShapeUse { shape_id: self.n_made + 1, n_classes: 0 },
         };
-        // Pods of a gang come one after the other.
+        // Pods of a gang arrive one after the other, so the last class is tried first.
         let is_it = |id: ClassId| self.rows.get(id).is_some_and(|row| *row.class == class);
         if let Some(id) = self.last.filter(|&id| is_it(id)) {
             self.rows[id].n_tasks += 1;
             return (id, false);
         }
-        let hash = hash(&class, serial);
+        let hash = hash(&class, shape_id);
         if let Some(id) = self.by_content.get(&hash, is_it) {
             self.last = Some(id);
             self.rows[id].n_tasks += 1;
             return (id, false);
         }
-        self.n_made = self.n_made.max(serial);
+        self.n_made = self.n_made.max(shape_id);
         let sharers = self.shapes.entry(class.shape.clone());
-        sharers.or_insert(Sharers { serial, n_classes: 0 }).n_classes += 1;
-        let id = self.rows.insert(Row { class: Arc::new(class), n_tasks: 1, serial });
+        sharers.or_insert(ShapeUse { shape_id, n_classes: 0 }).n_classes += 1;
+        let id = self.rows.insert(ClassRow { class: Arc::new(class), n_tasks: 1, shape_id });
         self.by_content.insert(&hash, id);
         self.last = Some(id);
         (id, true)
     }
 
-    /// One task less; the last one takes the class away and gets its content.
+    /// Decreases the number of tasks of a class by one. Without tasks the class is removed. Returns
+    /// the content of a removed class, else `None`.
     pub(crate) fn release(&mut self, id: ClassId) -> Option<Arc<Class>> {
         self.rows[id].n_tasks -= 1;
         if self.rows[id].n_tasks != 0 {
             return None;
         }
         let row = self.rows.remove(id)?;
-        self.by_content.remove(&hash(&row.class, row.serial), id);
+        self.by_content.remove(&hash(&row.class, row.shape_id), id);
         if let Some(sharers) = self.shapes.get_mut(&row.class.shape) {
             sharers.n_classes -= 1;
             if sharers.n_classes == 0 {
@@ -191,35 +197,35 @@ impl Classes {
         Some(row.class)
     }
 
-    /// A number that only classes have or had that agree in everything but namespace, labels, pod
-    /// affinity, spread, volumes and resource claims: ids are used again. Nearly every job has labels
-    /// of its own, and terms that name them.
-    pub fn serial(&self, id: ClassId) -> u64 {
-        self.rows[id].serial
+    /// Returns the identity of the shape of a class, which is never used again for another shape.
+    /// Class ids are used again. Two classes have one shape if they differ only in namespace,
+    /// labels, controller, pod affinity, spread, volumes and resource claims.
+    pub fn shape_id(&self, id: ClassId) -> u64 {
+        self.rows[id].shape_id
     }
 
     pub(crate) fn recycle(&mut self) {
         self.rows.recycle();
     }
 
-    /// Number of distinct classes.
+    /// Returns the number of distinct classes.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no class.
+    /// True if there is no class.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Tasks per class, by row; for [`crate::Cluster::check`].
+    /// Returns the number of tasks per class, by row, for [`crate::Cluster::check`].
     pub(crate) fn references(&self) -> Vec<(ClassId, u32)> {
         self.rows.iter().map(|(id, row)| (id, row.n_tasks)).collect()
     }
 }
 
-/// Of the content of a class whose shape has this serial.
-fn hash(class: &Class, serial: u64) -> u64 {
+/// Returns the hash of a class whose shape has this id.
+fn hash(class: &Class, shape_id: u64) -> u64 {
     let Class {
         namespace,
         labels,
@@ -231,7 +237,7 @@ fn hash(class: &Class, serial: u64) -> u64 {
         shape: _,
     } = class;
     let rest = (volumes, pod_affinity, spread, resource_claims, controller);
-    FxBuildHasher.hash_one((serial, namespace, labels, rest))
+    FxBuildHasher.hash_one((shape_id, namespace, labels, rest))
 }
 
 impl std::ops::Index<ClassId> for Classes {

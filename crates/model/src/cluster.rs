@@ -1,5 +1,6 @@
-//! The cluster state: the tables and how to find rows in them. Between two calls of
-//! [`Cluster::apply`] this *is* the snapshot; nothing is copied. Specification: core.md 4.5-4.8.
+//! The cluster state: the tables, and the indexes to find rows in them. Between two calls of
+//! [`Cluster::apply`] the tables are the snapshot; nothing is copied. Specification: core.md
+//! 4.5-4.8.
 
 mod apply;
 mod bare;
@@ -26,10 +27,10 @@ use vc_resource::{Dim, Dims, Fractional, Resource};
 use crate::budget::Budgets;
 use crate::change_log::{ChangeLog, Revision};
 use crate::class::{Class, Classes};
-use crate::default_spread::Selectors;
+use crate::default_spread::ServiceSelectors;
 use crate::device::Devices;
 use crate::division::Division;
-use crate::domains::{Domains, World};
+use crate::domains::{CounterSources, Domains};
 use crate::hyper_node::HyperNodes;
 use crate::ids::{ClassId, Id, JobId, NodeId, QueueId, Table, TaskId};
 use crate::images::Images;
@@ -38,47 +39,51 @@ use crate::job::{Job, MinResources};
 use crate::node::Node;
 use crate::queue::Queue;
 use crate::quota::Quotas;
+use crate::reads::{self, Read};
 use crate::record::{ObjectKey, PodCondition, PriorityClassRecord};
 use crate::request::RequestGates;
 use crate::selector::Labels;
 use crate::task::Task;
 use crate::volume::Volumes;
 
-pub(crate) use groups::{SubJobRows, Tally};
+pub(crate) use groups::{SubJobRows, SubJobTally};
 use shape_of::LastShape;
 use shards::Shards;
 pub use shards::{Sharding, ShardingMode};
 
-/// Settings that say which objects are ours and what the API server can do (core.md 1.1, 4.2, 4.3).
+/// Settings that decide which objects are ours, and what the API server can do (core.md 1.1, 4.2,
+/// 4.3).
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `--scheduler-name`.
     pub scheduler_names: Vec<Arc<str>>,
     /// `--default-queue`.
     pub default_queue: Arc<str>,
-    /// `--node-selector` as label and value; empty: all nodes.
+    /// `--node-selector` as label and value. If it is empty, all nodes are used.
     pub node_selector: Vec<(Arc<str>, Arc<str>)>,
-    /// Kubernetes features of the server.
+    /// Kubernetes feature gates of the API server that change requests of pods.
     pub gates: RequestGates,
-    /// True with `--bare-pods=schedule`: a pod of ours without group annotation is a job of one task.
-    /// Its annotation or label `scheduling.volcano.sh/queue-name` names its queue; without one it is in
-    /// the default queue.
+    /// True with `--bare-pods=schedule`: a pod of ours without group annotation is a job of one
+    /// task. Its annotation or label `scheduling.volcano.sh/queue-name` names its queue; without
+    /// one it is in the default queue.
     pub bare_pods: bool,
     /// The part of the objects that is ours with `MULTI_SCHEDULER_ENABLE` (core.md 4.4).
     /// `None`: all objects are ours.
     pub division: Option<Division>,
     /// `--scheduler-sharding-mode`, `--scheduler-sharding-name`.
     pub sharding: Sharding,
-    /// True with the feature gate `SchedulingGatesQueueAdmission` (core.md 7.8): our scheduling gate is
-    /// lifted when the queue has room.
+    /// True with the feature gate `SchedulingGatesQueueAdmission` (core.md 7.8): our scheduling
+    /// gate is lifted when the queue has room.
     pub queue_gate_admission: bool,
-    /// The API server serves claims for devices (plugins-nodes.md 2.1).
+    /// True if the API server serves ResourceClaims, ResourceSlices and DeviceClasses
+    /// (plugins-nodes.md 2.1).
     pub dynamic_resources: bool,
     /// `--ignored-provisioners`: CSI drivers whose volumes are not counted (core.md 3.5.1).
     pub ignored_provisioners: Vec<Arc<str>>,
     /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
     pub storage_capacity_scoring: bool,
-    /// Seconds by which the clock on the wall is ahead of UTC at a time in microseconds since 1970.
+    /// Returns the offset of local time from UTC in seconds. The argument is a time in microseconds
+    /// since 1970.
     pub utc_offset_seconds: fn(i64) -> i64,
 }
 
@@ -101,25 +106,25 @@ impl Default for Settings {
     }
 }
 
-/// The tables. Changed by events ([`Cluster::apply`]) and, within a session, by placements
-/// ([`Cluster::set_task`] and its kin); every derived sum is kept at the cost of the change.
+/// The tables. Events ([`Cluster::apply`]) change them, and within a session placements do, such as
+/// [`Cluster::set_task`]. Derived sums are updated incrementally with every change.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Which objects are ours.
+    /// Settings that decide which objects are ours.
     pub settings: Settings,
     /// Names of the dimensions of every vector.
     pub dims: Dims,
-    /// Nodes, those that only pods name included.
+    /// Nodes, including nodes that only pods name.
     pub nodes: Table<NodeId, Node>,
     /// Pods that are ours or that have a node.
     pub tasks: Table<TaskId, Task>,
-    /// PodGroups, those that only pods name included.
+    /// PodGroups, including PodGroups that only pods name.
     pub jobs: Table<JobId, Job>,
-    /// Queues, those that only PodGroups name included.
+    /// Queues, including queues that only PodGroups name.
     pub queues: Table<QueueId, Queue>,
     /// Scheduling classes of the tasks.
     pub classes: Classes,
-    /// Volumes, claims and storage, and what of them is promised.
+    /// Volumes, claims and storage classes, and the reservations of tasks in them.
     pub volumes: Volumes,
     /// PodDisruptionBudgets.
     pub budgets: Budgets,
@@ -129,158 +134,170 @@ pub struct Cluster {
     pub hyper_nodes: HyperNodes,
     /// Images on the nodes.
     pub images: Images,
-    /// Pods by topology domain.
+    /// Counts of pods by topology domain.
     pub domains: Domains,
-    /// Devices and the claims for them.
+    /// Devices, and the ResourceClaims for them.
     pub devices: Devices,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
     job_by_key: Index<JobId>,
-    /// The same in order. A search in it is ten times as dear, and each pod needs one.
+    /// Jobs in the order of their keys. A search in it costs ten times a search in `job_by_key`,
+    /// and each pod needs one search.
     job_order: BTreeMap<ObjectKey, JobId>,
     queue_by_name: BTreeMap<Arc<str>, QueueId>,
-    /// Of those that do not exist and that no job names all, and others.
+    /// Queues that may be unused. Every queue that neither exists nor is named by a job is in the
+    /// list; others may be in it.
     unused_queues: Vec<QueueId>,
     task_by_uid: Index<TaskId>,
     task_by_key: Index<TaskId>,
-    /// Those that are protected for some time, by its end in microseconds since 1970.
+    /// Protected tasks, by the end of their cooldown in microseconds since 1970.
     cooling: BTreeSet<(i64, TaskId)>,
     /// Pods of ours that wait and belong to no job.
     ungrouped: BTreeSet<TaskId>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
-    pub(crate) selectors: Selectors,
+    pub(crate) selectors: ServiceSelectors,
     shards: Shards,
     node_changes: ChangeLog<NodeId>,
-    /// Of what the objects say.
+    /// Nodes whose objects changed.
     object_changes: ChangeLog<NodeId>,
     node_set_revision: Revision,
     job_changes: ChangeLog<JobId>,
-    /// Counts events that changed something.
+    /// Number of events that changed something.
     version: u64,
     queue_version: u64,
     status_version: u64,
     /// Σ allocatable of the present nodes, by dimension.
     total: BTreeMap<Dim, Total>,
-    /// Of the object that came last and named one.
+    /// The job of the object that came last and named a job. A cache for the next look-up.
     last_job: Option<JobId>,
-    /// Of the pod that came last and had one.
+    /// The condition of the pod that came last and had one. Equal conditions share memory.
     last_condition: Option<Arc<PodCondition>>,
     last_shape: Option<LastShape>,
-    /// Of the PodGroup that came last and had one.
+    /// The `minResources` of the PodGroup that came last and had some. Equal ones share memory.
     last_minimum: Option<Arc<MinResources>>,
 }
 
-/// One dimension of all present nodes together.
+/// The sum of one dimension over all present nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Total {
-    /// Wide, because milli-bytes of storage of many nodes leave 64 bits.
+    /// 128 bits, because milli-bytes of storage of many nodes exceed 64 bits.
     amount: i128,
-    /// Nodes that have the dimension, even with 0; cpu and memory: all.
+    /// Number of nodes that have the dimension, even with amount 0. All nodes have cpu and memory.
     n_nodes: u32,
 }
 
 impl Cluster {
-    /// An empty cluster.
+    /// Returns an empty cluster.
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
     }
 
-    /// When the first pod ends to be protected that is at this time, both in microseconds since 1970
-    /// (plugins-jobs-queues.md 12).
+    /// Returns the end of the cooldown that ends first after `now_micros`. Times are in
+    /// microseconds since 1970. Returns `None` if no pod is protected then (plugins-jobs-queues.md
+    /// 12: cooldown protection).
     pub fn cooling_until_micros(&self, now_micros: i64) -> Option<i64> {
         let later = now_micros.checked_add(1)?;
         self.cooling.range((later, TaskId::new(0))..).map(|&(until, _)| until).next()
     }
 
-    /// Pods of ours that wait and belong to no job, in no particular order.
+    /// Returns the pods of ours that wait and belong to no job, in no particular order.
     pub fn ungrouped(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.ungrouped.iter().copied()
     }
 
-    /// Another number after every event that may have changed something. Sessions do not count.
+    /// Returns a counter that increases with every event that may have changed something.
+    /// Placements of sessions do not change it.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Another number whenever a queue is another one than before, but for the status that we write,
-    /// came or went.
+    /// Returns a counter that increases when a queue was added, changed or removed. Changes of the
+    /// status that we write do not count.
     pub fn queue_version(&self) -> u64 {
         self.queue_version
     }
 
-    /// Another number whenever the status of a queue is not what it was last seen or written to be.
+    /// Returns a counter that increases whenever the status of a queue differs from the status last
+    /// seen or written.
     pub fn queue_status_version(&self) -> u64 {
         self.status_version
     }
 
-    /// Known nodes in name order.
+    /// Returns the known nodes in name order.
     pub fn nodes_by_name(&self) -> &[NodeId] {
         &self.node_order
     }
 
-    /// The node of this name, also if only pods name it.
+    /// Returns the node with this name, even if only pods name it.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.node_by_name.get(name).copied()
     }
 
-    /// Jobs by uid (`namespace/name`), those without PodGroup included.
+    /// Returns the jobs ordered by key (`namespace/name`), including jobs without a PodGroup.
     pub fn jobs_by_key(&self) -> impl Iterator<Item = JobId> + '_ {
         self.job_order.values().copied()
     }
 
-    /// The job of this PodGroup name.
+    /// Returns the job with this PodGroup name.
     pub fn job(&self, key: &ObjectKey) -> Option<JobId> {
         self.job_by_key.get(key, |job| self.jobs[job].key == *key)
     }
 
-    /// Queues by name, those that only PodGroups name included.
+    /// Returns the queues by name, including queues that only PodGroups name.
     pub fn queues_by_name(&self) -> impl Iterator<Item = QueueId> + '_ {
         self.queue_by_name.values().copied()
     }
 
-    /// The queue of this name, also if only PodGroups name it.
+    /// Returns the queue with this name, even if only PodGroups name it.
     pub fn queue(&self, name: &str) -> Option<QueueId> {
         self.queue_by_name.get(name).copied()
     }
 
-    /// The task of this pod uid.
+    /// Returns the task with this pod uid.
     pub fn task(&self, uid: &str) -> Option<TaskId> {
         self.task_by_uid.get(uid, |task| *self.tasks[task].uid == *uid)
     }
 
-    /// The task of this pod name.
+    /// Returns the task with this pod name.
     pub fn task_named(&self, key: &ObjectKey) -> Option<TaskId> {
         self.task_by_key.get(key, |task| self.tasks[task].key == *key)
     }
 
-    /// The class of a task.
+    /// Returns the class of a task.
     pub fn class(&self, task: TaskId) -> &Class {
+        reads::note(Read::Class(task));
         &self.classes[self.tasks[task].class]
     }
 
-    /// The request of a task, `pods` = 1 included.
+    /// True if the task may run in any revocable zone. All tasks of its class agree in this.
+    pub fn is_for_revocable_zones(&self, task: TaskId) -> bool {
+        self.classes[self.tasks[task].class].any_revocable_zone
+    }
+
+    /// Returns the request of a task, which includes `pods` = 1.
     pub fn request(&self, task: TaskId) -> &Resource {
         &self.class(task).request
     }
 
-    /// The job of a task.
+    /// Returns the job of a task. Returns `None` if the task belongs to no job.
     pub fn job_of(&self, task: TaskId) -> Option<&Job> {
         self.tasks[task].job.map(|job| &self.jobs[job])
     }
 
-    /// Highest priority among the tasks of a sub-job, 0 without tasks (D8).
+    /// Returns the highest priority among the tasks of a sub-job, or 0 without tasks (D8: priority
+    /// of a sub-job).
     pub fn sub_job_priority(&self, job: JobId, sub_job: usize) -> i32 {
         let tasks = &self.jobs[job].sub_jobs[sub_job].tasks;
         tasks.iter().map(|&task| self.tasks[task].priority).max().unwrap_or(0)
     }
 
-    /// Labels of a namespace; a missing one has none.
+    /// Returns the labels of a namespace. Returns `None` if the namespace is not known.
     pub fn namespace_labels(&self, name: &str) -> Option<&Labels> {
         self.namespaces.get(name)
     }
 
-    /// Σ allocatable of all known nodes, ready or not, cordoned or not.
+    /// Returns Σ allocatable of all known nodes, whether they are ready or cordoned or not.
     pub fn total_allocatable(&self) -> Fractional {
         let mut total = Fractional::default();
         for (&dim, sum) in &self.total {
@@ -289,7 +306,7 @@ impl Cluster {
         total
     }
 
-    /// The same as whole amounts.
+    /// Returns Σ allocatable of all known nodes as whole amounts.
     pub fn total_amounts(&self) -> Resource {
         let mut total = Resource::default();
         for (&dim, sum) in &self.total {
@@ -298,7 +315,7 @@ impl Cluster {
         total
     }
 
-    /// The class of this content, one task more.
+    /// Returns the class with this content, and increases its number of tasks by one.
     pub(crate) fn acquire_class(&mut self, class: Class) -> ClassId {
         let (id, is_new) = self.classes.acquire(class);
         if is_new {
@@ -308,19 +325,20 @@ impl Cluster {
         id
     }
 
-    /// One task less of the class.
+    /// Decreases the number of tasks of the class by one.
     pub(crate) fn release_class(&mut self, id: ClassId) {
         if let Some(class) = self.classes.release(id) {
             self.domains.remove_class(id, &class);
         }
     }
 
-    fn domains_and_world(&mut self) -> (&mut Domains, World<'_>) {
+    fn domains_and_world(&mut self) -> (&mut Domains, CounterSources<'_>) {
         let Self { domains, nodes, classes, namespaces, selectors, .. } = self;
-        (domains, World { nodes, classes, namespaces, selectors })
+        (domains, CounterSources { nodes, classes, namespaces, selectors })
     }
 
-    /// Value of a PriorityClass: of that name, else the smallest global default (C-13), else 0.
+    /// Returns the value of the PriorityClass with this name. Without such a class it is the
+    /// smallest global default (C-13), or 0 if there is no default.
     pub(crate) fn priority_value(&self, class_name: &str) -> i32 {
         if let Some(class) = self.priority_classes.get(class_name) {
             return class.value;
@@ -329,8 +347,8 @@ impl Cluster {
         defaults.map(|class| class.value).min().unwrap_or(0)
     }
 
-    /// Lets freed rows be used again; called when a session has ended, so that whoever keeps ids from
-    /// session to session sees each row without an owner before it gets another.
+    /// Makes freed rows reusable after a session has ended. Caches that keep ids across sessions
+    /// thus see each freed row without an object before the row gets another one.
     pub fn recycle(&mut self) {
         self.nodes.recycle();
         self.tasks.recycle();

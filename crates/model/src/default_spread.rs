@@ -1,5 +1,5 @@
-//! What the default spread constraints of pods are made of: Services and controllers with the pods
-//! that they select. Specification: plugins-nodes.md 7.8.
+//! Services and controllers with their pod selectors, from which the default spread constraints of
+//! pods follow. Specification: plugins-nodes.md 7.8.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::pod_affinity::{SpreadConstraint, Unsatisfiable};
 use crate::record::ObjectKey;
 use crate::selector::{LabelSelector, Labels, Operator, Requirement};
 
-/// An object that selects pods.
+/// A Service or controller with a pod selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorObject {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: SelectorKind,
     /// Namespace and name.
     pub key: ObjectKey,
-    /// `spec.selector`; `None`: absent, which selects nothing.
+    /// `spec.selector`. `None` if it is absent: no pod is selected.
     pub selector: Option<LabelSelector>,
 }
 
-/// Its kind.
+/// Kind of a [`SelectorObject`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SelectorKind {
     /// A Service.
@@ -35,18 +35,19 @@ pub enum SelectorKind {
     StatefulSet,
 }
 
-/// The controller of a pod, of a kind that selects pods.
+/// Kind and name of the controller of a pod, if that kind has a pod selector.
 pub type Controller = (SelectorKind, Arc<str>);
 
-/// Topology key and `maxSkew` of the constraints.
+/// Topology key and `maxSkew` of the default constraints.
 const CONSTRAINTS: [(&str, i32); 2] =
     [("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5)];
 
-/// The selectors of the cluster.
+/// The pod selectors of the Services and controllers of the cluster.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selectors {
+pub(crate) struct ServiceSelectors {
     services: BTreeMap<ObjectKey, Service>,
-    /// Services of a namespace by a label that the pods they select have.
+    /// Services by namespace, label and value. Each is listed under one label that its pods must
+    /// have.
     by_label: FxHashMap<[Arc<str>; 3], Vec<ObjectKey>>,
     controllers: BTreeMap<(SelectorKind, ObjectKey), LabelSelector>,
 }
@@ -55,12 +56,13 @@ pub(crate) struct Selectors {
 #[derive(Clone, Debug)]
 struct Service {
     labels: Labels,
-    /// Where it is in `by_label`.
+    /// Key of its entry in `by_label`.
     place: [Arc<str>; 3],
 }
 
-impl Selectors {
-    /// The selector of an object; `None`: it adds nothing to the constraints of any pod.
+impl ServiceSelectors {
+    /// Returns the selector of an object. Returns `None` if the object adds nothing to any
+    /// constraint.
     pub(crate) fn get(&self, kind: SelectorKind, key: &ObjectKey) -> Option<LabelSelector> {
         match kind {
             SelectorKind::Service => self.services.get(key).map(|service| LabelSelector {
@@ -71,14 +73,14 @@ impl Selectors {
         }
     }
 
-    /// Takes over what the object says now; `None`: it is gone or selects nothing.
+    /// Sets the selector of an object. `None` means that the object is gone or selects nothing.
     pub(crate) fn set(
         &mut self,
         kind: SelectorKind,
         key: ObjectKey,
         selector: Option<LabelSelector>,
     ) {
-        // One that selects everything adds no requirement either.
+        // A selector that selects everything adds no requirement either.
         let selector = selector.filter(|selector| {
             *selector != LabelSelector::default() && selector.malformed().is_none()
         });
@@ -114,7 +116,8 @@ impl Selectors {
         }
     }
 
-    /// The constraints of a pod that has none of its own; none if nothing selects it.
+    /// Returns the default constraints of a pod. They are empty if the pod has constraints of its
+    /// own, or if nothing selects it.
     pub(crate) fn constraints(&self, class: &Class) -> Vec<SpreadConstraint> {
         let selector = match class.spread.is_empty() {
             true => self.selector(class),
@@ -133,7 +136,7 @@ impl Selectors {
         CONSTRAINTS.map(constraint).into()
     }
 
-    /// The requirements of everything that selects the pod together.
+    /// Returns the conjunction of all selectors that select the pod.
     fn selector(&self, class: &Class) -> LabelSelector {
         let mut sum = LabelSelector::default();
         for service in self.services_of(class) {
@@ -146,7 +149,8 @@ impl Selectors {
             match sum.match_labels.get(key) {
                 None => drop(sum.match_labels.insert(key.clone(), value.clone())),
                 Some(same) if same == value => {}
-                // Both are required; the controller does not select its pod any more.
+                // Both values are required, so no pod matches: the controller does not select its
+                // pod any more.
                 Some(_) => sum.match_expressions.push(Requirement {
                     key: key.clone(),
                     operator: Operator::In,

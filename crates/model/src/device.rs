@@ -1,5 +1,5 @@
-//! Devices and the claims for them: rows as the API server has them. Specification:
-//! plugins-nodes.md 6.
+//! Devices, and the ResourceClaims, DeviceClasses and ResourceSlices as the API server has them.
+//! Specification: plugins-nodes.md 6.
 
 mod store;
 
@@ -39,15 +39,16 @@ pub struct ResourceClaim {
     pub uid: Arc<str>,
     /// `metadata.resourceVersion`.
     pub resource_version: Arc<str>,
-    /// It has a deletion timestamp.
+    /// True if the claim has a deletion timestamp.
     pub deleting: bool,
-    /// Uid of the controlling owner; empty: none.
+    /// Uid of the controlling owner; empty if there is none.
     pub controller: Arc<str>,
     /// `spec.devices.requests`.
     pub requests: Vec<DeviceRequest>,
     /// `spec.devices.constraints`.
     pub constraints: Vec<DeviceConstraint>,
-    /// `spec.devices.config`: to which requests (none: all) the JSON text belongs.
+    /// `spec.devices.config`: names of requests with their configuration as JSON text. Without
+    /// names an entry is for all requests.
     pub config: Vec<(Vec<Arc<str>>, Arc<str>)>,
     /// `status.allocation`.
     pub allocation: Option<Arc<Allocation>>,
@@ -69,49 +70,50 @@ pub struct Consumer {
 pub struct DeviceRequest {
     /// Name in the claim.
     pub name: Arc<str>,
-    /// What is asked for.
+    /// The devices that the request asks for.
     pub kind: RequestKind,
 }
 
-/// What a request asks for.
+/// The devices that a request asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RequestKind {
     /// `exactly`.
     Exactly(ExactRequest),
-    /// `firstAvailable`: alternatives with their names, best first.
+    /// `firstAvailable`: alternatives with their names, in order of preference.
     FirstAvailable(Vec<(Arc<str>, ExactRequest)>),
-    /// Neither.
+    /// The request has neither `exactly` nor `firstAvailable`.
     #[default]
     Unknown,
 }
 
-/// Devices of one class.
+/// A request for devices of one class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExactRequest {
     /// `deviceClassName`.
     pub class: Arc<str>,
     /// CEL expressions.
     pub selectors: Vec<Arc<str>>,
-    /// How many.
+    /// Number of devices.
     pub mode: AllocationMode,
     /// `adminAccess`.
     pub admin_access: bool,
-    /// `tolerations`, as JSON too, since results repeat them.
+    /// `tolerations`.
     pub tolerations: Vec<DeviceToleration>,
-    /// The tolerations as JSON text; empty: none.
+    /// The tolerations as JSON text, which allocation results repeat; empty if there are none.
     pub tolerations_json: Arc<str>,
-    /// It has capacity requirements, which nothing here can judge (6.1).
+    /// True if the request has capacity requirements. These are not implemented (plugins-nodes.md
+    /// 6.1).
     pub has_capacity: bool,
 }
 
-/// How many devices a request wants.
+/// Number of devices that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationMode {
-    /// So many.
+    /// This number of devices.
     Count(u32),
-    /// All that match.
+    /// All devices that match.
     All,
-    /// From an API server of another age.
+    /// A mode that this version does not know.
     Unknown,
 }
 
@@ -124,22 +126,22 @@ impl Default for AllocationMode {
 /// A toleration of device taints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceToleration {
-    /// Empty: any.
+    /// Key of the taint; empty matches any key.
     pub key: Arc<str>,
-    /// `Exists`; otherwise the values must be equal.
+    /// True for operator `Exists`; otherwise the values must be equal.
     pub exists: bool,
-    /// Compared unless `exists`.
+    /// Value of the taint; ignored if `exists` is true.
     pub value: Arc<str>,
-    /// Empty: any.
+    /// Effect of the taint; empty matches any effect.
     pub effect: Arc<str>,
 }
 
-/// What must hold for the devices of several requests together.
+/// A constraint that the devices of several requests must meet together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceConstraint {
-    /// Requests or `<request>/<subrequest>`; none: all.
+    /// Names of requests, or `<request>/<subrequest>`; empty means all requests.
     pub requests: Vec<Arc<str>>,
-    /// `matchAttribute`; `None`: of a kind that is not known here.
+    /// `matchAttribute`. `None` if the constraint is of a kind that this version does not know.
     pub match_attribute: Option<Arc<str>>,
 }
 
@@ -148,33 +150,33 @@ pub struct DeviceConstraint {
 pub struct Allocation {
     /// `devices.results`.
     pub results: Vec<DeviceResult>,
-    /// `devices.config`; of a stored allocation nobody reads it, it is empty then.
+    /// `devices.config`. It is empty for stored allocations, where it is not needed.
     pub config: Vec<DeviceConfig>,
-    /// `nodeSelector`; `None`: every node.
+    /// `nodeSelector`. `None` if every node can use the devices.
     pub node_selector: Option<Vec<NodeSelectorTerm>>,
 }
 
 /// An element of `devices.config`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceConfig {
-    /// Source `FromClass`, else `FromClaim`.
+    /// True for source `FromClass`, false for `FromClaim`.
     pub from_class: bool,
-    /// Requests that it is for; none: all.
+    /// Requests that the element is for; empty means all requests.
     pub requests: Vec<Arc<str>>,
-    /// The rest of the element as JSON text of an object.
+    /// The configuration itself: a JSON object as text.
     pub body: Arc<str>,
 }
 
-/// A device that a claim has.
+/// A device that is allocated to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceResult {
     /// `<request>` or `<request>/<subrequest>`.
     pub request: Arc<str>,
-    /// Which device.
+    /// The allocated device.
     pub device: DeviceId,
-    /// The device stays free for others.
+    /// True for admin access: the device stays available to other claims.
     pub admin_access: bool,
-    /// Of the request, as JSON text; empty: none.
+    /// Tolerations of the request as JSON text; empty if there are none.
     pub tolerations_json: Arc<str>,
 }
 
@@ -198,26 +200,27 @@ pub struct ResourceSlice {
     pub driver: Arc<str>,
     /// Name of the pool.
     pub pool: Arc<str>,
-    /// Only the slices of the highest generation count.
+    /// Generation of the pool. Only the slices of the highest generation count.
     pub generation: i64,
     /// `pool.resourceSliceCount`.
     pub n_slices: i64,
     /// Nodes that can use the devices.
     pub nodes: SliceNodes,
-    /// In the order of the object.
+    /// Devices in the order of the object.
     pub devices: Vec<Arc<Device>>,
 }
 
 /// Nodes that can use the devices of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SliceNodes {
-    /// The one of this name.
+    /// The node with this name.
     Named(Arc<str>),
-    /// All of them.
+    /// All nodes.
     All,
-    /// Those that match.
+    /// Nodes that match one of the terms.
     Matching(Vec<NodeSelectorTerm>),
-    /// Each device says it, or nobody does; not judged here, so no node (6.1).
+    /// No node: the nodes are given per device or not at all, which is not implemented
+    /// (plugins-nodes.md 6.1).
     #[default]
     Unjudged,
 }
@@ -227,13 +230,14 @@ pub enum SliceNodes {
 pub struct Device {
     /// Name in the pool.
     pub name: Arc<str>,
-    /// By name, `<domain>/<id>` or `<id>`.
+    /// Attributes by name, `<domain>/<id>` or `<id>`.
     pub attributes: BTreeMap<Arc<str>, Attribute>,
-    /// Likewise.
+    /// Capacities by name, `<domain>/<id>` or `<id>`.
     pub capacity: BTreeMap<Arc<str>, Quantity>,
     /// Taints of the device.
     pub taints: Vec<DeviceTaint>,
-    /// It needs something that is not built: counters, binding conditions, nodes of its own.
+    /// True if the device needs a feature that is not implemented: counters, binding conditions or
+    /// its own node selection.
     pub unjudged: bool,
     /// `allowMultipleAllocations`.
     pub shared: bool,
@@ -263,27 +267,27 @@ pub struct DeviceTaint {
     pub effect: Arc<str>,
 }
 
-/// A claim as a pod names it (6.2).
+/// A ResourceClaim as a pod names it (plugins-nodes.md 6.2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodResourceClaim {
-    /// In the pod.
+    /// Name of the entry in the pod.
     pub name: Arc<str>,
-    /// Where it is.
+    /// The source of the claim.
     pub source: ClaimSource,
 }
 
-/// Where the claim of a pod is.
+/// The source of a pod's ResourceClaim.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimSource {
     /// `resourceClaimName`.
     Named(Arc<str>),
-    /// Made from a template for this pod, under this name.
+    /// A claim with this name was created from a template for the pod.
     Made(Arc<str>),
-    /// From a template, which made none because none is needed.
+    /// The entry names a template, from which no claim is needed.
     NotNeeded,
-    /// From a template, not made yet.
+    /// The entry names a template, from which no claim was created yet.
     NotMade,
-    /// The entry names neither.
+    /// The entry names neither a claim nor a template.
     Unset,
 }
 
@@ -298,7 +302,7 @@ pub enum DeviceObject {
     Slice(ResourceSlice),
 }
 
-/// Its kind.
+/// Kind of a [`DeviceObject`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A ResourceClaim.
@@ -309,13 +313,14 @@ pub enum DeviceKind {
     Slice,
 }
 
-/// What a task is promised of one of its claims.
+/// The promise to a task for one of its ResourceClaims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimPromise {
     /// Namespace and name.
     pub key: ObjectKey,
     /// `metadata.uid`.
     pub uid: Arc<str>,
-    /// The devices that this task, or another one of its gang, chose for it; `None`: it has some.
+    /// The devices that this task, or another task of its gang, chose for the claim. `None` if the
+    /// claim has devices already.
     pub allocation: Option<Arc<Allocation>>,
 }

@@ -1,48 +1,49 @@
-//! Division of work between several schedulers: a ring of hash points tells whose a pod, a PodGroup
-//! or a node is. Specification: core.md 4.4.
+//! Division of work between several schedulers. A consistent-hash ring assigns each pod, PodGroup
+//! and node to one scheduler. Specification: core.md 4.4.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Points of one scheduler on the ring.
+/// Number of points of one scheduler on the ring.
 const POINTS: u32 = 20;
 
-/// The ring of all schedulers, and which of them we are.
+/// The ring of all schedulers, and our own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Division {
     ours: Arc<str>,
-    /// Owner by point.
+    /// Scheduler name by point.
     ring: BTreeMap<u32, Arc<str>>,
 }
 
 impl Division {
-    /// The ring of `<base>-0` to `<base>-(n_schedulers - 1)`, where our name is `<base>-<ordinal>`
-    /// (`SCHEDULER_POD_NAME`, `SCHEDULER_NUM`).
+    /// Returns the ring of the schedulers `<base>-0` to `<base>-(n_schedulers - 1)`. Our own name
+    /// is `<base>-<ordinal>`. Both arguments come from the environment: `SCHEDULER_POD_NAME` and
+    /// `SCHEDULER_NUM`.
     pub fn new(pod_name: &str, n_schedulers: u32) -> Self {
         let base = pod_name.rsplit_once('-').map_or(pod_name, |(base, _)| base);
         let mut ring = BTreeMap::new();
         for ordinal in 0..n_schedulers {
             let name: Arc<str> = format!("{base}-{ordinal}").into();
             for point in 0..POINTS {
-                // Of two names with one point the later one has it.
+                // If two names hash to one point, the later name gets it.
                 ring.insert(crc32(format!("{name}|{point}").as_bytes()), name.clone());
             }
         }
         Self { ours: pod_name.into(), ring }
     }
 
-    /// Whether our name is on the ring. If not, nothing at all is ours.
+    /// True if our name is on the ring. If it is not, no object is ours.
     pub fn is_member(&self) -> bool {
         self.ring.values().any(|name| *name == self.ours)
     }
 
-    /// Whether the key is ours.
+    /// True if the object with this key is ours.
     pub fn owns(&self, key: &str) -> bool {
         self.owner(key) == Some(&*self.ours)
     }
 
-    /// The scheduler at the first point behind that of the key, around the ring. `None`: there is
-    /// no scheduler.
+    /// Returns the scheduler at the first point after the hash of the key, around the ring. Returns
+    /// `None` if there is no scheduler.
     fn owner(&self, key: &str) -> Option<&str> {
         let behind = crc32(key.as_bytes()).checked_add(1);
         let next = behind.and_then(|point| self.ring.range(point..).next());
@@ -50,13 +51,13 @@ impl Division {
     }
 }
 
-/// CRC-32 of IEEE 802.3, as Go's `crc32.ChecksumIEEE`.
+/// Returns the CRC-32 of IEEE 802.3, like Go's `crc32.ChecksumIEEE`.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, &byte: &u8| TABLE[usize::from(crc as u8 ^ byte)] ^ (crc >> 8);
     !bytes.iter().fold(!0, step)
 }
 
-/// The remainder of every byte.
+/// The CRC remainder of every byte.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -87,7 +88,7 @@ mod tests {
         }
     }
 
-    /// The ring again, by a walk over all points instead of a search.
+    /// Returns the owner by a scan of all points instead of a search.
     fn owner_by_walk(n_schedulers: u32, key: &str) -> String {
         let points = |ordinal: u32| (0..20).map(move |point| format!("s-{ordinal}|{point}"));
         let mut ring: Vec<(u32, u32)> = (0..n_schedulers)

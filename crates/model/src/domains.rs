@@ -1,7 +1,12 @@
-//! Live counts of pods by topology domain, for pod affinity and topology spread: kept by each event
-//! and each tentative operation, at the cost of the terms that mean the pod, and exact when undone:
-//! `check.rs` makes every count again from the tasks, after each event of `tests/laws.rs`. The files
-//! below are its parts. Specification: plugins-nodes.md 4.5, 4.8, 7.7, 7.8, 17.
+//! Counts of pods by topology domain, for pod affinity and topology spread. Events and tentative
+//! operations update the counts. An update costs as much as there are terms that select the pod.
+//! The files in `domains/` are the parts of this module.
+//!
+//! Exact because
+//! - every pod that enters or leaves a node changes the same counters with opposite signs,
+//! - `check.rs` counts again from the tasks after each event of `tests/laws.rs`, and compares.
+//!
+//! Specification: plugins-nodes.md 4.5, 4.8, 7.7, 7.8, 17.
 
 mod check;
 mod classes;
@@ -15,76 +20,81 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::class::{Class, Classes};
-use crate::default_spread::{SelectorKind, Selectors};
+use crate::default_spread::{SelectorKind, ServiceSelectors};
 use crate::ids::{ClassId, KeyId, MatcherId, NodeId, SpreadId, Table, TermId, ValueId};
 use crate::node::Node;
 use crate::pod_affinity::{PodAffinity, PreferredPodTerm, SpreadConstraint, Unsatisfiable};
+use crate::reads::{self, Read};
 use crate::record::ObjectKey;
 use crate::selector::{LabelSelector, Labels};
 
-use classes::{ClassIndex, Place};
+use classes::{ClassIndex, ClassPlace};
 use counters::Counters;
-use inclusion::Rule;
+use inclusion::InclusionRule;
 
 pub use classes::{Links, Spreading, Wants};
 pub use counts::{Spread, Term, TermCount};
-pub use keys::Values;
+pub use keys::NodeDomains;
 
-/// The label by which each node is a domain of its own (7.8).
+/// The label by which each node is a domain of its own (plugins-nodes.md 7.8).
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The counts, and what each class has to do with them.
+/// The counts, and for each class the counters that it reads and changes.
 #[derive(Clone, Debug, Default)]
 pub struct Domains {
     classes: ClassIndex,
     counters: Counters,
 }
 
-/// What new counters are filled from.
+/// The tables from which new counters are filled.
 #[derive(Clone, Copy)]
-pub(crate) struct World<'a> {
+pub(crate) struct CounterSources<'a> {
     pub(crate) nodes: &'a Table<NodeId, Node>,
     pub(crate) classes: &'a Classes,
     pub(crate) namespaces: &'a BTreeMap<Arc<str>, Labels>,
-    pub(crate) selectors: &'a Selectors,
+    pub(crate) selectors: &'a ServiceSelectors,
 }
 
 impl Domains {
-    /// What the pods of a class want.
+    /// Returns the terms and constraints of the pods of a class. Returns `None` if the class has
+    /// none.
     pub fn wants(&self, class: ClassId) -> Option<&Wants> {
         self.classes[class].wants.as_deref()
     }
 
-    /// Whether pods of the class want nothing of others, and no term of any pod means them.
+    /// True if pods of the class have no term or constraint, and no term of any pod selects them.
     pub fn is_alone(&self, class: ClassId) -> bool {
         let Links { meant_by, wants, .. } = &self.classes[class];
         wants.is_none() && meant_by.is_empty()
     }
 
-    /// A term in use.
+    /// Returns a term in use.
     pub fn term(&self, id: TermId) -> &Term {
+        reads::note(Read::OtherPods);
         &self.counters.terms[id]
     }
 
-    /// Whether the term means pods of the class; in a required affinity, whether all of its terms
-    /// do.
+    /// True if the term selects pods of the class. A required affinity selects a pod only if all of
+    /// its terms select it.
     pub fn means(&self, term: TermId, class: ClassId) -> bool {
         self.classes[class].is_meant_by(self.term(term).matcher)
     }
 
-    /// Every term of any pod that means pods of the class.
+    /// Returns every term of any pod that selects pods of the class.
     pub fn terms_meaning(&self, class: ClassId) -> impl Iterator<Item = &Term> {
         let matchers = self.classes[class].meant_by.iter();
         let terms = matchers.flat_map(|&matcher| &self.counters.matchers.rows[matcher].terms);
         terms.map(|&term| self.term(term))
     }
 
-    /// A spread counter in use.
+    /// Returns a spread counter in use.
     pub fn spread(&self, id: SpreadId) -> &Spread {
+        reads::note(Read::OtherPods);
         &self.counters.spreads[id]
     }
 
-    /// The global minimum of a constraint (4.8).
+    /// Returns the global minimum of a constraint: the lowest count of a domain, or 0 with fewer
+    /// than `min_domains` domains (plugins-nodes.md 4.8).
     pub fn least(&self, spreading: &Spreading) -> i32 {
         let spread = self.spread(spreading.spread);
         let inclusion = &self.counters.inclusions.rows[spread.inclusion];
@@ -95,25 +105,25 @@ impl Domains {
         }
     }
 
-    /// The domain of a node; `None`: it lacks the key.
+    /// Returns the domain of a node. Returns `None` if the node lacks the key.
     pub fn value(&self, key: KeyId, node: NodeId) -> Option<ValueId> {
         self.counters.keys.value(key, node)
     }
 
-    /// The domains of all nodes by a key.
-    pub fn values(&self, key: KeyId) -> Values<'_> {
+    /// Returns the domains of all nodes by a key.
+    pub fn values(&self, key: KeyId) -> NodeDomains<'_> {
         self.counters.keys.values(key)
     }
 
-    /// A class that has no pods yet.
-    pub(crate) fn add_class(&mut self, id: ClassId, world: World<'_>) {
+    /// Adds a class that has no pods yet.
+    pub(crate) fn add_class(&mut self, id: ClassId, world: CounterSources<'_>) {
         let class = &world.classes[id];
         let wants = self.resolve(class, world).map(Box::new);
         let meant_by = self.counters.matchers.matching(class, world.namespaces);
         self.classes.insert(id, class, Links { meant_by, wants, ..Links::default() });
     }
 
-    /// A class that has no pods any more; `class` is its content.
+    /// Removes a class that has no pods any more. `class` is its content.
     pub(crate) fn remove_class(&mut self, id: ClassId, class: &Class) {
         let links = self.classes.remove(id, class);
         if let Some(wants) = links.wants {
@@ -121,7 +131,7 @@ impl Domains {
         }
     }
 
-    fn resolve(&mut self, class: &Class, world: World<'_>) -> Option<Wants> {
+    fn resolve(&mut self, class: &Class, world: CounterSources<'_>) -> Option<Wants> {
         let mut wants = Wants::default();
         if let Some(affinity) = &class.pod_affinity {
             self.resolve_affinity(affinity, world, &mut wants);
@@ -139,12 +149,17 @@ impl Domains {
         (wants != Wants::default()).then_some(wants)
     }
 
-    fn resolve_defaults(&mut self, class: &Class, world: World<'_>) -> Vec<Spreading> {
+    fn resolve_defaults(&mut self, class: &Class, world: CounterSources<'_>) -> Vec<Spreading> {
         let constraints = world.selectors.constraints(class);
         constraints.iter().map(|one| self.resolve_spread(class, one, world)).collect()
     }
 
-    fn resolve_affinity(&mut self, affinity: &PodAffinity, world: World<'_>, wants: &mut Wants) {
+    fn resolve_affinity(
+        &mut self,
+        affinity: &PodAffinity,
+        world: CounterSources<'_>,
+        wants: &mut Wants,
+    ) {
         let Self { classes, counters } = self;
         let mut term = |pods, key| counters.acquire_term(pods, key, classes, world);
         let all = || affinity.required.iter().map(|term| term.pods.clone()).collect();
@@ -165,20 +180,21 @@ impl Domains {
         &mut self,
         class: &Class,
         constraint: &SpreadConstraint,
-        world: World<'_>,
+        world: CounterSources<'_>,
     ) -> Spreading {
         let alike = class.spread.iter().filter(|other| other.when == constraint.when);
         let mut keys: Vec<Arc<str>> = alike.map(|other| other.topology_key.clone()).collect();
-        // A default constraint is none of the pod's.
+        // A default constraint is not among the constraints of the pod.
         keys.push(constraint.topology_key.clone());
         keys.sort_unstable();
         keys.dedup();
         let by_host = constraint.when == Unsatisfiable::ScheduleAnyway
             && &*constraint.topology_key == HOSTNAME;
-        // The score asks the node itself, whether or not it counts (7.8).
+        // The score reads the count of the node itself, whether or not the node is included
+        // (plugins-nodes.md 7.8).
         let rule = match by_host {
-            true => Rule::default(),
-            false => Rule::new(class, constraint, &keys),
+            true => InclusionRule::default(),
+            false => InclusionRule::new(class, constraint, &keys),
         };
         let counted = constraint.counted(&class.namespace);
         let Self { classes, counters } = self;
@@ -194,17 +210,17 @@ impl Domains {
         }
     }
 
-    /// A pod of the class is on the node now; `live`: it is not terminating.
+    /// Counts a pod of the class on the node. `live` is true if the pod is not terminating.
     pub(crate) fn enter(&mut self, class: ClassId, node: NodeId, live: bool) {
-        self.count(class, Place { node, n_pods: 1, n_live: i32::from(live) });
+        self.count(class, ClassPlace { node, n_pods: 1, n_live: i32::from(live) });
     }
 
     /// Reverses [`Domains::enter`].
     pub(crate) fn leave(&mut self, class: ClassId, node: NodeId, live: bool) {
-        self.count(class, Place { node, n_pods: -1, n_live: -i32::from(live) });
+        self.count(class, ClassPlace { node, n_pods: -1, n_live: -i32::from(live) });
     }
 
-    fn count(&mut self, class: ClassId, place: Place) {
+    fn count(&mut self, class: ClassId, place: ClassPlace) {
         let links = &mut self.classes[class];
         links.move_pods(place);
         links.meant_by.iter().for_each(|&matcher| self.counters.count_meant(matcher, place));
@@ -213,7 +229,7 @@ impl Domains {
         }
     }
 
-    /// Takes over labels and taints of a node on which no pod is counted now.
+    /// Updates labels and taints of a node. No pod may be counted on the node at that time.
     pub(crate) fn set_node(&mut self, id: NodeId, node: &Node) {
         let Counters { keys, inclusions, .. } = &mut self.counters;
         inclusions.leave(id, keys);
@@ -221,8 +237,8 @@ impl Domains {
         inclusions.enter(id, node, keys);
     }
 
-    /// Lets the labels of a namespace decide anew whom namespace selectors mean.
-    pub(crate) fn namespace_changed(&mut self, name: &str, world: World<'_>) {
+    /// Matches the pods of a namespace against namespace selectors again, after its labels changed.
+    pub(crate) fn namespace_changed(&mut self, name: &str, world: CounterSources<'_>) {
         if self.counters.matchers.n_by_namespace_labels == 0 {
             return;
         }
@@ -245,13 +261,14 @@ impl Domains {
         }
     }
 
-    /// An object selects other pods than before: the default constraints of both are made again.
+    /// Renews the default constraints of the pods that an object selects, or selected before its
+    /// change.
     pub(crate) fn selector_changed(
         &mut self,
         kind: SelectorKind,
         key: &ObjectKey,
         selectors: [Option<LabelSelector>; 2],
-        world: World<'_>,
+        world: CounterSources<'_>,
     ) {
         let affected: BTreeSet<ClassId> = match kind {
             SelectorKind::Service => {
@@ -274,7 +291,7 @@ impl Domains {
         }
     }
 
-    /// Lets freed rows be used again.
+    /// Makes freed rows reusable.
     pub(crate) fn recycle(&mut self) {
         self.counters.recycle();
     }

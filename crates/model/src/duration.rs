@@ -1,7 +1,8 @@
-//! Go's duration text. Specification: core.md 3.3 (waiting times), plugins-jobs-queues.md 8.
+//! Parser of Go's duration texts. Specification: core.md 3.3 (waiting times),
+//! plugins-jobs-queues.md 8.
 
-/// Microseconds of a text like `1h30m`, `-5s`, `1.5h`; `None` if it is not a Go duration, or one of
-/// more than the 292 years that Go can hold.
+/// Returns the microseconds of a text like `1h30m`, `-5s` or `1.5h`. Returns `None` if it is not a
+/// Go duration, or exceeds the 292 years that Go can represent.
 pub fn go_duration_micros(text: &str) -> Option<i64> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
@@ -25,10 +26,10 @@ pub fn go_duration_micros(text: &str) -> Option<i64> {
     (micros < MAX_MICROS).then_some((sign * micros).round() as i64)
 }
 
-/// Go counts nanoseconds in 63 bits.
+/// Upper bound of Go's durations, which are nanoseconds in 63 bits.
 const MAX_MICROS: f64 = 9_223_372_036_854_775.0;
 
-/// Units with their microseconds; a unit that begins like another comes first.
+/// Units with their microseconds. A unit precedes the units that are prefixes of it.
 const UNITS: [(&str, f64); 8] = [
     ("ns", 1e-3),
     ("us", 1.0),

@@ -1,4 +1,4 @@
-//! The closed list of what can happen to the cluster state between two cycles.
+//! The closed list of events that change the cluster state between two cycles.
 
 use std::sync::Arc;
 
@@ -13,61 +13,61 @@ use crate::record::{
 use crate::selector::Labels;
 use crate::volume::{StorageKind, StorageObject};
 
-/// One event. The order of events of one object is the order in which the API server made them.
+/// One event. Events of one object come in the order in which the API server made them.
 #[derive(Clone, Debug)]
 pub enum ClusterEvent {
-    /// A pod was added or changed, as the watch says.
+    /// The watch reported a pod that was added or changed.
     PodApplied(Box<PodRecord>),
-    /// A pod is gone. The uid keeps a late event from hitting a successor of the same name.
+    /// A pod is gone. The uid prevents a late event from deleting a new pod with the same name.
     PodDeleted {
         /// Namespace and name.
         key: ObjectKey,
-        /// Empty: unknown, whatever pod has this name is meant.
+        /// Uid of the pod. If it is empty, the event means any pod with this name.
         uid: Arc<str>,
     },
-    /// The answer to a GET after a failed write: believed whatever was assumed (core.md 4.5,
-    /// resync).
+    /// The answer to a GET after a failed write. It replaces whatever state was assumed (core.md
+    /// 4.5: resync).
     PodResynced(Box<PodRecord>),
     /// A bind failed; the pod stays Binding until `PodResynced` or `PodDeleted`.
     BindFailed {
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
         /// Name of the node that it was to be bound to.
         node: Arc<str>,
-        /// What the API server said.
+        /// Message of the API server.
         error: String,
-        /// The same write would fail again: it is repeated after a pause (core.md 7.2).
+        /// True if the same write would fail again; it is repeated after a pause (core.md 7.2).
         pauses: bool,
     },
-    /// An eviction was refused; the pod stays Releasing until `PodResynced` or `PodDeleted`, and is
-    /// evicted after a pause at the earliest (core.md 7.2).
+    /// An eviction was refused. The pod stays Releasing until `PodResynced` or `PodDeleted`. It is
+    /// evicted again after a pause at the earliest (core.md 7.2).
     EvictFailed {
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
-        /// What the API server said.
+        /// Message of the API server.
         error: String,
     },
-    /// A pod condition, a nomination or the removal of a gate could not be written; it is compared
-    /// again in the next cycle.
+    /// A pod condition, a nomination or the removal of a gate could not be written. The next cycle
+    /// compares and writes it again.
     PodStatusFailed {
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
     },
     /// A node was added or changed.
     NodeApplied(Box<NodeRecord>),
-    /// A node is gone; its pods may still be there (C-19).
+    /// A node is gone; its pods may still exist (C-19).
     NodeDeleted {
         /// `metadata.name`.
         name: Arc<str>,
     },
     /// A PodGroup was added or changed.
     PodGroupApplied(Box<PodGroupRecord>),
-    /// A PodGroup is gone; its pods may still be there.
+    /// A PodGroup is gone; its pods may still exist.
     PodGroupDeleted {
         /// Namespace and name.
         key: ObjectKey,
     },
-    /// Our PodGroup status was stored under this version (core.md 11 (c)).
+    /// Our PodGroup status was stored with this resource version (core.md 11 (c)).
     PodGroupWritten {
         /// Namespace and name.
         key: ObjectKey,
@@ -120,45 +120,47 @@ pub enum ClusterEvent {
         /// `metadata.name`.
         name: Arc<str>,
     },
-    /// The list of the HyperNodes has come, or can no longer be read.
+    /// The HyperNodes were listed, or can no longer be read.
     HyperNodesListed {
-        /// True: all HyperNodes were sent before. False: the API server refuses them or has no such kind.
+        /// True if all HyperNodes were sent before this event. False if the API server refuses them
+        /// or has no such kind.
         is_complete: bool,
     },
     /// A volume, a claim or another object of storage was added or changed.
     StorageApplied(Box<StorageObject>),
-    /// Such an object is gone.
+    /// A volume, a claim or another object of storage is gone.
     StorageDeleted {
-        /// Which kind.
+        /// Kind of the object.
         kind: StorageKind,
-        /// The namespace is empty for kinds of cluster scope.
+        /// Namespace and name. The namespace is empty for cluster-scoped kinds.
         key: ObjectKey,
     },
-    /// A claim for devices, a class or a slice of them was added or changed.
+    /// A ResourceClaim, DeviceClass or ResourceSlice was added or changed.
     DeviceApplied(Box<DeviceObject>),
-    /// One of these is gone.
+    /// A ResourceClaim, DeviceClass or ResourceSlice is gone.
     DeviceDeleted {
-        /// Its kind.
+        /// Kind of the object.
         kind: DeviceKind,
-        /// Namespace (empty for cluster scope) and name.
+        /// Namespace and name. The namespace is empty for cluster-scoped kinds.
         key: ObjectKey,
     },
-    /// The volumes and claims of a pod were written as they are now (plugins-nodes.md 5.7).
+    /// The volumes and claims of a pod were written, with these contents (plugins-nodes.md 5.7).
     VolumesWritten {
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
-        /// As the API server answered.
+        /// The objects of storage in the answer of the API server.
         objects: Vec<StorageObject>,
-        /// Claims for devices as they are stored now.
+        /// ResourceClaims as they are stored now.
         devices: Vec<ResourceClaim>,
     },
-    /// What has to be written before a bind was refused; nothing was bound.
+    /// A write that must precede a bind was refused; nothing was bound.
     PreBindFailed {
-        /// Of the pod.
+        /// Uid of the pod.
         uid: Arc<str>,
-        /// What the API server said.
+        /// Message of the API server.
         error: String,
-        /// The same write would fail again: the bind is repeated after a pause (core.md 7.2).
+        /// True if the same write would fail again; the bind is repeated after a pause (core.md
+        /// 7.2).
         pauses: bool,
     },
     /// A PodDisruptionBudget was added or changed.
@@ -175,11 +177,11 @@ pub enum ClusterEvent {
         /// Namespace and name.
         key: ObjectKey,
     },
-    /// A Service or a controller, which select pods, was added or changed.
+    /// A Service or controller with a pod selector was added or changed.
     SelectorApplied(Box<SelectorObject>),
-    /// One of these is gone.
+    /// A Service or controller with a pod selector is gone.
     SelectorDeleted {
-        /// Its kind.
+        /// Kind of the object.
         kind: SelectorKind,
         /// Namespace and name.
         key: ObjectKey,

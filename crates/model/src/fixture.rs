@@ -41,29 +41,21 @@ use crate::record::{
 use crate::selector::{LabelSelector, Labels, Taint, TaintEffect};
 use crate::volume::{Disk, PodClaim, PodVolume};
 
-/// 2026-01-01T00:00:00Z in microseconds since 1970, when everything was created unless said
-/// otherwise.
+/// 2026-01-01T00:00:00Z in microseconds since 1970: the default creation time of all objects.
 pub const START_MICROS: i64 = 1_767_225_600_000_000;
 
 const NAMESPACE: &str = "default";
 
-/// The cluster that the text describes.
+/// Returns the cluster that the text describes.
 pub fn cluster(text: &str) -> Cluster {
     let mut cluster = Cluster::new(Settings::default());
     apply(&mut cluster, text);
     cluster
 }
 
-/// Adds to a cluster, or changes in it, what the text describes.
+/// Applies the objects of the text to a cluster.
 pub fn apply(cluster: &mut Cluster, text: &str) {
-    let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).collect();
-    let mut at = 0;
-    while let Some(head) = lines.get(at) {
-        let n_members = lines[at + 1..].iter().take_while(|line| line.indented).count();
-        let members = &lines[at + 1..=at + n_members];
-        events(head, members).into_iter().for_each(|event| cluster.apply(event));
-        at += 1 + n_members;
-    }
+    events_of(text).into_iter().for_each(|event| cluster.apply(event));
     let uses_default = |id| cluster.jobs[id].queue == queue(cluster, NAMESPACE);
     if cluster.queue(NAMESPACE).is_some_and(|id| !cluster.queues[id].present)
         && cluster.jobs_by_key().any(uses_default)
@@ -72,28 +64,41 @@ pub fn apply(cluster: &mut Cluster, text: &str) {
     }
 }
 
-/// The events of lines about volumes and claims.
+/// Returns the events that bring the objects of the text into a cluster. A queue `default` is
+/// included only if the text has it.
+pub fn events_of(text: &str) -> Vec<ClusterEvent> {
+    let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).collect();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(head) = lines.get(at) {
+        let n_members = lines[at + 1..].iter().take_while(|line| line.indented).count();
+        found.extend(events(head, &lines[at + 1..=at + n_members]));
+        at += 1 + n_members;
+    }
+    found
+}
+
+/// Returns the events of lines about volumes and claims.
 pub fn storage(text: &str) -> Vec<ClusterEvent> {
     let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).collect();
     lines.iter().flat_map(|line| events(line, &[])).collect()
 }
 
-/// The node of this name.
+/// Returns the node with this name. Panics if there is none.
 pub fn node(cluster: &Cluster, name: &str) -> NodeId {
     cluster.node(name).unwrap_or_else(|| panic!("no node: {name}"))
 }
 
-/// The queue of this name.
+/// Returns the queue with this name. Panics if there is none.
 pub fn queue(cluster: &Cluster, name: &str) -> QueueId {
     cluster.queue(name).unwrap_or_else(|| panic!("no queue: {name}"))
 }
 
-/// The job `j1`, or `namespace/j1`.
+/// Returns the job `j1`, or `namespace/j1`. Panics if there is none.
 pub fn job(cluster: &Cluster, name: &str) -> JobId {
     cluster.job(&key(name)).unwrap_or_else(|| panic!("no job: {name}"))
 }
 
-/// The task `a` of job `j1` as `j1/a`, or `namespace/j1/a`; a pod without a job as `pod`, or
+/// Returns the task `a` of job `j1` for `j1/a` or `namespace/j1/a`. A pod without a job is `pod` or
 /// `namespace//pod`.
 pub fn task(cluster: &Cluster, path: &str) -> TaskId {
     let parts: Vec<&str> = path.split('/').collect();
@@ -116,13 +121,14 @@ struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// `None`: empty, or only a comment.
+    /// Returns the parsed line. Returns `None` if the line is empty or only a comment.
     fn parse(text: &'t str) -> Option<Self> {
         let content = text.split('#').next().unwrap_or_default();
         let mut words = content.split_whitespace();
         let kind = words.next()?;
         let name = words.next().unwrap_or_else(|| panic!("no name: {text}"));
-        // The text of a test is indented as a whole; members stand deeper than their job.
+        // The text of a test is indented as a whole, so the kind of line tells whether it belongs
+        // to a job.
         let indented = matches!(kind, "task" | "policy");
         Some(Line { text, indented, kind, name, words: words.collect() })
     }
@@ -158,12 +164,12 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::new(namespace, name)
 }
 
-/// A word as key and value; the value of a flag is empty.
+/// Returns a word as key and value; a flag has an empty value.
 fn split(word: &str) -> (&str, &str) {
     word.split_once('=').unwrap_or((word, ""))
 }
 
-/// Enters an amount; false if the key is none of a resource.
+/// Adds an amount to the list. Returns false if the key is not the name of a resource.
 fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
     let name = if name == "gpu" { "nvidia.com/gpu" } else { name };
     let is_resource =
@@ -205,7 +211,7 @@ fn insert(labels: &mut Labels, name: &str, value: &str) {
     labels.insert(name.into(), value.into());
 }
 
-/// `key:Effect` or `key=value:Effect`.
+/// Returns the taint of a text `key:Effect` or `key=value:Effect`.
 fn taint(line: &Line<'_>, text: &str) -> Taint {
     let (name, effect) = text.split_once(':').unwrap_or_else(|| line.unknown(text));
     let (key, value) = split(name);
@@ -284,7 +290,8 @@ fn priority_class(line: &Line<'_>) -> PriorityClassRecord {
     class
 }
 
-/// A word that is none of the status is a label of the selector.
+/// Returns the budget of a line. Words that are not fields of the status are labels of the
+/// selector.
 fn budget(line: &Line<'_>) -> BudgetRecord {
     let mut selector = LabelSelector::default();
     let mut budget = BudgetRecord { key: key(line.name), ..BudgetRecord::default() };
@@ -335,7 +342,7 @@ fn job_events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
     events
 }
 
-/// The PodGroup, and the value of its PriorityClass if that is made along with it.
+/// Returns the PodGroup, and the value of its PriorityClass if the line sets one.
 fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
     let mut group = new_pod_group(key(line.name));
     let mut priority = None;
@@ -412,7 +419,7 @@ fn policy(line: &Line<'_>) -> SubGroupPolicy {
     policy
 }
 
-/// One pod, or with `xN` the pods `-0` to `-(N-1)`.
+/// Returns the events of one pod, or with `xN` those of the pods `-0` to `-(N-1)`.
 fn pods(line: &Line<'_>, job: Option<&ObjectKey>) -> Vec<ClusterEvent> {
     let is_count = |word: &&&str| word.starts_with('x') && word[1..].parse::<u32>().is_ok();
     let n_pods: Option<u32> = line.words.iter().find(is_count).map(|word| line.number(&word[1..]));

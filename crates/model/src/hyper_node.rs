@@ -1,5 +1,5 @@
-//! HyperNodes, as far as messages need them: whether they are known, and whether there are any.
-//! Pods are not placed by them yet. Specification: core.md 4.9, actions.md 4.2.
+//! HyperNodes, as far as messages need them: whether they are known, and whether any exist. Pods
+//! are not placed by them yet. Specification: core.md 4.9, actions.md 4.2.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ pub struct HyperNodes {
 }
 
 impl HyperNodes {
-    /// True if all HyperNodes of the cluster are known. False before their first list, and while they
-    /// cannot be read.
+    /// True if all HyperNodes of the cluster are known. False before their first list, and while
+    /// they cannot be read.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }
@@ -27,12 +27,12 @@ impl HyperNodes {
         self.is_listed = is_listed;
     }
 
-    /// Takes in a HyperNode that was added or changed.
+    /// Adds a HyperNode.
     pub(crate) fn apply(&mut self, name: Arc<str>) {
         self.names.insert(name);
     }
 
-    /// Takes in that a HyperNode is gone.
+    /// Removes a HyperNode.
     pub(crate) fn remove(&mut self, name: &str) {
         self.names.remove(name);
     }

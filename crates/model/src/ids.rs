@@ -1,18 +1,26 @@
-//! Typed row numbers and the tables that only they can index. Architecture: "Core types".
+//! Typed row numbers, and the tables that are indexed by them. Architecture: "Core types".
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
+use crate::reads::{self, Read};
+
 /// A row number of one kind of table.
 pub trait Id: Copy + Ord + Send + Sync + 'static {
-    /// The id of row `index`.
+    /// Returns the id of row `index`.
     fn new(index: u32) -> Self;
-    /// The row number.
+    /// Returns the row number.
     fn index(self) -> usize;
+    /// Returns the read that the recorder notes for this row. Returns `None` if reads of such rows
+    /// are not recorded.
+    #[inline]
+    fn read(self) -> Option<Read> {
+        None
+    }
 }
 
 macro_rules! define_ids {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+    ($($(#[$doc:meta])* $name:ident $(as $read:ident)?),+ $(,)?) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(u32);
@@ -21,45 +29,48 @@ macro_rules! define_ids {
             fn new(index: u32) -> Self { Self(index) }
             #[inline]
             fn index(self) -> usize { self.0 as usize }
+            $(#[inline]
+            fn read(self) -> Option<Read> { Some(Read::$read(self)) })?
         }
     )+};
 }
 
 define_ids!(
     /// A node, known or only named by a pod.
-    NodeId,
+    NodeId as Node,
     /// A pod as the scheduler sees it.
-    TaskId,
+    TaskId as Task,
     /// A PodGroup with its pods.
-    JobId,
+    JobId as Job,
     /// A queue, known or only named by a PodGroup.
-    QueueId,
+    QueueId as Queue,
     /// A scheduling class: what filters and scorers read of a pod.
     ClassId,
-    /// A name of a container image that some node has.
+    /// A container image name that at least one node lists.
     ImageId,
-    /// A label of nodes that pods name as topology key.
+    /// A node label that pods name as topology key.
     KeyId,
-    /// A value of such a label; counts for its key only.
+    /// A value of a topology key. Ids of values are per key.
     ValueId,
-    /// A set of pod selectors that some pod has.
+    /// A set of pod selectors that at least one pod has.
     MatcherId,
-    /// Pods of a matcher, counted by the values of a key.
+    /// Counts of the pods that a matcher selects, by the values of a topology key.
     TermId,
     /// The nodes that count for a spread constraint.
     InclusionId,
-    /// Pods of a matcher on included nodes, counted by the values of a key.
+    /// Counts of the pods that a matcher selects on included nodes, by the values of a topology
+    /// key.
     SpreadId,
 );
 
-/// Rows of a part of a table; a power of two.
+/// Number of rows in a part of a table; a power of two.
 const PART: usize = 256;
 
-/// Rows with stable ids. A freed row is reused only after [`Table::recycle`], so that an id that is
-/// still held somewhere during a cycle can never mean another object.
+/// Rows with stable ids. A freed row is reused only after [`Table::recycle`], so an id that is
+/// still held during a cycle never denotes another object.
 #[derive(Clone, Debug)]
 pub struct Table<I, T> {
-    /// In parts of [`PART`] rows, all but the last one full: a table that grows is never copied.
+    /// Parts of [`PART`] rows, all but the last one full. A table that grows is never copied.
     parts: Vec<Vec<Option<T>>>,
     free: Vec<u32>,
     limbo: Vec<u32>,
@@ -92,7 +103,8 @@ impl<I: Id, T> Table<I, T> {
         }
     }
 
-    /// Begins another part. Only a small table makes room row by row.
+    /// Begins another part with room for [`PART`] rows. Only the first part grows row by row, so
+    /// small tables stay small.
     fn insert_part(&mut self, row: T) -> I {
         let mut part = match self.parts.is_empty() {
             true => Vec::new(),
@@ -103,7 +115,7 @@ impl<I: Id, T> Table<I, T> {
         row_id((self.parts.len() - 1) * PART)
     }
 
-    /// Takes a row out. `None` if it was already gone.
+    /// Removes a row and returns it. Returns `None` if it was already gone.
     pub fn remove(&mut self, id: I) -> Option<T> {
         let (part, place) = position(id.index());
         let row = self.parts.get_mut(part)?.get_mut(place)?.take();
@@ -114,48 +126,51 @@ impl<I: Id, T> Table<I, T> {
         row
     }
 
-    /// Makes the rows that were freed reusable; called between cycles.
+    /// Makes freed rows reusable. It is called between cycles.
     pub fn recycle(&mut self) {
         self.free.append(&mut self.limbo);
     }
 
-    /// The row, unless it is gone.
+    /// Returns the row. Returns `None` if it is gone.
     #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
+        if let Some(read) = id.read() {
+            reads::note(read);
+        }
         let (part, place) = position(id.index());
         self.parts.get(part)?.get(place)?.as_ref()
     }
 
-    /// The row for writing, unless it is gone.
+    /// Returns the row for writing. Returns `None` if it is gone.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let (part, place) = position(id.index());
         self.parts.get_mut(part)?.get_mut(place)?.as_mut()
     }
 
-    /// All rows by id.
+    /// Returns all rows in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         let numbered = self.parts.iter().flatten().enumerate();
         numbered.filter_map(|(index, row)| Some((I::new(index as u32), row.as_ref()?)))
     }
 
-    /// All ids.
+    /// Returns all ids in order.
     pub fn ids(&self) -> impl Iterator<Item = I> + '_ {
         self.iter().map(|(id, _)| id)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.n_rows
     }
 
-    /// Whether there is no row.
+    /// True if there is no row.
     pub fn is_empty(&self) -> bool {
         self.n_rows == 0
     }
 }
 
-/// Values for rows of another table. In parts like those of [`Table`].
+/// Values for the rows of another table, stored in parts of [`PART`] values.
 #[derive(Clone, Debug)]
 pub struct Column<I, T> {
     parts: Vec<Vec<Option<T>>>,
@@ -169,21 +184,24 @@ impl<I, T> Default for Column<I, T> {
 }
 
 impl<I: Id, T> Column<I, T> {
-    /// The value of the row; `None`: it has none.
+    /// Returns the value of the row. Returns `None` if it has none.
     #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
+        if let Some(read) = id.read().and_then(Read::of_usage) {
+            reads::note(read);
+        }
         let (part, place) = position(id.index());
         self.parts.get(part)?.get(place)?.as_ref()
     }
 
-    /// The same for writing.
+    /// Returns the value of the row for writing. Returns `None` if it has none.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let (part, place) = position(id.index());
         self.parts.get_mut(part)?.get_mut(place)?.as_mut()
     }
 
-    /// The place for the value of the row, which is made if there was none.
+    /// Returns the slot for the value of the row. The slot is created if necessary.
     pub fn place(&mut self, id: I) -> &mut Option<T> {
         let (part, place) = position(id.index());
         if self.parts.len() <= part {
@@ -196,19 +214,19 @@ impl<I: Id, T> Column<I, T> {
         &mut part[place]
     }
 
-    /// Takes the value of the row out.
+    /// Removes the value of the row and returns it.
     pub fn take(&mut self, id: I) -> Option<T> {
         let (part, place) = position(id.index());
         self.parts.get_mut(part)?.get_mut(place)?.take()
     }
 
-    /// Whether no row has a value.
+    /// True if no row has a value.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().flatten().all(Option::is_none)
     }
 }
 
-/// Part and place of a row.
+/// Returns the part of a row, and its index within the part.
 #[inline]
 fn position(index: usize) -> (usize, usize) {
     (index / PART, index % PART)

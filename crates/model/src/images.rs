@@ -1,41 +1,44 @@
-//! Container images on nodes: each name once, with one cluster-wide count of the nodes that have it.
-//! Specification: plugins-nodes.md 7.9.
+//! Container images on nodes. Each image name is stored once, with the number of nodes in the
+//! cluster that have it. Specification: plugins-nodes.md 7.9.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::ids::{ImageId, Table};
+use crate::reads::{self, Read};
 
-/// The names in use.
+/// The image names that nodes list.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
     rows: Table<ImageId, Image>,
     by_name: FxHashMap<Arc<str>, ImageId>,
-    /// Counts changes.
+    /// Number of changes so far; the source of [`Image::version`].
     clock: u64,
 }
 
 /// An image by one of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// With its tag or digest.
+    /// Name with tag or digest.
     pub name: Arc<str>,
-    /// As the first of the nodes that have it has said.
+    /// Size that the first node with the image has reported.
     pub size_bytes: i64,
-    /// Nodes that have it.
+    /// Number of nodes that have the image.
     pub n_nodes: u32,
-    /// Another number after each change; no other image has it.
+    /// Stamp of the last change of this image. No other image ever has the same stamp.
     pub version: u64,
 }
 
 impl Images {
-    /// The image of a normalised name, if some node has it.
+    /// Returns the image with a normalised name. Returns `None` if no node has it.
     pub fn get(&self, name: &str) -> Option<ImageId> {
+        reads::note(Read::OtherObjects);
         self.by_name.get(name).copied()
     }
 
-    /// The images of a node, by id; they count until [`Images::release`].
+    /// Returns the ids of the images that a node lists, sorted. Each is counted for the node until
+    /// [`Images::release`].
     pub(crate) fn acquire(&mut self, listed: &[(Arc<str>, i64)]) -> Vec<ImageId> {
         let mut ids = Vec::with_capacity(listed.len());
         for (name, size_bytes) in listed {
@@ -57,7 +60,7 @@ impl Images {
         ids
     }
 
-    /// The node has them no more.
+    /// Removes the images of a node from the counts.
     pub(crate) fn release(&mut self, ids: &[ImageId]) {
         for &id in ids {
             self.clock += 1;
@@ -75,7 +78,7 @@ impl Images {
         self.rows.recycle();
     }
 
-    /// All of them, for checks.
+    /// Returns all images, for checks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ImageId, &Image)> {
         self.rows.iter()
     }
@@ -88,7 +91,7 @@ impl std::ops::Index<ImageId> for Images {
     }
 }
 
-/// The name by which nodes list an image: with `:latest` where there is no tag.
+/// Returns the name by which nodes list an image. `:latest` is appended if the image has no tag.
 pub(crate) fn normalized(image: &Arc<str>) -> Arc<str> {
     let after_path = image.rsplit('/').next().unwrap_or_default();
     match after_path.contains(':') {

@@ -1,14 +1,15 @@
-//! Rows of a table by something that each of them holds. The index keeps a hash and the number of
-//! the row, eight bytes, and asks the row whether it is the one: long lists make it grow several
-//! times, and keys of its own would be touched and counted each time. The test compares it with a
-//! map. docs/performance.md (memory).
+//! A hash index of the rows of a table by a key that each row holds. An entry is a 32-bit hash and
+//! the row number, eight bytes. Keys are not stored: the caller compares the key with the row.
+//! Entries stay small because long lists make the index grow several times, and copying
+//! reference-counted keys would cost a counter update each. The test compares the index with a map.
+//! Figures: docs/performance.md (memory).
 
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-/// Row numbers by the hash of what the rows hold; no two rows hold the same.
+/// Row numbers by the hash of their keys. No two rows may hold equal keys.
 #[derive(Clone, Debug)]
 pub struct Index<I>(HashTable<(u32, I)>);
 
@@ -19,19 +20,20 @@ impl<I> Default for Index<I> {
 }
 
 impl<I: Copy + Eq> Index<I> {
-    /// The row that holds this; `is_it` says whether a row does.
+    /// Returns the row that holds the key. `is_it` is true for a row that holds the key. Returns
+    /// `None` if there is no such row.
     pub fn get(&self, key: &(impl Hash + ?Sized), is_it: impl Fn(I) -> bool) -> Option<I> {
         let short = short(key);
         self.0.find(spread(short), |&(other, id)| other == short && is_it(id)).map(|&(_, id)| id)
     }
 
-    /// The row holds this, and no other one does.
+    /// Adds a row under its key. No other row in the index may hold an equal key.
     pub fn insert(&mut self, key: &(impl Hash + ?Sized), id: I) {
         let short = short(key);
         self.0.insert_unique(spread(short), (short, id), |&(short, _)| spread(short));
     }
 
-    /// The row does not hold it any more.
+    /// Removes the row from the entries of the key.
     pub fn remove(&mut self, key: &(impl Hash + ?Sized), id: I) {
         let short = short(key);
         if let Ok(entry) = self.0.find_entry(spread(short), |&entry| entry == (short, id)) {
@@ -39,12 +41,12 @@ impl<I: Copy + Eq> Index<I> {
         }
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has none.
+    /// True if there is no row.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -55,7 +57,7 @@ fn short(key: &(impl Hash + ?Sized)) -> u32 {
     (hash ^ hash >> 32) as u32
 }
 
-/// The table reads the low bits and the highest seven.
+/// Spreads a short hash over 64 bits. The hash table uses the low bits and the highest seven.
 fn spread(short: u32) -> u64 {
     u64::from(short).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vc_resource::Resource;
 
-use crate::cluster::{SubJobRows, Tally};
+use crate::cluster::{SubJobRows, SubJobTally};
 use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
@@ -16,14 +16,15 @@ use crate::sums::{self, Seldom};
 /// A PodGroup with its tasks.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// `<namespace>/<PodGroup name>` is the job's id.
+    /// Namespace and PodGroup name. As text, `<namespace>/<name>`, this is the id of the job.
     pub key: ObjectKey,
-    /// `None`: only pods name the group so far, or it was deleted.
+    /// The PodGroup. `None` if only pods name the group so far, or if it was deleted.
     pub pod_group: Option<PodGroup>,
-    /// A single pod without group annotation (`--bare-pods=schedule`). Its key is
-    /// `<namespace>/pod:<pod name>`, its PodGroup is made up from the pod and never written.
+    /// True for a single pod without group annotation (`--bare-pods=schedule`). The key of such a
+    /// job is `<namespace>/pod:<pod name>`. Its PodGroup is derived from the pod and never written.
     pub bare: bool,
-    /// Of `spec.queue`; empty or without PodGroup: the default queue. May be not present.
+    /// Queue of `spec.queue`; the default queue if the name is empty or there is no PodGroup. The
+    /// queue need not exist.
     pub queue: QueueId,
     /// Value of the PodGroup's PriorityClass, else of the global default, else 0.
     pub priority: i32,
@@ -31,77 +32,78 @@ pub struct Job {
     pub min_available: i32,
     /// `spec.minTaskMember`: minimum per role.
     pub task_min_available: BTreeMap<Arc<str>, i32>,
-    /// Σ of them.
+    /// Sum of the minimums of all roles.
     pub task_min_available_total: i64,
-    /// By (namespace, name, uid).
+    /// Tasks ordered by (namespace, name, uid).
     pub tasks: Vec<TaskId>,
-    /// The first one is the default sub-job; one without tasks does not exist for the rules.
+    /// Sub-jobs; the first one is the default sub-job. A sub-job without tasks does not exist for
+    /// the rules.
     pub sub_jobs: Vec<SubJob>,
-    /// Which of them are of policies; `None`: there never was one.
+    /// Index of the sub-jobs of policies. `None` if there never was such a sub-job.
     pub(crate) sub_job_rows: Option<Box<SubJobRows>>,
-    /// Counters over all tasks.
+    /// Task counts over all tasks.
     pub counts: Counts,
-    /// Counters per role; a role without tasks has no entry.
+    /// Task counts per role. A role without tasks has no entry.
     pub roles: BTreeMap<Arc<str>, Counts>,
     /// Σ requests over allocated statuses.
     pub allocated: Resource,
     /// Σ requests over Pending tasks.
     pub pending_request: Seldom,
-    /// Σ requests over the others.
+    /// Σ requests over tasks that are neither Pending nor in an allocated status.
     pub(crate) other_request: Seldom,
-    /// Σ requests of gated tasks, but for those with only the queue allocation gate.
+    /// Σ requests of gated tasks. Tasks whose only gate is the queue allocation gate do not count.
     pub gated: Seldom,
 }
 
-/// What a job takes from its PodGroup.
+/// The data of a PodGroup that its job uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodGroup {
     /// `metadata.uid`.
     pub uid: Arc<str>,
-    /// Uid of the controlling owner; `None`: there is none.
+    /// Uid of the controlling owner. `None` if there is none.
     pub controller_uid: Option<Arc<str>>,
     /// Microseconds since 1970.
     pub created_micros: i64,
-    /// As last seen, with what we wrote on top until the watch shows it (core.md 11 (c)).
+    /// Status as last seen, overlaid with our last write until the watch shows it (core.md 11 (c)).
     pub status: PodGroupStatus,
-    /// As last seen in the API.
+    /// `status` as last seen in the API.
     pub observed_status: PodGroupStatus,
-    /// A status of ours is on its way.
+    /// True while a status write of ours is in flight.
     pub status_in_flight: bool,
-    /// Version under which our last status was stored; older ones are echoes of the past. `None`:
-    /// the watch has shown it, or it is not a number.
+    /// Resource version of our last status write; watch events with a lower version are outdated.
+    /// `None` if the watch has shown that version, or if the version is not a number.
     pub written_version: Option<u64>,
     /// `metadata.resourceVersion` as last seen.
     pub resource_version: Arc<str>,
     /// `spec.priorityClassName`; empty if none.
     pub priority_class_name: Arc<str>,
-    /// `spec.minResources`; `None`: admitted without questions.
+    /// `spec.minResources`. `None` if absent: the job is then admitted without a resource check.
     pub min_resources: Option<Arc<MinResources>>,
-    /// `spec.networkTopology`; `None`: the job asks for no topology.
+    /// `spec.networkTopology`. `None` if absent.
     pub network_topology: Option<Box<NetworkTopology>>,
     /// `spec.subGroupPolicy`.
     pub policies: Arc<[SubGroupPolicy]>,
-    /// Waiting time of the job's own annotations, above 0; `None`: there is none that is valid.
+    /// Waiting time of the job's own annotations, above 0. `None` if no annotation is valid.
     pub sla_waiting_micros: Option<i64>,
     /// Annotation, else label `volcano.sh/preemptable`; absent: false.
     pub preemptable: bool,
-    /// The same annotation, else label, says something else than true: the gang actions spare the
-    /// job (actions.md 9.1); absent: false.
+    /// True if annotation or label `volcano.sh/preemptable` is present and not true. The gang
+    /// actions do not evict such a job (actions.md 9.1).
     pub not_preemptable: bool,
-    /// Annotations `volcano.sh/jdb-*`; `None`: there is none.
+    /// Annotations `volcano.sh/jdb-*`. `None` if there is none.
     pub budget: Option<Box<JobBudget>>,
 }
 
-/// `spec.minResources`, kept once for PodGroups that agree in it.
+/// `spec.minResources`. PodGroups with equal content share one value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MinResources {
-    /// What counts.
+    /// The amounts of the names that are dimensions.
     pub amounts: Resource,
-    /// As written, with names that are no dimension; what quotas count.
+    /// The list as written, including names that are no dimension. Quotas count these.
     pub list: ResourceList,
 }
 
-/// How many tasks of a job must run, or may be missing (plugins-jobs-queues.md 13).
+/// Number of tasks of a job that must run, or that may be missing (plugins-jobs-queues.md 13).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobBudget {
     /// `volcano.sh/jdb-min-available`.
@@ -112,17 +114,17 @@ pub enum JobBudget {
     Unreadable(Arc<str>),
 }
 
-/// A number of tasks.
+/// A number of tasks, absolute or in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Portion {
-    /// So many.
+    /// A number of tasks.
     Number(i32),
-    /// So many of a hundred, rounded up.
+    /// A percentage of the tasks, rounded up.
     Percent(i32),
 }
 
 impl Portion {
-    /// Of so many tasks.
+    /// Returns the number of tasks that the portion means for a job of `n_tasks` tasks.
     pub fn of(self, n_tasks: u32) -> i64 {
         match self {
             Self::Number(number) => number.into(),
@@ -136,52 +138,53 @@ impl Portion {
 /// A sub-group of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubJob {
-    /// `<job>/<policy>-<values>`, or the job id for the default one.
+    /// `<job>/<policy>-<values>`, or the job id for the default sub-job.
     pub id: Arc<str>,
-    /// Index into the PodGroup's policies; `None` for the default one.
+    /// Index into the policies of the PodGroup. `None` for the default sub-job.
     pub policy: Option<usize>,
-    /// `subGroupSize`; of the default one the job's, or 1 if the job has policies.
+    /// `subGroupSize`. The default sub-job has the minimum of the job, or 1 if the job has
+    /// policies.
     pub min_available: i32,
     /// First match value as a number, else 0.
     pub match_index: i64,
-    /// Counters over its tasks.
+    /// Task counts of the sub-job.
     pub counts: Counts,
-    /// By (namespace, name, uid).
+    /// Tasks ordered by (namespace, name, uid).
     pub tasks: Vec<TaskId>,
 }
 
 impl Job {
-    /// Phase of the PodGroup; Pending without one.
+    /// Returns the phase of the PodGroup, or Pending without a PodGroup.
     pub fn phase(&self) -> PodGroupPhase {
         self.pod_group.as_ref().map_or(PodGroupPhase::Pending, |group| group.status.phase)
     }
 
-    /// No PodGroup, or phase Pending or empty.
+    /// True if there is no PodGroup, or if its phase is Pending or empty.
     pub fn is_pending(&self) -> bool {
         self.phase() == PodGroupPhase::Pending
     }
 
-    /// ready + pending best effort ≥ minAvailable.
+    /// True if ready + pending best-effort tasks ≥ minAvailable.
     pub fn is_ready(&self) -> bool {
         self.counts.is_ready(self.min_available)
     }
 
-    /// The same with Pipelined tasks.
+    /// True if waiting + ready + pending best-effort tasks ≥ minAvailable.
     pub fn is_pipelined(&self) -> bool {
         self.counts.is_pipelined(self.min_available)
     }
 
-    /// waiting + ready < minAvailable.
+    /// True if waiting + ready tasks < minAvailable.
     pub fn is_starving(&self) -> bool {
         self.counts.is_starving(self.min_available)
     }
 
-    /// Policies of `spec.subGroupPolicy`.
+    /// Returns the policies of `spec.subGroupPolicy`.
     pub fn policies(&self) -> &[SubGroupPolicy] {
         self.pod_group.as_ref().map_or(&[], |group| &group.policies)
     }
 
-    /// Role minimums count only when minAvailable covers their sum (core.md 3.7).
+    /// True if role minimums count: minAvailable is at least their sum (core.md 3.7).
     pub fn enforces_roles(&self) -> bool {
         self.task_min_available_total <= i64::from(self.min_available)
     }
@@ -195,66 +198,67 @@ impl Job {
         !self.enforces_roles() || self.task_min_available.iter().all(enough)
     }
 
-    /// CheckTaskValid.
+    /// True if each role has its minimum of valid tasks (Volcano: CheckTaskValid).
     pub fn roles_valid(&self) -> bool {
         self.every_role(Counts::valid)
     }
 
-    /// CheckTaskReady.
+    /// True if each role has its minimum of ready tasks (Volcano: CheckTaskReady).
     pub fn roles_ready(&self) -> bool {
         self.every_role(|counts| counts.ready() + counts.pending_best_effort)
     }
 
-    /// CheckTaskPipelined.
+    /// True if each role has its minimum, with Pipelined tasks (Volcano: CheckTaskPipelined).
     pub fn roles_pipelined(&self) -> bool {
         self.every_role(|counts| counts.ready() + counts.waiting() + counts.pending_best_effort)
     }
 
-    /// By counters: jobs of many sub-groups are asked for each (actions.md 12.2 S10).
-    fn every_policy(&self, number: impl Fn(Tally) -> u32) -> bool {
+    /// True if each policy has its minimum of sub-groups. Counters are kept per policy, because
+    /// jobs can have many sub-groups (actions.md 12.2 S10: sub-group counters).
+    fn every_policy(&self, number: impl Fn(SubJobTally) -> u32) -> bool {
         self.policies().iter().enumerate().all(|(index, policy)| {
             i64::from(policy.min_sub_groups) <= i64::from(number(self.tally(index)))
         })
     }
 
-    /// Sub-jobs that have tasks.
+    /// Returns the sub-jobs that have tasks.
     pub fn existing_sub_jobs(&self) -> impl Iterator<Item = &SubJob> {
         self.sub_jobs.iter().filter(|sub| !sub.tasks.is_empty())
     }
 
-    /// Sub-jobs of a policy that have tasks.
+    /// Returns the number of sub-jobs of a policy that have tasks.
     pub fn n_existing_sub_jobs(&self, policy: usize) -> u32 {
         self.tally(policy).n_existing
     }
 
-    /// CheckSubJobValid.
+    /// True if each policy has enough sub-jobs with tasks (Volcano: CheckSubJobValid).
     pub fn sub_jobs_valid(&self) -> bool {
         self.every_policy(|tally| tally.n_existing)
     }
 
-    /// CheckSubJobReady.
+    /// True if each policy has enough ready sub-jobs (Volcano: CheckSubJobReady).
     pub fn sub_jobs_ready(&self) -> bool {
         self.every_policy(|tally| tally.n_ready)
     }
 
-    /// Sub-jobs of a policy that have their minimum, Pipelined tasks included.
+    /// Returns the number of sub-jobs of a policy that have their minimum. Pipelined tasks count.
     pub fn n_pipelined_sub_jobs(&self, policy: usize) -> u32 {
         self.tally(policy).n_pipelined
     }
 
-    /// CheckSubJobPipelined.
+    /// True if each policy has enough pipelined sub-jobs (Volcano: CheckSubJobPipelined).
     pub fn sub_jobs_pipelined(&self) -> bool {
         self.every_policy(|tally| tally.n_pipelined)
     }
 
-    /// `spec.minResources`; empty if absent.
+    /// Returns `spec.minResources`, or an empty vector if it is absent.
     pub fn min_resources(&self) -> Resource {
         let group = self.pod_group.as_ref();
         let min_resources = group.and_then(|group| group.min_resources.as_ref());
         min_resources.map(|asked| asked.amounts.clone()).unwrap_or_default()
     }
 
-    /// Σ requests over all tasks.
+    /// Returns Σ requests over all tasks.
     pub fn total_request(&self) -> Resource {
         let mut total = self.allocated.clone();
         for part in [&self.pending_request, &self.other_request] {
@@ -263,18 +267,20 @@ impl Job {
         total
     }
 
-    /// What is allocated beyond the minimum.
+    /// Returns the allocated amounts beyond `minResources`.
     pub fn elastic(&self) -> Resource {
         self.allocated.excess(&self.min_resources())
     }
 
-    /// What an admitted job still holds back of its `minResources`, without gated tasks (5.1, 16.1;
-    /// for overcommit D20). `None`: the job is not admitted, or asks for nothing.
+    /// Returns the part of `minResources` that an admitted job does not use yet, without gated
+    /// tasks. Returns `None` if the job is not admitted or has no `minResources`. Specification:
+    /// plugins-jobs-queues.md 5.1, 16.1, D20.
     pub fn reserved(&self) -> Option<Resource> {
         let min_resources = self.pod_group.as_ref()?.min_resources.as_ref()?;
         let admitted = match self.phase() {
             PodGroupPhase::Inqueue => true,
-            // A finished driver may leave the group Running: what it had must not be reserved again.
+            // A group may stay Running after its driver has finished. The driver's resources must
+            // not be reserved again.
             PodGroupPhase::Running => {
                 i64::from(self.min_available) <= self.counts.allocated().into()
             }
@@ -283,7 +289,7 @@ impl Job {
         admitted.then(|| self.minus_gated(&min_resources.amounts.excess(&self.allocated)))
     }
 
-    /// An amount without what gated tasks would take of it, at least 0 (plugins-jobs-queues.md
+    /// Returns an amount less the requests of gated tasks, at least 0 (plugins-jobs-queues.md
     /// 16.1).
     pub fn minus_gated(&self, amount: &Resource) -> Resource {
         if self.gated.is_empty() {

@@ -1,5 +1,5 @@
-//! The cluster state: typed tables, events in, derived sums out. Nothing outside [`Cluster::apply`]
-//! and the placements of a session changes a table. Specification: core.md 3, 4.
+//! The cluster state: typed tables that events update, with derived sums. Only [`Cluster::apply`]
+//! and the placements of a session change a table. Specification: core.md 3, 4.
 
 #![deny(missing_docs)]
 
@@ -26,6 +26,7 @@ pub mod node_selector;
 mod pod_affinity;
 mod queue;
 mod quota;
+pub mod reads;
 mod reason;
 mod record;
 mod request;
@@ -49,7 +50,7 @@ pub use device::{
     RequestKind, ResourceClaim, ResourceSlice, SliceNodes,
 };
 pub use division::Division;
-pub use domains::{Domains, Links, Spread, Spreading, Term, TermCount, Values, Wants};
+pub use domains::{Domains, Links, NodeDomains, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
 pub use hyper_node::HyperNodes;
@@ -67,7 +68,7 @@ pub use pod_affinity::{
     Unsatisfiable,
 };
 pub use queue::Queue;
-pub use quota::{Quota, QuotaAmounts, QuotaRecord, Quotas};
+pub use quota::{Quota, QuotaRecord, Quotas, ResourceQuotaAmounts};
 pub use reason::{Code, Finding, FitErrors, NodeSet, Reason, joined, single_node_text};
 pub use record::{
     ContainerRecord, InPlace, NetworkTopology, NodeRecord, NodeShardRecord, ObjectKey,
@@ -85,9 +86,9 @@ pub use task::{Gates, Pause, QUEUE_GATE, Task};
 pub use toleration::any_tolerates;
 pub use tournament_tree::TournamentTree;
 pub use volume::{
-    AccessModes, BindingMode, ClaimRef, CsiDriver, CsiNode, Decision, Disk, InTree, NodeVolumes,
-    PersistentVolume, PersistentVolumeClaim, PodClaim, PodVolume, Reservation, ReservedClaim,
-    Selected, Stage, StorageCapacity, StorageClass, StorageKind, StorageObject, TopologyTerm,
-    VolumeAttachment, VolumeMode, VolumeName, VolumePhase, VolumeSource, Volumes, aws_ebs,
-    csi_dimension, gce_pd,
+    AccessModes, BindingMode, BindingStage, ClaimRef, CsiDriver, CsiNode, Decision, Disk, InTree,
+    NodeVolumes, PersistentVolume, PersistentVolumeClaim, PodClaim, PodVolume, Reservation,
+    ReservedClaim, Selected, StorageCapacity, StorageClass, StorageKind, StorageObject,
+    TopologyTerm, VolumeAttachment, VolumeMode, VolumeName, VolumePhase, VolumeSource, Volumes,
+    aws_ebs, csi_dimension, gce_pd,
 };

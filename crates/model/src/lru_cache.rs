@@ -6,16 +6,17 @@ use std::hash::Hash;
 use lru::LruCache;
 use rustc_hash::FxBuildHasher;
 
-/// Values by key, in the order of their last uses, each with its size in bytes. The cache only counts
-/// bytes: its owner has the budget, and evicts with [`ByteLruCache::pop_oldest`].
+/// Values by key in the order of their last uses, each with its size in bytes. The cache only
+/// counts bytes. Its owner has the budget, and evicts with [`ByteLruCache::pop_oldest`] until the
+/// cache fits it.
 #[derive(Debug)]
 pub struct ByteLruCache<K: Hash + Eq, V> {
-    entries: LruCache<K, Entry<V>, FxBuildHasher>,
+    entries: LruCache<K, CacheEntry<V>, FxBuildHasher>,
     n_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry<V> {
+struct CacheEntry<V> {
     value: V,
     n_bytes: usize,
 }
@@ -37,22 +38,23 @@ impl<K: Hash + Eq, V> ByteLruCache<K, V> {
         self.entries.is_empty()
     }
 
-    /// Returns the bytes of all entries, as they were counted last.
+    /// Returns the bytes of all entries, as they were last counted.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// True if there is an entry of this key. The call does not count as a use.
+    /// True if there is an entry with this key. The call does not count as a use.
     pub fn contains(&self, key: &K) -> bool {
         self.entries.contains(key)
     }
 
-    /// Returns the value of the key, which becomes the most recently used one.
+    /// Returns the value of the key, which becomes the most recently used one. Returns `None` if
+    /// there is no such entry.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
-    /// Removes the value of the key, and returns it.
+    /// Removes the value of the key, and returns it. Returns `None` if there is no such entry.
     pub fn take(&mut self, key: &K) -> Option<V> {
         let entry = self.entries.pop(key)?;
         self.n_bytes -= entry.n_bytes;
@@ -61,12 +63,13 @@ impl<K: Hash + Eq, V> ByteLruCache<K, V> {
 
     /// Inserts the value as the most recently used one. It replaces the earlier value of the key.
     pub fn put(&mut self, key: K, value: V, n_bytes: usize) {
-        let before = self.entries.put(key, Entry { value, n_bytes });
+        let before = self.entries.put(key, CacheEntry { value, n_bytes });
         self.n_bytes += n_bytes;
         self.n_bytes -= before.map_or(0, |before| before.n_bytes);
     }
 
-    /// Counts the bytes of the most recently used value again, which may have grown since.
+    /// Counts the bytes of the most recently used value again. Its owner calls this after the value
+    /// may have grown.
     pub fn recount_newest(&mut self, count: impl Fn(&V) -> usize) {
         if let Some((_, newest)) = self.entries.iter_mut().next() {
             let n_bytes = count(&newest.value);
@@ -75,12 +78,14 @@ impl<K: Hash + Eq, V> ByteLruCache<K, V> {
         }
     }
 
-    /// Returns the least recently used value. The call does not count as a use.
+    /// Returns the least recently used value. The call does not count as a use. Returns `None` if
+    /// the cache is empty.
     pub fn oldest(&self) -> Option<&V> {
         self.entries.peek_lru().map(|(_, oldest)| &oldest.value)
     }
 
-    /// Removes the least recently used value, and returns it with its key.
+    /// Removes the least recently used value, and returns it with its key. Returns `None` if the
+    /// cache is empty.
     pub fn pop_oldest(&mut self) -> Option<(K, V)> {
         let (key, oldest) = self.entries.pop_lru()?;
         self.n_bytes -= oldest.n_bytes;

@@ -12,14 +12,14 @@ use crate::status::TaskStatus;
 use crate::sums;
 use crate::volume::NodeVolumes;
 
-/// A node. Rows exist for names that only pods know, too; those are not [`Node::present`].
+/// A node. A node that only pods name has a row, too, but is not [`Node::present`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     /// `metadata.name`, which is the node's id.
     pub name: Arc<str>,
-    /// The Node object is known (and passes `--node-selector`).
+    /// True if the Node object is known and passes `--node-selector`.
     pub present: bool,
-    /// In the set of our NodeShard (core.md 4.10).
+    /// True if our NodeShard contains the node (core.md 4.10).
     pub in_shard: bool,
     /// `metadata.labels`.
     pub labels: Labels,
@@ -27,34 +27,34 @@ pub struct Node {
     pub unschedulable: bool,
     /// `spec.taints`.
     pub taints: Vec<Taint>,
-    /// Images on the node, by id.
+    /// Ids of the images on the node.
     pub images: Vec<ImageId>,
     /// `status.allocatable` plus oversubscription.
     pub allocatable: Resource,
     /// `status.capacity` plus oversubscription.
     pub capacity: Resource,
-    /// Label `volcano.sh/revocable-zone`; empty if none.
+    /// Label `volcano.sh/revocable-zone`; empty if absent.
     pub revocable_zone: Arc<str>,
     /// Σ requests of tasks that hold the node, in any status but Pipelined.
     pub used: Resource,
-    /// Of `used`, the part of Releasing tasks.
+    /// The part of `used` that Releasing tasks hold.
     pub releasing: Resource,
     /// Σ requests of Pipelined tasks.
     pub pipelined: Resource,
     /// Allocatable − used; may be negative.
     pub idle: Resource,
-    /// Tasks that hold the node, by id; terminated ones do not.
+    /// Tasks that hold the node, by id, without terminated tasks.
     pub tasks: Vec<TaskId>,
-    /// Tasks that ended here. They hold nothing but the row.
+    /// Number of terminated tasks of this node. They use no resources, but keep the row alive.
     pub n_terminated: u32,
-    /// What the Kubernetes filters and scorers see (NodeInfo).
+    /// The pods as the Kubernetes filters and scorers see them (kube-scheduler: NodeInfo).
     pub view: NodeView,
     /// Volumes of the pods in the view.
     pub volumes: NodeVolumes,
 }
 
 impl Node {
-    /// Idle + Releasing − Pipelined; may be negative.
+    /// Returns Idle + Releasing − Pipelined, which may be negative.
     pub fn future_idle(&self) -> Resource {
         let mut amounts = self.idle.clone();
         amounts.add(&self.releasing);
@@ -62,13 +62,13 @@ impl Node {
         amounts
     }
 
-    /// One dimension of [`Node::future_idle`].
+    /// Returns one dimension of [`Node::future_idle`].
     pub fn future_idle_of(&self, dim: Dim) -> i64 {
         let exact = self.idle.exact(dim) + self.releasing.exact(dim) - self.pipelined.exact(dim);
         i64::nearest(exact).0
     }
 
-    /// Enters a task of this request in the sums (table of core.md 3.8).
+    /// Adds a task with this request to the sums (table of core.md 3.8).
     pub(crate) fn charge(&mut self, status: TaskStatus, request: &Resource) {
         if status == TaskStatus::Pipelined {
             return sums::enter(&mut self.pipelined, request);
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Idle has the scalars that the node offers or that are used, and no others.
+    /// Removes scalars from `idle` that the node neither offers nor uses.
     fn settle_idle(&mut self, request: &Resource) {
         for dim in request.scalars() {
             if !self.allocatable.has(dim) && !self.used.has(dim) {
@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// Takes another allocatable; what is used stays.
+    /// Replaces the allocatable amounts; `used` does not change.
     pub(crate) fn set_allocatable(&mut self, allocatable: Resource) {
         self.idle = allocatable.clone();
         self.idle.sub(&self.used);
@@ -111,15 +111,15 @@ impl Node {
     }
 }
 
-/// The pods of a node as filters and scorers count them: Pipelined ones are in, pods evicted in
-/// this session are out (plugins-nodes.md 1.5).
+/// The pods of a node as filters and scorers count them. Pipelined pods count. Pods evicted in this
+/// session do not count (plugins-nodes.md 1.5).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeView {
-    /// Pods that count.
+    /// Number of pods that count.
     pub n_pods: u32,
-    /// Σ requests, with the scoring defaults.
+    /// Σ requests with the scoring defaults.
     pub non_zero: NonZeroSum,
-    /// Σ requests, without them.
+    /// Σ requests without the scoring defaults.
     pub requested: Resource,
     ports: BTreeMap<(Protocol, u16), BTreeMap<Arc<str>, u32>>,
 }
@@ -127,7 +127,7 @@ pub struct NodeView {
 const ANY_IP: &str = "0.0.0.0";
 
 impl NodeView {
-    /// One pod more.
+    /// Adds a pod of the class.
     pub(crate) fn add(&mut self, class: &Class) {
         self.n_pods += 1;
         self.non_zero += class.non_zero;
@@ -160,7 +160,7 @@ impl NodeView {
         }
     }
 
-    /// Whether a pod of the node holds this port at an address that conflicts (plugins-nodes.md
+    /// True if a pod of the node holds this port at an address that conflicts (plugins-nodes.md
     /// 4.3).
     pub fn holds_port(&self, wanted: &HostPort) -> bool {
         let Some(by_ip) = self.ports.get(&(wanted.protocol, wanted.port)) else { return false };

@@ -1,15 +1,16 @@
-//! Whether a node matches a pod's node selector or a node selector term (plugins-nodes.md 3.2).
-//! A requirement that cannot be parsed matches nothing; the other terms still count.
+//! Matching of nodes with node selectors and node selector terms (plugins-nodes.md 3.2). A
+//! requirement that cannot be parsed matches nothing; the other terms still count.
 
 use std::sync::Arc;
 
 use crate::node::Node;
 use crate::selector::{Labels, NodeSelectorTerm, Operator, Requirement};
 
-/// The only field that a term may ask for.
+/// The only field that a term may name.
 pub const NAME_FIELD: &str = "metadata.name";
 
-/// Node selector and required node affinity together; what is absent does not matter.
+/// True if the node matches the node selector and the required node affinity. An absent part always
+/// matches.
 pub fn required_matches(
     selector: Option<&Labels>,
     terms: Option<&[NodeSelectorTerm]>,
@@ -22,7 +23,7 @@ pub fn required_matches(
     terms.is_none_or(|terms| terms.iter().any(|term| term_matches(term, node)))
 }
 
-/// Everything that the term asks for; an empty term matches nothing.
+/// True if the node meets all requirements of the term. An empty term matches nothing.
 pub fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
     let expressions = || term.match_expressions.iter();
     let fields = || term.match_fields.iter();
@@ -31,7 +32,8 @@ pub fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
         && fields().all(|rule| field_matches(rule, &node.name))
 }
 
-/// Whether one of the terms holds for the labels alone, as for the node affinity of a volume (5.3).
+/// True if the labels alone meet one of the terms, as in the node affinity of a volume
+/// (plugins-nodes.md 5.3).
 pub fn labels_match(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
     let holds = |term: &NodeSelectorTerm| {
         let mut expressions = term.match_expressions.iter();
@@ -42,12 +44,12 @@ pub fn labels_match(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
     terms.iter().any(holds)
 }
 
-/// Neither expressions nor fields.
+/// True if the term has neither expressions nor fields.
 pub fn is_empty(term: &NodeSelectorTerm) -> bool {
     term.match_expressions.is_empty() && term.match_fields.is_empty()
 }
 
-/// The first requirement that cannot be parsed.
+/// Returns the first requirement that cannot be parsed. Returns `None` if there is none.
 pub fn malformed(term: &NodeSelectorTerm) -> Option<&Requirement> {
     let expressions = term.match_expressions.iter();
     let fields = term.match_fields.iter();
@@ -92,7 +94,8 @@ fn compares(
     value.zip(bound(rule)).is_some_and(|(value, bound)| holds(value, bound))
 }
 
-/// The integer that `Gt` or `Lt` compares with.
+/// Returns the integer that `Gt` or `Lt` compares with. Returns `None` unless there is exactly one
+/// value, an integer.
 fn bound(rule: &Requirement) -> Option<i64> {
     match rule.values.as_slice() {
         [text] => text.parse().ok(),

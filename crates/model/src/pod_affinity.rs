@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use crate::selector::{LabelSelector, Labels};
 
-/// Which pods a term or constraint means.
+/// The selector of a pod affinity term or spread constraint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodSelector {
-    /// Sorted, each once.
+    /// Namespaces, sorted and without duplicates.
     pub namespaces: Vec<Arc<str>>,
-    /// Further namespaces, by their labels; `None`: no further ones.
+    /// Selector of further namespaces by their labels. `None` if there are none.
     pub namespace_selector: Option<LabelSelector>,
-    /// `None`: no pod.
+    /// Selector of pod labels. `None` selects no pod.
     pub labels: Option<LabelSelector>,
 }
 
 impl PodSelector {
-    /// Whether a pod of these labels is meant, in a namespace of this name and these labels.
+    /// True if a pod with these labels matches. The namespace of the pod has this name and these
+    /// labels.
     pub fn matches(&self, namespace: &str, namespace_labels: &Labels, labels: &Labels) -> bool {
         let is_listed = self.namespaces.iter().any(|listed| &**listed == namespace);
         let is_selected = || {
@@ -28,7 +29,7 @@ impl PodSelector {
         selector.is_some_and(|selector| selector.matches(labels)) && (is_listed || is_selected())
     }
 
-    /// What an API server would not have stored, as text.
+    /// Returns the first selector error that an API server would have rejected, as text.
     fn malformed(&self) -> Option<String> {
         let selectors = [&self.labels, &self.namespace_selector];
         selectors.into_iter().flatten().find_map(LabelSelector::malformed)
@@ -40,16 +41,16 @@ impl PodSelector {
 pub struct PodTerm {
     /// The pods to be near to, or away from.
     pub pods: PodSelector,
-    /// The label of nodes that tells what is near; no node has an empty one.
+    /// The node label whose equal values mean "near". With an empty key no node is near.
     pub topology_key: Arc<str>,
 }
 
-/// A term that is preferred.
+/// A preferred term with its weight.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PreferredPodTerm {
     /// 1 to 100.
     pub weight: i32,
-    /// What is preferred.
+    /// The preferred term.
     pub term: PodTerm,
 }
 
@@ -58,16 +59,17 @@ pub struct PreferredPodTerm {
 pub struct PodAffinity {
     /// Terms that must all hold.
     pub required: Vec<PodTerm>,
-    /// Terms of pods to be away from.
+    /// Terms whose pods must not be near.
     pub anti_required: Vec<PodTerm>,
-    /// Better near.
+    /// Preferred terms of affinity.
     pub preferred: Vec<PreferredPodTerm>,
-    /// Better away.
+    /// Preferred terms of anti-affinity.
     pub anti_preferred: Vec<PreferredPodTerm>,
 }
 
 impl PodAffinity {
-    /// The first selector of any term that cannot be understood, as text.
+    /// Returns the first selector error of any term, as text. Returns `None` if all selectors are
+    /// valid.
     pub fn malformed(&self) -> Option<String> {
         let preferred = self.preferred.iter().chain(&self.anti_preferred);
         let required = self.required.iter().chain(&self.anti_required);
@@ -76,41 +78,41 @@ impl PodAffinity {
     }
 }
 
-/// Whether a constraint forbids or only discourages.
+/// `whenUnsatisfiable` of a spread constraint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unsatisfiable {
-    /// The pod waits; also when the object says nothing.
+    /// The pod waits; also the default.
     #[default]
     DoNotSchedule,
-    /// The node scores less.
+    /// The node only gets a lower score.
     ScheduleAnyway,
 }
 
-/// Whether nodes that the pod could not use count as domains.
+/// Whether nodes that the pod cannot use count as domains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InclusionPolicy {
-    /// They do not.
+    /// Such nodes do not count.
     Honor,
-    /// They do.
+    /// Such nodes count.
     Ignore,
 }
 
-/// An element of `topologySpreadConstraints`, defaults applied.
+/// An element of `topologySpreadConstraints`, with defaults applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpreadConstraint {
-    /// Pods by which a domain may exceed the least one.
+    /// Number of pods by which a domain may exceed the global minimum.
     pub max_skew: i32,
-    /// The label of nodes whose values are the domains.
+    /// The node label whose values are the domains.
     pub topology_key: Arc<str>,
-    /// What happens where it cannot hold.
+    /// `whenUnsatisfiable`.
     pub when: Unsatisfiable,
-    /// Pods that count, with `matchLabelKeys`; `None`: none.
+    /// Selector of the pods that count, including `matchLabelKeys`. `None` selects no pod.
     pub labels: Option<LabelSelector>,
-    /// With fewer domains the least one counts 0.
+    /// With fewer domains than this, the global minimum is 0.
     pub min_domains: i32,
-    /// As for node selector and node affinity of the pod.
+    /// `nodeAffinityPolicy`: for the pod's node selector and node affinity.
     pub node_affinity: InclusionPolicy,
-    /// As for taints that it does not tolerate.
+    /// `nodeTaintsPolicy`: for taints that the pod does not tolerate.
     pub node_taints: InclusionPolicy,
 }
 
@@ -129,12 +131,14 @@ impl Default for SpreadConstraint {
 }
 
 impl SpreadConstraint {
-    /// Whether it means a pod of these labels itself; an empty selector does (4.8).
+    /// True if the constraint selects a pod with these labels. An empty selector does
+    /// (plugins-nodes.md 4.8).
     pub fn selects(&self, labels: &Labels) -> bool {
         self.labels.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
-    /// The pods that count: of the namespace; none if the selector is absent or empty (4.8).
+    /// Returns the selector of the pods that count, all in this namespace. It selects none if the
+    /// constraint's selector is absent or empty (plugins-nodes.md 4.8).
     pub fn counted(&self, namespace: &Arc<str>) -> PodSelector {
         PodSelector {
             namespaces: vec![namespace.clone()],

@@ -7,14 +7,14 @@ use vc_resource::{Dim, Resource};
 use crate::record::QueueState;
 use crate::selector::Labels;
 
-/// A queue. Rows exist for names that only PodGroups know, too; those are not [`Queue::present`].
+/// A queue. A queue that only PodGroups name has a row, too, but is not [`Queue::present`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queue {
     /// `metadata.name`, which is the queue's id.
     pub name: Arc<str>,
     /// `metadata.uid`.
     pub uid: Arc<str>,
-    /// The Queue object is known.
+    /// True if the Queue object is known.
     pub present: bool,
     /// Microseconds since 1970.
     pub created_micros: i64,
@@ -22,7 +22,7 @@ pub struct Queue {
     pub weight: i32,
     /// `spec.priority`.
     pub priority: i32,
-    /// `spec.reclaimable`: other queues may take back what this one has too much.
+    /// `spec.reclaimable`: true if other queues may reclaim what this queue uses beyond its share.
     pub reclaimable: bool,
     /// `spec.capability`; empty: unlimited.
     pub capability: Resource,
@@ -30,31 +30,31 @@ pub struct Queue {
     pub deserved: Resource,
     /// `spec.guarantee.resource`.
     pub guarantee: Resource,
-    /// cpu and memory, if deserved or guarantee list them, be it as 0: of these the queue has a quota
-    /// (cohort.md B.2). Other resources exist only where they are listed.
+    /// cpu and memory, if deserved or guarantee lists them, even with 0. The queue has a quota of
+    /// listed resources (cohort.md B.2). Other resources have a quota exactly if they are listed.
     pub listed: Vec<Dim>,
-    /// Empty: `root`.
+    /// `spec.parent`; empty means `root`.
     pub parent: Arc<str>,
-    /// `spec.dequeueStrategy` is `fifo` (D38).
+    /// True if `spec.dequeueStrategy` is `fifo` (D38: dequeue strategy).
     pub fifo: bool,
-    /// `status.state`; empty counts as Open (C-33).
+    /// `status.state`; an empty state counts as Open (C-33).
     pub state: QueueState,
-    /// `volcano.sh/hierarchy` and `volcano.sh/hierarchy-weights`, if any.
+    /// Annotations `volcano.sh/hierarchy` and `volcano.sh/hierarchy-weights`.
     pub annotations: Labels,
-    /// `status.allocated` as quantity texts by name, as last seen or written by us; `None`: must be
-    /// written again.
+    /// `status.allocated` as quantities by name, as last seen or written by us. `None` if it must
+    /// be written again.
     pub written_allocated: Option<Vec<(Arc<str>, vc_resource::Quantity)>>,
-    /// Jobs that name it, those that are part of no session too.
+    /// Number of jobs that name the queue, including jobs that are in no session.
     pub n_jobs: u32,
 }
 
 impl Queue {
-    /// It does not exist, and no job names it.
+    /// True if the queue does not exist and no job names it.
     pub(crate) fn is_unused(&self) -> bool {
         !self.present && self.n_jobs == 0
     }
 
-    /// Open, or empty (C-33).
+    /// True if the state is Open or empty (C-33: an empty state counts as Open).
     pub fn is_open(&self) -> bool {
         self.state == QueueState::Open
     }

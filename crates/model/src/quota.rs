@@ -1,4 +1,4 @@
-//! ResourceQuotas: the limits of a namespace and what of them is used, by the names of the object.
+//! ResourceQuotas: the limits of a namespace and their use, by the names in the object.
 //! Specification: plugins-jobs-queues.md 11.
 
 use std::collections::BTreeMap;
@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use vc_resource::Quantity;
 
+use crate::reads::{self, Read};
 use crate::record::{ObjectKey, ResourceList};
 
-/// A ResourceQuota as it comes in.
+/// A ResourceQuota as the watch delivers it.
 #[derive(Clone, Debug, Default)]
 pub struct QuotaRecord {
     /// Namespace and name.
@@ -19,25 +20,26 @@ pub struct QuotaRecord {
     pub used: ResourceList,
 }
 
-/// Amounts by name, compared as they are written: `cpu` is not `requests.cpu`.
-pub type QuotaAmounts = BTreeMap<Arc<str>, Quantity>;
+/// Amounts by the name in the object: `cpu` and `requests.cpu` are different entries.
+pub type ResourceQuotaAmounts = BTreeMap<Arc<str>, Quantity>;
 
 /// A ResourceQuota.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// The limits.
-    pub hard: QuotaAmounts,
-    /// What is used of them.
-    pub used: QuotaAmounts,
+    pub hard: ResourceQuotaAmounts,
+    /// The used amounts.
+    pub used: ResourceQuotaAmounts,
 }
 
-/// All quotas.
+/// All ResourceQuotas, by namespace and name.
 #[derive(Clone, Debug, Default)]
 pub struct Quotas(BTreeMap<Arc<str>, BTreeMap<Arc<str>, Quota>>);
 
 impl Quotas {
-    /// Those of a namespace, by name.
+    /// Returns the quotas of a namespace, by name.
     pub fn of(&self, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Quota)> {
+        reads::note(Read::OtherObjects);
         self.0.get(namespace).into_iter().flatten()
     }
 

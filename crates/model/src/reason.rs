@@ -9,10 +9,10 @@ use vc_resource::{Dim, Dims};
 
 use crate::ids::{Id, NodeId};
 
-/// Class of a finding (plugins-nodes.md 1.2).
+/// Severity of a finding (plugins-nodes.md 1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
-    /// Something went wrong; eviction cannot help.
+    /// An error occurred; eviction cannot help.
     Error,
     /// Evicting pods may help.
     Unschedulable,
@@ -27,12 +27,12 @@ pub enum Reason {
     Text(&'static str),
     /// `Insufficient <resource>`.
     Insufficient(Dim),
-    /// A text with something of the object in it.
+    /// A text that contains data of the object.
     Owned(Arc<str>),
 }
 
 impl Reason {
-    /// The text, with the names of resources from `dims`.
+    /// Returns the text; `dims` has the names of resources.
     pub fn text(&self, dims: &Dims) -> String {
         match self {
             Self::Text(text) => (*text).to_owned(),
@@ -45,41 +45,44 @@ impl Reason {
 /// One finding about one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What callers do with it.
+    /// Severity of the finding.
     pub code: Code,
-    /// What users read.
+    /// Reason for users.
     pub reason: Reason,
 }
 
 impl Finding {
-    /// A finding with a fixed text.
+    /// Returns a finding with a fixed text.
     pub fn new(code: Code, text: &'static str) -> Self {
         Self { code, reason: Reason::Text(text) }
     }
 }
 
-/// Fit errors of one task: how many nodes have which reason, and which nodes eviction cannot help.
+/// Fit errors of one task: the number of nodes per reason, and the nodes where eviction cannot
+/// help.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FitErrors {
-    /// Replaces the head `0/N nodes are unavailable`; `None`: that head.
+    /// Text in place of the head `0/N nodes are unavailable`. `None` for that head.
     pub head: Option<String>,
-    /// The HyperNode to which the search was limited; `None`: to none, or to the root.
+    /// The HyperNode to which the search was limited. `None` if it was not limited, or limited to
+    /// the root.
     pub hyper_node: Option<Arc<str>>,
-    /// Nodes with an entry.
+    /// Number of nodes with findings.
     pub n_nodes: u32,
-    /// Nodes per reason.
+    /// Number of nodes per reason.
     pub reasons: BTreeMap<Reason, u32>,
     /// Nodes with at least one finding of code Unresolvable.
     unresolvable: NodeSet,
 }
 
 impl FitErrors {
-    /// A fixed text without nodes.
+    /// Returns fit errors with a fixed text and without nodes.
     pub fn fixed(head: impl Into<String>) -> Self {
         Self { head: Some(head.into()), ..Self::default() }
     }
 
-    /// The same finding for every one of `nodes`: a failed PrePredicate.
+    /// Returns fit errors with the same finding for each of `nodes`, as after a failed
+    /// PrePredicate.
     pub fn everywhere(nodes: &[NodeId], finding: &Finding) -> Self {
         let mut errors = Self::default();
         for &node in nodes {
@@ -88,7 +91,7 @@ impl FitErrors {
         errors
     }
 
-    /// Adds the findings of one node that was not added before.
+    /// Adds the findings of one node. The node must not have been added before.
     pub fn add(&mut self, node: NodeId, findings: &[Finding]) {
         self.n_nodes += 1;
         for finding in findings {
@@ -104,8 +107,8 @@ impl FitErrors {
         }
     }
 
-    /// Adds the same findings for so many nodes that were not added before;
-    /// [`FitErrors::mark_unresolvable`] follows for each where eviction cannot help.
+    /// Adds the same findings for `n_nodes` nodes that were not added before. Where eviction cannot
+    /// help, [`FitErrors::mark_unresolvable`] must follow for each node.
     pub fn add_many(&mut self, n_nodes: u32, findings: &[Finding]) {
         self.n_nodes += n_nodes;
         for finding in findings {
@@ -113,22 +116,22 @@ impl FitErrors {
         }
     }
 
-    /// Eviction cannot help on this node.
+    /// Records that eviction cannot help on this node.
     pub fn mark_unresolvable(&mut self, node: NodeId) {
         self.unresolvable.insert(node);
     }
 
-    /// The nodes on which eviction cannot help.
+    /// Returns the nodes on which eviction cannot help.
     pub fn unresolvable(&self) -> &NodeSet {
         &self.unresolvable
     }
 
-    /// Whether eviction cannot help on this node.
+    /// True if eviction cannot help on this node.
     pub fn is_unresolvable(&self, node: NodeId) -> bool {
         self.unresolvable.contains(node)
     }
 
-    /// The text of core.md 3.10. Reasons with empty text are skipped.
+    /// Returns the text of core.md 3.10. Reasons with empty text are skipped.
     pub fn text(&self, dims: &Dims) -> String {
         let default_head = || format!("0/{} nodes are unavailable", self.n_nodes);
         let mut text = match &self.hyper_node {
@@ -143,7 +146,8 @@ impl FitErrors {
         text
     }
 
-    /// Two reasons with one text are one entry.
+    /// Returns the number of nodes per reason as text. Reasons with equal text are counted
+    /// together.
     fn histogram(&self, dims: &Dims) -> String {
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for (reason, count) in &self.reasons {
@@ -154,17 +158,17 @@ impl FitErrors {
     }
 }
 
-/// A set of nodes, one bit each: a cluster may have as many waiting tasks as it has nodes.
+/// A set of nodes as a bitmap. There may be one set for each waiting task, so sets must be small.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeSet(Vec<u64>);
 
 impl NodeSet {
-    /// In memory.
+    /// Returns its size in bytes.
     pub fn n_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|&bits| bits == 0)
     }
@@ -177,7 +181,7 @@ impl NodeSet {
         self.0[word] |= bit;
     }
 
-    /// Its nodes.
+    /// Returns the nodes of the set by id.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.0.iter().enumerate().flat_map(|(word, &bits)| {
             let index = move |bit: u32| NodeId::new((word * 64) as u32 + bit);
@@ -185,7 +189,7 @@ impl NodeSet {
         })
     }
 
-    /// Whether the node is one of them.
+    /// True if the set contains the node.
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = Self::place(node);
         self.0.get(word).is_some_and(|bits| bits & bit != 0)
@@ -196,13 +200,14 @@ impl NodeSet {
     }
 }
 
-/// Entries sorted as plain strings and joined by `, `.
+/// Returns the entries, sorted as plain strings and joined by `, `.
 pub fn joined(mut entries: Vec<String>) -> String {
     entries.sort_unstable();
     entries.join(", ")
 }
 
-/// Text for one node: `task <ns>/<name> on node <node> fit failed: <reasons>` (core.md 3.10).
+/// Returns the text for one node: `task <ns>/<name> on node <node> fit failed: <reasons>` (core.md
+/// 3.10).
 pub fn single_node_text(
     task: &dyn fmt::Display,
     node: &str,
@@ -271,9 +276,9 @@ mod tests {
         errors.add(node(200), &[finding("x"), Finding::new(Code::Unresolvable, "taint")]);
         errors.add(node(64), &[finding("x")]);
         errors.add(node(0), &[Finding::new(Code::Error, "broken")]);
-        let hopeless: Vec<u32> =
+        let unresolvable: Vec<u32> =
             (0..300).filter(|&index| errors.is_unresolvable(node(index))).collect();
-        assert_eq!(hopeless, [200]);
+        assert_eq!(unresolvable, [200]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Objects as they come in: plain data with exact quantities, made by the edge from the API's JSON.
-//! What an object means for the tables is decided in `cluster`. Specification: core.md 3.2-3.9.
+//! Objects as the watch delivers them: plain data with exact quantities. The edge decodes them from
+//! the API's JSON; `cluster` decides what they mean for the tables. Specification: core.md 3.2-3.9.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
 use crate::volume::PodVolume;
 
-/// Namespace and name. Ordered as the text `namespace/name`, which is the uid of a job (actions.md
-/// A10).
+/// Namespace and name. The order is that of the text `namespace/name`, the uid of a job (A10: jobs
+/// are visited in uid order).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ObjectKey {
     /// `metadata.namespace`.
@@ -26,7 +26,7 @@ pub struct ObjectKey {
 
 impl Ord for ObjectKey {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Of two namespaces that begin alike the shorter one meets the slash.
+        // If one namespace is a prefix of the other, the slash decides.
         let (l, r) = (self.namespace.as_bytes(), other.namespace.as_bytes());
         let common = l.len().min(r.len());
         let next = |namespace: &[u8]| namespace.get(common).copied().unwrap_or(b'/');
@@ -45,7 +45,7 @@ impl PartialOrd for ObjectKey {
 }
 
 impl ObjectKey {
-    /// The key of `namespace/name`.
+    /// Returns the key for `namespace/name`.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -63,35 +63,34 @@ pub type ResourceList = Vec<(Arc<str>, Quantity)>;
 /// `status.phase` of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodPhase {
-    /// Accepted, not all containers run; also when empty.
+    /// The pod is accepted and not all containers run; also the phase if the field is empty.
     #[default]
     Pending,
     /// At least one container runs.
     Running,
-    /// All containers have ended well.
+    /// All containers have ended successfully.
     Succeeded,
-    /// All containers have ended, one badly.
+    /// All containers have ended, at least one with a failure.
     Failed,
     /// `Unknown` or any other text.
     Unknown,
 }
 
-/// What requests and filters read of a container.
+/// The fields of a container that requests and filters read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerRecord {
-    /// Unique in its pod.
+    /// Name, unique in the pod.
     pub name: Arc<str>,
     /// `image`.
     pub image: Arc<str>,
     /// `resources.requests`.
     pub requests: ResourceList,
-    /// An init container with `restartPolicy: Always`.
+    /// True for an init container with `restartPolicy: Always`.
     pub restartable: bool,
     /// `ports` that have a host port.
     pub host_ports: Vec<HostPort>,
-    /// Of the container's status, when it has `.resources`: the amounts in place (in-place resize,
-    /// 3.5).
-    /// `None`: it has none.
+    /// Amounts in the container's status (core.md 3.5: in-place resize). `None` if the status has
+    /// no `resources`.
     pub in_place: Option<InPlace>,
 }
 
@@ -109,13 +108,13 @@ pub struct InPlace {
 pub struct PodCondition {
     /// `True`, `False` or `Unknown`.
     pub status: Arc<str>,
-    /// One word.
+    /// Reason, one word in CamelCase.
     pub reason: Arc<str>,
-    /// For people.
+    /// Message for users.
     pub message: Arc<str>,
 }
 
-/// A pod.
+/// A pod as the watch delivers it.
 #[derive(Clone, Debug, Default)]
 pub struct PodRecord {
     /// Namespace and name.
@@ -124,25 +123,26 @@ pub struct PodRecord {
     pub uid: Arc<str>,
     /// Microseconds since 1970.
     pub created_micros: i64,
-    /// A deletionTimestamp is set.
+    /// True if a deletionTimestamp is set.
     pub deleting: bool,
     /// `metadata.labels`.
     pub labels: Labels,
-    /// Those that something reads; the edge may leave out the others.
+    /// `metadata.annotations`. The edge may omit annotations that the scheduler does not read.
     pub annotations: Labels,
-    /// Name of the first owner reference, which divides work (core.md 4.4); `None`: no owner.
+    /// Name of the first owner reference, by which work is divided (core.md 4.4). `None` if there
+    /// is no owner.
     pub owner_name: Option<Arc<str>>,
     /// `spec.schedulerName`.
     pub scheduler_name: Arc<str>,
-    /// `spec.nodeName`; `None`: empty, the pod is not placed.
+    /// `spec.nodeName`. `None` if it is empty: the pod is not placed.
     pub node_name: Option<Arc<str>>,
     /// `status.phase`.
     pub phase: PodPhase,
-    /// `spec.priority`; `None`: absent, which counts 1.
+    /// `spec.priority`. `None` if absent, which counts as 1.
     pub priority: Option<i32>,
     /// `spec.priorityClassName`; empty if none.
     pub priority_class_name: Arc<str>,
-    /// `preemptionPolicy: Never`.
+    /// True for `preemptionPolicy: Never`.
     pub never_preempts: bool,
     /// `spec.containers`.
     pub containers: Vec<ContainerRecord>,
@@ -152,51 +152,53 @@ pub struct PodRecord {
     pub overhead: ResourceList,
     /// `spec.resources.requests`.
     pub pod_requests: ResourceList,
-    /// `None`: absent; an empty map matches every node but is not absent (plugins-nodes.md 4.2).
+    /// `spec.nodeSelector`. `None` if absent, which differs from an empty map (plugins-nodes.md
+    /// 4.2).
     pub node_selector: Option<Labels>,
     /// `spec.affinity.nodeAffinity`.
     pub node_affinity: NodeAffinity,
     /// `spec.tolerations`.
     pub tolerations: Vec<Toleration>,
-    /// `spec.affinity.podAffinity` and `podAntiAffinity`; `None`: no term.
+    /// `spec.affinity.podAffinity` and `podAntiAffinity`. `None` if the pod has no such term.
     pub pod_affinity: Option<Arc<PodAffinity>>,
     /// `spec.topologySpreadConstraints`.
     pub spread: Vec<SpreadConstraint>,
     /// Names in `spec.schedulingGates`.
     pub scheduling_gates: Vec<Arc<str>>,
-    /// The first `PodResizePending` condition has reason `Infeasible`.
+    /// True if the first `PodResizePending` condition has reason `Infeasible`.
     pub resize_infeasible: bool,
-    /// Condition `DisruptionTarget` with reason `PreemptionByScheduler` is present (A46).
+    /// True if condition `DisruptionTarget` has reason `PreemptionByScheduler` (A46: an evicted pod
+    /// that ends is Failed).
     pub evicted_by_scheduler: bool,
     /// `status.startTime`, microseconds since 1970.
     pub started_micros: Option<i64>,
-    /// Claims and disks, in the order of `spec.volumes`.
+    /// PersistentVolumeClaims and disks, in the order of `spec.volumes`.
     pub volumes: Vec<PodVolume>,
-    /// In the order of `spec.resourceClaims`, resolved by the status.
+    /// Claims for devices in the order of `spec.resourceClaims`, with the claim names of the
+    /// status.
     pub resource_claims: Vec<PodResourceClaim>,
-    /// The controlling owner, if it is of a kind that selects pods (plugins-nodes.md 7.8).
+    /// The controlling owner, if its kind has a pod selector (plugins-nodes.md 7.8).
     pub controller: Option<Controller>,
-    /// Condition `PodScheduled`; `None`: absent.
+    /// Condition `PodScheduled`. `None` if absent.
     pub scheduled_condition: Option<PodCondition>,
-    /// When condition `PodScheduled` became True, microseconds since 1970; `None`: it is not, or says
-    /// no time.
+    /// Time when condition `PodScheduled` became True, in microseconds since 1970. `None` if it is
+    /// not True, or has no time.
     pub scheduled_micros: Option<i64>,
-    /// `status.nominatedNodeName`; `None`: empty.
+    /// `status.nominatedNodeName`. `None` if it is empty.
     pub nominated_node: Option<Arc<str>>,
-    /// The object could not be read completely; the pod is never placed and carries this reason
-    /// (C-20).
-    /// `None`: it could.
+    /// Why the object is invalid (C-20: such a pod is never placed). `None` if the object could be
+    /// read completely.
     pub invalid: Option<Arc<str>>,
 }
 
-/// A node.
+/// A node as the watch delivers it.
 #[derive(Clone, Debug, Default)]
 pub struct NodeRecord {
     /// `metadata.name`.
     pub name: Arc<str>,
     /// `metadata.labels`.
     pub labels: Labels,
-    /// Those that something reads.
+    /// `metadata.annotations`. The edge may omit annotations that the scheduler does not read.
     pub annotations: Labels,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
@@ -206,7 +208,7 @@ pub struct NodeRecord {
     pub allocatable: ResourceList,
     /// `status.capacity`.
     pub capacity: ResourceList,
-    /// Names of `status.images` with the size of the image in bytes.
+    /// Image names of `status.images`, with the size of the image in bytes.
     pub images: Vec<(Arc<str>, i64)>,
 }
 
@@ -227,7 +229,7 @@ pub enum PodGroupPhase {
 }
 
 impl PodGroupPhase {
-    /// The text of the API.
+    /// Returns the text of the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -239,7 +241,8 @@ impl PodGroupPhase {
     }
 }
 
-/// A condition of a PodGroup. Equality ignores nothing; see [`PodGroupCondition::same_content`].
+/// A condition of a PodGroup. Equality compares all fields; see
+/// [`PodGroupCondition::same_content`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodGroupCondition {
     /// `type`: `Unschedulable`, `Scheduled`.
@@ -250,14 +253,14 @@ pub struct PodGroupCondition {
     pub transition_id: Arc<str>,
     /// RFC 3339, as in the API.
     pub last_transition_time: Arc<str>,
-    /// One word, or a few.
+    /// Reason, one word or a few.
     pub reason: Arc<str>,
-    /// For people.
+    /// Message for users.
     pub message: Arc<str>,
 }
 
 impl PodGroupCondition {
-    /// Equal but for time and transition id (core.md 7.6).
+    /// True if both are equal except for time and transition id (core.md 7.6).
     pub fn same_content(&self, other: &Self) -> bool {
         (&self.kind, &self.status, &self.reason, &self.message)
             == (&other.kind, &other.status, &other.reason, &other.message)
@@ -269,20 +272,22 @@ impl PodGroupCondition {
 pub struct PodGroupStatus {
     /// `status.phase`.
     pub phase: PodGroupPhase,
-    /// The API shows no phase yet. It counts as Pending, and is written once (core.md 7.5).
+    /// True if the API shows no phase yet. The phase then counts as Pending, and is written once
+    /// (core.md 7.5).
     pub is_phase_empty: bool,
-    /// In order of first appearance, one per type. Kept once for what was seen and what is shown.
+    /// Conditions in order of first appearance, one per type. The list is shared between observed
+    /// and shown status.
     pub conditions: Arc<[PodGroupCondition]>,
-    /// Running tasks.
+    /// Number of running tasks.
     pub running: i32,
-    /// Succeeded tasks.
+    /// Number of succeeded tasks.
     pub succeeded: i32,
-    /// Failed tasks.
+    /// Number of failed tasks.
     pub failed: i32,
 }
 
 impl PodGroupStatus {
-    /// Equal but for times and transition ids of conditions (core.md 7.6).
+    /// True if both are equal except for times and transition ids of conditions (core.md 7.6).
     pub fn same_content(&self, other: &Self) -> bool {
         let numbers =
             |of: &Self| (of.phase, of.is_phase_empty, of.running, of.succeeded, of.failed);
@@ -292,7 +297,7 @@ impl PodGroupStatus {
             && l.iter().zip(&**r).all(|(l, r)| l.same_content(r))
     }
 
-    /// The same without times and transition ids of conditions.
+    /// Returns the status without times and transition ids of conditions.
     pub fn without_times(&self) -> Self {
         let timeless = |condition: &PodGroupCondition| PodGroupCondition {
             transition_id: Arc::default(),
@@ -306,84 +311,86 @@ impl PodGroupStatus {
 /// `spec.networkTopology` of a PodGroup or sub-group policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkTopology {
-    /// Mode `soft`; `hard` otherwise.
+    /// True for mode `soft`, false for `hard`.
     pub soft: bool,
-    /// `None`: no tier is named.
+    /// `highestTierAllowed`. `None` if absent.
     pub highest_tier_allowed: Option<i32>,
-    /// Empty if none.
+    /// Name of the highest tier; empty if absent.
     pub highest_tier_name: Arc<str>,
 }
 
 /// One entry of `spec.subGroupPolicy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubGroupPolicy {
-    /// Unique in its PodGroup.
+    /// Name, unique in the PodGroup.
     pub name: Arc<str>,
-    /// `None`: absent.
+    /// `networkTopology`. `None` if absent.
     pub network_topology: Option<NetworkTopology>,
-    /// `None`: absent, 1.
+    /// `subGroupSize`. `None` if absent, which means 1.
     pub sub_group_size: Option<i32>,
-    /// Absent: 0.
+    /// `minSubGroups`; 0 if absent.
     pub min_sub_groups: i32,
-    /// Which pods belong here; `None`: absent, `match_label_keys` alone decide.
+    /// Selector of the pods of this policy. `None` if absent: `match_label_keys` alone decide.
     pub label_selector: Option<LabelSelector>,
-    /// Labels whose values tell sub-groups apart.
+    /// Labels whose values distinguish the sub-groups.
     pub match_label_keys: Vec<Arc<str>>,
 }
 
-/// A PodGroup.
+/// A PodGroup as the watch delivers it.
 #[derive(Clone, Debug)]
 pub struct PodGroupRecord {
     /// Namespace and name.
     pub key: ObjectKey,
     /// `metadata.uid`.
     pub uid: Arc<str>,
-    /// Opaque; compared as a number where both are one.
+    /// `metadata.resourceVersion`. It is opaque, and compared as a number if both texts are
+    /// numbers.
     pub resource_version: Arc<str>,
     /// Microseconds since 1970.
     pub created_micros: i64,
     /// `metadata.labels`.
     pub labels: Labels,
-    /// Those that something reads.
+    /// `metadata.annotations`. The edge may omit annotations that the scheduler does not read.
     pub annotations: Labels,
-    /// Name of the first owner reference, which divides work (core.md 4.4); `None`: no owner.
+    /// Name of the first owner reference, by which work is divided (core.md 4.4). `None` if there
+    /// is no owner.
     pub owner_name: Option<Arc<str>>,
-    /// Uid of the controlling owner; `None`: there is none.
+    /// Uid of the controlling owner. `None` if there is none.
     pub controller_uid: Option<Arc<str>>,
     /// `spec.minMember`.
     pub min_member: i32,
     /// `spec.minTaskMember`: minimum per role.
     pub min_task_member: BTreeMap<Arc<str>, i32>,
-    /// Empty: the default queue.
+    /// `spec.queue`; empty means the default queue.
     pub queue: Arc<str>,
     /// `spec.priorityClassName`; empty if none.
     pub priority_class_name: Arc<str>,
-    /// `spec.minResources`; `None`: absent.
+    /// `spec.minResources`. `None` if absent.
     pub min_resources: Option<ResourceList>,
-    /// `spec.networkTopology`; `None`: absent.
+    /// `spec.networkTopology`. `None` if absent.
     pub network_topology: Option<NetworkTopology>,
     /// `spec.subGroupPolicy`.
     pub sub_group_policies: Vec<SubGroupPolicy>,
-    /// As last written by anyone.
+    /// `status` as stored, by any writer.
     pub status: PodGroupStatus,
 }
 
-/// `status.state` of a queue. An empty state is Open (C-33).
+/// `status.state` of a queue. An empty state counts as Open (C-33).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum QueueState {
-    /// Admits and places; also when empty.
+    /// The queue admits and places jobs; also the state if the field is empty.
     #[default]
     Open,
-    /// Shut.
+    /// The queue is closed.
     Closed,
-    /// To be shut, still in use.
+    /// The queue is being closed and still in use.
     Closing,
     /// Any other text.
     Unknown,
 }
 
 impl QueueState {
-    /// The text of the API.
+    /// Returns the text of the API.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Open => "Open",
@@ -394,7 +401,7 @@ impl QueueState {
     }
 }
 
-/// A queue.
+/// A queue as the watch delivers it.
 #[derive(Clone, Debug, Default)]
 pub struct QueueRecord {
     /// `metadata.name`.
@@ -403,11 +410,11 @@ pub struct QueueRecord {
     pub uid: Arc<str>,
     /// Microseconds since 1970.
     pub created_micros: i64,
-    /// Absent: 1.
+    /// `spec.weight`; 1 if absent.
     pub weight: i32,
-    /// Absent: 0.
+    /// `spec.priority`; 0 if absent.
     pub priority: i32,
-    /// Absent: true.
+    /// `spec.reclaimable`; true if absent.
     pub reclaimable: bool,
     /// `spec.capability`.
     pub capability: ResourceList,
@@ -415,15 +422,15 @@ pub struct QueueRecord {
     pub deserved: ResourceList,
     /// `spec.guarantee.resource`.
     pub guarantee: ResourceList,
-    /// Empty: `root`.
+    /// `spec.parent`; empty means `root`.
     pub parent: Arc<str>,
-    /// `dequeueStrategy: fifo` (D38).
+    /// True for `dequeueStrategy: fifo` (D38: dequeue strategy).
     pub fifo: bool,
     /// `status.state`.
     pub state: QueueState,
-    /// Those that something reads.
+    /// `metadata.annotations`. The edge may omit annotations that the scheduler does not read.
     pub annotations: Labels,
-    /// `status.allocated` as last written by anyone.
+    /// `status.allocated` as stored, by any writer.
     pub status_allocated: ResourceList,
 }
 
@@ -432,9 +439,9 @@ pub struct QueueRecord {
 pub struct PriorityClassRecord {
     /// `metadata.name`.
     pub name: Arc<str>,
-    /// Higher goes first.
+    /// Priority; a higher value is served first.
     pub value: i32,
-    /// Is that of everybody who names none; the smallest counts (C-13).
+    /// True if pods without a class get this one. Of several defaults the smallest counts (C-13).
     pub global_default: bool,
 }
 

@@ -6,7 +6,7 @@ use vc_resource::{Dim, Dims, Resource, amount};
 use crate::class::NonZero;
 use crate::record::{ContainerRecord, InPlace, PodRecord, ResourceList};
 
-/// Which Kubernetes features of the server change a request (core.md 1.3).
+/// Kubernetes feature gates of the API server that change a request (core.md 1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestGates {
     /// `InPlacePodVerticalScaling`.
@@ -21,7 +21,7 @@ impl Default for RequestGates {
     }
 }
 
-/// A resource list as a vector; names that count nowhere are dropped (core.md 3.1).
+/// Returns a resource list as a vector. Names that are no dimension are dropped (core.md 3.1).
 pub fn to_resource(list: &ResourceList, dims: &mut Dims) -> Resource {
     let mut resource = Resource::default();
     for (name, quantity) in list {
@@ -34,7 +34,7 @@ pub fn to_resource(list: &ResourceList, dims: &mut Dims) -> Resource {
     resource
 }
 
-/// Request of a pod, `pods` = 1 included.
+/// Returns the request of a pod, which includes `pods` = 1.
 pub fn pod_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> Resource {
     let mut total =
         aggregate(pod, |container, kind| container_request(container, kind, pod, gates, dims));
@@ -43,7 +43,8 @@ pub fn pod_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> Res
     total
 }
 
-/// Cpu and memory for the scorers: containers without a request count a default.
+/// Returns the cpu and memory of a pod for the scorers. Containers without a request count a
+/// default.
 pub fn non_zero_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> NonZero {
     let mut total = aggregate(pod, |container, kind| {
         let mut request = container_request(container, kind, pod, gates, dims);
@@ -58,26 +59,32 @@ pub fn non_zero_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -
     NonZero { cpu_milli: total.get(Dim::CPU), memory_bytes: total.get(Dim::MEMORY) }
 }
 
-/// What a container without a request counts for scoring: millicores and bytes.
+/// Scoring defaults of a container without a request, in millicores and bytes.
 const DEFAULTS: [(&str, Dim, i64); 2] =
     [("cpu", Dim::CPU, 100), ("memory", Dim::MEMORY, 200 << 20)];
 
-/// How long a container runs.
+/// The time in which a container runs.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    /// As long as the pod: a regular container, or a restartable init container.
+enum ContainerKind {
+    /// The container runs as long as the pod: a regular container or a restartable init container.
     Lasting,
-    /// Before the others.
+    /// The container ends before the regular containers start.
     Ordinary,
 }
 
-/// What a resized container holds, if that counts: only those that last can be resized.
-fn held(container: &ContainerRecord, kind: Kind, gates: RequestGates) -> Option<&InPlace> {
-    let counts = gates.in_place_resize && kind == Kind::Lasting;
+/// Returns the amounts that a resized container holds. Returns `None` if they do not count: only
+/// lasting containers can be resized.
+fn held(container: &ContainerRecord, kind: ContainerKind, gates: RequestGates) -> Option<&InPlace> {
+    let counts = gates.in_place_resize && kind == ContainerKind::Lasting;
     container.in_place.as_ref().filter(|_| counts)
 }
 
-fn names(container: &ContainerRecord, kind: Kind, gates: RequestGates, name: &str) -> bool {
+fn names(
+    container: &ContainerRecord,
+    kind: ContainerKind,
+    gates: RequestGates,
+    name: &str,
+) -> bool {
     let lists = held(container, kind, gates).map(|held| [&held.requests, &held.allocated]);
     let mut all = lists.into_iter().flatten().chain([&container.requests]).flatten();
     all.any(|(other, _)| &**other == name)
@@ -85,7 +92,7 @@ fn names(container: &ContainerRecord, kind: Kind, gates: RequestGates, name: &st
 
 fn container_request(
     container: &ContainerRecord,
-    kind: Kind,
+    kind: ContainerKind,
     pod: &PodRecord,
     gates: RequestGates,
     dims: &mut Dims,
@@ -102,24 +109,26 @@ fn container_request(
     request
 }
 
-/// Sidecars run beside everything that starts after them; ordinary init containers run alone.
+/// Returns the sum of container requests, or the peak of the init phase if that is higher.
+/// Restartable init containers run beside all that start after them. Ordinary init containers run
+/// alone.
 fn aggregate(
     pod: &PodRecord,
-    mut request_of: impl FnMut(&ContainerRecord, Kind) -> Resource,
+    mut request_of: impl FnMut(&ContainerRecord, ContainerKind) -> Resource,
 ) -> Resource {
     let mut total = Resource::default();
     for container in &pod.containers {
-        total.add(&request_of(container, Kind::Lasting));
+        total.add(&request_of(container, ContainerKind::Lasting));
     }
     let (mut side, mut peak) = (Resource::default(), Resource::default());
     for container in &pod.init_containers {
         if container.restartable {
-            let request = request_of(container, Kind::Lasting);
+            let request = request_of(container, ContainerKind::Lasting);
             total.add(&request);
             side.add(&request);
             peak.set_max(&side);
         } else {
-            let mut start = request_of(container, Kind::Ordinary);
+            let mut start = request_of(container, ContainerKind::Ordinary);
             start.add(&side);
             peak.set_max(&start);
         }
@@ -128,7 +137,7 @@ fn aggregate(
     total
 }
 
-/// What the pod as a whole states in place of its containers, and what it costs beside them.
+/// Replaces container sums by pod-level requests, and adds the overhead.
 fn complete(total: &mut Resource, pod: &PodRecord, gates: RequestGates, dims: &mut Dims) {
     if gates.pod_level_resources {
         replace_pod_level(total, pod, dims);

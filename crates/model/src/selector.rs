@@ -1,6 +1,5 @@
-//! Label selectors, node selectors, taints and tolerations as data. The matching itself is in
-//! vc-filters, label selectors of sub-group policies are matched here. Specification:
-//! plugins-nodes.md 3.1-3.3.
+//! Label selectors, node selectors, taints and tolerations as data, and the matching of label
+//! selectors. Specification: plugins-nodes.md 3.1-3.3.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,22 +7,22 @@ use std::sync::Arc;
 /// Labels or annotations.
 pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
-/// How a requirement compares.
+/// Comparison of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operator {
     /// The label has one of the values.
     In,
     /// The label is missing or has none of the values.
     NotIn,
-    /// The label is there.
+    /// The label is present.
     Exists,
     /// The label is missing.
     DoesNotExist,
-    /// The label is an integer above the value; node selectors only.
+    /// The label is an integer greater than the value; node selectors only.
     Gt,
-    /// The label is an integer below the value; node selectors only.
+    /// The label is an integer less than the value; node selectors only.
     Lt,
-    /// Stored by an API server of another age; matches nothing.
+    /// An operator that this version does not know; matches nothing.
     Unknown,
 }
 
@@ -32,9 +31,9 @@ pub enum Operator {
 pub struct Requirement {
     /// Name of the label or field.
     pub key: Arc<str>,
-    /// How the values are compared.
+    /// Comparison of label and values.
     pub operator: Operator,
-    /// In the order of the object.
+    /// Values in the order of the object.
     pub values: Vec<Arc<str>>,
 }
 
@@ -48,7 +47,7 @@ pub struct LabelSelector {
 }
 
 impl LabelSelector {
-    /// Whether all requirements hold (plugins-nodes.md 3.1). A malformed requirement matches
+    /// True if all requirements hold (plugins-nodes.md 3.1). A malformed requirement matches
     /// nothing.
     pub fn matches(&self, labels: &Labels) -> bool {
         let equal = |(key, value): (&Arc<str>, &Arc<str>)| labels.get(key) == Some(value);
@@ -56,7 +55,8 @@ impl LabelSelector {
             && self.match_expressions.iter().all(|rule| requirement_matches(rule, labels))
     }
 
-    /// The first requirement that no API server of today would store, as text.
+    /// Returns the first malformed requirement as text: one that a current API server would reject.
+    /// Returns `None` if all are valid.
     pub fn malformed(&self) -> Option<String> {
         let problem = |rule: &Requirement| {
             let problem = match rule.operator {
@@ -86,28 +86,30 @@ fn requirement_matches(rule: &Requirement, labels: &Labels) -> bool {
     }
 }
 
-/// One term of a node selector: expressions and fields are ANDed; an empty term matches nothing.
+/// One term of a node selector. All its expressions and fields must hold; an empty term matches
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
     pub match_expressions: Vec<Requirement>,
-    /// Requirements on fields; `metadata.name` is the only one there is.
+    /// Requirements on fields; `metadata.name` is the only supported field.
     pub match_fields: Vec<Requirement>,
 }
 
 /// A preferred node affinity term.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PreferredTerm {
-    /// 1 to 100.
+    /// Weight from 1 to 100.
     pub weight: i32,
-    /// What is preferred.
+    /// The preferred term.
     pub term: NodeSelectorTerm,
 }
 
 /// `spec.affinity.nodeAffinity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeAffinity {
-    /// `None`: no required part; an empty list matches nothing.
+    /// `requiredDuringSchedulingIgnoredDuringExecution`. `None` if absent; an empty list matches
+    /// nothing.
     pub required: Option<Vec<NodeSelectorTerm>>,
     /// `preferredDuringSchedulingIgnoredDuringExecution`.
     pub preferred: Vec<PreferredTerm>,
@@ -116,11 +118,11 @@ pub struct NodeAffinity {
 /// Effect of a taint, or of a toleration that names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaintEffect {
-    /// No new pods.
+    /// New pods are not placed on the node.
     NoSchedule,
-    /// Better no new pods.
+    /// New pods are placed on other nodes if possible.
     PreferNoSchedule,
-    /// No pods at all.
+    /// New pods are not placed on the node, and running pods are evicted.
     NoExecute,
     /// An effect that this version does not know; never matches.
     Unknown,
@@ -129,42 +131,43 @@ pub enum TaintEffect {
 /// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
-    /// Name.
+    /// Key of the taint.
     pub key: Arc<str>,
-    /// May be empty.
+    /// Value, which may be empty.
     pub value: Arc<str>,
-    /// What it does to pods that do not tolerate it.
+    /// Effect on pods that do not tolerate the taint.
     pub effect: TaintEffect,
 }
 
-/// Operator of a toleration; `Gt` and `Lt` tolerate nothing while their gate is off (3.3).
+/// Operator of a toleration. `Gt` and `Lt` tolerate nothing while their feature gate is off
+/// (plugins-nodes.md 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TolerationOperator {
-    /// Same value; also when the object names no operator.
+    /// The values must be equal; also the default operator.
     Equal,
-    /// Any value.
+    /// Any value is tolerated.
     Exists,
-    /// Tolerates nothing.
+    /// An operator that tolerates nothing.
     Other,
 }
 
 /// A toleration of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Toleration {
-    /// Empty: every taint, if the operator is Exists.
+    /// Key of the taint. An empty key with operator Exists matches every taint.
     pub key: Arc<str>,
-    /// How the value is compared.
+    /// Comparison of the values.
     pub operator: TolerationOperator,
-    /// Value of the taint, for Equal.
+    /// Value of the taint, for operator Equal.
     pub value: Arc<str>,
-    /// `None`: every effect.
+    /// Effect of the taint. `None` matches every effect.
     pub effect: Option<TaintEffect>,
 }
 
 /// Protocol of a host port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// TCP, also when the pod names none.
+    /// TCP, also the default.
     Tcp,
     /// UDP.
     Udp,
@@ -172,14 +175,14 @@ pub enum Protocol {
     Sctp,
 }
 
-/// A host port that a pod wants (plugins-nodes.md 4.3), defaults applied.
+/// A host port that a pod needs, with defaults applied (plugins-nodes.md 4.3).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
     /// Port on the node.
     pub port: u16,
-    /// Ports of different protocols do not conflict.
+    /// Protocol. Ports of different protocols do not conflict.
     pub protocol: Protocol,
-    /// `0.0.0.0` when the pod names none.
+    /// Host address; `0.0.0.0` if the pod names none.
     pub ip: Arc<str>,
 }
 

@@ -1,25 +1,25 @@
 //! Task statuses and the counters over them. Specification: core.md 3.4, 3.7.
 
-/// Status of a task. Numbers of the specification by [`TaskStatus::number`].
+/// Status of a task. [`TaskStatus::number`] returns its number in the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskStatus {
-    /// Waits: no node, not being deleted.
+    /// The pod waits: it has no node and is not being deleted.
     Pending,
-    /// Placed in this cycle, not dispatched.
+    /// The task was placed in this cycle and is not dispatched yet.
     Allocated,
-    /// Placed on resources that are still being released.
+    /// The task was placed on resources that are still being released.
     Pipelined,
-    /// Handed to the binder.
+    /// The task was handed to the binder.
     Binding,
-    /// Has a node, does not run yet.
+    /// The pod has a node and does not run yet.
     Bound,
-    /// Runs.
+    /// The pod runs.
     Running,
-    /// Evicted, or being deleted.
+    /// The pod was evicted or is being deleted.
     Releasing,
-    /// Ended well.
+    /// The pod ended successfully.
     Succeeded,
-    /// Ended badly, or was evicted by us and has ended (A46).
+    /// The pod failed, or we evicted it and it has ended (A46).
     Failed,
     /// The pod's phase is Unknown or none of the others.
     Unknown,
@@ -40,12 +40,12 @@ pub const STATUSES: [TaskStatus; 10] = [
 ];
 
 impl TaskStatus {
-    /// The number of core.md 3.4: 1, 2, 4 … 512.
+    /// Returns the number in core.md 3.4: 1, 2, 4 … 512.
     pub fn number(self) -> u32 {
         1 << (self as u32)
     }
 
-    /// The name that users see.
+    /// Returns the name that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -61,39 +61,39 @@ impl TaskStatus {
         }
     }
 
-    /// Allocated, Binding, Bound, Running.
+    /// True for Allocated, Binding, Bound and Running.
     pub fn is_allocated(self) -> bool {
         matches!(self, Self::Allocated | Self::Binding | Self::Bound | Self::Running)
     }
 
-    /// Bound, Running: may be evicted.
+    /// True for Bound and Running: the task may be evicted.
     pub fn is_preemptable(self) -> bool {
         matches!(self, Self::Bound | Self::Running)
     }
 
-    /// Succeeded, Failed: not kept on a node.
+    /// True for Succeeded and Failed: the task holds no resources of its node.
     pub fn is_terminated(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 
-    /// Running, Bound, Succeeded, Failed.
+    /// True for Running, Bound, Succeeded and Failed.
     pub fn is_scheduled(self) -> bool {
         matches!(self, Self::Running | Self::Bound | Self::Succeeded | Self::Failed)
     }
 }
 
-/// How many tasks of a job, role or sub-job are in which status.
+/// Number of tasks of a job, role or sub-job per status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     by_status: [u32; 10],
-    /// Pending tasks whose request is empty.
+    /// Number of Pending tasks whose request is empty.
     pub pending_best_effort: u32,
-    /// Releasing tasks that have a node.
+    /// Number of Releasing tasks that have a node.
     pub releasing_on_node: u32,
 }
 
 impl Counts {
-    /// Tasks in this status.
+    /// Returns the number of tasks in this status.
     pub fn of(&self, status: TaskStatus) -> u32 {
         self.by_status[status as usize]
     }
@@ -110,47 +110,47 @@ impl Counts {
         self.releasing_on_node -= u32::from(status == TaskStatus::Releasing && on_node);
     }
 
-    /// All tasks.
+    /// Returns the number of all tasks.
     pub fn total(&self) -> u32 {
         self.by_status.iter().sum()
     }
 
-    /// Allocated + Binding + Bound + Running.
+    /// Returns Allocated + Binding + Bound + Running.
     pub fn allocated(&self) -> u32 {
         STATUSES.iter().filter(|status| status.is_allocated()).map(|&status| self.of(status)).sum()
     }
 
-    /// The allocated ones and Succeeded.
+    /// Returns Allocated + Binding + Bound + Running + Succeeded.
     pub fn ready(&self) -> u32 {
         self.allocated() + self.of(TaskStatus::Succeeded)
     }
 
-    /// Pipelined.
+    /// Returns the number of Pipelined tasks.
     pub fn waiting(&self) -> u32 {
         self.of(TaskStatus::Pipelined)
     }
 
-    /// Allocated statuses, Succeeded, Pipelined and Pending.
+    /// Returns ready + waiting + Pending.
     pub fn valid(&self) -> u32 {
         self.ready() + self.waiting() + self.of(TaskStatus::Pending)
     }
 
-    /// Running + Bound + Succeeded + Failed.
+    /// Returns Running + Bound + Succeeded + Failed.
     pub fn scheduled(&self) -> u32 {
         STATUSES.iter().filter(|status| status.is_scheduled()).map(|&status| self.of(status)).sum()
     }
 
-    /// ready + pending best effort ≥ `min_available`.
+    /// True if ready + pending best effort ≥ `min_available`.
     pub fn is_ready(&self, min_available: i32) -> bool {
         min_available <= as_i32(self.ready() + self.pending_best_effort)
     }
 
-    /// waiting + ready + pending best effort ≥ `min_available`.
+    /// True if waiting + ready + pending best effort ≥ `min_available`.
     pub fn is_pipelined(&self, min_available: i32) -> bool {
         min_available <= as_i32(self.waiting() + self.ready() + self.pending_best_effort)
     }
 
-    /// waiting + ready < `min_available`; pending best-effort tasks do not count here.
+    /// True if waiting + ready < `min_available`. Pending best-effort tasks do not count here.
     pub fn is_starving(&self, min_available: i32) -> bool {
         as_i32(self.waiting() + self.ready()) < min_available
     }

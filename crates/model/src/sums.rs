@@ -1,6 +1,6 @@
-//! Sums of requests that are the same whatever came and went before: a scalar exists in a sum
-//! exactly while its amount is not 0, so that leaving undoes entering bit for bit. Specification:
-//! core.md 3.1.
+//! Sums of requests that do not depend on the order of additions and removals. A sum has a scalar
+//! exactly while its amount is not 0. Therefore a removal undoes an addition bit for bit.
+//! Specification: core.md 3.1.
 
 use std::ops::Deref;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ pub(crate) fn enter(sum: &mut Resource, request: &Resource) {
     settle(sum, request);
 }
 
-/// Takes a request out of a sum.
+/// Subtracts a request from a sum.
 pub(crate) fn leave(sum: &mut Resource, request: &Resource) {
     sum.sub(request);
     settle(sum, request);
@@ -27,7 +27,7 @@ fn settle(sum: &mut Resource, request: &Resource) {
     }
 }
 
-/// A sum that most jobs do not have: nothing is kept of an empty one.
+/// A sum that is empty for most jobs. An empty sum takes no memory beyond the pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seldom(Option<Box<Resource>>);
 
@@ -41,7 +41,7 @@ impl Deref for Seldom {
 }
 
 impl Seldom {
-    /// Adds a request, or takes it out.
+    /// Applies `by`, [`enter`] or [`leave`], to the sum with a request.
     pub(crate) fn change(&mut self, by: fn(&mut Resource, &Resource), request: &Resource) {
         let sum = self.0.get_or_insert_default();
         by(sum, request);

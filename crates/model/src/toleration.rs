@@ -1,8 +1,8 @@
-//! Whether a toleration tolerates a taint (plugins-nodes.md 3.3).
+//! Matching of tolerations and taints (plugins-nodes.md 3.3).
 
 use crate::selector::{TaintEffect, Toleration, TolerationOperator};
 
-/// Whether any of the tolerations tolerates the taint of this key, value and effect.
+/// True if any of the tolerations tolerates the taint with this key, value and effect.
 pub fn any_tolerates(
     tolerations: &[Toleration],
     (key, value, effect): (&str, &str, TaintEffect),
@@ -12,15 +12,15 @@ pub fn any_tolerates(
             && match toleration.operator {
                 TolerationOperator::Exists => true,
                 TolerationOperator::Equal => &*toleration.value == value,
-                // `Gt` and `Lt` while the gate TaintTolerationComparisonOperators is off, and
-                // whatever a later API server allows.
+                // `Gt` and `Lt` while the feature gate TaintTolerationComparisonOperators is off,
+                // and operators of later API servers.
                 TolerationOperator::Other => false,
             }
     };
     tolerations.iter().any(tolerates)
 }
 
-/// Whether the toleration names this effect and key, or leaves them open.
+/// True if effect and key of the toleration match, or are left open.
 fn is_about(toleration: &Toleration, key: &str, effect: TaintEffect) -> bool {
     let names_effect = toleration.effect.is_none_or(|named| named == effect);
     names_effect && (toleration.key.is_empty() || &*toleration.key == key)
@@ -42,7 +42,7 @@ mod tests {
         ("l", "v", NoSchedule),
     ];
 
-    /// Which of [`TAINTS`] the toleration tolerates.
+    /// Returns the [`TAINTS`] that the toleration tolerates.
     fn tolerated(toleration: Toleration) -> Vec<usize> {
         let all = 0..TAINTS.len();
         all.filter(|&at| any_tolerates(std::slice::from_ref(&toleration), TAINTS[at])).collect()

@@ -1,19 +1,20 @@
-//! A tournament tree: it finds the first of many entries again with few comparisons after some of them
-//! changed. Specification: actions.md 12.2 (S5: best node without sorting, S17: order of queues).
+//! A tournament tree: a complete binary tree that keeps the winner of every match. After some of
+//! its entries changed, it finds the first entry again with few comparisons. Specification:
+//! actions.md 12.2 (S5: best node without sorting, S17: order of queues).
 
-/// `set_all` plays every match again if at least one leaf in so many changed.
+/// `set_all` plays every match again if more than one leaf in [`MANY`] changes.
 const MANY: usize = 8;
 
-/// Entries at leaves that are numbered from 0, and the winner of all of them. The default of `T` stands
-/// for a leaf without an entry and loses against every entry.
+/// Entries at leaves that are numbered from 0, and the winner of every match between them. The
+/// default of `T` stands for a leaf without an entry; it must lose against every entry.
 ///
 /// Exact because
 /// - the callers' `is_before` is a total order,
 /// - a match is played again whenever one of its two entries changes.
 #[derive(Clone, Debug)]
 pub struct TournamentTree<T> {
-    /// Winners by match. The winners of matches `at` and `at ^ 1` play match `at / 2`; the final is
-    /// match 1. The second half of the list holds the leaves.
+    /// Winners by match. The winners of matches `2 * at` and `2 * at + 1` play match `at`; the
+    /// final is match 1. The second half of the list holds the leaves.
     winners: Vec<T>,
 }
 
@@ -24,17 +25,17 @@ impl<T: Copy + Default> Default for TournamentTree<T> {
 }
 
 impl<T: Copy + Default> TournamentTree<T> {
-    /// Returns a tree with room for so many leaves and without entries.
+    /// Returns a tree without entries that has at least `n_leaves` leaves.
     pub fn new(n_leaves: usize) -> Self {
         Self { winners: vec![T::default(); 2 * n_leaves.next_power_of_two()] }
     }
 
-    /// Returns the entry of the leaf.
+    /// Returns the entry of the leaf, or the default if the leaf has none.
     pub fn entry(&self, leaf: usize) -> T {
         self.winners.get(self.n_leaves() + leaf).copied().unwrap_or_default()
     }
 
-    /// Returns the first entry by the order of `is_before`.
+    /// Returns the first entry by the order of `is_before`, or the default if there is no entry.
     pub fn first(&self) -> T {
         self.winners.get(1).copied().unwrap_or_default()
     }
@@ -44,8 +45,9 @@ impl<T: Copy + Default> TournamentTree<T> {
         size_of_val(&*self.winners)
     }
 
-    /// Sets the entry of the leaf. The tree is enlarged if it has no such leaf. `is_before(later,
-    /// earlier)` is true if the entry of the later leaf precedes that of the earlier leaf.
+    /// Sets the entry of the leaf, with one match per level of the tree. The tree is enlarged if it
+    /// has no such leaf. `is_before(later, earlier)` is true if the entry of the later leaf
+    /// precedes the entry of the earlier leaf.
     pub fn set(&mut self, leaf: usize, entry: T, is_before: impl Fn(T, T) -> bool) {
         if self.n_leaves() <= leaf {
             self.enlarge(leaf + 1, &is_before);
@@ -58,7 +60,8 @@ impl<T: Copy + Default> TournamentTree<T> {
         }
     }
 
-    /// Sets the entries of several leaves, all of which must exist.
+    /// Sets the entries of several leaves, all of which must exist. If more than one leaf
+    /// in `MANY` changes, every match is played once.
     pub fn set_all(
         &mut self,
         entries: impl ExactSizeIterator<Item = (usize, T)>,
@@ -77,8 +80,8 @@ impl<T: Copy + Default> TournamentTree<T> {
         self.winners.len() / 2
     }
 
-    /// Enlarges the tree to the next power of two, and plays every match again. Since the room at least
-    /// doubles, the cost per added leaf is constant.
+    /// Enlarges the tree to the next power of two, and plays every match again. The number of
+    /// leaves at least doubles, so the amortized cost per added leaf is constant.
     fn enlarge(&mut self, n_leaves: usize, is_before: &impl Fn(T, T) -> bool) {
         let entries = self.winners.split_off(self.n_leaves());
         *self = Self::new(n_leaves);
@@ -99,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// The smallest key is first, of equal ones that of the lowest leaf.
+    /// The smallest key is first. Of equal keys the one of the lowest leaf is first.
     fn is_before(later: Option<u8>, earlier: Option<u8>) -> bool {
         later.is_some_and(|later| earlier.is_none_or(|earlier| later < earlier))
     }

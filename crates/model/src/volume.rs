@@ -1,5 +1,5 @@
-//! Volumes, claims and what says where they may be: the objects as rows. Specification:
-//! plugins-nodes.md 3.5, 4.6-4.9, 5.1.
+//! Rows of PersistentVolumes, PersistentVolumeClaims and the objects that restrict their nodes.
+//! Specification: plugins-nodes.md 3.5, 4.6-4.9, 5.1.
 
 mod attached;
 mod in_tree;
@@ -19,10 +19,10 @@ pub use in_tree::{InTree, aws_ebs, gce_pd};
 pub use index::Decision;
 pub use names::{VolumeName, csi_dimension};
 pub use pod::{Disk, PodClaim, PodVolume};
-pub use reservation::{Reservation, ReservedClaim, Stage};
+pub use reservation::{BindingStage, Reservation, ReservedClaim};
 pub use store::{Selected, Volumes};
 
-/// `ReadWriteOnce` and its kin as a set.
+/// A set of access modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessModes(u8);
 
@@ -35,10 +35,10 @@ impl AccessModes {
     pub const READ_WRITE_MANY: Self = Self(4);
     /// One pod may write.
     pub const READ_WRITE_ONCE_POD: Self = Self(8);
-    /// A mode of a newer server: nothing offers it.
+    /// A mode that this version does not know; no volume offers it.
     const UNKNOWN: Self = Self(16);
 
-    /// The modes of these names.
+    /// Returns the set of the modes with these names.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let bit = |name| match name {
             "ReadWriteOnce" => Self::READ_WRITE_ONCE,
@@ -50,12 +50,12 @@ impl AccessModes {
         names.into_iter().map(bit).fold(Self::default(), |all, mode| Self(all.0 | mode.0))
     }
 
-    /// Whether all of `wanted` are in.
+    /// True if all modes of `wanted` are in this set and known.
     pub fn offer(self, wanted: Self) -> bool {
         wanted.0 & !self.0 == 0 && wanted.0 & Self::UNKNOWN.0 == 0
     }
 
-    /// Whether one of `others` is in.
+    /// True if at least one mode of `others` is in this set.
     pub fn any(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
@@ -64,14 +64,14 @@ impl AccessModes {
 /// `volumeMode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VolumeMode {
-    /// Also when absent.
+    /// A mounted file system, also the default.
     #[default]
     Filesystem,
     /// A raw device.
     Block,
 }
 
-/// What a PersistentVolume is made of, as far as volume limits go.
+/// The source of a PersistentVolume, as far as volume limits read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum VolumeSource {
     /// `spec.csi`.
@@ -81,21 +81,21 @@ pub enum VolumeSource {
         /// `volumeHandle`.
         handle: Arc<str>,
     },
-    /// A type that was part of Kubernetes and is served by a CSI driver now.
+    /// An in-tree type that a CSI driver serves now.
     Migrated {
-        /// Which.
+        /// The in-tree type.
         of: InTree,
-        /// As the driver calls the volume.
+        /// Volume handle of the CSI driver.
         handle: Arc<str>,
     },
-    /// Of such a type, but the driver has no name for it.
+    /// An in-tree volume that has no CSI volume handle.
     Untranslatable {
-        /// Which.
+        /// The in-tree type.
         of: InTree,
-        /// Why.
+        /// Why there is no volume handle.
         problem: Arc<str>,
     },
-    /// Anything else: not counted.
+    /// Any other source, which is not counted.
     #[default]
     Other,
 }
@@ -103,9 +103,9 @@ pub enum VolumeSource {
 /// `status.phase` of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VolumePhase {
-    /// May be bound.
+    /// The volume may be bound.
     Available,
-    /// Any other.
+    /// Any other phase.
     #[default]
     Other,
 }
@@ -113,9 +113,9 @@ pub enum VolumePhase {
 /// `spec.claimRef` of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRef {
-    /// Namespace and name.
+    /// Namespace and name of the claim.
     pub claim: ObjectKey,
-    /// Empty: whatever claim has this name.
+    /// Uid of the claim; empty means any claim with this name.
     pub uid: Arc<str>,
 }
 
@@ -128,11 +128,11 @@ pub struct PersistentVolume {
     pub resource_version: Arc<str>,
     /// `metadata.labels`.
     pub labels: Labels,
-    /// A deletionTimestamp is set.
+    /// True if a deletionTimestamp is set.
     pub deleting: bool,
-    /// Annotation, else `spec.storageClassName`; empty if none.
+    /// Annotation, else `spec.storageClassName`; empty if absent.
     pub class: Arc<str>,
-    /// Bytes, rounded up.
+    /// `spec.capacity` in bytes, rounded up.
     pub capacity_bytes: i64,
     /// `spec.volumeMode`.
     pub mode: VolumeMode,
@@ -140,11 +140,11 @@ pub struct PersistentVolume {
     pub attributes_class: Arc<str>,
     /// `spec.accessModes`.
     pub access_modes: AccessModes,
-    /// `None`: not bound and not meant for a claim.
+    /// `spec.claimRef`. `None` if the volume is neither bound nor reserved for a claim.
     pub claim: Option<ClaimRef>,
-    /// `spec.nodeAffinity.required`; `None`: every node reaches it.
+    /// `spec.nodeAffinity.required`. `None` if every node can access the volume.
     pub node_affinity: Option<Vec<NodeSelectorTerm>>,
-    /// What it is made of.
+    /// The source of the volume.
     pub source: VolumeSource,
     /// `status.phase`.
     pub phase: VolumePhase,
@@ -159,13 +159,13 @@ pub struct PersistentVolumeClaim {
     pub uid: Arc<str>,
     /// `metadata.resourceVersion`.
     pub resource_version: Arc<str>,
-    /// A deletionTimestamp is set.
+    /// True if a deletionTimestamp is set.
     pub deleting: bool,
-    /// Uid of the owner with `controller: true`; `None`: there is none.
+    /// Uid of the owner with `controller: true`. `None` if there is none.
     pub controller_uid: Option<Arc<str>>,
-    /// Annotation, else `spec.storageClassName`; empty if none.
+    /// Annotation, else `spec.storageClassName`; empty if absent.
     pub class: Arc<str>,
-    /// Requested bytes, rounded up; `None`: nothing is requested.
+    /// Requested bytes, rounded up. `None` if nothing is requested.
     pub request_bytes: Option<i64>,
     /// `spec.volumeMode`.
     pub mode: VolumeMode,
@@ -173,22 +173,22 @@ pub struct PersistentVolumeClaim {
     pub attributes_class: Arc<str>,
     /// `spec.accessModes`.
     pub access_modes: AccessModes,
-    /// `spec.selector`; `None`: any volume.
+    /// `spec.selector`. `None` if any volume matches.
     pub selector: Option<crate::selector::LabelSelector>,
-    /// `spec.volumeName`; empty: not bound.
+    /// `spec.volumeName`; empty if the claim is not bound.
     pub volume_name: Arc<str>,
-    /// Annotation `pv.kubernetes.io/bind-completed` is there.
+    /// True if annotation `pv.kubernetes.io/bind-completed` is present.
     pub bind_completed: bool,
     /// Annotation `volume.kubernetes.io/selected-node`.
     pub selected_node: Option<Arc<str>>,
-    /// It has annotations at all.
+    /// True if the claim has any annotation.
     pub has_annotations: bool,
-    /// `status.phase` is `Lost`.
+    /// True if `status.phase` is `Lost`.
     pub lost: bool,
 }
 
 impl PersistentVolumeClaim {
-    /// A claim of this name, with nothing set.
+    /// Returns a claim with this name and no other field set.
     pub fn new(key: ObjectKey) -> Self {
         Self {
             key,
@@ -210,7 +210,8 @@ impl PersistentVolumeClaim {
         }
     }
 
-    /// Volume and annotation are there (plugins-nodes.md 5.1).
+    /// True if the claim has a volume and annotation `pv.kubernetes.io/bind-completed`
+    /// (plugins-nodes.md 5.1).
     pub fn is_bound(&self) -> bool {
         !self.volume_name.is_empty() && self.bind_completed
     }
@@ -223,7 +224,7 @@ pub enum BindingMode {
     Delayed,
     /// `Immediate`.
     Immediate,
-    /// The object names none.
+    /// The object names no mode.
     #[default]
     Absent,
 }
@@ -237,23 +238,23 @@ pub struct StorageClass {
     pub provisioner: Arc<str>,
     /// `volumeBindingMode`.
     pub mode: BindingMode,
-    /// Parameter `csi.storage.k8s.io/csi-driver-name`; `None`: the provisioner is the driver.
+    /// Parameter `csi.storage.k8s.io/csi-driver-name`. `None` if the provisioner is the driver.
     pub driver: Option<Arc<str>>,
-    /// `allowedTopologies`: one of the terms must hold; empty: any node.
+    /// `allowedTopologies`: a node must meet one of the terms. Empty means any node.
     pub allowed_topologies: Vec<TopologyTerm>,
 }
 
-/// Labels that a node must have, each with one of these values.
+/// Labels that a node must have, each with the values that are allowed.
 pub type TopologyTerm = Vec<(Arc<str>, Vec<Arc<str>>)>;
 
 /// A CSINode.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CsiNode {
-    /// `metadata.name`, that of the node.
+    /// `metadata.name`, which is the name of the node.
     pub name: Arc<str>,
-    /// Driver and `allocatable.count`; `None`: it states no limit.
+    /// Drivers with `allocatable.count`. `None` if a driver states no limit.
     pub drivers: Vec<(Arc<str>, Option<i64>)>,
-    /// Types of volumes that the kubelet leaves to CSI drivers, by annotation.
+    /// In-tree types that the kubelet leaves to CSI drivers, from the annotation.
     pub migrated_plugins: Vec<Arc<str>>,
 }
 
@@ -273,11 +274,11 @@ pub struct StorageCapacity {
     pub key: ObjectKey,
     /// `storageClassName`.
     pub class: Arc<str>,
-    /// Bytes, rounded up; `None`: unknown.
+    /// `capacity` in bytes, rounded up. `None` if it is unknown.
     pub capacity_bytes: Option<i64>,
-    /// Bytes of the largest volume; `None`: the capacity decides.
+    /// `maximumVolumeSize` in bytes. `None` if only the capacity limits a volume.
     pub maximum_bytes: Option<i64>,
-    /// `nodeTopology`; `None`: no node reaches it.
+    /// `nodeTopology`. `None` if no node can access the storage.
     pub node_topology: Option<crate::selector::LabelSelector>,
 }
 
@@ -290,11 +291,11 @@ pub struct VolumeAttachment {
     pub attacher: Arc<str>,
     /// `spec.nodeName`.
     pub node: Arc<str>,
-    /// `spec.source.persistentVolumeName`; empty: an inline volume.
+    /// `spec.source.persistentVolumeName`; empty for an inline volume.
     pub volume: Arc<str>,
 }
 
-/// An object of one of these kinds that was added or changed.
+/// An object of storage that was added or changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StorageObject {
     /// PersistentVolume.
@@ -313,7 +314,7 @@ pub enum StorageObject {
     Attachment(VolumeAttachment),
 }
 
-/// Which of these kinds.
+/// Kind of a [`StorageObject`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageKind {
     /// PersistentVolume.

@@ -21,7 +21,7 @@ const PHASES: [PodPhase; 5] = [
 
 /// What happens: an event, or what a session leaves behind.
 #[derive(Clone, Debug)]
-enum Step {
+enum ModelStep {
     Event(ClusterEvent),
     /// The task of this number is handed to the binder.
     Bind(u8, u8),
@@ -254,13 +254,13 @@ fn events() -> impl Strategy<Value = ClusterEvent> {
     ]
 }
 
-fn steps() -> impl Strategy<Value = Step> {
+fn steps() -> impl Strategy<Value = ModelStep> {
     prop_oneof![
-        20 => events().prop_map(Step::Event),
-        2 => (0..6u8, 1..4u8).prop_map(|(task, node)| Step::Bind(task, node)),
-        2 => (0..6u8).prop_map(Step::Evict),
-        1 => (1..4u8, any::<bool>()).prop_map(|(job, admit)| Step::Decide(job, admit)),
-        1 => Just(Step::Recycle),
+        20 => events().prop_map(ModelStep::Event),
+        2 => (0..6u8, 1..4u8).prop_map(|(task, node)| ModelStep::Bind(task, node)),
+        2 => (0..6u8).prop_map(ModelStep::Evict),
+        1 => (1..4u8, any::<bool>()).prop_map(|(job, admit)| ModelStep::Decide(job, admit)),
+        1 => Just(ModelStep::Recycle),
     ]
 }
 
@@ -269,13 +269,13 @@ fn new_cluster() -> Cluster {
     Cluster::new(Settings { node_selector, bare_pods: true, ..Settings::default() })
 }
 
-fn take(cluster: &mut Cluster, step: Step) {
+fn take(cluster: &mut Cluster, step: ModelStep) {
     let task =
         |cluster: &Cluster, n: u8| cluster.task_named(&ObjectKey::new("ns", &format!("p-{n}")));
     match step {
-        Step::Event(event) => cluster.apply(event),
-        Step::Recycle => cluster.recycle(),
-        Step::Decide(job, admit) => {
+        ModelStep::Event(event) => cluster.apply(event),
+        ModelStep::Recycle => cluster.recycle(),
+        ModelStep::Decide(job, admit) => {
             let job = cluster.job(&ObjectKey::new("ns", &format!("j{job}")));
             let phase = if admit { PodGroupPhase::Inqueue } else { PodGroupPhase::Running };
             if let Some(job) = job {
@@ -285,14 +285,14 @@ fn take(cluster: &mut Cluster, step: Step) {
                 }
             }
         }
-        Step::Bind(n, node) => {
+        ModelStep::Bind(n, node) => {
             let (task, node) = (task(cluster, n), cluster.node(&format!("n{node}")));
             let (Some(task), Some(_)) = (task, node) else { return };
             if cluster.tasks[task].status == TaskStatus::Pending {
                 cluster.set_task(task, TaskStatus::Binding, node);
             }
         }
-        Step::Evict(n) => {
+        ModelStep::Evict(n) => {
             let Some(task) = task(cluster, n) else { return };
             if cluster.tasks[task].status.is_preemptable() {
                 cluster.evict_task(task);

@@ -1,11 +1,15 @@
-//! `binpack`: the fuller a node becomes in what the task requests, the better.
+//! Plugin `binpack`: scores a node higher the fuller it becomes in the resources that the task
+//! requests.
 //! Specification: plugins-nodes.md 9.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_framework::{Ask, Clock, DimColumns, Fill, NodeColumns, Plugin, PluginEntry, Points, Reads};
+use vc_framework::{
+    ColumnFill, Depends, DimColumns, Inputs, NodeColumns, Plugin, PluginEntry, Points, SessionView,
+    VectorizedPlugin,
+};
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Resource};
 
@@ -14,11 +18,12 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "binpack", build };
 const BEST: f64 = 100.0;
 
 struct Binpack {
-    /// 0: the plugin scores nothing.
+    /// Weight of the plugin's score. With 0 the plugin scores nothing.
     weight: i64,
-    /// Resource name to weight: cpu, memory and those listed, in the order in which they are added.
+    /// Weight by resource name: cpu, memory and the listed names. Weights are added up in the order
+    /// of names.
     resources: BTreeMap<String, i64>,
-    /// The same for the resources that some object of the cluster names.
+    /// The entries of `resources` whose name occurs in an object of the cluster.
     weights: Vec<(Dim, i64)>,
 }
 
@@ -30,7 +35,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
         let weight = resource_weight(arguments, &format!("binpack.resources.{name}"), warnings);
         resources.insert(name.to_owned(), weight);
     }
-    // After the list: these two have keys of their own.
+    // These two come after the list because they have argument keys of their own.
     for name in ["cpu", "memory"] {
         let weight = resource_weight(arguments, &format!("binpack.{name}"), warnings);
         resources.insert(name.to_owned(), weight);
@@ -39,7 +44,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     Box::new(Binpack { weight, resources, weights: Vec::new() })
 }
 
-/// Weight of a resource; a negative one counts as 1.
+/// Returns the weight of a resource. A negative weight gives a warning and counts as 1.
 fn resource_weight(arguments: &Arguments, key: &str, warnings: &mut Vec<Warning>) -> i64 {
     let weight = arguments.int(key, 1, warnings);
     if 0 <= weight {
@@ -51,44 +56,49 @@ fn resource_weight(arguments: &Arguments, key: &str, warnings: &mut Vec<Warning>
     1
 }
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[(Points::NODE_ORDER, Inputs::POD_SHAPE.and(Inputs::NODE_ROW))];
+
 impl Plugin for Binpack {
     fn points(&self) -> Points {
         if self.weight == 0 { Points::NONE } else { Points::NODE_ORDER }
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
+    fn as_vectorized(&self) -> Option<&dyn VectorizedPlugin> {
+        Some(self)
     }
 
-    fn open(&mut self, ask: Ask<'_>) {
-        let known = |(name, &weight): (&String, &i64)| Some((ask.cluster.dims.get(name)?, weight));
+    fn open(&mut self, view: SessionView<'_>) {
+        let known = |(name, &weight): (&String, &i64)| Some((view.cluster.dims.get(name)?, weight));
         self.weights = self.resources.iter().filter_map(known).collect();
     }
 
-    fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {
-        Reads::ClassAndNode
-    }
-
-    fn node_order(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {
-        let request = ask.cluster.request(task);
-        let node = &ask.cluster.nodes[node];
-        let weighed = self.weighed(request).map(|(dim, weight)| Part {
+    fn node_order(&self, view: SessionView<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {
+        let request = view.cluster.request(task);
+        let node = &view.cluster.nodes[node];
+        let weighed = self.weighed(request).map(|(dim, weight)| ResourceUse {
             weight,
             capacity: node.allocatable.get(dim),
             used: node.used.get(dim).saturating_add(request.get(dim)),
         });
         Ok(self.score(weighed))
     }
+}
 
-    fn node_order_fill<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Fill<'a, f64>> {
-        let request = ask.cluster.request(task);
-        let weighed: Vec<Weighed> = self
+impl VectorizedPlugin for Binpack {
+    fn node_order_fill<'a>(
+        &'a self,
+        view: SessionView<'a>,
+        task: TaskId,
+    ) -> Option<ColumnFill<'a, f64>> {
+        let request = view.cluster.request(task);
+        let weighed: Vec<WeightedDim> = self
             .weighed(request)
-            .map(|(dim, weight)| Weighed { dim, weight, requested: request.get(dim) })
+            .map(|(dim, weight)| WeightedDim { dim, weight, requested: request.get(dim) })
             .collect();
         Some(Box::new(move |columns, range, scores| match *weighed {
             [one] => self.add([one], columns, range, scores),
@@ -102,38 +112,39 @@ impl Plugin for Binpack {
     }
 }
 
-/// A resource that counts, and how much of it is requested.
+/// A resource that is scored, with its weight and the requested amount.
 #[derive(Clone, Copy)]
-struct Weighed {
+struct WeightedDim {
     dim: Dim,
     weight: i64,
     requested: i64,
 }
 
-impl Weighed {
-    fn part(self, amounts: &DimColumns, at: usize) -> Part {
+impl WeightedDim {
+    fn part(self, amounts: &DimColumns, at: usize) -> ResourceUse {
         let used = amounts.used[at].saturating_add(self.requested);
-        Part { weight: self.weight, capacity: amounts.allocatable[at], used }
+        ResourceUse { weight: self.weight, capacity: amounts.allocatable[at], used }
     }
 }
 
-/// One resource of a node, with what the task would use.
-struct Part {
+/// One resource of a node. `used` includes the request of the task.
+struct ResourceUse {
     weight: i64,
     capacity: i64,
     used: i64,
 }
 
 impl Binpack {
-    /// What counts for a request.
+    /// Returns the resources that are scored for a request, with their weights.
     fn weighed<'a>(&'a self, request: &'a Resource) -> impl Iterator<Item = (Dim, i64)> + 'a {
         self.weights.iter().copied().filter(|(dim, _)| !request.is_zero(*dim))
     }
 
-    /// Adds the scores of nodes in a row; the compiler unrolls the few resources.
+    /// Adds the scores of a range of nodes. `N` is constant so that the compiler unrolls the loop
+    /// over the resources.
     fn add<const N: usize>(
         &self,
-        weighed: [Weighed; N],
+        weighed: [WeightedDim; N],
         columns: &NodeColumns,
         range: Range<usize>,
         scores: &mut [f64],
@@ -147,16 +158,16 @@ impl Binpack {
         for (at, sum) in scores.iter_mut().enumerate() {
             let parts = of.iter().map(|(weighed, allocatable, used)| {
                 let used = used[at].saturating_add(weighed.requested);
-                Part { weight: weighed.weight, capacity: allocatable[at], used }
+                ResourceUse { weight: weighed.weight, capacity: allocatable[at], used }
             });
             *sum += self.score(parts);
         }
     }
 
     #[inline]
-    fn score(&self, parts: impl Iterator<Item = Part>) -> f64 {
+    fn score(&self, parts: impl Iterator<Item = ResourceUse>) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
-        for Part { weight, capacity, used } in parts {
+        for ResourceUse { weight, capacity, used } in parts {
             weights += weight as f64;
             if capacity == 0 || weight == 0 {
                 continue;

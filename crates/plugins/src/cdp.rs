@@ -1,38 +1,52 @@
-//! Cooldown protection: a pod that was scheduled recently is not evicted. A protective filter instead
-//! of a voter. Specification: plugins-jobs-queues.md 12, D1, D3.
+//! Plugin `cdp`: cooldown protection. A pod that was scheduled recently is not evicted. The plugin
+//! is a victim filter; it does not vote.
+//! Specification: plugins-jobs-queues.md 12, D1, D3.
 
-use vc_framework::{Ask, Clock, Plugin, PluginEntry, Points};
+use vc_framework::{
+    CacheKeys, Clock, Depends, Inputs, Plugin, PluginEntry, Points, SessionView, VictimFilter,
+};
 use vc_model::{TaskId, TaskStatus};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "cdp", build: |_, _| Box::new(Cdp) };
 
 struct Cdp;
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::PREEMPTABLE, Inputs::CANDIDATE_ROW.and(Inputs::CLOCK)),
+    (Points::RECLAIMABLE, Inputs::CANDIDATE_ROW.and(Inputs::CLOCK)),
+    (Points::UNIFIED_EVICTABLE, Inputs::CANDIDATE_ROW.and(Inputs::CLOCK)),
+];
+
 impl Plugin for Cdp {
     fn points(&self) -> Points {
         Points::PREEMPTABLE.and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE)
     }
 
-    fn clock(&self, ask: Ask<'_>) -> Clock {
-        let until = ask.cluster.cooling_until_micros(ask.facts.now_micros);
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
+    }
+
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
+    }
+
+    fn as_victim_filter(&self) -> Option<&dyn VictimFilter> {
+        Some(self)
+    }
+}
+
+impl CacheKeys for Cdp {
+    fn clock(&self, view: SessionView<'_>) -> Clock {
+        let until = view.cluster.cooling_until_micros(view.now_micros());
         until.map_or(Clock::Ignores, Clock::Until)
     }
+}
 
-    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
-        true
-    }
-
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    fn is_victim_filter(&self) -> bool {
-        true
-    }
-
-    fn protects(&self, ask: Ask<'_>, candidate: TaskId) -> bool {
-        let task = &ask.cluster.tasks[candidate];
-        let cools = task.cooling_until_micros.is_some_and(|until| ask.facts.now_micros < until);
+impl VictimFilter for Cdp {
+    fn protects(&self, view: SessionView<'_>, candidate: TaskId) -> bool {
+        let task = &view.cluster.tasks[candidate];
+        let cools = task.cooling_until_micros.is_some_and(|until| view.now_micros() < until);
         cools && task.status == TaskStatus::Running
     }
 }

@@ -1,7 +1,8 @@
-//! Critical pods are never evicted. A protective filter instead of a voter.
+//! Plugin `conformance`: critical pods are never evicted. The plugin is a victim filter; it does
+//! not vote.
 //! Specification: plugins-jobs-queues.md 9, D1.
 
-use vc_framework::{Ask, Clock, Plugin, PluginEntry, Points};
+use vc_framework::{Depends, Inputs, Plugin, PluginEntry, Points, SessionView, VictimFilter};
 use vc_model::TaskId;
 
 pub(crate) const ENTRY: PluginEntry =
@@ -12,29 +13,30 @@ const SYSTEM_NAMESPACE: &str = "kube-system";
 
 struct Conformance;
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::PREEMPTABLE, Inputs::CANDIDATE_ROW),
+    (Points::RECLAIMABLE, Inputs::CANDIDATE_ROW),
+    (Points::UNIFIED_EVICTABLE, Inputs::CANDIDATE_ROW),
+];
+
 impl Plugin for Conformance {
     fn points(&self) -> Points {
         Points::PREEMPTABLE.and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE)
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
-        true
+    fn as_victim_filter(&self) -> Option<&dyn VictimFilter> {
+        Some(self)
     }
+}
 
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    fn is_victim_filter(&self) -> bool {
-        true
-    }
-
-    fn protects(&self, ask: Ask<'_>, candidate: TaskId) -> bool {
-        let task = &ask.cluster.tasks[candidate];
+impl VictimFilter for Conformance {
+    fn protects(&self, view: SessionView<'_>, candidate: TaskId) -> bool {
+        let task = &view.cluster.tasks[candidate];
         CRITICAL_CLASSES.contains(&&*task.priority_class_name)
             || &*task.key.namespace == SYSTEM_NAMESPACE
     }

@@ -1,6 +1,7 @@
-//! Dominant resource fairness: the job with the smallest share first, preemption toward equal
-//! shares; with `enableHierarchy` also order and reclaim between queues. Specification:
-//! plugins-jobs-queues.md 4, D9.
+//! Plugin `drf`: dominant resource fairness. The job with the smallest share is served first, and
+//! preemption moves jobs toward equal shares. With `enableHierarchy` it also orders queues and
+//! reclaims between them.
+//! Specification: plugins-jobs-queues.md 4, D9.
 
 mod hierarchy;
 
@@ -10,8 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 use vc_conf::Switch;
 use vc_framework::{
-    Ask, Clock, GangEviction, Latest, Outbox, Plugin, PluginEntry, Points, Records, Sample, Verdict,
+    Depends, GangEviction, Inputs, Outbox, Plugin, PluginEntry, Points, Records, ReportLog, Sample,
+    SessionView, VictimVote,
 };
+use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Fractional, Resource};
 
@@ -27,156 +30,175 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry {
 };
 
 const FLAT: Points = Points::JOB_ORDER.and(Points::PREEMPTABLE).and(Points::EVENT_HANDLERS);
-/// UnifiedEvictable is D3.
+/// Extension points with `enableHierarchy`. D3: UnifiedEvictable protects shares.
 const HIERARCHICAL: Points =
     FLAT.and(Points::QUEUE_ORDER).and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE);
 
-/// Shares that differ by no more are equal for preemption.
+/// Largest difference at which two shares count as equal for preemption.
 const SHARE_DELTA: f64 = 1e-6;
 
 #[derive(Default)]
 struct Drf {
-    /// Σ allocatable of the session.
+    /// Sum of allocatable over the nodes of the session.
     total: Fractional,
-    /// It is another than in the session before.
+    /// True if `total` differs from the previous session.
     is_rescaled: bool,
-    /// Looked up only, never walked.
+    /// Shares by job. The map is only looked up, never iterated, so its order has no effect.
     jobs: FxHashMap<JobId, JobShare>,
-    /// With `enableHierarchy`; behind a lock, because what would be is tried out in it.
+    /// The queue hierarchy; `None` without `enableHierarchy`. It is behind a lock because rules
+    /// simulate changes in it.
     tree: Option<Mutex<Tree>>,
-    /// What was handed out for metrics.
-    told: Latest<JobId, f64>,
+    /// The shares that were last written to metrics.
+    reported: ReportLog<JobId, f64>,
 }
 
 struct JobShare {
-    /// Allocated and, within the session, Pipelined tasks.
+    /// Sum of the allocated tasks and, within the session, the pipelined ones.
     allocated: Arc<Resource>,
     share: f64,
 }
 
 #[derive(Clone, Copy)]
-enum Change {
+enum ShareChange {
     Add,
     Subtract,
 }
+
+/// The state that each extension point reads.
+const FLAT_READS: &[(Points, Inputs)] = &[
+    (Points::JOB_ORDER, Inputs::JOB_COUNTS.and(Inputs::CLUSTER_TOTAL)),
+    (Points::PREEMPTABLE, Inputs::POD_SIGNATURE.and(Inputs::JOB_COUNTS).and(VICTIMS)),
+    (Points::EVENT_HANDLERS, Inputs::NONE),
+];
+/// Additional reads with `enableHierarchy`.
+const TREE_READS: &[(Points, Inputs)] = &[
+    (Points::QUEUE_ORDER, TREE.and(Inputs::QUEUE_OBJECT).and(Inputs::CLUSTER_TOTAL)),
+    (Points::RECLAIMABLE, Inputs::POD_SIGNATURE.and(Inputs::JOB_ROW).and(TREE).and(VICTIMS)),
+    (Points::UNIFIED_EVICTABLE, Inputs::JOB_ROW.and(TREE).and(VICTIMS)),
+];
+const VICTIMS: Inputs = Inputs::CANDIDATE_ROW.and(Inputs::QUEUE_OBJECT).and(Inputs::CLUSTER_TOTAL);
+const TREE: Inputs = Inputs::JOB_COUNTS
+    .and(Inputs::OWN_QUEUE_USAGE)
+    .and(Inputs::CANDIDATE_QUEUE_USAGE)
+    .and(Inputs::OTHER_QUEUE_USAGE);
 
 impl Plugin for Drf {
     fn points(&self) -> Points {
         if self.tree.is_some() { HIERARCHICAL } else { FLAT }
     }
 
-    fn eases_by_evictions(&self) -> bool {
-        true
+    fn depends(&self) -> Depends {
+        match self.tree.is_some() {
+            true => Depends::of(&[FLAT_READS, TREE_READS].concat()),
+            false => Depends::of(FLAT_READS),
+        }
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
-    }
-
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    /// The tree divides among jobs by their place in it.
-    fn reads_jobs(&self, _ask: Ask<'_>) -> bool {
-        self.tree.is_some()
-    }
-
-    /// Shares are kept from session to session: only those of jobs that changed are new, unless the
-    /// cluster has become larger or smaller.
-    fn open(&mut self, ask: Ask<'_>) {
-        self.is_rescaled = self.total != ask.facts.total;
-        match ask.facts.roster.changed().filter(|_| !self.is_rescaled) {
-            Some(changed) => changed.iter().for_each(|&job| self.enter(ask, job)),
+    /// Keeps shares across sessions. Only jobs that changed are recomputed, unless the size of the
+    /// cluster has changed.
+    fn open(&mut self, view: SessionView<'_>) {
+        self.is_rescaled = self.total != *view.total();
+        match view.info.active_jobs.changed().filter(|_| !self.is_rescaled) {
+            Some(changed) => changed.iter().for_each(|&job| self.enter(view, job)),
             None => {
-                self.total = ask.facts.total.clone();
+                self.total = view.total().clone();
                 self.jobs.clear();
-                self.jobs.reserve(ask.facts.roster.n_jobs());
-                ask.all_jobs().for_each(|job| self.enter(ask, job));
+                self.jobs.reserve(view.info.active_jobs.n_jobs());
+                view.all_jobs().for_each(|job| self.enter(view, job));
             }
         }
         if let Some(tree) = &mut self.tree {
-            *tree = Mutex::new(Tree::of_session(ask));
+            *tree = Mutex::new(Tree::of_session(view));
         }
     }
 
-    fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        for &job in ask.facts.roster.gone() {
-            self.told.forget(job);
+    fn close(&mut self, view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
+        for &job in view.info.active_jobs.gone() {
+            self.reported.forget(job);
         }
         match self.is_rescaled {
-            true => ask.all_jobs().for_each(|job| self.tell(ask, job, out)),
-            false => ask.facts.to_close.iter().for_each(|&job| self.tell(ask, job, out)),
+            true => view.all_jobs().for_each(|job| self.tell(view, job, out)),
+            false => view.info.to_close.iter().for_each(|&job| self.tell(view, job, out)),
         }
     }
 
-    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
-        self.change(ask, task, Change::Add);
+    fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
+        self.change(view, task, ShareChange::Add);
     }
 
-    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
-        self.change(ask, task, Change::Subtract);
+    fn on_deallocate(&mut self, view: SessionView<'_>, task: TaskId) {
+        self.change(view, task, ShareChange::Subtract);
     }
 
-    fn job_order(&self, _ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
+    fn job_order(&self, _view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
         self.share(l).total_cmp(&self.share(r))
     }
 
-    fn preemptable(&self, ask: Ask<'_>, preemptor: TaskId, candidates: &[TaskId]) -> Verdict {
-        let own = session_job(ask.cluster, preemptor).and_then(|(job, _)| self.jobs.get(&job));
+    fn preemptable(
+        &self,
+        view: SessionView<'_>,
+        preemptor: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let own = session_job(view.cluster, preemptor).and_then(|(job, _)| self.known(job));
         let Some(own) = own else {
-            return Verdict::Victims(Vec::new());
+            return VictimVote::Victims(Vec::new());
         };
         let mut with_preemptor = Resource::clone(&own.allocated);
-        with_preemptor.add(ask.cluster.request(preemptor));
+        with_preemptor.add(view.cluster.request(preemptor));
         let own_share = dominant_share(&with_preemptor, &self.total);
         let mut left: FxHashMap<JobId, Resource> = FxHashMap::default();
         let mut may_go = |&task: &TaskId| {
-            let Some((job, _)) = session_job(ask.cluster, task) else {
+            let Some((job, _)) = session_job(view.cluster, task) else {
                 return false;
             };
-            let Some(known) = self.jobs.get(&job) else {
+            let Some(known) = self.known(job) else {
                 return false;
             };
             let left = left.entry(job).or_insert_with(|| Resource::clone(&known.allocated));
-            // Subtracted also when the candidate is refused (4.2).
-            left.sub(ask.cluster.request(task));
+            // The request is subtracted even if the candidate is refused (section 4.2).
+            left.sub(view.cluster.request(task));
             let share = dominant_share(left, &self.total);
             own_share < share || (own_share - share).abs() <= SHARE_DELTA
         };
-        Verdict::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
+        VictimVote::Victims(candidates.iter().copied().filter(|task| may_go(task)).collect())
     }
 
-    fn queue_order(&self, _ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
+    fn queue_order(&self, _view: SessionView<'_>, l: QueueId, r: QueueId) -> Ordering {
         self.tree().map_or(Ordering::Equal, |tree| tree.compare(l, r))
     }
 
-    fn reclaimable(&self, ask: Ask<'_>, reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
+    fn reclaimable(
+        &self,
+        view: SessionView<'_>,
+        reclaimer: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
         let Some(mut tree) = self.tree() else {
-            return Verdict::Abstain;
+            return VictimVote::Abstain;
         };
-        let Some((job, _)) = session_job(ask.cluster, reclaimer) else {
-            return Verdict::Victims(Vec::new());
+        let Some((job, _)) = session_job(view.cluster, reclaimer) else {
+            return VictimVote::Victims(Vec::new());
         };
-        let request = ask.cluster.request(reclaimer);
-        Verdict::Victims(tree.reclaimable(ask, job, request, candidates))
+        let request = view.cluster.request(reclaimer);
+        VictimVote::Victims(tree.reclaimable(view, job, request, candidates))
     }
 
     fn unified_evictable(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         initiator: JobId,
         kind: GangEviction,
         candidates: &[TaskId],
-    ) -> Verdict {
+    ) -> VictimVote {
         let Some(mut tree) = self.tree() else {
-            return Verdict::Abstain;
+            return VictimVote::Abstain;
         };
         match kind {
-            GangEviction::Preempt => Verdict::Victims(candidates.to_vec()),
+            GangEviction::Preempt => VictimVote::Victims(candidates.to_vec()),
             GangEviction::Reclaim => {
-                let request = &ask.cluster.jobs[initiator].pending_request;
-                Verdict::Victims(tree.reclaimable(ask, initiator, request, candidates))
+                let request = &view.cluster.jobs[initiator].pending_request;
+                VictimVote::Victims(tree.reclaimable(view, initiator, request, candidates))
             }
         }
     }
@@ -184,44 +206,51 @@ impl Plugin for Drf {
 
 impl Drf {
     fn tree(&self) -> Option<MutexGuard<'_, Tree>> {
-        // What somebody left behind who panicked is made anew by the next session.
+        reads::note(Read::QueueUsages);
+        // A poisoned lock is safe to use: the next session rebuilds the tree.
         Some(self.tree.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn enter(&mut self, ask: Ask<'_>, id: JobId) {
-        let known = ask.cluster.jobs.get(id).filter(|job| is_in_session(ask.cluster, job));
+    fn enter(&mut self, view: SessionView<'_>, id: JobId) {
+        let known = view.cluster.jobs.get(id).filter(|job| is_in_session(view.cluster, job));
         let Some(job) = known else {
             self.jobs.remove(&id);
             return;
         };
-        // As it stands in the roster; a job that moves in this session gets amounts of its own.
-        let listed = ask.facts.roster.allocated_at_open(id);
+        // Shares the amounts of `ActiveJobs`. `Arc::make_mut` copies them if the job changes in
+        // this session.
+        let listed = view.info.active_jobs.allocated_at_open(id);
         let same = listed.filter(|listed| ***listed == job.allocated);
         let allocated = same.cloned().unwrap_or_else(|| Arc::new(job.allocated.clone()));
         let share = dominant_share(&allocated, &self.total);
         self.jobs.insert(id, JobShare { allocated, share });
     }
 
-    fn tell(&mut self, ask: Ask<'_>, id: JobId, out: &mut Outbox) {
-        let (job, share) = (&ask.cluster.jobs[id], self.share(id));
+    fn tell(&mut self, view: SessionView<'_>, id: JobId, out: &mut Outbox) {
+        let (job, share) = (&view.cluster.jobs[id], self.share(id));
         // A pod without PodGroup has no series of its own.
-        if !job.bare && self.told.is_news(id, share) {
+        if !job.bare && self.reported.record_if_new(id, share) {
             out.samples.push(Sample::JobShare { job: job.key.clone(), share });
         }
     }
 
-    fn share(&self, job: JobId) -> f64 {
-        self.jobs.get(&job).map_or(0.0, |job| job.share)
+    fn known(&self, job: JobId) -> Option<&JobShare> {
+        reads::note(Read::JobUsage(job));
+        self.jobs.get(&job)
     }
 
-    fn change(&mut self, ask: Ask<'_>, task: TaskId, change: Change) {
-        let Some((id, _)) = session_job(ask.cluster, task) else {
+    fn share(&self, job: JobId) -> f64 {
+        self.known(job).map_or(0.0, |job| job.share)
+    }
+
+    fn change(&mut self, view: SessionView<'_>, task: TaskId, change: ShareChange) {
+        let Some((id, _)) = session_job(view.cluster, task) else {
             return;
         };
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        let request = ask.cluster.request(task);
+        let request = view.cluster.request(task);
         change.apply(Arc::make_mut(&mut job.allocated), request);
         job.share = dominant_share(&job.allocated, &self.total);
         if let Some(mut tree) = self.tree() {
@@ -230,11 +259,11 @@ impl Drf {
     }
 }
 
-impl Change {
+impl ShareChange {
     fn apply(self, amount: &mut Resource, by: &Resource) {
         match self {
-            Change::Add => amount.add(by),
-            Change::Subtract => amount.sub(by),
+            ShareChange::Add => amount.add(by),
+            ShareChange::Subtract => amount.sub(by),
         }
     }
 }

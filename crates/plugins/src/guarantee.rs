@@ -1,16 +1,17 @@
-//! What queues are guaranteed: `spec.guarantee.resource`, at most what the cluster has, with a
-//! warning where that cuts it. Specification: plugins-jobs-queues.md 5.1, D39.
+//! Effective guarantees of queues: `spec.guarantee.resource`, at most what the cluster has. A
+//! guarantee that is cut gives a warning.
+//! Specification: plugins-jobs-queues.md 5.1, D39.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::{About, Ask, Effect, Outbox};
+use vc_framework::{About, Effect, Outbox, SessionView};
 use vc_model::{Queue, QueueId};
 use vc_resource::{Dim, Resource};
 
 const REASON: &str = "GuaranteeExceedsCluster";
 
-/// `spec.guarantee.resource` as it counts: at least 0 and at most what the cluster has.
+/// Returns the effective `spec.guarantee.resource`: at least 0 and at most what the cluster has.
 pub(crate) fn counted(queue: &Queue, total: &Resource) -> Resource {
     let mut counted = queue.guarantee.clone();
     for dim in queue.guarantee.dims() {
@@ -23,27 +24,28 @@ pub(crate) fn counted(queue: &Queue, total: &Resource) -> Resource {
 /// The guarantees that are cut, so that each is reported once.
 #[derive(Default)]
 pub(crate) struct CutGuarantees {
-    /// Name of the queue, dimension and guarantee.
+    /// Cut guarantees as queue name, dimension and guarantee.
     known: BTreeSet<(Arc<str>, Dim, i64)>,
     due: Vec<(QueueId, String)>,
 }
 
 impl CutGuarantees {
-    /// Compares the guarantees of all queues with the cluster. The caller does so when queues or
-    /// nodes have changed. A cluster without nodes gives no warning: it would cut every guarantee.
-    pub(crate) fn renew(&mut self, ask: Ask<'_>, total: &Resource) {
-        if ask.facts.nodes.is_empty() {
+    /// Finds guarantees that exceed the cluster or are negative. The caller must call it when
+    /// queues or nodes have changed. A cluster without nodes gives no warning, because every
+    /// guarantee would exceed it.
+    pub(crate) fn renew(&mut self, view: SessionView<'_>, total: &Resource) {
+        if view.info.nodes.is_empty() {
             return;
         }
         let mut found = BTreeSet::new();
-        for &id in &ask.facts.queues {
-            let queue = &ask.cluster.queues[id];
+        for &id in &view.info.queues {
+            let queue = &view.cluster.queues[id];
             let most = counted(queue, total);
             let guarantee = &queue.guarantee;
             for dim in guarantee.dims().filter(|&dim| guarantee.get(dim) != most.get(dim)) {
                 let key = (queue.name.clone(), dim, guarantee.get(dim));
                 if !self.known.contains(&key) {
-                    self.due.push((id, text(ask, queue, &most, dim)));
+                    self.due.push((id, text(view, queue, &most, dim)));
                 }
                 found.insert(key);
             }
@@ -51,10 +53,10 @@ impl CutGuarantees {
         self.known = found;
     }
 
-    /// Reports those that are new, in the log and on the queue.
-    pub(crate) fn report(&mut self, ask: Ask<'_>, out: &mut Outbox) {
+    /// Reports newly cut guarantees, in the log and as an event of the queue.
+    pub(crate) fn report(&mut self, view: SessionView<'_>, out: &mut Outbox) {
         for (id, message) in self.due.drain(..) {
-            let queue = &ask.cluster.queues[id];
+            let queue = &view.cluster.queues[id];
             let about = About::Queue { name: queue.name.clone(), uid: queue.uid.clone() };
             out.warnings.push(format!("queue {}: {message}", queue.name));
             let (reason, message) = (REASON, message.into());
@@ -63,8 +65,8 @@ impl CutGuarantees {
     }
 }
 
-fn text(ask: Ask<'_>, queue: &Queue, most: &Resource, dim: Dim) -> String {
-    let dims = &ask.cluster.dims;
+fn text(view: SessionView<'_>, queue: &Queue, most: &Resource, dim: Dim) -> String {
+    let dims = &view.cluster.dims;
     let name = dims.name(dim);
     let amount = |of: &Resource| {
         let mut amounts = of.to_quantities(dims).into_iter();

@@ -22,7 +22,7 @@ mod tdm;
 
 use vc_framework::PluginEntry;
 
-/// Every plugin of this crate.
+/// The plugins of this crate, by name.
 pub const ALL: &[PluginEntry] = &[
     binpack::ENTRY,
     capacity::ENTRY,

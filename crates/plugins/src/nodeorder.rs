@@ -1,15 +1,19 @@
-//! `nodeorder`: the Kubernetes scorers with their weights, over the candidate nodes of a task.
+//! Plugin `nodeorder`: runs the Kubernetes scorers with their weights over the candidate nodes of a
+//! task.
 //! Specification: plugins-nodes.md 7, 8.
 
 use vc_conf::{Arguments, PluginOption, Warning};
-use vc_filters::balanced_allocation::{self, Amounts, Mode, Shares, score_each};
+use vc_filters::balanced_allocation::{self, BalanceMode, NodeAmounts, UsedShares, score_each};
 use vc_filters::normalize::Best;
-use vc_filters::resource_allocation::{Room, least, least_allocated, most, most_allocated};
+use vc_filters::resource_allocation::{
+    ScorerAmounts, least, least_allocated, most, most_allocated,
+};
 use vc_filters::{
     Pod, image_locality, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
 };
 use vc_framework::{
-    Ask, Clock, Column, DimColumns, Fill, Outbox, Part, Plugin, PluginEntry, Points, Records,
+    ClassField, ColumnFill, Depends, DimColumns, Inputs, Outbox, Plugin, PluginEntry, Points,
+    Records, ScoreColumn, SessionView, VectorizedPlugin,
 };
 use vc_model::{NodeId, NonZero, TaskId};
 use vc_resource::Dim;
@@ -38,22 +42,22 @@ const MOST: Scorer = Scorer {
         fill: |pod| allocation(pod, most),
     },
 };
-/// In the mode `delta`.
+/// BalancedAllocation in mode `delta`.
 const BALANCED: Scorer = Scorer {
     name: "BalancedAllocation",
     weight: ("balancedresource.weight", 1),
     score: Score::Amounts {
         skips: skips_balance,
-        score: |pod| balanced(pod, Mode::Delta),
-        fill: |pod| balance(pod, Mode::Delta),
+        score: |pod| balanced(pod, BalanceMode::Delta),
+        fill: |pod| balance(pod, BalanceMode::Delta),
     },
 };
-/// In the mode `absolute`.
+/// BalancedAllocation in mode `absolute`.
 const BALANCED_ABSOLUTE: Scorer = Scorer {
     score: Score::Amounts {
         skips: skips_balance,
-        score: |pod| balanced(pod, Mode::Absolute),
-        fill: |pod| balance(pod, Mode::Absolute),
+        score: |pod| balanced(pod, BalanceMode::Absolute),
+        fill: |pod| balance(pod, BalanceMode::Absolute),
     },
     ..BALANCED
 };
@@ -61,7 +65,7 @@ const NODE_AFFINITY: Scorer = Scorer {
     name: "NodeAffinity",
     weight: ("nodeaffinity.weight", 2),
     score: Score::Object {
-        part: Part::PreferredNodes,
+        part: ClassField::PreferredNodes,
         raw: preferred_nodes,
         best: Some(Best::Highest),
         version: |_| 0,
@@ -71,7 +75,7 @@ const TAINT_TOLERATION: Scorer = Scorer {
     name: "TaintToleration",
     weight: ("tainttoleration.weight", 3),
     score: Score::Object {
-        part: Part::Tolerations,
+        part: ClassField::Tolerations,
         raw: |pod| Ok(Some(Box::new(|node| taint_toleration::score(pod.class, node)))),
         best: Some(Best::Lowest),
         version: |_| 0,
@@ -100,18 +104,18 @@ const IMAGE_LOCALITY: Scorer = Scorer {
     name: "ImageLocality",
     weight: ("imagelocality.weight", 1),
     score: Score::Object {
-        part: Part::Images,
+        part: ClassField::Images,
         raw: |pod| Ok(Some(Box::new(image_locality::scorer(pod)))),
         best: None,
         version: image_locality::version,
     },
 };
 
-/// All of them, for the mode of balance.
-fn all(mode: Mode) -> [&'static Scorer; 8] {
+/// Returns all scorers, with BalancedAllocation in the given mode.
+fn all(mode: BalanceMode) -> [&'static Scorer; 8] {
     let balanced = match mode {
-        Mode::Delta => &BALANCED,
-        Mode::Absolute => &BALANCED_ABSOLUTE,
+        BalanceMode::Delta => &BALANCED,
+        BalanceMode::Absolute => &BALANCED_ABSOLUTE,
     };
     [
         &LEAST,
@@ -136,18 +140,29 @@ fn scorers(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Scorers {
     Scorers::new(ENTRY.name, all(mode).into_iter(), arguments, warnings)
 }
 
-fn mode(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Mode {
+fn mode(arguments: &Arguments, warnings: &mut Vec<Warning>) -> BalanceMode {
     match arguments.string(MODE, "delta", warnings).as_str() {
-        "delta" => Mode::Delta,
-        "absolute" => Mode::Absolute,
+        "delta" => BalanceMode::Delta,
+        "absolute" => BalanceMode::Absolute,
         other => {
             let message = format!("unknown value {other}");
             let remedy = "write one of delta, absolute; until then delta is in force";
             warnings.push(arguments.warning(MODE, &message, remedy));
-            Mode::Delta
+            BalanceMode::Delta
         }
     }
 }
+
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[(
+    Points::BATCH_NODE_ORDER,
+    Inputs::POD_SHAPE
+        .and(Inputs::POD_LABELS)
+        .and(Inputs::NODE_ROW)
+        .and(Inputs::NODE_OBJECT)
+        .and(Inputs::OTHER_PODS)
+        .and(Inputs::OTHER_OBJECTS),
+)];
 
 impl Plugin for NodeOrder {
     fn points(&self) -> Points {
@@ -157,35 +172,37 @@ impl Plugin for NodeOrder {
         }
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
+    fn as_vectorized(&self) -> Option<&dyn VectorizedPlugin> {
+        Some(self)
     }
 
-    fn open(&mut self, _ask: Ask<'_>) {
+    fn open(&mut self, _view: SessionView<'_>) {
         self.0.open();
     }
 
-    fn close(&mut self, _ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
+    fn close(&mut self, _view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
         self.0.close(out);
     }
 
     fn batch_node_order(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         task: TaskId,
         nodes: &[NodeId],
         out: &mut [f64],
     ) -> Result<(), String> {
-        self.0.add(ask, task, nodes, out);
+        self.0.add(view, task, nodes, out);
         Ok(())
     }
+}
 
-    fn columns<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
-        self.0.columns(ask, task)
+impl VectorizedPlugin for NodeOrder {
+    fn columns<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<Vec<ScoreColumn<'a>>> {
+        self.0.columns(view, task)
     }
 }
 
@@ -193,13 +210,16 @@ fn skips_balance(pod: Pod<'_>) -> bool {
     balanced_allocation::skips_score(pod.class, pod.cluster.dims.get(balanced_allocation::GPU))
 }
 
-fn balanced(pod: Pod<'_>, mode: Mode) -> NodeScore<'_> {
+fn balanced(pod: Pod<'_>, mode: BalanceMode) -> NodeScore<'_> {
     let gpu = pod.cluster.dims.get(balanced_allocation::GPU);
     Box::new(move |node| balanced_allocation::score(pod.class, node, gpu, mode))
 }
 
-/// [`least_allocated`] or [`most_allocated`] over columns.
-fn allocation<'a>(pod: Pod<'a>, score: impl Fn(NonZero, Room) -> i64 + 'a) -> Fill<'a, i64> {
+/// Returns [`least_allocated`] or [`most_allocated`] as a function over columns.
+fn allocation<'a>(
+    pod: Pod<'a>,
+    score: impl Fn(NonZero, ScorerAmounts) -> i64 + 'a,
+) -> ColumnFill<'a, i64> {
     let wanted = pod.class.non_zero;
     Box::new(move |columns, range, scores| {
         let [cpu, memory] =
@@ -208,14 +228,14 @@ fn allocation<'a>(pod: Pod<'a>, score: impl Fn(NonZero, Room) -> i64 + 'a) -> Fi
         let held = held_cpu.iter().zip(&columns.held_memory_bytes[range]);
         let rooms = held.zip(cpu.iter().zip(memory)).map(|(held, offered)| {
             let held = NonZero { cpu_milli: *held.0, memory_bytes: *held.1 };
-            Room { cpu_milli: *offered.0, memory_bytes: *offered.1, held }
+            ScorerAmounts { cpu_milli: *offered.0, memory_bytes: *offered.1, held }
         });
         scores.iter_mut().zip(rooms).for_each(|(filled, room)| *filled = score(wanted, room));
     })
 }
 
-/// [`balanced`] over columns.
-fn balance(pod: Pod<'_>, mode: Mode) -> Fill<'_, i64> {
+/// Returns [`balanced`] as a function over columns.
+fn balance(pod: Pod<'_>, mode: BalanceMode) -> ColumnFill<'_, i64> {
     let gpu = pod.cluster.dims.get(balanced_allocation::GPU);
     let counted: Vec<Dim> = balanced_allocation::counted(pod.class, gpu).collect();
     Box::new(move |columns, range, scores| {
@@ -224,12 +244,12 @@ fn balance(pod: Pod<'_>, mode: Mode) -> Fill<'_, i64> {
                 let requested = pod.class.request.get(dim);
                 let DimColumns { allocatable, requested: held, .. } = columns.of(dim);
                 let (allocatable, held) = (&allocatable[range.clone()], &held[range.clone()]);
-                Amounts { allocatable, held, requested }
+                NodeAmounts { allocatable, held, requested }
             };
             return score_each([amounts(first), amounts(second)], mode, scores);
         }
         for (filled, at) in scores.iter_mut().zip(range) {
-            let mut shares = Shares::default();
+            let mut shares = UsedShares::default();
             for &dim in &counted {
                 let amounts = columns.of(dim);
                 let requested = pod.class.request.get(dim);
@@ -277,7 +297,7 @@ mod tests {
 
     #[test]
     fn nodes_89_without_weights_there_is_no_scorer() {
-        let built = all(Mode::Delta).map(|scorer| scorer.weight.0).into_iter();
+        let built = all(BalanceMode::Delta).map(|scorer| scorer.weight.0).into_iter();
         let all: Vec<_> = built.map(|key| (key, json!(0))).collect();
         assert_eq!(weights(&all), (vec![], 0));
         let arguments = all.into_iter().collect();
@@ -305,9 +325,9 @@ mod tests {
             let mode = mode(&[(MODE, value)].into_iter().collect(), &mut warnings);
             (mode, warnings.len())
         };
-        assert_eq!(read(json!("absolute")), (Mode::Absolute, 0));
-        assert_eq!(read(json!("delta")), (Mode::Delta, 0));
-        assert_eq!(read(json!("both")), (Mode::Delta, 1));
-        assert_eq!(mode(&Arguments::default(), &mut Vec::new()), Mode::Delta);
+        assert_eq!(read(json!("absolute")), (BalanceMode::Absolute, 0));
+        assert_eq!(read(json!("delta")), (BalanceMode::Delta, 0));
+        assert_eq!(read(json!("both")), (BalanceMode::Delta, 1));
+        assert_eq!(mode(&Arguments::default(), &mut Vec::new()), BalanceMode::Delta);
     }
 }

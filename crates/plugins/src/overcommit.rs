@@ -1,12 +1,13 @@
-//! A brake on admission for the whole cluster: jobs are enqueued only up to a factor of its
-//! resources. Specification: plugins-jobs-queues.md 7, D20.
+//! Plugin `overcommit`: limits admission for the whole cluster. Jobs are enqueued only up to a
+//! factor of the cluster's resources.
+//! Specification: plugins-jobs-queues.md 7, D20.
 
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
-    Admission, Ask, Clock, LimitOwner, LimitedAmount, Marked, Plugin, PluginEntry, Points,
-    QueueLimit,
+    Admission, Depends, Inputs, LimitOwner, LimitedAmount, Plugin, PluginEntry, Points, QueueLimit,
+    SessionView,
 };
-use vc_model::{JobId, TaskId};
+use vc_model::JobId;
 use vc_resource::{Fractional, Resource};
 
 use crate::rules::min_resources;
@@ -18,16 +19,16 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry {
     },
 };
 
-/// A number of at least 1.
+/// Argument with the factor, a number of at least 1.
 const FACTOR: &str = "overcommit-factor";
 const DEFAULT_FACTOR: f64 = 1.2;
 
 #[derive(Default)]
 struct Overcommit {
     factor: f64,
-    /// Resources of the cluster times the factor, without what pods use; may be negative.
+    /// Resources of the cluster times the factor, minus the usage of pods. It may be negative.
     idle: Fractional,
-    /// What admitted jobs hold back.
+    /// Amounts held back for admitted jobs without pods.
     inqueue: Resource,
 }
 
@@ -45,41 +46,46 @@ fn factor(option: &PluginOption, warnings: &mut Vec<Warning>) -> f64 {
     DEFAULT_FACTOR
 }
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[(
+    Points::JOB_ENQUEUEABLE,
+    Inputs::JOB_REQUEST
+        .and(Inputs::CLUSTER_TOTAL)
+        .and(Inputs::OTHER_PODS)
+        .and(Inputs::OTHER_QUEUE_USAGE),
+)];
+
 impl Plugin for Overcommit {
     fn points(&self) -> Points {
         Points::JOB_ENQUEUEABLE.and(Points::JOB_ENQUEUED)
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    fn open(&mut self, ask: Ask<'_>) {
-        self.idle = ask.facts.total.multi(self.factor);
-        // Nobody else asks, and it takes a walk over the nodes.
-        if ask.facts.jobs.iter().any(|&job| ask.cluster.jobs[job].is_pending()) {
-            for &node in ask.facts.nodes.iter() {
-                self.idle.sub(&ask.cluster.nodes[node].used.to_fractional());
+    fn open(&mut self, view: SessionView<'_>) {
+        self.idle = view.total().multi(self.factor);
+        // Only pending jobs are tested against `idle`, and the sum costs a pass over all nodes.
+        if view.info.jobs.iter().any(|&job| view.cluster.jobs[job].is_pending()) {
+            for &node in view.info.nodes.iter() {
+                self.idle.sub(&view.cluster.nodes[node].used.to_fractional());
             }
         }
         self.inqueue = Resource::default();
-        for &queue in &ask.facts.queues {
-            self.inqueue.add(&ask.facts.roster.sums(queue).inqueue);
+        for &queue in &view.info.queues {
+            self.inqueue.add(&view.info.active_jobs.sums(queue).inqueue);
         }
     }
 
-    fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
-        let Some(asked) = min_resources(&ask.cluster.jobs[job]) else {
+    fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
+        let Some(asked) = min_resources(&view.cluster.jobs[job]) else {
             return Admission::Permit;
         };
         let mut wanted = self.inqueue.clone();
         wanted.add(asked);
         let (wanted, asked) = (wanted.to_fractional(), asked.to_fractional());
-        let dims = &ask.cluster.dims;
+        let dims = &view.cluster.dims;
         let Err(lacking) = wanted.less_equal_dim(&self.idle, &asked, dims) else {
             return Admission::Permit;
         };
@@ -89,13 +95,13 @@ impl Plugin for Overcommit {
         Admission::Reject(Some(message))
     }
 
-    fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
-        let asked = min_resources(&ask.cluster.jobs[job])?;
+    fn admission_limit(&self, view: SessionView<'_>, job: JobId) -> Option<QueueLimit> {
+        let asked = min_resources(&view.cluster.jobs[job])?;
         let mut wanted = self.inqueue.to_fractional();
         wanted.add(&asked.to_fractional());
-        let dims = &ask.cluster.dims;
+        let dims = &view.cluster.dims;
         let lacking = wanted.less_equal_dim(&self.idle, &asked.to_fractional(), dims).err()?;
-        let total = ask.facts.total.multi(self.factor);
+        let total = view.total().multi(self.factor);
         let amount = |dim| {
             let (limit, idle) = (total.get(dim), self.idle.get(dim));
             let used = limit - idle + self.inqueue.to_fractional().get(dim);
@@ -106,12 +112,8 @@ impl Plugin for Overcommit {
         Some(QueueLimit { owner: LimitOwner::Cluster, amounts })
     }
 
-    fn admits_alike(&self, _ask: Ask<'_>, _job: JobId) -> Option<Marked> {
-        Some(Marked::default())
-    }
-
-    fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
-        let job = &ask.cluster.jobs[job];
+    fn job_enqueued(&mut self, view: SessionView<'_>, job: JobId) {
+        let job = &view.cluster.jobs[job];
         if let Some(asked) = min_resources(job) {
             self.inqueue.add(&job.minus_gated(asked));
         }

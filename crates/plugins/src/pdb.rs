@@ -1,12 +1,15 @@
-//! PodDisruptionBudgets hold for evictions: a protective filter instead of a voter, which spends each
-//! budget once, over all nodes, actions and cycles. Specification: plugins-jobs-queues.md 10, D1-D3,
-//! D21, D22.
+//! Plugin `pdb`: evictions respect PodDisruptionBudgets. The plugin is a victim filter; it does not
+//! vote. Each budget is spent once, over all nodes, actions and cycles.
+//! Specification: plugins-jobs-queues.md 10, D1-D3, D21, D22.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{Ask, Clock, Outbox, Plugin, PluginEntry, Points, Records};
+use vc_framework::{
+    CacheKeys, Clock, Depends, Inputs, Outbox, Plugin, PluginEntry, Points, Records, SessionView,
+    VictimFilter,
+};
 use vc_model::{Budget, Cluster, ObjectKey, TaskId, TaskStatus};
 
 pub(crate) const ENTRY: PluginEntry =
@@ -18,61 +21,65 @@ const POINTS: Points = Points::PREEMPTABLE
     .and(Points::VICTIM_TASKS)
     .and(Points::EVENT_HANDLERS);
 
-/// After this time an eviction no longer counts, even if no status has shown it: the pod was not
-/// healthy before, or another one took its place at once. As long as Kubernetes waits for pods that
-/// its eviction API was asked to remove.
+/// Microseconds after which an eviction no longer counts, even if no status has shown it. The pod
+/// was unhealthy before, or was replaced at once. Kubernetes waits as long for pods that its
+/// eviction API was asked to remove.
 const FORGOTTEN_MICROS: i64 = 120_000_000;
 
 #[derive(Default)]
 struct Pdb {
-    /// Evicted in this session and not taken back.
+    /// Tasks that were evicted in this session and not restored.
     evicted: BTreeSet<TaskId>,
-    /// How many of them count against each budget.
+    /// Number of tasks in `evicted` that count against each budget.
     spent: BTreeMap<ObjectKey, i64>,
-    /// Evictions of earlier sessions, by budget.
-    ledgers: BTreeMap<ObjectKey, Ledger>,
-    /// It knows what this process has sent.
+    /// Evictions of earlier sessions by budget.
+    ledgers: BTreeMap<ObjectKey, BudgetLedger>,
+    /// True if `ledgers` contains the evictions that this process has sent.
     opened: bool,
 }
 
-/// Evictions that were sent and that the status of a budget does not count yet.
-struct Ledger {
-    /// [`Budget::fallen`] when it was last compared: each further fall is one of the charges.
+/// Evictions that were sent and are not yet counted in the status of a budget.
+struct BudgetLedger {
+    /// Value of [`Budget::fallen`] at the last comparison. Each further increase accounts for one
+    /// charge.
     fallen: u64,
-    /// The oldest first.
-    charges: Vec<Charge>,
+    /// The charges, oldest first.
+    charges: Vec<BudgetCharge>,
 }
 
-struct Charge {
+struct BudgetCharge {
     uid: Arc<str>,
     pod: Arc<str>,
     sent_micros: i64,
 }
+
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::PREEMPTABLE, VICTIMS),
+    (Points::RECLAIMABLE, VICTIMS),
+    (Points::UNIFIED_EVICTABLE, VICTIMS),
+    (Points::VICTIM_TASKS, VICTIMS),
+    (Points::EVENT_HANDLERS, Inputs::NONE),
+];
+
+/// The clock is read because charges expire.
+const VICTIMS: Inputs = Inputs::CANDIDATE_ROW.and(Inputs::BUDGETS).and(Inputs::CLOCK);
 
 impl Plugin for Pdb {
     fn points(&self) -> Points {
         POINTS
     }
 
-    /// Evictions that no budget has counted are forgotten in time.
-    fn eases_by_evictions(&self) -> bool {
-        true
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        if self.ledgers.is_empty() { Clock::Ignores } else { Clock::Reads }
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
     }
 
-    fn votes_for_any_class(&self, _ask: Ask<'_>) -> bool {
-        true
-    }
-
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    fn is_victim_filter(&self) -> bool {
-        true
+    fn as_victim_filter(&self) -> Option<&dyn VictimFilter> {
+        Some(self)
     }
 
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
@@ -85,55 +92,59 @@ impl Plugin for Pdb {
         }
     }
 
-    fn open(&mut self, ask: Ask<'_>) {
+    fn open(&mut self, view: SessionView<'_>) {
         self.evicted.clear();
         self.spent.clear();
         if !std::mem::replace(&mut self.opened, true) {
-            // It is new in the configuration.
-            let tasks = ask.cluster.tasks.iter();
-            tasks.filter(|(_, task)| task.evicting).for_each(|(id, _)| self.charge(ask, id));
+            // The plugin is new in the configuration, so evictions in progress are charged now.
+            let tasks = view.cluster.tasks.iter();
+            tasks.filter(|(_, task)| task.evicting).for_each(|(id, _)| self.charge(view, id));
         }
-        let now_micros = ask.facts.now_micros;
+        let now_micros = view.now_micros();
         self.ledgers.retain(|key, ledger| {
-            let budget = ask.cluster.budgets.get(key);
-            budget.is_some_and(|budget| ledger.is_open(budget, ask.cluster, now_micros))
+            let budget = view.cluster.budgets.get(key);
+            budget.is_some_and(|budget| ledger.is_open(budget, view.cluster, now_micros))
         });
     }
 
-    fn close(&mut self, ask: Ask<'_>, _records: &Records, _out: &mut Outbox) {
+    fn close(&mut self, view: SessionView<'_>, _records: &Records, _out: &mut Outbox) {
         for task in std::mem::take(&mut self.evicted) {
-            self.charge(ask, task);
+            self.charge(view, task);
         }
     }
 
-    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+    fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
         if self.evicted.remove(&task) {
-            self.spend(ask, task, -1);
+            self.spend(view, task, -1);
         }
     }
 
-    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
-        let is_eviction = ask.cluster.tasks[task].status == TaskStatus::Releasing;
+    fn on_deallocate(&mut self, view: SessionView<'_>, task: TaskId) {
+        let is_eviction = view.cluster.tasks[task].status == TaskStatus::Releasing;
         if is_eviction && self.evicted.insert(task) {
-            self.spend(ask, task, 1);
+            self.spend(view, task, 1);
         }
     }
+}
 
-    /// A pod that no budget covers goes freely.
-    fn concerns(&self, ask: Ask<'_>, candidate: TaskId) -> bool {
-        counting(ask.cluster, candidate).next().is_some()
+impl CacheKeys for Pdb {
+    fn clock(&self, _view: SessionView<'_>) -> Clock {
+        if self.ledgers.is_empty() { Clock::Ignores } else { Clock::Reads }
     }
 
-    fn has_budgets(&self) -> bool {
-        true
+    /// True if a budget covers the pod. Other pods may be evicted freely.
+    fn concerns(&self, view: SessionView<'_>, candidate: TaskId) -> bool {
+        counting(view.cluster, candidate).next().is_some()
     }
+}
 
-    fn within_budget(&self, ask: Ask<'_>, candidates: &[TaskId]) -> Vec<TaskId> {
+impl VictimFilter for Pdb {
+    fn within_budget(&self, view: SessionView<'_>, candidates: &[TaskId]) -> Vec<TaskId> {
         let mut left: BTreeMap<ObjectKey, i64> = BTreeMap::new();
-        // Every budget of a pod is charged, also when the pod stays (10).
+        // Every budget of a pod is charged, even if the pod stays (section 10).
         let mut may_go = |&task: &TaskId| {
             let mut violates = false;
-            for (key, budget) in counting(ask.cluster, task) {
+            for (key, budget) in counting(view.cluster, task) {
                 let left = left.entry(key.clone()).or_insert_with(|| self.left(&key, budget));
                 *left -= 1;
                 violates |= *left < 0;
@@ -151,28 +162,29 @@ impl Pdb {
         budget.left() - spent - i64::try_from(sent).unwrap_or(i64::MAX)
     }
 
-    fn spend(&mut self, ask: Ask<'_>, task: TaskId, amount: i64) {
-        for (key, _) in counting(ask.cluster, task) {
+    fn spend(&mut self, view: SessionView<'_>, task: TaskId, amount: i64) {
+        for (key, _) in counting(view.cluster, task) {
             *self.spent.entry(key).or_default() += amount;
         }
     }
 
-    /// Remembers an eviction beyond the session.
-    fn charge(&mut self, ask: Ask<'_>, task: TaskId) {
-        let row = &ask.cluster.tasks[task];
-        for (key, budget) in counting(ask.cluster, task) {
-            let new = || Ledger { fallen: budget.fallen, charges: Vec::new() };
-            self.ledgers.entry(key).or_insert_with(new).charges.push(Charge {
+    /// Charges an eviction to the ledgers, which outlive the session.
+    fn charge(&mut self, view: SessionView<'_>, task: TaskId) {
+        let row = &view.cluster.tasks[task];
+        for (key, budget) in counting(view.cluster, task) {
+            let new = || BudgetLedger { fallen: budget.fallen, charges: Vec::new() };
+            self.ledgers.entry(key).or_insert_with(new).charges.push(BudgetCharge {
                 uid: row.uid.clone(),
                 pod: row.key.name.clone(),
-                sent_micros: ask.facts.now_micros,
+                sent_micros: view.now_micros(),
             });
         }
     }
 }
 
-impl Ledger {
-    /// Whether anything is left in it after what the budget and the pods show.
+impl BudgetLedger {
+    /// Removes the charges that the budget and the pods account for. Returns true if charges
+    /// remain.
     fn is_open(&mut self, budget: &Budget, cluster: &Cluster, now_micros: i64) -> bool {
         let n_counted = budget.fallen.saturating_sub(self.fallen);
         let n_counted = usize::try_from(n_counted).unwrap_or(usize::MAX);
@@ -185,8 +197,8 @@ impl Ledger {
     }
 }
 
-impl Charge {
-    /// Whether the pod was not spared after all, and the eviction is not long ago.
+impl BudgetCharge {
+    /// True if the pod is not running on, and the eviction is in progress or recent.
     fn holds(&self, cluster: &Cluster, now_micros: i64) -> bool {
         let task = cluster.task(&self.uid).map(|task| &cluster.tasks[task]);
         let on_its_way = task.is_some_and(|task| task.evicting);
@@ -196,7 +208,7 @@ impl Charge {
     }
 }
 
-/// The budgets against which the eviction of a pod counts.
+/// Returns the budgets against which the eviction of a pod counts.
 fn counting(cluster: &Cluster, task: TaskId) -> impl Iterator<Item = (ObjectKey, &Budget)> {
     let (key, class) = (&cluster.tasks[task].key, cluster.class(task));
     let of_namespace = cluster.budgets.of(&key.namespace);

@@ -1,5 +1,6 @@
-//! `predicates`: the number of pods of a node and the Kubernetes filters, as PrePredicate and
-//! Predicate. Specification: plugins-nodes.md 2.1-2.5, 4.10.
+//! Plugin `predicates`: runs the pod limit of a node and the Kubernetes filters as PrePredicate and
+//! Predicate.
+//! Specification: plugins-nodes.md 2.1-2.5, 4.10.
 
 mod binding;
 mod devices;
@@ -13,8 +14,9 @@ use vc_filters::{
     volume_restrictions, volume_zone,
 };
 use vc_framework::{
-    Ask, Clock, Column, NodeColumns, NodeRule, NodeTests, ObjectRule, Outbox, Part, Plugin,
-    PluginEntry, Points, Records, Test,
+    CacheKeys, ClassField, Depends, Inputs, NodeColumnRule, NodeColumns, NodeRule, NodeTest,
+    NodeTests, Outbox, Plugin, PluginEntry, Points, Records, ScoreColumn, SessionView,
+    VectorizedPlugin,
 };
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
 use vc_resource::Dim;
@@ -34,41 +36,43 @@ const NO_NODE: &str = "node info not found";
 const VOLUME_BINDING: &str = "VolumeBinding";
 const TOO_MANY_PODS: &str = "node(s) pod number exceeded";
 
-/// A Kubernetes filter as this plugin runs it (2.2).
-struct Wrapped {
+/// A Kubernetes filter as this plugin runs it (section 2.2).
+struct WrappedFilter {
     name: &'static str,
-    /// The argument that switches it off; `None`: nothing does.
+    /// The argument that switches the filter off. `None` if it cannot be switched off.
     switch: Option<&'static str>,
     reads: &'static [Input],
-    /// What of the class it reads, of those that read pod and node object only.
-    part: Option<Part>,
-    /// Its pre-filter may refuse a pod, or it only asks nodes.
+    /// The class field that the filter reads. `None` if the filter reads more than a class field
+    /// and the node object.
+    part: Option<ClassField>,
+    /// True if its pre-filter may refuse a pod before any node is tested.
     may_refuse: bool,
-    /// Runs once per task. What 2.3 keeps as the skip set is its answer at any time and so cannot
-    /// go stale (deviation of 2.3).
+    /// Runs once per task. Volcano's skip set (section 2.3) is computed here on every call and
+    /// cannot become stale (deviation of 2.3).
     pre_filter: for<'a> fn(Pod<'a>) -> PreFilter<'a>,
 }
 
-impl Wrapped {
-    /// Reads pod and node object only, and so runs before the others (2.2).
+impl WrappedFilter {
+    /// True if the filter reads pod and node object only. Such filters run before the others
+    /// (section 2.2).
     fn is_stable(&self) -> bool {
         self.reads.iter().all(|input| matches!(input, Input::Spec | Input::Node))
     }
 
-    /// Whether a node passes, in the form in which it is remembered.
-    fn test<'a>(&self, filter: NodeFilter<'a>) -> Test<'a> {
+    /// Returns the filter as a test that can be cached.
+    fn test<'a>(&self, filter: NodeFilter<'a>) -> NodeTest<'a> {
         match self.part {
-            Some(part) => Test::Object(ObjectRule {
+            Some(part) => NodeTest::Object(NodeColumnRule {
                 name: self.name,
                 part,
                 version: 0,
-                ask: Box::new(move |node| i64::from(filter(node).is_none())),
+                value: Box::new(move |node| i64::from(filter(node).is_none())),
             }),
-            None => Test::Row(Box::new(move |node| filter(node).is_none())),
+            None => NodeTest::Row(Box::new(move |node| filter(node).is_none())),
         }
     }
 
-    /// Reads nothing that changes without the row of the node changing.
+    /// True if everything the filter reads changes only together with the row of the node.
     fn reads_class_and_node(&self) -> bool {
         let of_row =
             |input: &Input| matches!(input, Input::Spec | Input::Node | Input::Pods | Input::Usage);
@@ -76,25 +80,25 @@ impl Wrapped {
     }
 }
 
-/// In the order in which they run inside their phase.
-const WRAPPED: &[Wrapped] = &[
-    Wrapped {
+/// The filters, in the order in which they run within their phase.
+const WRAPPED: &[WrappedFilter] = &[
+    WrappedFilter {
         name: "NodeUnschedulable",
         switch: None,
         reads: &[Input::Spec, Input::Node],
-        part: Some(Part::Tolerations),
+        part: Some(ClassField::Tolerations),
         may_refuse: false,
         pre_filter: |pod| PreFilter::by_class(pod, node_unschedulable::filter),
     },
-    Wrapped {
+    WrappedFilter {
         name: "NodeAffinity",
         switch: Some("predicate.NodeAffinityEnable"),
         reads: &[Input::Spec, Input::Node],
-        part: Some(Part::RequiredNodes),
+        part: Some(ClassField::RequiredNodes),
         may_refuse: true,
         pre_filter: node_affinity::pre_filter,
     },
-    Wrapped {
+    WrappedFilter {
         name: "NodePorts",
         switch: Some("predicate.NodePortsEnable"),
         reads: &[Input::Spec, Input::Pods],
@@ -102,15 +106,15 @@ const WRAPPED: &[Wrapped] = &[
         may_refuse: false,
         pre_filter: node_ports::pre_filter,
     },
-    Wrapped {
+    WrappedFilter {
         name: "TaintToleration",
         switch: Some("predicate.TaintTolerationEnable"),
         reads: &[Input::Spec, Input::Node],
-        part: Some(Part::Tolerations),
+        part: Some(ClassField::Tolerations),
         may_refuse: false,
         pre_filter: |pod| PreFilter::by_class(pod, taint_toleration::filter),
     },
-    Wrapped {
+    WrappedFilter {
         name: "InterPodAffinity",
         switch: Some("predicate.PodAffinityEnable"),
         reads: &[Input::Spec, Input::Node, Input::Pods, Input::Domain, Input::Other],
@@ -118,7 +122,7 @@ const WRAPPED: &[Wrapped] = &[
         may_refuse: true,
         pre_filter: inter_pod_affinity::pre_filter,
     },
-    Wrapped {
+    WrappedFilter {
         name: "NodeVolumeLimits",
         switch: Some("predicate.NodeVolumeLimitsEnable"),
         reads: &[Input::Spec, Input::Pods, Input::Volumes],
@@ -126,7 +130,7 @@ const WRAPPED: &[Wrapped] = &[
         may_refuse: true,
         pre_filter: node_volume_limits::pre_filter,
     },
-    Wrapped {
+    WrappedFilter {
         name: "VolumeZone",
         switch: Some("predicate.VolumeZoneEnable"),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
@@ -134,7 +138,7 @@ const WRAPPED: &[Wrapped] = &[
         may_refuse: true,
         pre_filter: volume_zone::pre_filter,
     },
-    Wrapped {
+    WrappedFilter {
         name: "PodTopologySpread",
         switch: Some("predicate.PodTopologySpreadEnable"),
         reads: &[Input::Spec, Input::Node, Input::Domain],
@@ -142,7 +146,7 @@ const WRAPPED: &[Wrapped] = &[
         may_refuse: true,
         pre_filter: pod_topology_spread::pre_filter,
     },
-    Wrapped {
+    WrappedFilter {
         name: VOLUME_BINDING,
         switch: Some("predicate.VolumeBindingEnable"),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
@@ -150,8 +154,9 @@ const WRAPPED: &[Wrapped] = &[
         may_refuse: true,
         pre_filter: volume_binding::pre_filter,
     },
-    // Not wrapped by Volcano (deviation of 2.2); last, so that the others name missing claims.
-    Wrapped {
+    // Volcano does not run this filter (deviation of 2.2). It is last so that the other filters
+    // name missing claims.
+    WrappedFilter {
         name: "VolumeRestrictions",
         switch: Some("predicate.VolumeRestrictionsEnable"),
         reads: &[Input::Spec, Input::Pods, Input::Domain, Input::Volumes],
@@ -161,14 +166,14 @@ const WRAPPED: &[Wrapped] = &[
     },
 ];
 
-/// Switches without effect: of the cache, which never changes a result (2.5). A value of the wrong
-/// type is still reported.
+/// Switches that are accepted without effect: those of a cache that never changes a result (section
+/// 2.5). A value of the wrong type is still reported.
 const WITHOUT_EFFECT: &[&str] = &["predicate.CacheEnable"];
 
 struct Predicates {
-    /// Those that are on, the stable ones first.
-    filters: Vec<&'static Wrapped>,
-    /// `None`: switched off as a whole.
+    /// The enabled filters, the stable ones first.
+    filters: Vec<&'static WrappedFilter>,
+    /// The volume binding; `None` if it is switched off.
     binding: Option<VolumeBinding>,
     devices: DynamicResources,
 }
@@ -184,8 +189,8 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     Box::new(Predicates { filters, binding, devices })
 }
 
-fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static Wrapped> {
-    let mut is_on = |wrapped: &&Wrapped| match wrapped.switch {
+fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static WrappedFilter> {
+    let mut is_on = |wrapped: &&WrappedFilter| match wrapped.switch {
         Some(switch) => arguments.bool(switch, true, warnings),
         None => true,
     };
@@ -195,34 +200,51 @@ fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static W
     stable
 }
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::PRE_PREDICATE, POD.and(Inputs::OTHER_PODS).and(Inputs::OTHER_OBJECTS)),
+    (Points::PREDICATE, POD.and(NODE).and(Inputs::OTHER_PODS).and(Inputs::OTHER_OBJECTS)),
+    (Points::BATCH_NODE_ORDER, POD.and(NODE).and(Inputs::OTHER_PODS).and(Inputs::OTHER_OBJECTS)),
+    (
+        Points::EVENT_HANDLERS,
+        POD_ITSELF.and(NODE).and(Inputs::OTHER_PODS).and(Inputs::OTHER_OBJECTS),
+    ),
+];
+
+/// Reserve reads the claims of the pod, and the other pods that use them.
+const POD_ITSELF: Inputs = Inputs::POD_SHAPE.and(Inputs::IDENTITY);
+/// Includes the pod's identity, because claims belong to one pod.
+const POD: Inputs = Inputs::POD_SHAPE.and(Inputs::POD_LABELS).and(Inputs::IDENTITY);
+const NODE: Inputs = Inputs::NODE_ROW.and(Inputs::NODE_OBJECT);
+
 impl Plugin for Predicates {
     fn points(&self) -> Points {
         POINTS
     }
 
-    fn eases_by_evictions(&self) -> bool {
-        true
+    fn depends(&self) -> Depends {
+        Depends::of(READS).eased_by_evictions(Points::PRE_PREDICATE.and(Points::EVENT_HANDLERS))
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
     }
 
-    fn knows_askers(&self, ask: Ask<'_>, task: TaskId) -> bool {
-        !self.devices.judges(Pod::new(ask.cluster, task))
+    fn as_vectorized(&self) -> Option<&dyn VectorizedPlugin> {
+        Some(self)
     }
 
-    fn close(&mut self, ask: Ask<'_>, records: &Records, out: &mut Outbox) {
-        self.devices.release_useless(ask.cluster, records, out);
+    fn close(&mut self, view: SessionView<'_>, records: &Records, out: &mut Outbox) {
+        self.devices.release_useless(view.cluster, records, out);
     }
 
     fn reserve(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         task: TaskId,
         node: NodeId,
     ) -> Result<Option<Reservation>, String> {
-        let pod = Pod::new(ask.cluster, task);
+        let pod = Pod::new(view.cluster, task);
         let volumes = match &self.binding {
             Some(binding) if !pod.class.volumes.is_empty() => binding.reserve(pod, node)?,
             _ => None,
@@ -236,12 +258,12 @@ impl Plugin for Predicates {
 
     fn batch_node_order(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         task: TaskId,
         nodes: &[NodeId],
         out: &mut [f64],
     ) -> Result<(), String> {
-        let pod = Pod::new(ask.cluster, task);
+        let pod = Pod::new(view.cluster, task);
         self.devices.score(pod, nodes, out);
         match &self.binding {
             Some(binding) => binding.score(pod, nodes, out),
@@ -249,77 +271,93 @@ impl Plugin for Predicates {
         }
     }
 
-    fn columns<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
-        let (binding, pod) = (self.binding.as_ref(), Pod::new(ask.cluster, task));
-        let scores =
-            binding.is_some_and(|_| VolumeBinding::scores(pod)) || self.devices.scores(pod);
-        (!scores).then(Vec::new)
-    }
-
-    fn pre_predicate(&self, ask: Ask<'_>, task: TaskId) -> Result<(), String> {
-        let pod = Pod::new(ask.cluster, task);
+    fn pre_predicate(&self, view: SessionView<'_>, task: TaskId) -> Result<(), String> {
+        let pod = Pod::new(view.cluster, task);
         for wrapped in self.filters.iter().filter(|wrapped| wrapped.may_refuse) {
             if let PreFilter::Refuse(finding) = (wrapped.pre_filter)(pod) {
-                let message = finding.reason.text(&ask.cluster.dims);
+                let message = finding.reason.text(&view.cluster.dims);
                 return Err(format!("plugin {} pre-predicates failed {message}", wrapped.name));
             }
         }
         if let PreFilter::Refuse(finding) = self.devices.pre_filter(pod) {
-            let message = finding.reason.text(&ask.cluster.dims);
+            let message = finding.reason.text(&view.cluster.dims);
             return Err(format!("plugin {} pre-predicates failed {message}", devices::NAME));
         }
         Ok(())
     }
 
-    fn node_tests<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<NodeTests<'a>> {
-        let pod = Pod::new(ask.cluster, task);
-        let (mut tests, mut wide) = (vec![Test::Amounts(Box::new(has_pod_room))], Vec::new());
+    fn predicate(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        node: NodeId,
+        findings: &mut Vec<Finding>,
+    ) {
+        self.prepare(view, task).find(node, findings);
+    }
+}
+
+impl CacheKeys for Predicates {
+    /// True if the pod has resource claims, which are its own state.
+    fn has_own_state(&self, view: SessionView<'_>, task: TaskId) -> bool {
+        self.devices.judges(Pod::new(view.cluster, task))
+    }
+}
+
+impl VectorizedPlugin for Predicates {
+    fn columns<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<Vec<ScoreColumn<'a>>> {
+        let (binding, pod) = (self.binding.as_ref(), Pod::new(view.cluster, task));
+        let scores =
+            binding.is_some_and(|_| VolumeBinding::scores(pod)) || self.devices.scores(pod);
+        (!scores).then(Vec::new)
+    }
+
+    fn node_tests<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<NodeTests<'a>> {
+        let pod = Pod::new(view.cluster, task);
+        let (mut tests, mut cluster_scoped) =
+            (vec![NodeTest::Amounts(Box::new(has_pod_room))], Vec::new());
         for wrapped in &self.filters {
             let Some(filter) = asked((wrapped.pre_filter)(pod)) else { continue };
             match wrapped.reads_class_and_node() {
                 true => tests.push(wrapped.test(filter)),
-                false => wide.push(filter),
+                false => cluster_scoped.push(filter),
             }
         }
         if self.devices.judges(pod) {
-            let DeviceTests { has_devices, wide: all } = self.devices.tests(pod)?;
+            let DeviceTests { has_devices, cluster_scoped: all } = self.devices.tests(pod)?;
             tests.extend(has_devices);
-            wide.push(all);
+            cluster_scoped.push(all);
         }
-        let wide = (!wide.is_empty()).then(|| -> NodeRule<'a> {
+        let cluster_scoped = (!cluster_scoped.is_empty()).then(|| -> NodeRule<'a> {
             Box::new(move |node, findings| {
-                findings.extend(wide.iter().find_map(|filter| filter(node)));
+                findings.extend(cluster_scoped.iter().find_map(|filter| filter(node)));
             })
         });
-        Some(NodeTests { tests, wide })
+        Some(NodeTests { tests, cluster_scoped })
     }
 
-    fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
-        self.prepare(ask, task).find(node, findings);
-    }
-
-    fn node_rule<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<NodeRule<'a>> {
-        let prepared = self.prepare(ask, task);
+    fn node_rule<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<NodeRule<'a>> {
+        let prepared = self.prepare(view, task);
         Some(Box::new(move |node, findings| prepared.find(node, findings)))
     }
 }
 
 impl Predicates {
-    fn prepare<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Prepared<'a> {
-        let pod = Pod::new(ask.cluster, task);
+    fn prepare<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> PreparedFilters<'a> {
+        let pod = Pod::new(view.cluster, task);
         let answers = self.filters.iter().map(|wrapped| (wrapped.pre_filter)(pod));
         let answers = answers.chain([self.devices.pre_filter(pod)]);
-        Prepared { cluster: ask.cluster, filters: answers.filter_map(asked).collect() }
+        PreparedFilters { cluster: view.cluster, filters: answers.filter_map(asked).collect() }
     }
 }
 
-/// The filters that have something to check for a task, after their pre-filters.
-struct Prepared<'a> {
+/// The filters that test nodes for a task, after their pre-filters have run.
+struct PreparedFilters<'a> {
     cluster: &'a Cluster,
     filters: Vec<NodeFilter<'a>>,
 }
 
-/// The first check of [`Prepared::find`].
+/// Tests the pod limit over columns, like the first check of [`PreparedFilters::find`].
 fn has_pod_room(columns: &NodeColumns, range: Range<usize>, passes: &mut [bool]) {
     let pods = &columns.of(Dim::PODS).allocatable[range.clone()];
     for ((passes, pods), n_pods) in passes.iter_mut().zip(pods).zip(&columns.n_pods[range]) {
@@ -327,7 +365,8 @@ fn has_pod_room(columns: &NodeColumns, range: Range<usize>, passes: &mut [bool])
     }
 }
 
-/// `None`: no node is asked. A pod that its pre-filter refuses fits on none.
+/// Returns the node filter of a pre-filter's answer. Returns `None` if the filter is skipped. If
+/// the pre-filter refuses the pod, the filter fails every node.
 fn asked(answer: PreFilter<'_>) -> Option<NodeFilter<'_>> {
     match answer {
         PreFilter::Skip => None,
@@ -336,8 +375,9 @@ fn asked(answer: PreFilter<'_>) -> Option<NodeFilter<'_>> {
     }
 }
 
-impl Prepared<'_> {
-    /// Findings that eviction may cure add up; any other ends the list of the node (2.4).
+impl PreparedFilters<'_> {
+    /// Appends the findings of a node. Findings that eviction may cure add up; any other finding
+    /// ends the list (section 2.4).
     fn find(&self, id: NodeId, findings: &mut Vec<Finding>) {
         let node = &self.cluster.nodes[id];
         if !node.present {
@@ -387,7 +427,7 @@ mod tests {
         assert!(running.iter().eq(first.iter().chain(later)));
         let stable = WRAPPED.iter().filter(|wrapped| wrapped.is_stable()).count();
         assert_eq!(stable, 3);
-        let says_its_part = |wrapped: &Wrapped| wrapped.is_stable() == wrapped.part.is_some();
+        let says_its_part = |wrapped: &WrappedFilter| wrapped.is_stable() == wrapped.part.is_some();
         assert!(WRAPPED.iter().all(says_its_part));
     }
 
@@ -400,7 +440,7 @@ mod tests {
             let filters = answers.into_iter().filter_map(asked).collect();
             let mut findings = Vec::new();
             let n = vc_model::fixture::node(&cluster, "n");
-            Prepared { cluster: &cluster, filters }.find(n, &mut findings);
+            PreparedFilters { cluster: &cluster, filters }.find(n, &mut findings);
             findings.len()
         };
         assert_eq!(found(vec![PreFilter::Skip, PreFilter::Skip]), 0);

@@ -1,9 +1,12 @@
-//! Higher priority first; a job may preempt jobs, and a task of its own job tasks, that it
-//! outranks. Specification: plugins-jobs-queues.md 3, D8.
+//! Plugin `priority`: serves the higher priority first. A job may preempt jobs of lower priority. A
+//! task may preempt tasks of its own job with lower priority.
+//! Specification: plugins-jobs-queues.md 3, D8.
 
 use std::cmp::Ordering;
 
-use vc_framework::{Ask, Clock, GangEviction, Plugin, PluginEntry, Points, Verdict};
+use vc_framework::{
+    Depends, GangEviction, Inputs, Plugin, PluginEntry, Points, SessionView, VictimVote,
+};
 use vc_model::{Cluster, JobId, TaskId};
 
 use crate::rules::session_job;
@@ -20,71 +23,79 @@ const POINTS: Points = Points::TASK_ORDER
 
 struct Priority;
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::TASK_ORDER, Inputs::POD_ROW),
+    (Points::JOB_ORDER, Inputs::JOB_ROW),
+    (Points::SUB_JOB_ORDER, Inputs::JOB_ROW.and(Inputs::JOB_COUNTS)),
+    (Points::PREEMPTABLE, Inputs::POD_ROW.and(VICTIMS)),
+    (Points::UNIFIED_EVICTABLE, Inputs::JOB_ROW.and(VICTIMS)),
+    (Points::JOB_STARVING, Inputs::JOB_COUNTS),
+];
+
+/// Includes the queue object, because a candidate belongs to the session only if its queue exists.
+const VICTIMS: Inputs = Inputs::CANDIDATE_ROW.and(Inputs::QUEUE_OBJECT);
+
 impl Plugin for Priority {
     fn points(&self) -> Points {
         POINTS
     }
 
-    fn judges_rows(&self) -> bool {
-        true
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
-    }
-
-    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
-        true
-    }
-
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    fn task_order(&self, ask: Ask<'_>, l: TaskId, r: TaskId) -> Ordering {
-        let tasks = &ask.cluster.tasks;
+    fn task_order(&self, view: SessionView<'_>, l: TaskId, r: TaskId) -> Ordering {
+        let tasks = &view.cluster.tasks;
         tasks[r].priority.cmp(&tasks[l].priority)
     }
 
-    fn job_order(&self, ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
-        let jobs = &ask.cluster.jobs;
+    fn job_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        let jobs = &view.cluster.jobs;
         jobs[r].priority.cmp(&jobs[l].priority)
     }
 
-    fn sub_job_order(&self, ask: Ask<'_>, job: JobId, l: usize, r: usize) -> Ordering {
-        let priority = |sub_job| ask.cluster.sub_job_priority(job, sub_job);
+    fn sub_job_order(&self, view: SessionView<'_>, job: JobId, l: usize, r: usize) -> Ordering {
+        let priority = |sub_job| view.cluster.sub_job_priority(job, sub_job);
         priority(r).cmp(&priority(l))
     }
 
-    fn preemptable(&self, ask: Ask<'_>, preemptor: TaskId, candidates: &[TaskId]) -> Verdict {
-        let outranked = |task: &TaskId| outranks(ask.cluster, preemptor, *task);
-        Verdict::Victims(candidates.iter().copied().filter(outranked).collect())
+    fn preemptable(
+        &self,
+        view: SessionView<'_>,
+        preemptor: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let outranked = |task: &TaskId| outranks(view.cluster, preemptor, *task);
+        VictimVote::Victims(candidates.iter().copied().filter(outranked).collect())
     }
 
-    /// Reclaim is about fairness between queues and does not ask for priorities.
+    /// Permits all candidates for reclaim, which is about fairness between queues and ignores
+    /// priorities.
     fn unified_evictable(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         initiator: JobId,
         kind: GangEviction,
         candidates: &[TaskId],
-    ) -> Verdict {
-        let own = ask.cluster.jobs[initiator].priority;
+    ) -> VictimVote {
+        let own = view.cluster.jobs[initiator].priority;
         let may_go = |task: &TaskId| {
-            let job = session_job(ask.cluster, *task);
+            let job = session_job(view.cluster, *task);
             kind == GangEviction::Reclaim || job.is_some_and(|(_, job)| job.priority < own)
         };
-        Verdict::Victims(candidates.iter().copied().filter(may_go).collect())
+        VictimVote::Victims(candidates.iter().copied().filter(may_go).collect())
     }
 
-    fn job_starving(&self, ask: Ask<'_>, job: JobId) -> bool {
-        let counts = &ask.cluster.jobs[job].counts;
+    fn job_starving(&self, view: SessionView<'_>, job: JobId) -> bool {
+        let counts = &view.cluster.jobs[job].counts;
         counts.ready() + counts.waiting() < counts.total()
     }
 }
 
-/// Inside a job tasks compare by their own priority, between jobs by the jobs'. Without a job on
-/// either side nothing is outranked (1.6).
+/// True if the preemptor outranks the candidate. Tasks of one job compare by their own priority,
+/// others by the priority of their jobs. Returns false if either task has no job in the session
+/// (section 1.6).
 fn outranks(cluster: &Cluster, preemptor: TaskId, candidate: TaskId) -> bool {
     let jobs = (session_job(cluster, preemptor), session_job(cluster, candidate));
     let (Some((mine, own)), Some((theirs, other))) = jobs else {

@@ -1,6 +1,7 @@
-//! Divides the cluster between queues by weight, bounded by request, capability and guarantee;
-//! keeps queues inside their deserved amount and lets queues below it reclaim. Specification:
-//! plugins-jobs-queues.md 5, D5, D11-D13.
+//! Plugin `proportion`: divides the cluster between queues by weight, bounded by request,
+//! capability and guarantee. It keeps queues within their deserved amount, and lets queues below it
+//! reclaim.
+//! Specification: plugins-jobs-queues.md 5, D5, D11-D13.
 
 mod deserved;
 mod gauges;
@@ -10,8 +11,9 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
 
 use vc_framework::{
-    Admission, Ask, Clock, GangEviction, JobSums, Latest, LimitOwner, LimitedAmount, Marked,
-    Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, Records, Stake, Verdict,
+    Admission, AdmissionKey, CacheKeys, Depends, GangEviction, Inputs, JobSums, LimitOwner,
+    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, QueueUsageStamp,
+    QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
 };
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
@@ -21,13 +23,13 @@ use crate::rules::{
     capability, dominant_share, min_resources, quota_insufficient, session_job, set_by,
     tell_clamped,
 };
-use deserved::{Claim, Division, divide, divide_changed};
+use deserved::{DivisionClaim, LastDivision, divide, divide_changed};
 
 pub(crate) const ENTRY: PluginEntry =
     PluginEntry { name: "proportion", build: |_, _| Box::new(Proportion::default()) };
 
-/// UnifiedEvictable is D3. Volcano's PrePredicate copies the state for trials, which the journal
-/// makes unneeded.
+/// The extension points. D3: UnifiedEvictable protects shares. Volcano has a PrePredicate too,
+/// which copies the state for simulations. The journal makes that copy unnecessary.
 const POINTS: Points = Points::QUEUE_ORDER
     .and(Points::RECLAIMABLE)
     .and(Points::UNIFIED_EVICTABLE)
@@ -40,140 +42,157 @@ const POINTS: Points = Points::QUEUE_ORDER
 
 #[derive(Default)]
 struct Proportion {
-    /// Number of the session, from 1.
+    /// Number of the current session, counted from 1.
     session: u64,
-    /// Every queue of the session, those without jobs too (D13).
-    queues: Column<QueueId, Attributes>,
-    /// By name.
+    /// All queues of the session. D13: queues without jobs are included.
+    queues: Column<QueueId, QueueAttributes>,
+    /// The queues of the session, sorted by name.
     listed: Vec<QueueId>,
-    /// Version of the queues and Σ allocatable, on which all bounds and weights rest; `None`: there
-    /// was no session.
+    /// Version of the queue objects and the sum of allocatable, on which all bounds and weights
+    /// depend. `None` before the first session.
     basis: Option<(u64, Fractional)>,
-    /// Of the queues with jobs, by name, so that sums of fractions do not depend on the order of
-    /// arrival.
-    claims: Vec<Claim>,
-    division: Division,
-    /// Queues that hold something else than when the session began, or did.
+    /// Claims of the queues with jobs, sorted by queue name. The fixed order makes sums of
+    /// fractions independent of the order of arrival.
+    claims: Vec<DivisionClaim>,
+    division: LastDivision,
+    /// Queues whose usage was changed in this session, even if it has its old value again.
     moved: Vec<QueueId>,
-    /// Subtractions that would have gone below zero (D5); of functions that may only look.
+    /// Number of subtractions whose result was clamped to zero (D5: amounts do not go below zero).
+    /// It is atomic because methods with `&self` count too.
     n_clamped: AtomicU32,
-    /// Guarantees that exceed the cluster.
+    /// Reports guarantees that exceed the cluster.
     cut_guarantees: CutGuarantees,
-    /// What was handed out for metrics.
-    told: Latest<QueueId, gauges::Gauges>,
+    /// The values that were last written to metrics.
+    reported: ReportLog<QueueId, gauges::ProportionGauges>,
 }
 
 #[derive(Default)]
-struct Attributes {
-    /// When the session began.
+struct QueueAttributes {
+    /// Sums over the jobs of the queue when the session began.
     at_open: JobSums,
-    /// Between nothing and what the cluster has.
+    /// The effective guarantee: at least 0 and at most what the cluster has.
     guarantee: Resource,
-    /// The cluster without the guarantees of others, at most the capability.
+    /// The cluster without the guarantees of other queues, at most the capability.
     real_capability: Fractional,
     deserved: Fractional,
-    /// Allocated and, within the session, Pipelined tasks.
+    /// Sum of the allocated tasks and, within the session, the pipelined ones.
     allocated: Resource,
-    /// What admitted jobs hold back.
+    /// Amounts held back for admitted jobs without pods.
     inqueue: Resource,
     share: f64,
-    /// Place of its claim; `None`: it has no jobs.
+    /// Index of the queue in `Proportion::claims`. `None` if it has no jobs.
     claim: Option<usize>,
-    /// The last answer of Overused: twice the number of the session, and 1 for yes.
+    /// The last answer of Overused, encoded as twice the session number, plus 1 for true.
     overused: AtomicU64,
-    /// It is in the list of those that moved.
+    /// True if the queue is in `Proportion::moved`.
     has_moved: bool,
-    /// Metrics may show something else than before.
-    is_news: bool,
+    /// True if the metrics of the queue may have changed.
+    record_if_new: bool,
 }
+
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::QUEUE_ORDER, OWN),
+    (Points::RECLAIMABLE, VICTIMS),
+    (Points::UNIFIED_EVICTABLE, VICTIMS),
+    (Points::PREEMPTIVE, OWN.and(Inputs::POD_SHAPE)),
+    (Points::OVERUSED, OWN),
+    (Points::ALLOCATABLE, OWN.and(Inputs::POD_SHAPE)),
+    (Points::JOB_ENQUEUEABLE, OWN.and(Inputs::JOB_REQUEST)),
+    (Points::EVENT_HANDLERS, Inputs::NONE),
+];
+
+/// Deserved amounts follow from the cluster and from all queues as they are when the session
+/// begins.
+const DIVISION: Inputs = Inputs::QUEUE_OBJECT.and(Inputs::CLUSTER_TOTAL);
+const OWN: Inputs = DIVISION.and(Inputs::OWN_QUEUE_USAGE);
+const VICTIMS: Inputs = DIVISION.and(Inputs::CANDIDATE_ROW).and(Inputs::CANDIDATE_QUEUE_USAGE);
 
 impl Plugin for Proportion {
     fn points(&self) -> Points {
         POINTS
     }
 
-    fn eases_by_evictions(&self) -> bool {
-        true
+    fn depends(&self) -> Depends {
+        Depends::of(READS).eased_by_evictions(Points::OVERUSED.and(Points::ALLOCATABLE))
     }
 
-    fn clock(&self, _ask: Ask<'_>) -> Clock {
-        Clock::Ignores
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
     }
 
-    fn votes_by_queue(&self, _ask: Ask<'_>) -> bool {
-        true
+    fn as_victim_filter(&self) -> Option<&dyn VictimFilter> {
+        Some(self)
     }
 
-    fn stake(&self, _ask: Ask<'_>, queue: QueueId) -> Option<Stake> {
-        Some(self.queues.get(queue).map_or(Stake::Within, Attributes::stake))
+    fn as_quota(&self) -> Option<&dyn QuotaPlugin> {
+        Some(self)
     }
 
-    fn votes_for_any_class(&self, _ask: Ask<'_>) -> bool {
-        true
+    fn as_quota_mut(&mut self) -> Option<&mut dyn QuotaPlugin> {
+        Some(self)
     }
 
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    /// What queues hold is kept from session to session: only those whose jobs changed are new, unless
-    /// a queue or the cluster is another one. The engine's `histories.rs` compares with all made anew.
-    fn open(&mut self, ask: Ask<'_>) {
+    /// Keeps usage and deserved amounts across sessions. Only queues whose jobs changed are
+    /// recomputed, unless a queue object or the cluster has changed. The engine's `histories.rs`
+    /// compares the result with a full recomputation.
+    fn open(&mut self, view: SessionView<'_>) {
         self.session += 1;
-        let basis = Some((ask.cluster.queue_version(), ask.facts.total.clone()));
+        let basis = Some((view.cluster.queue_version(), view.total().clone()));
         let is_same = self.basis == basis;
         self.basis = basis;
-        match ask.facts.roster.changed_queues().filter(|_| is_same) {
-            Some(changed) => self.renew(ask, changed),
-            None => self.begin(ask),
+        match view.info.active_jobs.changed_queues().filter(|_| is_same) {
+            Some(changed) => self.renew(view, changed),
+            None => self.begin(view),
         }
     }
 
-    fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
+    fn close(&mut self, view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
         tell_clamped("proportion", std::mem::take(self.n_clamped.get_mut()), out);
-        self.cut_guarantees.report(ask, out);
-        self.tell(ask, out);
+        self.cut_guarantees.report(view, out);
+        self.tell(view, out);
     }
 
-    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
-        self.change(ask, task, Resource::add);
+    fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
+        self.change(view, task, Resource::add);
     }
 
-    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
-        self.change(ask, task, Resource::sub);
+    fn on_deallocate(&mut self, view: SessionView<'_>, task: TaskId) {
+        self.change(view, task, Resource::sub);
     }
 
-    fn queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
-        let queues = &ask.cluster.queues;
+    fn queue_order(&self, view: SessionView<'_>, l: QueueId, r: QueueId) -> Ordering {
+        let queues = &view.cluster.queues;
         let share = |queue| self.queues.get(queue).map_or(0.0, |queue| queue.share);
         let by_priority = queues[r].priority.cmp(&queues[l].priority);
         by_priority.then_with(|| share(l).total_cmp(&share(r)))
     }
 
-    fn stands_alone(&self, _ask: Ask<'_>, _queue: QueueId) -> bool {
-        true
-    }
-
-    fn overused(&self, _ask: Ask<'_>, queue: QueueId) -> bool {
+    fn overused(&self, _view: SessionView<'_>, queue: QueueId) -> bool {
         self.queues.get(queue).is_some_and(|queue| queue.is_overused(self.session))
     }
 
-    fn allocatable(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> bool {
-        self.stays_inside(ask, queue, &[task])
+    fn allocatable(&self, view: SessionView<'_>, queue: QueueId, task: TaskId) -> bool {
+        self.stays_inside(view, queue, &[task])
     }
 
-    fn allocatable_lacks(&self, ask: Ask<'_>, queue: QueueId, task: TaskId) -> Vec<Dim> {
-        match ask.cluster.queues[queue].is_open() {
-            true => self.beyond_deserved(ask, queue, &[task]),
+    fn allocatable_lacks(&self, view: SessionView<'_>, queue: QueueId, task: TaskId) -> Vec<Dim> {
+        match view.cluster.queues[queue].is_open() {
+            true => self.beyond_deserved(view, queue, &[task]),
             false => Vec::new(),
         }
     }
 
-    fn queue_limit(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> Option<QueueLimit> {
-        let lacking = self.beyond_deserved(ask, queue, tasks);
+    fn queue_limit(
+        &self,
+        view: SessionView<'_>,
+        queue: QueueId,
+        tasks: &[TaskId],
+    ) -> Option<QueueLimit> {
+        let lacking = self.beyond_deserved(view, queue, tasks);
         let attributes = self.queues.get(queue).filter(|_| !lacking.is_empty())?;
         let mut request = Resource::default();
-        tasks.iter().for_each(|&task| request.add(ask.cluster.request(task)));
+        tasks.iter().for_each(|&task| request.add(view.cluster.request(task)));
         let amount = |dim| LimitedAmount {
             dim,
             limit: whole(attributes.deserved.get(dim)),
@@ -182,16 +201,16 @@ impl Plugin for Proportion {
             asked: request.get(dim),
         };
         let amounts = lacking.into_iter().map(amount).collect();
-        let owner = LimitOwner::Queue(ask.cluster.queues[queue].name.clone());
+        let owner = LimitOwner::Queue(view.cluster.queues[queue].name.clone());
         Some(QueueLimit { owner, amounts })
     }
 
-    fn admission_limit(&self, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
-        let (job, dims) = (&ask.cluster.jobs[job], &ask.cluster.dims);
+    fn admission_limit(&self, view: SessionView<'_>, job: JobId) -> Option<QueueLimit> {
+        let (job, dims) = (&view.cluster.jobs[job], &view.cluster.dims);
         let (queue, asked) = self.queues.get(job.queue).zip(min_resources(job))?;
         let (wanted, _) = use_after_admission(queue, asked);
         let lacking = wanted.less_equal_dim(&queue.real_capability, &asked.to_fractional(), dims);
-        let capability = capability(&ask.cluster.queues[job.queue]);
+        let capability = capability(&view.cluster.queues[job.queue]);
         let amount = |dim| {
             let (limit, asked) = (whole(queue.real_capability.get(dim)), asked.get(dim));
             let set_by = set_by(capability.as_ref(), dim, limit);
@@ -199,41 +218,42 @@ impl Plugin for Proportion {
             LimitedAmount { dim, limit, set_by, used, asked }
         };
         let amounts = lacking.err()?.into_iter().map(amount).collect();
-        let owner = LimitOwner::Queue(ask.cluster.queues[job.queue].name.clone());
+        let owner = LimitOwner::Queue(view.cluster.queues[job.queue].name.clone());
         Some(QueueLimit { owner, amounts })
     }
 
-    fn preemptive(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
-        self.stays_inside(ask, queue, tasks) && self.deserves_slots(queue, tasks.len())
+    fn preemptive(&self, view: SessionView<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        self.stays_inside(view, queue, tasks) && self.deserves_slots(queue, tasks.len())
     }
 
-    fn reclaimable(&self, ask: Ask<'_>, _reclaimer: TaskId, candidates: &[TaskId]) -> Verdict {
-        self.surplus(ask, candidates)
-    }
-
-    fn is_share_filter(&self) -> bool {
-        true
+    fn reclaimable(
+        &self,
+        view: SessionView<'_>,
+        _reclaimer: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        self.surplus(view, candidates)
     }
 
     fn unified_evictable(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         _initiator: JobId,
         kind: GangEviction,
         candidates: &[TaskId],
-    ) -> Verdict {
+    ) -> VictimVote {
         match kind {
-            GangEviction::Preempt => Verdict::Victims(candidates.to_vec()),
-            GangEviction::Reclaim => self.surplus(ask, candidates),
+            GangEviction::Preempt => VictimVote::Victims(candidates.to_vec()),
+            GangEviction::Reclaim => self.surplus(view, candidates),
         }
     }
 
-    fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
-        let job = &ask.cluster.jobs[job];
+    fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
+        let job = &view.cluster.jobs[job];
         let Some(queue) = self.queues.get(job.queue) else {
             return Admission::Reject(None);
         };
-        if !ask.cluster.queues[job.queue].is_open() {
+        if !view.cluster.queues[job.queue].is_open() {
             return Admission::Reject(None);
         }
         let Some(asked) = min_resources(job) else {
@@ -241,62 +261,79 @@ impl Plugin for Proportion {
         };
         let (wanted, clamped) = use_after_admission(queue, asked);
         self.n_clamped.fetch_add(u32::from(clamped), Memory::Relaxed);
-        let (asked, dims) = (asked.to_fractional(), &ask.cluster.dims);
+        let (asked, dims) = (asked.to_fractional(), &view.cluster.dims);
         let Err(lacking) = wanted.less_equal_dim(&queue.real_capability, &asked, dims) else {
             return Admission::Permit;
         };
         Admission::Reject(Some(quota_insufficient(&lacking, dims)))
     }
 
-    /// What is clamped is counted for every job that asks.
-    fn admits_alike(&self, ask: Ask<'_>, job: JobId) -> Option<Marked> {
-        let job = &ask.cluster.jobs[job];
-        let asked = self.queues.get(job.queue).zip(min_resources(job));
-        let clamps = asked.is_some_and(|(queue, asked)| use_after_admission(queue, asked).1);
-        (!clamps).then(Marked::default)
-    }
-
-    fn job_enqueued(&mut self, ask: Ask<'_>, job: JobId) {
-        let job = &ask.cluster.jobs[job];
+    fn job_enqueued(&mut self, view: SessionView<'_>, job: JobId) {
+        let job = &view.cluster.jobs[job];
         if let (Some(queue), Some(asked)) = (self.moving(job.queue), min_resources(job)) {
             queue.inqueue.add(&job.minus_gated(asked));
         }
     }
+}
 
-    fn queue_share(&self, _ask: Ask<'_>, queue: QueueId) -> Option<QueueShare> {
+impl CacheKeys for Proportion {
+    fn queue_usage(&self, _view: SessionView<'_>, queue: QueueId) -> Option<QueueUsageStamp> {
+        Some(self.queues.get(queue).map_or(QueueUsageStamp::Within, QueueAttributes::queue_usage))
+    }
+
+    /// Returns `AdmissionKey::None` where an amount is clamped. The clamp is counted once per
+    /// asking job, so its answer cannot be shared.
+    fn admission_mark(&self, view: SessionView<'_>, job: JobId) -> AdmissionKey {
+        let job = &view.cluster.jobs[job];
+        let asked = self.queues.get(job.queue).zip(min_resources(job));
+        let clamps = asked.is_some_and(|(queue, asked)| use_after_admission(queue, asked).1);
+        if clamps { AdmissionKey::None } else { AdmissionKey::AsDeclared }
+    }
+}
+
+impl VictimFilter for Proportion {
+    fn is_share_filter(&self) -> bool {
+        true
+    }
+}
+
+impl QuotaPlugin for Proportion {
+    fn queue_share(&self, _view: SessionView<'_>, queue: QueueId) -> Option<QueueShare> {
         let queue = self.queues.get(queue)?;
         Some(QueueShare { deserved: queue.deserved.clone(), share: queue.share })
     }
 }
 
 impl Proportion {
-    /// All queues.
-    fn begin(&mut self, ask: Ask<'_>) {
+    /// Computes all queues anew.
+    fn begin(&mut self, view: SessionView<'_>) {
         let mut queues = Column::default();
-        for &id in &ask.facts.queues {
-            let at_open = ask.facts.roster.sums(id).clone();
-            *queues.place(id) = Some(Attributes { is_news: true, ..Attributes::of(at_open) });
+        for &id in &view.info.queues {
+            let at_open = view.info.active_jobs.sums(id).clone();
+            *queues.place(id) =
+                Some(QueueAttributes { record_if_new: true, ..QueueAttributes::of(at_open) });
         }
         self.queues = queues;
         self.moved.clear();
         for id in std::mem::take(&mut self.listed) {
             if self.queues.get(id).is_none() {
-                self.told.forget(id);
+                self.reported.forget(id);
             }
         }
-        self.listed.clone_from(&ask.facts.queues);
-        self.bound(ask);
-        self.divide(ask);
+        self.listed.clone_from(&view.info.queues);
+        self.bound(view);
+        self.divide(view);
     }
 
-    /// Those whose jobs changed, and those that were moved in the session before.
-    fn renew(&mut self, ask: Ask<'_>, changed: &[QueueId]) {
+    /// Updates the queues whose jobs changed, and those that the previous session moved. The
+    /// division is repeated only if it may have changed.
+    fn renew(&mut self, view: SessionView<'_>, changed: &[QueueId]) {
         let mut asking = Vec::new();
         let mut gains_or_loses_a_claim = false;
         let moved = std::mem::take(&mut self.moved);
         for &id in changed.iter().chain(&moved) {
             let Some(queue) = self.queues.get_mut(id) else { continue };
-            let at_open = ask.facts.roster.sums(id);
+            let at_open = view.info.active_jobs.sums(id);
             gains_or_loses_a_claim |= queue.claim.is_some() != (0 < at_open.n_jobs);
             if let Some(place) = queue.claim.filter(|_| queue.at_open.request != at_open.request) {
                 self.claims[place].request = at_open.request.to_fractional();
@@ -306,7 +343,7 @@ impl Proportion {
         }
         let Some((_, total)) = &self.basis else { return };
         if gains_or_loses_a_claim {
-            return self.divide(ask);
+            return self.divide(view);
         }
         match divide_changed(self.division, total, &mut self.claims, &asking) {
             true => {
@@ -320,25 +357,25 @@ impl Proportion {
                 self.hand_out();
             }
         }
-        self.check_division(ask);
+        self.check_division(view);
     }
 
-    /// Sets how much each queue could have at most (5.1).
-    fn bound(&mut self, ask: Ask<'_>) {
-        let total = ask.cluster.total_amounts();
-        self.cut_guarantees.renew(ask, &total);
+    /// Sets guarantee and upper bound of each queue (section 5.1).
+    fn bound(&mut self, view: SessionView<'_>) {
+        let total = view.cluster.total_amounts();
+        self.cut_guarantees.renew(view, &total);
         let mut guaranteed = Fractional::default();
-        for &id in &ask.facts.queues {
-            let guarantee = guarantee::counted(&ask.cluster.queues[id], &total);
+        for &id in &view.info.queues {
+            let guarantee = guarantee::counted(&view.cluster.queues[id], &total);
             guaranteed.add(&guarantee.to_fractional());
             if let Some(attributes) = self.queues.get_mut(id) {
                 attributes.guarantee = guarantee;
             }
         }
-        let free = ask.facts.total.excess(&guaranteed);
-        for &id in &ask.facts.queues {
+        let free = view.total().excess(&guaranteed);
+        for &id in &view.info.queues {
             let Some(attributes) = self.queues.get_mut(id) else { continue };
-            let queue = &ask.cluster.queues[id];
+            let queue = &view.cluster.queues[id];
             let mut bound = free.clone();
             bound.add(&attributes.guarantee.to_fractional());
             if let Some(capability) = capability(queue) {
@@ -348,18 +385,19 @@ impl Proportion {
         }
     }
 
-    /// Sets what the queues with jobs deserve; the others deserve nothing and take no part (D13).
-    fn divide(&mut self, ask: Ask<'_>) {
+    /// Sets the deserved amounts of the queues with jobs. D13: queues without jobs deserve nothing
+    /// and do not take part.
+    fn divide(&mut self, view: SessionView<'_>) {
         self.claims.clear();
         for &id in &self.listed {
             let Some(attributes) = self.queues.get_mut(id) else { continue };
             attributes.claim = None;
             if 0 < attributes.at_open.n_jobs {
                 attributes.claim = Some(self.claims.len());
-                self.claims.push(attributes.claim(&ask.cluster.queues[id]));
+                self.claims.push(attributes.claim(&view.cluster.queues[id]));
             }
         }
-        self.division = divide(&ask.facts.total, &mut self.claims);
+        self.division = divide(view.total(), &mut self.claims);
         self.hand_out();
     }
 
@@ -371,74 +409,80 @@ impl Proportion {
         }
     }
 
-    /// The plain way, where it costs nothing: in every story of the tests.
-    fn check_division(&self, ask: Ask<'_>) {
+    /// Compares the kept values with a full recomputation, in debug builds with few queues. All
+    /// tests run it.
+    fn check_division(&self, view: SessionView<'_>) {
         if cfg!(debug_assertions) && self.listed.len() < 64 {
             let mut anew = Self { listed: self.listed.clone(), ..Self::default() };
-            anew.begin(ask);
+            anew.begin(view);
             for &id in &self.listed {
                 let (kept, fresh) = (self.queues.get(id), anew.queues.get(id));
-                let (kept, fresh) = (kept.map(Attributes::part), fresh.map(Attributes::part));
+                let (kept, fresh) =
+                    (kept.map(QueueAttributes::part), fresh.map(QueueAttributes::part));
                 debug_assert_eq!(kept, fresh, "what a queue deserves");
             }
         }
     }
 
-    fn tell(&mut self, ask: Ask<'_>, out: &mut Outbox) {
+    fn tell(&mut self, view: SessionView<'_>, out: &mut Outbox) {
         for &id in &self.listed {
             let Some(attributes) = self.queues.get_mut(id) else { continue };
             if attributes.is_to_tell(self.session) {
-                let queue = &ask.cluster.queues[id];
-                gauges::tell(ask, (id, queue), attributes, self.session, &mut self.told, out);
+                let queue = &view.cluster.queues[id];
+                gauges::tell(view, (id, queue), attributes, self.session, &mut self.reported, out);
             }
         }
     }
 
-    /// The queue, which holds something else from now on.
-    fn moving(&mut self, id: QueueId) -> Option<&mut Attributes> {
+    /// Returns the queue for a change of its usage, and marks it as moved.
+    fn moving(&mut self, id: QueueId) -> Option<&mut QueueAttributes> {
         let queue = self.queues.get_mut(id)?;
         if !std::mem::replace(&mut queue.has_moved, true) {
             self.moved.push(id);
         }
-        queue.is_news = true;
+        queue.record_if_new = true;
         Some(queue)
     }
 
-    fn change(&mut self, ask: Ask<'_>, task: TaskId, change: fn(&mut Resource, &Resource)) {
-        let Some((_, job)) = session_job(ask.cluster, task) else {
+    fn change(
+        &mut self,
+        view: SessionView<'_>,
+        task: TaskId,
+        change: fn(&mut Resource, &Resource),
+    ) {
+        let Some((_, job)) = session_job(view.cluster, task) else {
             return;
         };
         if let Some(queue) = self.moving(job.queue) {
-            change(&mut queue.allocated, ask.cluster.request(task));
+            change(&mut queue.allocated, view.cluster.request(task));
             queue.refresh_share();
         }
     }
 
-    fn stays_inside(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
-        ask.cluster.queues[queue].is_open()
+    fn stays_inside(&self, view: SessionView<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
+        view.cluster.queues[queue].is_open()
             && self.queues.get(queue).is_some()
-            && self.beyond_deserved(ask, queue, tasks).is_empty()
+            && self.beyond_deserved(view, queue, tasks).is_empty()
     }
 
-    /// Requested dimensions in which the queue would leave its deserved amount. The tolerance is
-    /// D11: deserved is approached from below.
-    fn beyond_deserved(&self, ask: Ask<'_>, queue: QueueId, tasks: &[TaskId]) -> Vec<Dim> {
+    /// Returns the requested dimensions in which the queue would exceed its deserved amount. D11: a
+    /// tolerance lets usage approach the deserved amount from below.
+    fn beyond_deserved(&self, view: SessionView<'_>, queue: QueueId, tasks: &[TaskId]) -> Vec<Dim> {
         let Some(queue) = self.queues.get(queue) else {
             return Vec::new();
         };
         let mut request = Resource::default();
-        tasks.iter().for_each(|&task| request.add(ask.cluster.request(task)));
+        tasks.iter().for_each(|&task| request.add(view.cluster.request(task)));
         let mut after = queue.allocated.clone();
         after.add(&request);
         let (after, request) = (after.to_fractional(), request.to_fractional());
-        let dims = &ask.cluster.dims;
+        let dims = &view.cluster.dims;
         let inside = after.less_equal_dim_within(&queue.deserved, &request, EPS, dims);
         inside.err().unwrap_or_default()
     }
 
-    /// Whether the queue deserves so many pod slots more. Beyond 5.3, because Reclaimable counts
-    /// slots: a queue that took one above its share would be the next to lose one, and two queues
-    /// would take turns for ever.
+    /// True if the queue deserves `n_tasks` more pod slots. Section 5.3 lacks this check.
+    /// Reclaimable counts slots, so without it two queues could reclaim from each other forever.
     fn deserves_slots(&self, queue: QueueId, n_tasks: usize) -> bool {
         self.queues.get(queue).is_some_and(|queue| {
             let after = queue.allocated.to_f64(Dim::PODS) + n_tasks as f64;
@@ -447,14 +491,15 @@ impl Proportion {
     }
 }
 
-/// Whole units of an amount, for people; what leaves 64 bits is cut.
+/// Returns an amount in whole units for messages. A value beyond 64 bits saturates.
 fn whole(amount: f64) -> i64 {
     amount as i64
 }
 
-/// What the queue would hold, and whether that went below zero. Elastic amounts are those of the start
-/// of the session: evictions since then may have made `allocated` smaller (D5).
-fn use_after_admission(queue: &Attributes, asked: &Resource) -> (Fractional, bool) {
+/// Returns the usage of the queue after the job is admitted, and true if it was clamped to zero.
+/// The elastic amounts are of the session's start. Evictions since then may have made `allocated`
+/// smaller (D5: amounts do not go below zero).
+fn use_after_admission(queue: &QueueAttributes, asked: &Resource) -> (Fractional, bool) {
     let mut wanted = asked.clone();
     wanted.add(&queue.allocated);
     wanted.add(&queue.inqueue);
@@ -462,56 +507,57 @@ fn use_after_admission(queue: &Attributes, asked: &Resource) -> (Fractional, boo
     (wanted.to_fractional(), clamped)
 }
 
-impl Attributes {
+impl QueueAttributes {
     fn of(at_open: JobSums) -> Self {
         let mut queue = Self::default();
         queue.begin(at_open);
         queue
     }
 
-    /// A session begins, in which its jobs hold so much.
+    /// Starts a session in which the jobs of the queue hold `at_open`.
     fn begin(&mut self, at_open: JobSums) {
         self.allocated.clone_from(&at_open.allocated);
         self.inqueue.clone_from(&at_open.inqueue);
         self.at_open = at_open;
-        (self.has_moved, self.is_news) = (false, true);
+        (self.has_moved, self.record_if_new) = (false, true);
     }
 
-    fn deserve(&mut self, claim: Option<&Claim>) {
+    fn deserve(&mut self, claim: Option<&DivisionClaim>) {
         let Some(claim) = claim else {
             (self.deserved, self.share) = (Fractional::default(), 0.0);
             return;
         };
-        self.is_news |= self.deserved != claim.deserved;
+        self.record_if_new |= self.deserved != claim.deserved;
         self.deserved.clone_from(&claim.deserved);
         self.refresh_share();
     }
 
-    /// What a session decides about the queue when it begins.
+    /// Returns the values that the start of a session sets, for comparison.
     fn part(&self) -> (&JobSums, &Fractional, &Fractional, &Resource, &Resource, f64) {
         let bounds = (&self.real_capability, &self.deserved);
         (&self.at_open, bounds.0, bounds.1, &self.allocated, &self.inqueue, self.share)
     }
 
-    /// Whether metrics may show something else: what it has, or the last answer of Overused.
+    /// True if metrics may have changed: the amounts of the queue, or its last answer of Overused.
     fn is_to_tell(&mut self, session: u64) -> bool {
         let asked = *self.overused.get_mut() / 2;
-        std::mem::take(&mut self.is_news) || session <= asked + 1
+        std::mem::take(&mut self.record_if_new) || session <= asked + 1
     }
 
-    /// The last answer of Overused in this session.
+    /// Returns the last answer of Overused in this session. Returns `None` if Overused was not
+    /// asked.
     fn overused_in(&mut self, session: u64) -> Option<bool> {
         let last = *self.overused.get_mut();
         (last / 2 == session).then_some(last % 2 == 1)
     }
 
-    fn claim(&self, queue: &Queue) -> Claim {
-        Claim {
+    fn claim(&self, queue: &Queue) -> DivisionClaim {
+        DivisionClaim {
             weight: f64::from(queue.weight.max(0)),
             bound: self.real_capability.clone(),
             request: self.at_open.request.to_fractional(),
             guarantee: self.guarantee.to_fractional(),
-            ..Claim::default()
+            ..DivisionClaim::default()
         }
     }
 

@@ -1,29 +1,33 @@
-//! Rules that several plugins share: who is in the session, dominant shares, what queues may have. Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1, D5.
+//! Rules that several plugins share: which tasks belong to the session, dominant shares,
+//! capabilities of queues.
+//! Specification: plugins-jobs-queues.md 1.6, 4.1, 5.1, D5.
 
 use vc_framework::{Outbox, Sample};
 use vc_model::{Cluster, Job, JobId, Queue, TaskId};
 use vc_resource::{Amount, Dim, Dims, Resource, Vector, share};
 
-/// The job of a task. `None` for an orphan: the job, or its queue, is not in the session (1.6).
+/// Returns the job of a task. Returns `None` for an orphan, whose job or queue is not in the
+/// session (section 1.6).
 pub(crate) fn session_job(cluster: &Cluster, task: TaskId) -> Option<(JobId, &Job)> {
     let id = cluster.tasks[task].job?;
     let job = &cluster.jobs[id];
     is_in_session(cluster, job).then_some((id, job))
 }
 
-/// It has a PodGroup, and its queue exists (1.6).
+/// True if the job has a PodGroup and its queue exists (section 1.6).
 pub(crate) fn is_in_session(cluster: &Cluster, job: &Job) -> bool {
     job.pod_group.is_some() && cluster.queues[job.queue].present
 }
 
-/// Largest part of `of` that is allocated, over the names of `of`; 0 if it has none (4.1, 5.2).
+/// Returns the largest ratio of `allocated` to `of` over the names of `of`, or 0 if it has none
+/// (sections 4.1, 5.2).
 pub(crate) fn dominant_share<T: Amount, U: Amount>(allocated: &Vector<T>, of: &Vector<U>) -> f64 {
     let shares = of.names().map(|dim| share(allocated.to_f64(dim), of.to_f64(dim)));
     shares.fold(0.0, f64::max)
 }
 
-/// `spec.capability` where cpu and memory that are missing or not positive are unlimited; `None`:
-/// not given (5.1).
+/// Returns `spec.capability`. Missing or non-positive cpu and memory are unlimited. Returns `None`
+/// if no capability is given (section 5.1).
 pub(crate) fn capability(queue: &Queue) -> Option<Resource> {
     let given = &queue.capability;
     let is_given = given.has_scalars() || given.get(Dim::CPU) != 0 || given.get(Dim::MEMORY) != 0;
@@ -36,7 +40,7 @@ pub(crate) fn capability(queue: &Queue) -> Option<Resource> {
     is_given.then_some(capability)
 }
 
-/// What a limit of a queue follows from, for messages.
+/// Names the source of a queue's limit, for messages.
 pub(crate) fn set_by(capability: Option<&Resource>, dim: Dim, limit: i64) -> &'static str {
     match capability.is_some_and(|capability| capability.get(dim) == limit) {
         true => "spec.capability",
@@ -44,14 +48,14 @@ pub(crate) fn set_by(capability: Option<&Resource>, dim: Dim, limit: i64) -> &'s
     }
 }
 
-/// The message of a queue without room for a job (5.3, 6.6).
+/// Returns the message of a queue without room for a job (sections 5.3, 6.6).
 pub(crate) fn quota_insufficient(lacking: &[Dim], dims: &Dims) -> String {
     let name = |&dim: &Dim| format!("insufficient {}", dims.name(dim));
     let names: Vec<String> = lacking.iter().map(name).collect();
     format!("queue resource quota insufficient: {}", names.join(", "))
 }
 
-/// Reports subtractions that would have gone below zero (D5).
+/// Reports the number of subtractions that were clamped to zero (D5: amounts do not go below zero).
 pub(crate) fn tell_clamped(plugin: &str, n_clamped: u32, out: &mut Outbox) {
     if n_clamped == 0 {
         return;
@@ -61,7 +65,8 @@ pub(crate) fn tell_clamped(plugin: &str, n_clamped: u32, out: &mut Outbox) {
     out.samples.push(Sample::InternalErrors { kind: "amount_below_zero", n_errors: n_clamped });
 }
 
-/// The amount that a job must find room for when it is enqueued; `None`: it asks for nothing.
+/// Returns `spec.minResources`, the amount for which a job needs room to be enqueued. Returns
+/// `None` if it is not given.
 pub(crate) fn min_resources(job: &Job) -> Option<&Resource> {
     Some(&job.pod_group.as_ref()?.min_resources.as_ref()?.amounts)
 }

@@ -1,6 +1,6 @@
-//! Kubernetes scorers with their weights as two plugins run them: over the candidate nodes of a
-//! task, normalised, and each by itself where it fails. Specification: plugins-nodes.md 2.10, 7.2,
-//! 8.
+//! Kubernetes scorers with their weights, as plugins run them: over the candidate nodes of a task,
+//! normalized. A scorer that fails is dropped alone.
+//! Specification: plugins-nodes.md 2.10, 7.2, 8.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,62 +8,64 @@ use std::sync::{Mutex, PoisonError};
 use vc_conf::{Arguments, Warning};
 use vc_filters::Pod;
 use vc_filters::normalize::{Best, invalid, normalize, scaled};
-use vc_framework::{Ask, Column, Fill, Normal, ObjectRule, Outbox, Part, Raw};
+use vc_framework::{
+    ClassField, ColumnFill, NodeColumnRule, Normalizer, Outbox, RawScore, ScoreColumn, SessionView,
+};
 use vc_model::{Cluster, Node, NodeId, TaskId};
 
-/// Beyond it, sums of weighted scores might not be exact.
+/// Largest absolute weight at which sums of weighted scores are exact.
 const LARGEST_WEIGHT: u64 = 1_000_000;
 
 /// A Kubernetes scorer as a plugin runs it.
 pub(crate) struct Scorer {
     pub(crate) name: &'static str,
-    /// Argument and default.
+    /// Argument with the weight, and its default.
     pub(crate) weight: (&'static str, i64),
     pub(crate) score: Score,
 }
 
-/// How a scorer comes to its scores.
+/// The input of a scorer, with its functions.
 #[derive(Clone, Copy)]
 pub(crate) enum Score {
-    /// By a part of the class and the object of one node at a time.
+    /// Scores from one class field and the object of one node at a time.
     Object {
-        part: Part,
-        /// `None`: it has none.
+        part: ClassField,
+        /// `None` if there is nothing to score for this pod.
         raw: for<'a> fn(Pod<'a>) -> Result<Option<NodeScore<'a>>, String>,
-        /// `None`: raw scores are scores.
+        /// How raw scores are normalized. `None` if raw scores are final.
         best: Option<Best>,
-        /// A number that is another one when raw scores may have changed without that part or the
-        /// object of a node.
+        /// Returns a number that changes whenever raw scores may have changed while class field and
+        /// node object did not.
         version: fn(Pod<'_>) -> u64,
     },
-    /// By the class of the pod and the amounts of one node at a time.
+    /// Scores from the class of the pod and the amounts of one node at a time.
     Amounts {
-        /// There is nothing to score for this pod.
+        /// True if there is nothing to score for this pod.
         skips: fn(Pod<'_>) -> bool,
         score: for<'a> fn(Pod<'a>) -> NodeScore<'a>,
-        /// The same scores over columns.
-        fill: for<'a> fn(Pod<'a>) -> Fill<'a, i64>,
+        /// Computes the scores of `score` over columns.
+        fill: for<'a> fn(Pod<'a>) -> ColumnFill<'a, i64>,
     },
-    /// By what is in the cluster and all candidates at once.
+    /// Scores from the state of the cluster and all candidate nodes at once.
     Batch {
-        /// There is nothing to score for this pod now.
+        /// True if there is nothing to score for this pod in the current state.
         skips: fn(Pod<'_>) -> bool,
-        /// Fills the scores.
-        score: fn(&Candidates<'_>, &mut [i64]) -> Result<(), String>,
+        /// Writes one score per node.
+        score: fn(&ScoredNodes<'_>, &mut [i64]) -> Result<(), String>,
     },
 }
 
-/// The score of a node.
+/// A function from a node to its score.
 pub(crate) type NodeScore<'a> = Box<dyn Fn(&Node) -> i64 + 'a>;
 
-/// What a scorer did with the scores it was given to fill.
-pub(crate) enum Answer {
+/// Tells whether a scorer has written scores.
+pub(crate) enum ScorerAnswer {
     Skip,
     Scores,
 }
 
-/// The nodes that a task may use.
-pub(crate) struct Candidates<'a> {
+/// The candidate nodes of a pod.
+pub(crate) struct ScoredNodes<'a> {
     pub(crate) pod: Pod<'a>,
     pub(crate) nodes: &'a [NodeId],
 }
@@ -71,9 +73,9 @@ pub(crate) struct Candidates<'a> {
 /// The scorers of a plugin.
 pub(crate) struct Scorers {
     plugin: &'static str,
-    /// Those with a weight, which may be negative.
+    /// The scorers with a weight other than 0. A weight may be negative.
     pub(crate) weighted: Vec<(&'static Scorer, i64)>,
-    /// Per scorer that failed in this session the first message by text, for the report.
+    /// The first message, sorted by text, of each scorer that failed in this session.
     failures: Mutex<BTreeMap<&'static str, String>>,
 }
 
@@ -92,33 +94,44 @@ impl Scorers {
         Self { plugin, weighted, failures: Mutex::default() }
     }
 
-    /// A session begins.
+    /// Starts a session without failures.
     pub(crate) fn open(&mut self) {
         self.failures = Mutex::default();
     }
 
-    /// A session ends.
+    /// Reports the failures of the session.
     pub(crate) fn close(&mut self, out: &mut Outbox) {
         let failures = self.failures.get_mut().unwrap_or_else(PoisonError::into_inner);
         out.warnings.extend(std::mem::take(failures).into_values());
     }
 
-    /// Adds the weighted scores of the nodes.
-    pub(crate) fn add(&self, ask: Ask<'_>, task: TaskId, nodes: &[NodeId], out: &mut [f64]) {
-        let of = Candidates { pod: Pod::new(ask.cluster, task), nodes };
+    /// Adds the weighted scores of the nodes to `out`.
+    pub(crate) fn add(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) {
+        let of = ScoredNodes { pod: Pod::new(view.cluster, task), nodes };
         let mut scores = vec![0; nodes.len()];
         for (scorer, weight) in &self.weighted {
             match of.run(scorer, &mut scores) {
-                Ok(Answer::Skip) => {}
-                Ok(Answer::Scores) => add(out, &scores, *weight),
-                Err(error) => self.drop_scorer(ask, task, scorer, &error),
+                Ok(ScorerAnswer::Skip) => {}
+                Ok(ScorerAnswer::Scores) => add(out, &scores, *weight),
+                Err(error) => self.drop_scorer(view, task, scorer, &error),
             }
         }
     }
 
-    /// The same as columns. `None`: a scorer is not of that form.
-    pub(crate) fn columns<'a>(&self, ask: Ask<'a>, task: TaskId) -> Option<Vec<Column<'a>>> {
-        let pod = Pod::new(ask.cluster, task);
+    /// Returns the scores of [`Self::add`] as columns. Returns `None` if a scorer cannot be a
+    /// column.
+    pub(crate) fn columns<'a>(
+        &self,
+        view: SessionView<'a>,
+        task: TaskId,
+    ) -> Option<Vec<ScoreColumn<'a>>> {
+        let pod = Pod::new(view.cluster, task);
         let mut columns = Vec::with_capacity(self.weighted.len());
         for (scorer, weight) in &self.weighted {
             columns.extend(column(pod, scorer, *weight)?);
@@ -126,10 +139,10 @@ impl Scorers {
         Some(columns)
     }
 
-    /// A scorer that fails counts nothing for this task; Volcano drops all of them (deviation of
-    /// section 8).
-    fn drop_scorer(&self, ask: Ask<'_>, task: TaskId, scorer: &Scorer, error: &str) {
-        let pod = &ask.cluster.tasks[task].key;
+    /// Records that a scorer failed; it adds no score for this task. Volcano drops all scorers
+    /// (deviation of section 8).
+    fn drop_scorer(&self, view: SessionView<'_>, task: TaskId, scorer: &Scorer, error: &str) {
+        let pod = &view.cluster.tasks[task].key;
         let text = format!("{}: {} does not score pod {pod}: {error}", self.plugin, scorer.name);
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = failures.entry(scorer.name).or_insert_with(|| text.clone());
@@ -145,24 +158,24 @@ fn add(out: &mut [f64], scores: &[i64], weight: i64) {
     }
 }
 
-impl<'a> Candidates<'a> {
+impl<'a> ScoredNodes<'a> {
     pub(crate) fn cluster(&self) -> &'a Cluster {
         self.pod.cluster
     }
 
-    fn run(&self, scorer: &Scorer, scores: &mut [i64]) -> Result<Answer, String> {
+    fn run(&self, scorer: &Scorer, scores: &mut [i64]) -> Result<ScorerAnswer, String> {
         let answer = match scorer.score {
             Score::Object { raw, best, .. } => self.each(raw(self.pod)?, best, scores),
-            Score::Amounts { skips, .. } if skips(self.pod) => Answer::Skip,
+            Score::Amounts { skips, .. } if skips(self.pod) => ScorerAnswer::Skip,
             Score::Amounts { score, .. } => self.each(Some(score(self.pod)), None, scores),
-            Score::Batch { skips, .. } if skips(self.pod) => Answer::Skip,
+            Score::Batch { skips, .. } if skips(self.pod) => ScorerAnswer::Skip,
             Score::Batch { score, .. } => {
                 score(self, scores)?;
-                Answer::Scores
+                ScorerAnswer::Scores
             }
         };
         match invalid(scores) {
-            Some((at, score)) if matches!(answer, Answer::Scores) => {
+            Some((at, score)) if matches!(answer, ScorerAnswer::Scores) => {
                 let node = &self.cluster().nodes[self.nodes[at]].name;
                 Err(format!("{} returns an invalid score {score} for node {node}", scorer.name))
             }
@@ -170,21 +183,30 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Scores each node by its row.
-    fn each(&self, score: Option<NodeScore<'_>>, best: Option<Best>, scores: &mut [i64]) -> Answer {
-        let Some(score) = score else { return Answer::Skip };
+    /// Scores each node by its row, and normalizes the scores if `best` is given.
+    fn each(
+        &self,
+        score: Option<NodeScore<'_>>,
+        best: Option<Best>,
+        scores: &mut [i64],
+    ) -> ScorerAnswer {
+        let Some(score) = score else { return ScorerAnswer::Skip };
         for (filled, &node) in scores.iter_mut().zip(self.nodes) {
             *filled = score(&self.cluster().nodes[node]);
         }
         if let Some(best) = best {
             normalize(scores, best);
         }
-        Answer::Scores
+        ScorerAnswer::Scores
     }
 }
 
-/// `None`: it has none. The outer `None`: it is not of that form.
-fn column<'a>(pod: Pod<'a>, scorer: &'static Scorer, weight: i64) -> Option<Option<Column<'a>>> {
+/// `None` if there is nothing to score for this pod.
+fn column<'a>(
+    pod: Pod<'a>,
+    scorer: &'static Scorer,
+    weight: i64,
+) -> Option<Option<ScoreColumn<'a>>> {
     if LARGEST_WEIGHT < weight.unsigned_abs() {
         return None;
     }
@@ -192,20 +214,23 @@ fn column<'a>(pod: Pod<'a>, scorer: &'static Scorer, weight: i64) -> Option<Opti
         Score::Object { part, raw, best, version } => {
             // One that fails is left to the plain evaluator, which says so.
             let Some(score) = raw(pod).ok()? else { return Some(None) };
-            let ask = Box::new(move |node: NodeId| score(&pod.cluster.nodes[node]));
-            let rule = ObjectRule { name: scorer.name, part, version: version(pod), ask };
-            Raw::Object { rule, normal: best.map(normal) }
+            let view = Box::new(move |node: NodeId| score(&pod.cluster.nodes[node]));
+            let rule =
+                NodeColumnRule { name: scorer.name, part, version: version(pod), value: view };
+            RawScore::Object { rule, normal: best.map(normal) }
         }
-        Score::Amounts { skips, fill, .. } if !skips(pod) => Raw::Amounts(fill(pod)),
-        Score::Batch { skips, .. } if !skips(pod) => Raw::Batch(Box::new(move |nodes, scores| {
-            Candidates { pod, nodes }.run(scorer, scores).is_ok()
-        })),
+        Score::Amounts { skips, fill, .. } if !skips(pod) => RawScore::Amounts(fill(pod)),
+        Score::Batch { skips, .. } if !skips(pod) => {
+            RawScore::Batch(Box::new(move |nodes, scores| {
+                ScoredNodes { pod, nodes }.run(scorer, scores).is_ok()
+            }))
+        }
         Score::Amounts { .. } | Score::Batch { .. } => return Some(None),
     };
-    Some(Some(Column { weight, raw }))
+    Some(Some(ScoreColumn { weight, raw }))
 }
 
-fn normal(best: Best) -> Normal {
+fn normal(best: Best) -> Normalizer {
     match best {
         Best::Highest => |raw, highest| scaled(raw, highest, Best::Highest),
         Best::Lowest => |raw, highest| scaled(raw, highest, Best::Lowest),

@@ -1,11 +1,15 @@
-//! After a waiting time a job is admitted regardless of quotas, and resources are held for it.
+//! Plugin `sla`: after a waiting time a job is admitted regardless of quotas, and resources are
+//! held for it.
 //! Specification: plugins-jobs-queues.md 8.
 
 use std::cmp::Ordering;
 
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Admission, Ask, Clock, Marked, Plugin, PluginEntry, Points, Vote};
-use vc_model::{JobId, TaskId, go_duration_micros};
+use vc_framework::{
+    Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, Depends, Inputs, Plugin, PluginEntry,
+    Points, SessionView, Vote,
+};
+use vc_model::{JobId, go_duration_micros};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry {
     name: "sla",
@@ -16,11 +20,12 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry {
 
 const POINTS: Points = Points::JOB_ORDER.and(Points::JOB_ENQUEUEABLE).and(Points::JOB_PIPELINED);
 
-/// A duration such as `1h30m`; absent: only jobs with an annotation have a waiting time.
+/// Argument with the waiting time, a duration such as `1h30m`. Without it, only jobs with an
+/// annotation have a waiting time.
 const WAITING_TIME: &str = "sla-waiting-time";
 
 struct Sla {
-    /// For jobs without a waiting time of their own.
+    /// Waiting time in microseconds for jobs without a waiting time of their own.
     global_waiting_micros: Option<i64>,
 }
 
@@ -36,62 +41,76 @@ fn global_waiting(option: &PluginOption, warnings: &mut Vec<Warning>) -> Option<
     micros
 }
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::JOB_ORDER, Inputs::JOB_ROW),
+    (Points::JOB_ENQUEUEABLE, Inputs::JOB_ROW.and(Inputs::CLOCK)),
+    (Points::JOB_PIPELINED, Inputs::JOB_ROW.and(Inputs::CLOCK)),
+];
+
 impl Plugin for Sla {
     fn points(&self) -> Points {
         POINTS
     }
 
-    fn clock(&self, ask: Ask<'_>) -> Clock {
-        let now = ask.facts.now_micros;
-        let due = ask.facts.jobs.iter().filter_map(|&job| self.due_micros(ask, job));
-        due.filter(|&due| now < due).min().map_or(Clock::Ignores, Clock::Until)
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
     }
 
-    /// The end of the waiting time decides; a job without one comes last.
-    fn job_order(&self, ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
-        match (self.due_micros(ask, l), self.due_micros(ask, r)) {
+    /// Orders jobs by the end of their waiting time. Jobs without one come last.
+    fn job_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        match (self.due_micros(view, l), self.due_micros(view, r)) {
             (Some(l), Some(r)) => l.cmp(&r),
             (l, r) => r.is_some().cmp(&l.is_some()),
         }
     }
 
-    fn job_enqueueable(&self, ask: Ask<'_>, job: JobId) -> Admission {
-        match self.is_overdue(ask, job) {
+    fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
+        match self.is_overdue(view, job) {
             true => Admission::Permit,
             false => Admission::Abstain,
         }
     }
 
-    fn admits_alike(&self, ask: Ask<'_>, job: JobId) -> Option<Marked> {
-        let mark = self.is_overdue(ask, job);
-        Some(Marked { mark, until_micros: self.due_micros(ask, job).filter(|_| !mark) })
-    }
-
-    fn pipeline_mark(&self, ask: Ask<'_>, job: JobId) -> Option<bool> {
-        Some(self.is_overdue(ask, job))
-    }
-
-    fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> Vote {
-        match self.is_overdue(ask, job) {
+    fn job_pipelined(&self, view: SessionView<'_>, job: JobId) -> Vote {
+        match self.is_overdue(view, job) {
             true => Vote::Permit,
             false => Vote::Abstain,
         }
     }
 }
 
+impl CacheKeys for Sla {
+    fn clock(&self, view: SessionView<'_>) -> Clock {
+        let now = view.now_micros();
+        let due = view.info.jobs.iter().filter_map(|&job| self.due_micros(view, job));
+        due.filter(|&due| now < due).min().map_or(Clock::Ignores, Clock::Until)
+    }
+
+    fn admission_mark(&self, view: SessionView<'_>, job: JobId) -> AdmissionKey {
+        let mark = self.is_overdue(view, job);
+        let until_micros = self.due_micros(view, job).filter(|_| !mark);
+        AdmissionKey::Marked(AdmissionMark { mark, until_micros })
+    }
+
+    fn pipeline_mark(&self, view: SessionView<'_>, job: JobId) -> Option<bool> {
+        Some(self.is_overdue(view, job))
+    }
+}
+
 impl Sla {
-    /// When the waiting time ends, in microseconds since 1970.
-    fn due_micros(&self, ask: Ask<'_>, job: JobId) -> Option<i64> {
-        let group = ask.cluster.jobs[job].pod_group.as_ref()?;
+    /// Returns the end of the waiting time, in microseconds since 1970.
+    fn due_micros(&self, view: SessionView<'_>, job: JobId) -> Option<i64> {
+        let group = view.cluster.jobs[job].pod_group.as_ref()?;
         let waiting = group.sla_waiting_micros.or(self.global_waiting_micros)?;
         Some(group.created_micros.saturating_add(waiting))
     }
 
-    fn is_overdue(&self, ask: Ask<'_>, job: JobId) -> bool {
-        self.due_micros(ask, job).is_some_and(|due| due <= ask.facts.now_micros)
+    fn is_overdue(&self, view: SessionView<'_>, job: JobId) -> bool {
+        self.due_micros(view, job).is_some_and(|due| due <= view.now_micros())
     }
 }

@@ -1,5 +1,6 @@
-//! Time-sharing of revocable nodes: usable for marked pods inside a daily window, drained outside of
-//! it. Specification: plugins-jobs-queues.md 13, D23-D27.
+//! Plugin `tdm`: time-sharing of revocable nodes. Marked pods may use them inside a daily window.
+//! Outside of it they are drained.
+//! Specification: plugins-jobs-queues.md 13, D23-D27.
 
 mod window;
 
@@ -10,8 +11,8 @@ use std::sync::Arc;
 
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
-    Ask, Clock, NodeTests, ObjectRule, Outbox, Part, Plugin, PluginEntry, Points, Reads, Records,
-    Test, Verdict, Vote,
+    CacheKeys, ClassField, Clock, Depends, Inputs, NodeColumnRule, NodeTest, NodeTests, Outbox,
+    Plugin, PluginEntry, Points, Records, SessionView, VectorizedPlugin, VictimVote, Vote,
 };
 use vc_model::{
     Cluster, Code, Finding, Job, JobBudget, JobId, NodeId, ObjectKey, Reason, TaskId, TaskStatus,
@@ -31,9 +32,9 @@ const POINTS: Points = Points::PREDICATE
     .and(Points::JOB_PIPELINED)
     .and(Points::JOB_STARVING);
 
-/// Before the name of a zone: its daily window, local time, as `H:MM-HH:MM`.
+/// Prefix of the argument for a zone. Its value is the daily window in local time, as `H:MM-HH:MM`.
 const ZONE: &str = "tdm.revocable-zone.";
-/// A duration: the shortest time between two rounds of evictions.
+/// Argument with the shortest time between two rounds of evictions, a duration.
 const PERIOD: &str = "tdm.evict.period";
 const DEFAULT_PERIOD_MICROS: i64 = 60_000_000;
 
@@ -42,23 +43,23 @@ const MAX_SCORE: f64 = 100.0;
 
 #[derive(Default)]
 struct Tdm {
-    zones: BTreeMap<String, Zone>,
+    zones: BTreeMap<String, RevocableZone>,
     period_micros: i64,
-    /// `None`: there was none yet.
+    /// Start of the last round of evictions. `None` before the first round.
     last_round_micros: Option<i64>,
-    /// In this session tasks may be evicted.
+    /// True if this session is a round of evictions.
     is_round: bool,
-    /// The zones that are usable in this session, and how often others were before.
+    /// For each zone, whether its window is open in this session.
     active: Vec<bool>,
-    edition: u64,
-    /// Jobs whose budget cannot be read.
+    revision: u64,
+    /// Jobs whose disruption budget cannot be parsed.
     unreadable: BTreeSet<JobId>,
 }
 
-/// What is configured for a zone.
-struct Zone {
+/// The configuration of a zone.
+struct RevocableZone {
     text: String,
-    /// `None`: it cannot be read; nothing is placed in the zone and nothing evicted from it.
+    /// The daily window. `None` if it cannot be parsed: the zone is then neither used nor drained.
     window: Option<Window>,
 }
 
@@ -79,7 +80,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
             let remedy = "write two times of the day, such as \"22:00-6:00\"";
             warnings.push(arguments.warning(key, &message, remedy));
         }
-        zones.insert(key.replacen(ZONE, "", 1), Zone { text: text.to_owned(), window });
+        zones.insert(key.replacen(ZONE, "", 1), RevocableZone { text: text.to_owned(), window });
     }
     let period_micros = period_micros(option, warnings);
     Box::new(Tdm { zones, period_micros, ..Tdm::default() })
@@ -98,16 +99,41 @@ fn period_micros(option: &PluginOption, warnings: &mut Vec<Warning>) -> i64 {
     period.unwrap_or(DEFAULT_PERIOD_MICROS)
 }
 
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::PREDICATE, ZONE_OF_NODE),
+    (Points::NODE_ORDER, ZONE_OF_NODE),
+    (Points::PREEMPTABLE, Inputs::POD_ROW.and(VICTIMS)),
+    (Points::VICTIM_TASKS, VICTIMS.and(DRAINED_NODES).and(Inputs::CLOCK)),
+    (Points::JOB_ORDER, Inputs::JOB_ROW),
+    (Points::JOB_PIPELINED, Inputs::JOB_ROW.and(Inputs::JOB_COUNTS)),
+    (Points::JOB_STARVING, Inputs::JOB_ROW.and(Inputs::JOB_COUNTS)),
+];
+
+const ZONE_OF_NODE: Inputs = Inputs::NODE_OBJECT.and(Inputs::POD_SHAPE).and(Inputs::CLOCK);
+/// Includes all pods of the nodes whose window is closed.
+const DRAINED_NODES: Inputs = Inputs::NODE_ROW.and(Inputs::OTHER_PODS);
+const VICTIMS: Inputs = Inputs::CANDIDATE_ROW.and(Inputs::NODE_OBJECT).and(Inputs::QUEUE_OBJECT);
+
 impl Plugin for Tdm {
     fn points(&self) -> Points {
         POINTS
     }
 
-    fn judges_rows(&self) -> bool {
-        true
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
     }
 
-    /// The clock is the process's, not the configuration's (13).
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
+    }
+
+    fn as_vectorized(&self) -> Option<&dyn VectorizedPlugin> {
+        Some(self)
+    }
+
+    /// Hands over the time of the last round, which belongs to the process and not to the
+    /// configuration (section 13).
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.last_round_micros.map(|last| Box::new(last) as Box<dyn Any + Send>)
     }
@@ -116,60 +142,31 @@ impl Plugin for Tdm {
         self.last_round_micros = memory.downcast().ok().map(|last| *last);
     }
 
-    fn votes_by_job(&self, _ask: Ask<'_>) -> bool {
-        true
-    }
-
-    fn knows_askers(&self, _ask: Ask<'_>, _task: TaskId) -> bool {
-        true
-    }
-
-    /// Windows open and end, and rounds of evictions are due.
-    fn clock(&self, ask: Ask<'_>) -> Clock {
-        let now = ask.facts.now_micros;
-        let round = self.last_round_micros.map_or(now, |last| self.due_micros(last));
-        let seconds = now_seconds(ask);
-        let until = |window: Window| window.seconds_to_turn(seconds) * 1_000_000;
-        let windows = self.zones.values().filter_map(|zone| zone.window);
-        let turns = windows.map(|window| now - now.rem_euclid(1_000_000) + until(window));
-        let until = turns.fold(round.min(offset_may_change_micros(now)), i64::min);
-        Clock::Until(until)
-    }
-
-    /// What is asked about nodes depends on their zone, on the pod's mark, and on the windows alone.
-    fn reads(&self, _ask: Ask<'_>, _task: TaskId, _point: Points) -> Reads {
-        Reads::ClassAndNode
-    }
-
-    fn edition(&self) -> u64 {
-        self.edition
-    }
-
-    /// The clock moves on with every round that could be held, even if it finds nobody.
-    fn open(&mut self, ask: Ask<'_>) {
-        let now = ask.facts.now_micros;
+    /// Starts a round if the period has passed. A round without victims counts too.
+    fn open(&mut self, view: SessionView<'_>) {
+        let now = view.now_micros();
         self.is_round = self.last_round_micros.is_none_or(|last| self.due_micros(last) <= now);
         if self.is_round {
             self.last_round_micros = Some(now);
         }
-        let seconds = now_seconds(ask);
+        let seconds = now_seconds(view);
         let active = self.zones.values().map(|zone| zone.is_active(seconds)).collect();
         let before = std::mem::replace(&mut self.active, active);
-        self.edition += u64::from(before != self.active);
-        match ask.facts.roster.changed() {
-            Some(changed) => changed.iter().for_each(|&job| self.enter(ask, job)),
+        self.revision += u64::from(before != self.active);
+        match view.info.active_jobs.changed() {
+            Some(changed) => changed.iter().for_each(|&job| self.enter(view, job)),
             None => {
                 self.unreadable.clear();
-                ask.all_jobs().for_each(|job| self.enter(ask, job));
+                view.all_jobs().for_each(|job| self.enter(view, job));
             }
         }
     }
 
-    fn close(&mut self, ask: Ask<'_>, _records: &Records, out: &mut Outbox) {
-        for job in ask.facts.roster.gone() {
+    fn close(&mut self, view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
+        for job in view.info.active_jobs.gone() {
             self.unreadable.remove(job);
         }
-        let rows = self.unreadable.iter().filter_map(|&job| ask.cluster.jobs.get(job));
+        let rows = self.unreadable.iter().filter_map(|&job| view.cluster.jobs.get(job));
         let of_budget = |row: &Job| Some((row.key.clone(), unreadable(row)?.clone()));
         let texts: BTreeMap<ObjectKey, Arc<str>> = rows.filter_map(of_budget).collect();
         for (key, text) in texts {
@@ -180,64 +177,60 @@ impl Plugin for Tdm {
         }
     }
 
-    fn job_order(&self, ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
-        let preemptable = |job: JobId| is_preemptable_job(&ask.cluster.jobs[job]);
+    fn job_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        let preemptable = |job: JobId| is_preemptable_job(&view.cluster.jobs[job]);
         preemptable(l).cmp(&preemptable(r))
     }
 
-    fn job_pipelined(&self, ask: Ask<'_>, job: JobId) -> Vote {
-        match ask.cluster.jobs[job].is_pipelined() {
+    fn job_pipelined(&self, view: SessionView<'_>, job: JobId) -> Vote {
+        match view.cluster.jobs[job].is_pipelined() {
             true => Vote::Permit,
             false => Vote::Reject,
         }
     }
 
-    fn job_starving(&self, ask: Ask<'_>, job: JobId) -> bool {
-        let job = &ask.cluster.jobs[job];
+    fn job_starving(&self, view: SessionView<'_>, job: JobId) -> bool {
+        let job = &view.cluster.jobs[job];
         !is_preemptable_job(job) && 0 < job.counts.of(TaskStatus::Pending)
     }
 
-    fn node_tests<'a>(&'a self, ask: Ask<'a>, task: TaskId) -> Option<NodeTests<'a>> {
-        let is_marked = ask.cluster.class(task).any_revocable_zone;
-        let passes = move |node: NodeId| {
-            let zone = &*ask.cluster.nodes[node].revocable_zone;
-            zone.is_empty() || (is_marked && self.is_usable(ask, zone))
-        };
-        let rule = ObjectRule {
-            name: "zone",
-            part: Part::RevocableZones,
-            version: 0,
-            ask: Box::new(move |node| i64::from(passes(node))),
-        };
-        Some(NodeTests { tests: vec![Test::Object(rule)], wide: None })
-    }
-
-    fn predicate(&self, ask: Ask<'_>, task: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
-        let zone = &*ask.cluster.nodes[node].revocable_zone;
+    fn predicate(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        node: NodeId,
+        findings: &mut Vec<Finding>,
+    ) {
+        let zone = &*view.cluster.nodes[node].revocable_zone;
         if zone.is_empty() {
             return;
         }
-        let reason = match self.usable(ask, zone) {
+        let reason = match self.usable(view, zone) {
             Err(problem) => Reason::Owned(problem.into()),
-            Ok(()) if !ask.cluster.class(task).any_revocable_zone => Reason::Text(NOT_ALLOWED),
+            Ok(()) if !view.cluster.class(task).any_revocable_zone => Reason::Text(NOT_ALLOWED),
             Ok(()) => return,
         };
         findings.push(Finding { code: Code::Unresolvable, reason });
     }
 
-    fn node_order(&self, ask: Ask<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {
-        let zone = &*ask.cluster.nodes[node].revocable_zone;
+    fn node_order(&self, view: SessionView<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {
+        let zone = &*view.cluster.nodes[node].revocable_zone;
         if zone.is_empty() {
             return Ok(0.0);
         }
-        self.usable(ask, zone)?;
-        Ok(if ask.cluster.class(task).any_revocable_zone { MAX_SCORE } else { 0.0 })
+        self.usable(view, zone)?;
+        Ok(if view.cluster.class(task).any_revocable_zone { MAX_SCORE } else { 0.0 })
     }
 
-    fn preemptable(&self, ask: Ask<'_>, preemptor: TaskId, candidates: &[TaskId]) -> Verdict {
-        let cluster = ask.cluster;
-        if cluster.class(preemptor).any_revocable_zone || is_preemptable(cluster, preemptor) {
-            return Verdict::Victims(Vec::new());
+    fn preemptable(
+        &self,
+        view: SessionView<'_>,
+        preemptor: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let cluster = view.cluster;
+        if cluster.is_for_revocable_zones(preemptor) || is_preemptable(cluster, preemptor) {
+            return VictimVote::Victims(Vec::new());
         }
         let on_plain_node = |&task: &TaskId| {
             let node = cluster.tasks[task].node.map(|node| &cluster.nodes[node]);
@@ -245,74 +238,111 @@ impl Plugin for Tdm {
         };
         let victims = within_budgets(cluster, candidates.iter().copied().filter(on_plain_node));
         let chosen = |task: &TaskId| victims.contains(task);
-        Verdict::Victims(candidates.iter().copied().filter(chosen).collect())
+        VictimVote::Victims(candidates.iter().copied().filter(chosen).collect())
     }
 
-    /// In a round, where a window that is configured is not in force.
-    fn selects_victims(&self) -> bool {
+    fn victim_tasks(&self, view: SessionView<'_>, _running: &[TaskId]) -> Vec<TaskId> {
+        if !self.has_victim_tasks() {
+            return Vec::new();
+        }
+        let is_closed = |&node: &NodeId| {
+            let zone = self.zones.get(&*view.cluster.nodes[node].revocable_zone);
+            let window = zone.and_then(|zone| zone.window);
+            window.is_some_and(|window| !window.is_active(now_seconds(view)))
+        };
+        let nodes = view.info.nodes.iter().filter(|&node| is_closed(node));
+        let tasks = nodes.flat_map(|&node| view.cluster.nodes[node].tasks.iter().copied());
+        within_budgets(view.cluster, tasks)
+    }
+}
+
+impl CacheKeys for Tdm {
+    /// Returns the time until which answers hold: the next edge of a window, the next round, or a
+    /// possible change of the UTC offset.
+    fn clock(&self, view: SessionView<'_>) -> Clock {
+        let now = view.now_micros();
+        let round = self.last_round_micros.map_or(now, |last| self.due_micros(last));
+        let seconds = now_seconds(view);
+        let until = |window: Window| window.seconds_to_turn(seconds) * 1_000_000;
+        let windows = self.zones.values().filter_map(|zone| zone.window);
+        let turns = windows.map(|window| now - now.rem_euclid(1_000_000) + until(window));
+        let until = turns.fold(round.min(offset_may_change_micros(now)), i64::min);
+        Clock::Until(until)
+    }
+
+    /// True if this session is a round and the window of some zone is closed.
+    fn has_victim_tasks(&self) -> bool {
         let mut zones = self.zones.values().zip(&self.active);
         self.is_round && zones.any(|(zone, is_active)| zone.window.is_some() && !is_active)
     }
 
-    fn victim_tasks(&self, ask: Ask<'_>, _running: &[TaskId]) -> Vec<TaskId> {
-        if !self.selects_victims() {
-            return Vec::new();
-        }
-        let is_closed = |&node: &NodeId| {
-            let zone = self.zones.get(&*ask.cluster.nodes[node].revocable_zone);
-            let window = zone.and_then(|zone| zone.window);
-            window.is_some_and(|window| !window.is_active(now_seconds(ask)))
+    /// Returns a number that changes when a window opens or closes.
+    fn revision(&self) -> Option<u64> {
+        Some(self.revision)
+    }
+}
+
+impl VectorizedPlugin for Tdm {
+    fn node_tests<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<NodeTests<'a>> {
+        let is_marked = view.cluster.class(task).any_revocable_zone;
+        let passes = move |node: NodeId| {
+            let zone = &*view.cluster.nodes[node].revocable_zone;
+            zone.is_empty() || (is_marked && self.is_usable(view, zone))
         };
-        let nodes = ask.facts.nodes.iter().filter(|&node| is_closed(node));
-        let tasks = nodes.flat_map(|&node| ask.cluster.nodes[node].tasks.iter().copied());
-        within_budgets(ask.cluster, tasks)
+        let rule = NodeColumnRule {
+            name: "zone",
+            part: ClassField::RevocableZones,
+            version: 0,
+            value: Box::new(move |node| i64::from(passes(node))),
+        };
+        Some(NodeTests { tests: vec![NodeTest::Object(rule)], cluster_scoped: None })
     }
 }
 
 impl Tdm {
-    /// Notes whether the budget of a job can be read.
-    fn enter(&mut self, ask: Ask<'_>, job: JobId) {
-        match ask.has_job(job) && unreadable(&ask.cluster.jobs[job]).is_some() {
+    /// Records whether the budget of a job can be parsed.
+    fn enter(&mut self, view: SessionView<'_>, job: JobId) {
+        match view.has_job(job) && unreadable(&view.cluster.jobs[job]).is_some() {
             true => self.unreadable.insert(job),
             false => self.unreadable.remove(&job),
         };
     }
 
-    /// When the round after the last one may be held.
+    /// Returns the earliest time of the next round, in microseconds.
     fn due_micros(&self, last_micros: i64) -> i64 {
         last_micros.saturating_add(self.period_micros)
     }
 
-    fn is_usable(&self, ask: Ask<'_>, name: &str) -> bool {
-        self.zones.get(name).is_some_and(|zone| zone.is_active(now_seconds(ask)))
+    fn is_usable(&self, view: SessionView<'_>, name: &str) -> bool {
+        self.zones.get(name).is_some_and(|zone| zone.is_active(now_seconds(view)))
     }
 
-    /// Whether the zone is known and its window is in force.
-    fn usable(&self, ask: Ask<'_>, name: &str) -> Result<(), String> {
+    /// Returns `Ok` if the zone is known and its window is open, else the message of the fit error.
+    fn usable(&self, view: SessionView<'_>, name: &str) -> Result<(), String> {
         let zone = self.zones.get(name);
         let zone = zone.ok_or_else(|| format!("revocable zone {name} not support"))?;
         let text = &zone.text;
         match zone.window {
             None => Err(format!("revocable zone {name} has no readable window: {text}")),
-            Some(window) if window.is_active(now_seconds(ask)) => Ok(()),
+            Some(window) if window.is_active(now_seconds(view)) => Ok(()),
             Some(_) => Err(format!("current time beyond revocable zone {name}:{text}")),
         }
     }
 }
 
-impl Zone {
-    /// Whether its window is in force at so many seconds after midnight.
+impl RevocableZone {
+    /// True if the window is open at this number of seconds after midnight.
     fn is_active(&self, seconds: i64) -> bool {
         self.window.is_some_and(|window| window.is_active(seconds))
     }
 }
 
-fn now_seconds(ask: Ask<'_>) -> i64 {
-    let now_micros = ask.facts.now_micros;
-    seconds_of_day(now_micros, (ask.cluster.settings.utc_offset_seconds)(now_micros))
+fn now_seconds(view: SessionView<'_>) -> i64 {
+    let now_micros = view.now_micros();
+    seconds_of_day(now_micros, (view.cluster.settings.utc_offset_seconds)(now_micros))
 }
 
-/// The text of a budget that cannot be read.
+/// Returns the text of a budget that cannot be parsed. Returns `None` for other budgets.
 fn unreadable(job: &Job) -> Option<&Arc<str>> {
     match job.pod_group.as_ref()?.budget.as_deref()? {
         JobBudget::Unreadable(text) => Some(text),
@@ -324,15 +354,16 @@ fn is_preemptable_job(job: &Job) -> bool {
     job.pod_group.as_ref().is_some_and(|group| group.preemptable)
 }
 
-/// Only what its pod or its PodGroup says counts, not the default (D26).
+/// True if the pod or its PodGroup is explicitly preemptable. D26: the default does not count.
 fn is_preemptable(cluster: &Cluster, task: TaskId) -> bool {
     let row = &cluster.tasks[task];
     let by_job = || cluster.job_of(task).is_some_and(is_preemptable_job);
     row.preemptable && (row.marked_preemptable || by_job())
 }
 
-/// Of the preemptable Running tasks, as many of each job as its budget allows: the lowest priority
-/// first, then the youngest, then by uid (D27). Tasks of no job in the session stay (1.6).
+/// Selects preemptable Running tasks, as many of each job as its budget allows. D27: the lowest
+/// priority goes first, then the youngest, then by uid. Tasks without a job in the session stay
+/// (section 1.6).
 fn within_budgets(cluster: &Cluster, tasks: impl Iterator<Item = TaskId>) -> Vec<TaskId> {
     let mut by_job: BTreeMap<&ObjectKey, (&Job, Vec<TaskId>)> = BTreeMap::new();
     for task in tasks {
@@ -356,7 +387,7 @@ fn within_budgets(cluster: &Cluster, tasks: impl Iterator<Item = TaskId>) -> Vec
     chosen
 }
 
-/// How many Running tasks of the job may go now.
+/// Returns the number of Running tasks of the job that may be evicted now.
 fn budget(job: &Job) -> usize {
     let (n_tasks, n_running) = (job.counts.total(), job.counts.of(TaskStatus::Running));
     let n_ended = job.counts.of(TaskStatus::Succeeded) + job.counts.of(TaskStatus::Failed);
@@ -364,7 +395,7 @@ fn budget(job: &Job) -> usize {
     let allowed = match job.pod_group.as_ref().and_then(|group| group.budget.as_deref()) {
         None => 1,
         Some(JobBudget::MaxUnavailable(portion)) => portion.of(n_tasks) - unavailable,
-        // Below the minimum nobody goes (D25).
+        // D25: no task is evicted below the minimum.
         Some(JobBudget::MinAvailable(portion)) => i64::from(n_running) - portion.of(n_tasks),
         Some(JobBudget::Unreadable(_)) => 0,
     };

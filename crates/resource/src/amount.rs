@@ -1,5 +1,5 @@
 //! The two number types of a vector: `i64` for amounts, `f64` for plugin arithmetic (core.md 3.1).
-//! With integers "less or equal within ε" is plain `<=` and "equal within ε" is `==` (C-11).
+//! With integers "less or equal within ε" is plain `<=`, and "equal within ε" is `==` (C-11).
 
 use std::fmt::Debug;
 use std::ops::{Add, Sub};
@@ -16,12 +16,12 @@ mod sealed {
 pub trait Amount: sealed::Sealed + Copy + Debug + Default + PartialEq + PartialOrd {
     /// The largest amount, which stands for "unlimited".
     const LARGEST: Self;
-    /// Nothing.
+    /// Zero.
     const ZERO: Self;
-    /// What a missing scalar becomes in a difference where it means "unlimited".
+    /// Value of a missing scalar in a difference, where missing means "unlimited".
     const UNLIMITED: Self;
 
-    /// The type of sums. No sum of amounts that fit into memory leaves it.
+    /// The type of sums. It is wide enough for the sum of all amounts that fit into memory.
     type Exact: Copy
         + Debug
         + Default
@@ -30,29 +30,29 @@ pub trait Amount: sealed::Sealed + Copy + Debug + Default + PartialEq + PartialO
         + Add<Output = Self::Exact>
         + Sub<Output = Self::Exact>;
 
-    /// Sum, and whether it left the type; integers wrap then.
+    /// Returns the sum, and true if it overflowed. Integers then wrap.
     #[must_use]
     fn plus(self, other: Self) -> (Self, bool);
-    /// Difference, and whether it left the type; integers wrap then.
+    /// Returns the difference, and true if it overflowed. Integers then wrap.
     #[must_use]
     fn minus(self, other: Self) -> (Self, bool);
-    /// The same number in the type of sums.
+    /// Returns the same number in the type of sums.
     fn exact(self) -> Self::Exact;
-    /// The nearest amount to a sum, and whether it is the sum itself.
+    /// Returns the amount nearest to a sum, and true if it equals the sum.
     fn nearest(exact: Self::Exact) -> (Self, bool);
-    /// The nearest `f64` to a sum.
+    /// Returns the `f64` nearest to a sum.
     fn exact_to_f64(exact: Self::Exact) -> f64;
-    /// `self <= other` within ε.
+    /// True if `self <= other` within ε.
     fn less_equal(self, other: Self) -> bool;
-    /// Equal within ε.
+    /// True if both are equal within ε.
     fn equal(self, other: Self) -> bool;
-    /// Below ε.
+    /// True if the amount is below ε.
     fn is_small(self) -> bool;
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`.
     fn to_f64(self) -> f64;
-    /// Whole units, truncated toward zero.
+    /// Returns whole units, truncated toward zero.
     fn whole(self) -> i64;
-    /// With two decimals.
+    /// Returns the amount as text with two decimals.
     fn text(self) -> String;
 }
 

@@ -1,23 +1,24 @@
-//! Comparisons of vectors (core.md 3.1, plugins-jobs-queues.md 1.1). `self` is the left side.
-//! Where names are returned they are in report order: cpu, memory, then scalars by name.
+//! Comparisons of vectors (core.md 3.1, plugins-jobs-queues.md 1.1). `self` is the left side. Names
+//! are returned in report order: cpu, memory, then scalars by name.
 
 use crate::amount::Amount;
 use crate::dims::{Dim, Dims};
 use crate::vector::{Absent, Vector};
 
 impl<T: Amount> Vector<T> {
-    /// Strictly less in every dimension. With `Infinity` a scalar that only the right side has
-    /// fails and one that only the left side has is skipped.
+    /// True if the left side is strictly less in every dimension. With `Infinity`, a scalar only on
+    /// the right fails, and a scalar only on the left is skipped.
     pub fn less(&self, right: &Self, absent: Absent) -> bool {
         self.covered(right, absent) && self.all(right, absent, |l, r| l < r)
     }
 
-    /// As `less`, with "less or equal within ε".
+    /// True if the left side is less or equal within ε in every dimension. Missing scalars count as
+    /// in `less`.
     pub fn less_equal(&self, right: &Self, absent: Absent) -> bool {
         self.covered(right, absent) && self.all(right, absent, T::less_equal)
     }
 
-    /// With `Infinity`: the right side has no scalar that the left side lacks.
+    /// True if the right side has no scalar that the left side lacks. With `Zero` always true.
     fn covered(&self, right: &Self, absent: Absent) -> bool {
         absent == Absent::Zero || right.scalars().all(|dim| self.has(dim))
     }
@@ -26,16 +27,15 @@ impl<T: Amount> Vector<T> {
         self.dims().all(|dim| right.unlimited(dim, absent) || holds(self.get(dim), right.get(dim)))
     }
 
-    /// Whether a scalar is missing here and that means "unlimited".
+    /// True if the scalar is missing and `absent` makes that unlimited.
     pub(crate) fn unlimited(&self, dim: Dim, absent: Absent) -> bool {
         absent == Absent::Infinity && !self.has(dim)
     }
 
-    /// As `less_equal` with the failing names, except that with `Infinity` a scalar that only the
-    /// right side has does not fail.
+    /// Compares like `less_equal`, but reports the failing dimensions. With `Infinity`, a scalar
+    /// only on the right does not fail.
     ///
-    /// # Errors
-    /// The dimensions that are too large, in report order.
+    /// # Errors Returns the dimensions that are too large, in report order.
     pub fn less_equal_names(
         &self,
         right: &Self,
@@ -50,20 +50,19 @@ impl<T: Amount> Vector<T> {
         ok_if_none(failing)
     }
 
-    /// `le_req`: no requested dimension but `pods` is above the right side (strict, without ε).
-    /// If the left side has no scalars, only cpu and memory are looked at.
+    /// Checks that no requested dimension is above the right side (`le_req`). The comparison is
+    /// strict, without ε, and skips `pods`. If the left side has no scalars, only cpu and memory
+    /// are compared.
     ///
-    /// # Errors
-    /// The dimensions that are too large, in report order.
+    /// # Errors Returns the dimensions that are too large, in report order.
     pub fn less_equal_dim(&self, right: &Self, req: &Self, dims: &Dims) -> Result<(), Vec<Dim>> {
         self.no_requested(right, req, dims, |l, r| l > r)
     }
 
-    /// `le_req` with a tolerance in the unit of the dimension: a violation is
-    /// `l > r + tolerance` (D11).
+    /// Checks `le_req` with a tolerance in the unit of the dimension (D11). A dimension fails if `l
+    /// > r + tolerance`.
     ///
-    /// # Errors
-    /// The dimensions that are too large, in report order.
+    /// # Errors Returns the dimensions that are too large, in report order.
     pub fn less_equal_dim_within(
         &self,
         right: &Self,
@@ -88,18 +87,19 @@ impl<T: Amount> Vector<T> {
         ok_if_none(failing)
     }
 
-    /// Requested in the sense of the `…_dim` comparisons, which never look at `pods`.
+    /// True if the dimension is requested. The `…_dim` comparisons never look at `pods`.
     fn requests(&self, dim: Dim) -> bool {
         dim != Dim::PODS && self.get(dim) > T::ZERO
     }
 
-    /// Strictly less in some dimension. With `Zero` a scalar that only the right side has is
-    /// enough, with `Infinity` one that only the left side has.
+    /// True if the left side is strictly less in some dimension. With `Zero`, a scalar only on the
+    /// right suffices; with `Infinity`, a scalar only on the left.
     pub fn less_partly(&self, right: &Self, absent: Absent) -> bool {
         self.any(right, absent, |l, r| l < r)
     }
 
-    /// As `less_partly`, with "less or equal within ε".
+    /// True if the left side is less or equal within ε in some dimension. Missing scalars count as
+    /// in `less_partly`.
     pub fn less_equal_partly(&self, right: &Self, absent: Absent) -> bool {
         self.any(right, absent, T::less_equal)
     }
@@ -112,14 +112,14 @@ impl<T: Amount> Vector<T> {
                 .any(|dim| right.unlimited(dim, absent) || holds(self.get(dim), right.get(dim)))
     }
 
-    /// The requested dimensions (not `pods`) that are less or equal within ε. Empty: the
-    /// comparison is false.
+    /// Returns the requested dimensions, except `pods`, that are less or equal within ε. The
+    /// comparison is false if the list is empty.
     pub fn less_equal_partly_dim(&self, right: &Self, req: &Self, dims: &Dims) -> Vec<Dim> {
         in_order(dims, |dim| req.requests(dim) && self.get(dim).less_equal(right.get(dim)))
     }
 
-    /// `any_le_req`: as `less_equal_partly_dim` without the dimensions where both sides are
-    /// below ε. Empty: the comparison is false.
+    /// Returns the dimensions of `less_equal_partly_dim`, except those where both sides are below ε
+    /// (`any_le_req`). The comparison is false if the list is empty.
     pub fn less_equal_partly_dim_nonzero(&self, right: &Self, req: &Self, dims: &Dims) -> Vec<Dim> {
         in_order(dims, |dim| {
             req.requests(dim)
@@ -128,25 +128,27 @@ impl<T: Amount> Vector<T> {
         })
     }
 
-    /// cpu, memory and the scalars of the left side are equal within ε; scalars that only the
-    /// right side has are not looked at.
+    /// True if cpu, memory and the scalars of the left side are equal within ε. Scalars only on the
+    /// right are ignored.
     pub fn equal(&self, right: &Self) -> bool {
         self.dims().all(|dim| self.get(dim).equal(right.get(dim)))
     }
 
-    /// The dimensions that make `less_equal_names` fail. Empty: the comparison is false.
+    /// Returns the dimensions that make `less_equal_names` fail. The comparison is false if the
+    /// list is empty.
     pub fn greater_partly(&self, right: &Self, absent: Absent, dims: &Dims) -> Vec<Dim> {
         self.less_equal_names(right, absent, dims).err().unwrap_or_default()
     }
 
-    /// The requested dimensions (not `pods`) that are larger, without ε. Empty: the comparison
-    /// is false.
+    /// Returns the requested dimensions, except `pods`, that are larger, without ε. The comparison
+    /// is false if the list is empty.
     pub fn greater_partly_dim(&self, right: &Self, req: &Self, dims: &Dims) -> Vec<Dim> {
         in_order(dims, |dim| req.requests(dim) && self.get(dim) > right.get(dim))
     }
 
-    /// `any_gt_rel`: as `greater_partly_dim` for the dimensions that the right side limits: cpu
-    /// and memory from ε on, scalars that it has, even with 0. Empty: the comparison is false.
+    /// Returns the dimensions of `greater_partly_dim` that the right side limits (`any_gt_rel`). It
+    /// limits cpu and memory from ε on, and scalars that it has, even with 0. The comparison is
+    /// false if the list is empty.
     pub fn greater_partly_relevant(&self, right: &Self, req: &Self, dims: &Dims) -> Vec<Dim> {
         let limits = |dim| match is_native(dim) {
             true => !right.is_zero(dim),
@@ -155,15 +157,16 @@ impl<T: Amount> Vector<T> {
         in_order(dims, |dim| req.requests(dim) && limits(dim) && self.get(dim) > right.get(dim))
     }
 
-    /// Whether this request fits what is idle, `pods` included. A dimension that is not requested
-    /// does not matter, even where idle is negative (C-15).
+    /// True if this request fits the idle amounts, `pods` included. A dimension that is not
+    /// requested is ignored, even if it is negative in `idle` (C-15).
     pub fn fits(&self, idle: &Self) -> bool {
         let missing = std::iter::repeat(T::ZERO);
         let available = idle.amounts().iter().copied().chain(missing);
         self.amounts().iter().zip(available).all(|(&requested, idle)| !lacks(requested, idle))
     }
 
-    /// The first dimension in report order that makes `fits` fail.
+    /// Returns the first dimension in report order that makes `fits` fail. Returns `None` if the
+    /// request fits.
     pub fn first_lacking(&self, idle: &Self, dims: &Dims) -> Option<Dim> {
         let mut order = dims.in_report_order().iter().copied();
         order.find(|&dim| lacks(self.get(dim), idle.get(dim)))

@@ -1,7 +1,8 @@
-//! Names of resources to dense positions in a vector (core.md 3.1).
-//! The order of reports is cpu, memory, then every other name (`pods` included) by name.
+//! The mapping of resource names to dense positions in a vector (core.md 3.1). Reports list cpu,
+//! memory, then every other name (`pods` included) by name.
 
-/// Largest number of different names. A vector is as long as the position of its last one.
+/// Maximum number of different names. The length of a vector is the position of its last dimension
+/// plus one.
 pub(crate) const MAX_DIMS: usize = 1024;
 
 /// Position of a resource name in every vector.
@@ -16,13 +17,13 @@ impl Dim {
     /// Whole pod slots.
     pub const PODS: Dim = Dim(2);
 
-    /// Position as an index.
+    /// Returns the position as an index.
     #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The dimension at a position that is one.
+    /// Returns the dimension at a valid position.
     #[inline]
     pub(crate) fn at(position: usize) -> Self {
         debug_assert!(position < MAX_DIMS);
@@ -30,13 +31,13 @@ impl Dim {
     }
 }
 
-/// The interner of resource names. Names are never removed: vectors everywhere, those that plugins
-/// keep from session to session included, are by position. A process that has seen 1,024 of them
-/// counts no other one until it is restarted.
+/// The interner of resource names. Names are never removed, because all vectors are by position,
+/// including those that plugins keep across sessions. After 1,024 names a process ignores new ones
+/// until it is restarted.
 #[derive(Clone, Debug)]
 pub struct Dims {
     names: Vec<String>,
-    /// Every dimension in report order, kept up to date at `intern`.
+    /// Every dimension in report order, updated by `intern`.
     order: Vec<Dim>,
 }
 
@@ -47,7 +48,7 @@ impl Default for Dims {
 }
 
 impl Dims {
-    /// Knows `cpu`, `memory` and `pods`.
+    /// Returns an interner that knows `cpu`, `memory` and `pods`.
     pub fn new() -> Self {
         Dims {
             names: ["cpu", "memory", "pods"].map(String::from).to_vec(),
@@ -55,7 +56,8 @@ impl Dims {
         }
     }
 
-    /// The dimension of `name`, made when it is new; `None` when 1,024 other names exist.
+    /// Returns the dimension of `name`, which is created if it is new. Returns `None` if 1,024
+    /// other names exist.
     pub fn intern(&mut self, name: &str) -> Option<Dim> {
         let at = match self.position(name) {
             Ok(dim) => return Some(dim),
@@ -70,28 +72,28 @@ impl Dims {
         Some(dim)
     }
 
-    /// The dimension of `name` if it was interned.
+    /// Returns the dimension of `name`. Returns `None` if the name was not interned.
     pub fn get(&self, name: &str) -> Option<Dim> {
         self.position(name).ok()
     }
 
-    /// The name of a dimension that this interner made.
+    /// Returns the name of a dimension of this interner.
     pub fn name(&self, dim: Dim) -> &str {
         &self.names[dim.index()]
     }
 
-    /// Number of names, at least three.
+    /// Returns the number of names, at least three.
     #[allow(clippy::len_without_is_empty, reason = "never empty")]
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Every dimension: cpu, memory, then the others by name.
+    /// Returns every dimension: cpu, memory, then the others by name.
     pub fn in_report_order(&self) -> &[Dim] {
         &self.order
     }
 
-    /// The dimension of `name`, or where in the report order it belongs.
+    /// Returns the dimension of `name`, or its position in the report order as `Err`.
     fn position(&self, name: &str) -> Result<Dim, usize> {
         match name {
             "cpu" => return Ok(Dim::CPU),

@@ -1,6 +1,7 @@
-//! Exact sums beyond the range of an amount (core.md 3.1). A vector whose sums left it keeps all of
-//! them in the wider type, so that taking away what was added restores the earlier value; everything
-//! else reads the nearest amount. Hardly a cluster has such a vector, so that it costs one pointer.
+//! Exact sums beyond the range of an amount (core.md 3.1). If a sum of a vector exceeds 64 bits,
+//! the vector keeps all its sums in a wider type. Subtracting what was added then restores the
+//! earlier value. Other readers get the nearest amount. Such vectors are rare, so the wide sums are
+//! behind one pointer.
 
 use smallvec::SmallVec;
 
@@ -8,16 +9,16 @@ use crate::amount::Amount;
 use crate::dims::Dim;
 use crate::vector::Vector;
 
-/// Exact amounts, indexed by `Dim`; 0 behind the last one.
-pub(crate) type Wide<T> = SmallVec<[<T as Amount>::Exact; 8]>;
+/// Exact amounts, indexed by `Dim`. Amounts after the last one are 0.
+pub(crate) type ExactAmounts<T> = SmallVec<[<T as Amount>::Exact; 8]>;
 
-/// What `add` and `sub` do with a component.
+/// The operation of `add` or `sub` on one component.
 pub(crate) trait Operation {
-    /// The result, and whether it left the type.
+    /// Returns the result, and true if it overflowed.
     fn of<T: Amount>(left: T, right: T) -> (T, bool);
-    /// The left side again, of a result that may have wrapped.
+    /// Returns the left side again, from a result that may have wrapped.
     fn undo<T: Amount>(result: T, right: T) -> T;
-    /// The exact result.
+    /// Returns the exact result.
     fn exactly<T: Amount>(left: T::Exact, right: T::Exact) -> T::Exact;
 }
 
@@ -58,7 +59,7 @@ impl Operation for Minus {
 }
 
 impl<T: Amount> Vector<T> {
-    /// The amount in the type of sums, 0 if the scalar is missing.
+    /// Returns the amount in the type of sums, or 0 if the scalar is missing.
     #[inline]
     pub fn exact(&self, dim: Dim) -> T::Exact {
         match &self.wide {
@@ -67,7 +68,7 @@ impl<T: Amount> Vector<T> {
         }
     }
 
-    /// The nearest `f64` to the exact amount.
+    /// Returns the `f64` nearest to the exact amount.
     #[inline]
     pub fn to_f64(&self, dim: Dim) -> f64 {
         match &self.wide {
@@ -76,7 +77,7 @@ impl<T: Amount> Vector<T> {
         }
     }
 
-    /// Sets the amount to a sum; a scalar exists from now on, even with 0.
+    /// Sets the amount to a sum. The scalar then exists, even with 0.
     pub fn set_exact(&mut self, dim: Dim, exact: T::Exact) {
         let (amount, is_exact) = T::nearest(exact);
         self.set(dim, amount);
@@ -90,8 +91,8 @@ impl<T: Amount> Vector<T> {
         self.set_exact(dim, self.exact(dim) + amount.exact());
     }
 
-    /// The exact amounts, as many as there are readable ones.
-    fn widened(&mut self) -> &mut Wide<T> {
+    /// Returns the exact amounts, created if necessary, with one entry per amount.
+    fn widened(&mut self) -> &mut ExactAmounts<T> {
         let amounts = &self.amounts;
         let wide = self
             .wide
@@ -100,7 +101,8 @@ impl<T: Amount> Vector<T> {
         wide
     }
 
-    /// One component is what can be read of it; the exact amounts go with the last that needs them.
+    /// Sets the exact amount of one component to its readable amount. The exact amounts are dropped
+    /// when no component needs them.
     #[cold]
     pub(crate) fn narrow(&mut self, dim: Dim) {
         let amount = self.get(dim).exact();
@@ -110,7 +112,7 @@ impl<T: Amount> Vector<T> {
         self.read_wide();
     }
 
-    /// Combines again what wrapped, exactly.
+    /// Undoes an operation that overflowed, and repeats it exactly.
     #[cold]
     pub(crate) fn recombine<O: Operation>(&mut self, other: &Self) {
         for (result, &right) in self.amounts.iter_mut().zip(&other.amounts) {
@@ -131,7 +133,8 @@ impl<T: Amount> Vector<T> {
         self.read_wide();
     }
 
-    /// Makes the readable amounts those of the exact ones, which go when they are the same.
+    /// Derives the readable amounts from the exact ones. The exact amounts are dropped if they are
+    /// all equal.
     fn read_wide(&mut self) {
         let Some(wide) = &self.wide else { return };
         let mut all_exact = true;

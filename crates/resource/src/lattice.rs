@@ -5,9 +5,9 @@ use crate::dims::Dim;
 use crate::vector::{Absent, Vector};
 
 impl<T: Amount> Vector<T> {
-    /// By how much the left side is larger, and by how much it is not: per dimension one of the
-    /// two gets the difference. With `Infinity` a scalar missing on one side is larger than
-    /// everything and its difference is −1.
+    /// Returns the amounts by which the left side is larger, and those by which it is smaller. Per
+    /// dimension one of the two gets the difference. With `Infinity` a scalar missing on one side
+    /// is larger than everything, and its difference is −1.
     pub fn diff(&self, right: &Self, absent: Absent) -> (Self, Self) {
         let mut increased = Self::new();
         let mut decreased = Self::new();
@@ -26,15 +26,16 @@ impl<T: Amount> Vector<T> {
         (increased, decreased)
     }
 
-    /// The part above `right`: per dimension `max(0, l - r)`; scalars that come out 0 are left out.
+    /// Returns the part above `right`: `max(0, l - r)` per dimension. Scalars with result 0 are
+    /// left out.
     #[must_use]
     pub fn excess(&self, right: &Self) -> Self {
         self.diff(right, Absent::Zero).0
     }
 
-    /// Component-wise minimum over our dimensions. A scalar missing in `right` is 0 (`Zero`, the
-    /// specification's `min_req`) or leaves ours as it is (`Infinity`, `min_cap`); cpu and memory
-    /// of `right` always count.
+    /// Returns the component-wise minimum over the dimensions of the left side. A scalar missing in
+    /// `right` counts 0 with `Zero` (`min_req`), and is ignored with `Infinity` (`min_cap`). cpu
+    /// and memory of `right` always count.
     #[must_use]
     pub fn min_dim(&self, right: &Self, absent: Absent) -> Self {
         let mut least = self.clone();
@@ -47,7 +48,8 @@ impl<T: Amount> Vector<T> {
         least
     }
 
-    /// Component-wise maximum over the dimensions of both; negative scalars are dropped.
+    /// Returns the component-wise maximum over the dimensions of both sides. Negative scalars are
+    /// dropped.
     #[must_use]
     pub fn max_dim(&self, right: &Self) -> Self {
         let mut largest = self.clone();
@@ -60,8 +62,8 @@ impl<T: Amount> Vector<T> {
         largest
     }
 
-    /// Component-wise minimum; a scalar missing in `right` is 0, and if one side has no scalars
-    /// the result has none.
+    /// Returns the component-wise minimum. A scalar missing in `right` counts 0. If one side has no
+    /// scalars, the result has none.
     #[must_use]
     pub fn min(&self, right: &Self) -> Self {
         let mut least = self.min_dim(right, Absent::Zero);
@@ -73,12 +75,12 @@ impl<T: Amount> Vector<T> {
         least
     }
 
-    /// Dimensions with at least ε on both sides, `pods` included, in `Dim` order.
+    /// Returns the dimensions with at least ε on both sides, `pods` included, in `Dim` order.
     pub fn intersection(&self, right: &Self) -> impl Iterator<Item = Dim> {
         self.names().filter(|&dim| !right.is_zero(dim))
     }
 
-    /// As `intersection`, without `pods`.
+    /// Returns the dimensions of `intersection` except `pods`.
     pub fn intersection_without_pods(&self, right: &Self) -> impl Iterator<Item = Dim> {
         self.intersection(right).filter(|&dim| dim != Dim::PODS)
     }

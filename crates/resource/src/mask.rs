@@ -1,17 +1,17 @@
-//! Which dimensions a vector has. The first 64 are the bits of one word; those behind it, which
-//! hardly a cluster has, cost an allocation.
+//! The set of dimensions that a vector has. The first 64 dimensions are bits of one word. The
+//! others, which are rare, are in an allocation.
 
 use crate::dims::{Dim, MAX_DIMS};
 
 const WORD: usize = 64;
-/// Words behind the first one.
+/// Number of words after the first one.
 const N_MORE: usize = MAX_DIMS / WORD - 1;
 
 /// A set of dimensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Mask {
     first: u64,
-    /// Not there when it would be 0, so that equal sets are equal.
+    /// The other words. `None` if all are 0, so that equal sets compare equal.
     more: Option<Box<[u64; N_MORE]>>,
 }
 
@@ -69,16 +69,16 @@ impl Mask {
         self.first == 0 && self.more.is_none()
     }
 
-    /// Ascending.
+    /// Returns the dimensions in ascending order.
     #[inline]
     pub(crate) fn into_dims(self) -> Members {
         Members { rest: self.first, base: 0, more: self.more }
     }
 }
 
-/// The dimensions of a mask, ascending.
+/// Iterator over the dimensions of a mask in ascending order.
 pub(crate) struct Members {
-    /// Of the present word.
+    /// Bits of the present word that are still to be yielded.
     rest: u64,
     base: usize,
     more: Option<Box<[u64; N_MORE]>>,

@@ -1,6 +1,6 @@
-//! Kubernetes quantities: text to exact amount and back (core.md 3.1).
-//! Kept in billionths of the unit; finer digits round up, away from zero. Amounts beyond
-//! 2^63 − 1 units saturate, as in Kubernetes.
+//! Kubernetes quantities: parsing to an exact amount, and formatting (core.md 3.1). Amounts are in
+//! billionths of the unit; finer digits round up, away from zero. Amounts beyond 2^63 − 1 units
+//! saturate, as in Kubernetes.
 
 use std::ops::{Add, Sub};
 use std::str::FromStr;
@@ -31,28 +31,28 @@ pub enum QuantityError {
 }
 
 impl Quantity {
-    /// A whole number of units.
+    /// Returns a quantity of whole units.
     pub fn from_value(value: i64) -> Self {
         Quantity { nano: i128::from(value) * NANO_PER_UNIT }
     }
 
-    /// Units, rounded up away from zero.
+    /// Returns the units, rounded up away from zero.
     pub fn value(self) -> i64 {
         self.rounded_up(NANO_PER_UNIT)
     }
 
-    /// Thousandths, rounded up away from zero, saturating.
+    /// Returns the thousandths, rounded up away from zero, saturating.
     pub fn milli(self) -> i64 {
         self.rounded_up(NANO_PER_MILLI)
     }
 
-    /// Below zero.
+    /// True if the quantity is below zero.
     pub fn is_negative(self) -> bool {
         self.nano < 0
     }
 
-    /// The canonical text of the name's kind: `1500m`, `2`, `3k`; of memory and storage the binary one
-    /// (`4Gi`) where that is shorter.
+    /// Returns the canonical text for a resource name, such as `1500m`, `2` or `3k`. For memory and
+    /// storage it is the binary text (`4Gi`) if that is shorter.
     pub fn text(self, name: &str) -> String {
         const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
         let decimal = with_suffix(self.nano, 1000, &DECIMAL);
@@ -153,13 +153,13 @@ impl Scale {
     }
 }
 
-/// The number after `e` or `E`. Numbers beyond 32 bits are refused.
+/// Returns the number after `e` or `E`. Returns `None` if there is none, or if it exceeds 32 bits.
 fn parse_exponent(suffix: &str) -> Option<i64> {
     let number = suffix.strip_prefix(['e', 'E'])?;
     number.parse::<i32>().ok().map(i64::from)
 }
 
-/// `whole.fraction * scale` in billionths, rounded up, at most `LARGEST`.
+/// Returns `whole.fraction * scale` in billionths, rounded up, at most `LARGEST`.
 fn nano_of(whole: &str, fraction: &str, scale: Scale) -> i128 {
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|c| c - b'0').collect();
     let n_leading = digits.iter().take_while(|&&digit| digit == 0).count();
@@ -167,8 +167,8 @@ fn nano_of(whole: &str, fraction: &str, scale: Scale) -> i128 {
     if digits.is_empty() {
         return 0;
     }
-    // Where the decimal point stands in `digits` when the number is written in billionths.
-    // Lengths of texts and 32-bit exponents are far below the range of i64.
+    // Position of the decimal point in `digits` when the number is written in billionths. Lengths
+    // of texts and 32-bit exponents are far below the range of i64.
     let point = whole.len() as i64 - n_leading as i64 + scale.ten + 9;
     // A first digit that is not 0 puts the number between 10^(point - 1) and 10^point.
     match point {
@@ -178,7 +178,7 @@ fn nano_of(whole: &str, fraction: &str, scale: Scale) -> i128 {
     }
 }
 
-/// `0.digits * 10^point * 2^two`, rounded up, at most `LARGEST`.
+/// Returns `0.digits * 10^point * 2^two`, rounded up, at most `LARGEST`.
 fn split_nano_of(digits: &[u8], point: i64, two: u32) -> i128 {
     let at = |position: i64| usize::try_from(position).ok().and_then(|p| digits.get(p)).copied();
     let mut whole: i128 = 0;
@@ -186,8 +186,8 @@ fn split_nano_of(digits: &[u8], point: i64, two: u32) -> i128 {
         let digit = i128::from(at(position).unwrap_or(0));
         whole = whole.saturating_mul(10).saturating_add(digit);
     }
-    // From the last digit on: the integer part of a nested fraction loses nothing but the
-    // remainders, and those only decide about rounding.
+    // The loop starts at the last digit. The integer part of a nested fraction loses only the
+    // remainders, which matter only for rounding.
     let mut part: i128 = 0;
     let mut inexact = false;
     for position in (point..digits.len() as i64).rev() {
@@ -198,18 +198,18 @@ fn split_nano_of(digits: &[u8], point: i64, two: u32) -> i128 {
     whole.saturating_mul(1 << two).saturating_add(part + i128::from(inexact)).min(LARGEST)
 }
 
-/// The canonical decimal text of thousandths: `1500m`, `2`, `3k`.
+/// Returns the canonical decimal text of thousandths, such as `1500m`, `2` or `3k`.
 pub fn format_milli(milli: i64) -> String {
     with_suffix(milli.into(), 1000, &["m", "", "k", "M", "G", "T", "P"])
 }
 
-/// The canonical decimal text of whole units: `110`, `3k`.
+/// Returns the canonical decimal text of whole units, such as `110` or `3k`.
 pub(crate) fn format_whole(units: i64) -> String {
     with_suffix(units.into(), 1000, &["", "k", "M", "G", "T", "P", "E"])
 }
 
-/// The canonical binary text of bytes: `4Gi`, `1536Mi`, a plain number when not divisible.
-/// Below 1024 Kubernetes writes it as a decimal quantity.
+/// Returns the canonical binary text of bytes, such as `4Gi` or `1536Mi`, or a plain number if not
+/// divisible. Kubernetes writes numbers below 1024 as decimal quantities.
 pub fn format_binary(bytes: i64) -> String {
     if bytes.unsigned_abs() < 1024 {
         return format_whole(bytes);
@@ -217,7 +217,7 @@ pub fn format_binary(bytes: i64) -> String {
     with_suffix(bytes.into(), 1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
 }
 
-/// Moves factors of `base` from the number into the suffix while that is exact.
+/// Returns the number as text. Factors of `base` move into the suffix as long as that is exact.
 fn with_suffix(number: i128, base: i128, suffixes: &[&str]) -> String {
     if number == 0 {
         return "0".to_owned();

@@ -1,11 +1,11 @@
-//! "Reading a Kubernetes resource list" (core.md 3.1): which names count and in which unit.
+//! Reading of Kubernetes resource lists (core.md 3.1): which names count, and in which unit.
 
 use crate::quantity::Quantity;
 
 /// Prefix of the dimensions that count volumes a node can attach.
 const ATTACHABLE_VOLUMES: &str = "attachable-volumes-";
 
-/// What a resource name stands for, and with it the unit of its amount.
+/// Kind of a resource name, which gives the unit of its amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// Millicores.
@@ -22,7 +22,8 @@ pub enum NameKind {
     Dropped,
 }
 
-/// What a name in a Kubernetes resource list stands for. The ignored device list is the caller's.
+/// Returns the kind of a name in a Kubernetes resource list. The caller handles the list of ignored
+/// devices.
 pub fn name_kind(name: &str) -> NameKind {
     match name {
         "cpu" => NameKind::Cpu,
@@ -35,14 +36,14 @@ pub fn name_kind(name: &str) -> NameKind {
     }
 }
 
-/// The unit in which vectors hold `name`: as `name_kind`, except that attachable volumes, which
-/// do not come from resource lists, are plain counts (core.md 3.5.1, 3.8).
+/// Returns the kind by which vectors hold `name`. It is that of `name_kind`, except for attachable
+/// volumes. These do not come from resource lists and are plain counts (core.md 3.5.1, 3.8).
 pub fn stored_kind(name: &str) -> NameKind {
     if name.starts_with(ATTACHABLE_VOLUMES) { NameKind::Count } else { name_kind(name) }
 }
 
-/// The amount of a resource list entry in the scheduler's unit, rounded up; `None` if the name is
-/// dropped.
+/// Returns the amount of a resource list entry in the scheduler's unit, rounded up. Returns `None`
+/// if the name is dropped.
 pub fn amount(name: &str, quantity: Quantity) -> Option<i64> {
     match name_kind(name) {
         NameKind::Cpu | NameKind::Milli => Some(quantity.milli()),
@@ -64,7 +65,7 @@ fn is_extended(name: &str) -> bool {
         && is_qualified(&format!("requests.{name}"))
 }
 
-/// A Kubernetes qualified name with a prefix: `<DNS subdomain>/<name>`.
+/// True for a Kubernetes qualified name with a prefix: `<DNS subdomain>/<name>`.
 fn is_qualified(name: &str) -> bool {
     let Some((prefix, local)) = name.split_once('/') else {
         return false;
@@ -76,7 +77,8 @@ fn is_qualified(name: &str) -> bool {
         && is_word(local, |c| c.is_ascii_alphanumeric(), b"-_.")
 }
 
-/// Not empty, made of `letter` and `inner` bytes, with letters at both ends.
+/// True if the text is not empty, has only `letter` and `inner` bytes, and has letters at both
+/// ends.
 fn is_word(text: &str, letter: impl Fn(u8) -> bool, inner: &[u8]) -> bool {
     let bytes = text.as_bytes();
     let edge = |c: Option<&u8>| c.is_some_and(|&c| letter(c));

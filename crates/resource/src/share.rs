@@ -3,7 +3,7 @@
 /// Tolerance of comparisons between fractional amounts, in the unit of the dimension.
 pub const EPS: f64 = 0.1;
 
-/// What part of `b` is `a`: `a / b`; of nothing, 0 when `a` is nothing too and 1 otherwise.
+/// Returns the share `a / b`. If `b` is 0, it is 0 if `a` is 0 too, and 1 otherwise.
 pub fn share(a: f64, b: f64) -> f64 {
     if b != 0.0 {
         a / b

@@ -1,4 +1,5 @@
-//! Vectors for people and for the API server (core.md 3.1 "Text form", "Back to Kubernetes").
+//! Texts of vectors, for users and for the API server (core.md 3.1 "Text form", "Back to
+//! Kubernetes").
 
 use crate::amount::Amount;
 use crate::dims::{Dim, Dims};
@@ -7,14 +8,15 @@ use crate::reading::{NameKind, stored_kind};
 use crate::vector::Vector;
 
 impl<T: Amount> Vector<T> {
-    /// `cpu 2000.00, memory 4096.00, nvidia.com/gpu 1000.00`: units as stored, scalars by name.
+    /// Returns a text like `cpu 2000.00, memory 4096.00, nvidia.com/gpu 1000.00`. Units are as
+    /// stored; scalars are sorted by name.
     pub fn text(&self, dims: &Dims) -> String {
         let part = |dim| format!("{} {}", dims.name(dim), self.get(dim).text());
         self.in_report_order(dims).map(part).collect::<Vec<_>>().join(", ")
     }
 
-    /// Names and Kubernetes quantities in report order; fractions are truncated toward zero.
-    /// Attachable volumes are plain counts (C-12).
+    /// Returns names and Kubernetes quantities in report order. Fractions are truncated toward
+    /// zero. Attachable volumes are plain counts (C-12).
     pub fn to_quantities(&self, dims: &Dims) -> Vec<(String, String)> {
         self.in_report_order(dims)
             .map(|dim| (dims.name(dim).to_owned(), self.quantity(dims.name(dim), dim)))

@@ -1,7 +1,7 @@
-//! The resource vector: storage and arithmetic (core.md 3.1, plugins-jobs-queues.md 1.1).
-//! cpu and memory always exist; every other dimension, `pods` included, is a scalar that exists
-//! only after it was set, because several comparisons tell "0" from "not there". Amounts that leave
-//! 64 bits in a sum are read as the nearest that does not, and kept exactly beside it (`exact.rs`).
+//! The resource vector: storage and arithmetic (core.md 3.1, plugins-jobs-queues.md 1.1). cpu and
+//! memory always exist. Every other dimension, `pods` included, is a scalar that exists only after
+//! it was set. Several comparisons distinguish "0" from "missing". Sums beyond 64 bits are read as
+//! the nearest 64-bit amount, and kept exactly beside it (`exact.rs`).
 
 use std::hash::{Hash, Hasher};
 
@@ -9,42 +9,43 @@ use smallvec::SmallVec;
 
 use crate::amount::Amount;
 use crate::dims::Dim;
-use crate::exact::{Minus, Operation, Plus, Wide};
+use crate::exact::{ExactAmounts, Minus, Operation, Plus};
 use crate::mask::Mask;
 
-/// What a scalar that one side lacks counts as.
+/// Value of a scalar that one side lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// It is 0.
+    /// The missing scalar is 0.
     Zero,
-    /// It is unlimited.
+    /// The missing scalar is unlimited.
     Infinity,
 }
 
-/// One amount per dimension. Units: millicores, bytes, whole pods, thousandths of the rest
-/// (attachable volumes: whole volumes).
+/// One amount per dimension. Units are millicores, bytes, whole pods and whole attachable volumes,
+/// and thousandths for all other resources.
 #[derive(Clone, Debug, Default)]
 pub struct Vector<T: Amount> {
-    /// Indexed by `Dim`; zero wherever `present` has no bit; may be shorter than the interner.
+    /// Amounts indexed by `Dim`; zero where `present` has no bit. The list may be shorter than the
+    /// interner.
     pub(crate) amounts: SmallVec<[T; 8]>,
     /// The scalars that exist.
     present: Mask,
-    /// Every amount as an exact sum. `None`: none has left the range of `T`.
-    pub(crate) wide: Option<Box<Wide<T>>>,
+    /// Every amount as an exact sum. `None` if no amount has left the range of `T`.
+    pub(crate) wide: Option<Box<ExactAmounts<T>>>,
 }
 
 /// Amounts of nodes, tasks, jobs and queues.
 pub type Resource = Vector<i64>;
-/// Deserved amounts, ratios times amounts.
+/// Deserved amounts, and products of ratios and amounts.
 pub type Fractional = Vector<f64>;
 
 impl<T: Amount> Vector<T> {
-    /// Nothing, without scalars.
+    /// Returns a vector of zeros without scalars.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Unlimited cpu and memory, without scalars.
+    /// Returns unlimited cpu and memory, without scalars.
     pub fn infinite() -> Self {
         let mut infinite = Self::new();
         infinite.set(Dim::CPU, T::LARGEST);
@@ -52,13 +53,14 @@ impl<T: Amount> Vector<T> {
         infinite
     }
 
-    /// The amount, 0 if the scalar is missing; the nearest one to a sum that left the range of `T`.
+    /// Returns the amount, or 0 if the scalar is missing. A sum beyond the range of `T` is read as
+    /// the nearest amount.
     #[inline]
     pub fn get(&self, dim: Dim) -> T {
         self.amounts.get(dim.index()).copied().unwrap_or(T::ZERO)
     }
 
-    /// Sets the amount; a scalar exists from now on, even with 0.
+    /// Sets the amount. The scalar then exists, even with 0.
     pub fn set(&mut self, dim: Dim, amount: T) {
         if self.amounts.len() <= dim.index() {
             self.amounts.resize(dim.index() + 1, T::ZERO);
@@ -72,13 +74,13 @@ impl<T: Amount> Vector<T> {
         }
     }
 
-    /// Whether the dimension exists; true for cpu and memory.
+    /// True if the dimension exists; always true for cpu and memory.
     #[inline]
     pub fn has(&self, dim: Dim) -> bool {
         Mask::NATIVE.has(dim) || self.present.has(dim)
     }
 
-    /// Makes a scalar missing, cpu and memory 0.
+    /// Removes a scalar; sets cpu or memory to 0.
     pub fn remove(&mut self, dim: Dim) {
         if let Some(amount) = self.amounts.get_mut(dim.index()) {
             *amount = T::ZERO;
@@ -89,29 +91,29 @@ impl<T: Amount> Vector<T> {
         }
     }
 
-    /// Whether any scalar exists (`pods` is one), whatever its amount.
+    /// True if any scalar exists, `pods` included, whatever its amount.
     pub fn has_scalars(&self) -> bool {
         !self.present.is_empty()
     }
 
-    /// Every existing dimension in `Dim` order, cpu and memory always.
+    /// Returns every existing dimension in `Dim` order; cpu and memory are always included.
     pub fn dims(&self) -> impl Iterator<Item = Dim> + use<T> {
         self.mask().into_dims()
     }
 
-    /// Every existing scalar in `Dim` order.
+    /// Returns every existing scalar in `Dim` order.
     pub fn scalars(&self) -> impl Iterator<Item = Dim> + use<T> {
         self.present.clone().into_dims()
     }
 
-    /// Every dimension that exists on either side.
+    /// Returns every dimension that exists on either side.
     pub(crate) fn union(&self, other: &Self) -> impl Iterator<Item = Dim> + use<T> {
         let mut mask = self.mask();
         mask.unite(&other.present);
         mask.into_dims()
     }
 
-    /// Readable amounts in `Dim` order, without those behind the last dimension that was ever set.
+    /// Returns readable amounts in `Dim` order, up to the last dimension that was ever set.
     pub(crate) fn amounts(&self) -> &[T] {
         &self.amounts
     }
@@ -122,13 +124,13 @@ impl<T: Amount> Vector<T> {
         mask
     }
 
-    /// Adds component by component; missing scalars are made. Undone exactly by `sub`.
+    /// Adds component by component. Missing scalars are created. `sub` undoes it exactly.
     pub fn add(&mut self, other: &Self) {
         self.combine::<Plus>(other);
     }
 
-    /// Subtracts component by component, may go negative; missing scalars are made. Undone exactly
-    /// by `add`.
+    /// Subtracts component by component; results may be negative. Missing scalars are created.
+    /// `add` undoes it exactly.
     pub fn sub(&mut self, other: &Self) {
         self.combine::<Minus>(other);
     }
@@ -142,7 +144,7 @@ impl<T: Amount> Vector<T> {
             return self.combine_exactly::<O>(other);
         }
         let mut has_left = false;
-        // What `other` lacks is 0 there and changes nothing.
+        // A dimension that `other` lacks is 0 there and changes nothing.
         for (left, &right) in self.amounts.iter_mut().zip(&other.amounts) {
             let (result, leaves) = O::of(*left, right);
             *left = result;
@@ -153,9 +155,9 @@ impl<T: Amount> Vector<T> {
         }
     }
 
-    /// The checked subtraction: a dimension of `other` that is larger than ours becomes 0 instead
-    /// of negative (C-03, D5). True if that happened; the caller counts it. Without any scalar
-    /// on our side, scalars of `other` make none.
+    /// Subtracts with a lower bound of 0: a dimension that is larger in `other` becomes 0 (C-03,
+    /// D5). Returns true if that happened; the caller counts it. If the left side has no scalars,
+    /// scalars of `other` create none.
     #[must_use]
     pub fn sub_clamped(&mut self, other: &Self) -> bool {
         let had_scalars = self.has_scalars();
@@ -174,13 +176,13 @@ impl<T: Amount> Vector<T> {
         clamped
     }
 
-    /// Every component times `factor`.
+    /// Returns every component times `factor`.
     #[must_use]
     pub fn multi(&self, factor: f64) -> Fractional {
         self.fractions(|amount| amount * factor)
     }
 
-    /// The same amounts for fractional arithmetic; exact below 2^53.
+    /// Returns the same amounts for fractional arithmetic; exact below 2^53.
     #[must_use]
     pub fn to_fractional(&self) -> Fractional {
         self.fractions(|amount| amount)
@@ -196,7 +198,7 @@ impl<T: Amount> Vector<T> {
         Vector { amounts, present: self.present.clone(), wide: None }
     }
 
-    /// Component-wise maximum in place; scalars only in `other` are taken.
+    /// Sets each component to the maximum of both sides. Scalars only in `other` are taken.
     pub fn set_max(&mut self, other: &Self) {
         for dim in other.dims() {
             let amount = other.exact(dim);
@@ -206,7 +208,7 @@ impl<T: Amount> Vector<T> {
         }
     }
 
-    /// Makes amounts below zero 0.
+    /// Sets negative amounts to 0.
     pub fn raise_to_zero(&mut self) {
         for dim in self.dims() {
             if self.get(dim) < T::ZERO {
@@ -215,23 +217,23 @@ impl<T: Amount> Vector<T> {
         }
     }
 
-    /// Whether nothing is asked for: everything but `pods` is below ε.
+    /// True if nothing is requested: every dimension but `pods` is below ε.
     pub fn is_empty(&self) -> bool {
         self.dims().all(|dim| dim == Dim::PODS || self.is_zero(dim))
     }
 
-    /// Whether the amount is below ε; true for a missing scalar.
+    /// True if the amount is below ε, or the scalar is missing.
     pub fn is_zero(&self, dim: Dim) -> bool {
         self.get(dim).is_small()
     }
 
-    /// Dimensions whose amount is at least ε, `pods` included, in `Dim` order.
+    /// Returns the dimensions with an amount of at least ε, `pods` included, in `Dim` order.
     pub fn names(&self) -> impl Iterator<Item = Dim> + '_ {
         self.dims().filter(|&dim| !self.is_zero(dim))
     }
 }
 
-/// Same scalars and same amounts; how much room is behind them does not count.
+/// Equal if scalars and amounts are equal. Spare capacity is ignored.
 impl<T: Amount> PartialEq for Vector<T> {
     fn eq(&self, other: &Self) -> bool {
         self.present == other.present

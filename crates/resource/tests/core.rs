@@ -7,17 +7,17 @@ use vc_resource::{
 
 const SCALARS: [&str; 3] = ["nvidia.com/gpu", "hugepages-test", "scalar.test/scalar1"];
 
-struct Names {
+struct NamedDims {
     dims: Dims,
     gpu: Dim,
     huge: Dim,
     scalar: Dim,
 }
 
-fn names() -> Names {
+fn names() -> NamedDims {
     let mut dims = Dims::new();
     let [gpu, huge, scalar] = SCALARS.map(|name| dims.intern(name).expect("few names fit"));
-    Names { dims, gpu, huge, scalar }
+    NamedDims { dims, gpu, huge, scalar }
 }
 
 fn vector<T: Amount>(cpu: T, memory: T, scalars: &[(Dim, T)]) -> Vector<T> {

@@ -1,61 +1,62 @@
-//! One attempt at a job with sub-groups. Without HyperNodes every choice between domains has one
-//! member, the whole cluster, so that of the two-level dry run the levels remain. Specification:
-//! actions.md 4.5.
+//! One attempt at a job with sub-groups. Without HyperNodes the only domain is the whole cluster,
+//! so only the two levels of the dry run remain.
+//! Specification: actions.md 4.5.
 
 use vc_framework::{Session, Statement};
 use vc_model::{JobId, NodeId};
 
-use super::place::{Outcome, settle, task_loop};
-use super::sheet::Rest;
-use crate::worksheet::{SubSheet, put_back, sort, take_first};
+use super::pending_tasks::PendingTasks;
+use super::place::{PlacementOutcome, commit_or_discard, task_loop};
+use crate::sub_job_tasks::{SubJobTasks, put_back, sort, take_first};
 
-/// Places sub-job after sub-job until the job is ready. One that finds no place is out of the
-/// worksheet.
+/// Places sub-jobs until the job is ready. A sub-job that finds no node is removed from the pending
+/// tasks.
 pub(super) fn attempt(
     session: &mut Session<'_>,
     job: JobId,
-    rest: &mut Rest,
+    rest: &mut PendingTasks,
     nodes: &[NodeId],
-) -> Outcome {
+) -> PlacementOutcome {
     if !rest.is_clear {
         rest.tasks().for_each(|task| session.clear_fit_errors(task));
         rest.is_clear = true;
     }
-    let sheets = &mut rest.sheets;
+    let sub_jobs = &mut rest.sub_jobs;
     let mut statement = session.statement();
-    while let Some(mut sheet) = take_first(&statement, job, sheets) {
-        if !place(&mut statement, job, &mut sheet, nodes) {
+    while let Some(mut entry) = take_first(&statement, job, sub_jobs) {
+        if !place(&mut statement, job, &mut entry, nodes) {
             continue;
         }
-        if !sheet.tasks.is_empty() {
-            put_back(&statement, job, sheets, sheet);
+        if !entry.tasks.is_empty() {
+            put_back(&statement, job, sub_jobs, entry);
         }
-        if statement.hooks().job_ready(statement.ask(), job) {
+        if statement.plugins().job_ready(statement.view(), job) {
             break;
         }
     }
     let n_ready = statement.jobs[job].counts.ready();
-    let outcome = settle(statement, job);
-    // What was given up, or refused by the binder (A7), was placed when its sub-job was put back.
+    let outcome = commit_or_discard(statement, job);
+    // Sub-jobs were put back while tasks counted as placed that were given up, or refused by the
+    // binder (A7).
     if session.jobs[job].counts.ready() != n_ready {
-        sort(session, job, sheets);
+        sort(session, job, sub_jobs);
     }
     outcome
 }
 
-/// Whether something of the sub-job was placed and it is ready or pipelined; else nothing is left
-/// of the try.
+/// Places a sub-job. Returns true if a task was placed and the sub-job is ready or pipelined. A
+/// sub-job that is neither is rolled back.
 fn place(
     statement: &mut Statement<'_, '_>,
     job: JobId,
-    sheet: &mut SubSheet,
+    entry: &mut SubJobTasks,
     nodes: &[NodeId],
 ) -> bool {
     let mark = statement.mark();
-    let n_placed = task_loop(statement, job, sheet, nodes);
-    let (ask, hooks) = (statement.ask(), statement.hooks());
-    let complete = hooks.sub_job_ready(ask, job, sheet.sub_job)
-        || hooks.sub_job_pipelined(ask, job, sheet.sub_job);
+    let n_placed = task_loop(statement, job, entry, nodes);
+    let (view, plugins) = (statement.view(), statement.plugins());
+    let complete = plugins.sub_job_ready(view, job, entry.sub_job)
+        || plugins.sub_job_pipelined(view, job, entry.sub_job);
     if !complete {
         statement.roll_back(mark);
     }

@@ -2,68 +2,75 @@
 
 use std::collections::BTreeSet;
 
-use vc_framework::{Filter, Found, Refused, Room, Scan, Session, Statement, klog};
+use vc_framework::{Filter, NodeSearch, OperationRefused, Room, Scan, Session, Statement, klog};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus,
 };
 use vc_resource::Dim;
 
 use super::grouped;
-use super::sheet::Rest;
+use super::pending_tasks::PendingTasks;
+use crate::sub_job_tasks::SubJobTasks;
 use crate::victims::is_evicted;
-use crate::worksheet::SubSheet;
 
-/// How an attempt ended (4.9).
+/// Outcome of an attempt (actions.md 4.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum PlacementOutcome {
     Ready,
     Pipelined,
     Neither,
 }
 
-/// Tries to fill the job up to readiness, or to give a ready one its next tasks.
-pub(super) fn attempt(session: &mut Session<'_>, job: JobId, rest: &mut Rest) -> Outcome {
-    let nodes = session.facts().nodes.clone();
+/// Tries to place the job until it is ready. A ready job gets its next tasks.
+pub(super) fn attempt(
+    session: &mut Session<'_>,
+    job: JobId,
+    rest: &mut PendingTasks,
+) -> PlacementOutcome {
+    let nodes = session.info().nodes.clone();
     if nodes.is_empty() {
         note_no_nodes(session, rest);
-        return Outcome::Neither;
+        return PlacementOutcome::Neither;
     }
     match session.jobs[job].policies().is_empty() {
-        true => flat(session, job, &mut rest.sheets, &nodes),
+        true => flat(session, job, &mut rest.sub_jobs, &nodes),
         false => grouped::attempt(session, job, rest, &nodes),
     }
 }
 
-/// A job without policies has one sub-job (4.4).
+/// Places a job without policies, which has one sub-job (actions.md 4.4).
 fn flat(
     session: &mut Session<'_>,
     job: JobId,
-    sheets: &mut Vec<SubSheet>,
+    sub_jobs: &mut Vec<SubJobTasks>,
     nodes: &[NodeId],
-) -> Outcome {
+) -> PlacementOutcome {
     let mut statement = session.statement();
-    for sheet in sheets.iter_mut() {
-        task_loop(&mut statement, job, sheet, nodes);
+    for entry in sub_jobs.iter_mut() {
+        task_loop(&mut statement, job, entry, nodes);
     }
-    sheets.retain(|sheet| !sheet.tasks.is_empty());
-    settle(statement, job)
+    sub_jobs.retain(|entry| !entry.tasks.is_empty());
+    commit_or_discard(statement, job)
 }
 
-/// Tries the tasks of a sub-job until it is ready; how many were placed (4.6).
+/// Tries the tasks of a sub-job until it is ready. Returns the number of placed tasks (actions.md
+/// 4.6).
 pub(super) fn task_loop(
     statement: &mut Statement<'_, '_>,
     job: JobId,
-    sheet: &mut SubSheet,
+    entry: &mut SubJobTasks,
     nodes: &[NodeId],
 ) -> u32 {
     let mut n_placed = 0;
-    while let Some(task) = sheet.tasks.pop_front() {
+    while let Some(task) = entry.tasks.pop_front() {
         let next = visit(statement, job, task, nodes);
-        n_placed += u32::from(next == Next::Placed);
+        n_placed += u32::from(next == NextStep::Placed);
         let enough = match next {
-            Next::Placed => statement.hooks().sub_job_ready(statement.ask(), job, sheet.sub_job),
-            Next::Skipped => false,
-            Next::Failed => !goes_on(statement, job, sheet.sub_job),
+            NextStep::Placed => {
+                statement.plugins().sub_job_ready(statement.view(), job, entry.sub_job)
+            }
+            NextStep::Skipped => false,
+            NextStep::Failed => !goes_on(statement, job, entry.sub_job),
         };
         if enough {
             break;
@@ -72,33 +79,34 @@ pub(super) fn task_loop(
     n_placed
 }
 
-/// The claim pass: each task of the plan, on its node only (A16). Where filters refuse it because
-/// they see `victims`, pods that leave for this job, it waits there. On failure all is as before.
+/// Places a job with an eviction hold: each task on its planned node only (A16). On failure nothing
+/// is changed. If filters refuse a task because of `victims`, pods that terminate for this job, it
+/// is pipelined there.
 pub(super) fn attempt_planned(
     session: &mut Session<'_>,
     job: JobId,
     plan: &[(TaskId, NodeId)],
     victims: &[TaskId],
-) -> Outcome {
+) -> PlacementOutcome {
     let mut statement = session.statement();
     let mut any_placed = false;
     for &(task, node) in plan {
         any_placed |= match visit(&mut statement, job, task, &[node]) {
-            Next::Placed => true,
-            Next::Failed => wait(&mut statement, task, node, victims),
-            Next::Skipped => false,
+            NextStep::Placed => true,
+            NextStep::Failed => wait(&mut statement, task, node, victims),
+            NextStep::Skipped => false,
         };
     }
-    // Without a placement nothing is kept: a job that a plugin calls pipelined all the same is
-    // tried on all nodes by the regular pass.
+    // Without a placement nothing is kept. If a plugin calls the job pipelined anyway, the regular
+    // pass tries it on all nodes.
     let outcome = match any_placed {
-        true => settle(statement, job),
+        true => commit_or_discard(statement, job),
         false => {
             statement.discard();
-            Outcome::Neither
+            PlacementOutcome::Neither
         }
     };
-    if outcome == Outcome::Neither {
+    if outcome == PlacementOutcome::Neither {
         for (task, _) in plan {
             session.clear_fit_errors(*task);
             session.records.last_transaction.remove(task);
@@ -107,8 +115,8 @@ pub(super) fn attempt_planned(
     outcome
 }
 
-/// Pipelines the task if it fits once the victims, and the pods that were evicted there for other jobs,
-/// are gone: the place was planned without all of them.
+/// Pipelines the task if it fits without the victims and without pods that were evicted there for
+/// other jobs. The node was planned without all of them.
 fn wait(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, victims: &[TaskId]) -> bool {
     let on_node = statement.nodes[node].tasks.iter().copied();
     let evicted = on_node.filter(|&other| is_evicted(&statement.tasks[other]));
@@ -125,54 +133,60 @@ fn wait(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId, victims: 
     true
 }
 
-/// Commit, keep or discard (4.9).
-pub(super) fn settle(statement: Statement<'_, '_>, job: JobId) -> Outcome {
-    let ask = statement.ask();
-    if statement.hooks().job_ready(ask, job) {
-        // Without a placement there is nothing to say, and the state is what it was.
+/// Commits, keeps or discards the statement (actions.md 4.9).
+pub(super) fn commit_or_discard(statement: Statement<'_, '_>, job: JobId) -> PlacementOutcome {
+    let view = statement.view();
+    if statement.plugins().job_ready(view, job) {
+        // Without a placement there is nothing to commit, and the state is unchanged.
         if !statement.is_empty() {
             statement.commit();
         }
-        return Outcome::Ready;
+        return PlacementOutcome::Ready;
     }
-    if statement.hooks().job_pipelined(ask, job) {
+    if statement.plugins().job_pipelined(view, job) {
         statement.keep();
-        return Outcome::Pipelined;
+        return PlacementOutcome::Pipelined;
     }
     statement.discard();
-    Outcome::Neither
+    PlacementOutcome::Neither
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextStep {
     Placed,
-    /// Not tried; the next task is.
+    /// The task was not tried; the loop continues.
     Skipped,
-    /// Fits nowhere; the continue rule decides.
+    /// The task fits nowhere; the continue rule decides.
     Failed,
 }
 
-/// Steps 1 to 10 of the task loop for one task.
-fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[NodeId]) -> Next {
+/// Runs steps 1 to 10 of the task loop for one task (actions.md 4.6).
+fn visit(
+    statement: &mut Statement<'_, '_>,
+    job: JobId,
+    task: TaskId,
+    nodes: &[NodeId],
+) -> NextStep {
     let queue = statement.jobs[job].queue;
-    if let Err(dims) = statement.hooks().allocatable(statement.ask(), queue, task) {
+    if let Err(dims) = statement.plugins().allocatable(statement.view(), queue, task) {
         let name = statement.queues[queue].name.clone();
         let pod = &statement.tasks[task].key.name;
         klog!(3; "Queue <{name}> is overused when considering task <{pod}>, ignore it.");
         let errors = no_room(statement, queue, &dims);
         statement.note_fit_errors(task, errors.into());
-        return Next::Skipped;
+        return NextStep::Skipped;
     }
-    // The queue has room: its gate goes, and the pod is placed once that is seen (steps 2, 3).
+    // The queue has room, so the gate is removed. The pod is placed once the removal is observed
+    // (steps 2, 3).
     if statement.tasks[task].gates != Gates::None {
         statement.remove_gate(task);
-        return Next::Skipped;
+        return NextStep::Skipped;
     }
-    if let Err(error) = statement.hooks().pre_predicate(statement.ask(), task) {
+    if let Err(error) = statement.plugins().pre_predicate(statement.view(), task) {
         let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
         let errors = FitErrors::everywhere(nodes, &finding);
         statement.note_fit_errors(task, errors.into());
-        return Next::Failed;
+        return NextStep::Failed;
     }
     let (next, errors) = match remembered(statement, task, nodes) {
         Some(answer) => answer,
@@ -188,67 +202,69 @@ fn visit(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId, nodes: &[N
     next
 }
 
-/// What [`visit`] would record of a task without trying it on a node. `None`: it may find one, or
-/// that cannot be said.
+/// Returns the fit errors that [`visit`] would record, without placing the task. Returns `None` if
+/// it may find a node, or if cached results cannot decide.
 pub(super) fn look(session: &mut Session<'_>, task: TaskId) -> Option<FitErrors> {
     let queue = session.job_of(task)?.queue;
-    if let Err(dims) = session.hooks().allocatable(session.ask(), queue, task) {
+    if let Err(dims) = session.plugins().allocatable(session.view(), queue, task) {
         return Some(no_room(session, queue, &dims));
     }
-    session.hooks().pre_predicate(session.ask(), task).ok()?;
-    match session.find_remembered(task, Filter::Allocate)? {
-        Found::Node(_) => None,
-        Found::Nowhere(errors) => Some(errors),
+    session.plugins().pre_predicate(session.view(), task).ok()?;
+    match session.find_cached(task, Filter::Allocate)? {
+        NodeSearch::Node(_) => None,
+        NodeSearch::Nowhere(errors) => Some(errors),
     }
 }
 
-/// The node that allocate would choose for the task, whether or not its queue has room.
+/// Returns the node that allocate would choose for the task, whether or not its queue has room.
+/// `nodes` are all nodes of the session.
 ///
 /// # Errors
-/// Why it fits on none of `nodes`, which are all.
+/// Why the task fits on none of them.
 pub(crate) fn find_node(
     statement: &mut Statement<'_, '_>,
     task: TaskId,
     nodes: &[NodeId],
 ) -> Result<NodeId, FitErrors> {
-    if let Err(error) = statement.hooks().pre_predicate(statement.ask(), task) {
+    if let Err(error) = statement.plugins().pre_predicate(statement.view(), task) {
         let finding = Finding { code: Code::Error, reason: Reason::Owned(error.into()) };
         return Err(FitErrors::everywhere(nodes, &finding));
     }
     if statement.tasks[task].nominated_node.is_none()
-        && let Some(found) = statement.find_remembered(task, Filter::Allocate)
+        && let Some(found) = statement.find_cached(task, Filter::Allocate)
     {
         return match found {
-            Found::Node(node) => Ok(node),
-            Found::Nowhere(errors) => Err(errors),
+            NodeSearch::Node(node) => Ok(node),
+            NodeSearch::Nowhere(errors) => Err(errors),
         };
     }
     let Scan { feasible, errors } = scan(statement, task, nodes);
     statement.choose_by_group(task, &feasible).ok_or(errors)
 }
 
-/// What the fast evaluator says for a task without nomination. `None`: the plain one has to.
+/// Places a task without a nomination by the fast evaluator. Returns `None` if the plain evaluator
+/// has to do it.
 fn remembered(
     statement: &mut Statement<'_, '_>,
     task: TaskId,
     nodes: &[NodeId],
-) -> Option<(Next, Option<FitErrors>)> {
-    let all = nodes.len() == statement.facts().nodes.len();
+) -> Option<(NextStep, Option<FitErrors>)> {
+    let all = nodes.len() == statement.info().nodes.len();
     if !all || statement.tasks[task].nominated_node.is_some() {
         return None;
     }
-    match statement.find_remembered(task, Filter::Allocate)? {
-        Found::Node(node) => {
-            // A node that refuses is a matter of the plain loop (A21).
+    match statement.find_cached(task, Filter::Allocate)? {
+        NodeSearch::Node(node) => {
+            // A21: the plain loop handles a node that refuses.
             put(statement, task, node).ok()?;
             statement.note_placed(task);
-            Some((Next::Placed, None))
+            Some((NextStep::Placed, None))
         }
-        Found::Nowhere(errors) => Some((Next::Failed, Some(errors))),
+        NodeSearch::Nowhere(errors) => Some((NextStep::Failed, Some(errors))),
     }
 }
 
-/// The nominated node alone if the task fits there, else all nodes (step 6).
+/// Filters the nominated node alone if the task fits there, else all nodes (step 6).
 fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
     let nominated = session.tasks[task].nominated_node.as_ref();
     let nominated = nominated.and_then(|name| session.node(name));
@@ -263,26 +279,34 @@ fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
     session.filter(task, nodes, Filter::Allocate)
 }
 
-/// Steps 7, 9 and 10: choose and place. A node that refuses counts as one that does not fit, and
-/// the choice is repeated (A21). The errors are those of a task that fits nowhere.
-fn place(statement: &mut Statement<'_, '_>, task: TaskId, scan: Scan) -> (Next, Option<FitErrors>) {
+/// Chooses a node and places the task (steps 7, 9 and 10). A21: a node that refuses counts as
+/// unfit, and the choice is repeated. The errors are `Some` only if the task fits nowhere.
+fn place(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    scan: Scan,
+) -> (NextStep, Option<FitErrors>) {
     let Scan { feasible: mut nodes, mut errors } = scan;
     while let Some(node) = statement.choose_by_group(task, &nodes) {
         let Err(refused) = put(statement, task, node) else {
             statement.note_placed(task);
-            return (Next::Placed, None);
+            return (NextStep::Placed, None);
         };
         let reason = Reason::Owned(refused.to_string().into());
         errors.add(node, &[Finding { code: Code::Error, reason }]);
         nodes.retain(|&other| other != node);
     }
     match nodes.is_empty() {
-        true => (Next::Failed, Some(errors)),
-        false => (Next::Skipped, None),
+        true => (NextStep::Failed, Some(errors)),
+        false => (NextStep::Skipped, None),
     }
 }
 
-fn put(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> Result<(), Refused> {
+fn put(
+    statement: &mut Statement<'_, '_>,
+    task: TaskId,
+    node: NodeId,
+) -> Result<(), OperationRefused> {
     if statement.fits_idle(task, node) {
         return statement.allocate(task, node);
     }
@@ -294,8 +318,8 @@ fn put(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> Result<
     done
 }
 
-/// A20: which dimensions of the queue are short. A queue that is not open has room for nobody
-/// (C-33).
+/// A20: returns the error that names the dimensions of which the queue is short. C-33: a queue that
+/// is not open has room for no task.
 fn no_room(session: &Session<'_>, queue: QueueId, dims: &[Dim]) -> FitErrors {
     let row = &session.queues[queue];
     let mut names: Vec<&str> = dims.iter().map(|&dim| session.dims.name(dim)).collect();
@@ -310,14 +334,15 @@ fn no_room(session: &Session<'_>, queue: QueueId, dims: &[Dim]) -> FitErrors {
     FitErrors::fixed(text)
 }
 
-fn note_no_nodes(session: &mut Session<'_>, rest: &mut Rest) {
+fn note_no_nodes(session: &mut Session<'_>, rest: &mut PendingTasks) {
     rest.is_clear = false;
     for task in rest.tasks() {
         session.note_fit_errors(task, FitErrors::default().into());
     }
 }
 
-/// May the loop go on after a task found no node: only if not all tasks are required (4.6).
+/// True if the task loop may continue after a task found no node. This requires that not all tasks
+/// are needed (actions.md 4.6).
 fn goes_on(session: &mut Session<'_>, job: JobId, sub_job: usize) -> bool {
     let row = &session.jobs[job];
     let count = |tasks: &[TaskId]| i64::try_from(tasks.len()).unwrap_or(i64::MAX);

@@ -1,5 +1,6 @@
-//! Options against starvation: broken gangs first, and small jobs that do not overtake a big one. Specification:
-//! actions.md 4.11.
+//! Options against starvation: broken gangs are placed first, and small jobs do not overtake a big
+//! one.
+//! Specification: actions.md 4.11.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +9,31 @@ use vc_framework::{Filter, Session};
 use vc_model::{ClassId, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dims, Resource};
 
-use super::place::{Outcome, attempt};
-use super::sheet::Sheets;
-use super::{Turns, next};
+use super::pending_tasks::PendingTasksByJob;
+use super::place::{PlacementOutcome, attempt};
+use super::{JobQueue, next};
 
-/// `gangRepairFirst`: gangs that lost members are filled up before fresh jobs get a turn. A job that fails here
-/// is not tried again in this cycle.
-pub(super) fn repair_pass(session: &mut Session<'_>, sheets: &mut Sheets) {
+/// `gangRepairFirst`: fills up gangs that lost members before fresh jobs get a turn. A job that
+/// fails here is not tried again in this cycle.
+pub(super) fn repair_pass(session: &mut Session<'_>, pending: &mut PendingTasksByJob) {
     let broken = |&job: &JobId| {
         let row = &session.jobs[job];
         let placed = i64::from(row.counts.ready() + row.counts.waiting());
         let holds = [TaskStatus::Bound, TaskStatus::Running].map(|status| row.counts.of(status));
         0 < holds.iter().sum::<u32>() && placed < i64::from(row.min_available)
     };
-    let jobs: Vec<JobId> = sheets.jobs().into_iter().filter(broken).collect();
-    let mut turns = Turns::new(session, &jobs);
-    while let Some((_, job)) = next(session, &mut turns, |_, _| {}) {
-        match attempt(session, job, sheets.of(job)) {
-            Outcome::Ready => sheets.strike_placed(session, job),
-            Outcome::Pipelined | Outcome::Neither => sheets.strike(job),
+    let jobs: Vec<JobId> = pending.jobs().into_iter().filter(broken).collect();
+    let mut job_queue = JobQueue::new(session, &jobs);
+    while let Some((_, job)) = next(session, &mut job_queue, |_, _| {}) {
+        match attempt(session, job, pending.of(job)) {
+            PlacementOutcome::Ready => pending.strike_placed(session, job),
+            PlacementOutcome::Pipelined | PlacementOutcome::Neither => pending.strike(job),
         }
     }
 }
 
-/// `headOfLine: queue`: whether the jobs behind this one, which ended "neither", have to wait for it. Only a
-/// job that could run at all blocks its queue.
+/// `headOfLine: queue`: true if the jobs behind this unplaced job have to wait for it. Only a job
+/// that could run at all blocks its queue.
 pub(super) fn blocks_queue(session: &Session<'_>, queue: QueueId, job: JobId) -> bool {
     session.settings.allocate.head_of_line == HeadOfLine::Queue
         && lacks_room(session, job)
@@ -40,12 +41,12 @@ pub(super) fn blocks_queue(session: &Session<'_>, queue: QueueId, job: JobId) ->
         && could_run(session, job)
 }
 
-/// A task of the job found no room on the nodes, or none in its queue.
+/// True if a task of the job found no room on the nodes or in its queue.
 fn lacks_room(session: &Session<'_>, job: JobId) -> bool {
     session.jobs[job].tasks.iter().any(|task| {
         session.records.fit_errors.get(task).is_some_and(|errors| {
             let short = |reason: &Reason| matches!(reason, Reason::Insufficient(_));
-            // A fixed text without nodes is the queue's (A20).
+            // A20: an error without nodes is that of the queue.
             errors.n_nodes == 0 || errors.reasons.keys().any(short)
         })
     })
@@ -67,7 +68,8 @@ fn within_capability(session: &Session<'_>, queue: QueueId, job: JobId) -> bool 
     pending(session, job).all(within)
 }
 
-/// The bound of S6 with every node's allocatable in place of its future idle room.
+/// True if the gang feasibility bound (S6) holds with every node's allocatable in place of its
+/// future idle room.
 fn could_run(session: &Session<'_>, job: JobId) -> bool {
     let mut classes: BTreeMap<ClassId, (TaskId, u64)> = BTreeMap::new();
     for task in pending(session, job).filter(|&task| !session.tasks[task].best_effort) {
@@ -80,15 +82,15 @@ fn could_run(session: &Session<'_>, job: JobId) -> bool {
     i128::from(row.min_available) <= i128::from(placed) + i128::from(placeable)
 }
 
-/// How many tasks like this one all nodes together could hold if they were empty.
+/// Returns how many tasks like this one all nodes could hold if they were empty.
 fn room_for(session: &Session<'_>, task: TaskId) -> u64 {
-    let nodes = session.filter(task, &session.facts().nodes, Filter::Preempt).feasible;
+    let nodes = session.filter(task, &session.info().nodes, Filter::Preempt).feasible;
     let request = session.request(task);
     let fits = |&node: &NodeId| times(request, &session.nodes[node].allocatable, &session.dims);
     nodes.iter().map(fits).fold(0, u64::saturating_add)
 }
 
-/// The largest k with k · request ≤ room.
+/// Returns the largest k with k · request ≤ room.
 fn times(request: &Resource, room: &Resource, dims: &Dims) -> u64 {
     let asked = dims.in_report_order().iter().filter(|&&dim| 0 < request.get(dim));
     let counts = asked.map(|&dim| (room.get(dim) / request.get(dim)).max(0).unsigned_abs());

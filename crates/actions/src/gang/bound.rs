@@ -1,8 +1,14 @@
-//! How many members could find room at most once the victims are gone: per node the largest k whose
-//! k requests fit FutureIdle with the victims' room. Exact because members only go where tests of
-//! objects let them, each into FutureIdle less the members there, which only evictions make grow;
-//! other filters are left out, so the bound stays an upper one. What failed trials leave behind:
-//! `tries_without_trace`; `first_plan` in `select.rs`. Specification: actions.md 12.2 S6, S15.
+//! An upper bound of the members that find room once the victims are gone. Per node it is the
+//! largest k whose k requests fit FutureIdle with the victims' room.
+//!
+//! Exact because:
+//! - members are placed only on nodes that the tests of node objects allow;
+//! - each goes into FutureIdle less the members there, which only evictions increase;
+//! - other filters are left out, which keeps the bound an upper one;
+//! - failed trials leave nothing else behind (`tries_without_trace`, and `first_plan` in
+//!   `select.rs`).
+//!
+//! Specification: actions.md 12.2 S6, S15.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,37 +18,41 @@ use vc_framework::Session;
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Absent, Resource};
 
-use super::Attempt;
+use super::GangEvictionAttempt;
 
-/// So many kinds of members are told apart.
+/// Upper bound of the number of member classes.
 const MOST_KINDS: usize = 16;
 
-/// Members of a kind: they ask for the same and may go to the same nodes. Or of several kinds.
+/// Members with equal requests and equal open nodes, or the union of several such classes.
 #[derive(Clone)]
-struct Members {
-    /// Each asks for at least so much.
+struct MemberClass {
+    /// Lower bound of each member's request.
     request: Resource,
-    /// Where some may go, by position in the domain.
+    /// Nodes on which some members may be placed, by position in the domain.
     open: Vec<bool>,
-    /// By sub-job, in the order in which they are placed.
+    /// Number of members by sub-job, in placement order.
     n_wanted: Vec<i64>,
-    /// By position in the domain.
+    /// Number of members that fit on each node, by position in the domain.
     n_places: Vec<i64>,
-    /// Σ of them.
+    /// Σ of `n_places`.
     n_places_total: i64,
 }
 
-/// What is known of one domain and one growing list of victims.
-pub(super) struct Bound {
+/// The bound for one domain and one growing list of victims.
+pub(super) struct MemberBound {
     positions: FxHashMap<NodeId, usize>,
     /// FutureIdle without the victims, by position in the domain.
     rooms: Vec<Resource>,
-    members: Vec<Members>,
+    members: Vec<MemberClass>,
 }
 
-impl Bound {
-    /// Before anybody is evicted. `None`: trials cannot be spared.
-    pub(super) fn new(session: &Session<'_>, attempt: &Attempt, domain: &[NodeId]) -> Option<Self> {
+impl MemberBound {
+    /// Creates the bound before any eviction. Returns `None` if trials cannot be skipped.
+    pub(super) fn new(
+        session: &Session<'_>,
+        attempt: &GangEvictionAttempt,
+        domain: &[NodeId],
+    ) -> Option<Self> {
         let members = with_joint(members(session, attempt, domain)?);
         let positions = domain.iter().enumerate().map(|(at, &node)| (node, at)).collect();
         let rooms = domain.iter().map(|&node| session.nodes[node].future_idle()).collect();
@@ -53,7 +63,7 @@ impl Bound {
         Some(bound)
     }
 
-    /// These go as well.
+    /// Adds victims.
     pub(super) fn add(&mut self, session: &Session<'_>, victims: &[TaskId]) {
         for &victim in victims {
             let node = session.tasks[victim].node;
@@ -64,7 +74,7 @@ impl Bound {
         }
     }
 
-    /// Whether the first so many sub-jobs cannot all find room.
+    /// True if the first `n_sub_jobs` sub-jobs cannot all find room.
     pub(super) fn excludes(&self, n_sub_jobs: usize) -> bool {
         self.members.iter().any(|members| {
             let n_wanted: i64 = members.n_wanted.iter().take(n_sub_jobs).sum();
@@ -81,34 +91,39 @@ impl Bound {
     }
 }
 
-fn members(session: &Session<'_>, attempt: &Attempt, domain: &[NodeId]) -> Option<Vec<Members>> {
-    let mut members: Vec<Members> = Vec::new();
+fn members(
+    session: &Session<'_>,
+    attempt: &GangEvictionAttempt,
+    domain: &[NodeId],
+) -> Option<Vec<MemberClass>> {
+    let mut members: Vec<MemberClass> = Vec::new();
     let mut known_classes = BTreeSet::new();
     let mut by_serial: BTreeMap<u64, usize> = BTreeMap::new();
-    for (sub_job, sheet) in attempt.sheets.iter().enumerate() {
-        for &task in &sheet.tasks {
+    for (sub_job, entry) in attempt.sub_jobs.iter().enumerate() {
+        for &task in &entry.tasks {
             let class = session.tasks[task].class;
             if known_classes.insert(class) && !session.tries_without_trace(task) {
                 return None;
             }
             let new = || {
                 let open = session.open_nodes(task, domain);
-                let n_sub_jobs = attempt.sheets.len();
+                let n_sub_jobs = attempt.sub_jobs.len();
                 position(
                     &mut members,
-                    Members::new(session.request(task).clone(), open, n_sub_jobs),
+                    MemberClass::new(session.request(task).clone(), open, n_sub_jobs),
                 )
             };
-            let at = *by_serial.entry(session.classes.serial(class)).or_insert_with(new);
+            let at = *by_serial.entry(session.classes.shape_id(class)).or_insert_with(new);
             members[at].n_wanted[sub_job] += 1;
         }
     }
     Some(members)
 }
 
-/// Where members of this kind stand.
-fn position(members: &mut Vec<Members>, new: Members) -> usize {
-    let is_alike = |it: &Members| it.request == new.request && it.open == new.open;
+/// Returns the index of an equal class of members, and adds it if it is new. If there are too many
+/// classes, it is joined with the last one.
+fn position(members: &mut Vec<MemberClass>, new: MemberClass) -> usize {
+    let is_alike = |it: &MemberClass| it.request == new.request && it.open == new.open;
     if let Some(known) = members.iter().position(is_alike) {
         return known;
     }
@@ -120,27 +135,28 @@ fn position(members: &mut Vec<Members>, new: Members) -> usize {
     members.len() - 1
 }
 
-/// The largest members are counted together as well, for they may want the same rooms: the two
-/// largest kinds, the three largest, and so on to all of them.
-fn with_joint(mut members: Vec<Members>) -> Vec<Members> {
-    let size =
-        |it: &Members| -> Vec<i64> { it.request.dims().map(|dim| it.request.get(dim)).collect() };
+/// Adds the unions of the two largest classes, of the three largest, and so on. Classes may compete
+/// for the same room, which a bound per class does not see.
+fn with_joint(mut members: Vec<MemberClass>) -> Vec<MemberClass> {
+    let size = |it: &MemberClass| -> Vec<i64> {
+        it.request.dims().map(|dim| it.request.get(dim)).collect()
+    };
     members.sort_by_cached_key(|it| Reverse(size(it)));
     let joint = members.iter().skip(1).scan(members.first().cloned(), |joint, next| {
         joint.as_mut()?.join(next);
         joint.clone()
     });
-    let joint: Vec<Members> = joint.collect();
+    let joint: Vec<MemberClass> = joint.collect();
     members.into_iter().chain(joint).collect()
 }
 
-impl Members {
+impl MemberClass {
     fn new(request: Resource, open: Vec<bool>, n_sub_jobs: usize) -> Self {
         let (n_wanted, n_places) = (vec![0; n_sub_jobs], vec![0; open.len()]);
         Self { request, open, n_wanted, n_places, n_places_total: 0 }
     }
 
-    /// Before places are counted.
+    /// Joins another class into this one. This must happen before nodes are counted.
     fn join(&mut self, other: &Self) {
         self.request = self.request.min_dim(&other.request, Absent::Zero);
         self.open.iter_mut().zip(&other.open).for_each(|(open, other)| *open |= other);
@@ -148,11 +164,12 @@ impl Members {
     }
 }
 
-/// A dimension of which nothing is requested never lacks. A pod asks for a slot at least.
+/// Returns how many such requests fit into the room. Dimensions without a request do not limit it.
+/// A pod requests at least one pod slot.
 fn n_places(request: &Resource, room: &Resource) -> i64 {
     let requested = request.dims().filter(|&dim| 0 < request.get(dim));
     let places = requested.map(|dim| room.get(dim).max(0) / request.get(dim));
-    // More than any job has members, so that sums over nodes stay far from the bounds of numbers.
+    // The limits exceed the members of any job, and sums over nodes cannot overflow.
     places.min().unwrap_or(i64::from(u16::MAX)).min(i64::from(u32::MAX))
 }
 
@@ -177,7 +194,7 @@ mod tests {
             (amounts(&[(Dim::CPU, 2), (Dim::PODS, 5)]), 0),
             (amounts(&[(Dim::CPU, -3), (Dim::PODS, 5)]), 0),
             (amounts(&[(Dim::CPU, 9)]), 0),
-            // Nobody asks for memory.
+            // The request contains no memory.
             (amounts(&[(Dim::CPU, 9), (Dim::PODS, 5), (Dim::MEMORY, -1)]), 3),
         ];
         for (room, expected) in cases {
@@ -187,9 +204,9 @@ mod tests {
 
     #[test]
     fn what_members_of_several_kinds_ask_for_at_least() {
-        let kind = |cpu, pool: usize, n_wanted| Members {
+        let kind = |cpu, pool: usize, n_wanted| MemberClass {
             n_wanted: vec![n_wanted],
-            ..Members::new(
+            ..MemberClass::new(
                 amounts(&[(Dim::CPU, cpu), (Dim::PODS, 1)]),
                 (0..3).map(|node| node == pool).collect(),
                 1,

@@ -1,5 +1,5 @@
-//! Splits the candidates of a victim job into what it can spare and what breaks it. Specification:
-//! actions.md 9.4.
+//! Splits the candidates of a victim job into surplus pods and pods that it needs.
+//! Specification: actions.md 9.4.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,27 +8,28 @@ use vc_framework::Session;
 use vc_model::{Counts, Job, JobId, SubJob, Task, TaskId};
 use vc_resource::Resource;
 
-/// What is lost with a bundle.
+/// The loss that evicting a bundle means for its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// Pods beyond every minimum of their job; each may go without the others.
+pub(super) enum BundleKind {
+    /// Surplus pods beyond every minimum of their job. Each of them may be evicted without the
+    /// others.
     Safe,
-    /// What the job cannot do without; goes as a whole or not at all.
+    /// Pods that the job needs. They are evicted all together or not at all.
     Whole,
 }
 
 /// Victims of one job that are offered together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bundle {
-    pub(super) kind: Kind,
+    pub(super) kind: BundleKind,
     pub(super) job: JobId,
     /// By priority, then uid.
     pub(super) tasks: Vec<TaskId>,
-    /// How much of the need it covers per what its job loses; infinite if the job loses nothing.
+    /// Covered part of the need relative to what the job loses. Infinite for safe bundles.
     pub(super) benefit: f64,
 }
 
-/// The bundles of the candidates, in no particular order.
+/// Returns the bundles of the candidates, in no particular order.
 pub(super) fn bundles(
     session: &Session<'_>,
     candidates: &[TaskId],
@@ -45,7 +46,7 @@ pub(super) fn bundles(
         let key = |&task: &TaskId| (session.tasks[task].priority, session.tasks[task].uid.clone());
         tasks.sort_by_key(key);
         let (safe, whole) = split(session, &session.jobs[job], tasks);
-        for (kind, tasks) in [(Kind::Safe, safe), (Kind::Whole, whole)] {
+        for (kind, tasks) in [(BundleKind::Safe, safe), (BundleKind::Whole, whole)] {
             if !tasks.is_empty() {
                 let benefit = benefit(session, kind, job, &tasks, need);
                 bundles.push(Bundle { kind, job, tasks, benefit });
@@ -56,27 +57,27 @@ pub(super) fn bundles(
 }
 
 fn split(session: &Session<'_>, job: &Job, tasks: Vec<TaskId>) -> (Vec<TaskId>, Vec<TaskId>) {
-    // A job below its minimum has nothing to lose.
+    // A job below its minimum is broken already.
     if i64::from(job.counts.ready()) < i64::from(job.min_available) {
         return (tasks, Vec::new());
     }
-    let mut budgets = Budgets::of(job);
+    let mut budgets = SpareBudgets::of(job);
     tasks.into_iter().partition(|&task| budgets.take(&session.tasks[task]))
 }
 
-/// What a job has beyond its minima.
-struct Budgets<'j> {
+/// The surplus of a job beyond its minimums.
+struct SpareBudgets<'j> {
     job: &'j Job,
     surplus: i64,
-    /// Per role with a minimum that counts.
+    /// Ready members beyond the minimum, per role with a minimum.
     roles: BTreeMap<Arc<str>, i64>,
-    /// Ready sub-jobs per policy with a minimum.
+    /// Ready sub-jobs beyond the minimum, per policy with a minimum.
     groups: BTreeMap<usize, i64>,
-    /// Sub-jobs that are not ready, or no longer.
+    /// Sub-jobs that are not ready, at first or after evictions.
     broken: BTreeSet<usize>,
 }
 
-impl<'j> Budgets<'j> {
+impl<'j> SpareBudgets<'j> {
     fn of(job: &'j Job) -> Self {
         let is_broken = |sub: &SubJob| !sub.counts.is_ready(sub.min_available);
         let broken = job.sub_jobs.iter().enumerate().filter(|(_, sub)| is_broken(sub));
@@ -89,7 +90,7 @@ impl<'j> Budgets<'j> {
         }
     }
 
-    /// Whether the task can be spared; then its budgets are spent.
+    /// True if the task is surplus. Its budgets are then reduced.
     fn take(&mut self, task: &Task) -> bool {
         let role_allows = self.roles.get(&task.role).is_none_or(|&left| 0 < left);
         if self.surplus <= 0 || !role_allows || !self.take_of_group(task.sub_job) {
@@ -102,7 +103,8 @@ impl<'j> Budgets<'j> {
         true
     }
 
-    /// The first pod of a ready sub-job breaks it; the others cost nothing more.
+    /// True if the sub-job's policy allows the eviction. The first pod of a ready sub-job breaks
+    /// it; its other pods cost nothing more.
     fn take_of_group(&mut self, sub_job: usize) -> bool {
         let policy = self.job.sub_jobs.get(sub_job).and_then(|sub| sub.policy);
         let Some(left) = policy.and_then(|policy| self.groups.get_mut(&policy)) else {
@@ -145,15 +147,16 @@ fn group_surplus(job: &Job) -> BTreeMap<usize, i64> {
     limited.map(|(index, policy)| (index, surplus(index, policy.min_sub_groups))).collect()
 }
 
-/// Covered part of the need per dimension, over what the job loses in units of the need.
+/// Returns the covered part of the need, summed over dimensions, divided by what the job loses in
+/// the same units.
 fn benefit(
     session: &Session<'_>,
-    kind: Kind,
+    kind: BundleKind,
     job: JobId,
     tasks: &[TaskId],
     need: &Resource,
 ) -> f64 {
-    if kind == Kind::Safe {
+    if kind == BundleKind::Safe {
         return f64::INFINITY;
     }
     let mut local = Resource::default();

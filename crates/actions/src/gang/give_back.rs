@@ -1,24 +1,27 @@
-//! Gives back what a placement does not need: from most to least important, a unit without which
-//! the same placement holds stays. Units that are all elsewhere go back together where a placement
-//! that holds without some evictions elsewhere also holds with them (`stands_by_nodes`): then each,
-//! asked by itself, would have been given back. Specification: actions.md 9.5, A41.
+//! Victim minimization for gangs: units that a placement does not need are put back, from most to
+//! least important.
+//!
+//! Units on nodes that the placement does not use are put back together if that is monotone
+//! (`stands_by_nodes`). Each of them, tried alone, would have been put back as well.
+//!
+//! Specification: actions.md 9.5, A41.
 
 use vc_framework::Statement;
 use vc_model::TaskId;
 
-use super::Attempt;
-use super::simulate::{self, Places, holds};
-use crate::settle::Rooms;
+use super::GangEvictionAttempt;
+use super::simulate::{self, PlannedNodes, holds};
+use crate::commit_or_discard::NodeRooms;
 
-/// The units without which the placement does not hold.
+/// Returns the units without which the placement does not hold.
 pub(super) fn needed(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    places: &Places,
+    attempt: &GangEvictionAttempt,
+    places: &PlannedNodes,
     mut units: Vec<Vec<TaskId>>,
 ) -> Vec<Vec<TaskId>> {
     let mut rooms = simulate::rooms(statement, attempt, places, &units.concat());
-    let mut pace = Pace::Unknown;
+    let mut batch_size = BatchSize::Unknown;
     let mut n_left = units.len();
     while let Some(last) = n_left.checked_sub(1) {
         if is_needed(statement, &rooms, &units[last]) {
@@ -29,7 +32,7 @@ pub(super) fn needed(
         let together = match is_here {
             true => vec![last],
             false => {
-                let most = pace.most(statement, &rooms, places);
+                let most = batch_size.most(statement, &rooms, places);
                 elsewhere(statement, &rooms, &units[..n_left], most)
             }
         };
@@ -40,30 +43,35 @@ pub(super) fn needed(
             true => {
                 units = fewer;
                 n_left = first;
-                pace.faster();
+                batch_size.faster();
                 if 1 < together.len() {
-                    statement.hits.n_returned += together.len() as u64;
+                    statement.cache_stats.n_returned += together.len() as u64;
                 }
                 if is_here {
                     rooms = simulate::rooms(statement, attempt, places, &victims);
                 }
             }
             false if together.len() <= 1 => n_left = last,
-            false => pace.slower(together.len()),
+            false => batch_size.slower(together.len()),
         }
     }
     units
 }
 
-/// How many units are given back together.
-enum Pace {
+/// The number of units that are put back together.
+enum BatchSize {
     Unknown,
     OneByOne,
     AtMost(usize),
 }
 
-impl Pace {
-    fn most(&mut self, statement: &Statement<'_, '_>, rooms: &Rooms, places: &Places) -> usize {
+impl BatchSize {
+    fn most(
+        &mut self,
+        statement: &Statement<'_, '_>,
+        rooms: &NodeRooms,
+        places: &PlannedNodes,
+    ) -> usize {
         if let Self::Unknown = self {
             let tasks = places.iter().map(|&(task, _)| task);
             let stands = !rooms.is_empty() && statement.stands_by_nodes(tasks);
@@ -88,20 +96,20 @@ impl Pace {
     }
 }
 
-fn is_needed(statement: &Statement<'_, '_>, rooms: &Rooms, unit: &[TaskId]) -> bool {
+fn is_needed(statement: &Statement<'_, '_>, rooms: &NodeRooms, unit: &[TaskId]) -> bool {
     unit.iter().any(|&victim| rooms.need(statement, victim))
 }
 
-/// One of them leaves room on a node that is used.
-fn is_here(statement: &Statement<'_, '_>, rooms: &Rooms, unit: &[TaskId]) -> bool {
+/// True if a pod of the unit is on a node that the placement uses.
+fn is_here(statement: &Statement<'_, '_>, rooms: &NodeRooms, unit: &[TaskId]) -> bool {
     unit.iter().any(|&victim| rooms.concern(statement, victim))
 }
 
-/// The last units that are elsewhere, last one first, up to one of which it is open whether it is
-/// needed.
+/// Returns the indices of up to `most` units on unused nodes, last one first. It stops at the first
+/// undecided unit on a used node.
 fn elsewhere(
     statement: &Statement<'_, '_>,
-    rooms: &Rooms,
+    rooms: &NodeRooms,
     units: &[Vec<TaskId>],
     most: usize,
 ) -> Vec<usize> {
@@ -109,7 +117,7 @@ fn elsewhere(
     open.take_while(|&at| !is_here(statement, rooms, &units[at])).take(most).collect()
 }
 
-/// `places` in descending order.
+/// Returns the units without those at `places`, which are in descending order.
 fn without(units: &[Vec<TaskId>], places: &[usize]) -> Vec<Vec<TaskId>> {
     let mut gone = places.iter().rev().copied().peekable();
     let stays = |&(at, _): &(usize, &Vec<TaskId>)| gone.next_if_eq(&at).is_none();

@@ -1,4 +1,5 @@
-//! Which bundle is offered first, and what plugins leave of it. Specification: actions.md 9.4.
+//! The order in which bundles are offered, and the vote of the plugins on them.
+//! Specification: actions.md 9.4.
 
 use std::cmp::Ordering;
 
@@ -7,33 +8,33 @@ use vc_conf::VictimOrderPolicy;
 use vc_framework::{GangEviction, Question, Session};
 use vc_model::{JobId, QueueId, TaskId};
 
-use super::Attempt;
-use super::bundles::{Bundle, Kind};
+use super::GangEvictionAttempt;
+use super::bundles::{Bundle, BundleKind};
 
-/// The bundles that plugins allow, first to be offered first.
+/// Returns the bundles that plugins allow, in the order in which they are offered.
 pub(super) fn allowed(
     session: &mut Session<'_>,
-    attempt: &Attempt,
+    attempt: &GangEvictionAttempt,
     mut bundles: Vec<Bundle>,
 ) -> Vec<Bundle> {
     sort(session, attempt, &mut bundles);
     let all: Vec<_> = bundles.iter().flat_map(|bundle| bundle.tasks.iter().copied()).collect();
-    let granted = session.ruling(Question::Gang(attempt.job, attempt.kind), &all).victims;
+    let granted = session.select_victims(Question::Gang(attempt.job, attempt.kind), &all).victims;
     let granted: FxHashSet<TaskId> = granted.into_iter().collect();
     let allow_whole = attempt.settings(session).allow_whole_bundle;
     bundles.retain_mut(|bundle| {
         let n_offered = bundle.tasks.len();
         bundle.tasks.retain(|task| granted.contains(task));
         match bundle.kind {
-            Kind::Safe => !bundle.tasks.is_empty(),
-            Kind::Whole => allow_whole && bundle.tasks.len() == n_offered,
+            BundleKind::Safe => !bundle.tasks.is_empty(),
+            BundleKind::Whole => allow_whole && bundle.tasks.len() == n_offered,
         }
     });
     sort(session, attempt, &mut bundles);
     bundles
 }
 
-fn sort(session: &Session<'_>, attempt: &Attempt, bundles: &mut [Bundle]) {
+fn sort(session: &Session<'_>, attempt: &GangEvictionAttempt, bundles: &mut [Bundle]) {
     let policy = attempt.settings(session).victim_order_policy;
     bundles.sort_by(|l, r| {
         let by_kind = l.kind.cmp(&r.kind);
@@ -51,11 +52,17 @@ fn sort(session: &Session<'_>, attempt: &Attempt, bundles: &mut [Bundle]) {
     });
 }
 
-/// gangpreempt: reverse job order, in which two jobs never tie, so that benefit decides inside one
-/// job only; gangreclaim: by their queues.
-fn importance(session: &Session<'_>, attempt: &Attempt, l: JobId, r: JobId) -> Ordering {
+/// Compares two victim jobs by importance, less important first. gangreclaim compares their queues.
+/// gangpreempt uses reverse job order, in which two jobs never tie. Benefit then decides only
+/// within one job.
+fn importance(
+    session: &Session<'_>,
+    attempt: &GangEvictionAttempt,
+    l: JobId,
+    r: JobId,
+) -> Ordering {
     match attempt.kind {
-        GangEviction::Preempt => session.hooks().job_order(session.ask(), r, l),
+        GangEviction::Preempt => session.plugins().job_order(session.view(), r, l),
         GangEviction::Reclaim => {
             let own = session.jobs[attempt.job].queue;
             by_queue(session, own, session.jobs[l].queue, session.jobs[r].queue)
@@ -63,12 +70,13 @@ fn importance(session: &Session<'_>, attempt: &Attempt, l: JobId, r: JobId) -> O
     }
 }
 
-/// Both directions are asked; only a strict difference counts.
+/// Compares two queues as victims. Plugins are asked in both directions, and only a consistent
+/// answer counts.
 fn by_queue(session: &Session<'_>, own: QueueId, l: QueueId, r: QueueId) -> Ordering {
     if l == r {
         return Ordering::Equal;
     }
-    let order = |l, r| session.hooks().victim_queue_order(session.ask(), l, r, own);
+    let order = |l, r| session.plugins().victim_queue_order(session.view(), l, r, own);
     let (forth, back) = (order(l, r), order(r, l));
     if forth == back.reverse() { forth } else { Ordering::Equal }
 }

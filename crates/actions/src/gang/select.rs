@@ -1,4 +1,4 @@
-//! Adds bundle after bundle until the job fits, then gives back what turns out not to be needed.
+//! Selects victims: adds bundles until the job fits, then gives back what is not needed.
 //! Specification: actions.md 9.5, A41.
 
 use rustc_hash::FxHashSet;
@@ -6,20 +6,20 @@ use vc_framework::{Cause, Question, Session, Statement};
 use vc_model::{JobId, NodeId, TaskId};
 use vc_resource::Resource;
 
-use super::bundles::{Bundle, Kind, bundles};
+use super::bundles::{Bundle, BundleKind, bundles};
 use super::give_back::needed;
-use super::simulate::{Places, apply};
-use super::trials::Trials;
-use super::{Attempt, order};
+use super::simulate::{PlannedNodes, apply};
+use super::victim_trials::VictimTrials;
+use super::{GangEvictionAttempt, order};
 
-/// One domain and what it has without victims.
-pub(super) struct Domain {
+/// One domain with its room without evictions.
+pub(super) struct EvictionDomain {
     pub(super) nodes: Vec<NodeId>,
     /// Σ Idle + Releasing.
     pub(super) room: Resource,
 }
 
-impl Domain {
+impl EvictionDomain {
     pub(super) fn of(session: &Session<'_>, nodes: Vec<NodeId>) -> Self {
         let mut room = Resource::default();
         for &node in &nodes {
@@ -30,48 +30,54 @@ impl Domain {
     }
 }
 
-/// A gang that loses what it cannot do without.
+/// A gang that falls below its minimum by evictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(super) struct BrokenGang {
     pub(super) job: JobId,
     pub(super) n_victims: usize,
 }
 
-/// Who goes and who comes. The session knows nothing of it yet.
-pub(super) struct Choice {
-    /// By unit: pods that go together or not at all.
+/// Victims and placements that were chosen but not yet applied.
+pub(super) struct VictimChoice {
+    /// Victims by unit. The pods of a unit are evicted together or not at all.
     pub(super) units: Vec<Vec<TaskId>>,
-    pub(super) places: Places,
-    pub(super) broken: Vec<Broken>,
+    pub(super) places: PlannedNodes,
+    pub(super) broken: Vec<BrokenGang>,
 }
 
-impl Choice {
-    /// Evicts and places. Whether it could be done; if not, all is as before.
-    pub(super) fn apply(&self, statement: &mut Statement<'_, '_>, attempt: &Attempt) -> bool {
+impl VictimChoice {
+    /// Evicts the victims and places the tasks. Returns false if that fails; then nothing is
+    /// changed.
+    pub(super) fn apply(
+        &self,
+        statement: &mut Statement<'_, '_>,
+        attempt: &GangEvictionAttempt,
+    ) -> bool {
         apply(statement, attempt, &self.places, &self.units.concat())
     }
 }
 
-/// The first victims in bundle order with whose room the job fits into the domain, if any.
+/// Returns the first victims in bundle order with whose room the job fits into the domain. Returns
+/// `None` if it never fits.
 pub(super) fn select(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    domain: &Domain,
-) -> Option<Choice> {
-    let mut trials = Trials::new(attempt, domain);
-    // Nobody has to go where room is becoming free anyway.
+    attempt: &GangEvictionAttempt,
+    domain: &EvictionDomain,
+) -> Option<VictimChoice> {
+    let mut trials = VictimTrials::new(attempt, domain);
+    // Room that is becoming free may suffice without evictions.
     if let Some(places) = trials.run(statement) {
-        return Some(Choice { units: Vec::new(), places, broken: Vec::new() });
+        return Some(VictimChoice { units: Vec::new(), places, broken: Vec::new() });
     }
     let offered = offered(statement, attempt, domain);
     let (mut places, taken) = first_plan(statement, &mut trials, &offered)?;
     let mut victims = trials.victims().to_vec();
     if !attempt.settings(statement).trim_boundary_bundle {
         let units = units(taken, &victims);
-        return Some(Choice { broken: broken(statement, taken, &units), units, places });
+        return Some(VictimChoice { broken: broken(statement, taken, &units), units, places });
     }
-    if let Some(last) = taken.last().filter(|last| last.kind == Kind::Safe) {
-        let mut trials = Trials::new(attempt, domain);
+    if let Some(last) = taken.last().filter(|last| last.kind == BundleKind::Safe) {
+        let mut trials = VictimTrials::new(attempt, domain);
         trials.add(statement, &victims[..victims.len() - last.tasks.len()]);
         if let Some(found) = first_part(statement, &mut trials, &last.tasks) {
             places = found;
@@ -79,40 +85,48 @@ pub(super) fn select(
         }
     }
     let units = needed(statement, attempt, &places, units(taken, &victims));
-    Some(Choice { broken: broken(statement, taken, &units), units, places })
+    Some(VictimChoice { broken: broken(statement, taken, &units), units, places })
 }
 
-fn offered(session: &mut Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<Bundle> {
+fn offered(
+    session: &mut Session<'_>,
+    attempt: &GangEvictionAttempt,
+    domain: &EvictionDomain,
+) -> Vec<Bundle> {
     let candidates = candidates(session, attempt, domain);
     let bundles = bundles(session, &candidates, &attempt.need);
     order::allowed(session, attempt, bundles)
 }
 
-fn candidates(session: &Session<'_>, attempt: &Attempt, domain: &Domain) -> Vec<TaskId> {
+fn candidates(
+    session: &Session<'_>,
+    attempt: &GangEvictionAttempt,
+    domain: &EvictionDomain,
+) -> Vec<TaskId> {
     let tasks = domain.nodes.iter().flat_map(|&node| session.nodes[node].tasks.iter().copied());
     tasks.filter(|&task| attempt.may_lose(session, task)).collect()
 }
 
-/// Why there is no choice (10.6).
+/// Returns the causes of a failed selection (actions.md 10.6).
 pub(super) fn why_none(
     session: &mut Session<'_>,
-    attempt: &Attempt,
-    domain: &Domain,
+    attempt: &GangEvictionAttempt,
+    domain: &EvictionDomain,
 ) -> Vec<Cause> {
     let candidates = candidates(session, attempt, domain);
     if candidates.is_empty() {
         return vec![Cause::NoCandidate];
     }
     let question = Question::Gang(attempt.job, attempt.kind);
-    let ruling = session.hooks().ruling(session.ask(), question, &candidates);
-    if ruling.victims.is_empty() {
-        return vec![Cause::Refused(ruling.refused_by)];
+    let selection = session.plugins().select_victims(session.view(), question, &candidates);
+    if selection.victims.is_empty() {
+        return vec![Cause::Refused(selection.refused_by)];
     }
     let offered = offered(session, attempt, domain);
     if offered.is_empty() {
-        // Nobody that its gang can spare, and whole gangs may not go or are not whole.
+        // No gang has surplus pods, and whole gangs may not be evicted or not completely.
         let breaks = attempt.settings(session).allow_whole_bundle;
-        return vec![Cause::Refused(ruling.refused_by.filter(|_| breaks).or(Some("gang")))];
+        return vec![Cause::Refused(selection.refused_by.filter(|_| breaks).or(Some("gang")))];
     }
     let lacking_without = |victims: &mut dyn Iterator<Item = TaskId>| {
         let mut room = domain.room.clone();
@@ -125,25 +139,26 @@ pub(super) fn why_none(
         let have = row.counts.ready() + row.counts.pending_best_effort;
         return vec![Cause::BelowMinimum { have, min: row.min_available }];
     };
-    let held = ruling.refused_by.filter(|_| lacking_without(&mut candidates.into_iter()).is_none());
+    let held =
+        selection.refused_by.filter(|_| lacking_without(&mut candidates.into_iter()).is_none());
     let held = held.map(|plugin| Cause::Refused(Some(plugin)));
     [Cause::TooFew(dim)].into_iter().chain(held).collect()
 }
 
-/// Adds as many bundles as it takes: these bundles, and the places.
+/// Adds bundles until the job fits. Returns the placements and the bundles used.
 fn first_plan<'b>(
     statement: &mut Statement<'_, '_>,
-    trials: &mut Trials<'_>,
+    trials: &mut VictimTrials<'_>,
     offered: &'b [Bundle],
-) -> Option<(Places, &'b [Bundle])> {
+) -> Option<(PlannedNodes, &'b [Bundle])> {
     for (index, bundle) in offered.iter().enumerate() {
         trials.add(statement, &bundle.tasks);
         let is_last = index + 1 == offered.len();
-        // The last one is run in any case: what failed trials leave behind is the last answer of
-        // Overused, which a gauge shows, and the last of them has the last word.
+        // The last trial always runs. Failed trials leave only the last answer of Overused behind,
+        // which a gauge shows, and the last trial sets it.
         let places = match is_last {
             true => trials.run(statement),
-            false => trials.run_unless_vain(statement),
+            false => trials.run_unless_infeasible(statement),
         };
         if let Some(places) = places {
             return Some((places, &offered[..=index]));
@@ -152,29 +167,29 @@ fn first_plan<'b>(
     None
 }
 
-/// Adds as many pods as it takes, but not the last one: with all of them there is a plan already.
-/// Whatever the trials leave behind, those that follow have the last word.
+/// Adds pods of a bundle until the job fits, except the last pod: with all of them the plan is
+/// known. What these trials leave behind is overwritten by later ones.
 fn first_part(
     statement: &mut Statement<'_, '_>,
-    trials: &mut Trials<'_>,
+    trials: &mut VictimTrials<'_>,
     bundle: &[TaskId],
-) -> Option<Places> {
+) -> Option<PlannedNodes> {
     let (_, others) = bundle.split_last()?;
     others.iter().find_map(|&victim| {
         trials.add(statement, &[victim]);
-        trials.run_unless_vain(statement)
+        trials.run_unless_infeasible(statement)
     })
 }
 
-/// A pod of a safe bundle is a unit of its own, so is a whole bundle. `victims` may end before the
-/// last bundle does.
+/// Returns the units of the bundles: each pod of a safe bundle, and each whole bundle. `victims`
+/// may end before the last bundle does.
 fn units(taken: &[Bundle], victims: &[TaskId]) -> Vec<Vec<TaskId>> {
     let goes: FxHashSet<TaskId> = victims.iter().copied().collect();
     let mut units = Vec::new();
     for bundle in taken {
         match bundle.kind {
-            Kind::Whole => units.push(bundle.tasks.clone()),
-            Kind::Safe => {
+            BundleKind::Whole => units.push(bundle.tasks.clone()),
+            BundleKind::Safe => {
                 let chosen = bundle.tasks.iter().filter(|task| goes.contains(task));
                 units.extend(chosen.map(|&task| vec![task]));
             }
@@ -183,12 +198,12 @@ fn units(taken: &[Bundle], victims: &[TaskId]) -> Vec<Vec<TaskId>> {
     units
 }
 
-/// The jobs of whole bundles that go.
-fn broken(session: &Session<'_>, taken: &[Bundle], units: &[Vec<TaskId>]) -> Vec<Broken> {
-    let goes = |bundle: &&Bundle| bundle.kind == Kind::Whole && units.contains(&bundle.tasks);
+/// Returns the jobs whose whole bundles are evicted.
+fn broken(session: &Session<'_>, taken: &[Bundle], units: &[Vec<TaskId>]) -> Vec<BrokenGang> {
+    let goes = |bundle: &&Bundle| bundle.kind == BundleKind::Whole && units.contains(&bundle.tasks);
     let victims = || units.iter().flatten();
     let n_victims =
         |job: JobId| victims().filter(|&&task| session.tasks[task].job == Some(job)).count();
     let jobs = taken.iter().filter(goes).map(|bundle| bundle.job);
-    jobs.map(|job| Broken { job, n_victims: n_victims(job) }).collect()
+    jobs.map(|job| BrokenGang { job, n_victims: n_victims(job) }).collect()
 }

@@ -1,29 +1,30 @@
-//! Tries out an eviction: the victims go, then every task of the job finds a place. Specification:
-//! actions.md 9.5.
+//! Trial evictions: the victims are evicted, then every task of the job is placed.
+//! Specification: actions.md 9.5.
 
 use std::collections::BTreeSet;
 
-use vc_framework::{Filter, Found, Room, Session, Statement};
+use vc_framework::{Filter, NodeSearch, Room, Session, Statement};
 use vc_model::{NodeId, TaskId};
 
-use super::Attempt;
-use crate::settle::Rooms;
+use super::GangEvictionAttempt;
+use crate::commit_or_discard::NodeRooms;
 use crate::victims::fits;
 
-/// Where the tasks go, in the order in which they were placed.
-pub(super) type Places = Vec<(TaskId, NodeId)>;
+/// The tasks with their nodes, in placement order.
+pub(super) type PlannedNodes = Vec<(TaskId, NodeId)>;
 
-/// How the job fits into the domain without the victims. All is as before.
+/// Returns a placement of the job in the domain with the victims gone. Nothing is changed
+/// afterwards.
 ///
 /// # Errors
-/// It does not: how many sub-jobs were placed with which it was not complete.
+/// Number of placed sub-jobs with which the job was not complete.
 pub(super) fn simulate(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
+    attempt: &GangEvictionAttempt,
     domain: &[NodeId],
     victims: &[TaskId],
-) -> Result<Places, usize> {
-    let mut placed = Placed { places: Places::new(), n_short: 0 };
+) -> Result<PlannedNodes, usize> {
+    let mut placed = TrialPlacement { places: PlannedNodes::new(), n_short: 0 };
     let done = undone(statement, |statement| {
         evict(statement, attempt, victims)
             && place_all(statement, attempt, domain, room(victims), &mut placed)
@@ -31,47 +32,48 @@ pub(super) fn simulate(
     if done { Ok(placed.places) } else { Err(placed.n_short) }
 }
 
-/// What a trial has placed.
-struct Placed {
-    places: Places,
-    /// Sub-jobs with which the job was not complete.
+/// The placements of a trial.
+struct TrialPlacement {
+    places: PlannedNodes,
+    /// Number of placed sub-jobs with which the job was not complete.
     n_short: usize,
 }
 
-/// Whether the same placement passes all filters without these victims. All is as before.
+/// True if the placements pass all filters with only these victims gone. Nothing is changed
+/// afterwards.
 pub(super) fn holds(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    places: &Places,
+    attempt: &GangEvictionAttempt,
+    places: &PlannedNodes,
     victims: &[TaskId],
 ) -> bool {
     undone(statement, |statement| put(statement, attempt, places, victims))
 }
 
-/// What the placement leaves on its nodes without these victims, by which most of them are seen to
-/// be needed without trying. All is as before.
+/// Returns the room that the placements leave on their nodes, by which most victims are known to be
+/// needed without a trial. Empty in the plain evaluator. Nothing is changed afterwards.
 pub(super) fn rooms(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    places: &Places,
+    attempt: &GangEvictionAttempt,
+    places: &PlannedNodes,
     victims: &[TaskId],
-) -> Rooms {
-    let mut rooms = Rooms::default();
+) -> NodeRooms {
+    let Some(mut rooms) = statement.cache::<NodeRooms>() else { return NodeRooms::default() };
     undone(statement, |statement| {
         let done = put(statement, attempt, places, victims);
-        if done && statement.is_fast() {
-            rooms = Rooms::of(statement, places.iter().copied());
+        if done {
+            rooms = NodeRooms::of(statement, places.iter().copied());
         }
         done
     });
     rooms
 }
 
-/// Evicts the victims and places the tasks. Whether it could be done; if not, all is as before.
+/// Evicts the victims and places the tasks. Returns false if that fails; then nothing is changed.
 pub(super) fn apply(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    places: &Places,
+    attempt: &GangEvictionAttempt,
+    places: &PlannedNodes,
     victims: &[TaskId],
 ) -> bool {
     let mark = statement.mark();
@@ -84,8 +86,8 @@ pub(super) fn apply(
 
 fn put(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
-    places: &Places,
+    attempt: &GangEvictionAttempt,
+    places: &PlannedNodes,
     victims: &[TaskId],
 ) -> bool {
     if !evict(statement, attempt, victims) {
@@ -95,13 +97,18 @@ fn put(
         let fits = may_place(statement, attempt, task) && fits(statement, task, node);
         fits && statement.pipeline(task, node, room(victims)).is_ok()
     };
-    places.iter().all(&mut again) && statement.hooks().job_pipelined(statement.ask(), attempt.job)
+    places.iter().all(&mut again)
+        && statement.plugins().job_pipelined(statement.view(), attempt.job)
 }
 
-fn evict(statement: &mut Statement<'_, '_>, attempt: &Attempt, victims: &[TaskId]) -> bool {
+fn evict(
+    statement: &mut Statement<'_, '_>,
+    attempt: &GangEvictionAttempt,
+    victims: &[TaskId],
+) -> bool {
     let mut gone = |&victim: &TaskId| statement.evict(victim, attempt.reason(), None).is_ok();
-    // A queue that stays overused gets nothing from allocate, whoever goes.
-    victims.iter().all(&mut gone) && !statement.hooks().overused(statement.ask(), attempt.queue)
+    // Allocate places nothing for a queue that is still overused.
+    victims.iter().all(&mut gone) && !statement.plugins().overused(statement.view(), attempt.queue)
 }
 
 fn room(victims: &[TaskId]) -> Room {
@@ -118,38 +125,38 @@ fn undone(
     done
 }
 
-/// Sub-jobs in worksheet order, until the job is pipelined.
+/// Places the sub-jobs in order until the job is pipelined.
 fn place_all(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
+    attempt: &GangEvictionAttempt,
     domain: &[NodeId],
     room: Room,
-    placed: &mut Placed,
+    placed: &mut TrialPlacement,
 ) -> bool {
-    for sheet in &attempt.sheets {
-        for &task in &sheet.tasks {
+    for entry in &attempt.sub_jobs {
+        for &task in &entry.tasks {
             let Some(node) = place(statement, attempt, domain, task, room) else { return false };
             placed.places.push((task, node));
         }
-        let (ask, hooks) = (statement.ask(), statement.hooks());
-        let complete = hooks.sub_job_ready(ask, attempt.job, sheet.sub_job)
-            || hooks.sub_job_pipelined(ask, attempt.job, sheet.sub_job);
+        let (view, plugins) = (statement.view(), statement.plugins());
+        let complete = plugins.sub_job_ready(view, attempt.job, entry.sub_job)
+            || plugins.sub_job_pipelined(view, attempt.job, entry.sub_job);
         if !complete {
             return false;
         }
-        if attempt.was_ready || hooks.job_pipelined(ask, attempt.job) {
+        if attempt.was_ready || plugins.job_pipelined(view, attempt.job) {
             break;
         }
         placed.n_short += 1;
     }
-    statement.hooks().job_pipelined(statement.ask(), attempt.job)
+    statement.plugins().job_pipelined(statement.view(), attempt.job)
 }
 
-/// The best node of the domain that passes all filters, not only those that eviction cannot cure:
-/// the victims are gone already.
+/// Places a task on the best node of the domain that passes all filters. Findings that eviction
+/// could cure count too, since the victims are gone already.
 fn place(
     statement: &mut Statement<'_, '_>,
-    attempt: &Attempt,
+    attempt: &GangEvictionAttempt,
     domain: &[NodeId],
     task: TaskId,
     room: Room,
@@ -161,29 +168,29 @@ fn place(
     statement.pipeline(task, node, room).is_ok().then_some(node)
 }
 
-/// Nodes on which eviction cannot help are out. What is remembered speaks of all nodes; mostly none
-/// of those would be a candidate.
+/// Returns the best node without the unresolvable ones. Cached results cover all nodes of the
+/// session, and are used if no unresolvable node is a candidate.
 fn choose(statement: &mut Statement<'_, '_>, domain: &[NodeId], task: TaskId) -> Option<NodeId> {
     let errors = statement.records.fit_errors.get(&task);
-    let hopeless = errors.map(|errors| errors.unresolvable().iter().collect());
-    let hopeless: Vec<NodeId> = hopeless.unwrap_or_default();
-    if domain.len() == statement.facts().nodes.len()
-        && statement.filter(task, &hopeless, Filter::Allocate).feasible.is_empty()
-        && let Some(found) = statement.find_remembered(task, Filter::Allocate)
+    let unresolvable = errors.map(|errors| errors.unresolvable().iter().collect());
+    let unresolvable: Vec<NodeId> = unresolvable.unwrap_or_default();
+    if domain.len() == statement.info().nodes.len()
+        && statement.filter(task, &unresolvable, Filter::Allocate).feasible.is_empty()
+        && let Some(found) = statement.find_cached(task, Filter::Allocate)
     {
         return match found {
-            Found::Node(node) => Some(node),
-            Found::Nowhere(_) => None,
+            NodeSearch::Node(node) => Some(node),
+            NodeSearch::Nowhere(_) => None,
         };
     }
-    let hopeless: BTreeSet<NodeId> = hopeless.into_iter().collect();
-    let nodes = domain.iter().copied().filter(|node| !hopeless.contains(node));
+    let unresolvable: BTreeSet<NodeId> = unresolvable.into_iter().collect();
+    let nodes = domain.iter().copied().filter(|node| !unresolvable.contains(node));
     let nodes: Vec<NodeId> = nodes.collect();
     let feasible = statement.filter(task, &nodes, Filter::Allocate).feasible;
     statement.choose_by_group(task, &feasible)
 }
 
-fn may_place(session: &Session<'_>, attempt: &Attempt, task: TaskId) -> bool {
-    session.hooks().allocatable(session.ask(), attempt.queue, task).is_ok()
-        && session.hooks().pre_predicate(session.ask(), task).is_ok()
+fn may_place(session: &Session<'_>, attempt: &GangEvictionAttempt, task: TaskId) -> bool {
+    session.plugins().allocatable(session.view(), attempt.queue, task).is_ok()
+        && session.plugins().pre_predicate(session.view(), task).is_ok()
 }

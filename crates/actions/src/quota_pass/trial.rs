@@ -1,31 +1,33 @@
-//! Trying out whether a job has a place when whole groups are gone, by the same rules as allocate.
+//! A trial of the quota pass: does a job have nodes once whole groups are evicted? The rules are
+//! those of allocate.
 //! Specification: cohort.md B.4 (protecting plugins), B.6.
 
 use vc_framework::{
-    Ask, Dispatch, EvictReason, Mark, Room, Rule, Session, Statement, Surroundings, TargetGroup,
+    EvictReason, EvictionRule, Mark, PluginSet, Room, Session, SessionView, Statement,
+    Surroundings, TargetGroup,
 };
 use vc_model::{JobId, NodeId, QueueId, TaskId};
 
 use crate::allocate::find_node;
 
-/// A place for a task.
-type Place = (TaskId, NodeId);
+/// A task with its planned node.
+type TrialPlace = (TaskId, NodeId);
 
-/// What is tried for one job. Everything is undone until it is applied.
-pub(super) struct Trial<'t, 's, 'c> {
+/// The trial for one job. Every try is rolled back until `apply`.
+pub(super) struct QuotaPassTrial<'t, 's, 'c> {
     statement: Statement<'s, 'c>,
     start: Mark,
     job: JobId,
     queue: QueueId,
     tasks: &'t [TaskId],
     reason: EvictReason,
-    /// Of the last time that there was a place, with those that were gone.
-    plan: Option<(Vec<JobId>, Vec<Place>)>,
-    /// Why there was no place the last time that there was none.
+    /// The last successful plan: the evicted groups, and the placements.
+    plan: Option<(Vec<JobId>, Vec<TrialPlace>)>,
+    /// Why the last failed try found no node.
     misfit: Option<String>,
 }
 
-impl<'t, 's, 'c> Trial<'t, 's, 'c> {
+impl<'t, 's, 'c> QuotaPassTrial<'t, 's, 'c> {
     pub(super) fn new(
         statement: Statement<'s, 'c>,
         job: JobId,
@@ -36,12 +38,12 @@ impl<'t, 's, 'c> Trial<'t, 's, 'c> {
         Self { statement, start, job, queue, tasks, reason, plan: None, misfit: None }
     }
 
-    /// The tasks of a group that hold quota.
+    /// Returns the tasks of a group that hold quota.
     pub(super) fn members(&self, group: JobId) -> Vec<TaskId> {
         members(&self.statement, group)
     }
 
-    /// Why there is no place.
+    /// Returns why there is no node.
     pub(super) fn fit_text(&self) -> Option<&str> {
         self.misfit.as_deref()
     }
@@ -57,10 +59,13 @@ impl<'t, 's, 'c> Trial<'t, 's, 'c> {
         members.iter().all(|&task| self.statement.evict(task, reason, for_task).is_ok())
     }
 
-    /// Finds a place for every task, one after the other.
-    fn find(&mut self) -> Result<Vec<Place>, String> {
+    /// Finds a node for every task, one after the other.
+    ///
+    /// # Errors
+    /// Why some task has no node, or that the gang is not complete.
+    fn find(&mut self) -> Result<Vec<TrialPlace>, String> {
         let mut places = Vec::new();
-        let nodes = self.statement.facts().nodes.clone();
+        let nodes = self.statement.info().nodes.clone();
         for &task in self.tasks {
             let node = find_node(&mut self.statement, task, &nodes)
                 .map_err(|errors| errors.text(&self.statement.dims))?;
@@ -72,23 +77,24 @@ impl<'t, 's, 'c> Trial<'t, 's, 'c> {
     }
 
     fn holds(&self) -> bool {
-        self.statement.hooks().job_pipelined(self.statement.ask(), self.job)
+        self.statement.plugins().job_pipelined(self.statement.view(), self.job)
     }
 
-    /// Makes the same placements again.
-    fn repeat(&mut self, places: &[Place], room: Room) -> bool {
+    /// Repeats these placements. Returns false if one of them no longer holds.
+    fn repeat(&mut self, places: &[TrialPlace], room: Room) -> bool {
         places.iter().all(|&(task, node)| {
             let session: &Session<'_> = &self.statement;
             let mut findings = Vec::new();
-            session.hooks().predicate(session.ask(), task, node, &mut findings);
+            session.plugins().predicate(session.view(), task, node, &mut findings);
             findings.is_empty()
                 && session.fits_future_idle(task, node)
-                && session.hooks().allocatable(session.ask(), self.queue, task).is_ok()
+                && session.plugins().allocatable(session.view(), self.queue, task).is_ok()
                 && self.statement.pipeline(task, node, room).is_ok()
         }) && self.holds()
     }
 
-    /// Evicts the groups and places the job for good; false: nothing was done.
+    /// Evicts the groups and places the job for good. Returns false if that fails; the caller then
+    /// drops the trial.
     pub(super) fn apply(&mut self, groups: &[TargetGroup]) -> bool {
         let gone: Vec<JobId> = groups.iter().map(|group| group.job).collect();
         let Some((_, places)) = self.plan.take().filter(|(taken, _)| *taken == gone) else {
@@ -106,19 +112,20 @@ impl<'t, 's, 'c> Trial<'t, 's, 'c> {
         done
     }
 
-    /// Each member goes by the rule that was found for the group.
+    /// Records for each member the rule by which its group is evicted.
     fn allow(&mut self, group: &TargetGroup) {
         let own = self.statement.jobs[group.job].queue == self.queue;
-        let filters = self.statement.hooks().filter_names(own);
-        let plugins = self.statement.hooks().targets_name().into_iter().collect();
-        let rule = Rule { plugins, filters, why: Some(group.reason), ..Rule::default() };
+        let filters = self.statement.plugins().filter_names(own);
+        let plugins = self.statement.plugins().targets_name().into_iter().collect();
+        let rule =
+            EvictionRule { plugins, filters, why: Some(group.reason), ..EvictionRule::default() };
         let members = members(&self.statement, group.job);
         self.statement.allow(&members, rule, &group.message);
     }
 }
 
-impl Trial<'_, '_, '_> {
-    /// Whether no group could be kept: with any one of them there is no room for the same places.
+impl QuotaPassTrial<'_, '_, '_> {
+    /// True if every group is needed: with any one of them kept, the same placements fail.
     pub(super) fn is_minimal(&mut self, groups: &[TargetGroup]) -> bool {
         let Some((_, places)) = self.plan.clone() else { return false };
         let minimal = groups.iter().all(|kept| {
@@ -135,8 +142,9 @@ impl Trial<'_, '_, '_> {
         groups.iter().flat_map(|&group| members(&self.statement, group)).collect()
     }
 
-    /// Places when these are gone: as allocate finds them, else where they were found before.
-    fn places(&mut self, taken: &[JobId]) -> Result<Vec<Place>, String> {
+    /// Returns the placements with these groups evicted: as allocate finds them, else the previous
+    /// ones if they hold.
+    fn places(&mut self, taken: &[JobId]) -> Result<Vec<TrialPlace>, String> {
         if !taken.iter().all(|&group| self.evict(group)) {
             return Err("a pod of the groups does not run".to_owned());
         }
@@ -148,19 +156,19 @@ impl Trial<'_, '_, '_> {
     }
 }
 
-impl Surroundings for Trial<'_, '_, '_> {
-    fn ask(&self) -> Ask<'_> {
-        self.statement.ask()
+impl Surroundings for QuotaPassTrial<'_, '_, '_> {
+    fn view(&self) -> SessionView<'_> {
+        self.statement.view()
     }
 
-    fn dispatch(&mut self) -> &mut Dispatch {
-        self.statement.dispatch()
+    fn plugins_mut(&mut self) -> &mut PluginSet {
+        self.statement.plugins_mut()
     }
 
     fn may_take(&mut self, taken: &[JobId], group: JobId) -> bool {
         let (gone, members) = (|| self.all_members(taken), self.members(group));
         let own = self.statement.jobs[group].queue == self.queue;
-        self.statement.hooks().lets_go(self.statement.ask(), own, &gone, &members)
+        self.statement.plugins().lets_go(self.statement.view(), own, &gone, &members)
     }
 
     fn has_place(&mut self, taken: &[JobId]) -> bool {
@@ -179,7 +187,7 @@ impl Surroundings for Trial<'_, '_, '_> {
     }
 }
 
-/// The tasks of a group that hold quota, in their order.
+/// Returns the tasks of a group that hold quota, in their order.
 fn members(session: &Session<'_>, group: JobId) -> Vec<TaskId> {
     let holds = |task: &TaskId| session.tasks[*task].status.is_allocated();
     session.jobs[group].tasks.iter().copied().filter(holds).collect()

@@ -8,33 +8,33 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::{Age, age, queue_key};
-use crate::amount::{Amount, Slot};
+use crate::amount::{QuotaAmount, Slot};
 use crate::forest::Forest;
 use crate::node::QuotaNode;
-use crate::order::Head;
+use crate::order::QueueHead;
 
 /// The smallest is first.
-type Key = (Reverse<i32>, u32, Age);
+type LevelKey = (Reverse<i32>, u32, Age);
 
 /// What is left of a head's demand at a cohort.
-type Rest = (Slot, Amount, QuotaNode);
+type RemainingDemand = (Slot, QuotaAmount, QuotaNode);
 
 /// Heads in order.
 #[derive(Clone, Debug)]
-pub(super) struct Levels {
-    order: BTreeSet<Key>,
+pub(super) struct BorrowingLevels {
+    order: BTreeSet<LevelKey>,
     /// By queue: as it is in the order.
-    keys: Vec<Option<Key>>,
+    keys: Vec<Option<LevelKey>>,
     /// By queue: where it waits.
-    asked: Vec<Vec<(QuotaNode, Rest)>>,
+    asked: Vec<Vec<(QuotaNode, RemainingDemand)>>,
     /// By cohort: the heads whose level depends on it.
-    waiting: Vec<BTreeSet<Rest>>,
+    waiting: Vec<BTreeSet<RemainingDemand>>,
     /// By cohort, then slot: what was free of its quota, and what only the subtree could use, when
     /// the heads were ranked.
-    free: Vec<Vec<(Amount, Amount)>>,
+    free: Vec<Vec<(QuotaAmount, QuotaAmount)>>,
 }
 
-impl Levels {
+impl BorrowingLevels {
     pub(super) fn new(forest: &Forest) -> Self {
         let n_nodes = forest.len();
         Self {
@@ -54,7 +54,7 @@ impl Levels {
     pub(super) fn update(
         &mut self,
         forest: &Forest,
-        heads: &[Option<Head>],
+        heads: &[Option<QueueHead>],
         changed: Vec<QuotaNode>,
         renewed: Vec<QuotaNode>,
     ) {
@@ -86,7 +86,7 @@ impl Levels {
                 // Less than the smaller one is held as before, more than the larger one is not.
                 true => (before.0.min(now.0), before.0.max(now.0)),
                 // Another rest goes on to the next cohort.
-                false => (Amount::MIN, Amount::MAX),
+                false => (QuotaAmount::MIN, QuotaAmount::MAX),
             };
             let first = QuotaNode::new(0);
             let concerned = waiting
@@ -96,7 +96,7 @@ impl Levels {
         }
     }
 
-    fn rank(&mut self, forest: &Forest, queue: QuotaNode, head: Option<&Head>) {
+    fn rank(&mut self, forest: &Forest, queue: QuotaNode, head: Option<&QueueHead>) {
         for (node, rest) in std::mem::take(&mut self.asked[queue.index()]) {
             self.waiting[node.index()].remove(&rest);
         }
@@ -117,7 +117,7 @@ impl Levels {
     }
 
     /// Level of one amount; the head waits at the cohorts that have a say in it.
-    fn ask(&mut self, forest: &Forest, queue: QuotaNode, slot: Slot, amount: Amount) -> u32 {
+    fn ask(&mut self, forest: &Forest, queue: QuotaNode, slot: Slot, amount: QuotaAmount) -> u32 {
         let holder = forest.holder(queue, slot, amount, |node, rest| {
             if node != queue && forest.parent(node).is_some() {
                 let rest = (slot, rest, queue);
@@ -130,7 +130,7 @@ impl Levels {
 }
 
 /// By slot: what is free of the node's quota, and what nobody else can use of that.
-fn free(forest: &Forest, node: QuotaNode) -> Vec<(Amount, Amount)> {
+fn free(forest: &Forest, node: QuotaNode) -> Vec<(QuotaAmount, QuotaAmount)> {
     let of_slot = |slot| {
         let free = forest.subtree(node, slot) - forest.usage(node, slot);
         (free, forest.local_available(node, slot))

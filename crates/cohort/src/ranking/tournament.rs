@@ -8,23 +8,23 @@ use std::collections::BTreeSet;
 use super::{Age, age, queue_key};
 use crate::forest::Forest;
 use crate::node::QuotaNode;
-use crate::order::Head;
+use crate::order::QueueHead;
 
 /// A node's winner as it is judged at that node: whether it borrows, the share. The smallest wins.
-type Key = (Reverse<i32>, bool, (bool, u64), Age);
+type ShareKey = (Reverse<i32>, bool, (bool, u64), Age);
 
 /// Who has won where.
 #[derive(Clone, Debug)]
-pub(super) struct Tournament {
+pub(super) struct ShareTournament {
     /// By node: who has won there.
-    winners: Vec<Option<Key>>,
+    winners: Vec<Option<ShareKey>>,
     /// By cohort: the winners of its children.
-    fields: Vec<BTreeSet<Key>>,
+    fields: Vec<BTreeSet<ShareKey>>,
     /// The winners of the tops.
-    tops: BTreeSet<Key>,
+    tops: BTreeSet<ShareKey>,
 }
 
-impl Tournament {
+impl ShareTournament {
     pub(super) fn new(n_nodes: usize) -> Self {
         let (winners, fields) = (vec![None; n_nodes], vec![BTreeSet::new(); n_nodes]);
         Self { winners, fields, tops: BTreeSet::new() }
@@ -38,7 +38,7 @@ impl Tournament {
     pub(super) fn update(
         &mut self,
         forest: &mut Forest,
-        heads: &[Option<Head>],
+        heads: &[Option<QueueHead>],
         changed: Vec<QuotaNode>,
         renewed: Vec<QuotaNode>,
     ) {
@@ -53,7 +53,7 @@ impl Tournament {
     }
 
     /// Who has won at the node, and what that means one step above.
-    fn judge(&mut self, forest: &mut Forest, heads: &[Option<Head>], node: QuotaNode) {
+    fn judge(&mut self, forest: &mut Forest, heads: &[Option<QueueHead>], node: QuotaNode) {
         let winner = match forest.is_queue(node) {
             true => Some(node),
             false => self.fields[node.index()].first().map(queue_of),
@@ -78,7 +78,7 @@ impl Tournament {
     }
 }
 
-fn queue_of(key: &Key) -> QuotaNode {
+fn queue_of(key: &ShareKey) -> QuotaNode {
     let (.., (.., queue)) = key;
     *queue
 }

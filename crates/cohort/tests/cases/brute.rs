@@ -3,8 +3,9 @@
 
 use proptest::prelude::*;
 use vc_cohort::{
-    Forest, Group, GroupId, Groups, Mode, Policy, Preemptor, QuotaNode, ReclaimWithin, Refusal,
-    Search, Slot, Surroundings, Target, WithinQueue,
+    AssignmentMode, EvictionTarget, Forest, Group, GroupId, Groups, Policy, QuotaNode,
+    QuotaPreemptor, ReclaimWithin, SearchEnvironment, SearchOptions, SearchRefusal, Slot,
+    WithinQueue,
 };
 
 use crate::random::{Row, Shape, admitted, decide, group, preemptor, rows, shapes};
@@ -16,7 +17,7 @@ type Set = u16;
 struct Everything {
     groups: Groups,
     ids: Vec<GroupId>,
-    preemptor: Preemptor,
+    preemptor: QuotaPreemptor,
     policy: Policy,
     need: Vec<Slot>,
 }
@@ -115,8 +116,8 @@ fn exceeds(forest: &Forest, own: QuotaNode, queue: QuotaNode, need: &[Slot]) -> 
 /// There is a place for everything, but these groups stay.
 struct Stay(Vec<GroupId>);
 
-impl Surroundings for Stay {
-    fn may_take(&mut self, _taken: &[Target], group: GroupId) -> bool {
+impl SearchEnvironment for Stay {
+    fn may_take(&mut self, _taken: &[EvictionTarget], group: GroupId) -> bool {
         !self.0.contains(&group)
     }
 }
@@ -134,19 +135,19 @@ fn everything(shape: &Shape, rows: &[Row], incoming: &Row) -> Everything {
 
 fn check(shape: &Shape, rows: &[Row], incoming: &Row) -> Result<(), TestCaseError> {
     let mut all = everything(shape, rows, incoming);
-    let (mode, _, found) = decide(&mut all.groups, &all.preemptor, &Search::default());
+    let (mode, _, found) = decide(&mut all.groups, &all.preemptor, &SearchOptions::default());
     let needs_nobody = all.fits(0, true);
-    prop_assert_eq!(mode == Mode::Fit, needs_nobody);
+    prop_assert_eq!(mode == AssignmentMode::Fit, needs_nobody);
     match found {
         Ok(targets) => {
             prop_assert!(!needs_nobody, "somebody goes although there is room");
-            let bit = |target: &Target| all.ids.iter().position(|&id| id == target.group);
+            let bit = |target: &EvictionTarget| all.ids.iter().position(|&id| id == target.group);
             let bits: Option<Vec<usize>> = targets.iter().map(bit).collect();
             let set = bits.expect("they run").into_iter().fold(0, |set: Set, at| set | 1 << at);
             prop_assert!(all.is_right(set), "{targets:?}");
         }
         // Who could go at all does not suffice: nothing does.
-        Err(Refusal::NoCandidates) if mode == Mode::Preempt => {
+        Err(SearchRefusal::NoCandidates) if mode == AssignmentMode::Preempt => {
             let n_sets = 1 << all.ids.len();
             let right = (1..n_sets).find(|&set| all.is_right(set));
             prop_assert_eq!(right, None);
@@ -161,7 +162,8 @@ fn check_protected(shape: &Shape, rows: &[Row], incoming: &Row) -> Result<(), Te
     let mut all = everything(shape, rows, incoming);
     let protected: Vec<GroupId> = all.ids.iter().copied().step_by(2).collect();
     let mut around = Stay(protected.clone());
-    let found = Search::default().run(&mut all.groups, &all.preemptor, &all.need, &mut around);
+    let found =
+        SearchOptions::default().run(&mut all.groups, &all.preemptor, &all.need, &mut around);
     let targets = found.unwrap_or_default();
     prop_assert!(targets.iter().all(|target| !protected.contains(&target.group)));
     prop_assert!(all.ids.iter().all(|&id| all.groups.holds(id)));

@@ -1,10 +1,10 @@
 //! Cases T.1 of cohort.md: the classic search in flat cohorts.
 
-use vc_cohort::Search;
+use vc_cohort::SearchOptions;
 
 use crate::notation::check;
 
-const CLASSIC: Search = Search { fair_sharing: None, own: true, others: true };
+const CLASSIC: SearchOptions = SearchOptions { fair_sharing: None, own: true, others: true };
 
 #[test]
 fn t1_01_own_lowest_priority() {

@@ -1,15 +1,18 @@
 //! Cases T.3 of cohort.md: fair sharing.
 
-use vc_cohort::{GroupId, Mode, Refusal, Search, Strategies, Surroundings, Target, TreeRules};
+use vc_cohort::{
+    AssignmentMode, EvictionTarget, GroupId, PreemptionStrategies, SearchEnvironment,
+    SearchOptions, SearchRefusal, TreeRules,
+};
 
 use crate::notation::{Case, check, check_by, slots, trees};
 
-const FAIR: Search = by(Strategies::Both);
-const INITIAL: Search = by(Strategies::InitialShare);
-const FINAL: Search = by(Strategies::FinalShare);
+const FAIR: SearchOptions = by(PreemptionStrategies::Both);
+const INITIAL: SearchOptions = by(PreemptionStrategies::InitialShare);
+const FINAL: SearchOptions = by(PreemptionStrategies::FinalShare);
 
-const fn by(strategies: Strategies) -> Search {
-    Search { fair_sharing: Some(strategies), own: true, others: true }
+const fn by(strategies: PreemptionStrategies) -> SearchOptions {
+    SearchOptions { fair_sharing: Some(strategies), own: true, others: true }
 }
 
 #[test]
@@ -295,7 +298,10 @@ fn t3_35_the_one_that_would_return_is_named() {
     let rules = TreeRules::default();
     let mut case = Case::new(queues, "w0(b +1 3) w1(b 0 1)", "(c 0 4)", &rules);
     let (mode, found) = case.decide(&FAIR);
-    assert_eq!((mode, found), (Mode::Preempt, Err(Refusal::WouldReturn(case.by_name["w1"]))));
+    assert_eq!(
+        (mode, found),
+        (AssignmentMode::Preempt, Err(SearchRefusal::WouldReturn(case.by_name["w1"])))
+    );
 }
 
 /// Those that have a place, and those that may not go, are asked about.
@@ -305,16 +311,16 @@ fn surroundings_have_a_say() {
         protected: Option<GroupId>,
         place_of: GroupId,
     }
-    impl Surroundings for Around {
-        fn may_take(&mut self, _: &[Target], group: GroupId) -> bool {
+    impl SearchEnvironment for Around {
+        fn may_take(&mut self, _: &[EvictionTarget], group: GroupId) -> bool {
             Some(group) != self.protected
         }
-        fn has_place(&mut self, taken: &[Target]) -> bool {
+        fn has_place(&mut self, taken: &[EvictionTarget]) -> bool {
             taken.iter().any(|target| target.group == self.place_of)
         }
     }
     let running = "b1(b -3 2) b2(b -2 2) b3(b -1 2)";
-    for how in [FAIR, Search::default()] {
+    for how in [FAIR, SearchOptions::default()] {
         let rules = TreeRules::default();
         let mut case = Case::new("a 3 in:L re:A; b 3 in:L re:A", running, "(a 0 2)", &rules);
         let [b1, b2, b3] = ["b1", "b2", "b3"].map(|name| case.by_name[name]);
@@ -328,9 +334,9 @@ fn surroundings_have_a_say() {
         assert_eq!(text(None, b2), Ok("b2 REC".to_owned()));
         assert_eq!(text(Some(b1), b2), Ok("b2 REC".to_owned()));
         // Who may not be taken alone is no candidate.
-        assert_eq!(text(Some(b1), b1), Err(Refusal::Unplaceable));
+        assert_eq!(text(Some(b1), b1), Err(SearchRefusal::Unplaceable));
         assert_eq!(text(Some(b2), b3), Ok("b3 REC".to_owned()));
         // b is within its quota before its third group is reached.
-        assert_eq!(text(None, b3), Err(Refusal::NotEnough(None)));
+        assert_eq!(text(None, b3), Err(SearchRefusal::NotEnough(None)));
     }
 }

@@ -1,10 +1,10 @@
 //! Cases T.2 of cohort.md: the classic search in trees of cohorts.
 
-use vc_cohort::Search;
+use vc_cohort::SearchOptions;
 
 use crate::notation::check;
 
-const CLASSIC: Search = Search { fair_sharing: None, own: true, others: true };
+const CLASSIC: SearchOptions = SearchOptions { fair_sharing: None, own: true, others: true };
 
 #[test]
 fn t2_01_hier_advantage() {

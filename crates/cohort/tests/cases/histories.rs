@@ -2,21 +2,24 @@
 //! change no decision (cohort.md B.11).
 
 use proptest::prelude::*;
-use vc_cohort::{Group, GroupId, Groups, Mode, Preemptor, Reason, Refusal, Search};
+use vc_cohort::{
+    AssignmentMode, Group, GroupId, Groups, PreemptionReason, QuotaPreemptor, SearchOptions,
+    SearchRefusal,
+};
 
 use crate::random::{FAIR, decide, group, preemptor, rows, shapes, uses};
 
 /// Mode, then who goes and why, or why nobody does.
-type Said = (Mode, Result<Vec<(String, Reason)>, String>);
+type Said = (AssignmentMode, Result<Vec<(String, PreemptionReason)>, String>);
 
-fn said(groups: &mut Groups, preemptor: &Preemptor, how: &Search) -> Said {
+fn said(groups: &mut Groups, preemptor: &QuotaPreemptor, how: &SearchOptions) -> Said {
     let (mode, _, found) = decide(groups, preemptor, how);
     let uid = |id: GroupId| groups.get(id).uid.to_string();
     let found = match found {
         Ok(targets) => {
             Ok(targets.iter().map(|target| (uid(target.group), target.reason)).collect())
         }
-        Err(Refusal::WouldReturn(group)) => Err(uid(group)),
+        Err(SearchRefusal::WouldReturn(group)) => Err(uid(group)),
         Err(refusal) => Err(format!("{refusal:?}")),
     };
     (mode, found)
@@ -36,7 +39,7 @@ proptest! {
         incoming in rows(1..2),
         fair in any::<bool>(),
     ) {
-        let how = if fair { FAIR } else { Search::default() };
+        let how = if fair { FAIR } else { SearchOptions::default() };
         let built = shape.built();
         let leaves = shape.leaves(&built);
         let preemptor = preemptor(&group(&leaves, steps.len(), &incoming[0]));

@@ -3,28 +3,34 @@
 
 use proptest::prelude::*;
 use vc_cohort::{
-    Amount, Demand, Forest, Group, GroupId, Groups, Mode, Policy, Preemptor, QuotaNode, Reason,
-    ReclaimWithin, Search, Slot, Target, WithinQueue,
+    AssignmentMode, EvictionTarget, Forest, Group, GroupId, Groups, Policy, PreemptionReason,
+    QuotaAmount, QuotaDemand, QuotaNode, QuotaPreemptor, ReclaimWithin, SearchOptions, Slot,
+    WithinQueue,
 };
 
 use crate::notation::slots;
 use crate::random::{FAIR, Row, Shape, admitted, decide, group, preemptor, rows, shapes, uses};
 
 /// The definition of A.2, from the groups up.
-fn usage_by_definition(groups: &Groups, ids: &[GroupId], node: QuotaNode, slot: Slot) -> Amount {
+fn usage_by_definition(
+    groups: &Groups,
+    ids: &[GroupId],
+    node: QuotaNode,
+    slot: Slot,
+) -> QuotaAmount {
     let forest = groups.forest();
     let own = ids.iter().filter(|&&id| groups.holds(id) && groups.get(id).queue == node);
-    let own: Amount = own.map(|&id| groups.get(id).holds.get(slot)).sum();
+    let own: QuotaAmount = own.map(|&id| groups.get(id).holds.get(slot)).sum();
     let children = forest.nodes().filter(|&child| forest.parent(child) == Some(node));
     let lent = children.map(|child| {
         let usage = usage_by_definition(groups, ids, child, slot);
         (usage - forest.local(child, slot)).max(0)
     });
-    own + lent.sum::<Amount>()
+    own + lent.sum::<QuotaAmount>()
 }
 
 /// The most that a node may use in the end.
-fn limit(forest: &Forest, node: QuotaNode, slot: Slot) -> Amount {
+fn limit(forest: &Forest, node: QuotaNode, slot: Slot) -> QuotaAmount {
     let borrowing = forest.borrowing(node, slot);
     let is_top = forest.parent(node).is_none();
     forest.subtree(node, slot) + if is_top { borrowing.min(0) } else { borrowing }
@@ -41,16 +47,16 @@ fn can_keep_limits(forest: &Forest, slot: Slot) -> bool {
 }
 
 /// By trying every amount.
-fn available_by_trying(forest: &Forest, queue: QuotaNode, slot: Slot, most: i64) -> Amount {
+fn available_by_trying(forest: &Forest, queue: QuotaNode, slot: Slot, most: i64) -> QuotaAmount {
     let fits = |&amount: &i64| {
         let mut with = forest.clone();
-        with.add(queue, &Demand::new([(slot, amount)]));
+        with.add(queue, &QuotaDemand::new([(slot, amount)]));
         keeps_limits(&with, slot)
     };
-    (0..=most).rev().find(fits).map_or(0, Amount::from)
+    (0..=most).rev().find(fits).map_or(0, QuotaAmount::from)
 }
 
-fn fits(groups: &Groups, preemptor: &Preemptor, may_borrow: bool) -> bool {
+fn fits(groups: &Groups, preemptor: &QuotaPreemptor, may_borrow: bool) -> bool {
     let forest = groups.forest();
     preemptor.demand.iter().all(|(slot, amount)| {
         let used = forest.usage(preemptor.queue, slot) + amount;
@@ -62,8 +68,8 @@ fn fits(groups: &Groups, preemptor: &Preemptor, may_borrow: bool) -> bool {
 /// With these gone, all but one.
 fn fits_without(
     groups: &mut Groups,
-    preemptor: &Preemptor,
-    targets: &[Target],
+    preemptor: &QuotaPreemptor,
+    targets: &[EvictionTarget],
     spared: Option<usize>,
     may_borrow: bool,
 ) -> bool {
@@ -79,14 +85,14 @@ fn fits_without(
 fn check_allowed(
     groups: &Groups,
     policy: Policy,
-    preemptor: &Preemptor,
+    preemptor: &QuotaPreemptor,
     need: &[Slot],
-    target: &Target,
+    target: &EvictionTarget,
 ) -> Result<(), TestCaseError> {
     let group = groups.get(target.group);
     let is_lower = group.priority < preemptor.priority;
     prop_assert!(group.holds.uses_any(need));
-    if target.reason == Reason::InClusterQueue {
+    if target.reason == PreemptionReason::InClusterQueue {
         prop_assert_eq!(group.queue, preemptor.queue);
         let is_newer = group.priority == preemptor.priority
             && preemptor.created_micros < group.created_micros
@@ -129,9 +135,9 @@ fn check_classic(shape: &Shape, rows: &[Row], incoming: &Row) -> Result<(), Test
     let built = shape.built();
     let preemptor = preemptor(&group(&shape.leaves(&built), rows.len(), incoming));
     let before = uses(groups.forest());
-    let (mode, need, found) = decide(&mut groups, &preemptor, &Search::default());
+    let (mode, need, found) = decide(&mut groups, &preemptor, &SearchOptions::default());
     prop_assert_eq!(uses(groups.forest()), before);
-    prop_assert_eq!(mode == Mode::Fit, fits(&groups, &preemptor, true));
+    prop_assert_eq!(mode == AssignmentMode::Fit, fits(&groups, &preemptor, true));
     let Ok(targets) = found else { return Ok(()) };
     let policy = policy_of(shape, &groups, preemptor.queue);
     for target in &targets {
@@ -178,7 +184,9 @@ fn check_fair(shape: &Shape, rows: &[Row], incoming: &Row) -> Result<(), TestCas
     targets.iter().for_each(|target| groups.take(target.group));
     let mut new = groups.forest().clone();
     new.add(preemptor.queue, &preemptor.demand);
-    for target in targets.iter().filter(|target| target.reason == Reason::InCohortFairSharing) {
+    for target in
+        targets.iter().filter(|target| target.reason == PreemptionReason::InCohortFairSharing)
+    {
         // Nobody stands above where the other side stood.
         let (mine, theirs) = sides(&new, preemptor.queue, groups.get(target.group).queue);
         prop_assert!(new.share(mine).compare(&old.share(theirs)).is_le());
@@ -253,7 +261,7 @@ proptest! {
         incoming in rows(1..2),
         fair in any::<bool>(),
     ) {
-        let how = if fair { FAIR } else { Search::default() };
+        let how = if fair { FAIR } else { SearchOptions::default() };
         let built = shape.built();
         let leaves = shape.leaves(&built);
         let in_order = |places: Vec<usize>| {
@@ -263,7 +271,7 @@ proptest! {
             }
             let preemptor = preemptor(&group(&leaves, rows.len(), &incoming[0]));
             let (mode, _, found) = decide(&mut groups, &preemptor, &how);
-            let uid = |target: Target| (groups.get(target.group).uid.clone(), target.reason);
+            let uid = |target: EvictionTarget| (groups.get(target.group).uid.clone(), target.reason);
             let found: Option<Vec<_>> = found.ok().map(|all| all.into_iter().map(uid).collect());
             (mode, found)
         };

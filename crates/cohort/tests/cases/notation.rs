@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use vc_cohort::{
-    Anything, BorrowWithin, Built, Demand, Flavor, Group, GroupId, Groups, Mode, Policy, Preemptor,
-    QueueSpec, Reason, ReclaimWithin, Refusal, Search, Slot, Slots, Target, TreeRules, WithinQueue,
-    build,
+    AllowAll, AssignmentMode, BorrowWithin, EvictionTarget, Flavor, Group, GroupId, Groups, Policy,
+    PreemptionReason, QueueSpec, QuotaDemand, QuotaForest, QuotaPreemptor, ReclaimWithin,
+    SearchOptions, SearchRefusal, Slot, Slots, TreeRules, WithinQueue, build,
 };
 use vc_resource::Dim;
 
@@ -119,14 +119,14 @@ pub(crate) fn queues(text: &str) -> Vec<QueueSpec> {
 }
 
 /// The trees of a text.
-pub(crate) fn trees(text: &str, rules: &TreeRules) -> Built {
+pub(crate) fn trees(text: &str, rules: &TreeRules) -> QuotaForest {
     build(slots().0, &queues(text), rules).expect("queues make no fault")
 }
 
 /// What a text asks for.
-pub(crate) fn demand(text: &str) -> Demand {
+pub(crate) fn demand(text: &str) -> QuotaDemand {
     let given = slots().1.into_iter().zip(amounts(text));
-    Demand::new(given.filter_map(|(slot, amount)| Some((slot, amount?))))
+    QuotaDemand::new(given.filter_map(|(slot, amount)| Some((slot, amount?))))
 }
 
 /// A group on the move: queue, priority, size, seconds from the others' admission and creation.
@@ -166,7 +166,7 @@ impl Words {
 pub(crate) struct Case {
     pub(crate) groups: Groups,
     pub(crate) by_name: BTreeMap<String, GroupId>,
-    pub(crate) incoming: Preemptor,
+    pub(crate) incoming: QuotaPreemptor,
 }
 
 impl Case {
@@ -191,7 +191,7 @@ impl Case {
             }
         }
         let words = Words::of(incoming.trim_matches(['(', ')']));
-        let incoming = Preemptor {
+        let incoming = QuotaPreemptor {
             queue: node(&words.queue),
             priority: words.priority,
             created_micros: words.created * 1_000_000,
@@ -201,14 +201,19 @@ impl Case {
     }
 
     /// Mode and, if it is Preempt, what the search says.
-    pub(crate) fn decide(&mut self, how: &Search) -> (Mode, Result<Vec<Target>, Refusal>) {
+    pub(crate) fn decide(
+        &mut self,
+        how: &SearchOptions,
+    ) -> (AssignmentMode, Result<Vec<EvictionTarget>, SearchRefusal>) {
         let fair = how.fair_sharing.is_some();
         let forest = self.groups.forest();
         let class = forest.classify(self.incoming.queue, &self.incoming.demand, fair);
         let before = self.usage();
         let found = match class.mode {
-            Mode::Preempt => how.run(&mut self.groups, &self.incoming, &class.need, &mut Anything),
-            Mode::Fit | Mode::NoFit => Err(Refusal::NoCandidates),
+            AssignmentMode::Preempt => {
+                how.run(&mut self.groups, &self.incoming, &class.need, &mut AllowAll)
+            }
+            AssignmentMode::Fit | AssignmentMode::NoFit => Err(SearchRefusal::NoCandidates),
         };
         assert_eq!(self.usage(), before, "the search leaves everything as it was");
         (class.mode, found)
@@ -223,8 +228,8 @@ impl Case {
     }
 
     /// Targets with short reasons, by name.
-    pub(crate) fn text(&self, targets: &[Target]) -> String {
-        let name = |target: &Target| &*self.groups.get(target.group).uid;
+    pub(crate) fn text(&self, targets: &[EvictionTarget]) -> String {
+        let name = |target: &EvictionTarget| &*self.groups.get(target.group).uid;
         let mut texts: Vec<String> = targets
             .iter()
             .map(|target| format!("{} {}", name(target), short(target.reason)))
@@ -244,24 +249,30 @@ fn expand(names: &str) -> Vec<String> {
     (number(first)..=number(last)).map(|number| format!("{stem}{number}")).collect()
 }
 
-fn short(reason: Reason) -> &'static str {
+fn short(reason: PreemptionReason) -> &'static str {
     match reason {
-        Reason::InClusterQueue => "OWN",
-        Reason::InCohortReclamation => "REC",
-        Reason::InCohortReclaimWhileBorrowing => "BORR",
-        Reason::InCohortFairSharing => "FAIR",
+        PreemptionReason::InClusterQueue => "OWN",
+        PreemptionReason::InCohortReclamation => "REC",
+        PreemptionReason::InCohortReclaimWhileBorrowing => "BORR",
+        PreemptionReason::InCohortFairSharing => "FAIR",
     }
 }
 
 /// One case: the result as in the specification, in the order of the names.
-pub(crate) fn check(how: &Search, queues: &str, running: &str, incoming: &str, expected: &str) {
+pub(crate) fn check(
+    how: &SearchOptions,
+    queues: &str,
+    running: &str,
+    incoming: &str,
+    expected: &str,
+) {
     check_by(&TreeRules::default(), how, queues, running, incoming, expected);
 }
 
 /// The same with other trees.
 pub(crate) fn check_by(
     rules: &TreeRules,
-    how: &Search,
+    how: &SearchOptions,
     queues: &str,
     running: &str,
     incoming: &str,
@@ -271,7 +282,7 @@ pub(crate) fn check_by(
     let (mode, found) = case.decide(how);
     let text = match (mode, found) {
         (_, Ok(targets)) => case.text(&targets),
-        (Mode::Preempt, Err(_)) => "none".to_owned(),
+        (AssignmentMode::Preempt, Err(_)) => "none".to_owned(),
         (mode, Err(_)) => format!("none ({mode:?})"),
     };
     let expected = match expected.starts_with("none") {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use vc_cohort::{
-    Anything, Demand, Group, Groups, Head, Mode, Preemptor, QuotaNode, Ranking, Search, Strategies,
-    TreeRules,
+    AllowAll, AssignmentMode, Group, Groups, HeadRanking, PreemptionStrategies, QueueHead,
+    QuotaDemand, QuotaNode, QuotaPreemptor, SearchOptions, TreeRules,
 };
 
 use crate::notation::{demand, slots, trees};
@@ -18,14 +18,14 @@ fn first(fair_sharing: bool, queues: &str, uses: &[(&str, &str)], heads: &[&str]
     uses.iter().for_each(|(queue, size)| forest.add(built.by_name[*queue], &demand(size)));
     let head = |text: &&str| {
         let words: Vec<&str> = text.split_whitespace().collect();
-        Head {
+        QueueHead {
             queue: built.by_name[words[0]],
             priority: words[1].parse().expect("a priority"),
             demand: demand(words[2]),
             created_micros: words[3].parse().expect("seconds"),
         }
     };
-    let heads: Vec<Head> = heads.iter().map(head).collect();
+    let heads: Vec<QueueHead> = heads.iter().map(head).collect();
     let mut groups = Groups::new(forest.clone());
     let winner = groups.next_head(&heads, fair_sharing);
     for node in forest.nodes() {
@@ -100,7 +100,7 @@ fn left_for_b(policy: &str) -> i128 {
     forest.add(a, &demand("1gpu"));
     let wanted = demand("2gpu");
     let class = forest.classify(a, &wanted, false);
-    assert_eq!(class.mode, Mode::Preempt);
+    assert_eq!(class.mode, AssignmentMode::Preempt);
     let reserved = forest.reservation(a, &wanted, class.level);
     forest.add(a, &reserved);
     let left = forest.available(b, slots().1[2]);
@@ -124,13 +124,13 @@ fn a_head_within_its_own_quota_keeps_what_is_left_of_that() {
     assert_eq!(forest.reservation(a, &demand("3"), 0), demand("1"));
     assert_eq!(forest.reservation(a, &demand("3"), 1), demand("3"));
     forest.add(a, &demand("3"));
-    assert_eq!(forest.reservation(a, &demand("3"), 0), Demand::default());
+    assert_eq!(forest.reservation(a, &demand("3"), 0), QuotaDemand::default());
 }
 
 /// One takes the group, the other fits beside it without a target of its own.
 #[test]
 fn t5_15_two_reclaimers() {
-    for fair_sharing in [None, Some(Strategies::Both)] {
+    for fair_sharing in [None, Some(PreemptionStrategies::Both)] {
         let built = trees("a 3 re:A; c 1 re:A; b 0", &TreeRules::default());
         let mut groups = Groups::new(built.forest.clone());
         let group = |queue: &str, size: &str| Group {
@@ -143,8 +143,8 @@ fn t5_15_two_reclaimers() {
             holds: demand(size),
         };
         let only = groups.insert(group("b", "4"));
-        let how = Search { fair_sharing, ..Search::default() };
-        let incoming = |queue: &str, size: &str| Preemptor {
+        let how = SearchOptions { fair_sharing, ..SearchOptions::default() };
+        let incoming = |queue: &str, size: &str| QuotaPreemptor {
             queue: built.by_name[queue],
             priority: 0,
             created_micros: 1,
@@ -153,13 +153,13 @@ fn t5_15_two_reclaimers() {
         let fair = fair_sharing.is_some();
         let first = incoming("a", "3");
         let class = groups.forest().classify(first.queue, &first.demand, fair);
-        let targets = how.run(&mut groups, &first, &class.need, &mut Anything).unwrap();
+        let targets = how.run(&mut groups, &first, &class.need, &mut AllowAll).unwrap();
         assert_eq!(targets.iter().map(|target| target.group).collect::<Vec<_>>(), [only]);
         groups.take(only);
         groups.insert(group("a", "3"));
         let second = incoming("c", "1");
         let class = groups.forest().classify(second.queue, &second.demand, fair);
-        assert_eq!(class.mode, Mode::Fit);
+        assert_eq!(class.mode, AssignmentMode::Fit);
     }
 }
 
@@ -175,8 +175,8 @@ proptest! {
         let built = trees(queues, &TreeRules::default());
         let nodes = ["a", "b", "c", "d", "e"].map(|name| built.by_name[name]);
         let mut groups = Groups::new(built.forest.clone());
-        let mut ranking = Ranking::new(&mut groups, fair_sharing);
-        let head = |at: usize, size: i64| Head {
+        let mut ranking = HeadRanking::new(&mut groups, fair_sharing);
+        let head = |at: usize, size: i64| QueueHead {
             queue: nodes[at],
             priority: 0,
             created_micros: at as i64,
@@ -197,7 +197,7 @@ proptest! {
                 (false, _) => groups.keep(nodes[at], &demand(&size.to_string())),
             }
             let waiting = (0..5).filter_map(|at| Some(head(at, asked[at]?)));
-            let heads: Vec<Head> = waiting.collect();
+            let heads: Vec<QueueHead> = waiting.collect();
             let by_rule = groups.next_head(&heads, fair_sharing).map(|at| heads[at].queue);
             prop_assert_eq!(ranking.next(&mut groups), by_rule);
         }
@@ -225,15 +225,15 @@ proptest! {
         let built = shape.built();
         let leaves = shape.leaves(&built);
         let mut groups = Groups::new(built.forest.clone());
-        let mut ranking = Ranking::new(&mut groups, fair_sharing);
-        let mut heads: BTreeMap<QuotaNode, Head> = BTreeMap::new();
+        let mut ranking = HeadRanking::new(&mut groups, fair_sharing);
+        let mut heads: BTreeMap<QuotaNode, QueueHead> = BTreeMap::new();
         let mut kept = Vec::new();
         for (row, kind) in steps {
             let Group { queue, priority, created_micros, holds: demand, .. } =
                 group(&leaves, 0, &row[0]);
             match kind {
                 0 => {
-                    let head = Head { queue, priority, created_micros, demand };
+                    let head = QueueHead { queue, priority, created_micros, demand };
                     heads.insert(queue, head.clone());
                     ranking.enter(head);
                 }
@@ -244,7 +244,7 @@ proptest! {
                 }
                 _ => kept.pop().iter().for_each(|(queue, demand)| groups.let_go(*queue, demand)),
             }
-            let all: Vec<Head> = heads.values().cloned().collect();
+            let all: Vec<QueueHead> = heads.values().cloned().collect();
             let by_rule = groups.next_head(&all, fair_sharing).map(|at| all[at].queue);
             prop_assert_eq!(ranking.next(&mut groups), by_rule);
         }

@@ -1,12 +1,15 @@
 //! Cases T.5 of cohort.md: quota arithmetic, and edge cases of B.9.
 
-use vc_cohort::{Amount, Built, Forest, Mode, NodeSpec, Policy, Quota, Search, TreeRules};
+use vc_cohort::{
+    AssignmentMode, Forest, NodeQuota, NodeSpec, Policy, QuotaAmount, QuotaForest, SearchOptions,
+    TreeRules,
+};
 use vc_cohort::{ForestError, UNLIMITED, is_unlimited};
 
 use crate::notation::{check_by, demand, queues, slots, trees};
 
 struct World {
-    built: Built,
+    built: QuotaForest,
     forest: Forest,
 }
 
@@ -26,15 +29,15 @@ impl World {
     }
 
     /// In whole cores.
-    fn available(&self, queue: &str) -> Amount {
+    fn available(&self, queue: &str) -> QuotaAmount {
         self.forest.available(self.built.by_name[queue], slots().1[0]) / 1000
     }
 
-    fn potential(&self, queue: &str) -> Amount {
+    fn potential(&self, queue: &str) -> QuotaAmount {
         self.forest.potential(self.built.by_name[queue], slots().1[0]) / 1000
     }
 
-    fn mode(&self, queue: &str, size: &str) -> Mode {
+    fn mode(&self, queue: &str, size: &str) -> AssignmentMode {
         self.forest.classify(self.built.by_name[queue], &demand(size), false).mode
     }
 }
@@ -61,7 +64,7 @@ fn totals_count_what_is_kept_too() {
 }
 
 /// The limit that is exceeded, in whole cores: `node limit used asked`.
-fn exceeded(world: &World, queue: &str, cores: Amount) -> Option<String> {
+fn exceeded(world: &World, queue: &str, cores: QuotaAmount) -> Option<String> {
     let (node, cpu) = (world.built.by_name[queue], slots().1[0]);
     let found = world.forest.exceeded_limit(node, cpu, cores * 1000)?;
     let name = world.forest.name(found.node);
@@ -124,17 +127,23 @@ fn t5_05_capability_only() {
     assert_eq!(world.forest.available(x, gpu), 1);
     assert!(is_unlimited(world.forest.available(y, gpu)));
     assert_eq!(world.forest.share(x).published(), 0);
-    assert_eq!((world.mode("x", "1gpu"), world.mode("x", "2gpu")), (Mode::Fit, Mode::NoFit));
+    assert_eq!(
+        (world.mode("x", "1gpu"), world.mode("x", "2gpu")),
+        (AssignmentMode::Fit, AssignmentMode::NoFit)
+    );
     // A queue that stands alone owns what its capability says.
     let rules = TreeRules { without_root: true, ..TreeRules::default() };
     let alone = World::by("x –/4gpu", &rules).uses("x", "3gpu");
-    assert_eq!((alone.mode("x", "1gpu"), alone.mode("x", "5gpu")), (Mode::Fit, Mode::NoFit));
+    assert_eq!(
+        (alone.mode("x", "1gpu"), alone.mode("x", "5gpu")),
+        (AssignmentMode::Fit, AssignmentMode::NoFit)
+    );
 }
 
 #[test]
 fn t5_06_unmanaged() {
     let world = World::new("x 1; y 1").uses("x", "1+900gpu");
-    assert_eq!(world.mode("x", "900gpu"), Mode::Fit);
+    assert_eq!(world.mode("x", "900gpu"), AssignmentMode::Fit);
     let x = world.built.by_name["x"];
     assert!(world.forest.is_within_nominal(x, &slots().1), "it never makes anybody borrow");
     assert!(!world.forest.borrows(x));
@@ -147,7 +156,7 @@ fn t5_07_root_quota_cluster() {
     let rules = TreeRules { cluster, ..TreeRules::default() };
     let world = World::by(queues, &rules);
     assert_eq!((world.available("default"), world.available("x")), (20, 20));
-    let classic = Search::default();
+    let classic = SearchOptions::default();
     check_by(&rules, &classic, queues, "d(default 0 20)", "(x 0 4)", "d REC");
     assert_eq!(World::new(queues).available("default"), 4);
 }
@@ -179,7 +188,7 @@ fn amounts_that_contradict_each_other_give_a_tree() {
 /// In Kueue's words: nominal 6, lending at most 4 of it, borrowing at most 1.
 #[test]
 fn limits_of_kueue() {
-    let node = |name: &str, parent, quota: Quota| NodeSpec {
+    let node = |name: &str, parent, quota: NodeQuota| NodeSpec {
         name: name.into(),
         parent,
         is_queue: parent.is_some(),
@@ -189,8 +198,8 @@ fn limits_of_kueue() {
         quotas: vec![quota],
     };
     let (all, [cpu, ..]) = slots();
-    let of_limits = |nominal, borrowing, lending| Quota::of_limits(nominal, borrowing, lending);
-    let undeclared = Quota { declared: false, ..Quota::default() };
+    let of_limits = |nominal, borrowing, lending| NodeQuota::of_limits(nominal, borrowing, lending);
+    let undeclared = NodeQuota { declared: false, ..NodeQuota::default() };
     let specs = [
         node("cohort", None, of_limits(3, None, None)),
         node("a", Some(0), of_limits(6, Some(1), Some(4))),
@@ -199,20 +208,23 @@ fn limits_of_kueue() {
     ];
     let forest = Forest::new(all.clone(), &specs).unwrap();
     let nodes: Vec<_> = forest.nodes().collect();
-    let potential: Vec<Amount> = nodes.iter().map(|&node| forest.potential(node, cpu)).collect();
+    let potential: Vec<QuotaAmount> =
+        nodes.iter().map(|&node| forest.potential(node, cpu)).collect();
     assert_eq!(potential, [7, 7, 13, 7]);
-    let one = vc_cohort::Demand::new([(cpu, 1)]);
-    assert_eq!(forest.classify(nodes[2], &one, false).mode, Mode::Fit);
-    assert_eq!(forest.classify(nodes[3], &one, false).mode, Mode::NoFit);
+    let one = vc_cohort::QuotaDemand::new([(cpu, 1)]);
+    assert_eq!(forest.classify(nodes[2], &one, false).mode, AssignmentMode::Fit);
+    assert_eq!(forest.classify(nodes[3], &one, false).mode, AssignmentMode::NoFit);
     assert!(is_unlimited(forest.borrowing(nodes[2], cpu)) && forest.borrowing(nodes[1], cpu) == 1);
     assert_eq!(forest.nominal(nodes[1], cpu), 6);
-    assert_eq!(Quota::of_limits(i64::MAX, None, None).nominal, UNLIMITED);
+    assert_eq!(NodeQuota::of_limits(i64::MAX, None, None).nominal, UNLIMITED);
 
-    let round = [node("a", Some(1), Quota::default()), node("b", Some(0), Quota::default())];
+    let round =
+        [node("a", Some(1), NodeQuota::default()), node("b", Some(0), NodeQuota::default())];
     let round = round.map(|spec| NodeSpec { is_queue: false, ..spec });
     let error = Forest::new(all.clone(), &round).unwrap_err();
     assert_eq!(error, ForestError::Cycle("a".into()));
-    let below_queue = [specs[0].clone(), specs[1].clone(), node("d", Some(1), Quota::default())];
+    let below_queue =
+        [specs[0].clone(), specs[1].clone(), node("d", Some(1), NodeQuota::default())];
     let error = Forest::new(all, &below_queue).unwrap_err();
     assert_eq!(error, ForestError::Parent("d".into()));
 }
@@ -236,7 +248,7 @@ fn a_change_touches_the_path_only() {
     let text: Vec<String> = (0..1_000).map(queue).collect();
     let mut forest = trees(&text.join(";"), &TreeRules::default()).forest;
     let cpu = slots().1[0];
-    let uses = |forest: &Forest| -> Vec<Amount> {
+    let uses = |forest: &Forest| -> Vec<QuotaAmount> {
         forest.nodes().map(|node| forest.usage(node, cpu)).collect()
     };
     let leaves: Vec<_> = forest.nodes().filter(|&node| forest.is_queue(node)).collect();

@@ -2,15 +2,16 @@
 
 use proptest::prelude::*;
 use vc_cohort::{
-    Amount, Anything, BorrowWithin, Built, Demand, Forest, Group, GroupId, Groups, Mode, Policy,
-    Preemptor, QueueSpec, QuotaNode, ReclaimWithin, Refusal, Search, Slot, Strategies, Target,
-    TreeRules, WithinQueue, build,
+    AllowAll, AssignmentMode, BorrowWithin, EvictionTarget, Forest, Group, GroupId, Groups, Policy,
+    PreemptionStrategies, QueueSpec, QuotaAmount, QuotaDemand, QuotaForest, QuotaNode,
+    QuotaPreemptor, ReclaimWithin, SearchOptions, SearchRefusal, Slot, TreeRules, WithinQueue,
+    build,
 };
 
 use crate::notation::slots;
 
-pub(crate) const FAIR: Search =
-    Search { fair_sharing: Some(Strategies::Both), own: true, others: true };
+pub(crate) const FAIR: SearchOptions =
+    SearchOptions { fair_sharing: Some(PreemptionStrategies::Both), own: true, others: true };
 
 pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     let within = prop::sample::select(vec![
@@ -77,12 +78,12 @@ pub(crate) fn shapes(deep: bool) -> impl Strategy<Value = Shape> {
 }
 
 impl Shape {
-    pub(crate) fn built(&self) -> Built {
+    pub(crate) fn built(&self) -> QuotaForest {
         build(slots().0, &self.queues, &TreeRules::default()).expect("queues make no fault")
     }
 
     /// Queues without children.
-    pub(crate) fn leaves(&self, built: &Built) -> Vec<QuotaNode> {
+    pub(crate) fn leaves(&self, built: &QuotaForest) -> Vec<QuotaNode> {
         let is_parent = |name: &str| self.queues.iter().any(|queue| &*queue.parent == name);
         let leaves = self.queues.iter().filter(|queue| !is_parent(&queue.name));
         leaves.map(|queue| built.by_name[&queue.name]).collect()
@@ -96,9 +97,9 @@ pub(crate) fn rows(n: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Row>>
     prop::collection::vec((0_usize..6, -1_i32..3, 1_i64..4, 0_i64..3, 0_i64..4), n)
 }
 
-pub(crate) fn demand(cpu: i64, memory: i64) -> Demand {
+pub(crate) fn demand(cpu: i64, memory: i64) -> QuotaDemand {
     let [first, second, _] = slots().1;
-    Demand::new([(first, cpu), (second, memory)])
+    QuotaDemand::new([(first, cpu), (second, memory)])
 }
 
 pub(crate) fn group(leaves: &[QuotaNode], at: usize, row: &Row) -> Group {
@@ -114,8 +115,8 @@ pub(crate) fn group(leaves: &[QuotaNode], at: usize, row: &Row) -> Group {
     }
 }
 
-pub(crate) fn preemptor(group: &Group) -> Preemptor {
-    Preemptor {
+pub(crate) fn preemptor(group: &Group) -> QuotaPreemptor {
+    QuotaPreemptor {
         queue: group.queue,
         priority: group.priority,
         created_micros: group.created_micros,
@@ -123,7 +124,7 @@ pub(crate) fn preemptor(group: &Group) -> Preemptor {
     }
 }
 
-pub(crate) fn uses(forest: &Forest) -> Vec<Amount> {
+pub(crate) fn uses(forest: &Forest) -> Vec<QuotaAmount> {
     let of = |node| slots().1.map(|slot| forest.usage(node, slot));
     forest.nodes().flat_map(of).collect()
 }
@@ -137,7 +138,7 @@ pub(crate) fn admitted(shape: &Shape, rows: &[Row], only_fitting: bool) -> (Grou
     for (at, row) in rows.iter().enumerate() {
         let group = group(&leaves, at, row);
         let class = groups.forest().classify(group.queue, &group.holds, false);
-        if !only_fitting || class.mode == Mode::Fit {
+        if !only_fitting || class.mode == AssignmentMode::Fit {
             ids.push(groups.insert(group));
         }
     }
@@ -147,14 +148,14 @@ pub(crate) fn admitted(shape: &Shape, rows: &[Row], only_fitting: bool) -> (Grou
 /// Runs a search; what it needs, and what it says.
 pub(crate) fn decide(
     groups: &mut Groups,
-    preemptor: &Preemptor,
-    how: &Search,
-) -> (Mode, Vec<Slot>, Result<Vec<Target>, Refusal>) {
+    preemptor: &QuotaPreemptor,
+    how: &SearchOptions,
+) -> (AssignmentMode, Vec<Slot>, Result<Vec<EvictionTarget>, SearchRefusal>) {
     let fair = how.fair_sharing.is_some();
     let class = groups.forest().classify(preemptor.queue, &preemptor.demand, fair);
     let found = match class.mode {
-        Mode::Preempt => how.run(groups, preemptor, &class.need, &mut Anything),
-        Mode::Fit | Mode::NoFit => Err(Refusal::NoCandidates),
+        AssignmentMode::Preempt => how.run(groups, preemptor, &class.need, &mut AllowAll),
+        AssignmentMode::Fit | AssignmentMode::NoFit => Err(SearchRefusal::NoCandidates),
     };
     (class.mode, class.need, found)
 }

@@ -1,6 +1,6 @@
 //! Cases T.4 of cohort.md: share values.
 
-use vc_cohort::{Demand, Groups, TreeRules};
+use vc_cohort::{Groups, QuotaDemand, TreeRules};
 
 use crate::notation::{demand, trees};
 
@@ -9,7 +9,7 @@ fn shares(queues: &str, uses: &[(&str, &str)], nodes: &[&str], rules: &TreeRules
     let built = trees(queues, rules);
     let mut forest = built.forest.clone();
     for (queue, size) in uses {
-        let demand: Demand = demand(size);
+        let demand: QuotaDemand = demand(size);
         forest.add(built.by_name[*queue], &demand);
     }
     nodes.iter().map(|name| forest.share(built.by_name[*name]).published()).collect()

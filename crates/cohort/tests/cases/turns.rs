@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use vc_cohort::{
-    Backoff, Group, GroupId, Groups, Head, Mode, QuotaNode, Refusal, Search, TreeRules,
+    AssignmentMode, Backoff, Group, GroupId, Groups, QueueHead, QuotaNode, SearchOptions,
+    SearchRefusal, TreeRules,
 };
 
 use crate::notation::{Case, check};
@@ -34,7 +35,7 @@ impl Life {
     }
 
     /// Whether somebody was admitted.
-    fn cycle(&mut self, how: &Search) -> bool {
+    fn cycle(&mut self, how: &SearchOptions) -> bool {
         self.now += 1;
         let mut left = std::mem::take(&mut self.waiting);
         let n_left = left.len();
@@ -49,11 +50,11 @@ impl Life {
         n_skipped < n_left
     }
 
-    fn serve(&mut self, group: &Group, how: &Search) -> bool {
+    fn serve(&mut self, group: &Group, how: &SearchOptions) -> bool {
         let (mode, _, found) = decide(&mut self.groups, &preemptor(group), how);
         let waits = self.backoff.waits_until(&group.uid, self.now).is_some();
         let targets = match (mode, found) {
-            (Mode::Fit, _) => Vec::new(),
+            (AssignmentMode::Fit, _) => Vec::new(),
             (_, Ok(targets)) if !waits => targets,
             _ => return false,
         };
@@ -75,7 +76,7 @@ impl Life {
 }
 
 /// The head of the queue whose turn it is.
-fn next(groups: &mut Groups, waiting: &[Group], how: &Search) -> Option<usize> {
+fn next(groups: &mut Groups, waiting: &[Group], how: &SearchOptions) -> Option<usize> {
     let mut heads: BTreeMap<QuotaNode, usize> = BTreeMap::new();
     for (at, group) in waiting.iter().enumerate() {
         let key = |at: usize| (-waiting[at].priority, waiting[at].created_micros, at);
@@ -85,18 +86,18 @@ fn next(groups: &mut Groups, waiting: &[Group], how: &Search) -> Option<usize> {
         }
     }
     let places: Vec<usize> = heads.into_values().collect();
-    let head = |&at: &usize| Head {
+    let head = |&at: &usize| QueueHead {
         queue: waiting[at].queue,
         priority: waiting[at].priority,
         created_micros: waiting[at].created_micros,
         demand: waiting[at].holds.clone(),
     };
-    let heads: Vec<Head> = places.iter().map(head).collect();
+    let heads: Vec<QueueHead> = places.iter().map(head).collect();
     groups.next_head(&heads, how.fair_sharing.is_some()).map(|at| places[at])
 }
 
 /// The target that would have the preemptor evicted in turn, in the state right after.
-fn taken_back(shape: &Shape, rows: &[Row], incoming: &Row, how: &Search) -> Option<String> {
+fn taken_back(shape: &Shape, rows: &[Row], incoming: &Row, how: &SearchOptions) -> Option<String> {
     let (mut groups, _) = admitted(shape, rows, true);
     let incoming = group(&shape.leaves(&shape.built()), rows.len(), incoming);
     let targets = decide(&mut groups, &preemptor(&incoming), how).2.ok()?;
@@ -124,7 +125,7 @@ proptest! {
         incoming in rows(1..2),
         fair in any::<bool>(),
     ) {
-        let how = if fair { FAIR } else { Search::default() };
+        let how = if fair { FAIR } else { SearchOptions::default() };
         prop_assert_eq!(taken_back(&shape, &rows, &incoming[0], &how), None);
     }
 }
@@ -134,13 +135,16 @@ proptest! {
 /// still gives way where it cannot return.
 #[test]
 fn t5_who_would_return_is_not_taken_without_fair_sharing_either() {
-    const CLASSIC: Search = Search { fair_sharing: None, own: true, others: true };
+    const CLASSIC: SearchOptions = SearchOptions { fair_sharing: None, own: true, others: true };
     let running = "small(b -1 1) large(b 0 2)";
     let queues = "a 2 re:L bo:L; top –; mid – @top; b 1 re:A @mid";
     check(&CLASSIC, queues, running, "(a +1 3)", "none");
     let mut case = Case::new(queues, running, "(a +1 3)", &TreeRules::default());
     let small = case.by_name["small"];
-    assert_eq!(case.decide(&CLASSIC), (Mode::Preempt, Err(Refusal::WouldReturn(small))));
+    assert_eq!(
+        case.decide(&CLASSIC),
+        (AssignmentMode::Preempt, Err(SearchRefusal::WouldReturn(small)))
+    );
     let tame = "a 2 re:L bo:L; top –; mid – @top; b 1 @mid";
     check(&CLASSIC, tame, running, "(a +1 3)", "small BORR, large BORR");
 }
@@ -156,7 +160,7 @@ proptest! {
     /// time it was evicted in between.
     #[test]
     fn turns_become_rare(shape in shapes(true), rows in rows(1..7), fair in any::<bool>()) {
-        let how = if fair { FAIR } else { Search::default() };
+        let how = if fair { FAIR } else { SearchOptions::default() };
         let mut life = Life::new(&shape, &rows, 60);
         (0..300).for_each(|_| { life.cycle(&how); });
         prop_assert!(life.n_preempted.values().all(|&n_times| n_times <= 3), "{:?}", life.story);
@@ -170,7 +174,7 @@ proptest! {
         rows in rows(2..3),
         fair in any::<bool>(),
     ) {
-        let how = if fair { FAIR } else { Search::default() };
+        let how = if fair { FAIR } else { SearchOptions::default() };
         let mut life = Life::new(&shape, &rows, 0);
         (0..20).for_each(|_| { life.cycle(&how); });
         let n_evicted = life.story.len();
@@ -186,7 +190,7 @@ proptest! {
         rows in rows(1..7),
         fair in any::<bool>(),
     ) {
-        let how = if fair { FAIR } else { Search::default() };
+        let how = if fair { FAIR } else { SearchOptions::default() };
         let mut life = Life::new(&shape, &rows, 1_000);
         (0..20).for_each(|_| { life.cycle(&how); });
         let n_evicted = life.story.len();

@@ -1,5 +1,5 @@
-//! Devices that the jobs of a queue have claimed: a claim counts once per queue, however many pods
-//! share it. Specification: core.md 7.7, 3.6.
+//! Numbers of devices that the jobs of a queue have claimed. A claim counts once per queue, however
+//! many pods share it. Specification: core.md 7.7, 3.6.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use vc_model::{
     AllocationMode, ClaimSource, DeviceRequest, ObjectKey, QueueId, RequestKind, TaskId,
 };
 
-/// Name and count, as they stand in the status, by queue.
+/// Returns names and counts for the status, by queue.
 pub(super) fn counts(
     session: &Session<'_>,
     chains: &BTreeMap<QueueId, Vec<QueueId>>,
@@ -18,8 +18,8 @@ pub(super) fn counts(
         return BTreeMap::new();
     }
     let mut claims: BTreeMap<QueueId, BTreeSet<ObjectKey>> = BTreeMap::new();
-    // Jobs that run and that no action looks at hold theirs, too.
-    for job in session.ask().all_jobs() {
+    // All jobs are visited: running jobs hold devices, too, even if no action looks at them.
+    for job in session.view().all_jobs() {
         let row = &session.jobs[job];
         let placed = row.tasks.iter().filter(|&&task| session.tasks[task].status.is_allocated());
         let of_job: Vec<ObjectKey> = placed.flat_map(|&task| claims_of(session, task)).collect();
@@ -53,7 +53,8 @@ fn list(session: &Session<'_>, claims: &BTreeSet<ObjectKey>) -> Vec<(String, Str
     sums.into_iter().map(entry).collect()
 }
 
-/// What a request counts for; alternatives and `All` are not tracked.
+/// Returns class and number of devices of a request. Returns `None` for alternatives and `All`,
+/// which are not counted.
 fn count(request: &DeviceRequest) -> Option<(&Arc<str>, i64)> {
     let RequestKind::Exactly(exact) = &request.kind else { return None };
     let AllocationMode::Count(count) = exact.mode else { return None };

@@ -1,26 +1,27 @@
-//! The conditions that plugins wrote in this session, by job. Nearly all of them repeat what the
-//! PodGroup says already; those are kept without their texts. Specification: core.md 7.6.
+//! The conditions that plugins wrote in this session, by job. Nearly all of them repeat conditions
+//! that the PodGroup already has; these are stored without their texts. Specification: core.md 7.6.
 
 use std::collections::BTreeMap;
 
 use vc_framework::{Outbox, Session};
 use vc_model::{JobId, PodGroupCondition};
 
-/// Taken from the outbox after the plugins have closed.
-pub(super) struct Fresh {
+/// The conditions of this session, taken from the outbox after the plugins have closed.
+pub(super) struct NewConditions {
     written: BTreeMap<JobId, Vec<PodGroupCondition>>,
-    /// By id: the type of a condition that stands as it is; of several the last one counts.
+    /// Types of conditions that are confirmed unchanged, sorted by job. Of several types of one job
+    /// the last one counts.
     confirmed: Vec<(JobId, &'static str)>,
 }
 
-/// Those of one job.
+/// The conditions of one job.
 #[derive(Default)]
-pub(super) struct Conditions {
+pub(super) struct JobConditions {
     pub(super) written: Vec<PodGroupCondition>,
     confirmed: Option<&'static str>,
 }
 
-impl Fresh {
+impl NewConditions {
     pub(super) fn take(out: &mut Outbox) -> Self {
         let mut written: BTreeMap<JobId, Vec<PodGroupCondition>> = BTreeMap::new();
         for (job, condition) in std::mem::take(&mut out.conditions) {
@@ -31,7 +32,7 @@ impl Fresh {
         Self { written, confirmed }
     }
 
-    pub(super) fn of(&mut self, job: JobId) -> Conditions {
+    pub(super) fn of(&mut self, job: JobId) -> JobConditions {
         let written = match self.written.is_empty() {
             true => Vec::new(),
             false => self.written.remove(&job).unwrap_or_default(),
@@ -39,12 +40,12 @@ impl Fresh {
         let behind = self.confirmed.partition_point(|(other, _)| *other <= job);
         let last = behind.checked_sub(1).map(|last| self.confirmed[last]);
         let confirmed = last.filter(|(other, _)| *other == job).map(|(_, kind)| kind);
-        Conditions { written, confirmed }
+        JobConditions { written, confirmed }
     }
 }
 
-impl Conditions {
-    /// A condition of this type, status True, was written in this session.
+impl JobConditions {
+    /// True if a condition of this type with status True was written in this session.
     pub(super) fn say(&self, kind: &str) -> bool {
         let says = |condition: &PodGroupCondition| {
             &*condition.kind == kind && &*condition.status == "True"
@@ -52,7 +53,8 @@ impl Conditions {
         self.confirmed == Some(kind) || self.written.iter().any(says)
     }
 
-    /// All of them with their texts, those that stand with the time and id of this session.
+    /// Returns all conditions with their texts. Confirmed conditions get the time and id of this
+    /// session.
     pub(super) fn complete(
         self,
         session: &Session<'_>,
@@ -60,8 +62,8 @@ impl Conditions {
     ) -> Vec<PodGroupCondition> {
         let stands = |kind: &str| old.iter().find(|condition| &*condition.kind == kind).cloned();
         let again = self.confirmed.and_then(stands).map(|condition| PodGroupCondition {
-            transition_id: session.facts().session_id.clone(),
-            last_transition_time: session.facts().now_text.clone(),
+            transition_id: session.info().session_id.clone(),
+            last_transition_time: session.info().now_text.clone(),
             ..condition
         });
         self.written.into_iter().chain(again).collect()

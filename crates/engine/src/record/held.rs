@@ -1,37 +1,38 @@
-//! Pods whose bind is decided and waits for volumes or devices: after two seconds their condition says
-//! for what. Most volumes are there before. Specification: core.md 3.10 (C-43), plugins-nodes.md 2.8.
+//! Conditions of pods whose bind is decided and waits for volumes or devices. They are written
+//! after two seconds, because most volumes are bound before. Specification: core.md 3.10 (C-43),
+//! plugins-nodes.md 2.8.
 
 use std::collections::BTreeMap;
 
 use vc_framework::{Nomination, Session};
-use vc_model::{JobId, Stage, TaskId, TaskStatus};
+use vc_model::{BindingStage, JobId, TaskId, TaskStatus};
 
 use super::pods;
-use crate::engine::Memory;
+use crate::engine::EngineMemory;
 
-/// Volumes and devices that are there within this time are no wait worth a write.
+/// Wait without a condition. A shorter wait is not worth a write.
 const GRACE_MICROS: i64 = 2_000_000;
-/// Not `Unschedulable`: no node that is added helps.
+/// Reason of the condition. It is not `Unschedulable`, because an additional node would not help.
 const REASON: &str = "Binding";
 
-/// Writes the condition of each pod whose bind waits for longer than the grace.
-pub(super) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+/// Writes the condition of each pod whose bind waits longer than [`GRACE_MICROS`].
+pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let mut due_micros = memory.outside_due_micros;
     for (tasks, since_micros) in gangs(session) {
         let told_micros = since_micros.saturating_add(GRACE_MICROS);
-        if session.facts().now_micros < told_micros {
+        if session.info().now_micros < told_micros {
             due_micros = Some(due_micros.unwrap_or(i64::MAX).min(told_micros));
             continue;
         }
         for task in tasks {
             let text = text(session, task);
-            pods::tell(session, task, (REASON, &text), Nomination::Keep);
+            pods::report_condition(session, task, (REASON, &text), Nomination::Keep);
         }
     }
     memory.outside_due_micros = due_micros;
 }
 
-/// The waiting binds of each job, and since when the first of them waits.
+/// Returns the waiting binds of each job, and the time since when the first of them waits.
 fn gangs(session: &Session<'_>) -> Vec<(Vec<TaskId>, i64)> {
     let mut gangs: BTreeMap<JobId, (Vec<TaskId>, i64)> = BTreeMap::new();
     for task in session.volumes.held().filter(|&task| is_held(session, task)) {
@@ -39,8 +40,10 @@ fn gangs(session: &Session<'_>) -> Vec<(Vec<TaskId>, i64)> {
         let (tasks, since_micros) = gangs.entry(job).or_insert((Vec::new(), i64::MAX));
         tasks.push(task);
         let stage = session.volumes.reservation(task).map(|reservation| &reservation.stage);
-        if let Some(Stage::Sent { since_micros: at } | Stage::Written { since_micros: at, .. }) =
-            stage
+        if let Some(
+            BindingStage::Sent { since_micros: at }
+            | BindingStage::Written { since_micros: at, .. },
+        ) = stage
         {
             *since_micros = (*since_micros).min(*at);
         }
@@ -53,7 +56,7 @@ pub(crate) fn is_held(session: &Session<'_>, task: TaskId) -> bool {
     session.tasks[task].status == TaskStatus::Binding && session.volumes.is_held(task)
 }
 
-/// `waiting on node n1 for PersistentVolumeClaims a, b to be bound`.
+/// Returns a text like `waiting on node n1 for PersistentVolumeClaims a, b to be bound`.
 pub(crate) fn text(session: &Session<'_>, task: TaskId) -> String {
     let row = &session.tasks[task];
     let node = row.node.map_or("", |node| &session.nodes[node].name);
@@ -69,7 +72,7 @@ pub(crate) fn text(session: &Session<'_>, task: TaskId) -> String {
         ([_, ..], _) => format!("PersistentVolumeClaims {} to be bound", claims.join(", ")),
         ([], Some(reservation))
             if !reservation.devices.is_empty()
-                && !matches!(reservation.stage, Stage::Written { .. }) =>
+                && !matches!(reservation.stage, BindingStage::Written { .. }) =>
         {
             "its ResourceClaims to be reserved".to_owned()
         }

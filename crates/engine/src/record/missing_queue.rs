@@ -1,6 +1,6 @@
-//! PodGroups whose queue does not exist. They are not part of the session; all they get is told, and
-//! their pods too (`outside.rs`).
-//! Specification: core.md 4.6, C-21; actions.md 3.2.
+//! Conditions and events of PodGroups whose queue does not exist. Such PodGroups are not part of
+//! the session. Their pods get conditions in `outside.rs`. Specification: core.md 4.6, C-21;
+//! actions.md 3.2.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use std::sync::Arc;
 use vc_framework::Session;
 use vc_model::{JobId, PodGroupCondition, PodGroupStatus};
 
-use crate::engine::Memory;
+use crate::engine::EngineMemory;
 
-/// One condition and one Warning event when this state begins.
-pub(super) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+/// Writes one condition and one Warning event per PodGroup when its queue is found missing.
+pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let lost = |&job: &JobId| {
         let row = &session.jobs[job];
         row.pod_group.is_some() && !session.queues[row.queue].present
     };
-    let outside = session.facts().roster.outside();
+    let outside = session.info().active_jobs.outside();
     let jobs: Vec<JobId> = outside.iter().copied().filter(lost).collect();
     let uid = |&job: &JobId| Some(session.jobs[job].pod_group.as_ref()?.uid.clone());
     let uids = jobs.iter().filter_map(uid).collect();
-    let told = std::mem::replace(&mut memory.without_queue, uids);
+    let reported = std::mem::replace(&mut memory.without_queue, uids);
     for job in jobs {
-        tell(session, &told, job);
+        report_missing_queue(session, &reported, job);
     }
 }
 
-fn tell(session: &mut Session<'_>, told: &BTreeSet<Arc<str>>, job: JobId) {
+fn report_missing_queue(session: &mut Session<'_>, reported: &BTreeSet<Arc<str>>, job: JobId) {
     let row = &session.jobs[job];
     let Some(group) = &row.pod_group else { return };
     let queue = &session.queues[row.queue].name;
     let text: Arc<str> = format!("queue {queue} does not exist").into();
-    let (begins, condition) = (!told.contains(&group.uid), condition(session, &text));
+    let (begins, condition) = (!reported.contains(&group.uid), condition(session, &text));
     if begins {
         tracing::error!("Failed to find Queue <{queue}> for Job <{}>", row.key);
     }
@@ -54,7 +54,7 @@ fn condition(session: &Session<'_>, message: &Arc<str>) -> PodGroupCondition {
     PodGroupCondition { message, ..super::new_condition(session, "NotEnoughResources") }
 }
 
-/// Whether the condition is one of those that are written here.
+/// True if the condition was written by this module.
 pub(super) fn is_said_by(condition: &PodGroupCondition) -> bool {
     condition.message.starts_with("queue ") && condition.message.ends_with(" does not exist")
 }

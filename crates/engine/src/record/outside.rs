@@ -1,18 +1,18 @@
-//! Pods that are not part of the session: their PodGroup or its queue does not exist, or they name
-//! none. Specification: core.md 4.2, 4.6 (C-21, C-43).
+//! Conditions of pods that are not part of the session: they name no PodGroup, or the PodGroup or
+//! its queue does not exist. Specification: core.md 4.2, 4.6 (C-21, C-43).
 
 use vc_framework::{Nomination, Session, WaitCause};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
 use super::pods;
-use crate::engine::Memory;
+use crate::engine::EngineMemory;
 use crate::wait_cause::{outside_cause, outside_text};
 
-/// A PodGroup, or the annotation that names it, may come after its pod: so long nothing is said.
+/// Wait without a condition. A PodGroup, or the annotation that names it, may arrive after its pod.
 const GRACE_MICROS: i64 = 2_000_000;
 
-/// Tells each of them why it waits.
-pub(super) fn record(session: &mut Session<'_>, memory: &mut Memory) {
+/// Writes a condition to each such pod that says why it waits.
+pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let mut due_micros = None;
     for task in waiting(session) {
         let row = &session.tasks[task];
@@ -21,24 +21,25 @@ pub(super) fn record(session: &mut Session<'_>, memory: &mut Memory) {
             WaitCause::QueueMissing => i64::MIN,
             _ => row.created_micros.saturating_add(GRACE_MICROS),
         };
-        if session.facts().now_micros < since_micros {
+        if session.info().now_micros < since_micros {
             due_micros = Some(due_micros.unwrap_or(i64::MAX).min(since_micros));
             continue;
         }
         let text = outside_text(session, cause, row);
-        pods::tell(session, task, ("Unschedulable", &text), Nomination::Keep);
+        pods::report_condition(session, task, ("Unschedulable", &text), Nomination::Keep);
     }
     memory.outside_due_micros = due_micros;
 }
 
-/// By key: those without gates, of which the API server says nothing.
+/// Returns the waiting pods without gates, by key. For gated pods the API server writes the
+/// condition.
 fn waiting(session: &Session<'_>) -> Vec<TaskId> {
     let of_job = |&job: &JobId| {
         let row = &session.jobs[job];
         let waits = 0 < row.counts.of(TaskStatus::Pending);
         row.tasks.iter().copied().filter(move |_| waits)
     };
-    let in_jobs = session.facts().roster.outside().iter().flat_map(of_job);
+    let in_jobs = session.info().active_jobs.outside().iter().flat_map(of_job);
     let is_told = |task: &TaskId| {
         let row = &session.tasks[*task];
         row.status == TaskStatus::Pending && row.gates == Gates::None

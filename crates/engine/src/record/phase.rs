@@ -2,8 +2,8 @@
 
 use vc_model::{Job, PodGroupPhase, TaskStatus};
 
-/// The table of core.md 7.5, first row that applies. `unschedulable`: a condition of this session
-/// says so.
+/// Returns the phase by the first row that applies in the table of core.md 7.5. `unschedulable` is
+/// true if a condition of this session says so.
 pub(super) fn phase(job: &Job, unschedulable: bool) -> PodGroupPhase {
     let counts = &job.counts;
     if 0 < counts.of(TaskStatus::Running) && unschedulable {
@@ -12,7 +12,7 @@ pub(super) fn phase(job: &Job, unschedulable: bool) -> PodGroupPhase {
     let scheduled = counts.scheduled() + counts.releasing_on_node;
     let completed = counts.of(TaskStatus::Succeeded) + counts.of(TaskStatus::Failed);
     if job.min_available <= i32::try_from(scheduled).unwrap_or(i32::MAX) {
-        // A group with an unfinished pod, or without any, is not complete (C-28).
+        // C-28: a group with an unfinished pod, or without pods, is not complete.
         let all_done = 0 < completed && completed == counts.total();
         return match (all_done, counts.total()) {
             (true, _) => PodGroupPhase::Completed,

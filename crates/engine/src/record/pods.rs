@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vc_framework::{
-    Claim, Effect, Nomination, Sentences, Session, TaskMessage, begins_with_text, job_text,
+    Effect, EvictionHold, Nomination, Sentences, Session, TaskMessage, begins_with_text, job_text,
     task_message,
 };
 use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
@@ -13,13 +13,13 @@ use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 use super::JobText;
 use crate::wait_cause::job_sentence;
 
-/// Whether something of the job waits.
+/// True if a task of the job is in a status of [`TOLD`].
 pub(super) fn has_waiting(row: &Job) -> bool {
     TOLD.iter().any(|&status| 0 < row.counts.of(status))
 }
 
-/// Writes what changed for the tasks of a job. `is_due`: our own sentences may be made anew, though
-/// Volcano's text stands (A48).
+/// Writes the conditions and nominations that changed for the tasks of a job. If `is_due`, our own
+/// sentences may be renewed although Volcano's text is unchanged (A48).
 pub(super) fn record(
     session: &mut Session<'_>,
     job: JobId,
@@ -30,50 +30,51 @@ pub(super) fn record(
         return;
     }
     let whole = OnceCell::new();
-    let claim = session.claims.of(session, job).cloned();
+    let hold = session.eviction_holds.of(session, job).cloned();
     for task in session.jobs[job].tasks.clone() {
         let row = &session.tasks[task];
         if row.status == TaskStatus::Binding {
             clear_other_nomination(session, task);
         } else if TOLD.contains(&row.status) && row.gates == Gates::None {
-            let told = task_message(session.ask(), &session.records, task);
-            let message = match told.message.is_empty() {
+            let reported = task_message(session.view(), &session.records, task);
+            let message = match reported.message.is_empty() {
                 true => whole.get_or_init(|| text_of_job(session, job, text)),
-                false => &told.message,
+                false => &reported.message,
             };
-            let nomination = nomination(session, claim.as_ref(), row);
-            // A refused bind has its own sentence, and amounts have nothing to do with it (C-50).
+            let nomination = nomination(session, hold.as_ref(), row);
+            // C-50: a refused bind has its own sentence, which has no amounts.
             let is_refused = row.pause.is_some();
             let is_due = is_due && !is_refused;
-            if is_due || nomination != Nomination::Keep || !stands(row, &told, message) {
+            if is_due || nomination != Nomination::Keep || !stands(row, &reported, message) {
                 let message = match is_refused {
                     true => message.clone(),
                     false => sentences.full_text(session, job, task, message),
                 };
-                write(session, task, &told, (message, nomination));
+                write(session, task, &reported, (message, nomination));
             }
         }
     }
 }
 
-/// What a pod is told of which nothing in particular is known.
+/// Returns the text for a pod without a record of its own.
 fn text_of_job(session: &Session<'_>, job: JobId, text: &JobText) -> String {
-    let text = text.get_or_init(|| job_text(session.ask(), &session.records, job));
+    let text = text.get_or_init(|| job_text(session.view(), &session.records, job));
     match job_sentence(session, job) {
         Some(sentence) => format!("{}. {sentence}", text.trim_end_matches('.')),
         None => text.clone(),
     }
 }
 
-/// Statuses in which a pod is told something, Binding by losing a nomination to another node.
+/// Statuses in which a pod gets a condition. A pod in status Binding only loses a nomination to
+/// another node.
 const TOLD: [TaskStatus; 4] =
     [TaskStatus::Pending, TaskStatus::Allocated, TaskStatus::Pipelined, TaskStatus::Binding];
 
-/// Whether the pod's condition has this reason and this text of Volcano.
-fn stands(row: &Task, told: &TaskMessage, volcano: &str) -> bool {
+/// True if the pod's condition has this reason and this text of Volcano.
+fn stands(row: &Task, reported: &TaskMessage, volcano: &str) -> bool {
     row.condition.as_ref().is_some_and(|condition| {
         &*condition.status == "False"
-            && &*condition.reason == told.reason
+            && &*condition.reason == reported.reason
             && begins_with_text(&condition.message, volcano)
     })
 }
@@ -81,14 +82,14 @@ fn stands(row: &Task, told: &TaskMessage, volcano: &str) -> bool {
 fn write(
     session: &mut Session<'_>,
     task: TaskId,
-    told: &TaskMessage,
+    reported: &TaskMessage,
     (message, nomination): (String, Nomination),
 ) {
-    tell(session, task, (told.reason, &message), nomination);
+    report_condition(session, task, (reported.reason, &message), nomination);
 }
 
-/// Writes the condition of a pod and its nomination if they say something new.
-pub(super) fn tell(
+/// Writes the condition of a pod and its nomination, if one of them changed.
+pub(super) fn report_condition(
     session: &mut Session<'_>,
     task: TaskId,
     (reason, message): (&str, &str),
@@ -121,12 +122,12 @@ pub(super) fn tell(
     }
 }
 
-/// A pod is nominated to the node that the claim of its job plans for it, for as long as both exist
-/// (A15, C-27).
-fn nomination(session: &Session<'_>, claim: Option<&Claim>, row: &Task) -> Nomination {
+/// Returns the change of a pod's nomination. The nominated node is the one that the eviction hold
+/// of its job plans, as long as hold and node exist (A15, C-27).
+fn nomination(session: &Session<'_>, hold: Option<&EvictionHold>, row: &Task) -> Nomination {
     let is_known =
         |name: &&Arc<str>| session.node(name).is_some_and(|node| session.nodes[node].present);
-    let planned = claim.and_then(|claim| claim.planned.get(&row.uid)).filter(is_known);
+    let planned = hold.and_then(|hold| hold.planned.get(&row.uid)).filter(is_known);
     match planned {
         _ if planned == row.nominated_node.as_ref() => Nomination::Keep,
         Some(node) => Nomination::Set(node.clone()),
@@ -134,7 +135,7 @@ fn nomination(session: &Session<'_>, claim: Option<&Claim>, row: &Task) -> Nomin
     }
 }
 
-/// The pod goes to another node than the one it was nominated to.
+/// Clears the nomination of a pod that is bound to another node.
 fn clear_other_nomination(session: &mut Session<'_>, task: TaskId) {
     let row = &session.tasks[task];
     let Some(nominated) = &row.nominated_node else { return };

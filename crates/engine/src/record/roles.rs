@@ -1,18 +1,18 @@
-//! Role minimums that add up to more than the gang's are not enforced (core.md 3.7); the PodGroup is
-//! told so while it waits. Specification: actions.md C19.
+//! Events of waiting PodGroups whose role minimums sum to more than the gang's minimum. Such role
+//! minimums are not enforced (core.md 3.7). Specification: actions.md C19.
 
 use std::sync::Arc;
 
 use vc_framework::{About, Effect, Session};
 use vc_model::PodGroupPhase;
 
-use crate::throttle::{Throttle, Told};
+use crate::report_throttle::{ReportKind, ReportThrottle};
 
 const REASON: &str = "RoleMinimumsNotEnforced";
 
-pub(super) fn record(session: &mut Session<'_>, throttle: &mut Throttle) {
-    let mut told = Vec::new();
-    for &job in &session.facts().to_close {
+pub(super) fn record(session: &mut Session<'_>, report_throttle: &mut ReportThrottle) {
+    let mut reported = Vec::new();
+    for &job in &session.info().to_close {
         let row = &session.jobs[job];
         let waits =
             matches!(session.phase_before(job), PodGroupPhase::Pending | PodGroupPhase::Inqueue);
@@ -24,10 +24,15 @@ pub(super) fn record(session: &mut Session<'_>, throttle: &mut Throttle) {
             "minTaskMember sums to {sum}, above minMember {minimum}: role minimums are not enforced"
         )
         .into();
-        if throttle.admits(&group.uid, Told::Roles, &message, session.facts().now_micros) {
+        if report_throttle.admits(
+            &group.uid,
+            ReportKind::Roles,
+            &message,
+            session.info().now_micros,
+        ) {
             let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
-            told.push(Effect::Event { about, warning: true, reason: REASON, message });
+            reported.push(Effect::Event { about, warning: true, reason: REASON, message });
         }
     }
-    session.out.effects.append(&mut told);
+    session.out.effects.append(&mut reported);
 }

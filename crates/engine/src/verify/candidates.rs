@@ -1,14 +1,19 @@
-//! Who may be a victim at all (actions.md 6.2, 6.3, 7.3, 7.4, 8, 9), without asking plugins.
+//! Checks which pods may be victims, without the votes of plugins. Specification: actions.md 6.2,
+//! 6.3, 7.3, 7.4, 8, 9.
 
 use std::collections::BTreeSet;
 
 use vc_framework::{CertifiedVictim, EvictReason, Relation, Session};
 use vc_model::{JobId, TaskId, TaskStatus};
 
-use super::Case;
+use super::ResolvedCertificate;
 
-/// The session is in the state before the transaction.
-pub(super) fn check(session: &Session<'_>, case: &Case<'_>, faults: &mut Vec<String>) {
+/// Checks every victim. The session must be in the state before the transaction.
+pub(super) fn check(
+    session: &Session<'_>,
+    case: &ResolvedCertificate<'_>,
+    faults: &mut Vec<String>,
+) {
     if case.victims.is_empty() {
         faults.push("nobody is evicted".to_owned());
     }
@@ -31,7 +36,7 @@ pub(super) fn check(session: &Session<'_>, case: &Case<'_>, faults: &mut Vec<Str
 
 fn of_victim(
     session: &Session<'_>,
-    case: &Case<'_>,
+    case: &ResolvedCertificate<'_>,
     task: TaskId,
     victim: &CertifiedVictim,
     fault: &mut impl FnMut(&str),
@@ -69,8 +74,8 @@ fn of_victim(
     }
 }
 
-/// Its PodGroup keeps it from the actions that take bundles.
-fn is_protected(session: &Session<'_>, case: &Case<'_>, own: JobId) -> bool {
+/// True if the PodGroup of the victim protects it from the actions that take bundles.
+fn is_protected(session: &Session<'_>, case: &ResolvedCertificate<'_>, own: JobId) -> bool {
     let action = case.certificate.action;
     let in_bundles = matches!(action, EvictReason::GangPreempt | EvictReason::GangReclaim);
     let group = session.jobs[own].pod_group.as_ref();
@@ -79,8 +84,12 @@ fn is_protected(session: &Session<'_>, case: &Case<'_>, own: JobId) -> bool {
         && group.is_some_and(|group| group.not_preemptable)
 }
 
-/// Whether the action takes victims of this status.
-fn status_lets_go(session: &Session<'_>, case: &Case<'_>, status: TaskStatus) -> bool {
+/// True if the action takes victims of this status.
+fn status_lets_go(
+    session: &Session<'_>,
+    case: &ResolvedCertificate<'_>,
+    status: TaskStatus,
+) -> bool {
     let bound_may_go = match case.certificate.action {
         _ if case.certificate.is_for_quota() => true,
         EvictReason::Preempt | EvictReason::GangPreempt => true,
@@ -90,14 +99,19 @@ fn status_lets_go(session: &Session<'_>, case: &Case<'_>, status: TaskStatus) ->
     status == TaskStatus::Running || (status == TaskStatus::Bound && bound_may_go)
 }
 
-/// Whether the action takes victims of the job `own`, which stands so to the preemptor.
-fn takes_there(session: &Session<'_>, case: &Case<'_>, own: JobId, relation: Relation) -> bool {
+/// True if the action takes victims of the job `own`, given its relation to the preemptor.
+fn takes_there(
+    session: &Session<'_>,
+    case: &ResolvedCertificate<'_>,
+    own: JobId,
+    relation: Relation,
+) -> bool {
     let queue = &session.queues[session.jobs[own].queue];
     match case.certificate.action {
-        // Both sides are open to whichever action comes first (cohort.md B.5.4).
+        // With quotas, whichever action comes first may take from both sides (cohort.md B.5.4).
         _ if case.certificate.is_for_quota() => match relation {
-            Relation::SameQueue => session.facts().sides.own,
-            Relation::OtherQueue => session.facts().sides.others && queue.reclaimable,
+            Relation::SameQueue => session.info().sides.own,
+            Relation::OtherQueue => session.info().sides.others && queue.reclaimable,
             Relation::OwnJob | Relation::Chosen => false,
         },
         EvictReason::Preempt => match case.is_inside_job() {
@@ -112,8 +126,9 @@ fn takes_there(session: &Session<'_>, case: &Case<'_>, own: JobId, relation: Rel
     }
 }
 
-/// Between jobs of a queue `gangpreempt` takes from less important ones alone.
-fn is_as_important(session: &Session<'_>, case: &Case<'_>, own: JobId) -> bool {
+/// True if the victim's job is as important as the preemptor. Within a queue `gangpreempt` takes
+/// only from less important jobs.
+fn is_as_important(session: &Session<'_>, case: &ResolvedCertificate<'_>, own: JobId) -> bool {
     let priority = |job: JobId| session.jobs[job].priority;
     case.certificate.action == EvictReason::GangPreempt
         && !case.certificate.is_for_quota()
@@ -130,7 +145,7 @@ fn relation(session: &Session<'_>, preemptor: Option<JobId>, victim: JobId) -> R
     }
 }
 
-fn of_preemptors(session: &Session<'_>, case: &Case<'_>, faults: &mut Vec<String>) {
+fn of_preemptors(session: &Session<'_>, case: &ResolvedCertificate<'_>, faults: &mut Vec<String>) {
     if case.certificate.action == EvictReason::Shuffle {
         if !case.placements.is_empty() {
             faults.push("shuffle places nobody".to_owned());

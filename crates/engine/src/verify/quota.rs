@@ -1,6 +1,12 @@
-//! What the quotas of queues allow, worked out from the objects alone: whole groups, the policies of
-//! the preemptor's queue, nobody protected, no queue or cohort within its own quota robbed, and no
-//! more for the preemptor than its queue may have. Specification: cohort.md A.2, A.4, B.2-B.4.
+//! Checks evictions for quotas, computed from the objects alone.
+//!
+//! The rules are
+//! - groups are evicted as a whole, and no protected pod is,
+//! - the policies of the preemptor's queue permit the eviction,
+//! - no queue or cohort is taken below its own quota,
+//! - the preemptor gets no more than its queue may have.
+//!
+//! Specification: cohort.md A.2, A.4, B.2-B.4.
 
 mod tree;
 
@@ -11,14 +17,14 @@ use vc_framework::{Relation, Session};
 use vc_model::{JobId, Queue, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
-use super::Case;
-use tree::{Amounts, Trees};
+use super::ResolvedCertificate;
+use tree::{QuotaTreeUse, VerifiedQuotaTrees};
 
-/// The session is in the state before the transaction.
+/// Checks the rules of quotas. The session must be in the state before the transaction.
 pub(super) fn check(
     session: &Session<'_>,
     config: &Config,
-    case: &Case<'_>,
+    case: &ResolvedCertificate<'_>,
     faults: &mut Vec<String>,
 ) {
     let mut plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
@@ -27,9 +33,9 @@ pub(super) fn check(
     };
     let Some(job) = case.job else { return };
     let own = &session.queues[session.jobs[job].queue];
-    let policies = Policies::of(option, own);
-    let trees = Trees::of(session, option);
-    let mut state = State::of(session, case);
+    let policies = QueuePolicies::of(option, own);
+    let trees = VerifiedQuotaTrees::of(session, option);
+    let mut state = QuotaReplay::of(session, case);
     for group in groups(session, case) {
         let key = &session.jobs[group.job].key;
         let mut fault = |text: &str| faults.push(format!("group {key}: {text}"));
@@ -40,8 +46,8 @@ pub(super) fn check(
             fault("the policies of the queue do not let it go");
         }
         let same_queue = group.relation == Relation::SameQueue;
-        let ask = session.ask();
-        if !session.hooks().lets_go(ask, same_queue, &|| state.gone.clone(), &group.tasks) {
+        let view = session.view();
+        if !session.plugins().lets_go(view, same_queue, &|| state.gone.clone(), &group.tasks) {
             fault("it is protected");
         }
         let queue = session.jobs[group.job].queue;
@@ -56,27 +62,27 @@ pub(super) fn check(
     }
 }
 
-/// A group that goes, in the order of the certificate.
-struct Going {
+/// A group that is evicted, in the order of the certificate.
+struct EvictedGroup {
     job: JobId,
     relation: Relation,
     tasks: Vec<TaskId>,
 }
 
-fn groups(session: &Session<'_>, case: &Case<'_>) -> Vec<Going> {
-    let mut groups: Vec<Going> = Vec::new();
+fn groups(session: &Session<'_>, case: &ResolvedCertificate<'_>) -> Vec<EvictedGroup> {
+    let mut groups: Vec<EvictedGroup> = Vec::new();
     for (&task, victim) in case.victims.iter().zip(&case.certificate.victims) {
         let Some(job) = session.tasks[task].job else { continue };
         match groups.iter_mut().find(|group| group.job == job) {
             Some(group) => group.tasks.push(task),
-            None => groups.push(Going { job, relation: victim.relation, tasks: vec![task] }),
+            None => groups.push(EvictedGroup { job, relation: victim.relation, tasks: vec![task] }),
         }
     }
     groups
 }
 
-impl Going {
-    /// Every task of it that holds quota goes.
+impl EvictedGroup {
+    /// True if every task of the group that holds quota is evicted.
     fn is_whole(&self, session: &Session<'_>) -> bool {
         let holds = |task: &&TaskId| {
             let status = session.tasks[**task].status;
@@ -87,13 +93,13 @@ impl Going {
     }
 }
 
-/// Of the preemptor's queue, as texts.
-struct Policies {
+/// The policies of the preemptor's queue, as texts.
+struct QueuePolicies {
     within: String,
     reclaim: String,
 }
 
-impl Policies {
+impl QueuePolicies {
     fn of(option: &PluginOption, queue: &Queue) -> Self {
         let named = |key: &str| {
             let annotation = format!("cohort.volcano.sh/{key}");
@@ -104,7 +110,7 @@ impl Policies {
         Self { within: named("withinClusterQueue"), reclaim: named("reclaimWithinCohort") }
     }
 
-    fn allow(&self, session: &Session<'_>, preemptor: JobId, group: &Going) -> bool {
+    fn allow(&self, session: &Session<'_>, preemptor: JobId, group: &EvictedGroup) -> bool {
         let (mine, theirs) = (&session.jobs[preemptor], &session.jobs[group.job]);
         let lower = theirs.priority < mine.priority;
         let created = |job: &vc_model::Job| {
@@ -121,27 +127,27 @@ impl Policies {
     }
 }
 
-/// What queues use while the groups go one after the other.
-struct State {
+/// The quota use of queues while the groups are evicted one after the other.
+struct QuotaReplay {
     used: BTreeMap<QueueId, Resource>,
-    /// What is asked for.
+    /// The dimensions that the preemptor requests.
     asked: Vec<Dim>,
     gone: Vec<TaskId>,
 }
 
-impl State {
-    fn of(session: &Session<'_>, case: &Case<'_>) -> Self {
+impl QuotaReplay {
+    fn of(session: &Session<'_>, case: &ResolvedCertificate<'_>) -> Self {
         let mut used: BTreeMap<QueueId, Resource> = BTreeMap::new();
         for (_, row) in session.tasks.iter() {
             let holds = row.status.is_allocated() || row.status == TaskStatus::Pipelined;
             // Pods whose PodGroup is gone hold no quota.
-            let is_ours = |&job: &JobId| holds && session.ask().has_job(job);
+            let is_ours = |&job: &JobId| holds && session.view().has_job(job);
             let Some(job) = row.job.filter(is_ours) else { continue };
             let Some(task) = session.task(&row.uid) else { continue };
             used.entry(session.jobs[job].queue).or_default().add(session.request(task));
         }
-        // What is owed to others counts as theirs (B.7).
-        let others = session.facts().claimed.iter().filter(|(job, _)| Some(*job) != case.job);
+        // Eviction holds of other jobs count as their use (cohort.md B.7).
+        let others = session.info().claimed.iter().filter(|(job, _)| Some(*job) != case.job);
         for &(job, ref tasks) in others {
             let waits = |task: &&TaskId| session.tasks[**task].status == TaskStatus::Pending;
             let used = used.entry(session.jobs[job].queue).or_default();
@@ -158,22 +164,23 @@ impl State {
     fn amounts<'t, 'a>(
         &self,
         session: &'a Session<'_>,
-        trees: &'t Trees<'a>,
+        trees: &'t VerifiedQuotaTrees<'a>,
         dim: Dim,
-    ) -> Amounts<'t, 'a> {
+    ) -> QuotaTreeUse<'t, 'a> {
         let of_queue =
             |(queue, used): (&QueueId, &Resource)| (&*session.queues[*queue].name, used.exact(dim));
         let used = self.used.iter().map(of_queue).collect();
-        let cluster = session.facts().total.get(dim) as i128;
-        Amounts { trees, dim, cluster, used }
+        let cluster = session.info().total.get(dim) as i128;
+        QuotaTreeUse { trees, dim, cluster, used }
     }
 
-    /// The queue, and each cohort between it and what it has in common with the own one, use more
-    /// than their quota of something; the queue itself of something that is asked for.
+    /// True if the queue, and each cohort below its first common ancestor with the preemptor's
+    /// queue, exceeds its quota. For the queue only requested dimensions count; for cohorts any
+    /// dimension counts.
     fn exceeds_quota<'a>(
         &self,
         session: &'a Session<'_>,
-        trees: &Trees<'a>,
+        trees: &VerifiedQuotaTrees<'a>,
         (own, queue): (&'a str, QueueId),
     ) -> bool {
         let name = &*session.queues[queue].name;
@@ -191,12 +198,13 @@ impl State {
             && path.into_iter().take_while(|node| !shared.contains(node)).all(|at| is_over(at, all))
     }
 
-    /// Of what the queue has less room than is placed, with all of them gone.
+    /// Returns the dimensions in which the queue has less room than is placed, with all groups
+    /// evicted.
     fn too_little<'a>(
         &self,
         session: &'a Session<'_>,
-        trees: &Trees<'a>,
-        case: &Case<'_>,
+        trees: &VerifiedQuotaTrees<'a>,
+        case: &ResolvedCertificate<'_>,
         own: &'a str,
     ) -> Vec<Dim> {
         let asked = |dim: Dim| -> i128 {

@@ -1,6 +1,6 @@
-//! Replays a certificate on the state before its transaction: each victim is granted by the
-//! plugins, with all of them gone every placement passes the whole filter stack, the gang is
-//! complete, and with any one unit of victims kept that is no longer so.
+//! Replays a certificate on the state before its transaction. The plugins must grant each victim.
+//! With all victims gone, every placement must pass the whole filter stack, and the gang must be
+//! complete. With any one unit of victims kept, this must fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,31 +8,32 @@ use vc_conf::{Config, Switch};
 use vc_framework::{CertifiedVictim, EvictReason, Session, Statement};
 use vc_model::{Cluster, JobId, NodeId, Reservation, TaskId, TaskStatus};
 
-use super::Case;
+use super::ResolvedCertificate;
 
-/// What the session had done before the transaction.
+/// The operations of the session before the transaction.
 #[derive(Default)]
-pub(super) struct Earlier {
+pub(super) struct EarlierOperations {
     evicted: Vec<TaskId>,
-    placed: Vec<Placed>,
+    placed: Vec<ReplayedPlacement>,
 }
 
-struct Placed {
+struct ReplayedPlacement {
     task: TaskId,
     status: TaskStatus,
     node: NodeId,
-    /// It is not told in which order they were placed; who came first decided about the claims that
-    /// they share.
+    /// Reservation of the task. The order of the placements is not recorded, and the first task
+    /// decided about shared claims.
     promise: Option<Reservation>,
 }
 
-/// Undoes what the session has done; what is not of this case comes back.
-pub(super) fn rewind(cluster: &mut Cluster, case: &Case<'_>) -> Earlier {
+/// Undoes the operations of the session. Pods that are not part of this certificate return to their
+/// earlier state.
+pub(super) fn rewind(cluster: &mut Cluster, case: &ResolvedCertificate<'_>) -> EarlierOperations {
     let victims: BTreeSet<TaskId> = case.victims.iter().copied().collect();
     let ours: BTreeSet<TaskId> = case.placements.iter().map(|(task, _)| *task).collect();
     let mut promises: BTreeMap<TaskId, Reservation> =
         cluster.volumes.reservations().map(|(task, promise)| (task, promise.clone())).collect();
-    let mut earlier = Earlier::default();
+    let mut earlier = EarlierOperations::default();
     let tasks: Vec<TaskId> = cluster.tasks.ids().collect();
     for task in tasks {
         let row = &cluster.tasks[task];
@@ -41,14 +42,14 @@ pub(super) fn rewind(cluster: &mut Cluster, case: &Case<'_>) -> Earlier {
                 cluster.set_task(task, TaskStatus::Pending, None);
                 if !ours.contains(&task) {
                     let promise = promises.remove(&task);
-                    earlier.placed.push(Placed { task, status, node, promise });
+                    earlier.placed.push(ReplayedPlacement { task, status, node, promise });
                 }
             }
             (TaskStatus::Releasing, Some(_)) if row.hidden => {
                 let place = case.victims.iter().position(|&victim| victim == task);
                 let before = place.map(|place| case.certificate.victims[place].status);
                 cluster.unevict_task(task, before.unwrap_or(TaskStatus::Running));
-                // Sent in this session, which begins anew.
+                // The eviction was sent in this session, which starts again.
                 cluster.tasks[task].evicting = false;
                 if !victims.contains(&task) {
                     earlier.evicted.push(task);
@@ -60,15 +61,19 @@ pub(super) fn rewind(cluster: &mut Cluster, case: &Case<'_>) -> Earlier {
     earlier
 }
 
-/// Does again what came before the transaction, and leaves it in place.
-pub(super) fn redo(session: &mut Session<'_>, earlier: Earlier, faults: &mut Vec<String>) {
+/// Repeats the operations before the transaction, and leaves them in place.
+pub(super) fn redo(
+    session: &mut Session<'_>,
+    earlier: EarlierOperations,
+    faults: &mut Vec<String>,
+) {
     let mut statement = session.statement();
     for task in earlier.evicted {
         if let Err(refused) = statement.evict(task, EvictReason::Preempt, None) {
             faults.push(format!("an earlier eviction cannot be repeated: {refused}"));
         }
     }
-    for Placed { task, status, node, promise } in earlier.placed {
+    for ReplayedPlacement { task, status, node, promise } in earlier.placed {
         if let Err(refused) = statement.place_again(task, status, node, promise) {
             faults.push(format!("an earlier placement cannot be repeated: {refused}"));
         }
@@ -76,11 +81,11 @@ pub(super) fn redo(session: &mut Session<'_>, earlier: Earlier, faults: &mut Vec
     statement.keep();
 }
 
-/// Victims, placements, gang, minimality.
+/// Checks victims, placements, the gang, and that no victim is needless.
 pub(super) fn check(
     session: &mut Session<'_>,
     config: &Config,
-    case: &Case<'_>,
+    case: &ResolvedCertificate<'_>,
     faults: &mut Vec<String>,
 ) {
     let mut statement = session.statement();
@@ -88,7 +93,7 @@ pub(super) fn check(
     if case.certificate.action == EvictReason::Shuffle {
         return statement.discard();
     }
-    for order in [Order::AsMade, Order::AllGone] {
+    for order in [EvictionOrder::AsMade, EvictionOrder::AllGone] {
         statement.clear();
         match fulfil(&mut statement, case, order, &|_| true) {
             Ok(()) => outcome(&statement, config, case, faults),
@@ -101,27 +106,32 @@ pub(super) fn check(
     statement.discard();
 }
 
-/// When the victims of a replay go.
+/// The time at which the victims of a replay are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// Each when the action evicted it.
+enum EvictionOrder {
+    /// Each victim is evicted when the action evicted it.
     AsMade,
-    /// All before the first placement, as the claim pass will find it.
+    /// All victims are evicted before the first placement, as the pass over eviction holds finds
+    /// it.
     AllGone,
 }
 
-/// Each victim by itself, after those before it, for the pod that gets its room: what a plugin lets one
-/// member of a gang take it may refuse another.
-fn grants(statement: &mut Statement<'_, '_>, case: &Case<'_>, faults: &mut Vec<String>) {
+/// Checks that the plugins grant each victim, after those before it, for the pod that gets its
+/// room. A plugin may refuse one member of a gang what it grants another.
+fn grants(
+    statement: &mut Statement<'_, '_>,
+    case: &ResolvedCertificate<'_>,
+    faults: &mut Vec<String>,
+) {
     let is_judged =
         case.certificate.action != EvictReason::Shuffle && !case.certificate.is_for_quota();
     for (place, &victim) in case.victims.iter().enumerate() {
         let certified = &case.certificate.victims[place];
         match case.question(place).filter(|_| is_judged) {
             Some(question) => {
-                let ruling = statement.ruling(question, &[victim]);
-                if ruling.victims != [victim] {
-                    let by = ruling.refused_by.unwrap_or("nobody who grants it");
+                let selection = statement.select_victims(question, &[victim]);
+                if selection.victims != [victim] {
+                    let by = selection.refused_by.unwrap_or("nobody who grants it");
                     faults.push(format!("victim {}: refused by {by}", certified.pod));
                 }
             }
@@ -134,16 +144,16 @@ fn grants(statement: &mut Statement<'_, '_>, case: &Case<'_>, faults: &mut Vec<S
     }
 }
 
-/// Evicts the victims whose bundles `goes` names and makes the placements in order.
+/// Evicts the victims of the bundles in `goes`, and makes the placements in order.
 fn fulfil(
     statement: &mut Statement<'_, '_>,
-    case: &Case<'_>,
-    order: Order,
+    case: &ResolvedCertificate<'_>,
+    order: EvictionOrder,
     goes: &dyn Fn(usize) -> bool,
 ) -> Result<(), String> {
     let go = |statement: &mut Statement<'_, '_>, n_placed: usize| {
         for (&victim, certified) in case.victims.iter().zip(&case.certificate.victims) {
-            let due = if order == Order::AllGone { 0 } else { certified.before };
+            let due = if order == EvictionOrder::AllGone { 0 } else { certified.before };
             if goes(certified.bundle) && due == n_placed {
                 let evicted = statement.evict(victim, case.certificate.action, None);
                 evicted.map_err(|refused| refused.to_string())?;
@@ -153,8 +163,8 @@ fn fulfil(
     };
     go(statement, 0)?;
     let queue = case.job.map(|job| statement.jobs[job].queue);
-    if order == Order::AllGone
-        && queue.is_some_and(|queue| statement.hooks().overused(statement.ask(), queue))
+    if order == EvictionOrder::AllGone
+        && queue.is_some_and(|queue| statement.plugins().overused(statement.view(), queue))
     {
         return Err("the queue stays overused".to_owned());
     }
@@ -171,13 +181,14 @@ fn fulfil(
     Ok(())
 }
 
-/// The whole filter stack: shard, queue, room, every plugin.
+/// Checks the whole filter stack: shard, queue, room, and every plugin.
 fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> Result<(), String> {
     if !session.nodes[node].present || session.is_outside_shard(node) {
         return Err("the node is not ours".to_owned());
     }
     let queue = session.tasks[task].job.map(|job| session.jobs[job].queue);
-    if queue.is_none_or(|queue| session.hooks().allocatable(session.ask(), queue, task).is_err()) {
+    if queue.is_none_or(|queue| session.plugins().allocatable(session.view(), queue, task).is_err())
+    {
         return Err("the queue has no room".to_owned());
     }
     let request = session.request(task);
@@ -185,20 +196,26 @@ fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> Result<(), String>
     if let Some(dim) = request.dims().find(|&dim| room.get(dim).max(0) < request.get(dim)) {
         return Err(format!("insufficient {}", session.dims.name(dim)));
     }
-    session.hooks().pre_predicate(session.ask(), task)?;
+    session.plugins().pre_predicate(session.view(), task)?;
     let mut findings = Vec::new();
-    session.hooks().predicate(session.ask(), task, node, &mut findings);
+    session.plugins().predicate(session.view(), task, node, &mut findings);
     match findings.first() {
         Some(finding) => Err(finding.reason.text(&session.dims)),
         None => Ok(()),
     }
 }
 
-/// The transaction is done: the preemptor is complete, and no gang is broken of which gang has
-/// granted every victim; where it granted none of the rest, a later tier may (core.md 5.5).
-fn outcome(session: &Session<'_>, config: &Config, case: &Case<'_>, faults: &mut Vec<String>) {
+/// Checks the state after the transaction. The preemptor must be complete. No gang may be broken if
+/// the plugin gang has granted every victim of it; otherwise a later tier may break it (core.md
+/// 5.5).
+fn outcome(
+    session: &Session<'_>,
+    config: &Config,
+    case: &ResolvedCertificate<'_>,
+    faults: &mut Vec<String>,
+) {
     if let Some(job) = case.job.filter(|_| !case.is_inside_job()) {
-        if !session.hooks().job_pipelined(session.ask(), job) {
+        if !session.plugins().job_pipelined(session.view(), job) {
             faults.push("the job is not pipelined by it".to_owned());
         }
         if gang_decides(config) && !is_complete(session, job) {
@@ -216,7 +233,7 @@ fn outcome(session: &Session<'_>, config: &Config, case: &Case<'_>, faults: &mut
             continue;
         };
         let row = &session.jobs[job];
-        // A pod that takes the place of another one of its gang counts.
+        // A pod that takes the place of another member of its gang counts.
         let left = row.counts.ready() + row.counts.waiting();
         if i64::from(left) < i64::from(row.min_available) {
             faults.push(format!("victim {}: its gang is left with {left}", certified.pod));
@@ -228,7 +245,7 @@ fn granted_by_gang(victim: &CertifiedVictim) -> bool {
     victim.rule.as_ref().is_some_and(|rule| rule.plugins.contains(&"gang"))
 }
 
-/// Nobody but gang may let an incomplete job wait for room.
+/// True if gang is the only plugin that decides whether an incomplete job may wait for room.
 fn gang_decides(config: &Config) -> bool {
     let mut plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
     let votes = plugins
@@ -243,13 +260,17 @@ fn is_complete(session: &Session<'_>, job: JobId) -> bool {
     i64::from(row.min_available) <= i64::from(has)
 }
 
-/// With any one unit kept the same placements no longer pass in their order.
-fn needs(statement: &mut Statement<'_, '_>, case: &Case<'_>, faults: &mut Vec<String>) {
+/// Checks that every unit of victims is needed: with any one kept, the placements must fail.
+fn needs(
+    statement: &mut Statement<'_, '_>,
+    case: &ResolvedCertificate<'_>,
+    faults: &mut Vec<String>,
+) {
     let units: BTreeSet<usize> =
         case.certificate.victims.iter().map(|victim| victim.bundle).collect();
     for kept in units {
         statement.clear();
-        if fulfil(statement, case, Order::AsMade, &|bundle| bundle != kept).is_ok() {
+        if fulfil(statement, case, EvictionOrder::AsMade, &|bundle| bundle != kept).is_ok() {
             let mut of_unit = case.certificate.victims.iter().filter(|it| it.bundle == kept);
             let names: Vec<String> = of_unit.by_ref().map(|it| it.pod.to_string()).collect();
             faults.push(format!("{} could be kept", names.join(" ")));

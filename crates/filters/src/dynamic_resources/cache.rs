@@ -9,7 +9,7 @@ use vc_cel::{Selector, SelectorError};
 use vc_model::{ByteLruCache, Cluster, Device, Devices, ResourceClaim};
 
 use super::pools::Pools;
-use super::refusals::{AllRefusals, Refusals};
+use super::refusals::{DeviceRefusalCache, DeviceRefusals};
 
 /// Bytes that selectors and what they say may take together: claims with texts of their own come and
 /// go for months, and each is asked about every device.
@@ -20,34 +20,34 @@ const BYTES_OF_SELECTOR: usize = 512;
 const BYTES_OF_TEXT: usize = 16;
 
 /// About what an answer takes, with its place in the table.
-const BYTES_OF_ANSWER: usize = 2 * size_of::<(usize, Match)>();
+const BYTES_OF_ANSWER: usize = 2 * size_of::<(usize, DeviceMatch)>();
 
 /// Results that are the same for every pod.
 #[derive(Debug, Default)]
-pub struct DeviceCache(Mutex<State>);
+pub struct DeviceCache(Mutex<DeviceCacheState>);
 
 /// The device is held, so that its address stays its own.
-type Match = (Arc<Device>, Result<bool, SelectorError>);
+type DeviceMatch = (Arc<Device>, Result<bool, SelectorError>);
 
 #[derive(Debug, Default)]
-struct State {
+struct DeviceCacheState {
     version: Option<u64>,
     pools: Arc<Pools>,
-    selectors: Selectors,
-    refusals: AllRefusals,
+    selectors: SelectorCache,
+    refusals: DeviceRefusalCache,
 }
 
 /// Selectors by their texts.
 #[derive(Debug, Default)]
-struct Selectors {
-    known: ByteLruCache<Arc<str>, Known>,
+struct SelectorCache {
+    known: ByteLruCache<Arc<str>, CachedSelector>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedSelector {
     compiled: Result<Selector, SelectorError>,
     /// By address of the device.
-    answers: FxHashMap<usize, Match>,
+    answers: FxHashMap<usize, DeviceMatch>,
     n_bytes: usize,
 }
 
@@ -58,7 +58,7 @@ impl DeviceCache {
         if state.version != Some(devices.version()) {
             state.version = Some(devices.version());
             state.pools = Arc::new(Pools::new(devices));
-            state.selectors = Selectors::default();
+            state.selectors = SelectorCache::default();
         }
         state.pools.clone()
     }
@@ -69,7 +69,7 @@ impl DeviceCache {
         cluster: &Cluster,
         claims: &[&ResourceClaim],
         steps: Option<u64>,
-    ) -> Arc<Refusals> {
+    ) -> Arc<DeviceRefusals> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.refusals.of(cluster, claims, steps)
     }
@@ -86,7 +86,7 @@ impl DeviceCache {
     }
 }
 
-impl Selectors {
+impl SelectorCache {
     fn answer(
         &mut self,
         text: &Arc<str>,
@@ -95,7 +95,7 @@ impl Selectors {
         most_bytes: usize,
     ) -> Result<bool, SelectorError> {
         if !self.known.contains(text) {
-            let known = Known::new(text);
+            let known = CachedSelector::new(text);
             let n_bytes = known.n_bytes;
             self.known.put(text.clone(), known, n_bytes);
         }
@@ -118,7 +118,7 @@ impl Selectors {
     }
 }
 
-impl Known {
+impl CachedSelector {
     fn new(text: &Arc<str>) -> Self {
         let compiled = Selector::compile(text);
         let n_bytes = BYTES_OF_SELECTOR + BYTES_OF_TEXT * text.len();
@@ -140,7 +140,7 @@ mod tests {
     fn what_was_not_asked_for_goes_and_every_answer_stays_the_same() {
         let most_bytes = 20 * (BYTES_OF_SELECTOR + 50 * BYTES_OF_TEXT);
         let devices: Vec<Arc<Device>> = (0..4).map(|_| Arc::new(Device::default())).collect();
-        let mut selectors = Selectors::default();
+        let mut selectors = SelectorCache::default();
         let often: Arc<str> = "device.driver == 'a.example.com'".into();
         let (mut most_known, mut n_lost) = (0, 0);
         for step in 0..500 {
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn one_that_is_larger_than_all_that_is_kept_goes() {
         let device = Arc::new(Device::default());
-        let mut selectors = Selectors::default();
+        let mut selectors = SelectorCache::default();
         let text: Arc<str> = "device.driver == 'a'".into();
         assert_eq!(selectors.answer(&text, "a", &device, 1), Ok(true));
         assert_eq!((selectors.known.len(), selectors.known.n_bytes()), (0, 0));

@@ -12,7 +12,7 @@ const MOST_KINDS: usize = 64;
 
 /// What all refusals of a time depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Stamp {
+struct RefusalStamp {
     version: u64,
     n_freed: u64,
     objects: Revision,
@@ -20,14 +20,14 @@ struct Stamp {
 
 /// Refusals by what is asked for.
 #[derive(Debug, Default)]
-pub(super) struct AllRefusals {
-    stamp: Stamp,
-    kinds: Vec<Arc<Refusals>>,
+pub(super) struct DeviceRefusalCache {
+    stamp: RefusalStamp,
+    kinds: Vec<Arc<DeviceRefusals>>,
 }
 
 /// Nodes that refuse the same requests.
 #[derive(Debug)]
-pub(super) struct Refusals {
+pub(super) struct DeviceRefusals {
     /// Per claim.
     asked: Vec<(Vec<DeviceRequest>, Vec<DeviceConstraint>)>,
     /// The limit of the search.
@@ -35,15 +35,15 @@ pub(super) struct Refusals {
     nodes: Mutex<FxHashSet<NodeId>>,
 }
 
-impl AllRefusals {
+impl DeviceRefusalCache {
     /// Those of the requests of these claims together.
     pub(super) fn of(
         &mut self,
         cluster: &Cluster,
         claims: &[&ResourceClaim],
         steps: Option<u64>,
-    ) -> Arc<Refusals> {
-        let stamp = Stamp {
+    ) -> Arc<DeviceRefusals> {
+        let stamp = RefusalStamp {
             version: cluster.devices.version(),
             n_freed: cluster.devices.n_freed(),
             objects: cluster.object_changes().revision(),
@@ -56,13 +56,13 @@ impl AllRefusals {
         }
         let asked = claims.iter().map(|claim| (claim.requests.clone(), claim.constraints.clone()));
         let asked = asked.collect();
-        let new = Arc::new(Refusals { asked, steps, nodes: Mutex::default() });
+        let new = Arc::new(DeviceRefusals { asked, steps, nodes: Mutex::default() });
         self.kinds.push(new.clone());
         new
     }
 }
 
-impl Refusals {
+impl DeviceRefusals {
     fn is_of(&self, claims: &[&ResourceClaim], steps: Option<u64>) -> bool {
         self.steps == steps
             && self.asked.len() == claims.len()

@@ -9,29 +9,29 @@ use vc_model::{
     ResourceClaim, SliceNodes,
 };
 
-use super::search::{Candidate, Choice, Failure, exact, request_name};
+use super::search::{DeviceCandidate, DeviceChoice, DeviceFailure, exact, request_name};
 use vc_model::node_selector::NAME_FIELD;
 
 /// The devices of one claim.
-pub(super) struct Chosen<'a> {
+pub(super) struct ClaimChoice<'a> {
     pub(super) claim: &'a ResourceClaim,
-    pub(super) choices: &'a [Choice],
+    pub(super) choices: &'a [DeviceChoice],
 }
 
-impl Chosen<'_> {
+impl ClaimChoice<'_> {
     pub(super) fn allocation(
         &self,
         devices: &Devices,
-        candidates: &[Candidate<'_>],
+        candidates: &[DeviceCandidate<'_>],
         node: &Arc<str>,
-    ) -> Result<Allocation, Failure> {
+    ) -> Result<Allocation, DeviceFailure> {
         let results = self.choices.iter().map(|choice| self.result(choice, candidates)).collect();
         let config = self.class_config(devices).into_iter().chain(self.claim_config()).collect();
         let node_selector = self.node_selector(candidates, node)?;
         Ok(Allocation { results, config, node_selector })
     }
 
-    fn result(&self, choice: &Choice, candidates: &[Candidate<'_>]) -> DeviceResult {
+    fn result(&self, choice: &DeviceChoice, candidates: &[DeviceCandidate<'_>]) -> DeviceResult {
         let request = &self.claim.requests[choice.request];
         let exact = exact(request, choice.alternative);
         DeviceResult {
@@ -90,9 +90,9 @@ impl Chosen<'_> {
     /// slices say.
     fn node_selector(
         &self,
-        candidates: &[Candidate<'_>],
+        candidates: &[DeviceCandidate<'_>],
         node: &Arc<str>,
-    ) -> Result<Option<Vec<NodeSelectorTerm>>, Failure> {
+    ) -> Result<Option<Vec<NodeSelectorTerm>>, DeviceFailure> {
         let mut union = NodeSelectorTerm::default();
         for choice in self.choices {
             match candidates[choice.candidate].nodes {
@@ -106,7 +106,7 @@ impl Chosen<'_> {
                              have one",
                             terms.len()
                         );
-                        return Err(Failure::Wrong(text));
+                        return Err(DeviceFailure::Wrong(text));
                     };
                     add_new(&mut union.match_expressions, &term.match_expressions);
                     add_new(&mut union.match_fields, &term.match_fields);

@@ -15,7 +15,7 @@ use super::pools::{NodePool, PoolState};
 const MOST_RESULTS: usize = 32;
 
 /// A device that the node can use.
-pub(super) struct Candidate<'a> {
+pub(super) struct DeviceCandidate<'a> {
     pub(super) id: DeviceId,
     pub(super) device: &'a Arc<Device>,
     pub(super) nodes: &'a SliceNodes,
@@ -23,7 +23,7 @@ pub(super) struct Candidate<'a> {
 
 /// A device that was chosen.
 #[derive(Clone, Debug)]
-pub(super) struct Choice {
+pub(super) struct DeviceChoice {
     /// Position among the candidates.
     pub(super) candidate: usize,
     pub(super) claim: usize,
@@ -34,7 +34,7 @@ pub(super) struct Choice {
 
 /// Why no devices were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum DeviceFailure {
     /// There is no solution.
     None,
     /// The budget of steps is used up.
@@ -43,27 +43,27 @@ pub(super) enum Failure {
     Wrong(String),
 }
 
-pub(super) struct Search<'a> {
+pub(super) struct DeviceSearch<'a> {
     pub(super) devices: &'a Devices,
     pub(super) cache: &'a DeviceCache,
     pub(super) claims: &'a [&'a ResourceClaim],
     pub(super) pools: &'a [NodePool<'a>],
-    pub(super) candidates: Vec<Candidate<'a>>,
+    pub(super) candidates: Vec<DeviceCandidate<'a>>,
     /// Devices that may still be looked at; `None`: without limit.
     pub(super) steps: Option<u64>,
-    chosen: Vec<Choice>,
+    chosen: Vec<DeviceChoice>,
 }
 
 /// One way to satisfy a request.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct RequestAlternative<'a> {
     claim: usize,
     request: usize,
     alternative: Option<usize>,
     exact: &'a ExactRequest,
 }
 
-impl<'a> Search<'a> {
+impl<'a> DeviceSearch<'a> {
     pub(super) fn new(
         devices: &'a Devices,
         cache: &'a DeviceCache,
@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
         let usable = pools.iter().filter(|pool| pool.state == PoolState::Usable);
         let candidates = usable.flat_map(|pool| {
             pool.slices.iter().flat_map(move |slice| {
-                slice.devices.iter().map(move |device| Candidate {
+                slice.devices.iter().map(move |device| DeviceCandidate {
                     id: DeviceId {
                         driver: pool.driver.clone(),
                         pool: pool.name.clone(),
@@ -90,29 +90,31 @@ impl<'a> Search<'a> {
     }
 
     /// The devices, in the order in which they were chosen.
-    pub(super) fn run(mut self) -> Result<(Vec<Choice>, Vec<Candidate<'a>>), Failure> {
+    pub(super) fn run(
+        mut self,
+    ) -> Result<(Vec<DeviceChoice>, Vec<DeviceCandidate<'a>>), DeviceFailure> {
         for claim in self.claims {
             check_size(claim)?;
             check_constraints(claim)?;
         }
         match self.request(0, 0)? {
             true => Ok((self.chosen, self.candidates)),
-            false => Err(Failure::None),
+            false => Err(DeviceFailure::None),
         }
     }
 
     /// This request and all after it.
-    fn request(&mut self, claim: usize, request: usize) -> Result<bool, Failure> {
+    fn request(&mut self, claim: usize, request: usize) -> Result<bool, DeviceFailure> {
         let Some(row) = self.claims.get(claim).copied() else { return Ok(true) };
         let Some(asked) = row.requests.get(request) else { return self.request(claim + 1, 0) };
         match &asked.kind {
             RequestKind::Exactly(exact) => {
-                self.way(Way { claim, request, alternative: None, exact })
+                self.way(RequestAlternative { claim, request, alternative: None, exact })
             }
             RequestKind::FirstAvailable(alternatives) => {
                 for (index, (_, exact)) in alternatives.iter().enumerate() {
                     let alternative = Some(index);
-                    if self.way(Way { claim, request, alternative, exact })? {
+                    if self.way(RequestAlternative { claim, request, alternative, exact })? {
                         return Ok(true);
                     }
                 }
@@ -122,11 +124,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn way(&mut self, way: Way<'a>) -> Result<bool, Failure> {
+    fn way(&mut self, way: RequestAlternative<'a>) -> Result<bool, DeviceFailure> {
         let place = || format!("claim {}, request {}", self.claims[way.claim].key, self.name(way));
         if way.exact.has_capacity {
             let text = format!("{}: capacity requirements are not supported", place());
-            return Err(Failure::Wrong(text));
+            return Err(DeviceFailure::Wrong(text));
         }
         match way.exact.mode {
             AllocationMode::Count(n_devices) => self.some(way, n_devices, 0),
@@ -135,13 +137,18 @@ impl<'a> Search<'a> {
                 self.all(way, &place)
             }
             AllocationMode::Unknown => {
-                Err(Failure::Wrong(format!("{}: unsupported count mode", place())))
+                Err(DeviceFailure::Wrong(format!("{}: unsupported count mode", place())))
             }
         }
     }
 
     /// So many devices behind a position, then the next request.
-    fn some(&mut self, way: Way<'a>, n_devices: u32, from: usize) -> Result<bool, Failure> {
+    fn some(
+        &mut self,
+        way: RequestAlternative<'a>,
+        n_devices: u32,
+        from: usize,
+    ) -> Result<bool, DeviceFailure> {
         if n_devices == 0 {
             return self.request(way.claim, way.request + 1);
         }
@@ -163,14 +170,14 @@ impl<'a> Search<'a> {
     }
 
     /// Every device that is selected; each must be free.
-    fn all(&mut self, way: Way<'a>, place: &str) -> Result<bool, Failure> {
+    fn all(&mut self, way: RequestAlternative<'a>, place: &str) -> Result<bool, DeviceFailure> {
         for pool in self.pools {
             let problem = match pool.state {
                 PoolState::Usable => continue,
                 PoolState::Incomplete => "currently being updated",
                 PoolState::Invalid => "currently invalid",
             };
-            return Err(Failure::Wrong(format!(
+            return Err(DeviceFailure::Wrong(format!(
                 "{place}: asks for all devices, but resource pool {}/{} is {problem}",
                 pool.driver, pool.name
             )));
@@ -187,7 +194,7 @@ impl<'a> Search<'a> {
             }
             if !self.keeps_constraints(way, candidate) {
                 let device = &self.candidates[candidate].id;
-                return Err(Failure::Wrong(format!(
+                return Err(DeviceFailure::Wrong(format!(
                     "{place}: cannot add device {device} because a claim constraint would not be \
                      satisfied"
                 )));
@@ -201,9 +208,9 @@ impl<'a> Search<'a> {
         Ok(false)
     }
 
-    fn step(&mut self) -> Result<(), Failure> {
+    fn step(&mut self) -> Result<(), DeviceFailure> {
         match &mut self.steps {
-            Some(0) => Err(Failure::TooLong),
+            Some(0) => Err(DeviceFailure::TooLong),
             Some(left) => {
                 *left -= 1;
                 Ok(())
@@ -212,16 +219,20 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn take(&mut self, way: Way<'a>, candidate: usize) {
-        let Way { claim, request, alternative, .. } = way;
-        self.chosen.push(Choice { candidate, claim, request, alternative });
+    fn take(&mut self, way: RequestAlternative<'a>, candidate: usize) {
+        let RequestAlternative { claim, request, alternative, .. } = way;
+        self.chosen.push(DeviceChoice { candidate, claim, request, alternative });
     }
 
     /// Free, tolerated, and room for one more result.
-    fn may_take(&self, way: Way<'a>, candidate: usize) -> Result<bool, Failure> {
+    fn may_take(
+        &self,
+        way: RequestAlternative<'a>,
+        candidate: usize,
+    ) -> Result<bool, DeviceFailure> {
         let of = &self.candidates[candidate];
         let admin = way.exact.admin_access;
-        let here = |choice: &&Choice| choice.candidate == candidate;
+        let here = |choice: &&DeviceChoice| choice.candidate == candidate;
         let mut others = self.chosen.iter().filter(here);
         let blocked = match admin {
             // It may be in use, but not chosen before for the same claim.
@@ -233,22 +244,26 @@ impl<'a> Search<'a> {
         Ok(!blocked && tolerated && !of.device.unjudged && n_results < MOST_RESULTS)
     }
 
-    fn is_admin(&self, choice: &Choice) -> bool {
+    fn is_admin(&self, choice: &DeviceChoice) -> bool {
         self.exact(choice).is_some_and(|exact| exact.admin_access)
     }
 
-    fn exact(&self, choice: &Choice) -> Option<&'a ExactRequest> {
+    fn exact(&self, choice: &DeviceChoice) -> Option<&'a ExactRequest> {
         exact(&self.claims[choice.claim].requests[choice.request], choice.alternative)
     }
 
     /// The selectors of the class, then those of the request.
-    fn is_selected(&self, way: Way<'a>, candidate: usize) -> Result<bool, Failure> {
+    fn is_selected(
+        &self,
+        way: RequestAlternative<'a>,
+        candidate: usize,
+    ) -> Result<bool, DeviceFailure> {
         let of = &self.candidates[candidate];
         let claim = self.claims[way.claim];
         let name = &way.exact.class;
         let Some(class) = self.devices.class(name) else {
             let text = format!("could not find device class {name}");
-            return Err(Failure::Wrong(text));
+            return Err(DeviceFailure::Wrong(text));
         };
         let class_place = || format!("class {name}");
         let claim_place = || format!("claim {}", claim.key);
@@ -259,12 +274,13 @@ impl<'a> Search<'a> {
     fn select(
         &self,
         selectors: &[Arc<str>],
-        of: &Candidate<'_>,
+        of: &DeviceCandidate<'_>,
         place: impl Fn() -> String,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, DeviceFailure> {
         for (index, selector) in selectors.iter().enumerate() {
             let selected = self.cache.matches(selector, &of.id.driver, of.device);
-            let wrong = |error| Failure::Wrong(format!("{}: selector #{index}: {error}", place()));
+            let wrong =
+                |error| DeviceFailure::Wrong(format!("{}: selector #{index}: {error}", place()));
             if !selected.map_err(wrong)? {
                 return Ok(false);
             }
@@ -273,14 +289,14 @@ impl<'a> Search<'a> {
     }
 
     /// Every chosen device of a constraint's requests has the attribute with the same value.
-    fn keeps_constraints(&self, way: Way<'a>, candidate: usize) -> bool {
+    fn keeps_constraints(&self, way: RequestAlternative<'a>, candidate: usize) -> bool {
         let claim = self.claims[way.claim];
         let request = &claim.requests[way.request];
         claim.constraints.iter().filter(|rule| covers(rule, request, way.alternative)).all(|rule| {
             let Some(name) = &rule.match_attribute else { return false };
             let of = &self.candidates[candidate];
             let Some(value) = attribute(of, name) else { return false };
-            let of_rule = |choice: &&Choice| {
+            let of_rule = |choice: &&DeviceChoice| {
                 choice.claim == way.claim
                     && covers(rule, &claim.requests[choice.request], choice.alternative)
             };
@@ -289,7 +305,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn name(&self, way: Way<'_>) -> String {
+    fn name(&self, way: RequestAlternative<'_>) -> String {
         request_name(&self.claims[way.claim].requests[way.request], way.alternative)
     }
 }
@@ -321,7 +337,7 @@ fn covers(rule: &DeviceConstraint, request: &DeviceRequest, alternative: Option<
 }
 
 /// A name without domain on the device belongs to the domain of the driver.
-fn attribute<'a>(of: &Candidate<'a>, name: &str) -> Option<&'a Attribute> {
+fn attribute<'a>(of: &DeviceCandidate<'a>, name: &str) -> Option<&'a Attribute> {
     let attributes = &of.device.attributes;
     attributes.get(name).or_else(|| match name.split_once('/') {
         Some((domain, id)) if *domain == *of.id.driver => attributes.get(id),
@@ -341,7 +357,7 @@ fn tolerates(exact: &ExactRequest, taint: &DeviceTaint) -> bool {
 }
 
 /// The fewest devices that the claim can do with.
-fn check_size(claim: &ResourceClaim) -> Result<(), Failure> {
+fn check_size(claim: &ResourceClaim) -> Result<(), DeviceFailure> {
     let least = |exact: &ExactRequest| match exact.mode {
         AllocationMode::Count(n_devices) => n_devices as usize,
         AllocationMode::All | AllocationMode::Unknown => 1,
@@ -354,7 +370,7 @@ fn check_size(claim: &ResourceClaim) -> Result<(), Failure> {
     let n_devices: usize = claim.requests.iter().map(of_request).sum();
     match n_devices <= MOST_RESULTS {
         true => Ok(()),
-        false => Err(Failure::Wrong(format!(
+        false => Err(DeviceFailure::Wrong(format!(
             "claim {}: number of requested devices {n_devices} exceeds the claim limit of \
              {MOST_RESULTS}",
             claim.key
@@ -363,10 +379,10 @@ fn check_size(claim: &ResourceClaim) -> Result<(), Failure> {
 }
 
 /// A constraint of a kind that is not known fails closed.
-fn check_constraints(claim: &ResourceClaim) -> Result<(), Failure> {
+fn check_constraints(claim: &ResourceClaim) -> Result<(), DeviceFailure> {
     match claim.constraints.iter().position(|rule| rule.match_attribute.is_none()) {
         None => Ok(()),
-        Some(index) => Err(Failure::Wrong(format!(
+        Some(index) => Err(DeviceFailure::Wrong(format!(
             "claim {}, constraint #{index}: empty constraint (unsupported constraint type?)",
             claim.key
         ))),

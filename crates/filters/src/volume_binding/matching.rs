@@ -1,37 +1,38 @@
-//! Static matching: the smallest volume that fits an unbound claim on a node (plugins-nodes.md
-//! 5.4; order by capacity, then name).
+//! Static matching: finds the smallest volume that fits an unbound claim on a node. Volumes are
+//! ordered by capacity, then name.
+//! Specification: plugins-nodes.md 5.4.
 
 use std::collections::BTreeMap;
 
 use vc_model::{Node, Operator, PersistentVolume, PersistentVolumeClaim, VolumePhase, Volumes};
 
-use super::{Delayed, Fit, reaches};
+use super::{DelayedClaim, NodeVolumeFit, reaches};
 
 /// The label by which a local volume names its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The volumes that a claim may get, as far as the node does not matter.
-pub(super) enum Choice<'a> {
-    /// This one is meant for it; where it cannot be used there is no other.
+/// The volumes that a claim may get, independent of the node.
+pub(super) enum VolumeChoice<'a> {
+    /// A volume that is reserved for the claim. The claim gets no other.
     Meant(&'a PersistentVolume),
-    /// The first that can be used on the node.
-    Among(Candidates<'a>),
+    /// The first of these volumes that can be used on the node.
+    Among(VolumeCandidates<'a>),
 }
 
-/// Free volumes by capacity and name. Local ones are found by the name of their node: there may be
-/// as many of them as there are nodes.
+/// Free volumes by capacity and name. Local volumes are indexed by the name of their node, because
+/// there may be as many as nodes.
 #[derive(Default)]
-pub(super) struct Candidates<'a> {
+pub(super) struct VolumeCandidates<'a> {
     volumes: Vec<&'a PersistentVolume>,
-    /// Places of those that name hosts, in order.
+    /// Indices of the volumes that name hosts, in order.
     of_host: BTreeMap<&'a str, Vec<usize>>,
-    /// Places of the others, in order.
+    /// Indices of the other volumes, in order.
     anywhere: Vec<usize>,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> VolumeChoice<'a> {
     pub(super) fn of(volumes: &'a Volumes, claim: &PersistentVolumeClaim) -> Self {
-        let mut candidates = Candidates::default();
+        let mut candidates = VolumeCandidates::default();
         let request = claim.request_bytes.unwrap_or(0);
         let fitting = volumes.volumes_from(&claim.class, request);
         for volume in fitting.filter(|volume| same_kind(volume, claim)) {
@@ -57,7 +58,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-impl<'a> Candidates<'a> {
+impl<'a> VolumeCandidates<'a> {
     fn push(&mut self, volume: &'a PersistentVolume) {
         let place = self.volumes.len();
         self.volumes.push(volume);
@@ -85,7 +86,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// The hosts outside of which the volume is certainly not reached. `None`: it names none.
+/// Returns the only hosts that may reach the volume. Returns `None` if it names none.
 fn hosts(volume: &PersistentVolume) -> Option<impl Iterator<Item = &str>> {
     let [term] = volume.node_affinity.as_deref()? else { return None };
     let mut rules = term.match_expressions.iter();
@@ -105,12 +106,13 @@ fn is_free(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
         && claim.selector.as_ref().is_none_or(|selector| selector.matches(&volume.labels))
 }
 
-/// Binds the claims, smallest request first, to volumes that the node reaches; what is left over.
+/// Binds the claims, smallest request first, to volumes that the node reaches. Returns the
+/// unmatched claims.
 pub(super) fn bind<'a, 'd>(
-    open: &[&'d Delayed<'a>],
+    open: &[&'d DelayedClaim<'a>],
     node: &Node,
-    fit: &mut Fit<'a>,
-) -> Vec<&'d Delayed<'a>> {
+    fit: &mut NodeVolumeFit<'a>,
+) -> Vec<&'d DelayedClaim<'a>> {
     let mut unmatched = Vec::new();
     let mut taken: Vec<&PersistentVolume> = Vec::new();
     for delayed in open {

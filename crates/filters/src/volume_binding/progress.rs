@@ -1,26 +1,28 @@
-//! PreBind, after its writes: whether the volumes of a task are bound, may still be, or never will
-//! (plugins-nodes.md 5.7, 5.8). Time-outs are the caller's.
+//! Progress of PreBind after its writes: the volumes of a task are bound, may still be, or never
+//! will. The caller handles time-outs.
+//! Specification: plugins-nodes.md 5.7, 5.8.
 
 use std::sync::Arc;
 
 use vc_model::{
-    Cluster, Node, ObjectKey, PersistentVolumeClaim, Reservation, ReservedClaim, Stage, TaskId,
+    BindingStage, Cluster, Node, ObjectKey, PersistentVolumeClaim, Reservation, ReservedClaim,
+    TaskId,
 };
 
-use super::bound::Bound;
+use super::bound::BoundVolume;
 
-/// How the volumes of a task stand.
+/// Progress of the binding of a task's volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All are bound.
+    /// All volumes are bound.
     Ready,
-    /// Not all yet.
+    /// Some volumes are not bound yet.
     Waiting,
-    /// They will not be; why.
+    /// Some volume will never be bound, for this reason.
     Failed(String),
 }
 
-/// How the volumes that the task was promised stand.
+/// Returns the progress of the volumes that are reserved for the task.
 pub fn progress(cluster: &Cluster, task: TaskId) -> Progress {
     let Some(reservation) = cluster.volumes.reservation(task) else { return Progress::Ready };
     let Some(node) = cluster.tasks[task].node.map(|node| &cluster.nodes[node]) else {
@@ -33,7 +35,7 @@ pub fn progress(cluster: &Cluster, task: TaskId) -> Progress {
     if !is_written(cluster, reservation) {
         return Progress::Waiting;
     }
-    let view = View { cluster, reservation, node };
+    let view = ReservationView { cluster, reservation, node };
     match view.check() {
         Ok(true) => Progress::Ready,
         Ok(false) => Progress::Waiting,
@@ -41,13 +43,13 @@ pub fn progress(cluster: &Cluster, task: TaskId) -> Progress {
     }
 }
 
-/// Whether the writes were stored and the cache has seen at least our versions.
+/// True if the writes were stored and the cache has seen at least their versions.
 fn is_written(cluster: &Cluster, reservation: &Reservation) -> bool {
     let has_volumes = !reservation.bindings.is_empty() || !reservation.provisions.is_empty();
     if !has_volumes && reservation.devices.is_empty() {
         return true;
     }
-    let Stage::Written { volumes, claims, .. } = &reservation.stage else { return false };
+    let BindingStage::Written { volumes, claims, .. } = &reservation.stage else { return false };
     let stored = |name: &Arc<str>| cluster.volumes.volume(name);
     let claim = |key: &ObjectKey| cluster.volumes.claim(key);
     volumes.iter().all(|(name, version)| {
@@ -57,20 +59,21 @@ fn is_written(cluster: &Cluster, reservation: &Reservation) -> bool {
         .all(|(key, version)| claim(key).is_none_or(|row| has_seen(&row.resource_version, version)))
 }
 
-/// Versions that are no numbers cannot be compared.
+/// True if the stored version is at least the written one, or if they cannot be compared as
+/// numbers.
 fn has_seen(stored: &str, written: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     number(stored).zip(number(written)).is_none_or(|(stored, written)| written <= stored)
 }
 
-struct View<'a> {
+struct ReservationView<'a> {
     cluster: &'a Cluster,
     reservation: &'a Reservation,
     node: &'a Node,
 }
 
-impl View<'_> {
-    /// Whether everything is bound; an error ends the wait.
+impl ReservationView<'_> {
+    /// Returns true if everything is bound. An `Err` ends the wait.
     fn check(&self) -> Result<bool, String> {
         let mut ready = true;
         for (claim, volume) in &self.reservation.bindings {
@@ -106,7 +109,7 @@ impl View<'_> {
         self.bound_here(row)
     }
 
-    /// Another task, or an earlier attempt, has decided about the claim.
+    /// Checks a claim that another task, or an earlier attempt, has decided.
     fn awaited(&self, claim: &ReservedClaim) -> Result<bool, String> {
         let row = self.row(claim)?;
         if row.volume_name.is_empty() && self.cluster.volumes.selected(row).is_none() {
@@ -126,7 +129,7 @@ impl View<'_> {
     fn reached(&self, volume: &str) -> Result<(), String> {
         let volumes = &self.cluster.volumes;
         let Some(row) = volumes.volume(volume) else { return Ok(()) };
-        match Bound::new(row).is_reached(volumes, self.node)? {
+        match BoundVolume::new(row).is_reached(volumes, self.node)? {
             true => Ok(()),
             false => Err(format!(
                 "pv {volume:?} node affinity doesn't match node {:?}: no matching \

@@ -1,17 +1,19 @@
-//! Provisioning: whether a volume for the claim can be made for a node (plugins-nodes.md 5.5).
-//! Without `--csi-storage` no driver is known, and none is asked for room.
+//! Provisioning: tests whether a volume for the claim can be provisioned for a node. Without
+//! `--csi-storage` no driver is known, and capacity is not checked.
+//! Specification: plugins-nodes.md 5.5.
 
 use vc_model::{Cluster, Labels, Node, StorageCapacity, TopologyTerm};
 
-use super::{Delayed, NO_ROOM, NO_VOLUME};
+use super::{DelayedClaim, NO_ROOM, NO_VOLUME};
 
-/// The reason against the node, if there is one.
+/// Returns the reason against the node. Returns `None` if it passes.
 ///
 /// # Errors
+///
 /// The claim has no class that exists.
 pub(super) fn refusal(
     cluster: &Cluster,
-    delayed: &Delayed<'_>,
+    delayed: &DelayedClaim<'_>,
     node: &Node,
 ) -> Result<Option<&'static str>, String> {
     let class = delayed.class;
@@ -35,7 +37,7 @@ pub(super) fn refusal(
     Ok((!has_room).then_some(NO_ROOM))
 }
 
-/// Whether the capacity is of this node and large enough.
+/// True if the capacity is of this node and large enough.
 pub(super) fn offers(row: &StorageCapacity, request: i64, node: &Node) -> bool {
     let size = row.maximum_bytes.or(row.capacity_bytes);
     let topology = row.node_topology.as_ref();

@@ -1,34 +1,37 @@
-//! How full the storage of a node is with the pod's volumes (plugins-nodes.md 5.9; gate
-//! StorageCapacityScoring).
+//! Scores how full the storage of a node is with the pod's volumes, behind the feature gate
+//! StorageCapacityScoring.
+//! Specification: plugins-nodes.md 5.9.
 
 use std::collections::BTreeMap;
 
 use vc_model::NodeId;
 
-use super::PodClaims;
+use super::PodVolumeClaims;
 use super::provision::offers;
 use crate::rule::Pod;
 
-/// A corner of the score curve.
+/// A point of the score curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapePoint {
     /// Per cent of the capacity.
     pub utilization: i64,
-    /// 0 to 10.
+    /// Score from 0 to 10.
     pub score: i64,
 }
 
-/// Score of each node, 0 to 100. `None`: the pod's volumes say nothing about nodes.
+/// Returns the score of each node, from 0 to 100. Returns `None` if the pod's volumes do not affect
+/// the score.
 ///
 /// # Errors
-/// Why its claims cannot be used.
+///
+/// The reason why a claim is not usable.
 pub fn score(
     pod: Pod<'_>,
     nodes: &[NodeId],
     shape: &[ShapePoint],
 ) -> Result<Option<Vec<i64>>, String> {
     let text = |finding: vc_model::Finding| finding.reason.text(&pod.cluster.dims);
-    let Some(claims) = PodClaims::of(pod).map_err(text)? else { return Ok(None) };
+    let Some(claims) = PodVolumeClaims::of(pod).map_err(text)? else { return Ok(None) };
     let of_node = |&node: &NodeId| Ok(claims.usage(node)?.map_or(0, |usage| rate(&usage, shape)));
     nodes.iter().map(of_node).collect::<Result<_, _>>().map(Some)
 }
@@ -36,8 +39,9 @@ pub fn score(
 /// Requested and offered bytes of each storage class.
 type Usage<'a> = BTreeMap<&'a str, (i64, i64)>;
 
-impl<'a> PodClaims<'a> {
-    /// `None`: the node does not fit.
+impl<'a> PodVolumeClaims<'a> {
+    /// Returns the usage of each storage class on the node. Returns `None` if the node does not
+    /// fit.
     fn usage(&self, node: NodeId) -> Result<Option<Usage<'a>>, String> {
         let Ok(fit) = self.fit(node)? else { return Ok(None) };
         let mut usage = Usage::new();
@@ -76,7 +80,7 @@ fn rate(usage: &Usage<'_>, shape: &[ShapePoint]) -> i64 {
     (sum as f64 / usage.len() as f64).round() as i64
 }
 
-/// The curve at this utilization, piecewise linear; scores are of 0 to 100 here.
+/// Returns the value of the piecewise linear curve at this utilization, scaled to 0..100.
 fn along(shape: &[ShapePoint], utilization: i64) -> i64 {
     for (place, point) in shape.iter().enumerate() {
         if point.utilization < utilization {

@@ -8,7 +8,7 @@ use vc_model::{
 };
 
 use crate::support::{
-    Bed, DRIVER, broken, claim, class, device, exactly, refused, simple, slice, slice_of,
+    DRIVER, DeviceFixture, broken, claim, class, device, exactly, refused, simple, slice, slice_of,
 };
 
 const NONE: &str = "cannot allocate all claims";
@@ -23,7 +23,7 @@ fn selecting(expression: &str) -> ExactRequest {
 
 #[test]
 fn nodes_67_more_devices_than_the_node_has() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "b"]));
     bed.claim(simple("two", 2));
     bed.claim(simple("three", 3));
@@ -37,7 +37,7 @@ fn nodes_67_more_devices_than_the_node_has() {
 
 #[test]
 fn devices_that_are_promised_are_taken_until_it_is_undone() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "b"]));
     bed.claim(simple("c1", 1));
     bed.claim(simple("c2", 2));
@@ -51,7 +51,7 @@ fn devices_that_are_promised_are_taken_until_it_is_undone() {
 
 #[test]
 fn nodes_68_all_devices_must_be_free() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "b"]));
     bed.claim(simple("one", 1));
     bed.claim(claim("all", vec![("r", RequestKind::Exactly(all()))]));
@@ -65,7 +65,7 @@ fn nodes_68_all_devices_must_be_free() {
 
 #[test]
 fn nodes_69_a_pool_that_is_being_updated() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(ResourceSlice { n_slices: 2, ..slice("n1", &["a"]) });
     bed.claim(simple("one", 1));
     bed.claim(claim("all", vec![("r", RequestKind::Exactly(all()))]));
@@ -82,7 +82,7 @@ fn nodes_69_a_pool_that_is_being_updated() {
 
 #[test]
 fn a_pool_with_two_devices_of_one_name_is_invalid() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "a"]));
     bed.claim(simple("one", 1));
     bed.pod("p", &["one"]);
@@ -91,7 +91,7 @@ fn a_pool_with_two_devices_of_one_name_is_invalid() {
 
 #[test]
 fn nodes_70_only_the_highest_generation_counts() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["old"]));
     bed.claim(simple("one", 1));
     bed.pod("p", &["one"]);
@@ -111,7 +111,7 @@ fn nodes_70_only_the_highest_generation_counts() {
 
 #[test]
 fn nodes_71_a_missing_attribute_fails_the_node() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     let a100 = [("model", Attribute::Text("a100".into()))];
     bed.slice(slice_of("n1", vec![device("a", &[]), device("b", &a100)]));
     bed.slice(slice_of("n2", vec![device("c", &a100)]));
@@ -131,7 +131,7 @@ fn nodes_71_a_missing_attribute_fails_the_node() {
 
 #[test]
 fn nodes_72_devices_of_several_requests_match() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     let numa = |name: &str, value: Attribute| device(name, &[("numa", value)]);
     bed.slice(slice_of(
         "n1",
@@ -164,7 +164,7 @@ fn nodes_72_devices_of_several_requests_match() {
 
 #[test]
 fn nodes_73_the_first_alternative_that_is_there() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     let size = |name: &str| [("size", Attribute::Text(name.into()))];
     bed.slice(slice_of("n1", vec![device("s", &size("small")), device("b", &size("big"))]));
     bed.slice(slice_of("n2", vec![device("t", &size("small"))]));
@@ -179,7 +179,7 @@ fn nodes_73_the_first_alternative_that_is_there() {
 
 #[test]
 fn nodes_74_admin_access_takes_nothing_away() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "b"]));
     let admin = || RequestKind::Exactly(ExactRequest { admin_access: true, ..exactly(1) });
     bed.claim(simple("both", 2));
@@ -195,11 +195,11 @@ fn nodes_74_admin_access_takes_nothing_away() {
 
 #[test]
 fn nodes_75_where_the_devices_can_be_used() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a"]));
     bed.claim(simple("c", 1));
     bed.pod("p", &["c"]);
-    let selector = |bed: &Bed, node: &str| {
+    let selector = |bed: &DeviceFixture, node: &str| {
         let promises = bed.promise("p", node).unwrap();
         promises[0].allocation.as_ref().unwrap().node_selector.clone()
     };
@@ -212,7 +212,7 @@ fn nodes_75_where_the_devices_can_be_used() {
 
 #[test]
 fn nodes_76_configuration_of_a_class_names_all_its_requests() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "b"]));
     let mut configured = class("gpu");
     configured.config = vec!["{\"opaque\":1}".into()];
@@ -241,7 +241,7 @@ fn nodes_76_configuration_of_a_class_names_all_its_requests() {
 
 #[test]
 fn nodes_82_a_tainted_device_must_be_tolerated() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     let taint =
         |effect: &str| DeviceTaint { key: "k".into(), value: "v".into(), effect: effect.into() };
     let tainted = |effect: &str| Device { taints: vec![taint(effect)], ..device("a", &[]) };
@@ -266,7 +266,7 @@ fn nodes_82_a_tainted_device_must_be_tolerated() {
 
 #[test]
 fn what_is_not_judged_fails_closed() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice_of("n1", vec![Device { unjudged: true, ..device("a", &[]) }]));
     bed.slice(ResourceSlice { nodes: SliceNodes::Unjudged, ..slice("n2", &["b"]) });
     bed.claim(simple("c", 1));
@@ -282,7 +282,7 @@ fn what_is_not_judged_fails_closed() {
 
 #[test]
 fn searches_are_bounded() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     let names: Vec<String> = (0..24).map(|index| format!("d{index:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     bed.slice(slice("n1", &names));

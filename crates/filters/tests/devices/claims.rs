@@ -7,7 +7,7 @@ use vc_model::{
     Requirement,
 };
 
-use crate::support::{Bed, claim, exactly, refused, simple, slice};
+use crate::support::{DeviceFixture, claim, exactly, refused, simple, slice};
 
 fn from_template(source: ClaimSource) -> Vec<PodResourceClaim> {
     vec![PodResourceClaim { name: "gpu".into(), source }]
@@ -15,7 +15,7 @@ fn from_template(source: ClaimSource) -> Vec<PodResourceClaim> {
 
 #[test]
 fn nodes_65_a_claim_that_is_not_there_yet() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.pod_with("j", "p", from_template(ClaimSource::NotMade));
     assert_eq!(bed.ask("p", "n1"), refused("pod \"default/p\": ResourceClaim not created yet"));
     bed.pod_with("j", "q", from_template(ClaimSource::Unset));
@@ -31,7 +31,7 @@ fn nodes_65_a_claim_that_is_not_there_yet() {
 
 #[test]
 fn a_claim_from_a_template_belongs_to_its_pod() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a"]));
     bed.claim(simple("made", 1));
     bed.pod_with("j", "p", from_template(ClaimSource::Made("made".into())));
@@ -48,7 +48,7 @@ fn a_claim_from_a_template_belongs_to_its_pod() {
 
 #[test]
 fn nodes_66_a_class_that_does_not_exist() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     let mut asked = exactly(1);
     asked.class = "c".into();
     bed.claim(claim("c1", vec![("r", RequestKind::Exactly(asked.clone()))]));
@@ -65,7 +65,7 @@ fn nodes_66_a_class_that_does_not_exist() {
 
 #[test]
 fn nodes_77_a_gang_shares_an_unallocated_claim() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "b"]));
     bed.claim(simple("shared", 1));
     for pod in ["p", "q"] {
@@ -77,7 +77,8 @@ fn nodes_77_a_gang_shares_an_unallocated_claim() {
     assert_eq!(bed.ask("q", "n2"), refused("resourceclaim not available on the node"));
     let text = "resource claim default/shared is in the process of being allocated";
     assert_eq!(bed.ask("stranger", "n1"), refused(text));
-    let chosen = |bed: &Bed, pod: &str| bed.promise(pod, "n1").unwrap()[0].allocation.clone();
+    let chosen =
+        |bed: &DeviceFixture, pod: &str| bed.promise(pod, "n1").unwrap()[0].allocation.clone();
     let shared = chosen(&bed, "p");
     assert!(shared.is_some() && shared == chosen(&bed, "q"), "one allocation for both");
     bed.place("q", "n1");
@@ -90,7 +91,7 @@ fn nodes_77_a_gang_shares_an_unallocated_claim() {
 
 #[test]
 fn nodes_78_a_claim_has_at_most_256_consumers() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a"]));
     let consumers =
         |n: usize| (0..n).map(|i| Consumer { name: "p".into(), uid: format!("{i}").into() });
@@ -114,7 +115,7 @@ fn nodes_78_a_claim_has_at_most_256_consumers() {
 
 #[test]
 fn what_a_claim_has_decides_about_nodes() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     let on = |node: &str| {
         let name = Requirement {
             key: "metadata.name".into(),
@@ -134,7 +135,7 @@ fn what_a_claim_has_decides_about_nodes() {
 
 #[test]
 fn nodes_79_only_claims_that_get_devices_are_scored() {
-    let mut bed = Bed::new();
+    let mut bed = DeviceFixture::new();
     bed.slice(slice("n1", &["a", "b"]));
     let mut has = simple("has", 1);
     has.allocation = Some(Arc::new(Allocation::default()));

@@ -14,7 +14,7 @@ use vc_model::{
     ResourceClaim, ResourceSlice, SliceNodes,
 };
 
-use crate::support::{Bed, DRIVER, claim, class, device, slice_of};
+use crate::support::{DRIVER, DeviceFixture, claim, class, device, slice_of};
 
 const NODES: [&str; 2] = ["n1", "n2"];
 /// Job, name and claims of the pods.
@@ -31,16 +31,16 @@ const CLAIMS: [&str; 3] = ["c0", "c1", "c2"];
 type Dev = (String, u8);
 
 #[derive(Clone, Debug)]
-struct Wanted {
+struct WantedDevices {
     /// `None`: all devices.
     count: Option<u8>,
     admin: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Claim {
+struct RandomClaim {
     /// One, or the alternatives of the only request, best first.
-    requests: Vec<Wanted>,
+    requests: Vec<WantedDevices>,
     first_available: bool,
     /// All devices have the same value of the attribute.
     alike: bool,
@@ -49,8 +49,8 @@ struct Claim {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
-    Claim(u8, Claim),
+enum DeviceStep {
+    Claim(u8, RandomClaim),
     NoClaim(u8),
     /// Node or both (2), generation, slices that the pool says it has, devices.
     Slice(u8, u8, u8, Vec<u8>),
@@ -60,31 +60,31 @@ enum Step {
     TakeBack(u8),
 }
 
-fn a_claim() -> impl Strategy<Value = Claim> {
+fn a_claim() -> impl Strategy<Value = RandomClaim> {
     let wanted = (proptest::option::weighted(0.8, 1..3u8), prop::bool::weighted(0.15))
-        .prop_map(|(count, admin)| Wanted { count, admin });
+        .prop_map(|(count, admin)| WantedDevices { count, admin });
     let has = proptest::option::weighted(0.25, (0..3u8, 0..4u8, any::<bool>()));
     (vec(wanted, 1..3), any::<bool>(), prop::bool::weighted(0.3), has).prop_map(
         |(requests, first_available, alike, has)| {
             // `All` with a constraint is an error of its own.
             let alike = alike && requests.iter().all(|wanted| wanted.count.is_some());
-            Claim { requests, first_available, alike, has }
+            RandomClaim { requests, first_available, alike, has }
         },
     )
 }
 
-fn a_step() -> impl Strategy<Value = Step> {
+fn a_step() -> impl Strategy<Value = DeviceStep> {
     let numbers = vec(0..4u8, 0..4);
     prop_oneof![
-        5 => (0..3u8, a_claim()).prop_map(|(name, claim)| Step::Claim(name, claim)),
-        1 => (0..3u8).prop_map(Step::NoClaim),
+        5 => (0..3u8, a_claim()).prop_map(|(name, claim)| DeviceStep::Claim(name, claim)),
+        1 => (0..3u8).prop_map(DeviceStep::NoClaim),
         4 => (0..3u8, 1..3u8, 1..3u8, numbers).prop_map(|(node, generation, n_slices, devices)| {
-            Step::Slice(node, generation, n_slices.min(1 + generation % 2), devices)
+            DeviceStep::Slice(node, generation, n_slices.min(1 + generation % 2), devices)
         }),
-        1 => (0..3u8).prop_map(Step::NoSlice),
-        1 => prop::bool::weighted(0.8).prop_map(Step::Class),
-        6 => (0..5u8, 0..2u8).prop_map(|(pod, node)| Step::Place(pod, node)),
-        3 => (0..5u8).prop_map(Step::TakeBack),
+        1 => (0..3u8).prop_map(DeviceStep::NoSlice),
+        1 => prop::bool::weighted(0.8).prop_map(DeviceStep::Class),
+        6 => (0..5u8, 0..2u8).prop_map(|(pod, node)| DeviceStep::Place(pod, node)),
+        3 => (0..5u8).prop_map(DeviceStep::TakeBack),
     ]
 }
 
@@ -106,9 +106,9 @@ fn on(node: &str) -> NodeSelectorTerm {
     NodeSelectorTerm { match_fields: vec![name], ..NodeSelectorTerm::default() }
 }
 
-impl Claim {
+impl RandomClaim {
     fn record(&self, name: &str) -> ResourceClaim {
-        let exact = |wanted: &Wanted| ExactRequest {
+        let exact = |wanted: &WantedDevices| ExactRequest {
             class: "gpu".into(),
             mode: match wanted.count {
                 Some(count) => AllocationMode::Count(count.into()),
@@ -159,23 +159,23 @@ fn a_slice(node: u8, generation: u8, n_slices: u8, devices: &[u8]) -> ResourceSl
 
 /// The pods that rely on it, the devices (those of admin access are left out), and the node that
 /// they are for, if for one alone.
-type Promised = (BTreeSet<u8>, Vec<Dev>, Option<u8>);
+type PromisedDevices = (BTreeSet<u8>, Vec<Dev>, Option<u8>);
 
-struct World {
-    bed: Bed,
+struct DeviceWorld {
+    bed: DeviceFixture,
     has_class: bool,
-    claims: BTreeMap<u8, Claim>,
+    claims: BTreeMap<u8, RandomClaim>,
     /// Slices that the pool says it has, and the devices.
     slices: BTreeMap<u8, (u8, Vec<u8>)>,
     /// Placed pods.
     placed: BTreeMap<u8, u8>,
     /// By claim.
-    promised: BTreeMap<u8, Promised>,
+    promised: BTreeMap<u8, PromisedDevices>,
 }
 
-impl World {
+impl DeviceWorld {
     fn new() -> Self {
-        let mut bed = Bed::new();
+        let mut bed = DeviceFixture::new();
         for (job, name, claims) in PODS {
             bed.pod_of(job, name, claims);
         }
@@ -189,34 +189,34 @@ impl World {
         assert_eq!(self.bed.cluster.check(), Ok(()));
     }
 
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &DeviceStep) {
         match step {
-            Step::Claim(name, claim) => {
+            DeviceStep::Claim(name, claim) => {
                 self.bed.claim(claim.record(CLAIMS[usize::from(*name)]));
                 self.claims.insert(*name, claim.clone());
             }
-            Step::NoClaim(name) => {
+            DeviceStep::NoClaim(name) => {
                 self.claims.remove(name);
                 self.delete(DeviceKind::Claim, "default", CLAIMS[usize::from(*name)]);
             }
-            Step::Slice(node, generation, n_slices, devices) => {
+            DeviceStep::Slice(node, generation, n_slices, devices) => {
                 self.bed.slice(a_slice(*node, *generation, *n_slices, devices));
                 self.slices.insert(*node, (*n_slices, devices.clone()));
             }
-            Step::NoSlice(node) => {
+            DeviceStep::NoSlice(node) => {
                 self.slices.remove(node);
                 self.delete(DeviceKind::Slice, "", &format!("slice-{}", pool(*node)));
             }
-            Step::Class(true) => {
+            DeviceStep::Class(true) => {
                 self.has_class = true;
                 self.bed.put(vc_model::DeviceObject::Class(class("gpu")));
             }
-            Step::Class(false) => {
+            DeviceStep::Class(false) => {
                 self.has_class = false;
                 self.delete(DeviceKind::Class, "", "gpu");
             }
-            Step::Place(pod, node) => self.place(*pod, *node),
-            Step::TakeBack(pod) => self.take_back(*pod),
+            DeviceStep::Place(pod, node) => self.place(*pod, *node),
+            DeviceStep::TakeBack(pod) => self.take_back(*pod),
         }
     }
 
@@ -312,7 +312,7 @@ impl World {
             return false;
         }
         let (candidates, any_broken) = self.candidates(node);
-        let of = Candidates { taken: self.taken(), all: candidates, any_broken };
+        let of = DeviceOptions { taken: self.taken(), all: candidates, any_broken };
         of.claim(&open, 0, &mut Vec::new()) == Ok(true)
     }
 
@@ -329,7 +329,7 @@ impl World {
     }
 }
 
-struct Candidates {
+struct DeviceOptions {
     taken: BTreeSet<Dev>,
     all: Vec<Dev>,
     any_broken: bool,
@@ -351,8 +351,8 @@ fn first(ways: impl Iterator<Item = Served>) -> Served {
     Ok(false)
 }
 
-impl Candidates {
-    fn claim(&self, open: &[&Claim], at: usize, given: &mut Vec<Given>) -> Served {
+impl DeviceOptions {
+    fn claim(&self, open: &[&RandomClaim], at: usize, given: &mut Vec<Given>) -> Served {
         let Some(claim) = open.get(at) else { return Ok(true) };
         match claim.first_available {
             true => first(
@@ -368,9 +368,9 @@ impl Candidates {
     /// Every set of devices for the first request, then the others.
     fn requests(
         &self,
-        open: &[&Claim],
+        open: &[&RandomClaim],
         at: usize,
-        rest: &[Wanted],
+        rest: &[WantedDevices],
         given: &mut Vec<Given>,
     ) -> Served {
         let Some((wanted, rest)) = rest.split_first() else {
@@ -395,7 +395,7 @@ impl Candidates {
     }
 
     /// Of as many devices as are wanted, in the order of their positions.
-    fn sets(&self, wanted: &Wanted) -> Vec<Vec<usize>> {
+    fn sets(&self, wanted: &WantedDevices) -> Vec<Vec<usize>> {
         let n_devices = self.all.len();
         let positions = |set: usize| (0..n_devices).filter(move |n| set >> n & 1 == 1).collect();
         let n_wanted = wanted.count.map_or(n_devices.max(1), usize::from);
@@ -406,7 +406,7 @@ impl Candidates {
         sets
     }
 
-    fn may_give(&self, at: usize, wanted: &Wanted, n: usize, given: &[Given]) -> bool {
+    fn may_give(&self, at: usize, wanted: &WantedDevices, n: usize, given: &[Given]) -> bool {
         let mut same = given.iter().filter(|(_, other, _)| *other == n);
         match wanted.admin {
             true => same.all(|(claim, ..)| *claim != at),
@@ -414,7 +414,7 @@ impl Candidates {
         }
     }
 
-    fn is_alike(&self, claim: &Claim, at: usize, given: &[Given]) -> bool {
+    fn is_alike(&self, claim: &RandomClaim, at: usize, given: &[Given]) -> bool {
         let odd = given.iter().filter(|(of, ..)| *of == at).map(|(_, n, _)| self.all[*n].1 % 2);
         !claim.alike || odd.collect::<BTreeSet<_>>().len() <= 1
     }
@@ -425,7 +425,7 @@ proptest! {
 
     #[test]
     fn devices_are_found_if_there_are_any(steps in vec(a_step(), 1..40)) {
-        let mut world = World::new();
+        let mut world = DeviceWorld::new();
         for step in &steps {
             world.take(step);
             world.compare()?;

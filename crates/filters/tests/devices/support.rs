@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vc_filters::dynamic_resources::{DeviceCache, PodClaims, pre_filter};
+use vc_filters::dynamic_resources::{DeviceCache, PodDeviceClaims, pre_filter};
 use vc_filters::{Pod, PreFilter};
 use vc_model::{
     Attribute, ClaimPromise, ClaimSource, Cluster, ClusterEvent, Code, Device, DeviceClass,
@@ -12,7 +12,7 @@ use vc_model::{
 
 pub(crate) const DRIVER: &str = "gpu.example.com";
 
-pub(crate) struct Bed {
+pub(crate) struct DeviceFixture {
     pub(crate) cluster: Cluster,
     cache: DeviceCache,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Bed {
 /// `Ok`: it fits; an error is the finding about the node, or about the pod as a whole.
 pub(crate) type Answer = Result<(), (Code, String)>;
 
-impl Bed {
+impl DeviceFixture {
     /// Nodes n1 and n2, the class `gpu` of all devices, and the job `j` of the pods.
     pub(crate) fn new() -> Self {
         let text = "node n1 cpu=8\nnode n2 cpu=8\njob j min=1\njob k min=1";
@@ -91,7 +91,7 @@ impl Bed {
 
     /// What the pod is promised on the node.
     pub(crate) fn promise(&self, pod: &str, node: &str) -> Result<Vec<ClaimPromise>, String> {
-        let claims = PodClaims::find(self.at(pod), &self.cache, None)?;
+        let claims = PodDeviceClaims::find(self.at(pod), &self.cache, None)?;
         claims.reserve(fixture::node(&self.cluster, node))
     }
 
@@ -122,7 +122,7 @@ impl Bed {
     }
 
     pub(crate) fn score(&self, pod: &str, node: &str) -> i64 {
-        let claims = PodClaims::find(self.at(pod), &self.cache, None).unwrap();
+        let claims = PodDeviceClaims::find(self.at(pod), &self.cache, None).unwrap();
         claims.score(fixture::node(&self.cluster, node))
     }
 }

@@ -9,7 +9,7 @@ use vc_model::{
     Cluster, ClusterEvent, NodeId, ObjectKey, StorageKind, TaskId, TaskStatus, fixture,
 };
 
-use crate::plain::{Claim, Objects, Volume, at, claims_of};
+use crate::plain::{Objects, PlainClaim, PlainVolume, at, claims_of};
 use crate::support::{Rule, unchecked};
 
 const N_NODES: u8 = 3;
@@ -18,9 +18,9 @@ const N_CLAIMS: u8 = 4;
 const N_VOLUMES: u8 = 4;
 
 #[derive(Clone, Debug)]
-enum Step {
-    Claim(u8, Claim),
-    Volume(u8, Volume),
+enum VolumeStep {
+    Claim(u8, PlainClaim),
+    Volume(u8, PlainVolume),
     /// Node, whether it is in the second zone.
     Zone(u8, bool),
     Class(bool),
@@ -37,17 +37,22 @@ enum Step {
     Evict(u8),
 }
 
-fn a_claim() -> impl Strategy<Value = Claim> {
+fn a_claim() -> impl Strategy<Value = PlainClaim> {
     let volume = proptest::option::of(0..N_VOLUMES);
     let fields = (1..4u8, volume, any::<bool>(), any::<bool>());
-    fields.prop_map(|(size, volume, exclusive, class)| Claim { size, volume, exclusive, class })
+    fields.prop_map(|(size, volume, exclusive, class)| PlainClaim {
+        size,
+        volume,
+        exclusive,
+        class,
+    })
 }
 
-fn a_volume() -> impl Strategy<Value = Volume> {
+fn a_volume() -> impl Strategy<Value = PlainVolume> {
     let claim = proptest::option::weighted(0.3, 0..N_CLAIMS);
     let place = proptest::option::of(0..2 + N_NODES);
     let fields = (1..4u8, claim, place, any::<bool>());
-    fields.prop_map(|(size, claim, place, class)| Volume { size, claim, place, class })
+    fields.prop_map(|(size, claim, place, class)| PlainVolume { size, claim, place, class })
 }
 
 fn a_kind() -> impl Strategy<Value = StorageKind> {
@@ -62,30 +67,30 @@ fn a_kind() -> impl Strategy<Value = StorageKind> {
     ]
 }
 
-fn steps() -> impl Strategy<Value = Step> {
+fn steps() -> impl Strategy<Value = VolumeStep> {
     prop_oneof![
-        5 => (0..N_CLAIMS, a_claim()).prop_map(|(n, claim)| Step::Claim(n, claim)),
-        5 => (0..N_VOLUMES, a_volume()).prop_map(|(n, volume)| Step::Volume(n, volume)),
-        3 => (a_kind(), 0..4u8).prop_map(|(kind, n)| Step::Gone(kind, n)),
-        1 => (0..N_NODES, any::<bool>()).prop_map(|(node, second)| Step::Zone(node, second)),
-        2 => any::<bool>().prop_map(Step::Class),
-        1 => any::<bool>().prop_map(Step::Driver),
+        5 => (0..N_CLAIMS, a_claim()).prop_map(|(n, claim)| VolumeStep::Claim(n, claim)),
+        5 => (0..N_VOLUMES, a_volume()).prop_map(|(n, volume)| VolumeStep::Volume(n, volume)),
+        3 => (a_kind(), 0..4u8).prop_map(|(kind, n)| VolumeStep::Gone(kind, n)),
+        1 => (0..N_NODES, any::<bool>()).prop_map(|(node, second)| VolumeStep::Zone(node, second)),
+        2 => any::<bool>().prop_map(VolumeStep::Class),
+        1 => any::<bool>().prop_map(VolumeStep::Driver),
         2 => (0..3u8, 1..4u8, 0..2 + N_NODES)
-            .prop_map(|(row, room, place)| Step::Capacity(row, room, place)),
-        2 => (0..N_NODES, 0..3u8).prop_map(|(node, limit)| Step::Limit(node, limit)),
-        1 => (0..N_VOLUMES, 0..N_NODES).prop_map(|(volume, node)| Step::Attach(volume, node)),
-        6 => (0..N_PODS, 0..N_NODES).prop_map(|(pod, node)| Step::Place(pod, node)),
-        2 => (0..N_PODS).prop_map(Step::TakeBack),
-        1 => (0..N_PODS).prop_map(Step::Evict),
+            .prop_map(|(row, room, place)| VolumeStep::Capacity(row, room, place)),
+        2 => (0..N_NODES, 0..3u8).prop_map(|(node, limit)| VolumeStep::Limit(node, limit)),
+        1 => (0..N_VOLUMES, 0..N_NODES).prop_map(|(volume, node)| VolumeStep::Attach(volume, node)),
+        6 => (0..N_PODS, 0..N_NODES).prop_map(|(pod, node)| VolumeStep::Place(pod, node)),
+        2 => (0..N_PODS).prop_map(VolumeStep::TakeBack),
+        1 => (0..N_PODS).prop_map(VolumeStep::Evict),
     ]
 }
 
-struct World {
+struct VolumeWorld {
     cluster: Cluster,
     objects: Objects,
 }
 
-impl World {
+impl VolumeWorld {
     fn new() -> Self {
         let mut text = String::new();
         for pod in 0..N_PODS {
@@ -94,8 +99,8 @@ impl World {
             text += &format!("job j{pod}\n  task p{claims}\n");
         }
         let mut world = Self { cluster: fixture::cluster(&text), objects: Objects::default() };
-        [false, true].into_iter().for_each(|class| world.take(&Step::Class(class)));
-        (0..N_NODES).for_each(|node| world.take(&Step::Zone(node, node == 1)));
+        [false, true].into_iter().for_each(|class| world.take(&VolumeStep::Class(class)));
+        (0..N_NODES).for_each(|node| world.take(&VolumeStep::Zone(node, node == 1)));
         world
     }
 
@@ -111,55 +116,55 @@ impl World {
         fixture::apply(&mut self.cluster, text);
     }
 
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &VolumeStep) {
         match *step {
-            Step::Claim(n, claim) => self.put_claim(n, claim),
-            Step::Volume(n, volume) => self.put_volume(n, volume),
-            Step::Zone(node, second) => {
+            VolumeStep::Claim(n, claim) => self.put_claim(n, claim),
+            VolumeStep::Volume(n, volume) => self.put_volume(n, volume),
+            VolumeStep::Zone(node, second) => {
                 self.objects.second_zone.remove(&node);
                 self.objects.second_zone.extend(second.then_some(node));
                 let host = format!("label.kubernetes.io/hostname=n{node}");
                 self.apply(&format!("node n{node} cpu=9 zone={second} {host}"));
             }
-            Step::Class(class) => {
+            VolumeStep::Class(class) => {
                 self.objects.classes.insert(class);
                 let provisioner = if class { "d" } else { "kubernetes.io/no-provisioner" };
                 let name = u8::from(class);
                 self.apply(&format!("class s{name} provisioner={provisioner} delayed"));
             }
-            Step::Driver(tells_room) => {
+            VolumeStep::Driver(tells_room) => {
                 self.objects.tells_room = tells_room;
                 self.apply(if tells_room { "csidriver d capacity" } else { "csidriver d" });
             }
-            Step::Capacity(row, room, place) => {
+            VolumeStep::Capacity(row, room, place) => {
                 self.objects.capacities.insert(row, (room, place));
                 self.apply(&format!("capacity k{row} {room}Gi class=s1{}", at(place)));
             }
-            Step::Limit(node, limit) => {
+            VolumeStep::Limit(node, limit) => {
                 self.objects.limits.insert(node, limit);
                 self.apply(&format!("csinode n{node} d={limit}"));
             }
-            Step::Attach(volume, node) => {
+            VolumeStep::Attach(volume, node) => {
                 self.objects.attached.insert(volume, node);
                 self.apply(&format!("attachment a{volume} d node=n{node} volume=v{volume}"));
             }
-            Step::Gone(kind, n) => self.remove(kind, n),
-            Step::Place(pod, node) => self.place(pod, node),
-            Step::TakeBack(pod) => self.take_back(pod),
-            Step::Evict(pod) => self.evict_and_back(pod),
+            VolumeStep::Gone(kind, n) => self.remove(kind, n),
+            VolumeStep::Place(pod, node) => self.place(pod, node),
+            VolumeStep::TakeBack(pod) => self.take_back(pod),
+            VolumeStep::Evict(pod) => self.evict_and_back(pod),
         }
     }
 
-    fn put_claim(&mut self, n: u8, claim: Claim) {
-        let Claim { size, volume, exclusive, class } = claim;
+    fn put_claim(&mut self, n: u8, claim: PlainClaim) {
+        let PlainClaim { size, volume, exclusive, class } = claim;
         let mode = if exclusive { "RWOP" } else { "RWO" };
         let volume = volume.map(|volume| format!(" volume=v{volume}")).unwrap_or_default();
         self.objects.claims.insert(n, claim);
         self.apply(&format!("pvc c{n} {size}Gi class=s{} mode={mode}{volume}", u8::from(class)));
     }
 
-    fn put_volume(&mut self, n: u8, volume: Volume) {
-        let Volume { size, claim, place, class } = volume;
+    fn put_volume(&mut self, n: u8, volume: PlainVolume) {
+        let PlainVolume { size, claim, place, class } = volume;
         let claim = claim.map(|claim| format!(" claim=c{claim}")).unwrap_or_default();
         let place = place.map(at).unwrap_or_default();
         self.objects.volumes.insert(n, volume);
@@ -262,12 +267,12 @@ proptest! {
 
     #[test]
     fn filters_say_what_the_objects_say(steps in vec(steps(), 1..50)) {
-        let mut world = World::new();
+        let mut world = VolumeWorld::new();
         for step in steps {
             world.take(&step);
             world.compare();
         }
-        let before = World::new();
+        let before = VolumeWorld::new();
         (0..N_PODS).for_each(|pod| world.take_back(pod));
         let volumes = &world.cluster.volumes;
         prop_assert!(volumes.reservations().next().is_none());

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What the objects say, kept apart from the cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
-    pub(crate) claims: BTreeMap<u8, Claim>,
-    pub(crate) volumes: BTreeMap<u8, Volume>,
+    pub(crate) claims: BTreeMap<u8, PlainClaim>,
+    pub(crate) volumes: BTreeMap<u8, PlainVolume>,
     /// Nodes of the second zone.
     pub(crate) second_zone: BTreeSet<u8>,
     /// The class without (`false`) and the one with a provisioner (`true`).
@@ -29,7 +29,7 @@ pub(crate) struct Objects {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PlainClaim {
     pub(crate) size: u8,
     pub(crate) volume: Option<u8>,
     /// For one pod.
@@ -38,7 +38,7 @@ pub(crate) struct Claim {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Volume {
+pub(crate) struct PlainVolume {
     pub(crate) size: u8,
     pub(crate) claim: Option<u8>,
     /// `None`: everywhere.
@@ -120,7 +120,7 @@ impl Objects {
     }
 
     /// Whether a volume for the claim can be made for the node.
-    fn provides(&self, claim: Claim, node: u8) -> bool {
+    fn provides(&self, claim: PlainClaim, node: u8) -> bool {
         let has_room = |&(room, place): &(u8, u8)| claim.size <= room && self.is_at(node, place);
         claim.class && (!self.tells_room || self.capacities.values().any(has_room))
     }
@@ -186,7 +186,7 @@ impl Objects {
         true
     }
 
-    fn choose(&self, number: u8, claim: Claim, node: u8, taken: &BTreeSet<u8>) -> Option<u8> {
+    fn choose(&self, number: u8, claim: PlainClaim, node: u8, taken: &BTreeSet<u8>) -> Option<u8> {
         let owner = |volume: &u8| {
             let promised = self.bound.get(volume).map(|&(claim, _)| claim);
             promised.or(self.volumes[volume].claim)

@@ -1,22 +1,23 @@
-//! Commit: operations become effects, after a last look at what would be refused.
+//! Commit: operations become effects, after a check for what the binder would refuse.
 //! Specification: core.md 6, 7.2, 7.3, actions.md 2.4 with A7.
 
 use vc_model::{JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
-use crate::certificate::{Certificate, Claimed, Witness};
+use crate::certificate::{Certificate, CertificateTerms, Witness};
 use crate::effect::{Effect, EvictReason};
 use crate::sample::Sample;
 use crate::session::Session;
 use crate::statement::Op;
 
 impl Session<'_> {
-    /// Performs the operations in order; false if they were undone instead: the binder would refuse
-    /// some of them, and without these a job is not ready (A7). `is_recorded`: operations that are
-    /// undone are recorded as the last transactions of their tasks.
+    /// Performs the operations in order. Returns false if they were undone instead, because without
+    /// the operations that the binder would refuse a job is not ready. A7: no gang starts below its
+    /// minimum. With `is_recorded`, undone operations are recorded as the last transactions of
+    /// their tasks.
     pub(crate) fn commit(
         &mut self,
         mut ops: Vec<Op>,
-        claimed: &Claimed,
+        claimed: &CertificateTerms,
         is_recorded: bool,
     ) -> bool {
         let refused = self.refused(&ops);
@@ -33,28 +34,29 @@ impl Session<'_> {
                 return false;
             }
         }
-        self.claims.remember(self.cluster, &ops);
+        self.eviction_holds.remember(self.cluster, &ops);
         self.count_transaction(&ops);
         let pod_group = self.certify(&ops, claimed);
         self.perform_all(ops, pod_group.as_ref());
         true
     }
 
-    /// Hands out the certificate of a transaction that evicts; the PodGroup for which it does.
-    fn certify(&mut self, ops: &[Op], claimed: &Claimed) -> Option<ObjectKey> {
+    /// Emits the certificate of a transaction that evicts. Returns the PodGroup for which it
+    /// evicts, if there is one.
+    fn certify(&mut self, ops: &[Op], claimed: &CertificateTerms) -> Option<ObjectKey> {
         let certificate = Certificate::of(self.cluster, &self.rules, ops, claimed)?;
         certificate.log();
         let pod_group = certificate.pod_group.clone();
         self.out.certificates.push(certificate);
         if self.with_witnesses {
-            let (cluster, claims) = (self.cluster.clone(), self.claims.clone());
-            self.out.witnesses.push(Witness { cluster, claims });
+            let (cluster, eviction_holds) = (self.cluster.clone(), self.eviction_holds.clone());
+            self.out.witnesses.push(Witness { cluster, eviction_holds });
         }
         pod_group
     }
 
-    /// Hands all Allocated tasks of a job to the binder, those that were kept included (actions.md
-    /// 5). A task that the binder would refuse is Pending again.
+    /// Binds all Allocated tasks of a job, including kept ones (actions.md 5). A task that the
+    /// binder would refuse becomes Pending again.
     pub fn dispatch_allocated(&mut self, job: JobId) {
         self.journal.touch();
         let (ours, rest): (Vec<Op>, Vec<Op>) =
@@ -72,11 +74,11 @@ impl Session<'_> {
     fn still_ready(&self, refused: Op) -> bool {
         let Op::Allocate { task, .. } = refused else { return true };
         let job = self.tasks[task].job;
-        job.is_none_or(|job| self.hooks().job_ready(self.ask(), job))
+        job.is_none_or(|job| self.plugins().job_ready(self.view(), job))
     }
 
-    /// What the edge would refuse: a bind to a node that is gone or has no room beside what is
-    /// bound there before, and the eviction of a pod that is only tried out on its node.
+    /// Returns the operations that the edge would refuse. These are binds to a node that is gone or
+    /// full, and evictions of pods that are only tentatively placed.
     fn refused(&self, ops: &[Op]) -> Vec<Op> {
         let mut granted = Vec::new();
         let mut refused = Vec::new();
@@ -97,7 +99,8 @@ impl Session<'_> {
         refused
     }
 
-    /// Whether the task fits beside what is really there and the tasks granted before it.
+    /// True if the task fits beside the tasks that are really on the node and those granted before
+    /// it.
     fn has_room(&self, task: TaskId, node: NodeId, granted: &[TaskId]) -> bool {
         let (request, idle) = (self.request(task), &self.nodes[node].idle);
         if request.dims().all(|dim| request.get(dim) <= 0 || 0 <= idle.get(dim)) {
@@ -112,7 +115,8 @@ impl Session<'_> {
         request.fits(&idle)
     }
 
-    /// Once per statement, whatever the number of its victims; shuffle is not counted (core.md 9.1).
+    /// Counts one eviction transaction per statement, whatever the number of victims; shuffle is
+    /// not counted (core.md 9.1).
     fn count_transaction(&mut self, ops: &[Op]) {
         let reason = ops.iter().find_map(|op| match *op {
             Op::Evict { reason, .. } => Some(reason),
@@ -123,7 +127,8 @@ impl Session<'_> {
         }
     }
 
-    /// A gang of which a task waits for volumes is bound when all have theirs (5.8).
+    /// Performs the operations. A gang with a task that waits for volumes is bound when all its
+    /// volumes are ready (plugins-nodes.md 5.8).
     fn perform_all(&mut self, ops: Vec<Op>, pod_group: Option<&ObjectKey>) {
         let waiting = self.gangs_with_volumes(&ops);
         for op in ops {
@@ -163,7 +168,7 @@ impl Session<'_> {
     }
 
     pub(super) fn count_assumed(&mut self, task: TaskId) {
-        let waited_micros = self.facts.now_micros - self.cluster.tasks[task].created_micros;
+        let waited_micros = self.info.now_micros - self.cluster.tasks[task].created_micros;
         match self.out.samples.last_mut() {
             Some(Sample::Assumed { waited_micros: same, n_tasks }) if *same == waited_micros => {
                 *n_tasks += 1;

@@ -1,31 +1,31 @@
-//! Operations as they take effect in a session, with what goes along with a node, and as they are
-//! reversed. Specification: core.md 6, plugins-nodes.md 2.6.
+//! Applies operations to a session, with the reservations that go with a node, and undoes them.
+//! Specification: core.md 6, plugins-nodes.md 2.6.
 
 use vc_model::{NodeId, Reservation, TaskId, TaskStatus};
 
-use crate::plugin::Ask;
+use crate::plugin::SessionView;
 use crate::records::LastTransaction;
 use crate::session::Session;
-use crate::statement::{Op, Refused};
+use crate::statement::{Op, OperationRefused};
 
 impl Session<'_> {
-    /// Gives the task the node with what goes along with it.
+    /// Places the task on the node and reserves its volumes and devices there.
     pub(crate) fn place(
         &mut self,
         task: TaskId,
         status: TaskStatus,
         node: NodeId,
-    ) -> Result<(), Refused> {
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        let promise = self.hooks.reserve(ask, task, node).map_err(|why| {
+    ) -> Result<(), OperationRefused> {
+        let view = SessionView { cluster: self.cluster, info: &self.info };
+        let promise = self.plugins.reserve(view, task, node).map_err(|why| {
             crate::klog!(3; "Failed to reserve on node: {why}");
-            Refused::NotReserved
+            OperationRefused::NotReserved
         })?;
         self.put(task, status, node, promise);
         Ok(())
     }
 
-    /// The same with what was reserved before.
+    /// Places the task on the node with an earlier reservation.
     pub(crate) fn put(
         &mut self,
         task: TaskId,
@@ -37,34 +37,35 @@ impl Session<'_> {
         if let Some(promise) = promise {
             self.cluster.reserve(task, promise);
         }
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.on_allocate(ask, task);
+        let view = SessionView { cluster: self.cluster, info: &self.info };
+        self.plugins.on_allocate(view, task);
     }
 
-    /// The task is evicted, with what goes along with it.
+    /// Evicts the task and notifies the plugins.
     pub(crate) fn hide(&mut self, task: TaskId) {
         self.cluster.evict_task(task);
-        let ask = Ask { cluster: self.cluster, facts: &self.facts };
-        self.hooks.on_deallocate(ask, task);
+        let view = SessionView { cluster: self.cluster, info: &self.info };
+        self.plugins.on_deallocate(view, task);
     }
 
-    /// Reverses one operation, handlers included (core.md 6, A6).
+    /// Undoes one operation and notifies the plugins (core.md 6). A6: an undone eviction restores
+    /// the earlier status.
     pub(crate) fn undo(&mut self, op: Op) {
         match op {
             Op::Evict { task, from, .. } => {
                 self.cluster.unevict_task(task, from);
-                let ask = Ask { cluster: self.cluster, facts: &self.facts };
-                self.hooks.on_allocate(ask, task);
+                let view = SessionView { cluster: self.cluster, info: &self.info };
+                self.plugins.on_allocate(view, task);
             }
             Op::Pipeline { task, .. } | Op::Allocate { task, .. } => {
                 self.cluster.set_task(task, TaskStatus::Pending, None);
-                let ask = Ask { cluster: self.cluster, facts: &self.facts };
-                self.hooks.on_deallocate(ask, task);
+                let view = SessionView { cluster: self.cluster, info: &self.info };
+                self.plugins.on_deallocate(view, task);
             }
         }
     }
 
-    /// Remembers what a task was before its operation is discarded; for messages only.
+    /// Records status and node of a task before its operation is undone; for messages only.
     pub(crate) fn remember(&mut self, op: Op) {
         let task = op.task();
         let row = &self.cluster.tasks[task];

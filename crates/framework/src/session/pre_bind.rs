@@ -1,5 +1,5 @@
-//! Binds that wait: what is written for the volumes of a gang goes out with its commit, its binds
-//! when all volumes are there. Specification: plugins-nodes.md 2.7, 2.8, 5.7, 5.8.
+//! Binds that wait for volumes. The writes for the volumes of a gang go out with its commit, its
+//! binds when all volumes are ready. Specification: plugins-nodes.md 2.7, 2.8, 5.7, 5.8.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::statement::Op;
 
 impl Session<'_> {
-    /// Jobs of which one of these tasks has volumes to wait for.
+    /// Returns the jobs with a task in `ops` that has volumes to wait for.
     pub(super) fn gangs_with_volumes(&self, ops: &[Op]) -> BTreeSet<JobId> {
         let job = |op: &Op| match *op {
             Op::Allocate { task, .. } if self.volumes.reservation(task).is_some() => {
@@ -21,10 +21,10 @@ impl Session<'_> {
         ops.iter().filter_map(job).collect()
     }
 
-    /// Decides the bind and sends what has to be written before it.
+    /// Decides the bind and emits the writes that must precede it.
     pub(super) fn hold_bind(&mut self, task: TaskId, node: NodeId) {
         self.cluster.set_task(task, TaskStatus::Binding, Some(node));
-        self.cluster.hold(task, self.facts.now_micros);
+        self.cluster.hold(task, self.info.now_micros);
         if let Some(reservation) = self.cluster.volumes.reservation(task)
             && !(reservation.bindings.is_empty()
                 && reservation.provisions.is_empty()

@@ -9,12 +9,12 @@ const THREE: &str =
     "node n1 cpu=4\n node n2 cpu=4\n node n3 cpu=4\n job j\n task x cpu=1\n task y cpu=1";
 
 fn feasible(session: &Session<'_>, path: &str, filter: Filter) -> Vec<String> {
-    let scan = session.filter(task(session, path), &session.facts().nodes, filter);
+    let scan = session.filter(task(session, path), &session.info().nodes, filter);
     node_names(session, &scan.feasible)
 }
 
 fn errors(session: &Session<'_>, path: &str, filter: Filter) -> FitErrors {
-    session.filter(task(session, path), &session.facts().nodes, filter).errors
+    session.filter(task(session, path), &session.info().nodes, filter).errors
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn room_is_asked_for_before_the_plugins_and_in_report_order() {
 
 #[test]
 fn core_51_an_overcommitted_dimension_matters_to_those_who_ask_for_it() {
-    // C-15
+    // C-15: a resource that a task does not request disqualifies no node.
     let text = "node n cpu=1 memory=8 gpu=1
          pod other cpu=3 @n running
          job j
@@ -115,7 +115,7 @@ fn core_92_identical_tasks_of_a_role_fail_alike_and_others_are_looked_at_again()
 
 fn chosen(tiers: &str) -> Option<String> {
     in_session(THREE, tiers, |session| {
-        let all = session.facts().nodes.clone();
+        let all = session.info().nodes.clone();
         let node = session.choose(task(session, "j/x"), &all)?;
         Some(session.nodes[node].name.to_string())
     })
@@ -149,18 +149,18 @@ fn points_without_a_user_combine_as_specified() {
         "job j1\n task x\n job j2\n task y",
         "a target_job=j2; b target_job=j1",
         |session| {
-            let jobs = session.facts().jobs.clone();
-            let target = session.hooks().target_job(session.ask(), &jobs);
+            let jobs = session.info().jobs.clone();
+            let target = session.plugins().target_job(session.view(), &jobs);
             assert_eq!(target, Some(jobs[1]), "the first registered plugin decides");
         },
     );
     in_session("job j1\n task x", "a +enabledClusterOrder cluster_order=yes", |session| {
-        assert!(session.hooks().cluster_order(session.ask(), "a", "b").is_gt());
+        assert!(session.plugins().cluster_order(session.view(), "a", "b").is_gt());
     });
     in_session("job j1\n task x", "a cluster_order=yes", |session| {
-        let order = session.hooks().cluster_order(session.ask(), "a", "b");
+        let order = session.plugins().cluster_order(session.view(), "a", "b");
         assert!(order.is_lt(), "off unless it is switched on, then by name");
-        assert_eq!(session.hooks().target_job(session.ask(), &[]), None);
+        assert_eq!(session.plugins().target_job(session.view(), &[]), None);
     });
 }
 
@@ -176,11 +176,11 @@ fn scores_are_added_over_plugins_and_a_node_may_be_insisted_on() {
 
 #[test]
 fn a_scorer_that_fails_counts_nothing() {
-    // A13; 8.3: of NodeOrder only that node.
+    // A13: a scorer that fails contributes nothing. 8.3: a failure of NodeOrder concerns only that node.
     let scores = |tiers: &str| {
         in_session(THREE, tiers, |session| {
-            let all = session.facts().nodes.clone();
-            session.hooks().scores(session.ask(), task(session, "j/x"), &all)
+            let all = session.info().nodes.clone();
+            session.plugins().scores(session.view(), task(session, "j/x"), &all)
         })
     };
     let batch = "a batch_node_order=n1:5,n2:error,n3:7; b batch_node_order=n3:1";
@@ -207,7 +207,7 @@ fn an_idle_node_beats_one_that_will_be() {
            task x cpu=2
            task y cpu=3";
     in_session(text, "a node_order=busy:100", |session| {
-        let all = session.facts().nodes.clone();
+        let all = session.info().nodes.clone();
         let choose = |session: &Session<'_>, path: &str| {
             let node = session.choose_by_group(task(session, path), &all)?;
             Some(session.nodes[node].name.to_string())

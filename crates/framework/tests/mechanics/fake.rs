@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use vc_conf::{PluginOption, Warning};
 use vc_framework::{
-    Admission, Ask, GangEviction, Invalid, Plugin, PluginEntry, Points, QueueShare, Verdict, Vote,
+    Admission, GangEviction, JobInvalid, Plugin, PluginEntry, Points, QueueShare, QuotaPlugin,
+    SessionView, VictimFilter, VictimVote, Vote,
 };
 use vc_model::{Code, Finding, JobId, NodeId, QueueId, Reason, Reservation, ReservedClaim, TaskId};
 use vc_resource::{Dim, Fractional};
@@ -46,17 +47,17 @@ impl Fake {
         self.answer(point).split(',').filter(|name| *name != "-")
     }
 
-    fn names(&self, point: &str, ask: Ask<'_>, task: TaskId) -> bool {
-        self.list(point).any(|name| name == &*ask.cluster.tasks[task].key.name)
+    fn names(&self, point: &str, view: SessionView<'_>, task: TaskId) -> bool {
+        self.list(point).any(|name| name == &*view.cluster.tasks[task].key.name)
     }
 
     /// The tasks named, in the order of the candidates.
-    fn verdict(&self, point: &str, ask: Ask<'_>, candidates: &[TaskId]) -> Verdict {
+    fn victim_vote(&self, point: &str, view: SessionView<'_>, candidates: &[TaskId]) -> VictimVote {
         if self.answer(point) == "abstain" {
-            return Verdict::Abstain;
+            return VictimVote::Abstain;
         }
-        let named = |task: &TaskId| self.names(point, ask, *task);
-        Verdict::Victims(candidates.iter().copied().filter(named).collect())
+        let named = |task: &TaskId| self.names(point, view, *task);
+        VictimVote::Victims(candidates.iter().copied().filter(named).collect())
     }
 
     fn vote(&self, point: &str) -> Vote {
@@ -67,14 +68,14 @@ impl Fake {
         }
     }
 
-    fn of_node(&self, point: &str, ask: Ask<'_>, node: NodeId) -> Option<&str> {
+    fn of_node(&self, point: &str, view: SessionView<'_>, node: NodeId) -> Option<&str> {
         let pairs = self.list(point).filter_map(|pair| pair.split_once(':'));
-        let mut pairs = pairs.filter(|(name, _)| *name == &*ask.cluster.nodes[node].name);
+        let mut pairs = pairs.filter(|(name, _)| *name == &*view.cluster.nodes[node].name);
         pairs.next().map(|(_, value)| value)
     }
 
-    fn score(&self, point: &str, ask: Ask<'_>, node: NodeId) -> Result<f64, String> {
-        match self.of_node(point, ask, node) {
+    fn score(&self, point: &str, view: SessionView<'_>, node: NodeId) -> Result<f64, String> {
+        match self.of_node(point, view, node) {
             Some("error") => Err("out of order".to_owned()),
             Some(value) => Ok(value.parse().expect("a score")),
             None => Ok(0.0),
@@ -122,10 +123,24 @@ impl Plugin for Fake {
         stated.fold(Points::NONE, |points, (_, point)| points.and(*point))
     }
 
+    fn as_victim_filter(&self) -> Option<&dyn VictimFilter> {
+        let is_filter =
+            ["protects", "share_filter"].iter().any(|it| self.answers.contains_key(*it));
+        is_filter.then_some(self)
+    }
+
+    fn as_quota(&self) -> Option<&dyn QuotaPlugin> {
+        Some(self)
+    }
+
+    fn as_quota_mut(&mut self) -> Option<&mut dyn QuotaPlugin> {
+        Some(self)
+    }
+
     /// `reserve=fail`: no; else a claim of the name of the task is promised.
     fn reserve(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         task: TaskId,
         _: NodeId,
     ) -> Result<Option<Reservation>, String> {
@@ -133,74 +148,80 @@ impl Plugin for Fake {
             "" => Ok(None),
             "fail" => Err("not here".to_owned()),
             _ => {
-                let row = &ask.cluster.tasks[task];
+                let row = &view.cluster.tasks[task];
                 let claim = ReservedClaim { key: row.key.clone(), uid: row.uid.clone() };
                 Ok(Some(Reservation { provisions: vec![claim], ..Reservation::default() }))
             }
         }
     }
 
-    fn open(&mut self, _: Ask<'_>) {
+    fn open(&mut self, _: SessionView<'_>) {
         (self.n_placed, self.cpu_milli) = (0, 0);
     }
 
-    fn on_allocate(&mut self, ask: Ask<'_>, task: TaskId) {
+    fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
         self.n_placed += 1;
-        self.cpu_milli += ask.cluster.request(task).get(Dim::CPU);
+        self.cpu_milli += view.cluster.request(task).get(Dim::CPU);
     }
 
-    fn on_deallocate(&mut self, ask: Ask<'_>, task: TaskId) {
+    fn on_deallocate(&mut self, view: SessionView<'_>, task: TaskId) {
         self.n_placed -= 1;
-        self.cpu_milli -= ask.cluster.request(task).get(Dim::CPU);
+        self.cpu_milli -= view.cluster.request(task).get(Dim::CPU);
     }
 
     /// Higher priority first.
-    fn job_order(&self, ask: Ask<'_>, l: JobId, r: JobId) -> Ordering {
-        ask.cluster.jobs[r].priority.cmp(&ask.cluster.jobs[l].priority)
+    fn job_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        view.cluster.jobs[r].priority.cmp(&view.cluster.jobs[l].priority)
     }
 
-    fn task_order(&self, ask: Ask<'_>, l: TaskId, r: TaskId) -> Ordering {
-        ask.cluster.tasks[r].priority.cmp(&ask.cluster.tasks[l].priority)
+    fn task_order(&self, view: SessionView<'_>, l: TaskId, r: TaskId) -> Ordering {
+        view.cluster.tasks[r].priority.cmp(&view.cluster.tasks[l].priority)
     }
 
-    fn queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId) -> Ordering {
-        ask.cluster.queues[r].priority.cmp(&ask.cluster.queues[l].priority)
+    fn queue_order(&self, view: SessionView<'_>, l: QueueId, r: QueueId) -> Ordering {
+        view.cluster.queues[r].priority.cmp(&view.cluster.queues[l].priority)
     }
 
-    fn victim_queue_order(&self, ask: Ask<'_>, l: QueueId, r: QueueId, _: QueueId) -> Ordering {
-        ask.cluster.queues[l].weight.cmp(&ask.cluster.queues[r].weight)
+    fn victim_queue_order(
+        &self,
+        view: SessionView<'_>,
+        l: QueueId,
+        r: QueueId,
+        _: QueueId,
+    ) -> Ordering {
+        view.cluster.queues[l].weight.cmp(&view.cluster.queues[r].weight)
     }
 
-    fn job_valid(&self, _: Ask<'_>, _: JobId) -> Result<(), Invalid> {
+    fn job_valid(&self, _: SessionView<'_>, _: JobId) -> Result<(), JobInvalid> {
         let message = self.answer("job_valid").to_owned();
-        Err(Invalid { reason: "Fake", message })
+        Err(JobInvalid { reason: "Fake", message })
     }
 
     /// `min`: as a gang does.
-    fn job_ready(&self, ask: Ask<'_>, job: JobId) -> bool {
+    fn job_ready(&self, view: SessionView<'_>, job: JobId) -> bool {
         match self.answer("job_ready") {
-            "min" => ask.cluster.jobs[job].is_ready(),
+            "min" => view.cluster.jobs[job].is_ready(),
             answer => answer == "true",
         }
     }
 
-    fn job_pipelined(&self, _: Ask<'_>, _: JobId) -> Vote {
+    fn job_pipelined(&self, _: SessionView<'_>, _: JobId) -> Vote {
         self.vote("job_pipelined")
     }
 
-    fn sub_job_ready(&self, _: Ask<'_>, _: JobId, _: usize) -> bool {
+    fn sub_job_ready(&self, _: SessionView<'_>, _: JobId, _: usize) -> bool {
         self.answer("sub_job_ready") == "true"
     }
 
-    fn sub_job_pipelined(&self, _: Ask<'_>, _: JobId, _: usize) -> Vote {
+    fn sub_job_pipelined(&self, _: SessionView<'_>, _: JobId, _: usize) -> Vote {
         self.vote("sub_job_pipelined")
     }
 
-    fn job_starving(&self, _: Ask<'_>, _: JobId) -> bool {
+    fn job_starving(&self, _: SessionView<'_>, _: JobId) -> bool {
         self.answer("job_starving") == "true"
     }
 
-    fn job_enqueueable(&self, _: Ask<'_>, _: JobId) -> Admission {
+    fn job_enqueueable(&self, _: SessionView<'_>, _: JobId) -> Admission {
         match self.vote("job_enqueueable") {
             Vote::Permit => Admission::Permit,
             Vote::Abstain => Admission::Abstain,
@@ -208,64 +229,58 @@ impl Plugin for Fake {
         }
     }
 
-    fn overused(&self, _: Ask<'_>, _: QueueId) -> bool {
+    fn overused(&self, _: SessionView<'_>, _: QueueId) -> bool {
         self.answer("overused") == "true"
     }
 
-    fn allocatable(&self, _: Ask<'_>, _: QueueId, _: TaskId) -> bool {
+    fn allocatable(&self, _: SessionView<'_>, _: QueueId, _: TaskId) -> bool {
         self.answer("allocatable") == "true"
     }
 
-    fn allocatable_lacks(&self, _: Ask<'_>, _: QueueId, _: TaskId) -> Vec<Dim> {
+    fn allocatable_lacks(&self, _: SessionView<'_>, _: QueueId, _: TaskId) -> Vec<Dim> {
         vec![Dim::MEMORY]
     }
 
-    fn preemptive(&self, _: Ask<'_>, _: QueueId, _: &[TaskId]) -> bool {
+    fn preemptive(&self, _: SessionView<'_>, _: QueueId, _: &[TaskId]) -> bool {
         self.answer("preemptive") == "true"
     }
 
-    fn preemptable(&self, ask: Ask<'_>, _: TaskId, candidates: &[TaskId]) -> Verdict {
-        self.verdict("preemptable", ask, candidates)
+    fn preemptable(&self, view: SessionView<'_>, _: TaskId, candidates: &[TaskId]) -> VictimVote {
+        self.victim_vote("preemptable", view, candidates)
     }
 
-    fn reclaimable(&self, ask: Ask<'_>, _: TaskId, candidates: &[TaskId]) -> Verdict {
-        self.verdict("reclaimable", ask, candidates)
+    fn reclaimable(&self, view: SessionView<'_>, _: TaskId, candidates: &[TaskId]) -> VictimVote {
+        self.victim_vote("reclaimable", view, candidates)
     }
 
     fn unified_evictable(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         _: JobId,
         _: GangEviction,
         candidates: &[TaskId],
-    ) -> Verdict {
-        self.verdict("unified_evictable", ask, candidates)
+    ) -> VictimVote {
+        self.victim_vote("unified_evictable", view, candidates)
     }
 
-    fn protects(&self, ask: Ask<'_>, candidate: TaskId) -> bool {
-        self.names("protects", ask, candidate)
-    }
-
-    fn is_victim_filter(&self) -> bool {
-        self.answers.contains_key("protects")
-    }
-
-    fn is_share_filter(&self) -> bool {
-        self.answers.contains_key("share_filter")
-    }
-
-    fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
-        let named = |task: &TaskId| self.names("victim_tasks", ask, *task);
+    fn victim_tasks(&self, view: SessionView<'_>, running: &[TaskId]) -> Vec<TaskId> {
+        let named = |task: &TaskId| self.names("victim_tasks", view, *task);
         running.iter().copied().filter(named).collect()
     }
 
-    fn pre_predicate(&self, _: Ask<'_>, _: TaskId) -> Result<(), String> {
+    fn pre_predicate(&self, _: SessionView<'_>, _: TaskId) -> Result<(), String> {
         Err(self.answer("pre_predicate").to_owned())
     }
 
     /// `n1:busy` can be cured by eviction, `n1:!taint` cannot, `n1:?broken` is an error.
-    fn predicate(&self, ask: Ask<'_>, _: TaskId, node: NodeId, findings: &mut Vec<Finding>) {
-        let Some(text) = self.of_node("predicate", ask, node) else { return };
+    fn predicate(
+        &self,
+        view: SessionView<'_>,
+        _: TaskId,
+        node: NodeId,
+        findings: &mut Vec<Finding>,
+    ) {
+        let Some(text) = self.of_node("predicate", view, node) else { return };
         let (code, text) = match text.split_at(1) {
             ("!", text) => (Code::Unresolvable, text),
             ("?", text) => (Code::Error, text),
@@ -274,29 +289,29 @@ impl Plugin for Fake {
         findings.push(Finding { code, reason: Reason::Owned(text.into()) });
     }
 
-    fn node_order(&self, ask: Ask<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
-        self.score("node_order", ask, node)
+    fn node_order(&self, view: SessionView<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
+        self.score("node_order", view, node)
     }
 
     fn batch_node_order(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         _: TaskId,
         nodes: &[NodeId],
         out: &mut [f64],
     ) -> Result<(), String> {
         for (sum, &node) in out.iter_mut().zip(nodes) {
-            *sum += self.score("batch_node_order", ask, node)?;
+            *sum += self.score("batch_node_order", view, node)?;
         }
         Ok(())
     }
 
-    fn node_map(&self, ask: Ask<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
-        self.score("node_map", ask, node)
+    fn node_map(&self, view: SessionView<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
+        self.score("node_map", view, node)
     }
 
     /// Reverses the scores: the largest less each.
-    fn node_reduce(&self, _: Ask<'_>, _: TaskId, scores: &mut [i64]) -> Result<(), String> {
+    fn node_reduce(&self, _: SessionView<'_>, _: TaskId, scores: &mut [i64]) -> Result<(), String> {
         if self.answer("node_reduce") == "error" {
             return Err("out of order".to_owned());
         }
@@ -306,26 +321,43 @@ impl Plugin for Fake {
     }
 
     /// The reverse of the names.
-    fn cluster_order(&self, _: Ask<'_>, l: &str, r: &str) -> Ordering {
+    fn cluster_order(&self, _: SessionView<'_>, l: &str, r: &str) -> Ordering {
         r.cmp(l)
     }
 
-    fn target_job(&self, ask: Ask<'_>, jobs: &[JobId]) -> Option<JobId> {
-        let named = |job: &&JobId| &*ask.cluster.jobs[**job].key.name == self.answer("target_job");
+    fn target_job(&self, view: SessionView<'_>, jobs: &[JobId]) -> Option<JobId> {
+        let named = |job: &&JobId| &*view.cluster.jobs[**job].key.name == self.answer("target_job");
         jobs.iter().find(named).copied()
     }
 
-    fn reserved_nodes(&mut self, ask: Ask<'_>) {
-        self.n_placed += ask.facts.nodes.len() as i64;
+    fn reserved_nodes(&mut self, view: SessionView<'_>) {
+        self.n_placed += view.info.nodes.len() as i64;
     }
 
-    fn best_node(&self, ask: Ask<'_>, _: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
-        let named = |node: NodeId| &*ask.cluster.nodes[node].name == self.answer("best_node");
+    fn best_node(
+        &self,
+        view: SessionView<'_>,
+        _: TaskId,
+        scored: &[(NodeId, f64)],
+    ) -> Option<NodeId> {
+        let named = |node: NodeId| &*view.cluster.nodes[node].name == self.answer("best_node");
         scored.iter().map(|(node, _)| *node).find(|&node| named(node))
     }
+}
 
+impl VictimFilter for Fake {
+    fn protects(&self, view: SessionView<'_>, candidate: TaskId) -> bool {
+        self.names("protects", view, candidate)
+    }
+
+    fn is_share_filter(&self) -> bool {
+        self.answers.contains_key("share_filter")
+    }
+}
+
+impl QuotaPlugin for Fake {
     /// The counter, for tests to read.
-    fn queue_share(&self, _: Ask<'_>, _: QueueId) -> Option<QueueShare> {
+    fn queue_share(&self, _: SessionView<'_>, _: QueueId) -> Option<QueueShare> {
         self.answers.contains_key("counter").then(|| {
             let mut deserved = Fractional::new();
             deserved.set(Dim::CPU, self.cpu_milli as f64);

@@ -32,7 +32,7 @@ const BED: &str = "node n1 cpu=4 memory=8
 
 /// One thing done with a statement. Numbers are taken modulo what there is.
 #[derive(Clone, Copy, Debug)]
-enum Act {
+enum RandomOperation {
     Allocate(usize, usize),
     Pipeline(usize, usize, Room),
     Evict(usize),
@@ -46,31 +46,31 @@ enum Act {
     Inner(usize, usize, usize),
 }
 
-fn acts() -> impl Strategy<Value = Act> {
+fn acts() -> impl Strategy<Value = RandomOperation> {
     let (task, node) = (0..14usize, 0..4usize);
     prop_oneof![
-        4 => (task.clone(), node.clone()).prop_map(|(t, n)| Act::Allocate(t, n)),
+        4 => (task.clone(), node.clone()).prop_map(|(t, n)| RandomOperation::Allocate(t, n)),
         3 => (task.clone(), node.clone(), any::<bool>()).prop_map(|(t, n, evicted)| {
-            Act::Pipeline(t, n, if evicted { Room::Evicted } else { Room::Releasing })
+            RandomOperation::Pipeline(t, n, if evicted { Room::Evicted } else { Room::Releasing })
         }),
-        4 => task.clone().prop_map(Act::Evict),
-        1 => (0..20usize).prop_map(Act::RollBack),
-        1 => Just(Act::Replay),
-        1 => (task.clone(), node.clone()).prop_map(|(t, n)| Act::ReplayAfter(t, n)),
-        1 => (task.clone(), node, task).prop_map(|(t, n, v)| Act::Inner(t, n, v)),
+        4 => task.clone().prop_map(RandomOperation::Evict),
+        1 => (0..20usize).prop_map(RandomOperation::RollBack),
+        1 => Just(RandomOperation::Replay),
+        1 => (task.clone(), node.clone()).prop_map(|(t, n)| RandomOperation::ReplayAfter(t, n)),
+        1 => (task.clone(), node, task).prop_map(|(t, n, v)| RandomOperation::Inner(t, n, v)),
     ]
 }
 
 /// Everything that an operation changes.
 #[derive(Clone, Debug, PartialEq)]
-struct State {
+struct RandomState {
     nodes: Vec<Node>,
     jobs: Vec<(Vec<Counts>, [Resource; 4])>,
     tasks: Vec<(TaskStatus, Option<NodeId>, bool, bool)>,
     counter: (f64, f64),
 }
 
-impl State {
+impl RandomState {
     fn of(session: &Session<'_>) -> Self {
         let job = |id: JobId| {
             let job = &session.jobs[id];
@@ -100,47 +100,51 @@ fn node(session: &Session<'_>, number: usize) -> NodeId {
 }
 
 /// Refusals are part of the game: they must change nothing either.
-fn act(statement: &mut Statement<'_, '_>, marks: &mut Vec<(Mark, State)>, act: Act) {
-    let before = State::of(statement);
+fn act(
+    statement: &mut Statement<'_, '_>,
+    marks: &mut Vec<(Mark, RandomState)>,
+    act: RandomOperation,
+) {
+    let before = RandomState::of(statement);
     let refused = match act {
-        Act::Allocate(t, n) => {
+        RandomOperation::Allocate(t, n) => {
             let (task, node) = (task(statement, t), node(statement, n));
             statement.allocate(task, node).is_err()
         }
-        Act::Pipeline(t, n, room) => {
+        RandomOperation::Pipeline(t, n, room) => {
             let (task, node) = (task(statement, t), node(statement, n));
             statement.pipeline(task, node, room).is_err()
         }
-        Act::Evict(t) => {
+        RandomOperation::Evict(t) => {
             let victim = task(statement, t);
             statement.evict(victim, EvictReason::Preempt, None).is_err()
         }
-        Act::RollBack(n) => {
+        RandomOperation::RollBack(n) => {
             let place = n % marks.len();
             statement.roll_back(marks[place].0);
-            assert_eq!(State::of(statement), marks[place].1);
+            assert_eq!(RandomState::of(statement), marks[place].1);
             marks.truncate(place + 1);
             return;
         }
-        Act::Replay => {
+        RandomOperation::Replay => {
             let plan = take_back(statement, marks);
             assert_eq!(statement.replay(&plan), Ok(()));
-            assert_eq!(State::of(statement), before);
+            assert_eq!(RandomState::of(statement), before);
             assert_eq!(statement.plan(marks[0].0), plan);
             return;
         }
-        Act::ReplayAfter(t, n) => {
+        RandomOperation::ReplayAfter(t, n) => {
             let plan = take_back(statement, marks);
             let (task, node) = (task(statement, t), node(statement, n));
             let _ = statement.allocate(task, node);
-            let between = State::of(statement);
+            let between = RandomState::of(statement);
             if statement.replay(&plan).is_err() {
-                assert_eq!(State::of(statement), between);
+                assert_eq!(RandomState::of(statement), between);
             }
             marks.truncate(1);
             return;
         }
-        Act::Inner(t, n, v) => {
+        RandomOperation::Inner(t, n, v) => {
             let (task_id, node_id, victim) =
                 (task(statement, t), node(statement, n), task(statement, v));
             let mut inner = statement.statement();
@@ -151,21 +155,21 @@ fn act(statement: &mut Statement<'_, '_>, marks: &mut Vec<(Mark, State)>, act: A
         }
     };
     if refused {
-        assert_eq!(State::of(statement), before);
+        assert_eq!(RandomState::of(statement), before);
     }
-    marks.push((statement.mark(), State::of(statement)));
+    marks.push((statement.mark(), RandomState::of(statement)));
 }
 
-fn take_back(statement: &mut Statement<'_, '_>, marks: &[(Mark, State)]) -> Plan {
+fn take_back(statement: &mut Statement<'_, '_>, marks: &[(Mark, RandomState)]) -> Plan {
     let plan = statement.plan(marks[0].0);
     statement.roll_back(marks[0].0);
-    assert_eq!(State::of(statement), marks[0].1);
+    assert_eq!(RandomState::of(statement), marks[0].1);
     plan
 }
 
-fn run(session: &mut Session<'_>, sequence: &[Act]) {
+fn run(session: &mut Session<'_>, sequence: &[RandomOperation]) {
     let mut statement = session.statement();
-    let mut marks = vec![(statement.mark(), State::of(&statement))];
+    let mut marks = vec![(statement.mark(), RandomState::of(&statement))];
     for &step in sequence {
         act(&mut statement, &mut marks, step);
         assert_eq!(statement.check(), Ok(()), "after {step:?}");
@@ -184,20 +188,20 @@ proptest! {
         let mut cluster = fixture::cluster(BED);
         let mut at_open = None;
         in_session_of(&mut cluster, "a counter=x", |session| {
-            at_open = Some(State::of(session));
+            at_open = Some(RandomState::of(session));
             run(session, &kept);
-            let before = State::of(session);
+            let before = RandomState::of(session);
             let mut statement = session.statement();
             let mut marks = vec![(statement.mark(), before.clone())];
             for &step in &discarded {
                 act(&mut statement, &mut marks, step);
             }
             drop(statement);
-            assert_eq!(State::of(session), before);
+            assert_eq!(RandomState::of(session), before);
         });
         // What was kept is undone when the session ends; the counter went with its session.
         in_session_of(&mut cluster, "a counter=x", |session| {
-            assert_eq!(Some(State::of(session)), at_open);
+            assert_eq!(Some(RandomState::of(session)), at_open);
         });
     }
 
@@ -209,20 +213,20 @@ proptest! {
         let mut cluster = fixture::cluster(BED);
         in_session_of(&mut cluster, "a counter=x", |session| {
             let mut statement = session.statement();
-            let mut marks = vec![(statement.mark(), State::of(&statement))];
+            let mut marks = vec![(statement.mark(), RandomState::of(&statement))];
             for &step in &sequence {
                 act(&mut statement, &mut marks, step);
             }
             statement.commit();
             assert_eq!(session.check(), Ok(()));
-            let before = State::of(session);
+            let before = RandomState::of(session);
             let mut statement = session.statement();
             let mut marks = vec![(statement.mark(), before.clone())];
             for &step in &later {
                 act(&mut statement, &mut marks, step);
             }
             statement.discard();
-            assert_eq!(State::of(session), before);
+            assert_eq!(RandomState::of(session), before);
         });
     }
 }

@@ -5,13 +5,13 @@ use vc_model::{FitErrors, TaskStatus, fixture};
 
 use super::support::{in_session, in_session_of, job, node, task};
 
-fn told(session: &Session<'_>, path: &str) -> TaskMessage {
-    task_message(session.ask(), &session.records, task(session, path))
+fn reported(session: &Session<'_>, path: &str) -> TaskMessage {
+    task_message(session.view(), &session.records, task(session, path))
 }
 
 fn record_errors(session: &mut Session<'_>, path: &str) {
     let task = task(session, path);
-    let errors = session.filter(task, &session.facts().nodes, Filter::Allocate).errors;
+    let errors = session.filter(task, &session.info().nodes, Filter::Allocate).errors;
     session.records.fit_errors.insert(task, errors.into());
 }
 
@@ -39,7 +39,7 @@ fn core_48_text_of_a_job() {
         statement.discard();
         record_errors(session, "j/task-6");
         assert_eq!(
-            job_text(session.ask(), &session.records, job(session, "j")),
+            job_text(session.view(), &session.records, job(session, "j")),
             "pod group is not ready, 6 Pending, 6 minAvailable; Pending: 3 Schedulable, 3 \
              Unschedulable. Origin reason is j-task-6: 0/3 nodes are unavailable: 1 node(s) pod \
              number exceeded, 2 node(s) resource fit failed."
@@ -55,14 +55,14 @@ fn text_of_a_job_names_its_own_reason_first_and_leaves_out_what_is_not_there() {
         record_errors(session, "j/a");
         session.note_job_fit(id, WaitCause::QueueOverused, "queue q is overused");
         assert_eq!(
-            job_text(session.ask(), &session.records, id),
+            job_text(session.view(), &session.records, id),
             "pod group is ready, 1 Pending, 1 Running, 1 minAvailable; Pending: 1 \
              Unschedulable. Origin reason is: queue q is overused"
         );
     });
     in_session("job j min=1\n task b cpu=1 @n running", "", |session| {
         assert_eq!(
-            job_text(session.ask(), &session.records, job(session, "j")),
+            job_text(session.view(), &session.records, job(session, "j")),
             "pod group is ready, 1 Running, 1 minAvailable"
         );
     });
@@ -80,13 +80,13 @@ fn core_77_a_discarded_placement_explains_why_the_pod_waits() {
         let message = "Pod default/j-a can possibly be assigned to n1, once minAvailable is \
                        satisfied";
         assert_eq!(
-            (told(session, "j/a").reason, &*told(session, "j/a").message),
+            (reported(session, "j/a").reason, &*reported(session, "j/a").message),
             ("Schedulable", message)
         );
         let message = "Pod default/j-b can possibly be assigned to n1, once resource is released \
                        and minAvailable is satisfied";
         assert_eq!(
-            (told(session, "j/b").reason, &*told(session, "j/b").message),
+            (reported(session, "j/b").reason, &*reported(session, "j/b").message),
             ("Unschedulable", message)
         );
     });
@@ -104,7 +104,7 @@ fn what_stands_speaks_for_itself() {
         let mut statement = session.statement();
         statement.allocate(a, n2).unwrap();
         statement.keep();
-        let message = told(session, "j/a").message;
+        let message = reported(session, "j/a").message;
         assert!(message.contains("assigned to n2"), "not the attempt before: {message}");
     });
 }
@@ -114,27 +114,27 @@ fn a_pending_task_tells_its_own_errors_then_those_of_its_job() {
     let text = "node n cpu=1\n job j\n task a cpu=2\n task b cpu=2";
     in_session(text, "", |session| {
         record_errors(session, "j/a");
-        let a = told(session, "j/a");
+        let a = reported(session, "j/a");
         assert_eq!(a.reason, "Unschedulable");
         assert_eq!(a.message, "0/1 nodes are unavailable: 1 Insufficient cpu.");
-        assert_eq!(told(session, "j/b").message, "");
+        assert_eq!(reported(session, "j/b").message, "");
         let id = job(session, "j");
         session.note_job_fit(id, WaitCause::QueueNotOpen, "queue q is Closed");
-        assert_eq!(told(session, "j/b").message, "queue q is Closed");
+        assert_eq!(reported(session, "j/b").message, "queue q is Closed");
         let b = task(session, "j/b");
         session.records.fit_errors.insert(b, FitErrors::fixed("queue q has no room").into());
-        assert_eq!(told(session, "j/b").message, "queue q has no room");
+        assert_eq!(reported(session, "j/b").message, "queue q has no room");
     });
 }
 
 #[test]
 fn a_pod_that_could_not_be_read_tells_why() {
-    // C-20
+    // C-20: a pod that cannot be read in part gets the reason.
     let mut cluster = fixture::cluster("job j\n task a");
     let a = task(&cluster, "j/a");
     cluster.tasks[a].invalid = Some("spec.affinity: not an object".into());
     in_session_of(&mut cluster, "", |session| {
-        let message = told(session, "j/a");
+        let message = reported(session, "j/a");
         assert_eq!(message.reason, "Unschedulable");
         assert_eq!(message.message, "spec.affinity: not an object");
     });
@@ -143,10 +143,10 @@ fn a_pod_that_could_not_be_read_tells_why() {
 #[test]
 fn other_statuses_are_their_own_reason() {
     in_session("job j\n task a @n running", "", |session| {
-        let message = told(session, "j/a");
+        let message = reported(session, "j/a");
         assert_eq!((message.reason, &*message.message), ("Running", ""));
         let a = task(session, "j/a");
         session.cluster_mut().set_task(a, TaskStatus::Unknown, None);
-        assert_eq!(told(session, "j/a").reason, "Unknown");
+        assert_eq!(reported(session, "j/a").reason, "Unknown");
     });
 }

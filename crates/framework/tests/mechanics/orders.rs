@@ -6,7 +6,7 @@ use vc_model::{Cluster, ClusterEvent, JobId, TaskId, fixture};
 use super::support::{in_session, in_session_of, job, pods, queue, tasks};
 
 fn by_task_order(session: &Session<'_>, mut tasks: Vec<TaskId>) -> Vec<String> {
-    tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
+    tasks.sort_by(|&l, &r| session.plugins().task_order(session.view(), l, r));
     pods(session, &tasks)
 }
 
@@ -36,7 +36,7 @@ fn default_job_order_is_age_in_seconds_then_the_uid() {
     in_session(text, "", |session| {
         let names = ["b/z", "a/j", "a-b/j", "old"];
         let mut jobs: Vec<JobId> = names.iter().map(|name| job(session, name)).collect();
-        jobs.sort_by(|&l, &r| session.hooks().job_order(session.ask(), l, r));
+        jobs.sort_by(|&l, &r| session.plugins().job_order(session.view(), l, r));
         let keys: Vec<String> = jobs.iter().map(|&id| session.jobs[id].key.to_string()).collect();
         assert_eq!(keys, ["default/old", "a-b/j", "a/j", "b/z"]);
     });
@@ -47,8 +47,8 @@ fn default_queue_order_is_age_then_name() {
     let text = "queue c created=0\n queue b created=9\n queue a created=9";
     let sorted = |tiers: &str| {
         in_session(text, tiers, |session| {
-            let mut queues = session.facts().queues.clone();
-            queues.sort_by(|&l, &r| session.hooks().queue_order(session.ask(), l, r));
+            let mut queues = session.info().queues.clone();
+            queues.sort_by(|&l, &r| session.plugins().queue_order(session.view(), l, r));
             queues.iter().map(|&id| session.queues[id].name.to_string()).collect::<Vec<_>>()
         })
     };
@@ -66,7 +66,7 @@ fn default_sub_job_order_is_match_index_then_id() {
     in_session(text, "", |session| {
         let id = job(session, "j");
         let mut indexes: Vec<usize> = (0..session.jobs[id].sub_jobs.len()).collect();
-        indexes.sort_by(|&l, &r| session.hooks().sub_job_order(session.ask(), id, l, r));
+        indexes.sort_by(|&l, &r| session.plugins().sub_job_order(session.view(), id, l, r));
         let row = &session.jobs[id];
         let ids: Vec<&str> = indexes.iter().map(|&index| &*row.sub_jobs[index].id).collect();
         let expected = ["default/j", "default/j/p-x", "default/j/p-2", "default/j/p-10"];
@@ -84,8 +84,8 @@ fn evicted(
     let run = |session: &mut Session<'_>| {
         let preemptor = preemptor.map(|name| job(session, name));
         let mut victims = tasks(session, victims);
-        let (hooks, ask) = (session.hooks(), session.ask());
-        victims.sort_by(|&l, &r| hooks.victim_order(ask, preemptor, l, r));
+        let (plugins, view) = (session.plugins(), session.view());
+        victims.sort_by(|&l, &r| plugins.victim_order(view, preemptor, l, r));
         pods(session, &victims)
     };
     in_session_of(cluster, tiers, run).0
@@ -174,7 +174,7 @@ fn victim_queues_without_a_plugin_are_in_reverse_queue_order() {
     let text = "queue old created=1\n queue new created=2\n queue own";
     in_session(text, "", |session| {
         let [old, new, own] = ["old", "new", "own"].map(|name| queue(session, name));
-        let order = session.hooks().victim_queue_order(session.ask(), old, new, own);
+        let order = session.plugins().victim_queue_order(session.view(), old, new, own);
         assert_eq!(order, std::cmp::Ordering::Greater);
     });
 }

@@ -1,7 +1,7 @@
 //! What is promised along with a node comes and goes with it. Specification: plugins-nodes.md 1.6,
 //! 2.6-2.8.
 
-use vc_framework::{Effect, Refused, Room};
+use vc_framework::{Effect, OperationRefused, Room};
 use vc_model::{Cluster, fixture};
 
 use super::support::*;
@@ -23,8 +23,8 @@ fn a_refused_reservation_leaves_nothing() {
     in_session(TEXT, "a counter=yes;b reserve=fail", |session| {
         let (a, n) = (task(session, "j/a"), node(session, "n"));
         let mut statement = session.statement();
-        assert_eq!(statement.allocate(a, n), Err(Refused::NotReserved));
-        assert_eq!(statement.pipeline(a, n, Room::Releasing), Err(Refused::NotReserved));
+        assert_eq!(statement.allocate(a, n), Err(OperationRefused::NotReserved));
+        assert_eq!(statement.pipeline(a, n, Room::Releasing), Err(OperationRefused::NotReserved));
         assert!(statement.is_empty());
         drop(statement);
         assert_eq!(counter(session), (0.0, 0.0), "no handler has heard of it");

@@ -2,7 +2,7 @@
 //! A10.
 
 use proptest::prelude::*;
-use vc_framework::{Dispatch, Effect, Filter, Session, job_text};
+use vc_framework::{Effect, Filter, PluginSet, Session, job_text};
 use vc_model::{JobId, PodGroupPhase, fixture};
 use vc_resource::Dim;
 
@@ -10,7 +10,7 @@ use super::fake;
 use super::support::{config, in_session, in_session_of, job, opening, shown};
 
 fn jobs_of(session: &Session<'_>) -> Vec<String> {
-    session.facts().jobs.iter().map(|&id| session.jobs[id].key.to_string()).collect()
+    session.info().jobs.iter().map(|&id| session.jobs[id].key.to_string()).collect()
 }
 
 #[test]
@@ -38,11 +38,11 @@ fn core_61_a_job_of_a_missing_queue_is_not_in_the_session() {
 fn core_58_facts_are_the_known_nodes_by_name_and_all_they_offer() {
     let text = "node b cpu=2\n node a cpu=1 unschedulable\n queue r\n pod p @ghost running";
     in_session(text, "", |session| {
-        let facts = session.facts();
-        let names: Vec<&str> = facts.nodes.iter().map(|&id| &*session.nodes[id].name).collect();
+        let info = session.info();
+        let names: Vec<&str> = info.nodes.iter().map(|&id| &*session.nodes[id].name).collect();
         assert_eq!(names, ["a", "b"]);
-        assert_eq!(facts.total.get(Dim::CPU), 3_000.0);
-        let queues: Vec<&str> = facts.queues.iter().map(|&id| &*session.queues[id].name).collect();
+        assert_eq!(info.total.get(Dim::CPU), 3_000.0);
+        let queues: Vec<&str> = info.queues.iter().map(|&id| &*session.queues[id].name).collect();
         assert_eq!(queues, ["r"]);
     });
 }
@@ -85,12 +85,12 @@ fn a_refused_job_gets_an_event_on_its_group() {
 
 #[test]
 fn a_session_starts_plugins_from_nothing() {
-    let (mut hooks, _) = Dispatch::new(&config("a counter=x"), fake::ALL);
+    let (mut plugins, _) = PluginSet::new(&config("a counter=x"), fake::ALL);
     let mut cluster = fixture::cluster("node n cpu=2\n job j\n task a cpu=1\n task b cpu=1");
     let settings = vc_conf::ActionSettings::default();
     for path in ["j/a", "j/b"] {
         let opening = opening(Default::default());
-        let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening);
+        let mut session = Session::open(&mut cluster, &mut plugins, &settings, opening);
         let (task, node) = (fixture::task(&session, path), fixture::node(&session, "n"));
         let mut statement = session.statement();
         statement.allocate(task, node).unwrap();
@@ -105,8 +105,8 @@ fn decide(lines: &[String]) -> Vec<String> {
     let mut cluster = fixture::cluster(&lines.join("\n"));
     let tiers = "a job_order=x task_order=x node_order=n3:5,n1:5,n5:5";
     let (mut texts, outbox, _) = in_session_of(&mut cluster, tiers, |session| {
-        let mut jobs = session.facts().jobs.clone();
-        jobs.sort_by(|&l, &r| session.hooks().job_order(session.ask(), l, r));
+        let mut jobs = session.info().jobs.clone();
+        jobs.sort_by(|&l, &r| session.plugins().job_order(session.view(), l, r));
         jobs.into_iter().map(|job| place_all(session, job)).collect::<Vec<_>>()
     });
     texts.extend(shown(&outbox.effects));
@@ -115,9 +115,9 @@ fn decide(lines: &[String]) -> Vec<String> {
 
 fn place_all(session: &mut Session<'_>, job: JobId) -> String {
     let mut tasks = session.jobs[job].tasks.clone();
-    tasks.sort_by(|&l, &r| session.hooks().task_order(session.ask(), l, r));
+    tasks.sort_by(|&l, &r| session.plugins().task_order(session.view(), l, r));
     for task in tasks {
-        let nodes = session.facts().nodes.clone();
+        let nodes = session.info().nodes.clone();
         let scan = session.filter(task, &nodes, Filter::Allocate);
         let Some(node) = session.choose_by_group(task, &scan.feasible) else {
             session.records.fit_errors.insert(task, scan.errors.into());
@@ -127,7 +127,7 @@ fn place_all(session: &mut Session<'_>, job: JobId) -> String {
         statement.allocate(task, node).unwrap();
         statement.commit();
     }
-    job_text(session.ask(), &session.records, job)
+    job_text(session.view(), &session.records, job)
 }
 
 /// Six nodes for 12 of 20 pods of four jobs, one line each.

@@ -1,6 +1,6 @@
 //! Statements: operations, undo, plan and replay: core.md 6, actions.md 2.4.
 
-use vc_framework::{EvictReason, Refused, Room, Session, Statement};
+use vc_framework::{EvictReason, OperationRefused, Room, Session, Statement};
 use vc_model::{ClusterEvent, NodeId, TaskId, TaskStatus, fixture};
 
 use super::support::{counter, idle_cpu, in_session, in_session_of, job, node, place, shown, task};
@@ -57,11 +57,11 @@ fn core_73_an_unknown_node_or_job_is_refused() {
         let unknown_jobs = ["gone/y", "alone"].map(|path| task(session, path));
         let mut statement = session.statement();
         let room = Room::Releasing;
-        assert_eq!(statement.allocate(x, missing), Err(Refused::UnknownNode));
-        assert_eq!(statement.pipeline(x, missing, room), Err(Refused::UnknownNode));
+        assert_eq!(statement.allocate(x, missing), Err(OperationRefused::UnknownNode));
+        assert_eq!(statement.pipeline(x, missing, room), Err(OperationRefused::UnknownNode));
         for task in unknown_jobs {
-            assert_eq!(statement.allocate(task, n), Err(Refused::UnknownJob));
-            assert_eq!(statement.pipeline(task, n, room), Err(Refused::UnknownJob));
+            assert_eq!(statement.allocate(task, n), Err(OperationRefused::UnknownJob));
+            assert_eq!(statement.pipeline(task, n, room), Err(OperationRefused::UnknownJob));
         }
         assert!(statement.is_empty());
         drop(statement);
@@ -78,9 +78,9 @@ fn stmt__failed_op() {
         statement.allocate(a, n1).unwrap();
         let mark = statement.mark();
         for node in [n1, n2] {
-            assert_eq!(statement.allocate(a, node), Err(Refused::AlreadyPlaced));
+            assert_eq!(statement.allocate(a, node), Err(OperationRefused::AlreadyPlaced));
             let pipelined = statement.pipeline(a, node, Room::Releasing);
-            assert_eq!(pipelined, Err(Refused::AlreadyPlaced));
+            assert_eq!(pipelined, Err(OperationRefused::AlreadyPlaced));
         }
         assert!(statement.plan(mark).is_empty(), "no operation");
         statement.roll_back(mark);
@@ -111,23 +111,27 @@ fn what_does_not_wait_is_not_placed_and_what_does_not_run_is_not_evicted() {
         let of = |session: &Session<'_>, path: &str| task(session, path);
         let leaving = of(session, "j/leaving");
         let evictions = [
-            ("j/leaving", Err(Refused::NotPlaced)),
-            ("j/waits", Err(Refused::NotPlaced)),
-            ("j/ended", Err(Refused::NotRunning)),
-            ("j/going", Err(Refused::NotRunning)),
-            ("gone/v", Err(Refused::UnknownJob)),
-            ("alone", Err(Refused::UnknownJob)),
+            ("j/leaving", Err(OperationRefused::NotPlaced)),
+            ("j/waits", Err(OperationRefused::NotPlaced)),
+            ("j/ended", Err(OperationRefused::NotRunning)),
+            ("j/going", Err(OperationRefused::NotRunning)),
+            ("gone/v", Err(OperationRefused::UnknownJob)),
+            ("alone", Err(OperationRefused::UnknownJob)),
             ("j/lost", Ok(())),
         ];
         let victims: Vec<(TaskId, _)> =
             evictions.into_iter().map(|(path, answer)| (of(session, path), answer)).collect();
         let mut statement = session.statement();
-        assert_eq!(statement.allocate(leaving, n), Err(Refused::NotPending));
+        assert_eq!(statement.allocate(leaving, n), Err(OperationRefused::NotPending));
         for (victim, answer) in victims {
             assert_eq!(statement.evict(victim, PREEMPT, None), answer);
         }
         let again = of(&statement, "j/lost");
-        assert_eq!(statement.evict(again, PREEMPT, None), Err(Refused::NotRunning), "twice");
+        assert_eq!(
+            statement.evict(again, PREEMPT, None),
+            Err(OperationRefused::NotRunning),
+            "twice"
+        );
     });
 }
 
@@ -207,14 +211,14 @@ fn core_76_and_stmt__recover_replay_keeps_order_and_flags() {
         statement.replay(&plan).unwrap();
         assert_eq!(statement.plan(start), plan);
         statement.commit();
-        let claim = session.claims.of(session, session.tasks[b].job.unwrap()).unwrap();
+        let claim = session.eviction_holds.of(session, session.tasks[b].job.unwrap()).unwrap();
         assert_eq!(claim.planned.get(&session.tasks[b].uid).map(|node| &**node), Some("n1"));
     });
 }
 
 #[test]
 fn stmt__recover_that_fails_half_way_changes_nothing() {
-    // A8
+    // A8: a statement that cannot be recovered is discarded as a whole.
     in_session(BED, COUNTER, |session| {
         let before = statuses(session);
         let mut statement = session.statement();
@@ -224,7 +228,7 @@ fn stmt__recover_that_fails_half_way_changes_nothing() {
         statement.roll_back(start);
         allocate(&mut statement, "j/a", "n1");
         let counted = counter(&statement);
-        assert_eq!(statement.replay(&plan), Err(Refused::AlreadyPlaced));
+        assert_eq!(statement.replay(&plan), Err(OperationRefused::AlreadyPlaced));
         assert_eq!(counter(&statement), counted);
         assert_eq!(place(&statement, "v/runs").0, Running, "what was done half-way is undone");
         statement.discard();

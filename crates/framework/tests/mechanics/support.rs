@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
-use vc_framework::{Claims, Dispatch, Effect, Opening, Outbox, Roster, Session, Sides};
+use vc_framework::{
+    ActiveJobs, Effect, EvictionHolds, EvictionSides, Opening, Outbox, PluginSet, Session,
+};
 use vc_model::{Cluster, JobId, NodeId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
 
@@ -34,15 +36,15 @@ fn plugin_option(text: &str) -> Option<PluginOption> {
     Some(PluginOption { name, switches, arguments: arguments.into_iter().collect::<Arguments>() })
 }
 
-pub(crate) fn opening(claims: Claims) -> Opening {
+pub(crate) fn opening(eviction_holds: EvictionHolds) -> Opening {
     Opening {
         now_micros: fixture::START_MICROS,
         session_id: "session-1".to_owned(),
-        sides: Sides::default(),
+        sides: EvictionSides::default(),
         enqueue_configured: true,
-        claims,
-        memo: None,
-        roster: Roster::default(),
+        eviction_holds,
+        score_cache: None,
+        active_jobs: ActiveJobs::default(),
     }
 }
 
@@ -56,15 +58,16 @@ pub(crate) fn in_session_of<R>(
     cluster: &mut Cluster,
     tiers: &str,
     run: impl FnOnce(&mut Session<'_>) -> R,
-) -> (R, Outbox, Claims) {
-    let (mut hooks, _) = Dispatch::new(&config(tiers), fake::ALL);
+) -> (R, Outbox, EvictionHolds) {
+    let (mut plugins, _) = PluginSet::new(&config(tiers), fake::ALL);
     let settings = ActionSettings::default();
-    let mut session = Session::open(cluster, &mut hooks, &settings, opening(Claims::default()));
+    let mut session =
+        Session::open(cluster, &mut plugins, &settings, opening(EvictionHolds::default()));
     let result = run(&mut session);
     assert_eq!(session.check(), Ok(()));
-    let (outbox, claims, ..) = session.finish();
+    let (outbox, eviction_holds, ..) = session.finish();
     assert_eq!(cluster.check(), Ok(()));
-    (result, outbox, claims)
+    (result, outbox, eviction_holds)
 }
 
 pub(crate) fn task(cluster: &Cluster, path: &str) -> TaskId {
@@ -112,8 +115,8 @@ pub(crate) fn idle_cpu(cluster: &Cluster, name: &str) -> i64 {
 
 /// What the plugin with `counter` has counted: placements, millicores.
 pub(crate) fn counter(session: &Session<'_>) -> (f64, f64) {
-    let any = session.facts().queues[0];
-    let share = session.hooks().queue_share(session.ask(), any).expect("a plugin counts");
+    let any = session.info().queues[0];
+    let share = session.plugins().queue_share(session.view(), any).expect("a plugin counts");
     (share.share, share.deserved.get(Dim::CPU))
 }
 

@@ -1,5 +1,6 @@
-//! The tiered intersection and the protective filters before it: core.md 5.5, actions.md 2.3 with
-//! A5, plugins-jobs-queues.md D1, D2.
+//! The tiered intersection and the protective filters before it: core.md 5.5, actions.md 2.3,
+//! plugins-jobs-queues.md D1, D2. A5: an empty
+//! intersection leaves its tier undecided.
 
 use vc_framework::GangEviction;
 
@@ -18,7 +19,7 @@ fn preemptable(tiers: &str) -> Vec<String> {
     in_session(VICTIMS, tiers, |session| {
         let candidates = tasks(session, &["j/v1", "j/v2", "j/v3"]);
         let preemptor = task(session, "p/x");
-        let victims = session.hooks().preemptable(session.ask(), preemptor, &candidates);
+        let victims = session.plugins().preemptable(session.view(), preemptor, &candidates);
         pods(session, &victims)
     })
 }
@@ -45,7 +46,7 @@ fn tier__empty_blocks_tier() {
 
 #[test]
 fn tier__empty_intersection() {
-    // A5
+    // A5: a tier whose intersection is empty decides nothing, and the next tier is asked.
     let tiers = "a preemptable=j-v1; b preemptable=j-v2; c preemptable=j-v1,j-v2";
     assert_eq!(preemptable(tiers), NONE);
     assert_eq!(preemptable(&format!("{tiers} / d preemptable=j-v3")), ["j-v3"]);
@@ -95,11 +96,11 @@ fn reclaim_and_gang_eviction_have_votes_of_their_own() {
     let tiers = "a preemptable=j-v1; b reclaimable=j-v2; c unified_evictable=j-v3";
     in_session(VICTIMS, tiers, |session| {
         let candidates = tasks(session, &["j/v1", "j/v2", "j/v3"]);
-        let (hooks, ask) = (session.hooks(), session.ask());
-        let reclaimed = hooks.reclaimable(ask, task(session, "p/x"), &candidates);
+        let (plugins, view) = (session.plugins(), session.view());
+        let reclaimed = plugins.reclaimable(view, task(session, "p/x"), &candidates);
         assert_eq!(pods(session, &reclaimed), ["j-v2"]);
         let kind = GangEviction::Reclaim;
-        let bundled = hooks.unified_evictable(ask, job(session, "p"), kind, &candidates);
+        let bundled = plugins.unified_evictable(view, job(session, "p"), kind, &candidates);
         assert_eq!(pods(session, &bundled), ["j-v3"]);
     });
 }
@@ -109,9 +110,9 @@ fn shares_are_protected_from_gang_eviction_across_tiers() {
     let bundled = |tiers: &str| {
         in_session(VICTIMS, tiers, |session| {
             let candidates = tasks(session, &["j/v1", "j/v2", "j/v3"]);
-            let (hooks, ask) = (session.hooks(), session.ask());
+            let (plugins, view) = (session.plugins(), session.view());
             let kind = GangEviction::Reclaim;
-            pods(session, &hooks.unified_evictable(ask, job(session, "p"), kind, &candidates))
+            pods(session, &plugins.unified_evictable(view, job(session, "p"), kind, &candidates))
         })
     };
     let share = "share_filter=yes unified_evictable=j-v3,j-v1";
@@ -129,7 +130,7 @@ fn shares_are_protected_from_gang_eviction_across_tiers() {
 fn victim_tasks(tiers: &str) -> Vec<String> {
     in_session(VICTIMS, tiers, |session| {
         let running = tasks(session, &["j/v1", "j/v2", "j/v3"]);
-        let victims = session.hooks().victim_tasks(session.ask(), &running);
+        let victims = session.plugins().victim_tasks(session.view(), &running);
         pods(session, &victims)
     })
 }
@@ -139,7 +140,7 @@ fn victim_tasks_are_united_in_the_first_tier_that_has_any() {
     let tiers =
         "a victim_tasks=- / b victim_tasks=j-v2; c victim_tasks=j-v2,j-v1 / d victim_tasks=j-v3";
     assert_eq!(victim_tasks(tiers), ["j-v2", "j-v1"]);
-    // D2
+    // D2: a filter restricts what others select, and selects nothing itself.
     assert_eq!(victim_tasks("a victim_tasks=j-v1,j-v2; b protects=j-v1"), ["j-v2"]);
     assert_eq!(victim_tasks("b protects=j-v1"), NONE);
 }

@@ -1,5 +1,5 @@
-//! Which event changes what, and the events of priority classes and namespaces.
-//! Specification: core.md 3.7 (priority), 3.9, 4.6.
+//! Dispatch of events to the code that applies them, and the events of PriorityClasses and
+//! namespaces. Specification: core.md 3.7 (priority), 3.9, 4.6.
 
 use crate::cluster::Cluster;
 use crate::default_spread::SelectorKind;
@@ -9,13 +9,14 @@ use crate::record::{ObjectKey, PriorityClassRecord};
 use crate::selector::{LabelSelector, Labels};
 
 impl Cluster {
-    /// Brings one event into the tables, at the cost of what it changes.
+    /// Applies one event to the tables, at the cost of what it changes.
     pub fn apply(&mut self, event: ClusterEvent) {
-        // Heartbeats and the echoes of our own writes say what is known.
+        // Heartbeats and echoes of our own writes often bring no news.
         let is_news = match event {
             ClusterEvent::PodApplied(pod) => self.pod_applied(*pod),
             ClusterEvent::PodResynced(pod) => {
-                // One that the watch has taken away meanwhile would never go again.
+                // A pod that the watch has already deleted must not return, as nothing would delete
+                // it again.
                 let known = self.task(&pod.uid);
                 known.is_some() && self.put_pod(*pod, known, false)
             }
@@ -42,7 +43,7 @@ impl Cluster {
             | ClusterEvent::PodGroupWritten { .. }
             | ClusterEvent::QueueApplied(_) => {}
             ClusterEvent::PodDeleted { key, uid } => self.pod_deleted(&key, &uid),
-            // The binder's answer for users is made by the engine; the pod waits for its resync.
+            // The engine reports the failure to users; the pod waits for its resync.
             ClusterEvent::BindFailed { .. } | ClusterEvent::EvictFailed { .. } => {}
             ClusterEvent::PodStatusFailed { uid } => self.forget_condition(&uid),
             ClusterEvent::NodeDeleted { name } => self.node_deleted(&name),
@@ -89,7 +90,7 @@ impl Cluster {
         }
     }
 
-    /// Namespace selectors are asked again if the labels differ; a missing namespace has none.
+    /// Matches namespace selectors again if the labels differ. A missing namespace has no labels.
     fn namespace_changed(&mut self, name: &str, before: Option<Labels>) {
         let now = self.namespaces.get(name);
         if before.as_ref().unwrap_or(&Labels::new()) != now.unwrap_or(&Labels::new()) {
@@ -98,7 +99,8 @@ impl Cluster {
         }
     }
 
-    /// The default constraints of the pods that it selects or selected are made again (7.8).
+    /// Renews the default spread constraints of the pods that the object selects, or selected
+    /// before (plugins-nodes.md 7.8).
     fn selector_changed(
         &mut self,
         kind: SelectorKind,
@@ -130,7 +132,8 @@ impl Cluster {
         }
     }
 
-    /// Walks all jobs: a class may be the one of any of them, and a default is that of all others.
+    /// Recomputes the priorities of all jobs. Any job may name the class, and a default applies to
+    /// all jobs without a class.
     fn refresh_priorities(&mut self) {
         let ids: Vec<JobId> = self.jobs.ids().collect();
         for id in ids {
@@ -139,14 +142,14 @@ impl Cluster {
         }
     }
 
-    /// What the priority of a job should be (core.md 3.7).
+    /// Returns the priority that a job should have (core.md 3.7).
     pub(super) fn job_priority(&self, id: JobId) -> i32 {
         let group = self.jobs[id].pod_group.as_ref();
         group.map_or(0, |group| self.priority_value(&group.priority_class_name))
     }
 }
 
-/// A Go bool text; `None` if it is none.
+/// Returns the value of a text that Go parses as bool. Returns `None` for any other text.
 pub(super) fn go_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),

@@ -1,6 +1,5 @@
-//! Pods without group annotation as jobs of one task (`--bare-pods=schedule`): as the controller of
-//! Volcano would make a PodGroup for each, but none is ever written. Specification: core.md 3.7,
-//! 4.2.
+//! Pods without group annotation as jobs of one task (`--bare-pods=schedule`). Volcano's controller
+//! makes a PodGroup for each such pod; here none is written. Specification: core.md 3.7, 4.2.
 
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ use crate::record::{ObjectKey, PodGroupPhase, PodGroupStatus, PodRecord, Resourc
 const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
 
 impl Cluster {
-    /// The job of a bare pod, with what it takes from the pod as it is now. Its phase stays as the
-    /// sessions have set it while the pod is the same.
+    /// Returns the job of a bare pod, updated from the pod. Its phase is kept as long as the pod is
+    /// the same.
     pub(super) fn bare_job(&mut self, pod: &PodRecord, request: &Resource) -> JobId {
         let id = self.job_row(&bare_key(&pod.key));
         self.job_changes.push(id);
@@ -34,7 +33,7 @@ impl Cluster {
         id
     }
 
-    /// Forgets the job of a bare pod that is gone, or that joined a PodGroup.
+    /// Removes the job of a bare pod that is gone or has joined a PodGroup.
     pub(super) fn drop_bare_job(&mut self, job: Option<JobId>) {
         let bare = |&id: &JobId| self.jobs.get(id).is_some_and(|job| job.bare);
         let Some(id) = job.filter(bare) else { return };
@@ -45,19 +44,21 @@ impl Cluster {
     }
 }
 
-/// No object's name has a colon, so the key is that of no PodGroup.
+/// Returns the job key of a bare pod. Object names have no colon, so it is never the key of a
+/// PodGroup.
 fn bare_key(pod: &ObjectKey) -> ObjectKey {
     ObjectKey { namespace: pod.namespace.clone(), name: format!("pod:{}", pod.name).into() }
 }
 
-/// Annotation, else label; `None`: the default queue.
+/// Returns the queue name of the annotation, else of the label. Returns `None` for the default
+/// queue.
 fn queue_of(pod: &PodRecord) -> Option<Arc<str>> {
     let places = [&pod.annotations, &pod.labels].into_iter();
     let mut named = places.filter_map(|place| place.get(QUEUE_NAME));
     named.find(|name| !name.is_empty()).cloned()
 }
 
-/// A pod that was placed in the life of another process is past its admission.
+/// Returns the first status of a bare job. A pod that is placed already is past admission.
 fn first_status(pod: &PodRecord) -> PodGroupStatus {
     let phase = match pod.node_name {
         Some(_) => PodGroupPhase::Running,

@@ -1,35 +1,38 @@
-//! The change logs of the cluster: which nodes and which jobs changed. Caches of rows are exact because
-//! whatever changes a row goes through the few functions that enter it here; the laws of this crate and
-//! the engine's random stories (plain beside fast) would show one that does not. Specification:
-//! actions.md 12.2 S2, 12.3.
+//! The change logs of the cluster: which nodes and which jobs changed.
+//!
+//! Exact because
+//! - every change of a row goes through the few functions that enter it in a log,
+//! - the laws of this crate and the engine's random stories would reveal a missing entry.
+//!
+//! Specification: actions.md 12.2 (S2: versioned results), 12.3.
 
 use crate::change_log::{ChangeLog, Revision};
 use crate::cluster::Cluster;
 use crate::ids::{JobId, NodeId};
 
 impl Cluster {
-    /// Nodes whose row changed: the object, what runs there, or the shard.
+    /// Returns the log of nodes whose row changed: the object, the tasks there, or the shard.
     pub fn node_changes(&self) -> &ChangeLog<NodeId> {
         &self.node_changes
     }
 
-    /// Nodes whose object changed, and no others: most rows change because pods come and go. A node
-    /// that is new changes the set of nodes.
+    /// Returns the log of nodes whose object changed. Other row changes, mostly pods that come and
+    /// go, are not in it. A new node also changes [`Cluster::node_set_revision`].
     pub fn object_changes(&self) -> &ChangeLog<NodeId> {
         &self.object_changes
     }
 
-    /// Another one for every other set of known nodes.
+    /// Returns the revision of the set of known nodes.
     pub fn node_set_revision(&self) -> Revision {
         self.node_set_revision
     }
 
-    /// Jobs whose row, or whose tasks, changed; also those that are gone.
+    /// Returns the log of jobs whose row or tasks changed, including jobs that are gone.
     pub fn job_changes(&self) -> &ChangeLog<JobId> {
         &self.job_changes
     }
 
-    /// A job was written to.
+    /// Records that a job changed.
     pub fn touch_job(&mut self, job: JobId) {
         self.job_changes.push(job);
     }

@@ -1,5 +1,5 @@
-//! Every derived sum and index recomputed from the tasks and compared bit for bit, in one walk over
-//! the tables; for tests and for the watchdog.
+//! Recomputes every derived sum and index from the tasks, and compares bit for bit. Used by tests
+//! and by the watchdog.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,9 +18,9 @@ use crate::sums;
 use crate::task::{Gates, Task};
 use crate::volume::PodVolume;
 
-/// Tasks by what they name, by id.
+/// Tasks by the node and by the job that they name, ordered by id.
 #[derive(Default)]
-struct Members {
+struct TasksByOwner {
     of_node: BTreeMap<NodeId, Vec<TaskId>>,
     of_job: BTreeMap<JobId, Vec<TaskId>>,
 }
@@ -28,8 +28,7 @@ struct Members {
 impl Cluster {
     /// Recomputes every derived sum from the tasks.
     ///
-    /// # Errors
-    /// The first thing that differs, as text.
+    /// # Errors Returns the first difference as text.
     pub fn check(&self) -> Result<(), String> {
         let members = self.members()?;
         let none = Vec::new();
@@ -57,8 +56,8 @@ impl Cluster {
         }
     }
 
-    fn members(&self) -> Result<Members, String> {
-        let mut members = Members::default();
+    fn members(&self) -> Result<TasksByOwner, String> {
+        let mut members = TasksByOwner::default();
         for (id, task) in self.tasks.iter() {
             if let Some(node) = task.node {
                 exists(&task.key, &self.nodes, node)?;
@@ -158,7 +157,7 @@ impl Cluster {
         same(&job.key, "default minimum", &job.sub_jobs[0].min_available, &minimum)
     }
 
-    /// By (namespace, name, uid).
+    /// Returns the tasks ordered by (namespace, name, uid).
     fn in_order(&self, tasks: &[TaskId]) -> Vec<TaskId> {
         let mut ordered = tasks.to_vec();
         let key = |task: TaskId| (&self.tasks[task].key, &self.tasks[task].uid);
@@ -201,7 +200,8 @@ impl Cluster {
         same("cluster", "order of keys", &self.job_order.iter().find(differs), &None)
     }
 
-    /// Rows are counted by the jobs that name them, and those that nobody needs are to be given back.
+    /// Checks that queues count the jobs that name them, and that unused queues are listed for
+    /// removal.
     fn check_queues(&self) -> Result<(), String> {
         let mut n_jobs: BTreeMap<QueueId, u32> = BTreeMap::new();
         for (_, job) in self.jobs.iter() {
@@ -224,8 +224,8 @@ impl Cluster {
         same("cluster", "classes", &self.classes.references(), &references.into_iter().collect())
     }
 
-    /// Claims of every task are in its request and in the index, and only who has a node was
-    /// promised something.
+    /// Checks that the claims of every task are in its request and in the index. Only tasks with a
+    /// node may have a reservation.
     fn check_volumes(&self) -> Result<(), String> {
         self.volumes.check_indexes()?;
         self.volumes.check_promised()?;

@@ -1,4 +1,4 @@
-//! Events of claims for devices, their classes and slices. Specification: plugins-nodes.md 6.7.
+//! Events of ResourceClaims, DeviceClasses and ResourceSlices. Specification: plugins-nodes.md 6.7.
 
 use crate::cluster::Cluster;
 use crate::device::{DeviceObject, ResourceClaim};
@@ -8,14 +8,14 @@ impl Cluster {
         if let DeviceObject::Claim(claim) = &object
             && self.devices.claim(&claim.key).is_some_and(|stored| is_newer(stored, claim))
         {
-            // An echo of the time before our write.
+            // The event is older than our write.
             return;
         }
         self.devices.put(object);
     }
 
-    /// What we wrote for a task is stored. The watch may have told newer versions already, or that the
-    /// claim is gone.
+    /// Applies the claims that were stored for a task. The watch may already have delivered newer
+    /// versions, or that the claim is gone.
     pub(super) fn devices_written(&mut self, claims: Vec<ResourceClaim>) {
         for claim in claims {
             let stored = self.devices.claim(&claim.key);
@@ -27,8 +27,8 @@ impl Cluster {
     }
 }
 
-/// Whether what is known of the same object is newer. Versions compare as numbers; others compare
-/// not at all.
+/// True if the known version of the same object is newer. Versions compare as numbers; versions
+/// that are no numbers are never newer.
 fn is_newer(known: &ResourceClaim, told: &ResourceClaim) -> bool {
     let number = |claim: &ResourceClaim| claim.resource_version.parse::<u64>().ok();
     let versions = number(told).zip(number(known));

@@ -1,4 +1,4 @@
-//! Sub-jobs: which sub-group of its job a task belongs to. Specification: core.md 3.7,
+//! Sub-jobs: the sub-group of its job that a task belongs to. Specification: core.md 3.7,
 //! plugins-jobs-queues.md 2.1 with D7.
 
 use std::collections::BTreeSet;
@@ -11,11 +11,12 @@ use crate::job::{Job, SubJob};
 use crate::record::SubGroupPolicy;
 use crate::selector::Labels;
 
-/// Longest text of joined match values before it is replaced by its hash.
+/// Maximum length of joined match values; a longer text is replaced by its hash.
 const MAX_VALUES_LEN: usize = 128;
 
 impl Cluster {
-    /// Index of the sub-job for a pod of these labels; made if it is new.
+    /// Returns the index of the sub-job for a pod with these labels. The sub-job is created if
+    /// necessary.
     pub(super) fn sub_job_for(&mut self, job: JobId, labels: &Labels) -> usize {
         let row = &mut self.jobs[job];
         let Some(found) = match_policy(row, labels) else { return 0 };
@@ -23,7 +24,7 @@ impl Cluster {
         rows.find_or_add(&mut row.sub_jobs, found)
     }
 
-    /// Forms the sub-jobs anew after the policies changed.
+    /// Rebuilds the sub-jobs after the policies changed.
     pub(super) fn regroup(&mut self, job: JobId) {
         let tasks = self.jobs[job].tasks.clone();
         for &task in &tasks {
@@ -42,28 +43,29 @@ impl Cluster {
     }
 }
 
-/// The sub-jobs of policies that have tasks, by id, and the rows of those that have none any more.
-/// Those rows are used again: match labels that change for months leave none behind, and which row a
-/// sub-job has decides nothing (core.md 5.3 orders them by index and id).
+/// Sub-jobs of policies that have tasks, by id, and the free rows. Free rows are reused, so match
+/// labels that change for months do not use up memory. The row of a sub-job decides nothing,
+/// because core.md 5.3 orders sub-jobs by index and id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubJobRows {
     by_id: Index<usize>,
-    /// The one that became free last is used first, so that a pod that leaves and enters has its own.
+    /// Free rows; the one that was freed last is reused first. A pod that leaves and returns thus
+    /// gets its old row.
     free: Vec<usize>,
-    /// By policy, as far as there are sub-jobs of them.
-    tallies: Vec<Tally>,
+    /// Tallies by policy, up to the last policy that has had sub-jobs.
+    tallies: Vec<SubJobTally>,
 }
 
-/// How many sub-jobs of a policy have tasks, and how many of these have their minimum.
+/// Number of sub-jobs of a policy that have tasks, and how many of them have their minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct SubJobTally {
     pub(crate) n_existing: u32,
     pub(crate) n_ready: u32,
-    /// With Pipelined tasks.
+    /// Number of sub-jobs that have their minimum with Pipelined tasks.
     pub(crate) n_pipelined: u32,
 }
 
-impl Tally {
+impl SubJobTally {
     fn of(sub_job: &SubJob) -> Self {
         if sub_job.tasks.is_empty() {
             return Self::default();
@@ -74,7 +76,7 @@ impl Tally {
         Self { n_existing: 1, n_ready: ready.into(), n_pipelined: pipelined.into() }
     }
 
-    /// One sub-job counts otherwise than before.
+    /// Replaces the contribution of one sub-job.
     fn replace(&mut self, before: Self, after: Self) {
         let replace = |sum: &mut u32, before: u32, after: u32| *sum = *sum + after - before;
         replace(&mut self.n_existing, before.n_existing, after.n_existing);
@@ -98,15 +100,15 @@ impl SubJobRows {
         index
     }
 
-    /// The sub-job has no tasks any more.
+    /// Frees the row of a sub-job that has no tasks any more.
     fn free(&mut self, sub_job: &mut SubJob, index: usize) {
         self.by_id.remove(&*sub_job.id, index);
         self.free.push(index);
-        // What it says beyond its id nobody reads.
+        // Besides the id nothing reads a free row.
         sub_job.tasks = Vec::new();
     }
 
-    /// Whether every row but the first one is either known by its id or free.
+    /// True if every row but the first one is either indexed by its id or free.
     fn agrees_with(&self, sub_jobs: &[SubJob]) -> bool {
         let free: BTreeSet<usize> = self.free.iter().copied().collect();
         let is_right = |(index, sub_job): (usize, &SubJob)| {
@@ -120,8 +122,8 @@ impl SubJobRows {
 }
 
 impl Job {
-    /// Frees the row of a sub-job that a task has left, if it was the last one. That of the default
-    /// sub-job stays.
+    /// Frees the row of a sub-job after its last task has left. The row of the default sub-job
+    /// stays.
     pub(super) fn drop_empty_sub_job(&mut self, index: usize) {
         let sub_job = &mut self.sub_jobs[index];
         if let Some(rows) = self.sub_job_rows.as_mut().filter(|_| index != 0)
@@ -131,37 +133,37 @@ impl Job {
         }
     }
 
-    /// The only way in which a sub-job changes: the counters of its policy change with it.
+    /// Changes a sub-job and the tally of its policy. No other function changes sub-jobs.
     pub(super) fn change_sub_job(&mut self, index: usize, change: impl FnOnce(&mut SubJob)) {
         let sub_job = &mut self.sub_jobs[index];
         let Some((policy, rows)) = sub_job.policy.zip(self.sub_job_rows.as_mut()) else {
             return change(sub_job);
         };
-        let before = Tally::of(sub_job);
+        let before = SubJobTally::of(sub_job);
         change(sub_job);
-        let after = Tally::of(sub_job);
+        let after = SubJobTally::of(sub_job);
         if rows.tallies.len() <= policy {
-            rows.tallies.resize(policy + 1, Tally::default());
+            rows.tallies.resize(policy + 1, SubJobTally::default());
         }
         rows.tallies[policy].replace(before, after);
     }
 
-    /// Of the sub-jobs of a policy.
-    pub(crate) fn tally(&self, policy: usize) -> Tally {
+    /// Returns the tally of a policy.
+    pub(crate) fn tally(&self, policy: usize) -> SubJobTally {
         let rows = self.sub_job_rows.as_ref();
         rows.and_then(|rows| rows.tallies.get(policy)).copied().unwrap_or_default()
     }
 
-    /// The same, counted anew.
-    pub(super) fn walk_tally(&self, policy: usize) -> Tally {
-        let mut tally = Tally::default();
+    /// Returns the tally of a policy, counted from its sub-jobs, for checks.
+    pub(super) fn walk_tally(&self, policy: usize) -> SubJobTally {
+        let mut tally = SubJobTally::default();
         for sub_job in self.sub_jobs.iter().filter(|sub_job| sub_job.policy == Some(policy)) {
-            tally.replace(Tally::default(), Tally::of(sub_job));
+            tally.replace(SubJobTally::default(), SubJobTally::of(sub_job));
         }
         tally
     }
 
-    /// Whether the sub-jobs are found by their ids.
+    /// True if every sub-job is found by its id.
     pub(super) fn finds_sub_jobs(&self) -> bool {
         match &self.sub_job_rows {
             Some(rows) => rows.agrees_with(&self.sub_jobs),
@@ -170,7 +172,7 @@ impl Job {
     }
 }
 
-/// The default sub-job: all tasks of a job without policies, else those that match none.
+/// Returns an empty default sub-job. It holds the tasks that match no policy.
 pub(super) fn default_sub_job(job: &Job) -> SubJob {
     SubJob {
         id: job.key.to_string().into(),
@@ -182,17 +184,18 @@ pub(super) fn default_sub_job(job: &Job) -> SubJob {
     }
 }
 
-/// The job's own minimum, or 1 beside policies.
+/// Returns the minimum of the default sub-job: the job's own, or 1 if the job has policies.
 pub(super) fn default_minimum(job: &Job) -> i32 {
     if job.policies().is_empty() { job.min_available } else { 1 }
 }
 
-/// Id of the sub-job for a pod of these labels.
+/// Returns the id of the sub-job for a pod with these labels.
 pub(super) fn sub_job_id(job: &Job, labels: &Labels) -> Arc<str> {
     match_policy(job, labels).map_or_else(|| default_sub_job(job).id, |sub_job| sub_job.id)
 }
 
-/// The sub-job of the first policy that matches, without tasks. `None`: the default one.
+/// Returns the sub-job of the first policy that matches, without tasks. Returns `None` for the
+/// default sub-job.
 fn match_policy(job: &Job, labels: &Labels) -> Option<SubJob> {
     let mut matches = job.policies().iter().enumerate();
     let (index, policy, values) = matches.find_map(|(index, policy)| {
@@ -213,8 +216,8 @@ fn match_policy(job: &Job, labels: &Labels) -> Option<SubJob> {
     })
 }
 
-/// Values of the match keys if the policy matches. A selector without keys forms one sub-group
-/// (D7); a policy with neither matches nothing.
+/// Returns the values of the match keys. Returns `None` if the policy does not match. D7: a
+/// selector without keys forms one sub-group. A policy with neither matches nothing.
 fn match_values(policy: &SubGroupPolicy, labels: &Labels) -> Option<Vec<Arc<str>>> {
     if policy.match_label_keys.is_empty() && policy.label_selector.is_none() {
         return None;
@@ -230,7 +233,7 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Digits as letters that cannot form words, as the API machinery encodes hashes in names.
+/// Replaces digits by letters that cannot form words, as the API machinery encodes hashes in names.
 fn safe_encode(digits: &str) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     digits.bytes().map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()])).collect()

@@ -1,5 +1,5 @@
-//! Events of nodes. A name that only pods know is a placeholder: it has their amounts, but is no
-//! part of the snapshot. Specification: core.md 3.8, 4.3 with C-18 and C-19.
+//! Events of nodes. A node that only pods name is a placeholder: its row has the sums of its pods,
+//! but it is not in the snapshot. Specification: core.md 3.8, 4.3 with C-18 and C-19.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::request::to_resource;
 use crate::selector::Labels;
 
 impl Cluster {
-    /// The row of a node, made as a placeholder if nobody named it before.
+    /// Returns the row of a node. A placeholder is created if the name is new.
     pub(super) fn node_row(&mut self, name: &Arc<str>) -> NodeId {
         if let Some(&node) = self.node_by_name.get(name) {
             return node;
@@ -24,12 +24,12 @@ impl Cluster {
         node
     }
 
-    /// Whether it says anything new.
+    /// Applies a node. Returns true if something changed.
     pub(super) fn node_applied(&mut self, record: NodeRecord) -> bool {
         let division = self.settings.division.as_ref();
         let ours = division.is_none_or(|division| division.owns(&record.name));
         if !ours || !self.selects_node(&record.labels) {
-            // It stops being schedulable; its tasks stay accounted (C-18).
+            // C-18: the node is no longer schedulable, but its tasks are still accounted.
             self.node_deleted(&record.name);
             return true;
         }
@@ -101,7 +101,7 @@ impl Cluster {
         self.drop_unnamed_node(id);
     }
 
-    /// Heartbeats say the same again and again; that changes nothing.
+    /// True if the node has exactly the listed images. Heartbeats mostly repeat the same list.
     fn has_images(&self, id: NodeId, listed: &[(Arc<str>, i64)]) -> bool {
         let held = &self.nodes[id].images;
         let is_held = |(name, _): &(Arc<str>, i64)| {
@@ -118,7 +118,7 @@ impl Cluster {
         self.images.release(&std::mem::replace(&mut self.nodes[id].images, images));
     }
 
-    /// Takes the pods of a node out of the counts by domain, or enters them there.
+    /// Adds or removes the pods of a node in the counts by domain, by `count`.
     fn each_in_view(&mut self, node: NodeId, count: fn(&mut Domains, ClassId, NodeId, bool)) {
         for &task in &self.nodes[node].tasks {
             let row = &self.tasks[task];
@@ -128,7 +128,7 @@ impl Cluster {
         }
     }
 
-    /// A placeholder that no task names any more is forgotten.
+    /// Removes a placeholder that no task names any more.
     pub(super) fn drop_unnamed_node(&mut self, id: NodeId) {
         let node = &self.nodes[id];
         if !node.present && node.tasks.is_empty() && node.n_terminated == 0 {
@@ -143,7 +143,7 @@ impl Cluster {
         wanted.is_empty() || wanted.iter().any(|(key, value)| labels.get(key) == Some(value))
     }
 
-    /// Makes the node part of the snapshot.
+    /// Adds the node to the snapshot.
     fn enter(&mut self, id: NodeId) {
         let Err(place) = self.place_of_node(id) else { return };
         self.node_order.insert(place, id);
@@ -152,7 +152,7 @@ impl Cluster {
         self.count_total(id, 1);
     }
 
-    /// Takes a present node out of the snapshot.
+    /// Removes a present node from the snapshot.
     fn leave(&mut self, id: NodeId) {
         let Ok(place) = self.place_of_node(id) else { return };
         self.node_order.remove(place);
@@ -172,7 +172,7 @@ impl Cluster {
         self.count_total(id, 1);
     }
 
-    /// Adds the allocatable of a node to the total, or takes it out.
+    /// Adds the allocatable amounts of a node to the total, or subtracts them, by `sign`.
     fn count_total(&mut self, id: NodeId, sign: i32) {
         let allocatable = &self.nodes[id].allocatable;
         for dim in allocatable.dims() {
@@ -186,8 +186,8 @@ impl Cluster {
     }
 }
 
-/// Amounts that the annotations of an oversubscription agent add; unparsable counts 0 (core.md
-/// 3.3).
+/// Returns the amounts that an oversubscription agent adds by annotation. Unparsable values count 0
+/// (core.md 3.3).
 fn oversubscription(annotations: &Labels) -> Resource {
     let number = |key: &str| {
         let parsed = annotations.get(key).and_then(|text| text.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! The only way in which a task changes its status or node: all sums move with it, and moving back
+//! Changes of status and node of a task. All sums change with the task, and undoing a change
 //! restores them bit for bit. Specification: core.md 3.7 (counters), 3.8 (table of amounts),
 //! plugins-nodes.md 1.5.
 
@@ -12,7 +12,7 @@ use crate::sums;
 use crate::task::Task;
 
 impl Cluster {
-    /// Gives the task this status on this node.
+    /// Sets status and node of the task.
     pub fn set_task(&mut self, task: TaskId, status: TaskStatus, node: Option<NodeId>) {
         let row = &self.tasks[task];
         if row.node == node && row.status.is_allocated() && status.is_allocated() {
@@ -28,8 +28,9 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Gives a task that has its place another status which weighs the same in every sum: a bind
-    /// costs its job, not its node. [`Cluster::check`] and the laws of this crate compare.
+    /// Sets the status of a task whose node and sums stay the same. A bind thus changes its job,
+    /// but not its node. [`Cluster::check`] and the laws of this crate compare with the full
+    /// update.
     fn recount(&mut self, task: TaskId, status: TaskStatus) {
         let row = &mut self.tasks[task];
         if let Some(job) = row.job {
@@ -42,7 +43,8 @@ impl Cluster {
         row.status = status;
     }
 
-    /// Evicts the task in this session: Releasing in the sums, gone from the view of its node.
+    /// Evicts the task in this session: it is Releasing in the sums, and removed from the view of
+    /// its node.
     pub fn evict_task(&mut self, task: TaskId) {
         self.detach(task);
         let row = &mut self.tasks[task];
@@ -51,7 +53,7 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Takes an eviction back.
+    /// Undoes an eviction.
     pub fn unevict_task(&mut self, task: TaskId, status: TaskStatus) {
         self.detach(task);
         let row = &mut self.tasks[task];
@@ -60,12 +62,12 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Shows an evicted task on its node again: the session that evicted it has ended.
+    /// Shows an evicted task on its node again, after the session that evicted it has ended.
     pub fn reveal_task(&mut self, task: TaskId) {
         self.show(task, true);
     }
 
-    /// Takes a task that terminates out of the view of its node; its room is still in use.
+    /// Removes a terminating task from the view of its node. Its resources stay in use.
     pub fn hide_task(&mut self, task: TaskId) {
         self.show(task, false);
     }
@@ -76,7 +78,7 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Enters the task in the sums of its job and its node. The job is in the log of changes already: the
+    /// Adds the task to the sums of its job and its node. The job is in the change log already: the
     /// task has just joined it, or was detached.
     pub(super) fn attach(&mut self, task: TaskId) {
         let row = &self.tasks[task];
@@ -137,12 +139,12 @@ impl Cluster {
     }
 }
 
-/// Takes the task out of the counters of its job.
+/// Removes the task from the counters of its job.
 pub(super) fn uncount(job: &mut Job, task: &Task) {
     count(job, task, Counts::sub);
 }
 
-/// Counts the task in its job, its role and its sub-job.
+/// Changes the counters of the task's job, role and sub-job.
 fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bool, bool)) {
     let on_node = task.node.is_some();
     let change = |counts: &mut Counts| change(counts, task.status, task.best_effort, on_node);
@@ -151,7 +153,7 @@ fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bo
     job.change_sub_job(task.sub_job, |sub_job| change(&mut sub_job.counts));
 }
 
-/// Moves the request in the sum that the status belongs to.
+/// Adds or removes the request in the sum that the status belongs to.
 fn sum(
     job: &mut Job,
     status: TaskStatus,

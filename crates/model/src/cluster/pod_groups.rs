@@ -1,5 +1,5 @@
-//! Events of PodGroups, and what of their status is ours until the watch shows it. Specification:
-//! core.md 3.7, 4.6, 11 (c).
+//! Events of PodGroups, and the overlay of our status writes until the watch shows them.
+//! Specification: core.md 3.7, 4.6, 11 (c).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::selector::Labels;
 use crate::sums::Seldom;
 
 impl Cluster {
-    /// The job of a PodGroup name, made if nobody named it before.
+    /// Returns the job with this PodGroup name. It is created if the name is new.
     pub(super) fn job_row(&mut self, key: &ObjectKey) -> JobId {
-        // Pods of a gang come one after the other.
+        // Pods of a gang arrive one after the other, so the last job is tried first.
         let is_it = |id: &JobId| self.jobs.get(*id).is_some_and(|job| job.key == *key);
         if let Some(job) = self.last_job.filter(is_it).or_else(|| self.job(key)) {
             self.last_job = Some(job);
@@ -54,7 +54,7 @@ impl Cluster {
         id
     }
 
-    /// A job with neither PodGroup nor tasks is forgotten.
+    /// Removes a job that has neither PodGroup nor tasks.
     pub(super) fn drop_empty_job(&mut self, id: JobId) {
         let job = &self.jobs[id];
         if job.pod_group.is_none() && job.tasks.is_empty() {
@@ -68,7 +68,7 @@ impl Cluster {
         }
     }
 
-    /// Whether it says anything new.
+    /// Applies a PodGroup. Returns true if something that sessions read has changed.
     pub(super) fn pod_group_applied(&mut self, record: PodGroupRecord) -> bool {
         if !self.in_division(record.owner_name.as_ref(), &record.key) {
             self.pod_group_deleted(&record.key);
@@ -89,7 +89,7 @@ impl Cluster {
         let queue = self.queue_row(&queue_name);
         let min_resources = record.min_resources.as_ref();
         let min_resources = min_resources.map(|list| self.shared_minimum(list));
-        // A first list is long, and all of it is news.
+        // In the first list every PodGroup is new, so the comparison is skipped.
         let is_known = self.jobs[id].pod_group.is_some();
         let before = is_known.then(|| Heading::of(&self.jobs[id]));
         self.move_job(id, queue);
@@ -108,7 +108,8 @@ impl Cluster {
         before.is_none_or(|before| before != Heading::of(&self.jobs[id]))
     }
 
-    /// PodGroups come in rows that ask for the same: it is kept once.
+    /// Returns the `minResources` for a list. Consecutive PodGroups with equal lists share one
+    /// value.
     fn shared_minimum(&mut self, list: &ResourceList) -> Arc<MinResources> {
         if let Some(last) = self.last_minimum.as_ref().filter(|last| last.list == *list) {
             return last.clone();
@@ -134,10 +135,10 @@ impl Cluster {
         self.drop_empty_job(id);
     }
 
-    /// From now on only a version newer than that of our write says something new. The watch may
-    /// have shown one before the answer came.
+    /// Records the resource version of our status write; watch events up to that version bring
+    /// nothing new. The watch may have shown a newer version before this answer.
     ///
-    /// Whether something is new by that.
+    /// Returns true if something that sessions read has changed.
     pub(super) fn pod_group_written(&mut self, key: &ObjectKey, version: &str) -> bool {
         let Some(id) = self.job(key) else { return false };
         self.job_changes.push(id);
@@ -163,8 +164,8 @@ impl Cluster {
         }
     }
 
-    /// Sessions take these as the conditions of their types that the PodGroup has; others stay. While
-    /// a write of ours is on its way, nothing changes.
+    /// Replaces the conditions that the PodGroup already has by given ones of the same types. Other
+    /// conditions stay. Nothing changes while a status write of ours is in flight.
     pub fn show_group_conditions(&mut self, key: &ObjectKey, conditions: &[PodGroupCondition]) {
         let Some(id) = self.job(key) else { return };
         let group = self.jobs[id].pod_group.as_mut().filter(|group| !group.status_in_flight);
@@ -187,7 +188,7 @@ impl Cluster {
     }
 }
 
-/// What a session reads of a PodGroup, all but the versions and what of its status is on the way.
+/// The data of a PodGroup that sessions read. Versions and writes in flight are left out.
 #[derive(PartialEq)]
 struct Heading {
     queue: QueueId,
@@ -217,10 +218,10 @@ impl Heading {
     }
 }
 
-/// What we know of a PodGroup's status besides the object that just came in (core.md 11 (c)).
+/// Our own status of a PodGroup, which overlays the object that has just arrived (core.md 11 (c)).
 #[derive(Default)]
 struct Overlay {
-    /// `None`: a PodGroup that is new to us.
+    /// Status that we wrote. `None` for a PodGroup that is new to us.
     status: Option<PodGroupStatus>,
     in_flight: bool,
     written_version: Option<u64>,
@@ -235,12 +236,12 @@ impl Overlay {
         }
     }
 
-    /// Our own status stays on top while a write is on its way and while the watch shows older
-    /// versions.
+    /// Updates the overlay for a record. Our own status is kept while a write is in flight, and
+    /// while the watch shows older versions.
     fn see(mut self, record: &PodGroupRecord) -> Self {
         let versions = self.written_version.zip(number(&record.resource_version));
         let echo_awaited = match versions {
-            // The echo of an earlier one of our writes: the answer to a later one is still to come.
+            // An echo of an earlier write of ours; the answer to a later write is still to come.
             Some((ours, seen)) if ours == seen => {
                 !self.status.as_ref().is_some_and(|status| status.same_content(&record.status))
             }
@@ -255,7 +256,8 @@ impl Overlay {
     }
 }
 
-/// Versions are opaque to the API, but numbers in every server there is.
+/// Returns a resource version as a number. The API calls versions opaque, but all known servers use
+/// numbers.
 fn number(version: &str) -> Option<u64> {
     version.parse().ok()
 }
@@ -285,7 +287,7 @@ fn pod_group(
     }
 }
 
-/// The first of the two annotations that is a duration above 0.
+/// Returns the value of the first of the two annotations that is a duration above 0.
 pub(super) fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
     ["volcano.sh/sla-waiting-time", "sla-waiting-time"]
         .iter()
@@ -293,7 +295,8 @@ pub(super) fn sla_waiting_micros(annotations: &Labels) -> Option<i64> {
         .find(|&micros| 0 < micros)
 }
 
-/// The first of the two annotations that is there (plugins-jobs-queues.md 13).
+/// Returns the limit of the first of the two annotations that is present (plugins-jobs-queues.md
+/// 13).
 pub(super) fn budget(annotations: &Labels) -> Option<JobBudget> {
     type Limit = fn(Portion) -> JobBudget;
     let minimum = annotations.get("volcano.sh/jdb-min-available");
@@ -308,7 +311,8 @@ pub(super) fn budget(annotations: &Labels) -> Option<JobBudget> {
     Some(portion.map_or_else(|| JobBudget::Unreadable(text.clone()), kind))
 }
 
-/// Annotation, else label; unparsable: false (core.md 3.3). `None`: absent.
+/// Returns the value of the annotation, else of the label; unparsable counts false (core.md 3.3).
+/// Returns `None` if both are absent.
 pub(super) fn preemptable(annotations: &Labels, labels: &Labels) -> Option<bool> {
     let key = "volcano.sh/preemptable";
     let text: Option<&Arc<str>> = annotations.get(key).or_else(|| labels.get(key));

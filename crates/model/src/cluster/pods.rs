@@ -1,5 +1,5 @@
-//! Events of pods: which are tracked, and what of our own decisions stays on top until the watch
-//! shows it. Specification: core.md 4.2, 4.5, 11 (a) and (b).
+//! Events of pods: which pods are tracked, and the overlay of our own decisions until the watch
+//! shows them. Specification: core.md 4.2, 4.5, 11 (a) and (b).
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::sums;
 use crate::task::{Gates, Pause};
 
 impl Cluster {
-    /// Whether it says anything new.
+    /// Applies a pod. Returns true if something changed.
     pub(super) fn pod_applied(&mut self, pod: PodRecord) -> bool {
         let id = self.task(&pod.uid);
         let known = id.map(|task| &self.tasks[task]);
         let evicting = known.is_some_and(|task| task.evicting);
-        // A decision is under way; its outcome decides (core.md 4.5, 11).
+        // A bind or an eviction is in flight, and its outcome decides (core.md 4.5, 11).
         let decided = known.is_some_and(|task| task.status.is_allocated() || task.evicting);
         if decided && pod.node_name.is_none() && self.tracks(&pod) {
             return false;
@@ -42,7 +42,7 @@ impl Cluster {
         }
     }
 
-    /// The refused bind or eviction of a pod pauses from now on, or pauses no longer.
+    /// Sets or ends the pause after a refused bind or eviction of a pod.
     pub fn set_pause(&mut self, task: TaskId, pause: Option<Pause>) {
         let row = &mut self.tasks[task];
         row.pause = pause;
@@ -52,7 +52,7 @@ impl Cluster {
         self.version += 1;
     }
 
-    /// Sessions take this as the condition that the pod has.
+    /// Sets the condition that sessions read for the pod.
     pub fn show_condition(&mut self, uid: &str, condition: Arc<PodCondition>) {
         let Some(task) = self.task(uid) else { return };
         self.tasks[task].condition = Some(condition);
@@ -68,27 +68,29 @@ impl Cluster {
         self.drop_bare_job(job);
     }
 
-    /// Ours, or placed on a node of ours by anybody (core.md 4.2).
+    /// True if the pod is ours to schedule, or is on a node of ours (core.md 4.2).
     fn tracks(&self, pod: &PodRecord) -> bool {
         let division = self.settings.division.as_ref();
         let counts = |node: &Arc<str>| division.is_none_or(|division| division.owns(node));
         pod.node_name.as_ref().is_some_and(counts) || self.schedules(pod)
     }
 
-    /// Ours to schedule: by scheduler name and, with division, by its key.
+    /// True if the pod is ours to schedule, by scheduler name and, with division of work, by its
+    /// key.
     pub(super) fn schedules(&self, pod: &PodRecord) -> bool {
         self.settings.scheduler_names.contains(&pod.scheduler_name)
             && self.in_division(pod.owner_name.as_ref(), &pod.key)
     }
 
-    /// Whether a pod or PodGroup falls to us: by the name of its first owner, else its own (core.md
-    /// 4.4).
+    /// True if a pod or PodGroup belongs to us by division of work. The name of its first owner
+    /// decides, else its own name (core.md 4.4).
     pub(super) fn in_division(&self, owner: Option<&Arc<str>>, key: &ObjectKey) -> bool {
         let division = self.settings.division.as_ref();
         division.is_none_or(|division| division.owns(owner.unwrap_or(&key.name)))
     }
 
-    /// `known`: the task of its uid. Whether it says anything new.
+    /// Writes a pod to the tables; `known` is the task with its uid. Returns true if something
+    /// changed.
     pub(super) fn put_pod(
         &mut self,
         pod: PodRecord,
@@ -99,15 +101,15 @@ impl Cluster {
             self.pod_deleted(&pod.key, &pod.uid);
             return true;
         }
-        // A successor of the same name: the end of the old pod was missed.
+        // A new pod has the name of the old one: the end of the old pod was missed.
         if let Some(old) = self.task_named(&pod.key).filter(|&old| self.tasks[old].uid != pod.uid) {
             self.forget_pod(old);
         }
         let job_before = known.and_then(|task| self.tasks[task].job);
-        // What is promised to it ends here.
+        // A reservation of the pod ends here, so such a pod counts as changed.
         let is_plain = |&task: &TaskId| self.volumes.reservation(task).is_none();
         let before = known.filter(is_plain).map(|task| self.tasks[task].clone());
-        // Its class goes after the new one has come, so that what both share is not made again.
+        // The old class is released after the new one is acquired, so shared parts are not rebuilt.
         let class_before = known.map(|task| self.unlink(task));
         let mut row = self.task_of(pod, evicting);
         row.pause = known.and_then(|id| row.pause_after(&self.tasks[id]));
@@ -123,12 +125,12 @@ impl Cluster {
             self.release_class(class);
         }
         self.drop_bare_job(job_before);
-        // The job of a bare pod is made from more than its task.
+        // The job of a bare pod reads more of the pod than its task does.
         let is_bare = self.job_of(id).is_some_and(|job| job.bare);
         is_bare || before.is_none_or(|before| before != self.tasks[id])
     }
 
-    /// Enters a complete task in the indexes, its job and its node.
+    /// Adds a complete task to the indexes, its job and its node.
     fn link(&mut self, task: TaskId) {
         let row = &self.tasks[task];
         self.task_by_uid.insert(&*row.uid, task);
@@ -143,7 +145,7 @@ impl Cluster {
         self.attach(task);
     }
 
-    /// Takes a task out of everything but its table row. Its class is still to be released.
+    /// Removes a task from everything but its table row. The caller must release its class.
     fn unlink(&mut self, task: TaskId) -> ClassId {
         self.detach(task);
         self.release(task);
@@ -177,7 +179,8 @@ impl Cluster {
         }
     }
 
-    /// Reverses [`Cluster::join`]; a role without tasks goes, and an empty job without PodGroup.
+    /// Reverses [`Cluster::join`]. A role without tasks is removed, and so is an empty job without
+    /// PodGroup.
     fn quit(&mut self, id: JobId, task: TaskId) {
         self.job_changes.push(id);
         let place = self.place_in(&self.jobs[id].tasks, task);
@@ -199,7 +202,7 @@ impl Cluster {
         self.drop_empty_job(id);
     }
 
-    /// Where the task is, or belongs, in a list by (namespace, name, uid).
+    /// Returns the position of the task in a list ordered by (namespace, name, uid).
     fn place_in(&self, list: &[TaskId], task: TaskId) -> usize {
         let key = |id: TaskId| (&self.tasks[id].key, &self.tasks[id].uid);
         list.partition_point(|&other| key(other) < key(task))

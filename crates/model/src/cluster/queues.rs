@@ -1,4 +1,4 @@
-//! Queues: their events, and their rows, which stay as long as the queue exists or a job names it.
+//! Events of queues, and their rows, which stay as long as the queue exists or a job names it.
 //! Specification: core.md 3.9, 4.6.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::record::{QueueRecord, ResourceList};
 use crate::request::to_resource;
 
 impl Cluster {
-    /// The row of a queue, made as a placeholder if nobody named it before.
+    /// Returns the row of a queue. A placeholder is created if the name is new.
     pub(super) fn queue_row(&mut self, name: &Arc<str>) -> QueueId {
         if let Some(&queue) = self.queue_by_name.get(name) {
             return queue;
@@ -22,7 +22,7 @@ impl Cluster {
         queue
     }
 
-    /// Whether it says anything new.
+    /// Applies a queue. Returns true if something changed.
     pub(super) fn queue_applied(&mut self, record: QueueRecord) -> bool {
         let id = self.queue_row(&record.name);
         if !self.queues[id].present {
@@ -59,13 +59,13 @@ impl Cluster {
         let is_news = before != self.queues[id];
         let now = &self.queues[id].written_allocated;
         self.status_version += u64::from(!says_the_same(&before.written_allocated, now));
-        // Else it is what we wrote ourselves, which nobody decides by.
+        // Changes of the status that we write ourselves do not count as changes of the queue.
         before.written_allocated.clone_from(&self.queues[id].written_allocated);
         self.queue_version += u64::from(before != self.queues[id]);
         is_news
     }
 
-    /// The row stays as long as PodGroups name the queue; it is no longer present.
+    /// Marks a queue as not present. Its row stays as long as PodGroups name the queue.
     pub(super) fn queue_deleted(&mut self, name: &str) {
         if let Some(id) = self.queue(name) {
             self.queue_version += 1;
@@ -83,14 +83,14 @@ impl Cluster {
         }
     }
 
-    /// The job is in this queue from now on.
+    /// Moves the job to this queue.
     pub(super) fn move_job(&mut self, job: JobId, queue: QueueId) {
         let before = std::mem::replace(&mut self.jobs[job].queue, queue);
         self.queues[queue].n_jobs += 1;
         self.leave_queue(before);
     }
 
-    /// One job less names the queue.
+    /// Decreases the number of jobs of the queue by one.
     pub(super) fn leave_queue(&mut self, queue: QueueId) {
         self.queues[queue].n_jobs -= 1;
         self.note_if_unused(queue);
@@ -102,8 +102,8 @@ impl Cluster {
         }
     }
 
-    /// Gives back the rows of queues that do not exist and that no job names; the session that has
-    /// just ended saw them like that.
+    /// Removes the rows of queues that do not exist and that no job names. It runs after a session
+    /// that saw the rows in this state.
     pub(super) fn drop_unused_queues(&mut self) {
         for id in std::mem::take(&mut self.unused_queues) {
             let Some(queue) = self.queues.get(id).filter(|queue| queue.is_unused()) else {
@@ -115,7 +115,7 @@ impl Cluster {
     }
 }
 
-/// In any order, as the API gives it back.
+/// True if both lists have equal entries in any order, as the API server may reorder them.
 fn says_the_same(l: &Option<ResourceList>, r: &Option<ResourceList>) -> bool {
     match (l, r) {
         (Some(l), Some(r)) => l.len() == r.len() && l.iter().all(|entry| r.contains(entry)),

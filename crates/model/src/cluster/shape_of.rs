@@ -1,6 +1,11 @@
-//! The shape of a pod: its request, and what filters and scorers read of it besides. Pods come in rows
-//! of equal ones, in first lists and gangs; of each row it is worked out once. Exact: all that it is
-//! worked out from is compared. `shape_of_a_row` compares with clusters that see each pod alone.
+//! The shape of a pod: its request, and the other fields that filters and scorers read. In first
+//! lists and gangs, many consecutive pods have equal shapes. The shape of the last pod is therefore
+//! cached.
+//!
+//! Exact because
+//! - all inputs of the cached shape are compared,
+//! - the test `shape_of_a_row` compares with clusters that see each pod alone.
+//!
 //! Specification: core.md 3.5, plugins-nodes.md 2.5 and 7.1.
 
 use std::mem::take;
@@ -16,7 +21,7 @@ use crate::record::{ContainerRecord, PodRecord, ResourceList};
 use crate::request::{RequestGates, non_zero_request, pod_request};
 use crate::selector::HostPort;
 
-/// What the shape of the pod that came last was made from, and what became of it.
+/// The inputs and the result for the pod that came last.
 #[derive(Clone, Debug)]
 pub(super) struct LastShape {
     containers: Vec<ContainerRecord>,
@@ -46,7 +51,7 @@ impl LastShape {
 }
 
 impl Cluster {
-    /// The shape, and why its request is not complete. What it is made from is taken out of the pod.
+    /// Returns the shape, and why its request is not complete. Moves the inputs out of the pod.
     pub(super) fn shape_of(&mut self, pod: &mut PodRecord) -> (Arc<Shape>, Option<Arc<str>>) {
         let gates = self.settings.gates;
         if let Some(last) = self.last_shape.as_ref().filter(|last| last.is_of(pod, gates)) {
@@ -76,9 +81,9 @@ impl Cluster {
         (shape, uncounted)
     }
 
-    /// Why the request is not complete: so many resource names were seen that one of the pod's has no
-    /// number. Such a pod must not be placed as if it did not ask for it. Names are never given back
-    /// ([`vc_resource::Dims`]), so the text says what helps.
+    /// Returns why the request is not complete: a resource name of the pod has no dimension,
+    /// because too many names were seen. Such a pod must not be placed as if it did not request the
+    /// resource. Names are never freed ([`vc_resource::Dims`]), so the text states the remedy.
     fn uncounted(&self, pod: &PodRecord) -> Option<Arc<str>> {
         let containers = pod.containers.iter().chain(&pod.init_containers);
         let requests = containers.flat_map(|container| &container.requests);

@@ -1,5 +1,5 @@
-//! Node shards: which nodes are in ours, and what its status says about it. Specification: core.md
-//! 4.10, 8.4.
+//! Node shards: which nodes are in our shard, and the status of our NodeShard. Specification:
+//! core.md 4.10, 8.4.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::record::NodeShardRecord;
 /// `--scheduler-sharding-mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardingMode {
-    /// Shards do not matter.
+    /// Shards are ignored.
     #[default]
     None,
-    /// Nodes outside the shard are refused.
+    /// Nodes outside our shard are refused.
     Hard,
-    /// Nodes of the shard come first.
+    /// Nodes of our shard are tried first.
     Soft,
 }
 
-/// How the nodes are shared out between schedulers.
+/// The division of nodes between schedulers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharding {
-    /// What a shard means.
+    /// Effect of a shard.
     pub mode: ShardingMode,
     /// `--scheduler-sharding-name`: our NodeShard.
     pub name: Arc<str>,
@@ -35,13 +35,13 @@ impl Default for Sharding {
     }
 }
 
-/// The NodeShards as last seen or, of ours, as written.
+/// The NodeShards as last seen; ours as last written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shards {
     by_name: BTreeMap<Arc<str>, NodeShardRecord>,
-    /// Names of the nodes in our shard; they need not exist.
+    /// Names of the nodes in our shard; the nodes need not exist.
     pub(super) ours: BTreeSet<Arc<str>>,
-    /// Our status could not be written.
+    /// True if our status could not be written.
     failed: bool,
 }
 
@@ -63,7 +63,8 @@ impl Cluster {
         self.shards.failed |= name == &*self.settings.sharding.name;
     }
 
-    /// Desired by ours and used by no other. Without our NodeShard the last set stays.
+    /// Recomputes our shard: nodes that our NodeShard desires and no other one uses. Without our
+    /// NodeShard the last set stays.
     fn recompute_shard(&mut self) {
         let Sharding { mode, name } = &self.settings.sharding;
         let Some(ours) = self.shards.by_name.get(name).filter(|_| *mode != ShardingMode::None)
@@ -84,13 +85,14 @@ impl Cluster {
         }
     }
 
-    /// Sharding is on, and our NodeShard does not exist.
+    /// True if sharding is on and our NodeShard does not exist.
     pub fn lacks_node_shard(&self) -> bool {
         let Sharding { mode, name } = &self.settings.sharding;
         *mode != ShardingMode::None && !self.shards.by_name.contains_key(name)
     }
 
-    /// Our NodeShard as its status should be. `None`: it is so already, or does not exist.
+    /// Returns our NodeShard with the status to write. Returns `None` if the status is current, or
+    /// if our NodeShard does not exist.
     pub fn node_shard_to_write(&self) -> Option<NodeShardRecord> {
         let Sharding { mode, name } = &self.settings.sharding;
         let stored = self.shards.by_name.get(name).filter(|_| *mode != ShardingMode::None)?;
@@ -98,7 +100,7 @@ impl Cluster {
             stored.nodes_desired.iter().cloned().partition(|node| self.shards.ours.contains(node));
         let wanted = NodeShardRecord {
             nodes_in_use: distinct(&used),
-            // Nothing is in use that is not desired.
+            // Our shard uses only nodes that are desired, so none is to be removed.
             nodes_to_remove: Vec::new(),
             nodes_to_add: distinct(&unused),
             ..stored.clone()
@@ -109,19 +111,20 @@ impl Cluster {
         (self.shards.failed || status(stored) != status(&wanted)).then_some(wanted)
     }
 
-    /// Takes a status of our NodeShard as written until the watch says otherwise.
+    /// Records a status of our NodeShard as written, until the watch shows another one.
     pub fn node_shard_written(&mut self, record: NodeShardRecord) {
         self.shards.failed = false;
         self.shards.by_name.insert(record.name.clone(), record);
     }
 
-    /// Whether the shard forbids the node: mode hard, and it is outside (actions.md 2.6, item 1).
+    /// True if the shard forbids the node: the mode is hard, and the node is outside (actions.md
+    /// 2.6, item 1).
     pub fn is_outside_shard(&self, node: NodeId) -> bool {
         self.settings.sharding.mode == ShardingMode::Hard && !self.nodes[node].in_shard
     }
 
-    /// The nodes in the groups in which they are to be tried: those of the shard, then the others,
-    /// each in the order given. `None`: all are one group, the mode is not soft.
+    /// Returns the nodes in two groups to be tried in order: nodes of our shard, then the others.
+    /// Each group keeps the given order. Returns `None` unless the mode is soft.
     pub fn by_shard(&self, nodes: &[NodeId]) -> Option<[Vec<NodeId>; 2]> {
         let soft = self.settings.sharding.mode == ShardingMode::Soft;
         soft.then(|| {
@@ -131,7 +134,7 @@ impl Cluster {
     }
 }
 
-/// By name, each once.
+/// Returns the names sorted and without duplicates.
 fn distinct(nodes: &[Arc<str>]) -> Vec<Arc<str>> {
     nodes.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -1,4 +1,5 @@
-//! What task a pod makes. Specification: core.md 3.2, 3.4, 5.4 (pod index), C-20, actions.md A46.
+//! Conversion of a pod to a task. Specification: core.md 3.2, 3.4, 5.4 (pod index), C-20,
+//! actions.md A46.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -15,10 +16,11 @@ const GROUP_ANNOTATION: &str = "scheduling.k8s.io/group-name";
 const ROLE: &str = "volcano.sh/task-spec";
 
 impl Cluster {
-    /// The task of a pod; makes the rows that it names. `evicting`: we have sent its eviction.
+    /// Returns the task of a pod, and creates the rows that the pod names. `evicting` is true if we
+    /// have sent its eviction.
     pub(super) fn task_of(&mut self, mut pod: PodRecord, evicting: bool) -> Task {
         let real_status = status_of(&pod);
-        // Until the pod shows that it is going (core.md 11 (b)).
+        // The task stays Releasing until the pod shows that it is terminating (core.md 11 (b)).
         let still_evicting = evicting && !pod.deleting && !real_status.is_terminated();
         let status = if still_evicting { TaskStatus::Releasing } else { real_status };
         let group = pod.annotations.get(GROUP_ANNOTATION).filter(|name| !name.is_empty());
@@ -74,7 +76,7 @@ impl Cluster {
         }
     }
 
-    /// Nearly all pods that run have the same condition: its words are kept once.
+    /// Returns a condition. Nearly all running pods have equal conditions, which then share memory.
     fn shared_condition(&mut self, own: PodCondition) -> Arc<PodCondition> {
         match self.last_condition.as_ref().filter(|last| ***last == own) {
             Some(last) => last.clone(),
@@ -82,8 +84,8 @@ impl Cluster {
         }
     }
 
-    /// The class, and why its request is not complete. Takes out of the pod what nothing reads of it
-    /// afterwards: first lists are long.
+    /// Returns the class, and why its request is not complete. Moves the fields out of the pod that
+    /// nothing else reads, because first lists are long.
     fn class_of(&mut self, pod: &mut PodRecord) -> (Class, Option<Arc<str>>) {
         let (shape, uncounted) = self.shape_of(pod);
         let mut class = Class {
@@ -108,7 +110,7 @@ fn status_of(pod: &PodRecord) -> TaskStatus {
         PodPhase::Pending if pod.deleting => TaskStatus::Releasing,
         PodPhase::Pending if pod.node_name.is_some() => TaskStatus::Bound,
         PodPhase::Pending => TaskStatus::Pending,
-        // A pod that we evicted and that ends well is no finished member (A46).
+        // A46: a pod that we evicted and that ends successfully is not a finished member.
         PodPhase::Succeeded if pod.deleting && pod.evicted_by_scheduler => TaskStatus::Failed,
         PodPhase::Succeeded => TaskStatus::Succeeded,
         PodPhase::Failed => TaskStatus::Failed,
@@ -121,7 +123,7 @@ fn role_of(pod: &PodRecord) -> Arc<str> {
     annotation.or_else(|| pod.labels.get(ROLE)).cloned().unwrap_or_default()
 }
 
-/// The word, in the memory of a known one if they are equal.
+/// Returns the text, sharing the memory of a known equal text.
 fn shared(word: Arc<str>, known: Option<&Arc<str>>) -> Arc<str> {
     known.filter(|known| **known == word).cloned().unwrap_or(word)
 }
@@ -132,14 +134,16 @@ fn priority_of(pod: &PodRecord) -> i32 {
     overriding.or(pod.priority).unwrap_or(1)
 }
 
-/// Annotation, else label; unparsable: false (core.md 3.2). `None`: the pod does not say.
+/// Returns the value of the annotation, else of the label; unparsable counts false (core.md 3.2).
+/// Returns `None` if both are absent.
 fn preemptable_text(pod: &PodRecord) -> Option<bool> {
     let key = "volcano.sh/preemptable";
     let text = pod.annotations.get(key).or_else(|| pod.labels.get(key))?;
     Some(go_bool(text).unwrap_or(false))
 }
 
-/// The label counts if there is one, even if it is no duration (plugins-jobs-queues.md 12).
+/// Returns the end of the cooldown in microseconds since 1970. If the label is present it decides,
+/// even if it is no duration (plugins-jobs-queues.md 12).
 fn cooling_until_micros(pod: &PodRecord) -> Option<i64> {
     let key = "volcano.sh/cooldown-time";
     let text = pod.labels.get(key).or_else(|| pod.annotations.get(key))?;
@@ -159,7 +163,7 @@ fn gate_names(pod: &PodRecord) -> Option<Arc<str>> {
     (!gates.is_empty()).then(|| gates.join(", ").into())
 }
 
-/// The last part of a name of at least three parts, if it is a number (core.md 5.4).
+/// Returns the last part of a name of at least three parts, if it is a number (core.md 5.4).
 fn pod_index(name: &str) -> Option<i64> {
     let parts = name.split('-').count();
     let last = name.rsplit('-').next().filter(|_| 3 <= parts)?;

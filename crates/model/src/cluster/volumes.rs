@@ -1,6 +1,6 @@
-//! Events of volumes, claims and storage: the tasks that they concern leave all sums, the object
-//! changes, and the tasks come back with the request that they have then. Specification: core.md
-//! 3.5.1, 3.8 (CSINode), plugins-nodes.md 4.6, 5.6.
+//! Events of volumes, claims and storage. The tasks that an object concerns leave all sums, the
+//! object changes, and the tasks return with their new requests. Specification: core.md 3.5.1, 3.8
+//! (CSINode), plugins-nodes.md 4.6, 5.6.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::record::ObjectKey;
 use crate::sums;
 use crate::task::Gates;
 use crate::volume::{
-    PodVolume, Reservation, Stage, StorageKind, StorageObject, Volumes, csi_dimension,
+    BindingStage, PodVolume, Reservation, StorageKind, StorageObject, Volumes, csi_dimension,
 };
 
-/// A driver that states no limit.
+/// Volume limit of a driver that states none.
 const NO_LIMIT: i64 = i32::MAX as i64;
 
 impl Cluster {
@@ -30,8 +30,8 @@ impl Cluster {
         self.change_storage(kind, &key, |volumes| volumes.put(object));
     }
 
-    /// Whether all requests and names of volumes stay as they are, as with most events: they tell
-    /// how far the binding of a volume has come.
+    /// True if no request and no volume name changes. This is so for most events, which only report
+    /// the progress of a binding.
     fn is_progress(&self, object: &StorageObject) -> bool {
         let volumes = &self.volumes;
         match object {
@@ -57,7 +57,8 @@ impl Cluster {
         self.change_storage(kind, key, |volumes| volumes.remove(kind, key));
     }
 
-    /// What we wrote for a task is stored. The watch may have told newer versions already.
+    /// Applies the volumes and claims that were stored for a task. The watch may already have
+    /// delivered newer versions.
     pub(super) fn volumes_written(&mut self, uid: &str, objects: Vec<StorageObject>) {
         let (mut volumes, mut claims) = (Vec::new(), Vec::new());
         for object in &objects {
@@ -73,9 +74,9 @@ impl Cluster {
         }
         let task = self.task(uid);
         if let Some(stage) = task.and_then(|task| self.volumes.stage_mut(task))
-            && let Stage::Sent { since_micros } = *stage
+            && let BindingStage::Sent { since_micros } = *stage
         {
-            *stage = Stage::Written { since_micros, volumes, claims };
+            *stage = BindingStage::Written { since_micros, volumes, claims };
         }
         for object in objects {
             let stored = self.volumes.stored_version(&object);
@@ -85,14 +86,15 @@ impl Cluster {
         }
     }
 
-    /// Promises a task what goes with its node; it loses that with the node.
+    /// Reserves volumes and devices for a task, in place of its earlier reservation. The
+    /// reservation ends when the task loses its node.
     pub fn reserve(&mut self, task: TaskId, reservation: Reservation) {
         self.release(task);
         self.devices.promise(task, &reservation.devices);
         self.volumes.reserve(task, reservation);
     }
 
-    /// Takes back what the task was promised, and that its bind waits; its node stays.
+    /// Ends the reservation of a task, and its wait for a bind. The task keeps its node.
     pub fn release(&mut self, task: TaskId) {
         if let Some(reservation) = self.volumes.release(task) {
             self.devices.withdraw(task, &reservation.devices);
@@ -100,8 +102,8 @@ impl Cluster {
         }
     }
 
-    /// What was decided about a claim holds as long as somebody in the session relies on it
-    /// (deviation of 5.8).
+    /// Hands the decisions of an ended reservation to another task of the session that relies on
+    /// them (deviation of plugins-nodes.md 5.8).
     fn pass_on(&mut self, gone: &Reservation) {
         for (claim, volume) in gone.decided() {
             let heirs = self.volumes.relying(claim);
@@ -111,16 +113,16 @@ impl Cluster {
         }
     }
 
-    /// The bind of the task is decided and waits for the volumes of its gang, from now on. About its
-    /// claims it decides itself, unless somebody has whose bind is decided, too.
+    /// Records that the bind of the task is decided and waits for the volumes of its gang. The task
+    /// takes over tentative decisions about its claims; other decisions stay.
     pub fn hold(&mut self, task: TaskId, now_micros: i64) {
         self.volumes.hold(task);
         if let Some(stage) = self.volumes.stage_mut(task) {
-            *stage = Stage::Sent { since_micros: now_micros };
+            *stage = BindingStage::Sent { since_micros: now_micros };
         }
     }
 
-    /// Whether a job is ready without counting these tasks.
+    /// True if a job is ready without counting these tasks.
     pub fn ready_without(&self, job: JobId, tasks: &[TaskId]) -> bool {
         let mut job = self.jobs[job].clone();
         tasks.iter().for_each(|&task| uncount(&mut job, &self.tasks[task]));
@@ -151,7 +153,7 @@ impl Cluster {
         }
     }
 
-    /// Tasks whose request or whose volumes' names depend on the object.
+    /// Returns the tasks whose request or volume names depend on the object.
     fn concerned(&self, kind: StorageKind, key: &ObjectKey) -> BTreeSet<TaskId> {
         let claims = match kind {
             StorageKind::Volume => self.volumes.claims_on(&key.name),
@@ -169,7 +171,7 @@ impl Cluster {
         claims.iter().flat_map(|claim| self.volumes.users(claim)).collect()
     }
 
-    /// Recomputes what the claims of a detached task add to its request.
+    /// Recomputes the part of a detached task's request that its claims add.
     fn refresh_request(&mut self, task: TaskId) {
         let old = self.classes[self.tasks[task].class].clone();
         let mut class = old.clone();
@@ -191,7 +193,7 @@ impl Cluster {
         self.release_class(before);
     }
 
-    /// Enters one attachment per CSI claim in the request of a class (core.md 3.5.1).
+    /// Adds one attachment per CSI claim to the request of a class (core.md 3.5.1).
     pub(super) fn count_claims(&mut self, class: &mut Class) {
         if class.volumes.is_empty() {
             return;
@@ -212,7 +214,7 @@ impl Cluster {
         }
     }
 
-    /// What the CSINode of this name says.
+    /// Returns the volume limits by dimension in the CSINode with this name.
     pub(super) fn volume_limits(&mut self, node: &str) -> Vec<(Dim, i64)> {
         let Some(row) = self.volumes.csi_node(node) else { return Vec::new() };
         let limit = |(driver, count): &(Arc<str>, Option<i64>)| {
@@ -235,7 +237,7 @@ impl Cluster {
         self.change_allocatable(id, allocatable);
     }
 
-    /// Enters a task in the index of its claims, or takes it out.
+    /// Adds a task to the index of its claims if `named` is true, else removes it.
     pub(super) fn index_claims(&mut self, task: TaskId, named: bool) {
         let class = &self.classes[self.tasks[task].class];
         for volume in &class.volumes {
@@ -270,7 +272,8 @@ fn version(object: &StorageObject) -> &str {
     }
 }
 
-/// Versions compare as numbers; others compare not at all.
+/// True if the stored version is lower. Versions compare as numbers; versions that are no numbers
+/// are never lower.
 fn is_older(stored: &str, written: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     number(stored).zip(number(written)).is_some_and(|(stored, written)| stored < written)

@@ -1,5 +1,5 @@
-//! The tables of claims, classes and slices, with what is promised laid over them (in-flight
-//! allocations). Specification: plugins-nodes.md 6.3, 6.7.
+//! The tables of ResourceClaims, DeviceClasses and ResourceSlices, overlaid with the allocations
+//! that tasks are promised (in-flight allocations). Specification: plugins-nodes.md 6.3, 6.7.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,77 +9,83 @@ use crate::device::{
     ResourceSlice,
 };
 use crate::ids::TaskId;
+use crate::reads::{self, Read};
 use crate::record::ObjectKey;
 
-/// Claims, classes and slices of the cluster.
+/// ResourceClaims, DeviceClasses and ResourceSlices of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     claims: BTreeMap<ObjectKey, ResourceClaim>,
     classes: BTreeMap<Arc<str>, DeviceClass>,
     slices: BTreeMap<Arc<str>, Arc<ResourceSlice>>,
-    /// What is promised, by claim.
+    /// In-flight allocations by claim.
     in_flight: BTreeMap<ObjectKey, InFlight>,
-    /// Devices that some claim has, and how many have them; admin access does not count.
+    /// Devices that are allocated, each with the number of claims that have it. Admin access does
+    /// not count.
     taken: BTreeMap<DeviceId, u32>,
-    /// Counts changes of slices and classes.
+    /// Number of changes of slices and classes.
     version: u64,
-    /// Counts devices that became free.
+    /// Number of times that a device became free.
     n_freed: u64,
 }
 
-/// What tasks were promised of a claim.
+/// The promises to tasks for one claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InFlight {
-    /// Tasks that it is to be reserved for, each with the devices that one of them chose for all;
-    /// `None`: the claim had some before.
+    /// Tasks that the claim is to be reserved for, each with the devices that one of them chose.
+    /// `None` if the claim had devices before.
     pub tasks: BTreeMap<TaskId, Option<Arc<Allocation>>>,
 }
 
 impl InFlight {
-    /// The devices that are chosen, and a task that relies on them: they are, as long as one does
-    /// (deviation of 2.6).
+    /// Returns the chosen devices, and a task that relies on them. The choice holds as long as one
+    /// task relies on it (deviation of plugins-nodes.md 2.6).
     pub fn chosen(&self) -> Option<(TaskId, &Arc<Allocation>)> {
         self.tasks.iter().find_map(|(&task, chosen)| Some((task, chosen.as_ref()?)))
     }
 }
 
 impl Devices {
-    /// A claim.
+    /// Returns the claim with this key.
     pub fn claim(&self, key: &ObjectKey) -> Option<&ResourceClaim> {
+        reads::note(Read::OtherObjects);
         self.claims.get(key)
     }
 
-    /// All claims by key.
+    /// Returns all claims by key.
     pub fn claims(&self) -> impl Iterator<Item = &ResourceClaim> {
         self.claims.values()
     }
 
-    /// A class by name.
+    /// Returns the class with this name.
     pub fn class(&self, name: &str) -> Option<&DeviceClass> {
+        reads::note(Read::OtherObjects);
         self.classes.get(name)
     }
 
-    /// All slices by name.
+    /// Returns all slices by name.
     pub fn slices(&self) -> impl Iterator<Item = &Arc<ResourceSlice>> {
+        reads::note(Read::OtherObjects);
         self.slices.values()
     }
 
-    /// What was promised of a claim.
+    /// Returns the in-flight allocation of a claim.
     pub fn in_flight(&self, key: &ObjectKey) -> Option<&InFlight> {
         self.in_flight.get(key)
     }
 
-    /// Whether some claim has the device, stored or promised.
+    /// True if a claim has the device, whether stored or in flight.
     pub fn is_taken(&self, device: &DeviceId) -> bool {
         self.taken.contains_key(device)
     }
 
-    /// Another number for other slices or classes.
+    /// Returns a counter that increases with every change of slices or classes.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Another number once a device became free again: until then what finds no devices never will.
+    /// Returns a counter that increases when a device becomes free. While it is unchanged, a failed
+    /// search for devices need not be repeated.
     pub fn n_freed(&self) -> u64 {
         self.n_freed
     }
@@ -115,7 +121,7 @@ impl Devices {
         }
     }
 
-    /// A task gets what goes with its node.
+    /// Records the promises that a task gets with its node.
     pub(crate) fn promise(&mut self, task: TaskId, promises: &[ClaimPromise]) {
         for promise in promises {
             self.change(&promise.key, |all| {
@@ -138,7 +144,7 @@ impl Devices {
         }
     }
 
-    /// Changes what a claim has, and with it what is taken.
+    /// Changes the devices of a claim, and updates the set of devices that are allocated.
     fn change(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Self)) {
         let before = self.has(key);
         change(self);
@@ -149,7 +155,7 @@ impl Devices {
         }
     }
 
-    /// What a claim has: what is stored, and until then what was promised.
+    /// Returns the allocation of a claim: the stored one, else the one in flight.
     fn has(&self, key: &ObjectKey) -> Option<Arc<Allocation>> {
         let stored = self.claims.get(key).and_then(|claim| claim.allocation.clone());
         stored.or_else(|| self.in_flight.get(key)?.chosen().map(|(_, chosen)| chosen.clone()))
@@ -167,7 +173,7 @@ impl Devices {
         }
     }
 
-    /// Whether the derived maps are those of the rows and of what is promised.
+    /// Checks the derived maps against the rows and the promises of tasks.
     pub(crate) fn check<'a>(
         &self,
         promised: impl Iterator<Item = (TaskId, &'a [ClaimPromise])>,

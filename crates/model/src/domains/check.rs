@@ -1,16 +1,17 @@
-//! Every count and index made again from the tasks and compared; for tests and for the watchdog.
+//! Recomputes every count and index from the tasks, and compares. Used by tests and by the
+//! watchdog.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use crate::cluster::Cluster;
 use crate::domains::classes::Links;
-use crate::domains::{Domains, Place};
+use crate::domains::{ClassPlace, Domains};
 use crate::ids::{ClassId, InclusionId, KeyId, MatcherId};
 use crate::task::Task;
 
 impl Domains {
-    /// Compares everything with what the tasks, nodes and namespaces say.
+    /// Compares all counts and indexes with tasks, nodes and namespaces.
     pub(crate) fn check(&self, cluster: &Cluster) -> Result<(), String> {
         self.check_keys(cluster)?;
         self.check_inclusions(cluster)?;
@@ -42,7 +43,8 @@ impl Domains {
         Ok(())
     }
 
-    /// A class without constraints has the default ones, by key and pods that count.
+    /// Checks that a class without constraints has the default ones, by maximum skew and pods that
+    /// count.
     fn check_defaults(&self, cluster: &Cluster, id: ClassId) -> Result<(), String> {
         let class = &cluster.classes[id];
         if !class.spread.is_empty() {
@@ -60,7 +62,7 @@ impl Domains {
         same("default constraints of a class", &held.collect(), &fresh)
     }
 
-    /// Every matcher asked, without the indexes.
+    /// Returns the matchers that select the class, found without indexes.
     fn meant_by(&self, cluster: &Cluster, class: ClassId) -> Vec<MatcherId> {
         let class = &cluster.classes[class];
         let rows = self.counters.matchers.rows.iter();
@@ -114,7 +116,7 @@ impl Domains {
         same("users of inclusions", &held.collect(), &inclusions)
     }
 
-    /// Whether nothing is kept.
+    /// True if nothing is stored.
     pub(crate) fn is_empty(&self) -> bool {
         let counters = &self.counters;
         counters.keys.rows.is_empty()
@@ -126,9 +128,9 @@ impl Domains {
     }
 }
 
-fn place_of(task: &Task) -> Option<Place> {
+fn place_of(task: &Task) -> Option<ClassPlace> {
     let node = task.node.filter(|_| task.is_in_view())?;
-    Some(Place { node, n_pods: 1, n_live: i32::from(task.is_live()) })
+    Some(ClassPlace { node, n_pods: 1, n_live: i32::from(task.is_live()) })
 }
 
 fn same<T: PartialEq + Debug>(what: &str, held: &T, fresh: &T) -> Result<(), String> {

@@ -1,5 +1,5 @@
-//! Per scheduling class what its pods want of others, what of others means them, and where they
-//! are; and the classes by label and namespace.
+//! Per scheduling class: its terms and constraints, the matchers that select its pods, and the
+//! nodes of its pods. Classes are indexed by label, namespace and controller.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,56 +16,58 @@ use crate::pod_affinity::PodSelector;
 use crate::record::ObjectKey;
 use crate::selector::LabelSelector;
 
-/// What a class has to do with topology domains.
+/// The relations of a class to topology domains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
-    /// Matchers that mean its pods, by id.
+    /// Matchers that select the pods of the class, by id.
     pub(super) meant_by: Vec<MatcherId>,
-    /// Where its pods are, by node.
-    pub(super) places: SmallVec<[Place; 1]>,
-    /// What its pods want; `None`: neither affinity nor spread.
+    /// Nodes of its pods with their numbers, by node.
+    pub(super) places: SmallVec<[ClassPlace; 1]>,
+    /// Terms and constraints of its pods. `None` if they have neither affinity nor spread.
     pub wants: Option<Box<Wants>>,
 }
 
 /// Pods of one class on one node, as filters see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ClassPlace {
     pub(super) node: NodeId,
     pub(super) n_pods: i32,
-    /// Of them those that are not terminating.
+    /// Number of these pods that are not terminating.
     pub(super) n_live: i32,
 }
 
-/// What pods of a class want, resolved to counters.
+/// Terms and constraints of the pods of a class, resolved to counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// One per required affinity term: pods that *all* of these terms mean (4.5), by its key.
+    /// One term per required affinity term, by its key. Each counts the pods that *all* required
+    /// terms select (plugins-nodes.md 4.5).
     pub near: Vec<TermId>,
     /// One per required anti-affinity term.
     pub away: Vec<TermId>,
     /// Preferred terms with their weight, negative for anti-affinity.
     pub preferred: Vec<(TermId, i64)>,
-    /// Constraints that forbid, in the order of the pod.
+    /// Constraints with `DoNotSchedule`, in the order of the pod.
     pub hard: Vec<Spreading>,
-    /// Constraints that discourage, in the order of the pod; the default ones if it has none of any
-    /// kind.
+    /// Constraints with `ScheduleAnyway`, in the order of the pod. They are the default constraints
+    /// if the pod has no constraint at all.
     pub soft: Vec<Spreading>,
 }
 
 /// A spread constraint, resolved to its counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spreading {
-    /// Pods by domain.
+    /// Counter of pods by domain.
     pub spread: SpreadId,
     /// The topology key.
     pub key: KeyId,
-    /// Pods by which a domain may exceed the least one.
+    /// Number of pods by which a domain may exceed the global minimum.
     pub max_skew: i32,
-    /// With fewer domains the least one counts 0.
+    /// With fewer domains than this, the global minimum is 0.
     pub min_domains: i32,
-    /// The pod counts itself.
+    /// True if the constraint selects the pod itself.
     pub selects_self: bool,
-    /// The key is `kubernetes.io/hostname`: each node is a domain (7.8).
+    /// True for a preferred constraint on `kubernetes.io/hostname`: each node is a domain
+    /// (plugins-nodes.md 7.8).
     pub by_host: bool,
 }
 
@@ -147,13 +149,14 @@ impl ClassIndex {
         self.by_namespace.get(name).into_iter().flatten().copied().collect()
     }
 
-    /// The classes whose pods this object controls.
+    /// Returns the classes whose pods this object controls.
     pub(super) fn controlled_by(&self, kind: SelectorKind, key: &ObjectKey) -> Vec<ClassId> {
         let ids = self.by_controller.get(&(kind, key.clone()));
         ids.into_iter().flatten().copied().collect()
     }
 
-    /// The classes of a namespace that may have what a selector asks for, and others.
+    /// Returns the classes of a namespace that a selector may select; the result may contain
+    /// others.
     pub(super) fn selected(&self, namespace: &Arc<str>, labels: LabelSelector) -> Vec<ClassId> {
         let selector = PodSelector {
             namespaces: vec![namespace.clone()],
@@ -163,7 +166,7 @@ impl ClassIndex {
         self.at(&self.best_anchor(&[selector], |_, _| 0))
     }
 
-    /// The classes that an anchor admits.
+    /// Returns the classes that an anchor admits.
     pub(super) fn at(&self, anchor: &Anchor) -> Vec<ClassId> {
         match anchor {
             Anchor::Label(key, values) => {
@@ -178,8 +181,8 @@ impl ClassIndex {
         }
     }
 
-    /// The anchor that tells most: the label with the fewest classes and, by `n_matchers`, other
-    /// matchers now.
+    /// Returns the most selective anchor: the label with the fewest classes plus the fewest other
+    /// matchers. `n_matchers` counts the latter.
     pub(super) fn best_anchor(
         &self,
         selectors: &[PodSelector],
@@ -204,7 +207,7 @@ impl ClassIndex {
     }
 }
 
-/// The classes with one value of a label, never none. Most values are those of one job.
+/// The classes with one value of a label, at least one. Most values occur in one job only.
 #[derive(Clone, Debug)]
 enum ClassSet {
     One(ClassId),
@@ -223,7 +226,7 @@ impl ClassSet {
         }
     }
 
-    /// Whether there are others.
+    /// Removes a class. Returns true if other classes remain.
     fn remove(&mut self, id: ClassId) -> bool {
         match self {
             Self::One(one) => *one != id,
@@ -241,7 +244,7 @@ impl ClassSet {
         }
     }
 
-    /// In their order.
+    /// Returns the classes in the order of their ids.
     fn iter(&self) -> impl Iterator<Item = ClassId> + '_ {
         let (one, many) = match self {
             Self::One(one) => (Some(*one), None),
@@ -273,8 +276,9 @@ impl Links {
         }
     }
 
-    /// Notes pods that came to the place, or with negative numbers left it.
-    pub(super) fn move_pods(&mut self, change: Place) {
+    /// Adds the change to the numbers of pods on its node. Negative numbers mean that pods have
+    /// left.
+    pub(super) fn move_pods(&mut self, change: ClassPlace) {
         match self.places.binary_search_by_key(&change.node, |place| place.node) {
             Err(at) => self.places.insert(at, change),
             Ok(at) => {
@@ -289,7 +293,7 @@ impl Links {
     }
 }
 
-impl Place {
+impl ClassPlace {
     pub(super) fn negated(self) -> Self {
         Self { n_pods: -self.n_pods, n_live: -self.n_live, ..self }
     }

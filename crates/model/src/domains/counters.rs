@@ -1,21 +1,21 @@
-//! The counters in use, each kept once for all pods that ask for it, and how a pod that comes or
-//! goes changes them.
+//! The counters in use. Classes that need the same counter share it, and each pod that comes or
+//! goes updates the counters.
 
 use rustc_hash::FxHashMap;
 
-use crate::domains::World;
-use crate::domains::classes::{ClassIndex, Place, Wants};
+use crate::domains::CounterSources;
+use crate::domains::classes::{ClassIndex, ClassPlace, Wants};
 use crate::domains::counts::{Spread, Term, TermCount};
-use crate::domains::inclusion::{Inclusions, Rule};
-use crate::domains::keys::Keys;
+use crate::domains::inclusion::{InclusionRule, Inclusions};
+use crate::domains::keys::TopologyKeys;
 use crate::domains::matchers::Matchers;
 use crate::ids::{ClassId, InclusionId, KeyId, MatcherId, NodeId, SpreadId, Table, TermId};
 use crate::pod_affinity::PodSelector;
 
-/// Keys, matchers, inclusions, and what is counted by them.
+/// Topology keys, matchers and inclusions, and the counters that are built from them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
-    pub(super) keys: Keys,
+    pub(super) keys: TopologyKeys,
     pub(super) matchers: Matchers,
     pub(super) inclusions: Inclusions,
     pub(super) terms: Table<TermId, Term>,
@@ -25,12 +25,13 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// The matcher of these selectors, one user more. A new one finds the classes that it means.
+    /// Returns the matcher of these selectors, and counts one more user. A new matcher is entered
+    /// in the classes that it selects.
     fn acquire_matcher(
         &mut self,
         mut selectors: Vec<PodSelector>,
         classes: &mut ClassIndex,
-        world: World<'_>,
+        world: CounterSources<'_>,
     ) -> MatcherId {
         selectors.sort_unstable();
         selectors.dedup();
@@ -61,13 +62,14 @@ impl Counters {
         }
     }
 
-    /// The counter of the pods that all selectors mean, by this key; one user more.
+    /// Returns the counter of the pods that all selectors select, by this key. It counts one more
+    /// user.
     pub(super) fn acquire_term(
         &mut self,
         selectors: Vec<PodSelector>,
         key: &std::sync::Arc<str>,
         classes: &mut ClassIndex,
-        world: World<'_>,
+        world: CounterSources<'_>,
     ) -> TermId {
         let matcher = self.acquire_matcher(selectors, classes, world);
         let key = self.keys.acquire(key, world.nodes);
@@ -102,15 +104,15 @@ impl Counters {
         }
     }
 
-    /// The counter of the pods that the selector means on the nodes that the rule includes, by this
-    /// key; one user more.
+    /// Returns the counter of the pods that the selector selects on nodes that the rule includes,
+    /// by this key. It counts one more user.
     pub(super) fn acquire_spread(
         &mut self,
         selector: PodSelector,
-        rule: Rule,
+        rule: InclusionRule,
         key: &std::sync::Arc<str>,
         classes: &mut ClassIndex,
-        world: World<'_>,
+        world: CounterSources<'_>,
     ) -> SpreadId {
         let matcher = self.acquire_matcher(vec![selector], classes, world);
         let inclusion = self.inclusions.acquire(rule, &mut self.keys, world.nodes);
@@ -148,7 +150,7 @@ impl Counters {
         }
     }
 
-    /// Gives back every counter of the wants.
+    /// Releases every counter of the terms and constraints.
     pub(super) fn release(&mut self, wants: &Wants, classes: &mut ClassIndex) {
         let preferred = wants.preferred.iter().map(|(term, _)| term);
         for &term in wants.near.iter().chain(&wants.away).chain(preferred) {
@@ -159,8 +161,8 @@ impl Counters {
         }
     }
 
-    /// Where the pods are that a matcher means.
-    fn places(&self, matcher: MatcherId, classes: &ClassIndex) -> Vec<Place> {
+    /// Returns the nodes of the pods that a matcher selects, with their numbers.
+    fn places(&self, matcher: MatcherId, classes: &ClassIndex) -> Vec<ClassPlace> {
         let candidates = classes.at(&self.matchers.rows[matcher].anchor);
         let meant = |class: &ClassId| classes[*class].is_meant_by(matcher);
         let places = candidates.iter().filter(|class| meant(class));
@@ -171,8 +173,8 @@ impl Counters {
         self.inclusions.rows[inclusion].includes(node)
     }
 
-    /// Counts pods that the matcher means; negative numbers have left the place.
-    pub(super) fn count_meant(&mut self, matcher: MatcherId, place: Place) {
+    /// Counts pods that the matcher selects. Negative numbers mean that pods have left.
+    pub(super) fn count_meant(&mut self, matcher: MatcherId, place: ClassPlace) {
         let matcher = &self.matchers.rows[matcher];
         for &id in &matcher.terms {
             let term = &mut self.terms[id];
@@ -191,8 +193,8 @@ impl Counters {
         }
     }
 
-    /// Counts pods that have these wants; negative numbers have left the place.
-    pub(super) fn count_wants(&mut self, wants: &Wants, place: Place) {
+    /// Counts pods that have these terms. Negative numbers mean that pods have left.
+    pub(super) fn count_wants(&mut self, wants: &Wants, place: ClassPlace) {
         let away = TermCount { away: place.n_pods, ..TermCount::default() };
         wants.away.iter().for_each(|&term| self.count_owner(term, place.node, away));
         for &(term, weight) in &wants.preferred {
@@ -218,7 +220,7 @@ impl Counters {
         self.spreads.recycle();
     }
 
-    /// The same counters with nothing counted, for checks.
+    /// Returns the same counters with all counts empty, for checks.
     pub(super) fn afresh(&self) -> Self {
         let mut fresh = self.clone();
         for id in self.terms.ids() {

@@ -1,20 +1,21 @@
-//! Pods by topology domain: of a matcher for pod affinity, of a matcher on included nodes for
-//! spread. A value without pods has no entry, so that undoing leaves nothing behind.
+//! Counts of pods by topology domain. Affinity counts the pods of a matcher; spread counts them on
+//! included nodes. A domain without pods has no entry, so undoing an operation leaves nothing
+//! behind.
 
 use std::collections::BTreeMap;
 
 use crate::ids::{InclusionId, KeyId, MatcherId, ValueId};
 
-/// Pods of one domain of a term.
+/// Counts of one domain of a term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TermCount {
-    /// Pods that the term means.
+    /// Number of pods that the term selects.
     pub meant: i32,
-    /// Pods that have the term as required anti-affinity.
+    /// Number of pods that have the term as required anti-affinity.
     pub away: i32,
-    /// Pods that have it as preference.
+    /// Number of pods that have the term as a preference.
     pub preferring: i32,
-    /// Σ weights of pods that have it as preference; negative for anti-affinity.
+    /// Σ weights over pods that have the term as a preference; negative for anti-affinity.
     pub weight: i64,
 }
 
@@ -27,15 +28,16 @@ impl std::ops::AddAssign for TermCount {
     }
 }
 
-/// Pods that a matcher means, and pods that ask for it, by the values of a topology key.
+/// Counts by the values of a topology key: pods that a matcher selects, and pods that have the
+/// term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
     pub(super) matcher: MatcherId,
     /// The topology key.
     pub key: KeyId,
-    /// Wants of classes.
+    /// Number of uses in the terms of classes.
     pub(super) n_users: u32,
-    /// Over all nodes that have the key.
+    /// Counts over all nodes that have the key.
     pub total: TermCount,
     pub(super) by_value: BTreeMap<ValueId, TermCount>,
 }
@@ -46,12 +48,12 @@ impl Term {
         Self { matcher, key, n_users: 1, total, by_value }
     }
 
-    /// What is in the domain.
+    /// Returns the counts of the domain.
     pub fn at(&self, value: ValueId) -> TermCount {
         self.by_value.get(&value).copied().unwrap_or_default()
     }
 
-    /// What is in each domain that has anything.
+    /// Returns each domain with a count that is not 0.
     pub fn each(&self) -> impl Iterator<Item = (ValueId, TermCount)> + '_ {
         self.by_value.iter().map(|(&value, &count)| (value, count))
     }
@@ -66,17 +68,17 @@ impl Term {
     }
 }
 
-/// Pods that a matcher means and that are not terminating, on included nodes, by the values of a
-/// topology key.
+/// Counts by the values of a topology key: pods on included nodes that a matcher selects and that
+/// are not terminating.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
     pub(super) matcher: MatcherId,
     pub(super) inclusion: InclusionId,
     pub(super) key: KeyId,
-    /// Wants of classes.
+    /// Number of uses in the constraints of classes.
     pub(super) n_users: u32,
     pub(super) by_value: BTreeMap<ValueId, i32>,
-    /// Domains by their count, where it is not 0.
+    /// Number of domains by count. Domains with count 0 are left out.
     pub(super) histogram: BTreeMap<i32, u32>,
 }
 
@@ -86,12 +88,12 @@ impl Spread {
         Self { matcher, inclusion, key, n_users: 1, by_value, histogram }
     }
 
-    /// Pods in the domain; 0 if it is none.
+    /// Returns the number of pods in the domain, or 0 if the domain is unknown.
     pub fn at(&self, value: ValueId) -> i32 {
         self.by_value.get(&value).copied().unwrap_or(0)
     }
 
-    /// Pods in each domain that has any.
+    /// Returns each domain that has pods, with their number.
     pub fn each(&self) -> impl Iterator<Item = (ValueId, i32)> + '_ {
         self.by_value.iter().map(|(&value, &n_pods)| (value, n_pods))
     }
@@ -115,7 +117,7 @@ impl Spread {
         }
     }
 
-    /// The smallest count over so many domains.
+    /// Returns the smallest count over `n_domains` domains.
     pub(super) fn least(&self, n_domains: usize) -> i32 {
         match self.by_value.len() < n_domains {
             true => 0,

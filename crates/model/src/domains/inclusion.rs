@@ -1,12 +1,12 @@
-//! Which nodes count for a spread constraint: those with all topology keys of the pod that, where
-//! the policies say so, it could use. Specification: plugins-nodes.md 4.8.
+//! The nodes that count for a spread constraint. They have all topology keys of the pod. As far as
+//! the policies demand it, the pod could also run there. Specification: plugins-nodes.md 4.8.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::class::Class;
-use crate::domains::keys::Keys;
+use crate::domains::keys::TopologyKeys;
 use crate::ids::{Id, InclusionId, KeyId, NodeId, Table, ValueId};
 use crate::node::Node;
 use crate::node_selector::required_matches;
@@ -14,14 +14,14 @@ use crate::pod_affinity::{InclusionPolicy, SpreadConstraint};
 use crate::selector::{Labels, NodeSelectorTerm, Taint, TaintEffect, Toleration};
 use crate::toleration::any_tolerates;
 
-/// What decides whether a node counts.
+/// The conditions under which a node counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Rule {
-    /// Topology keys, sorted, each once; the node must have all of them.
+pub(super) struct InclusionRule {
+    /// Topology keys, sorted and without duplicates; the node must have all of them.
     keys: Vec<Arc<str>>,
-    /// Node selector and required terms; `None`: they do not matter.
+    /// Node selector and required node affinity. `None` if they are ignored.
     nodes: Option<NodeMatch>,
-    /// `None`: taints do not matter.
+    /// Tolerations of the pod. `None` if taints are ignored.
     tolerations: Option<Vec<Toleration>>,
 }
 
@@ -31,8 +31,8 @@ struct NodeMatch {
     terms: Option<Vec<NodeSelectorTerm>>,
 }
 
-impl Rule {
-    /// For a constraint of a pod whose constraints have these keys.
+impl InclusionRule {
+    /// Returns the rule of a constraint. `keys` are the topology keys of the pod's constraints.
     pub(super) fn new(class: &Class, constraint: &SpreadConstraint, keys: &[Arc<str>]) -> Self {
         let nodes = NodeMatch {
             selector: class.node_selector.clone(),
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// Whether the node counts.
+    /// True if the node counts.
     fn admits(&self, node: &Node) -> bool {
         let tolerates = |tolerations: &Vec<Toleration>| {
             let hard = node.taints.iter().filter(|taint| is_hard(taint));
@@ -68,29 +68,29 @@ fn is_hard(taint: &Taint) -> bool {
     matches!(taint.effect, TaintEffect::NoSchedule | TaintEffect::NoExecute)
 }
 
-/// The inclusions, by content.
+/// The inclusions in use, by rule.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inclusions {
     pub(super) rows: Table<InclusionId, Inclusion>,
-    by_rule: FxHashMap<Rule, InclusionId>,
+    by_rule: FxHashMap<InclusionRule, InclusionId>,
 }
 
 /// The nodes that a rule admits, and their domains.
 #[derive(Clone, Debug)]
 pub(super) struct Inclusion {
-    pub(super) rule: Rule,
+    pub(super) rule: InclusionRule,
     pub(super) n_users: u32,
     pub(super) nodes: Vec<bool>,
-    /// Per key of the rule the included nodes of each value.
+    /// For each key of the rule, the number of included nodes per value.
     pub(super) domains: Vec<(KeyId, FxHashMap<ValueId, u32>)>,
 }
 
 impl Inclusions {
-    /// The inclusion of this rule, one user more.
+    /// Returns the inclusion of this rule, and counts one more user.
     pub(super) fn acquire(
         &mut self,
-        rule: Rule,
-        keys: &mut Keys,
+        rule: InclusionRule,
+        keys: &mut TopologyKeys,
         nodes: &Table<NodeId, Node>,
     ) -> InclusionId {
         if let Some(&id) = self.by_rule.get(&rule) {
@@ -106,8 +106,8 @@ impl Inclusions {
         id
     }
 
-    /// One user less; the last one takes the inclusion away.
-    pub(super) fn release(&mut self, id: InclusionId, keys: &mut Keys) {
+    /// Counts one user less. An inclusion without users is removed.
+    pub(super) fn release(&mut self, id: InclusionId, keys: &mut TopologyKeys) {
         self.rows[id].n_users -= 1;
         if self.rows[id].n_users == 0
             && let Some(row) = self.rows.remove(id)
@@ -117,14 +117,14 @@ impl Inclusions {
         }
     }
 
-    /// Takes the node out of all inclusions, before its values change.
-    pub(super) fn leave(&mut self, node: NodeId, keys: &Keys) {
+    /// Removes the node from all inclusions, before its labels change.
+    pub(super) fn leave(&mut self, node: NodeId, keys: &TopologyKeys) {
         let ids: Vec<InclusionId> = self.rows.ids().collect();
         ids.into_iter().for_each(|id| self.rows[id].leave(node, keys));
     }
 
-    /// Lets all rules judge the node again, after its values have changed.
-    pub(super) fn enter(&mut self, id: NodeId, node: &Node, keys: &Keys) {
+    /// Applies all rules to the node again, after its labels have changed.
+    pub(super) fn enter(&mut self, id: NodeId, node: &Node, keys: &TopologyKeys) {
         let ids: Vec<InclusionId> = self.rows.ids().collect();
         ids.into_iter().for_each(|inclusion| self.rows[inclusion].enter(id, node, keys));
     }
@@ -135,13 +135,13 @@ impl Inclusion {
         self.nodes.get(node.index()).copied().unwrap_or(false)
     }
 
-    /// Number of domains of a key of the rule; 0 for other keys.
+    /// Returns the number of domains of a key of the rule, or 0 for other keys.
     pub(super) fn n_domains(&self, key: KeyId) -> usize {
         let of_key = self.domains.iter().find(|(own, _)| *own == key);
         of_key.map_or(0, |(_, domains)| domains.len())
     }
 
-    fn enter(&mut self, id: NodeId, node: &Node, keys: &Keys) {
+    fn enter(&mut self, id: NodeId, node: &Node, keys: &TopologyKeys) {
         if !self.rule.admits(node) {
             return;
         }
@@ -156,7 +156,7 @@ impl Inclusion {
         }
     }
 
-    fn leave(&mut self, id: NodeId, keys: &Keys) {
+    fn leave(&mut self, id: NodeId, keys: &TopologyKeys) {
         if !self.includes(id) {
             return;
         }
@@ -172,8 +172,8 @@ impl Inclusion {
         }
     }
 
-    /// The same rule with nothing counted, for checks.
-    pub(super) fn afresh(&self, keys: &Keys, nodes: &Table<NodeId, Node>) -> Self {
+    /// Returns the inclusion of the same rule, computed from all nodes, for checks.
+    pub(super) fn afresh(&self, keys: &TopologyKeys, nodes: &Table<NodeId, Node>) -> Self {
         let domains = self.domains.iter().map(|(key, _)| (*key, FxHashMap::default())).collect();
         let mut row = Self { nodes: Vec::new(), domains, ..self.clone() };
         nodes.iter().for_each(|(id, node)| row.enter(id, node, keys));

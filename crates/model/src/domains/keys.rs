@@ -1,4 +1,4 @@
-//! Topology keys in use and the value that each node has for them.
+//! Topology keys in use, and the value of each node for them.
 
 use std::sync::Arc;
 
@@ -8,40 +8,41 @@ use crate::ids::{Id, KeyId, NodeId, Table, ValueId};
 use crate::node::Node;
 use crate::selector::Labels;
 
-/// The keys, by name and by id.
+/// The topology keys in use, by name and by id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Keys {
-    pub(super) rows: Table<KeyId, Key>,
+pub(super) struct TopologyKeys {
+    pub(super) rows: Table<KeyId, TopologyKey>,
     by_name: FxHashMap<Arc<str>, KeyId>,
 }
 
-/// A label of nodes.
+/// A node label that is used as topology key.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Key {
+pub(super) struct TopologyKey {
     name: Arc<str>,
-    /// Terms, inclusions and spreads.
+    /// Number of terms, inclusions and spreads that use the key.
     pub(super) n_users: u32,
     by_text: FxHashMap<Arc<str>, ValueId>,
-    /// Per value its text and the nodes that have it; 0: free.
+    /// Text of each value, and the number of nodes with this value. A value with 0 nodes is free.
     values: Vec<(Arc<str>, u32)>,
     free: Vec<ValueId>,
     of_node: Vec<Option<ValueId>>,
 }
 
-/// The domain of each node by one key.
+/// The domain of each node by one topology key.
 #[derive(Clone, Copy)]
-pub struct Values<'a> {
+pub struct NodeDomains<'a> {
     of_node: &'a [Option<ValueId>],
     n_values: usize,
 }
 
-impl Values<'_> {
-    /// `None`: the node lacks the key.
+impl NodeDomains<'_> {
+    /// Returns the domain of the node. Returns `None` if the node lacks the key.
     pub fn of(&self, node: NodeId) -> Option<ValueId> {
         self.of_node.get(node.index()).copied().flatten()
     }
 
-    /// One number for each value, by [`ValueId`]: what is listed, else the other one.
+    /// Returns one number for each value, indexed by [`ValueId`]. Values that are not listed get
+    /// `other`.
     pub fn table<T: Copy>(&self, other: T, listed: impl Iterator<Item = (ValueId, T)>) -> Vec<T> {
         let mut table = vec![other; self.n_values];
         listed.for_each(|(value, number)| table[value.index()] = number);
@@ -49,26 +50,26 @@ impl Values<'_> {
     }
 }
 
-impl Keys {
-    pub(super) fn values(&self, key: KeyId) -> Values<'_> {
-        let Key { of_node, values, .. } = &self.rows[key];
-        Values { of_node, n_values: values.len() }
+impl TopologyKeys {
+    pub(super) fn values(&self, key: KeyId) -> NodeDomains<'_> {
+        let TopologyKey { of_node, values, .. } = &self.rows[key];
+        NodeDomains { of_node, n_values: values.len() }
     }
 
-    /// The key of this name, one user more.
+    /// Returns the key with this name, and counts one more user.
     pub(super) fn acquire(&mut self, name: &Arc<str>, nodes: &Table<NodeId, Node>) -> KeyId {
         if let Some(&id) = self.by_name.get(name) {
             self.rows[id].n_users += 1;
             return id;
         }
-        let mut key = Key { name: name.clone(), n_users: 1, ..Key::default() };
+        let mut key = TopologyKey { name: name.clone(), n_users: 1, ..TopologyKey::default() };
         nodes.iter().for_each(|(id, node)| key.set_node(id, &node.labels));
         let id = self.rows.insert(key);
         self.by_name.insert(name.clone(), id);
         id
     }
 
-    /// One user less; the last one takes the key away.
+    /// Counts one user less. A key without users is removed.
     pub(super) fn release(&mut self, id: KeyId) {
         self.rows[id].n_users -= 1;
         if self.rows[id].n_users == 0
@@ -82,14 +83,14 @@ impl Keys {
         self.rows[key].value(node)
     }
 
-    /// Takes over the labels of a node on which no pod is counted now.
+    /// Updates the labels of a node. No pod may be counted on the node at that time.
     pub(super) fn set_node(&mut self, node: NodeId, labels: &Labels) {
         let ids: Vec<KeyId> = self.rows.ids().collect();
         ids.into_iter().for_each(|id| self.rows[id].set_node(node, labels));
     }
 }
 
-impl Key {
+impl TopologyKey {
     fn value(&self, node: NodeId) -> Option<ValueId> {
         self.of_node.get(node.index()).copied().flatten()
     }
@@ -133,12 +134,12 @@ impl Key {
         node.labels.contains_key(&self.name)
     }
 
-    /// Nodes that have a value, with repetition; for checks.
+    /// Returns the number of nodes that have the key, for checks.
     pub(super) fn n_nodes(&self) -> u32 {
         self.values.iter().map(|(_, n_nodes)| n_nodes).sum()
     }
 
-    /// What [`Keys::set_node`] should have made of the node.
+    /// True if the value of the node is the one that [`TopologyKeys::set_node`] should have set.
     pub(super) fn is_right(&self, id: NodeId, node: &Node) -> bool {
         let text = node.labels.get(&self.name);
         self.value(id) == text.and_then(|text| self.by_text.get(text).copied())

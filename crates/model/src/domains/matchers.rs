@@ -1,5 +1,5 @@
-//! Sets of pod selectors, each kept once for all pods that have it, and how to find those that mean
-//! a class without asking all of them.
+//! Sets of pod selectors, shared by all pods that have equal ones. An index finds the sets that
+//! select a class without a test of all of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::ids::{MatcherId, SpreadId, Table, TermId};
 use crate::pod_affinity::PodSelector;
 use crate::selector::{LabelSelector, Labels, Operator};
 
-/// The matchers, by content and by what a class must have to be meant.
+/// The matchers, by content and by anchor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matchers {
     pub(super) rows: Table<MatcherId, Matcher>,
@@ -19,30 +19,30 @@ pub(super) struct Matchers {
     by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, Vec<MatcherId>>>,
     by_namespace: FxHashMap<Arc<str>, Vec<MatcherId>>,
     anywhere: Vec<MatcherId>,
-    /// Those that read labels of namespaces.
+    /// Number of matchers that read labels of namespaces.
     pub(super) n_by_namespace_labels: u32,
 }
 
-/// Pods that all of a set of selectors mean.
+/// A set of selectors; it selects the pods that all of them select.
 #[derive(Clone, Debug)]
 pub(super) struct Matcher {
-    /// Sorted, each once.
+    /// Selectors, sorted and without duplicates.
     pub(super) selectors: Vec<PodSelector>,
-    /// Terms and spreads.
+    /// Number of terms and spreads that use the matcher.
     pub(super) n_users: u32,
     pub(super) anchor: Anchor,
     pub(super) terms: Vec<TermId>,
     pub(super) spreads: Vec<SpreadId>,
 }
 
-/// What every class that is meant has.
+/// A condition that every selected class meets, by which matchers are indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
-    /// The label has one of the values.
+    /// The class has the label with one of these values.
     Label(Arc<str>, Vec<Arc<str>>),
-    /// It is in one of the namespaces.
+    /// The class is in one of these namespaces.
     Namespaces(Vec<Arc<str>>),
-    /// Nothing in particular.
+    /// There is no such condition.
     Anywhere,
 }
 
@@ -116,14 +116,14 @@ impl Matchers {
         }
     }
 
-    /// Matchers that are found by this label.
+    /// Returns the number of matchers that are indexed by this label and one of the values.
     pub(super) fn n_at(&self, key: &Arc<str>, values: &[Arc<str>]) -> usize {
         let by_value = self.by_label.get(key);
         let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
         values.iter().filter_map(of_value).map(Vec::len).sum()
     }
 
-    /// The matchers that mean the class, by id.
+    /// Returns the matchers that select the class, by id.
     pub(super) fn matching(
         &self,
         class: &Class,
@@ -142,7 +142,7 @@ impl Matchers {
 }
 
 impl Matcher {
-    /// Whether all selectors mean the class.
+    /// True if all selectors select the class.
     pub(super) fn means(&self, class: &Class, namespaces: &BTreeMap<Arc<str>, Labels>) -> bool {
         let none = Labels::new();
         let labels = namespaces.get(&class.namespace).unwrap_or(&none);
@@ -156,7 +156,7 @@ fn reads_namespace_labels(selectors: &[PodSelector]) -> bool {
     selectors.iter().any(|selector| selector.namespace_selector.is_some())
 }
 
-/// The labels of which a class that is meant has one: key and values.
+/// Returns labels with their values; every selected class has one of the values for each label.
 pub(super) fn anchor_labels(
     selectors: &[PodSelector],
 ) -> impl Iterator<Item = (&Arc<str>, Vec<Arc<str>>)> {
@@ -174,7 +174,8 @@ fn of_selector(selector: &LabelSelector) -> impl Iterator<Item = (&Arc<str>, Vec
     }))
 }
 
-/// The namespaces in one of which a class that is meant must be, if there is such a list.
+/// Returns the namespaces that selected classes must be in. Returns `None` if no selector has a
+/// closed list.
 pub(super) fn anchor_namespaces(selectors: &[PodSelector]) -> Option<&[Arc<str>]> {
     let closed = selectors.iter().find(|selector| selector.namespace_selector.is_none());
     closed.map(|selector| selector.namespaces.as_slice())

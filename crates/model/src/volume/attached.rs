@@ -1,4 +1,4 @@
-//! The volumes that the pods of a node use, counted so that the same volume in two pods is one.
+//! The volumes that the pods of a node use. A volume that several pods use counts once.
 //! Specification: plugins-nodes.md 4.6, "Incremental".
 
 use std::collections::BTreeMap;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use crate::volume::VolumeName;
 
-/// What the pods of a node have attached there.
+/// The volumes that the pods of a node use, with counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeVolumes {
-    /// Pods by volume.
+    /// Number of pods per volume.
     names: BTreeMap<VolumeName, u32>,
-    /// Volumes by driver.
+    /// Number of volumes per driver.
     n_by_driver: BTreeMap<Arc<str>, u32>,
 }
 
 impl NodeVolumes {
-    /// Whether a pod of the node uses it.
+    /// True if a pod of the node uses the volume.
     pub fn has(&self, name: &VolumeName) -> bool {
         self.names.contains_key(name)
     }
 
-    /// Number of distinct volumes of a driver.
+    /// Returns the number of distinct volumes of a driver.
     pub fn count(&self, driver: &str) -> u32 {
         self.n_by_driver.get(driver).copied().unwrap_or(0)
     }
 
-    /// One pod more that uses it.
+    /// Adds one pod that uses the volume.
     pub(crate) fn add(&mut self, name: VolumeName) {
         let pods = self.names.entry(name.clone()).or_default();
         *pods += 1;

@@ -1,6 +1,5 @@
-//! Types of volumes that were part of Kubernetes and are served by CSI drivers now: their names,
-//! and how the driver calls a volume and the zones that reach it. Specification: plugins-nodes.md
-//! 4.6 ("Migration"), 5.3.
+//! In-tree volume types that CSI drivers serve now: their names, volume handles and zones.
+//! Specification: plugins-nodes.md 4.6 ("Migration"), 5.3.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +9,13 @@ use crate::volume::{PersistentVolume, VolumeSource};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
-/// The labels that these two replaced.
+/// The labels that `ZONE` and `REGION` replaced.
 const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
-/// Between the zones of a label.
+/// Separates the zones in a label value.
 const DELIMITER: &str = "__";
 
-/// Such a type.
+/// An in-tree volume type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InTree {
     /// `awsElasticBlockStore`.
@@ -32,7 +31,7 @@ pub enum InTree {
 impl InTree {
     const ALL: [Self; 4] = [Self::AwsEbs, Self::GcePd, Self::AzureDisk, Self::Cinder];
 
-    /// Name of the type, as provisioners and CSINodes have it.
+    /// Returns the name of the type in provisioners and CSINodes.
     pub fn plugin(self) -> &'static str {
         match self {
             Self::AwsEbs => "kubernetes.io/aws-ebs",
@@ -42,7 +41,7 @@ impl InTree {
         }
     }
 
-    /// Name of the CSI driver.
+    /// Returns the name of the CSI driver.
     pub fn driver(self) -> &'static str {
         match self {
             Self::AwsEbs => "ebs.csi.aws.com",
@@ -52,7 +51,8 @@ impl InTree {
         }
     }
 
-    /// The label by which the driver knows zones; `None`: it takes the affinity as it is.
+    /// Returns the zone label of the driver. Returns `None` if the driver uses the node affinity as
+    /// it is.
     fn zone_label(self) -> Option<&'static str> {
         match self {
             Self::AwsEbs => Some("topology.ebs.csi.aws.com/zone"),
@@ -62,13 +62,13 @@ impl InTree {
         }
     }
 
-    /// The type of this name.
+    /// Returns the type with this plugin name.
     pub(crate) fn of_plugin(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|of| of.plugin() == name)
     }
 }
 
-/// A volume of Amazon, by its own identifier or as `aws://<zone>/<identifier>`.
+/// Returns an AWS EBS volume, by its own identifier or as `aws://<zone>/<identifier>`.
 pub fn aws_ebs(id: &Arc<str>) -> VolumeSource {
     let of = InTree::AwsEbs;
     let Some(path) = id.strip_prefix("aws://") else {
@@ -82,7 +82,7 @@ pub fn aws_ebs(id: &Arc<str>) -> VolumeSource {
     }
 }
 
-/// A disk of Google; labels of its volume tell the zone or the region.
+/// Returns a GCE persistent disk. The labels of its volume give the zone or the region.
 pub fn gce_pd(name: &str, labels: &Labels) -> VolumeSource {
     let of = InTree::GcePd;
     let old = labels.get(OLD_ZONE).filter(|zones| !zones.is_empty());
@@ -105,7 +105,7 @@ fn untranslatable(of: InTree, problem: String) -> VolumeSource {
     VolumeSource::Untranslatable { of, problem: problem.into() }
 }
 
-/// The region of zones that are called `<area>-<region>-<zone>`.
+/// Returns the common region of zones named `<area>-<region>-<zone>`.
 fn region(zones: &[&str]) -> Result<String, String> {
     let mut regions = BTreeSet::new();
     for zone in zones {
@@ -121,9 +121,9 @@ fn region(zones: &[&str]) -> Result<String, String> {
 }
 
 impl PersistentVolume {
-    /// Its node affinity as the CSI driver of its type has it: zones under the label of the
-    /// driver, from the labels of the volume where the affinity names none. `None`: every node
-    /// reaches it.
+    /// Returns the node affinity as the CSI driver of type `of` has it. Zones are under the
+    /// driver's label. If the affinity names no zone, they come from the labels of the volume.
+    /// Returns `None` if every node can access the volume.
     pub fn affinity_of_driver(&self, of: InTree) -> Option<Vec<NodeSelectorTerm>> {
         let mut terms = self.node_affinity.clone();
         let Some(label) = of.zone_label() else { return terms };
@@ -139,8 +139,8 @@ impl PersistentVolume {
         terms
     }
 
-    /// The label that names its zones: the newer one if it is there, in the affinity before the
-    /// labels.
+    /// Returns the label that names the zones. The affinity precedes the labels, and the newer
+    /// label precedes the older one.
     fn zone_key(&self) -> &'static str {
         let in_affinity = |label: &&str| {
             self.node_affinity.iter().flatten().any(|term| rules(term, label).next().is_some())
@@ -165,7 +165,7 @@ fn rename(terms: &mut Option<Vec<NodeSelectorTerm>>, from: &str, to: &str) {
     rules.filter(|rule| *rule.key == *from).for_each(|rule| rule.key = to.into());
 }
 
-/// Adds the zones to every term, and makes one if there is none.
+/// Adds a zone requirement to every term. A term is added if there is none.
 fn require_zone(terms: &mut Option<Vec<NodeSelectorTerm>>, label: &str, zones: &str) {
     let zones = zones.split(DELIMITER).map(str::trim).filter(|zone| !zone.is_empty());
     let zones: BTreeSet<Arc<str>> = zones.map(Arc::from).collect();

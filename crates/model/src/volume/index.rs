@@ -1,5 +1,5 @@
-//! Which volume is promised to which claim, and by whom: derived from the reservations, so that two
-//! tasks never get the same volume, and about a claim one task decides for all that rely on it.
+//! Decisions about volumes and claims by object, derived from the reservations. No two tasks get
+//! the same volume, and one task decides about a claim for all tasks that rely on it.
 //! Specification: plugins-nodes.md 5.6, 5.8.
 
 use std::collections::BTreeMap;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 
 use crate::ids::TaskId;
 use crate::record::ObjectKey;
-use crate::volume::{Reservation, ReservedClaim, Stage, Volumes};
+use crate::volume::{BindingStage, Reservation, ReservedClaim, Volumes};
 
-/// What a task has decided about a claim that is not bound.
+/// The decision of a task about a claim that is not bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Which task.
+    /// The task that decided.
     pub task: TaskId,
-    /// It gets this volume; `None`: it is provisioned for the node of the task.
+    /// Volume that the claim gets. `None` if a volume is provisioned for the node of the task.
     pub volume: Option<Arc<str>>,
 }
 
-/// What the reservations say, by object.
+/// The decisions of all reservations, by object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Promised {
-    /// Volumes and the claims that get them.
+pub(super) struct ReservedObjects {
+    /// Volumes with the claims that get them.
     pub(super) volumes: BTreeMap<Arc<str>, ReservedClaim>,
     pub(super) claims: BTreeMap<ObjectKey, Decision>,
 }
 
-impl Promised {
+impl ReservedObjects {
     fn enter(&mut self, task: TaskId, reservation: &Reservation) {
         for (claim, volume) in reservation.decided() {
             if let Some(volume) = volume {
@@ -47,12 +47,12 @@ impl Promised {
 }
 
 impl Volumes {
-    /// What the task was promised, if anything.
+    /// Returns the reservation of the task. Returns `None` if there is none.
     pub fn reservation(&self, task: TaskId) -> Option<&Reservation> {
         self.reservations.get(&task)
     }
 
-    /// All that was promised, by task.
+    /// Returns all reservations by task.
     pub fn reservations(&self) -> impl Iterator<Item = (TaskId, &Reservation)> {
         self.reservations.iter().map(|(&task, reservation)| (task, reservation))
     }
@@ -63,7 +63,7 @@ impl Volumes {
         self.reservations.insert(task, reservation);
     }
 
-    /// Tasks whose bind was decided and waits for volumes of their gang.
+    /// Returns the tasks whose bind was decided and waits for volumes of their gang.
     pub fn held(&self) -> impl Iterator<Item = TaskId> {
         self.held.iter().copied()
     }
@@ -73,13 +73,14 @@ impl Volumes {
         self.held.contains(&task)
     }
 
-    /// What is decided about a claim, if anything.
+    /// Returns the decision about a claim. Returns `None` if there is none.
     pub fn decision(&self, claim: &ObjectKey) -> Option<&Decision> {
         self.promised.claims.get(claim)
     }
 
-    /// The bind is decided and waits. Now the task decides about its claims, too, if until now somebody
-    /// has done so whose promises may end with the session, unwritten (deviation of 5.8).
+    /// Records that the bind of the task is decided and waits. The task takes over decisions about
+    /// its claims that are only tentative, because those may end with the session (deviation of
+    /// plugins-nodes.md 5.8).
     pub(crate) fn hold(&mut self, task: TaskId) {
         self.held.insert(task);
         let Some(reservation) = self.reservations.get(&task) else { return };
@@ -97,19 +98,19 @@ impl Volumes {
         }
     }
 
-    /// The task, which awaits the claim, decides about it from now on.
+    /// Makes the task decide about a claim that it awaited.
     pub(crate) fn decide(&mut self, task: TaskId, claim: &ReservedClaim, volume: Option<Arc<str>>) {
         let Some(reservation) = self.reservations.get_mut(&task) else { return };
         reservation.decide(claim, volume);
         self.promised.enter(task, reservation);
     }
 
-    /// Whether the task was promised something of which nothing has left the scheduler.
+    /// True if the task has a reservation of which nothing has been sent yet.
     fn is_tentative(&self, task: TaskId) -> bool {
-        self.reservation(task).is_some_and(|promised| promised.stage == Stage::Tentative)
+        self.reservation(task).is_some_and(|promised| promised.stage == BindingStage::Tentative)
     }
 
-    /// Tasks that rely on what is decided about the claim, as long as their session lasts.
+    /// Returns the tasks of the session that rely on the decision about the claim.
     pub(crate) fn relying<'a>(&'a self, claim: &'a ReservedClaim) -> impl Iterator<Item = TaskId> {
         let awaits = |task: &TaskId| {
             self.reservation(*task).is_some_and(|promised| promised.awaited.contains(claim))
@@ -117,7 +118,7 @@ impl Volumes {
         self.users(&claim.key).filter(|&task| self.is_tentative(task)).filter(awaits)
     }
 
-    /// Forgets what the task was promised, and that its bind waits.
+    /// Removes and returns the reservation of the task, and ends its wait for a bind.
     pub(crate) fn release(&mut self, task: TaskId) -> Option<Reservation> {
         self.held.remove(&task);
         let reservation = self.reservations.remove(&task)?;
@@ -125,14 +126,14 @@ impl Volumes {
         Some(reservation)
     }
 
-    /// How far the binding of the task's volumes has come.
-    pub(crate) fn stage_mut(&mut self, task: TaskId) -> Option<&mut crate::volume::Stage> {
+    /// Returns the binding stage of the task's volumes.
+    pub(crate) fn stage_mut(&mut self, task: TaskId) -> Option<&mut crate::volume::BindingStage> {
         self.reservations.get_mut(&task).map(|reservation| &mut reservation.stage)
     }
 
-    /// Whether the derived maps are those of the reservations.
+    /// Checks that the derived maps agree with the reservations.
     pub(crate) fn check_promised(&self) -> Result<(), String> {
-        let mut fresh = Promised::default();
+        let mut fresh = ReservedObjects::default();
         for (&task, reservation) in &self.reservations {
             fresh.enter(task, reservation);
         }

@@ -1,5 +1,5 @@
-//! Under which name a volume counts against the limits of its driver, and as which resource.
-//! Specification: plugins-nodes.md 4.6 step 1, core.md 3.5.1.
+//! Names under which volumes count against the limits of their drivers, and the resources that
+//! count them. Specification: plugins-nodes.md 4.6 step 1, core.md 3.5.1.
 
 use std::sync::Arc;
 
@@ -7,33 +7,33 @@ use crate::class::Class;
 use crate::record::ObjectKey;
 use crate::volume::{InTree, PodVolume, VolumeSource, Volumes};
 
-/// A volume as a driver knows it; one that does not exist yet has an invented handle.
+/// A volume by driver and handle. A volume that does not exist yet has an invented handle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeName {
     /// Name of the CSI driver.
     pub driver: Arc<str>,
-    /// Its handle.
+    /// Volume handle.
     pub handle: Arc<str>,
 }
 
-/// What keeps an invented handle from being a real one.
+/// Prefix of invented handles, which no real handle has.
 const UNBOUND: &str = "unbound volume of ";
 
-/// Drivers whose volumes need no room on a node, besides those of `--ignored-provisioners`.
+/// Drivers whose volumes are not counted, in addition to `--ignored-provisioners`.
 const UNCOUNTED: [&str; 2] = ["rancher.io/local-path", "hostpath.csi.k8s.io"];
 
-/// Name of the resource that counts the volumes of a driver.
+/// Returns the name of the resource that counts the volumes of a driver.
 pub fn csi_dimension(driver: &str) -> String {
     format!("attachable-volumes-csi-{}", driver.replace('/', "-"))
 }
 
-/// The CSI driver that serves a type of volume that was part of Kubernetes.
+/// Returns the CSI driver that serves an in-tree volume type now.
 fn migrated(provisioner: &str) -> Option<&'static str> {
     InTree::of_plugin(provisioner).map(InTree::driver)
 }
 
 impl Volumes {
-    /// The volumes of a pod of this class, as they count on the node of this name.
+    /// Returns the volumes of a pod of this class, as they count on the node with this name.
     pub fn names_on<'a>(
         &'a self,
         class: &'a Class,
@@ -46,7 +46,8 @@ impl Volumes {
         })
     }
 
-    /// `None`: the claim is missing, or its volume is not limited.
+    /// Returns the name of the volume of a claim. Returns `None` if the claim is missing, or its
+    /// volume is not limited.
     fn name_of(&self, key: &ObjectKey, migrates: bool) -> Option<VolumeName> {
         let claim = self.claim(key)?;
         if let Some(volume) = self.volume(&claim.volume_name) {
@@ -60,7 +61,7 @@ impl Volumes {
         Some(VolumeName { driver, handle: format!("{UNBOUND}{key}").into() })
     }
 
-    /// The volume of an attachment; `None`: it is not one of CSI.
+    /// Returns the volume of an attachment. Returns `None` if it is not a CSI volume.
     pub(crate) fn attached_name(&self, attacher: &Arc<str>, volume: &str) -> Option<VolumeName> {
         match &self.volume(volume)?.source {
             VolumeSource::Csi { handle, .. } => {
@@ -70,8 +71,8 @@ impl Volumes {
         }
     }
 
-    /// The resource that a claim asks its node for: one attachment of its driver. `None`: none.
-    /// A class that provisions nothing by CSI has no driver that could state a limit.
+    /// Returns the resource that a claim requests from its node: one attachment of its driver.
+    /// Returns `None` if the claim is not counted. A class without CSI driver has no volume limit.
     pub(crate) fn resource_of(&self, key: &ObjectKey, ignored: &[Arc<str>]) -> Option<String> {
         let claim = self.claim(key)?;
         let volume = self.volume(&claim.volume_name).map(|volume| &volume.source);

@@ -1,4 +1,4 @@
-//! The volumes of a pod that something must judge: claims and disks that one node has at a time.
+//! The volumes of a pod that filters read: claims, and disks that only one node may use at a time.
 //! Specification: plugins-nodes.md 3.5, 4.6, 4.9.
 
 use std::sync::Arc;
@@ -16,17 +16,17 @@ pub enum PodVolume {
     Disk(Disk),
 }
 
-/// A claim as a pod names it.
+/// A PersistentVolumeClaim as a pod names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodClaim {
-    /// `claimName`, or `<pod>-<volume>` of an ephemeral volume; in the namespace of the pod.
+    /// `claimName`, or `<pod>-<volume>` for an ephemeral volume; in the namespace of the pod.
     pub name: Arc<str>,
-    /// Made for this pod, which must be its controller.
+    /// True if the claim was made for this pod, which must be its controller.
     pub ephemeral: bool,
 }
 
 impl PodClaim {
-    /// Its key for a pod of this namespace.
+    /// Returns the key of the claim for a pod in this namespace.
     pub fn key(&self, namespace: &Arc<str>) -> ObjectKey {
         ObjectKey { namespace: namespace.clone(), name: self.name.clone() }
     }
@@ -78,7 +78,8 @@ pub enum Disk {
 }
 
 impl Disk {
-    /// As a volume of the CSI driver that serves this type now (4.6).
+    /// Returns the disk as a volume of the CSI driver that serves its type now (plugins-nodes.md
+    /// 4.6).
     pub fn migrated(&self) -> VolumeSource {
         let handled = |of, handle: &Arc<str>| VolumeSource::Migrated { of, handle: handle.clone() };
         match self {

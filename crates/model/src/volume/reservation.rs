@@ -1,5 +1,5 @@
-//! What a task was promised along with its node: volumes to bind to its claims, claims to provision
-//! there, devices. It lasts as long as the task has that node by our decision. Specification:
+//! Reservations: the volumes, provisioned claims and devices that a task is promised with its node.
+//! A reservation lasts as long as the task has that node by our decision. Specification:
 //! plugins-nodes.md 5.6-5.8.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::device::ClaimPromise;
 use crate::record::ObjectKey;
 
-/// A claim and its uid, which keeps a successor of the same name from being taken for it.
+/// A claim with its uid, which distinguishes it from a later claim with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedClaim {
     /// Namespace and name.
@@ -16,67 +16,67 @@ pub struct ReservedClaim {
     pub uid: Arc<str>,
 }
 
-/// How far the binding of its volumes has come.
+/// Progress of the binding of a task's volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Stage {
+pub enum BindingStage {
     /// Nothing has left the scheduler.
     #[default]
     Tentative,
-    /// The writes were sent.
+    /// The writes were sent and not answered yet.
     Sent {
-        /// Microseconds since 1970.
+        /// Time of sending, in microseconds since 1970.
         since_micros: i64,
     },
-    /// They were stored; volumes, then claims, with the version they have since.
+    /// The writes were stored.
     Written {
-        /// Microseconds since 1970, of the sending.
+        /// Time of sending, in microseconds since 1970.
         since_micros: i64,
-        /// Volume name and resource version.
+        /// Volumes by name, with the resource version of the write.
         volumes: Vec<(Arc<str>, Arc<str>)>,
-        /// Claim and resource version.
+        /// Claims by key, with the resource version of the write.
         claims: Vec<(ObjectKey, Arc<str>)>,
     },
 }
 
-/// What a task was promised.
+/// The volumes, claims and devices that a task is promised.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reservation {
     /// Volumes that the task binds to its claims.
     pub bindings: Vec<(ReservedClaim, Arc<str>)>,
-    /// Claims that the task has provisioned for its node.
+    /// Claims for which a volume is provisioned for the node of the task.
     pub provisions: Vec<ReservedClaim>,
-    /// Claims about which another task, or an earlier attempt, has decided: waited for.
+    /// Claims that another task, or an earlier attempt, has decided about. The task waits for them.
     pub awaited: Vec<ReservedClaim>,
-    /// Resource claims of the task, and the devices that it chose for them.
+    /// ResourceClaims of the task, and the devices that it chose for them.
     pub devices: Vec<ClaimPromise>,
     /// `volumebinding.bindTimeoutSeconds`, in microseconds.
     pub timeout_micros: i64,
-    /// How far it has come.
-    pub stage: Stage,
+    /// Progress of the binding.
+    pub stage: BindingStage,
 }
 
 impl Reservation {
-    /// All claims that are not bound yet.
+    /// Returns all claims of the reservation that are not bound yet.
     pub fn claims(&self) -> impl Iterator<Item = &ReservedClaim> {
         let bound = self.bindings.iter().map(|(claim, _)| claim);
         bound.chain(&self.provisions).chain(&self.awaited)
     }
 
-    /// Claims about which this task decides, and the volumes that they get; `None`: they are
+    /// Returns the claims about which this task decides, with their volumes. `None` if a volume is
     /// provisioned.
     pub fn decided(&self) -> impl Iterator<Item = (&ReservedClaim, Option<&Arc<str>>)> {
         let bindings = self.bindings.iter().map(|(claim, volume)| (claim, Some(volume)));
         bindings.chain(self.provisions.iter().map(|claim| (claim, None)))
     }
 
-    /// Another task decides about the claim; this one awaits it.
+    /// Moves a claim to the awaited ones: another task decides about it now.
     pub(super) fn rely(&mut self, claim: &ReservedClaim) {
         self.bindings.retain(|(other, _)| other.key != claim.key);
         self.provisions.retain(|other| other.key != claim.key);
         self.awaited.push(claim.clone());
     }
 
-    /// The other way round.
+    /// Moves a claim from the awaited ones to those that this task decides about.
     pub(super) fn decide(&mut self, claim: &ReservedClaim, volume: Option<Arc<str>>) {
         self.awaited.retain(|other| other.key != claim.key);
         match volume {
@@ -85,7 +85,7 @@ impl Reservation {
         }
     }
 
-    /// Whether there is nothing to wait for.
+    /// True if there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty() && self.claims().next().is_none()
     }

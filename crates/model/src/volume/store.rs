@@ -1,18 +1,19 @@
-//! The tables of volumes, claims and storage, with what is promised laid over them (the assume
-//! cache). Specification: plugins-nodes.md 5.
+//! The tables of volumes, claims and storage, overlaid with the reservations of tasks
+//! (kube-scheduler: assume cache). Specification: plugins-nodes.md 5.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ids::TaskId;
+use crate::reads::{self, Read};
 use crate::record::ObjectKey;
-use crate::volume::index::Promised;
+use crate::volume::index::ReservedObjects;
 use crate::volume::{
     ClaimRef, CsiDriver, CsiNode, Decision, PersistentVolume, PersistentVolumeClaim, Reservation,
     StorageCapacity, StorageClass, StorageKind, StorageObject, VolumeAttachment, VolumeName,
 };
 
-/// Volumes, claims and storage of the cluster.
+/// Volumes, claims and storage objects of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Volumes {
     volumes: BTreeMap<Arc<str>, PersistentVolume>,
@@ -22,63 +23,68 @@ pub struct Volumes {
     csi_drivers: BTreeMap<Arc<str>, CsiDriver>,
     capacities: BTreeMap<ObjectKey, StorageCapacity>,
     attachments: BTreeMap<Arc<str>, VolumeAttachment>,
-    /// Volumes of a class by capacity and name.
+    /// Volumes by class, each with capacity and name.
     of_class: BTreeMap<Arc<str>, BTreeSet<(i64, Arc<str>)>>,
-    /// Claims that name a volume.
+    /// Claims by the volume that they name.
     bound_to: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
-    /// Attachments of a node.
+    /// Names of attachments by node.
     on_node: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Tasks that name a claim, placed or not.
+    /// Tasks by the claim that they name, whether placed or not.
     users: BTreeMap<ObjectKey, BTreeSet<TaskId>>,
     pub(super) reservations: BTreeMap<TaskId, Reservation>,
-    pub(super) promised: Promised,
+    pub(super) promised: ReservedObjects,
     /// Tasks whose bind was decided and waits for volumes of their gang.
     pub(super) held: BTreeSet<TaskId>,
 }
 
-/// What is to become of a claim that is not bound.
+/// What is decided about a claim that is not bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected<'a> {
-    /// It is provisioned for this node: its annotation says so.
+    /// The annotation of the claim says that it is provisioned for this node.
     Stored(&'a str),
-    /// It is provisioned for the node of this task, by a decision that the API server may not know.
+    /// A volume is provisioned for the node of this task. The API server may not know this decision
+    /// yet.
     Promised(TaskId),
-    /// It gets this volume, likewise.
+    /// The claim gets this volume. The API server may not know this decision yet.
     Volume(&'a str),
 }
 
 impl Volumes {
-    /// A volume by name.
+    /// Returns the volume with this name.
     pub fn volume(&self, name: &str) -> Option<&PersistentVolume> {
+        reads::note(Read::OtherObjects);
         self.volumes.get(name)
     }
 
-    /// A claim.
+    /// Returns the claim with this key.
     pub fn claim(&self, key: &ObjectKey) -> Option<&PersistentVolumeClaim> {
+        reads::note(Read::OtherObjects);
         self.claims.get(key)
     }
 
-    /// A storage class by name; none has the empty one.
+    /// Returns the storage class with this name. No class has the empty name.
     pub fn class(&self, name: &str) -> Option<&StorageClass> {
+        reads::note(Read::OtherObjects);
         self.classes.get(name)
     }
 
-    /// The CSINode of a node.
+    /// Returns the CSINode of a node.
     pub fn csi_node(&self, name: &str) -> Option<&CsiNode> {
+        reads::note(Read::OtherObjects);
         self.csi_nodes.get(name)
     }
 
-    /// A CSIDriver by name.
+    /// Returns the CSIDriver with this name.
     pub fn csi_driver(&self, name: &str) -> Option<&CsiDriver> {
         self.csi_drivers.get(name)
     }
 
-    /// Storage capacities of a class, by namespace and name.
+    /// Returns the storage capacities of a class, by namespace and name.
     pub fn capacities<'a>(&'a self, class: &'a str) -> impl Iterator<Item = &'a StorageCapacity> {
         self.capacities.values().filter(move |capacity| *capacity.class == *class)
     }
 
-    /// Volumes of a class of at least so many bytes, by capacity and name.
+    /// Returns the volumes of a class with at least `bytes` bytes, by capacity and name.
     pub fn volumes_from<'a>(
         &'a self,
         class: &str,
@@ -89,7 +95,7 @@ impl Volumes {
         of_class.flat_map(from).filter_map(|(_, name)| self.volumes.get(name))
     }
 
-    /// The claim that a volume is bound, meant or promised to: namespace and name, and its uid.
+    /// Returns key and uid of the claim that the volume is bound to, reserved for or promised to.
     pub fn claim_of<'a>(
         &'a self,
         volume: &'a PersistentVolume,
@@ -100,7 +106,7 @@ impl Volumes {
         }
     }
 
-    /// What is to become of an unbound claim; `None`: that is open.
+    /// Returns what is decided about an unbound claim. Returns `None` if nothing is decided.
     pub fn selected<'a>(&'a self, claim: &'a PersistentVolumeClaim) -> Option<Selected<'a>> {
         match self.decision(&claim.key) {
             Some(Decision { volume: Some(volume), .. }) => Some(Selected::Volume(volume)),
@@ -109,12 +115,13 @@ impl Volumes {
         }
     }
 
-    /// Tasks that name a claim, placed or not.
+    /// Returns the tasks that name a claim, whether placed or not.
     pub fn users(&self, claim: &ObjectKey) -> impl Iterator<Item = TaskId> {
         self.users.get(claim).into_iter().flatten().copied()
     }
 
-    /// Volumes that a VolumeAttachment names on a node, whether pods there use them or not.
+    /// Returns the volumes that VolumeAttachments name on a node, whether pods there use them or
+    /// not.
     pub fn attachments(&self, node: &str) -> impl Iterator<Item = VolumeName> {
         let names = self.on_node.get(node).into_iter().flatten();
         let rows = names.filter_map(|name| self.attachments.get(name));
@@ -129,23 +136,23 @@ impl Volumes {
         remove(&mut self.users, claim, &task);
     }
 
-    /// Number of (claim, task) pairs; for [`crate::Cluster::check`].
+    /// Returns the number of (claim, task) pairs, for [`crate::Cluster::check`].
     pub(crate) fn n_users(&self) -> usize {
         self.users.values().map(BTreeSet::len).sum()
     }
 
-    /// Claims that name a volume.
+    /// Returns the claims that name a volume.
     pub(crate) fn claims_on(&self, volume: &str) -> Vec<ObjectKey> {
         self.bound_to.get(volume).into_iter().flatten().cloned().collect()
     }
 
-    /// Claims of a class.
+    /// Returns the claims of a class.
     pub(crate) fn claims_of_class(&self, class: &str) -> Vec<ObjectKey> {
         let claims = self.claims.values().filter(|claim| *claim.class == *class);
         claims.map(|claim| claim.key.clone()).collect()
     }
 
-    /// The resource version of a stored object that has one that matters.
+    /// Returns the resource version of a stored volume or claim. Returns `None` for other objects.
     pub(crate) fn stored_version(&self, object: &StorageObject) -> Option<&Arc<str>> {
         match object {
             StorageObject::Volume(new) => self.volume(&new.name).map(|old| &old.resource_version),
@@ -210,7 +217,7 @@ impl Volumes {
         }
     }
 
-    /// Whether the derived maps are those of the objects.
+    /// Checks that the derived maps agree with the objects.
     pub(crate) fn check_indexes(&self) -> Result<(), String> {
         let mut fresh = Self::default();
         self.volumes.values().for_each(|row| fresh.put(StorageObject::Volume(row.clone())));
@@ -227,7 +234,7 @@ fn named(name: &Arc<str>) -> ObjectKey {
     ObjectKey { namespace: Arc::default(), name: name.clone() }
 }
 
-/// Takes an element out of a set; an empty set goes.
+/// Removes an element from a set, and the set if it becomes empty.
 fn remove<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: &K, element: &T) {
     if let Some(set) = sets.get_mut(key) {
         set.remove(element);

@@ -1,4 +1,4 @@
-//! Objects that are wrong, extreme or incomplete never harm the tables: C-20.
+//! Objects that are wrong, extreme or incomplete never harm the tables (C-20).
 
 use vc_model::{Cluster, ClusterEvent, ObjectKey, PodRecord, Settings};
 use vc_resource::Dim;

@@ -47,7 +47,7 @@ fn core_51_an_overcommitted_node_stays_and_recovers() {
 
 #[test]
 fn core_51_a_dimension_that_is_not_requested_does_not_matter() {
-    // C-15
+    // C-15: a resource that a task does not request disqualifies no node.
     let mut cluster = Cluster::new(Settings::default());
     apply_node(&mut cluster, node("n", "cpu=8 memory=100G pods=15"));
     three_running(&mut cluster);
@@ -71,7 +71,7 @@ fn core_52_pods_may_be_seen_before_their_node() {
 
 #[test]
 fn core_54_pods_of_a_node_that_comes_back_count_at_once() {
-    // C-19
+    // C-19: a node that is created again counts the pods that are still bound to it.
     let mut cluster = Cluster::new(Settings::default());
     apply_node(&mut cluster, node("n", "cpu=10 memory=10G pods=15"));
     three_running(&mut cluster);
@@ -119,7 +119,7 @@ fn selecting() -> Cluster {
 
 #[test]
 fn core_55_only_nodes_with_one_of_the_labels_are_in_the_snapshot() {
-    // C-18
+    // C-18: a node whose labels stop matching is absent.
     let mut cluster = selecting();
     let with = |text: &str| NodeRecord { labels: labels(text), ..node("n", "cpu=10") };
     apply_node(&mut cluster, with("a=x"));

@@ -1,4 +1,4 @@
-//! Sub-jobs: core.md 3.7, plugins-jobs-queues.md D7 and D8.
+//! Sub-jobs: core.md 3.7, plugins-jobs-queues.md D7. D8: the priority of a sub-job follows its tasks.
 
 use vc_model::{Cluster, Job, fixture};
 
@@ -35,7 +35,7 @@ fn core_46_the_first_policy_that_matches_gives_the_sub_job() {
 
 #[test]
 fn a_selector_without_keys_forms_one_sub_job() {
-    // D7
+    // D7: a policy without match keys forms exactly one sub-group.
     let cluster = fixture::cluster(
         "job j
            policy p match.app=test min=1
@@ -51,7 +51,7 @@ fn a_selector_without_keys_forms_one_sub_job() {
 
 #[test]
 fn priority_of_a_sub_job_is_that_of_its_highest_task() {
-    // D8
+    // D8: the priority of a sub-group is the largest of its current tasks.
     let mut cluster = fixture::cluster(
         "job j
            policy p keys=idx

@@ -1,22 +1,23 @@
-//! Quotas of device classes, which are not built: each queue that has one is named once, so that nobody
-//! relies on it. Specification: plugins-jobs-queues.md 6.10, core.md C-40.
+//! Warnings about quotas of device classes, which are not built. Each queue with such a quota is
+//! named once, so that nobody relies on it.
+//! Specification: plugins-jobs-queues.md 6.10, core.md C-40.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::{Ask, Outbox};
+use vc_framework::{Outbox, SessionView};
 
-/// What a name of a quota contains, at its beginning or behind the dimension and a dot.
+/// Marks a quota of a device class, at the beginning of the resource name or after a dot.
 const CLASS: &str = "deviceclass/";
 
-/// Queues with such a quota.
+/// The queues with quotas of device classes.
 #[derive(Default)]
 pub(super) struct DeviceQuotas {
-    /// The configuration switches these quotas off, in Volcano too.
+    /// True if the configuration switches these quotas off, as it can in Volcano.
     is_off: bool,
-    /// Names of the queues with a quota of device classes that a warning was made for.
+    /// Names of the queues with such a quota for which a warning was made.
     found: BTreeSet<Arc<str>>,
-    /// Warnings that were not handed out yet.
+    /// Warnings that were not emitted yet.
     warnings: Vec<String>,
 }
 
@@ -25,14 +26,14 @@ impl DeviceQuotas {
         Self { is_off, ..Self::default() }
     }
 
-    /// Looks through the queues; needed only when one of them has changed.
-    pub(super) fn look(&mut self, ask: Ask<'_>) {
+    /// Searches the queues for such quotas. It need only be called when a queue has changed.
+    pub(super) fn look(&mut self, view: SessionView<'_>) {
         if self.is_off {
             return;
         }
-        for &id in &ask.facts.queues {
-            let queue = &ask.cluster.queues[id];
-            let names = queue.capability.scalars().map(|dim| ask.cluster.dims.name(dim));
+        for &id in &view.info.queues {
+            let queue = &view.cluster.queues[id];
+            let names = queue.capability.scalars().map(|dim| view.cluster.dims.name(dim));
             let is_quota = |name: &&str| name.split('.').any(|part| part.starts_with(CLASS));
             let quotas: Vec<&str> = names.filter(is_quota).collect();
             if !quotas.is_empty() && self.found.insert(queue.name.clone()) {
@@ -44,7 +45,7 @@ impl DeviceQuotas {
         }
     }
 
-    /// Hands out what was found since the last call.
+    /// Emits the warnings that are new since the last call.
     pub(super) fn tell(&mut self, out: &mut Outbox) {
         out.warnings.append(&mut self.warnings);
     }

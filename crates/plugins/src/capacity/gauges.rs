@@ -1,44 +1,44 @@
-//! Numbers of the queues for metrics, as they stand when the session closes.
+//! Metrics of the queues at the end of a session.
 //! Specification: plugins-jobs-queues.md 6.11, core.md 9.2.
 
-use vc_framework::{Amounts, Ask, Latest, Outbox, QueueAmount, QueueGauges, Sample};
+use vc_framework::{Amounts, Outbox, QueueAmount, QueueGauges, ReportLog, Sample, SessionView};
 use vc_model::{Queue, QueueId};
 use vc_resource::{Dim, Fractional, Resource};
 
-use super::quota::{Quota, Quotas};
+use super::quota::{CapacityQuota, CapacityQuotas};
 
-/// What metrics show of a queue.
+/// The values that metrics show for a queue.
 #[derive(Clone, PartialEq)]
-pub(super) struct Gauges {
+pub(super) struct CapacityGauges {
     amounts: Vec<(QueueAmount, Resource)>,
     share: f64,
 }
 
-/// Hands out the numbers of the queues that have changed.
+/// Emits the metrics of the queues that have changed.
 pub(super) fn tell(
-    ask: Ask<'_>,
+    view: SessionView<'_>,
     hierarchy: bool,
-    quotas: &mut Quotas,
-    told: &mut Latest<QueueId, Gauges>,
+    quotas: &mut CapacityQuotas,
+    reported: &mut ReportLog<QueueId, CapacityGauges>,
     out: &mut Outbox,
 ) {
-    for &id in &ask.facts.queues {
+    for &id in &view.info.queues {
         let Some(quota) = quotas.get_mut(id) else { continue };
-        if !quota.is_news() {
+        if !quota.record_if_new() {
             continue;
         }
-        let queue = &ask.cluster.queues[id];
-        let gauges = Gauges::of(quota, queue, hierarchy);
-        if told.is_news(id, gauges.clone()) {
-            out.samples.push(Sample::Queue(Box::new(gauges.sample(ask, queue))));
+        let queue = &view.cluster.queues[id];
+        let gauges = CapacityGauges::of(quota, queue, hierarchy);
+        if reported.record_if_new(id, gauges.clone()) {
+            out.samples.push(Sample::Queue(Box::new(gauges.sample(view, queue))));
         }
     }
 }
 
-impl Gauges {
-    fn of(quota: &Quota, queue: &Queue, hierarchy: bool) -> Self {
+impl CapacityGauges {
+    fn of(quota: &CapacityQuota, queue: &Queue, hierarchy: bool) -> Self {
         let limits = &quota.limits;
-        // A flat queue without jobs shows what its spec says.
+        // A flat queue without jobs shows the deserved amount of its spec.
         let deserved = match hierarchy || 0 < quota.at_open.n_jobs {
             true => &limits.deserved,
             false => &queue.deserved,
@@ -55,8 +55,8 @@ impl Gauges {
         Self { amounts, share: quota.share }
     }
 
-    fn sample(self, ask: Ask<'_>, queue: &Queue) -> QueueGauges {
-        let dims = &ask.cluster.dims;
+    fn sample(self, view: SessionView<'_>, queue: &Queue) -> QueueGauges {
+        let dims = &view.cluster.dims;
         let amounts = self.amounts.into_iter();
         let shown = |(kind, amount): (_, Resource)| (kind, Amounts::of(&readable(&amount), dims));
         QueueGauges {
@@ -69,7 +69,7 @@ impl Gauges {
     }
 }
 
-/// Unlimited cpu and memory show as the largest number, as they do in Volcano.
+/// Replaces unlimited cpu and memory by the largest number, as Volcano shows them.
 fn readable(amount: &Resource) -> Fractional {
     let mut shown = amount.to_fractional();
     for dim in [Dim::CPU, Dim::MEMORY] {

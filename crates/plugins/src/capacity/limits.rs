@@ -1,27 +1,28 @@
-//! What each queue may have, deserves and is guaranteed. Specification: plugins-jobs-queues.md
-//! 6.2 for flat queues, 6.3 for the tree, D13, D15.
+//! Computes capability, deserved amount and guarantee of each queue.
+//! Specification: plugins-jobs-queues.md 6.2 for flat queues, 6.3 for the tree, D13, D15.
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Ask, klog};
+use vc_framework::{SessionView, klog};
 use vc_model::{Cluster, Queue, QueueId};
 use vc_resource::{Absent, Dim, Resource};
 
-use super::quota::{Limits, Quotas, UNLIMITED};
-use super::shape::{Shape, Standing};
+use super::queue_tree::{QueueRole, QueueTree};
+use super::quota::{CapacityQuotas, Limits, UNLIMITED};
 use crate::guarantee::counted;
 use crate::rules::capability;
 
-/// Every queue is bounded by the cluster without the guarantees of the others.
-pub(super) fn flat(ask: Ask<'_>, quotas: &mut Quotas) {
-    let total = ask.cluster.total_amounts();
+/// Sets the limits of flat queues. Each is bounded by the cluster without the guarantees of the
+/// others.
+pub(super) fn flat(view: SessionView<'_>, quotas: &mut CapacityQuotas) {
+    let total = view.cluster.total_amounts();
     let mut guaranteed = Resource::default();
-    for &id in &ask.facts.queues {
-        guaranteed.add(&counted(&ask.cluster.queues[id], &total));
+    for &id in &view.info.queues {
+        guaranteed.add(&counted(&view.cluster.queues[id], &total));
     }
     let free = total.excess(&guaranteed);
-    for &id in &ask.facts.queues {
-        let queue = &ask.cluster.queues[id];
+    for &id in &view.info.queues {
+        let queue = &view.cluster.queues[id];
         let (capability, guarantee) = (capability(queue), counted(queue, &total));
         let mut real_capability = free.clone();
         real_capability.add(&guarantee);
@@ -36,23 +37,24 @@ pub(super) fn flat(ask: Ask<'_>, quotas: &mut Quotas) {
     }
 }
 
-/// From root down: a child has what its parent has where it says nothing, and is bounded by the
-/// parent without the guarantees of its siblings. Root is not bounded by the cluster.
-pub(super) fn tree(ask: Ask<'_>, shape: &Shape, quotas: &mut Quotas) {
-    let cluster = ask.cluster;
-    let usable = |id: &QueueId| shape.standing(*id) != Standing::Unusable;
-    let mut queues: Vec<QueueId> = ask.facts.queues.iter().copied().filter(usable).collect();
-    queues.sort_by_key(|&id| shape.path(id).len());
+/// Sets the limits of a tree of queues, from root down. A child inherits what its spec leaves out.
+/// It is bounded by its parent without the guarantees of its siblings. Root is not bounded by the
+/// cluster.
+pub(super) fn tree(view: SessionView<'_>, queue_tree: &QueueTree, quotas: &mut CapacityQuotas) {
+    let cluster = view.cluster;
+    let usable = |id: &QueueId| queue_tree.role(*id) != QueueRole::Unusable;
+    let mut queues: Vec<QueueId> = view.info.queues.iter().copied().filter(usable).collect();
+    queues.sort_by_key(|&id| queue_tree.path(id).len());
     let total = cluster.total_amounts();
-    let promised = promised(cluster, shape, &queues, &total);
-    let none = Promised::default();
+    let promised = promised(cluster, queue_tree, &queues, &total);
+    let none = ChildSums::default();
     let promised_below = |id: Option<QueueId>| promised.get(&id).unwrap_or(&none);
-    let root = root_limits(cluster, &total, shape.root(), promised_below(shape.root()));
+    let root = root_limits(cluster, &total, queue_tree.root(), promised_below(queue_tree.root()));
     for id in queues {
-        let limits = if Some(id) == shape.root() {
+        let limits = if Some(id) == queue_tree.root() {
             root.clone()
         } else {
-            let parent = shape.path(id).get(1).copied();
+            let parent = queue_tree.path(id).get(1).copied();
             let above = parent.and_then(|parent| quotas.get(parent));
             let above = above.map_or(&root, |quota| &quota.limits);
             child_limits(&cluster.queues[id], &total, above, &promised_below(parent).guarantee)
@@ -66,22 +68,23 @@ pub(super) fn tree(ask: Ask<'_>, shape: &Shape, quotas: &mut Quotas) {
 
 /// Sums over the children of a queue.
 #[derive(Default)]
-struct Promised {
+struct ChildSums {
     guarantee: Resource,
     deserved: Resource,
 }
 
-/// By parent; under `None` those below a root that is not there.
+/// Returns the sums over children, by parent. Key `None` has the children of a root that does not
+/// exist.
 fn promised(
     cluster: &Cluster,
-    shape: &Shape,
+    queue_tree: &QueueTree,
     queues: &[QueueId],
     total: &Resource,
-) -> BTreeMap<Option<QueueId>, Promised> {
-    let mut promised: BTreeMap<Option<QueueId>, Promised> = BTreeMap::new();
-    for &id in queues.iter().filter(|&&id| Some(id) != shape.root()) {
+) -> BTreeMap<Option<QueueId>, ChildSums> {
+    let mut promised: BTreeMap<Option<QueueId>, ChildSums> = BTreeMap::new();
+    for &id in queues.iter().filter(|&&id| Some(id) != queue_tree.root()) {
         let queue = &cluster.queues[id];
-        let sums = promised.entry(shape.path(id).get(1).copied()).or_default();
+        let sums = promised.entry(queue_tree.path(id).get(1).copied()).or_default();
         let guarantee = counted(queue, total);
         sums.deserved.add(&queue.deserved.max_dim(&guarantee));
         sums.guarantee.add(&guarantee);
@@ -89,13 +92,13 @@ fn promised(
     promised
 }
 
-/// What root does not list is unlimited (D15), for scalars that the cluster has. Its own guarantee
-/// and deserved amount do not count.
+/// Returns the limits of root. D15: dimensions that root does not list are unlimited, if the
+/// cluster has them. Root's own guarantee and deserved amount do not count.
 fn root_limits(
     cluster: &Cluster,
     total: &Resource,
     root: Option<QueueId>,
-    below: &Promised,
+    below: &ChildSums,
 ) -> Limits {
     let mut capability = root.map(|id| cluster.queues[id].capability.clone()).unwrap_or_default();
     for dim in total.dims() {
@@ -137,8 +140,8 @@ fn child_limits(queue: &Queue, total: &Resource, above: &Limits, promised: &Reso
     }
 }
 
-/// What is left of the parent's when all guarantees of its children are taken and one's own is
-/// given back. What is unlimited stays so.
+/// Returns what is left of the parent's amount after the guarantees of all children but this one.
+/// Unlimited dimensions stay unlimited.
 fn left_by_siblings(above: &Resource, promised: &Resource, own: &Resource) -> Resource {
     let mut left = above.excess(promised);
     left.add(own);
@@ -148,8 +151,8 @@ fn left_by_siblings(above: &Resource, promised: &Resource, own: &Resource) -> Re
     left
 }
 
-/// Children that were promised more than the parent has: said, never fatal.
-fn log_excess(cluster: &Cluster, id: QueueId, limits: &Limits, below: &Promised) {
+/// Logs that the children were promised more than the parent has. This is never an error.
+fn log_excess(cluster: &Cluster, id: QueueId, limits: &Limits, below: &ChildSums) {
     let name = &cluster.queues[id].name;
     for (what, sum, own) in [
         ("deserved amounts", &below.deserved, &limits.deserved),

@@ -1,88 +1,91 @@
-//! What a queue may have, has and holds back, and whether something fits into it. All amounts are
-//! whole. Specification: plugins-jobs-queues.md 6.2, 6.5, 6.6.
+//! Limits and usage of one queue, and the tests whether a request fits. All amounts are integers.
+//! Specification: plugins-jobs-queues.md 6.2, 6.5, 6.6.
 
 use std::cmp::Ordering;
 
 use vc_framework::{JobSums, LimitedAmount};
+use vc_model::reads::{self, Read};
 use vc_model::{Id, QueueId};
 use vc_resource::{Dim, Dims, Resource};
 
 use crate::rules::{dominant_share, set_by};
 
-/// An amount that limits nothing. A sum may be larger, and does.
+/// The amount that means "unlimited". A sum of usage may be larger.
 pub(super) const UNLIMITED: i128 = i64::MAX as i128;
 
-/// Amounts that the spec of the queues and the size of the cluster give. The largest amount stands
-/// for "unlimited"; a scalar that is missing in `real_capability` is 0 there.
+/// Limits that follow from the specs of the queues and the size of the cluster. The largest amount
+/// means "unlimited". A scalar that is missing in `real_capability` is 0 there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    /// `None`: not given.
+    /// `None` if the spec gives no capability.
     pub(super) capability: Option<Resource>,
     pub(super) guarantee: Resource,
     pub(super) real_capability: Resource,
     pub(super) deserved: Resource,
 }
 
-/// A queue of the session.
+/// Limits and usage of a queue in the session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Quota {
-    /// When the session began.
+pub(super) struct CapacityQuota {
+    /// Sums over the queue's own jobs when the session began.
     pub(super) own: JobSums,
-    /// The same, jobs of its descendants included.
+    /// Sums over the jobs of the queue and its descendants when the session began.
     pub(super) at_open: JobSums,
     pub(super) limits: Limits,
-    /// Allocated and, within the session, Pipelined tasks.
+    /// Sum of the allocated tasks and, within the session, the pipelined ones.
     pub(super) allocated: Resource,
-    /// What admitted jobs hold back.
+    /// Amounts held back for admitted jobs without pods.
     pub(super) inqueue: Resource,
-    /// Tasks whose gate was lifted and that have no place yet (6.9).
+    /// Sum of the tasks whose gate was lifted and that are not placed yet (section 6.9).
     pub(super) reserved: Resource,
-    /// Of the deserved amount; 1 if there is none.
+    /// Dominant share of the deserved amount; 1 if nothing is deserved.
     pub(super) share: f64,
-    /// It is in the list of those that moved.
+    /// True if the queue is in `Capacity::moved`.
     pub(super) has_moved: bool,
-    /// Metrics may show something else than when they were told last, whatever has moved since.
+    /// True if the queue was recomputed and its metrics were not emitted since.
     begins: bool,
 }
 
 /// The queues of the session by id.
 #[derive(Debug, Default)]
-pub(super) struct Quotas(Vec<Option<Quota>>);
+pub(super) struct CapacityQuotas(Vec<Option<CapacityQuota>>);
 
-impl Quotas {
-    /// Limits and sums are still empty.
+impl CapacityQuotas {
+    /// Creates quotas with empty limits and sums.
     pub(super) fn of(queues: &[QueueId]) -> Self {
         let mut quotas = Self::default();
         for queue in queues {
             if quotas.0.len() <= queue.index() {
                 quotas.0.resize(queue.index() + 1, None);
             }
-            quotas.0[queue.index()] = Some(Quota::default());
+            quotas.0[queue.index()] = Some(CapacityQuota::default());
         }
         quotas
     }
 
-    pub(super) fn get(&self, queue: QueueId) -> Option<&Quota> {
+    pub(super) fn get(&self, queue: QueueId) -> Option<&CapacityQuota> {
+        reads::note(Read::QueueUsage(queue));
         self.0.get(queue.index())?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, queue: QueueId) -> Option<&mut Quota> {
+    pub(super) fn get_mut(&mut self, queue: QueueId) -> Option<&mut CapacityQuota> {
         self.0.get_mut(queue.index())?.as_mut()
     }
 
-    /// Smaller share first; on equal ones a queue that deserves something (6.4).
+    /// Compares two queues: the smaller share first, then a queue that deserves something (section
+    /// 6.4).
     pub(super) fn by_share(&self, l: QueueId, r: QueueId) -> Ordering {
         let (Some(l), Some(r)) = (self.get(l), self.get(r)) else {
             return Ordering::Equal;
         };
-        let deserves_nothing = |quota: &Quota| quota.limits.deserved.is_empty();
+        let deserves_nothing = |quota: &CapacityQuota| quota.limits.deserved.is_empty();
         let by_share = l.share.total_cmp(&r.share);
         by_share.then_with(|| deserves_nothing(l).cmp(&deserves_nothing(r)))
     }
 }
 
-impl Quota {
-    /// A session begins, in which its jobs hold what they do.
+impl CapacityQuota {
+    /// Starts a session in which the jobs hold `at_open`.
     pub(super) fn begin(&mut self) {
         self.allocated.clone_from(&self.at_open.allocated);
         self.inqueue.clone_from(&self.at_open.inqueue);
@@ -91,14 +94,14 @@ impl Quota {
         (self.has_moved, self.begins) = (false, true);
     }
 
-    /// Nothing has moved since.
+    /// True if the usage equals the usage at the start of the session.
     pub(super) fn is_fresh(&self) -> bool {
         let (held, at_open) = ((&self.allocated, &self.inqueue), &self.at_open);
         held == (&at_open.allocated, &at_open.inqueue) && self.reserved == Resource::default()
     }
 
-    /// Whether metrics may show something else than before.
-    pub(super) fn is_news(&mut self) -> bool {
+    /// True if the metrics of the queue may have changed.
+    pub(super) fn record_if_new(&mut self) -> bool {
         std::mem::take(&mut self.begins) || self.has_moved
     }
 
@@ -110,8 +113,8 @@ impl Quota {
         };
     }
 
-    /// Requested dimensions in which a task would go above the limit. A task that is reserved
-    /// itself does not stand in its own way.
+    /// Returns the requested dimensions in which a task would exceed the limit. The task's own
+    /// reservation does not count against it.
     pub(super) fn lacks_for_task(
         &self,
         request: &Resource,
@@ -123,22 +126,22 @@ impl Quota {
         self.lacks(request, dims, held)
     }
 
-    /// Requested dimensions in which tasks together would go above the limit.
+    /// Returns the requested dimensions in which the tasks together would exceed the limit.
     pub(super) fn lacks_for_tasks(&self, request: &Resource, dims: &Dims) -> Vec<Dim> {
         self.lacks(request, dims, |dim| self.allocated.exact(dim))
     }
 
-    /// Dimensions of `minResources` in which the job would go above the limit. Elastic amounts are
-    /// those of the start of the session, so that they may be more than there is now: nothing goes
-    /// below zero, and the second value says so (D5).
+    /// Returns the dimensions of `minResources` in which the job would exceed the limit, and
+    /// whether usage was clamped. The elastic amounts are of the session's start and may exceed
+    /// current usage (D5: amounts do not go below zero).
     pub(super) fn lacks_for_admission(&self, asked: &Resource, dims: &Dims) -> (Vec<Dim>, bool) {
         let below_zero = |dim| self.held_at_admission(dim) + asked.exact(dim) < 0;
         let clamped = self.at_open.elastic.dims().any(below_zero);
         (self.lacks(asked, dims, |dim| self.held_at_admission(dim)), clamped)
     }
 
-    /// The amounts of those dimensions in which tasks would go above the limit; so much is reserved
-    /// for themselves.
+    /// Returns the amounts of the dimensions in which the tasks would exceed the limit. `reserved`
+    /// is what is reserved for the tasks themselves.
     pub(super) fn amounts_for_tasks(
         &self,
         (request, reserved): (&Resource, &Resource),
@@ -151,7 +154,8 @@ impl Quota {
         self.amounts(request, dims, held)
     }
 
-    /// The amounts of those dimensions of `minResources` in which the job would go above the limit.
+    /// Returns the amounts of the dimensions of `minResources` in which the job would exceed the
+    /// limit.
     pub(super) fn amounts_for_admission(
         &self,
         asked: &Resource,
@@ -175,7 +179,7 @@ impl Quota {
         self.lacks(asked, dims, &held).into_iter().map(amount).collect()
     }
 
-    /// What counts against the limit when a job is admitted.
+    /// Returns the usage that counts against the limit when a job is admitted.
     fn held_at_admission(&self, dim: Dim) -> i128 {
         let held = self.allocated.exact(dim) + self.inqueue.exact(dim);
         held - self.at_open.elastic.exact(dim)
@@ -191,7 +195,7 @@ impl Quota {
     }
 }
 
-/// Of a sum, for people: never below zero.
+/// Returns a sum as `i64` for messages: at least 0, and saturated at the maximum.
 fn narrow(sum: i128) -> i64 {
     i64::try_from(sum.max(0)).unwrap_or(i64::MAX)
 }

@@ -1,59 +1,61 @@
-//! What the queues hold when a session begins, kept from session to session: only those are new whose
-//! jobs changed, and those above them, unless a queue or the cluster is another one. The engine's
-//! `histories.rs` and random stories compare with all made anew. Specification: plugins-jobs-queues.md
-//! 6.2, 6.3, actions.md 12.3.
+//! Usage of the queues at the start of a session, kept across sessions. Only queues whose jobs
+//! changed, and their ancestors, are recomputed. A change of a queue object or of the cluster
+//! recomputes all. The engine's `histories.rs` and random stories compare the result with a full
+//! recomputation.
+//! Specification: plugins-jobs-queues.md 6.2, 6.3, actions.md 12.3.
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Ask, JobSums};
+use vc_framework::{JobSums, SessionView};
 use vc_model::QueueId;
 
-use super::quota::Quotas;
-use super::shape::Shape;
+use super::queue_tree::QueueTree;
+use super::quota::CapacityQuotas;
 use super::{Capacity, limits};
 
 impl Capacity {
-    pub(super) fn renew(&mut self, ask: Ask<'_>) {
-        let basis = Some((ask.cluster.queue_version(), ask.cluster.total_amounts()));
+    pub(super) fn renew(&mut self, view: SessionView<'_>) {
+        let basis = Some((view.cluster.queue_version(), view.cluster.total_amounts()));
         let is_same = self.basis == basis;
         self.basis = basis;
-        match ask.facts.roster.changed_queues().filter(|_| is_same) {
-            Some(changed) => self.renew_sums(ask, changed),
+        match view.info.active_jobs.changed_queues().filter(|_| is_same) {
+            Some(changed) => self.renew_sums(view, changed),
             None => {
-                self.begin(ask);
-                self.renew_sums(ask, &ask.facts.queues);
+                self.begin(view);
+                self.renew_sums(view, &view.info.queues);
             }
         }
-        self.check_sums(ask);
+        self.check_sums(view);
     }
 
-    /// All queues, without what they hold.
-    fn begin(&mut self, ask: Ask<'_>) {
-        self.shape = if self.hierarchy { Shape::tree(ask) } else { Shape::flat(ask) };
-        self.quotas = Quotas::of(&ask.facts.queues);
+    /// Rebuilds tree and limits of all queues, without their usage.
+    fn begin(&mut self, view: SessionView<'_>) {
+        self.queue_tree =
+            if self.hierarchy { QueueTree::tree(view) } else { QueueTree::flat(view) };
+        self.quotas = CapacityQuotas::of(&view.info.queues);
         match self.hierarchy {
-            true => limits::tree(ask, &self.shape, &mut self.quotas),
-            false => limits::flat(ask, &mut self.quotas),
+            true => limits::tree(view, &self.queue_tree, &mut self.quotas),
+            false => limits::flat(view, &mut self.quotas),
         }
-        self.cut_guarantees.renew(ask, &ask.cluster.total_amounts());
+        self.cut_guarantees.renew(view, &view.cluster.total_amounts());
         for id in std::mem::take(&mut self.listed) {
             if self.quotas.get(id).is_none() {
-                self.told.forget(id);
+                self.reported.forget(id);
             }
         }
-        self.listed.clone_from(&ask.facts.queues);
-        self.moved.clone_from(&ask.facts.queues);
-        self.device_quotas.look(ask);
+        self.listed.clone_from(&view.info.queues);
+        self.moved.clone_from(&view.info.queues);
+        self.device_quotas.look(view);
     }
 
-    fn renew_sums(&mut self, ask: Ask<'_>, changed: &[QueueId]) {
+    fn renew_sums(&mut self, view: SessionView<'_>, changed: &[QueueId]) {
         let mut outdated = std::mem::take(&mut self.moved);
         for &id in changed {
-            let now = ask.facts.roster.sums(id);
+            let now = view.info.active_jobs.sums(id);
             let own = self.quotas.get_mut(id).map(|quota| &mut quota.own);
             let Some(own) = own.filter(|own| *own != now) else { continue };
             let before = std::mem::replace(own, now.clone());
-            for &above in self.shape.path(id) {
+            for &above in self.queue_tree.path(id) {
                 let Some(quota) = self.quotas.get_mut(above) else { continue };
                 quota.at_open.sub(&before);
                 quota.at_open.add(now);
@@ -65,13 +67,14 @@ impl Capacity {
         }
     }
 
-    /// The plain way, where it costs nothing: in every story of the tests.
-    fn check_sums(&self, ask: Ask<'_>) {
+    /// Compares the kept sums with a full recomputation, in debug builds with few queues. All tests
+    /// run it.
+    fn check_sums(&self, view: SessionView<'_>) {
         if cfg!(debug_assertions) && self.listed.len() < 64 {
             let mut anew: BTreeMap<QueueId, JobSums> = BTreeMap::new();
             for &id in &self.listed {
-                for &above in self.shape.path(id) {
-                    anew.entry(above).or_default().add(ask.facts.roster.sums(id));
+                for &above in self.queue_tree.path(id) {
+                    anew.entry(above).or_default().add(view.info.active_jobs.sums(id));
                 }
             }
             for &id in &self.listed {

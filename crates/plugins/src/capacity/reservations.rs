@@ -1,29 +1,30 @@
-//! Quota that is kept for tasks whose queue allocation gate was lifted, until they have a place.
+//! Quota that is reserved for tasks whose queue allocation gate was lifted, until they are placed.
 //! Specification: plugins-jobs-queues.md 6.9, D17.
 
 use std::collections::BTreeSet;
 
-use vc_framework::Ask;
+use vc_framework::SessionView;
+use vc_model::reads::{self, Read};
 use vc_model::{Gates, TaskId, TaskStatus};
 
 use crate::rules::session_job;
 
-/// The tasks for which quota is kept.
+/// The tasks for which quota is reserved.
 #[derive(Debug, Default)]
 pub(super) struct Reservations(BTreeSet<TaskId>);
 
 impl Reservations {
-    /// Those of earlier sessions, read off the tasks. A gate that was asked to go and is still
-    /// there keeps its place.
-    pub(super) fn of_session(ask: Ask<'_>) -> Self {
+    /// Restores the reservations of earlier sessions from the tasks. A gate whose removal was
+    /// requested and that still exists counts as lifted.
+    pub(super) fn of_session(view: SessionView<'_>) -> Self {
         let mut found = BTreeSet::new();
-        if !ask.cluster.settings.queue_gate_admission {
+        if !view.cluster.settings.queue_gate_admission {
             return Self(found);
         }
-        for &job in &ask.facts.jobs {
-            let row = &ask.cluster.jobs[job];
+        for &job in &view.info.jobs {
+            let row = &view.cluster.jobs[job];
             if 0 < row.counts.of(TaskStatus::Pending) {
-                found.extend(row.tasks.iter().copied().filter(|&task| waits(ask, task)));
+                found.extend(row.tasks.iter().copied().filter(|&task| waits(view, task)));
             }
         }
         Self(found)
@@ -34,28 +35,30 @@ impl Reservations {
     }
 
     pub(super) fn has(&self, task: TaskId) -> bool {
+        reads::note(Read::OwnState);
         self.0.contains(&task)
     }
 
-    /// Whether quota is kept for the task from now on, and was not before. An evicted task does not
-    /// wait: it must not hold what it was evicted for (D17 b).
-    pub(super) fn begin(&mut self, ask: Ask<'_>, task: TaskId) -> bool {
-        let enabled = ask.cluster.settings.queue_gate_admission;
+    /// Reserves quota for the task. Returns true if it was not reserved before. D17: an evicted
+    /// task gets no reservation, or it would hold what it was evicted for.
+    pub(super) fn begin(&mut self, view: SessionView<'_>, task: TaskId) -> bool {
+        let enabled = view.cluster.settings.queue_gate_admission;
         enabled
-            && waits(ask, task)
-            && session_job(ask.cluster, task).is_some()
+            && waits(view, task)
+            && session_job(view.cluster, task).is_some()
             && self.0.insert(task)
     }
 
-    /// Whether quota was kept for the task; no longer.
+    /// Ends the reservation of the task. Returns true if there was one.
     pub(super) fn end(&mut self, task: TaskId) -> bool {
         self.0.remove(&task)
     }
 }
 
-/// Pending, handed to us by annotation, and its gate is gone or going.
-fn waits(ask: Ask<'_>, task: TaskId) -> bool {
-    let row = &ask.cluster.tasks[task];
+/// True if the task is Pending, its queue gate is managed by this scheduler, and the gate is
+/// removed or being removed.
+fn waits(view: SessionView<'_>, task: TaskId) -> bool {
+    let row = &view.cluster.tasks[task];
     let is_free = row.gates == Gates::None || row.ungating;
     row.status == TaskStatus::Pending && row.manages_queue_gate && is_free
 }

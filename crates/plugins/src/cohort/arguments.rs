@@ -1,7 +1,10 @@
 //! Arguments of the plugin: default policies of queues, fair sharing, the shape of the trees.
-//! Words and lists that are not known make the file invalid before. Specification: cohort.md B.1.
+//! Unknown words and lists were refused with the file.
+//! Specification: cohort.md B.1.
 
-use vc_cohort::{BorrowWithin, Policy, ReclaimWithin, Search, Strategies, WithinQueue};
+use vc_cohort::{
+    BorrowWithin, Policy, PreemptionStrategies, ReclaimWithin, SearchOptions, WithinQueue,
+};
 use vc_conf::{PluginOption, Switch, Warning};
 use vc_model::go_duration_micros;
 
@@ -18,26 +21,27 @@ const SHARE_PERIOD: &str = "weightedSharePeriod";
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// What the arguments and switches say.
+/// The values of the arguments and switches.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
-    /// Of queues that do not say otherwise.
+pub(super) struct CohortArguments {
+    /// Default policy of queues without policy annotations.
     pub(super) policy: Policy,
-    /// Default of `borrowWithinCohort.maxPriorityThreshold`; `None`: there is no limit.
+    /// Default of `borrowWithinCohort.maxPriorityThreshold`. `None` means no limit.
     pub(super) threshold: Option<i32>,
-    /// Whom a search may take, by the switches; the actions restrict it further.
-    pub(super) search: Search,
-    /// `rootCohort: false`.
+    /// Groups that a search may take, by the switches. The actions restrict it further.
+    pub(super) search: SearchOptions,
+    /// True for `rootCohort: false`.
     pub(super) without_root: bool,
-    /// `rootQuota: Cluster`.
+    /// True for `rootQuota: Cluster`.
     pub(super) root_owns_cluster: bool,
-    /// B.7; 0: off.
+    /// First backoff in microseconds (section B.7); 0 switches it off.
     pub(super) backoff_micros: i64,
-    /// How often a weighted share is written at most (B.8); 0: never.
+    /// Shortest time between two writes of a weighted share, in microseconds (section B.8); 0
+    /// switches the writes off.
     pub(super) share_period_micros: i64,
 }
 
-impl Settings {
+impl CohortArguments {
     pub(super) fn new(option: &PluginOption, warnings: &mut Vec<Warning>) -> Self {
         let arguments = &option.arguments;
         let word = |key| arguments.get(key).and_then(|value| value.as_str());
@@ -50,7 +54,7 @@ impl Settings {
         let named_fair = |(key, _): (&str, _)| key.starts_with("fairSharing.");
         let is_named = arguments.iter().any(named_fair);
         let fair = arguments.bool(FAIR, is_named, warnings);
-        let search = Search {
+        let search = SearchOptions {
             fair_sharing: fair.then(|| strategies(option)),
             own: option.switches.on(Switch::Preemptable),
             others: option.switches.on(Switch::Reclaimable),
@@ -77,12 +81,12 @@ fn threshold(option: &PluginOption, warnings: &mut Vec<Warning>) -> Option<i32> 
     Some(i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX }))
 }
 
-fn strategies(option: &PluginOption) -> Strategies {
+fn strategies(option: &PluginOption) -> PreemptionStrategies {
     let names = option.arguments.names(STRATEGIES).unwrap_or_default();
     match names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["LessThanOrEqualToFinalShare"] => Strategies::FinalShare,
-        ["LessThanInitialShare"] => Strategies::InitialShare,
-        _ => Strategies::Both,
+        ["LessThanOrEqualToFinalShare"] => PreemptionStrategies::FinalShare,
+        ["LessThanInitialShare"] => PreemptionStrategies::InitialShare,
+        _ => PreemptionStrategies::Both,
     }
 }
 

@@ -1,128 +1,142 @@
-//! Admission of PodGroups: what fits the quota, and what would fit if others went. Specification:
-//! cohort.md B.5.1 (Q7).
+//! Admission of PodGroups: a group is admitted if it fits the quota, or would fit after evictions.
+//! Specification: cohort.md B.5.1 (Q7).
 
-use vc_cohort::{Class, Demand, GroupId, Mode, Preemptor, QuotaNode, Slot, Surroundings, Target};
-use vc_framework::{Admission, Ask, Dispatch};
+use vc_cohort::{
+    AssignmentMode, EvictionTarget, GroupAssessment, GroupId, QuotaDemand, QuotaNode,
+    QuotaPreemptor, SearchEnvironment, Slot,
+};
+use vc_framework::{Admission, PluginSet, SessionView};
 use vc_model::{Cluster, Job, JobId, TaskId};
 
-use super::arguments::Settings;
-use super::book::{Book, Reason};
+use super::arguments::CohortArguments;
 use super::overview::amount_text;
+use super::quota_ledger::{QuotaLedger, Reason};
 use super::targets::is_candidate;
 use crate::rules::min_resources;
 
-/// What a waiting group asks for, gated pods left out.
-pub(super) fn demand(book: &Book, job: &Job) -> Demand {
+/// Returns the demand of a waiting group without its gated pods.
+pub(super) fn demand(quota_ledger: &QuotaLedger, job: &Job) -> QuotaDemand {
     let asked = min_resources(job);
-    asked.map_or_else(Demand::default, |asked| book.demand(&job.minus_gated(asked)))
+    asked.map_or_else(QuotaDemand::default, |asked| quota_ledger.demand(&job.minus_gated(asked)))
 }
 
-/// The book shows the ledger.
+/// Decides the admission of a job. `QuotaLedger` must show the state of enqueue.
 pub(super) fn admission(
-    book: &mut Book,
-    (ask, hooks): (Ask<'_>, &Dispatch),
+    quota_ledger: &mut QuotaLedger,
+    (view, plugins): (SessionView<'_>, &PluginSet),
     job: JobId,
-    settings: &Settings,
+    settings: &CohortArguments,
 ) -> Admission {
-    book.forget_admission();
-    let row = &ask.cluster.jobs[job];
-    let queue = &ask.cluster.queues[row.queue];
-    let Some(node) = book.leaf(row.queue).filter(|_| queue.is_open()) else {
+    quota_ledger.forget_admission();
+    let row = &view.cluster.jobs[job];
+    let queue = &view.cluster.queues[row.queue];
+    let Some(node) = quota_ledger.leaf(row.queue).filter(|_| queue.is_open()) else {
         return Admission::Reject(None);
     };
-    let demand = demand(book, row);
-    let (mode, found) = book.without_reservations(|book| {
-        let class = book.forest().classify(node, &demand, settings.is_fair());
+    let demand = demand(quota_ledger, row);
+    let (mode, found) = quota_ledger.without_reservations(|quota_ledger| {
+        let class = quota_ledger.forest().classify(node, &demand, settings.is_fair());
         let found = match class.mode {
-            Mode::Preempt => targets(book, (ask, hooks), job, (node, &demand), &class, settings),
-            Mode::Fit => Some(Vec::new()),
-            Mode::NoFit => None,
+            AssignmentMode::Preempt => {
+                targets(quota_ledger, (view, plugins), job, (node, &demand), &class, settings)
+            }
+            AssignmentMode::Fit => Some(Vec::new()),
+            AssignmentMode::NoFit => None,
         };
         (class.mode, found)
     });
-    let is_without_targets = mode == Mode::Preempt && found.is_none();
-    if let Some(targets) = found.filter(|targets| book.has_room(node, &demand, targets)) {
-        book.note_admission(job, targets);
+    let is_without_targets = mode == AssignmentMode::Preempt && found.is_none();
+    if let Some(targets) = found.filter(|targets| quota_ledger.has_room(node, &demand, targets)) {
+        quota_ledger.note_admission(job, targets);
         return Admission::Permit;
     }
-    let why_not = book.without_reservation(node, |book| why_not(book, ask.cluster, node, &demand));
+    let why_not = quota_ledger.without_reservation(node, |quota_ledger| {
+        why_not(quota_ledger, view.cluster, node, &demand)
+    });
     if is_without_targets {
-        book.reserve(node, job, demand, Reason::Refused);
+        quota_ledger.reserve(node, job, demand, Reason::Refused);
     }
     Admission::Reject(why_not)
 }
 
-/// The group counts from now on; those that would go for it do not.
-pub(super) fn admit(book: &mut Book, ask: Ask<'_>, job: JobId) {
-    let row = &ask.cluster.jobs[job];
-    let Some(node) = book.leaf(row.queue) else { return };
-    let demand = demand(book, row);
-    let targets = book.take_admission(job);
-    book.admit(job, node, demand, &targets);
+/// Counts an admitted group, and no longer the groups that would be evicted for it.
+pub(super) fn admit(quota_ledger: &mut QuotaLedger, view: SessionView<'_>, job: JobId) {
+    let row = &view.cluster.jobs[job];
+    let Some(node) = quota_ledger.leaf(row.queue) else { return };
+    let demand = demand(quota_ledger, row);
+    let targets = quota_ledger.take_admission(job);
+    quota_ledger.admit(job, node, demand, &targets);
 }
 
-/// Who would go if there was a place for everybody; `None`: nobody, and the group does not fit.
+/// Returns the groups that would be evicted if placement always succeeded. Returns `None` if the
+/// search fails, so that the group does not fit.
 fn targets(
-    book: &mut Book,
-    (ask, hooks): (Ask<'_>, &Dispatch),
+    quota_ledger: &mut QuotaLedger,
+    (view, plugins): (SessionView<'_>, &PluginSet),
     job: JobId,
-    (queue, demand): (QuotaNode, &Demand),
-    class: &Class,
-    settings: &Settings,
+    (queue, demand): (QuotaNode, &QuotaDemand),
+    class: &GroupAssessment,
+    settings: &CohortArguments,
 ) -> Option<Vec<GroupId>> {
-    let row = &ask.cluster.jobs[job];
+    let row = &view.cluster.jobs[job];
     let created_micros = row.pod_group.as_ref().map_or(0, |group| group.created_micros);
     let demand = demand.clone();
-    let preemptor = Preemptor { queue, priority: row.priority, created_micros, demand };
+    let preemptor = QuotaPreemptor { queue, priority: row.priority, created_micros, demand };
     let mut search = settings.search;
-    search.own &= ask.facts.sides.own;
-    search.others &= ask.facts.sides.others;
-    if book.is_known_to_fail(&preemptor, &class.need) {
+    search.own &= view.info.sides.own;
+    search.others &= view.info.sides.others;
+    if quota_ledger.is_known_to_fail(&preemptor, &class.need) {
         return None;
     }
-    let (groups, jobs) = book.split();
-    let mut around = Candidates { ask, hooks, jobs, own: row.queue };
+    let (groups, jobs) = quota_ledger.split();
+    let mut around = AdmissionCandidates { view, plugins, jobs, own: row.queue };
     match search.run(groups, &preemptor, &class.need, &mut around) {
         Ok(found) => Some(found.into_iter().map(|target| target.group).collect()),
         Err(refusal) => {
-            book.note_failure(&preemptor, &class.need, refusal);
+            quota_ledger.note_failure(&preemptor, &class.need, refusal);
             None
         }
     }
 }
 
-/// Who may be taken at all, by the same rules as when it is done (B.4); everything has a place.
-struct Candidates<'a> {
-    ask: Ask<'a>,
-    hooks: &'a Dispatch,
+/// Restricts a search to groups that the rules of eviction permit (section B.4). Placement always
+/// succeeds.
+struct AdmissionCandidates<'a> {
+    view: SessionView<'a>,
+    plugins: &'a PluginSet,
     jobs: &'a [JobId],
     own: vc_model::QueueId,
 }
 
-impl Candidates<'_> {
-    /// The tasks of a group that hold quota.
+impl AdmissionCandidates<'_> {
+    /// Returns the tasks of a group that hold quota.
     fn members(&self, group: GroupId) -> impl Iterator<Item = TaskId> + '_ {
         let job = self.jobs.get(group.index());
-        let tasks = job.into_iter().flat_map(|&job| &self.ask.cluster.jobs[job].tasks);
-        tasks.copied().filter(|&task| self.ask.cluster.tasks[task].status.is_allocated())
+        let tasks = job.into_iter().flat_map(|&job| &self.view.cluster.jobs[job].tasks);
+        tasks.copied().filter(|&task| self.view.cluster.tasks[task].status.is_allocated())
     }
 }
 
-impl Surroundings for Candidates<'_> {
-    fn may_take(&mut self, taken: &[Target], group: GroupId) -> bool {
+impl SearchEnvironment for AdmissionCandidates<'_> {
+    fn may_take(&mut self, taken: &[EvictionTarget], group: GroupId) -> bool {
         let Some(&job) = self.jobs.get(group.index()) else { return false };
-        if !is_candidate(self.ask.cluster, self.own, job) {
+        if !is_candidate(self.view.cluster, self.own, job) {
             return false;
         }
         let gone = || taken.iter().flat_map(|target| self.members(target.group)).collect();
         let group: Vec<TaskId> = self.members(group).collect();
-        let is_own = self.ask.cluster.jobs[job].queue == self.own;
-        self.hooks.lets_go(self.ask, is_own, &gone, &group)
+        let is_own = self.view.cluster.jobs[job].queue == self.own;
+        self.plugins.lets_go(self.view, is_own, &gone, &group)
     }
 }
 
-fn why_not(book: &Book, cluster: &Cluster, node: QuotaNode, demand: &Demand) -> Option<String> {
-    let forest = book.forest();
+fn why_not(
+    quota_ledger: &QuotaLedger,
+    cluster: &Cluster,
+    node: QuotaNode,
+    demand: &QuotaDemand,
+) -> Option<String> {
+    let forest = quota_ledger.forest();
     let (queue, dims) = (forest.name(node), &cluster.dims);
     let text = |slot: Slot, amount| amount_text(amount, forest.slots().dim(slot), dims);
     let name = |slot: Slot| dims.name(forest.slots().dim(slot));

@@ -1,54 +1,60 @@
-//! Searches that found nobody in one state of the book, so that equal and harder ones are not begun
-//! there. Exact: whoever asks the same queue for as much, and is neither more important nor older, has
-//! no more candidates and needs no less; the test shows who counts as such. Specification: cohort.md
-//! B.11.
+//! Cache of target searches that failed in one state of the quota ledger.
+//!
+//! Exact because:
+//! - A preemptor of the same queue with the same need, no higher priority and no earlier creation
+//!   has no more candidates.
+//! - A demand at least as large needs at least as much room.
+//! - Only answers that do not depend on placement are cached.
+//!
+//! Specification: cohort.md B.11.
 
-use vc_cohort::{Preemptor, Refusal, Slot};
+use vc_cohort::{QuotaPreemptor, SearchRefusal, Slot};
 
-/// What is known of the state with this number.
+/// The failed searches in the state `version`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Failures {
+pub(super) struct FailedTargetSearches {
     version: u64,
-    known: Vec<Failure>,
+    known: Vec<FailedTargetSearch>,
 }
 
-/// A search that found nobody.
+/// A search that found no targets.
 #[derive(Clone, Debug)]
-struct Failure {
-    preemptor: Preemptor,
+struct FailedTargetSearch {
+    preemptor: QuotaPreemptor,
     need: Vec<Slot>,
-    refusal: Refusal,
+    refusal: SearchRefusal,
 }
 
-impl Failures {
-    /// What a search for this preemptor has said in this state, or would say; only answers that no
-    /// placement has a part in are remembered.
+impl FailedTargetSearches {
+    /// Returns the refusal that a search for this preemptor would give in this state. Returns
+    /// `None` if it is unknown.
     pub(super) fn answer(
         &self,
         version: u64,
-        preemptor: &Preemptor,
+        preemptor: &QuotaPreemptor,
         need: &[Slot],
-    ) -> Option<Refusal> {
+    ) -> Option<SearchRefusal> {
         let known = self.find(version, preemptor, need)?;
         let is_same = known.preemptor.demand == preemptor.demand;
-        // The amounts in the answer are those of another demand.
-        Some(known.refusal).filter(|refusal| is_same || *refusal == Refusal::NoCandidates)
+        // Other refusals contain amounts of the cached demand.
+        Some(known.refusal).filter(|refusal| is_same || *refusal == SearchRefusal::NoCandidates)
     }
 
-    /// The same, where only the fact counts.
-    pub(super) fn is_known(&self, version: u64, preemptor: &Preemptor, need: &[Slot]) -> bool {
+    /// True if a search for this preemptor is known to fail in this state.
+    pub(super) fn is_known(&self, version: u64, preemptor: &QuotaPreemptor, need: &[Slot]) -> bool {
         self.find(version, preemptor, need).is_some()
     }
 
-    /// Remembers that nobody was found.
+    /// Caches the refusal of a search, unless it depends on placement. A new state clears the
+    /// cache.
     pub(super) fn note(
         &mut self,
         version: u64,
-        preemptor: &Preemptor,
+        preemptor: &QuotaPreemptor,
         need: &[Slot],
-        refusal: Refusal,
+        refusal: SearchRefusal,
     ) {
-        if !matches!(refusal, Refusal::NoCandidates | Refusal::NotEnough(Some(_))) {
+        if !matches!(refusal, SearchRefusal::NoCandidates | SearchRefusal::NotEnough(Some(_))) {
             return;
         }
         if self.version != version {
@@ -56,19 +62,24 @@ impl Failures {
             self.version = version;
         }
         let (preemptor, need) = (preemptor.clone(), need.to_vec());
-        self.known.push(Failure { preemptor, need, refusal });
+        self.known.push(FailedTargetSearch { preemptor, need, refusal });
     }
 
-    fn find(&self, version: u64, preemptor: &Preemptor, need: &[Slot]) -> Option<&Failure> {
+    fn find(
+        &self,
+        version: u64,
+        preemptor: &QuotaPreemptor,
+        need: &[Slot],
+    ) -> Option<&FailedTargetSearch> {
         let is_current = self.version == version;
         let mut known = self.known.iter().filter(|_| is_current);
         known.find(|failure| failure.covers(preemptor, need))
     }
 }
 
-impl Failure {
-    /// Whoever asks for as much, and is neither more important nor older, finds nobody either.
-    fn covers(&self, preemptor: &Preemptor, need: &[Slot]) -> bool {
+impl FailedTargetSearch {
+    /// True if this failure implies that a search for `preemptor` fails too.
+    fn covers(&self, preemptor: &QuotaPreemptor, need: &[Slot]) -> bool {
         let known = &self.preemptor;
         let asks_as_much =
             || known.demand.iter().all(|(slot, amount)| amount <= preemptor.demand.get(slot));
@@ -82,7 +93,7 @@ impl Failure {
 
 #[cfg(test)]
 mod tests {
-    use vc_cohort::{Demand, Flavor, QuotaNode, Slots};
+    use vc_cohort::{Flavor, QuotaDemand, QuotaNode, Slots};
     use vc_resource::Dim;
 
     use super::*;
@@ -93,13 +104,13 @@ mod tests {
         let cpu = slots.intern(Flavor::default(), Dim::CPU).unwrap();
         let memory = slots.intern(Flavor::default(), Dim::MEMORY).unwrap();
         let preemptor = |priority, created_micros, amount| {
-            let demand = Demand::new([(cpu, amount)]);
-            Preemptor { queue: QuotaNode::new(1), priority, created_micros, demand }
+            let demand = QuotaDemand::new([(cpu, amount)]);
+            QuotaPreemptor { queue: QuotaNode::new(1), priority, created_micros, demand }
         };
-        let mut failures = Failures::default();
-        failures.note(7, &preemptor(5, 100, 10), &[cpu], Refusal::Unplaceable);
+        let mut failures = FailedTargetSearches::default();
+        failures.note(7, &preemptor(5, 100, 10), &[cpu], SearchRefusal::Unplaceable);
         assert!(!failures.is_known(7, &preemptor(5, 100, 10), &[cpu]), "a place is another matter");
-        failures.note(7, &preemptor(5, 100, 10), &[cpu], Refusal::NoCandidates);
+        failures.note(7, &preemptor(5, 100, 10), &[cpu], SearchRefusal::NoCandidates);
         let known =
             |version, preemptor, need: &[Slot]| failures.is_known(version, &preemptor, need);
         assert!(known(7, preemptor(5, 100, 10), &[cpu]));
@@ -109,9 +120,9 @@ mod tests {
         assert!(!known(7, preemptor(5, 99, 10), &[cpu]), "older");
         assert!(!known(7, preemptor(5, 100, 9), &[cpu]), "asks for less");
         assert!(!known(7, preemptor(5, 100, 10), &[cpu, memory]), "short of something else");
-        let other = Preemptor { queue: QuotaNode::new(2), ..preemptor(5, 100, 10) };
+        let other = QuotaPreemptor { queue: QuotaNode::new(2), ..preemptor(5, 100, 10) };
         assert!(!known(7, other, &[cpu]), "of another queue");
         let answer = failures.answer(7, &preemptor(5, 100, 11), &[cpu]);
-        assert_eq!(answer, Some(Refusal::NoCandidates));
+        assert_eq!(answer, Some(SearchRefusal::NoCandidates));
     }
 }

@@ -1,81 +1,82 @@
-//! Numbers of the queues for metrics, and why nobody went for a job. Only queues whose use, or whose
-//! jobs, changed are worked out again. Specification: cohort.md B.8, B.11, core.md 9.2.
+//! Metrics of the queues, and counters of refused searches. Only queues whose usage or jobs changed
+//! are recomputed.
+//! Specification: cohort.md B.8, B.11, core.md 9.2.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_cohort::{Amount, Forest, QuotaNode, Slot, is_unlimited};
+use vc_cohort::{Forest, QuotaAmount, QuotaNode, Slot, is_unlimited};
 use vc_framework::{
-    Amounts, Ask, JobSums, Latest, Outbox, QueueAmount, QueueGauges, QueueShare, Sample,
+    Amounts, JobSums, Outbox, QueueAmount, QueueGauges, QueueShare, ReportLog, Sample, SessionView,
 };
 use vc_model::QueueId;
 use vc_resource::{Fractional, Resource, share};
 
-use super::arguments::Settings;
-use super::book::Book;
+use super::arguments::CohortArguments;
+use super::quota_ledger::QuotaLedger;
 
-/// What was told, and what is to be told.
+/// The metrics that were last emitted, with the state from which they were computed.
 #[derive(Default)]
-pub(super) struct Gauges {
-    told: Latest<QueueId, Shown>,
-    sums: Latest<QueueId, JobSums>,
-    /// [`vc_model::Cluster::queue_version`] of what was told.
+pub(super) struct CohortGauges {
+    reported: ReportLog<QueueId, QueueGauge>,
+    sums: ReportLog<QueueId, JobSums>,
+    /// [`vc_model::Cluster::queue_version`] of the last emission.
     version: Option<u64>,
-    /// By node, then slot: what was in use; empty: nothing is known of the nodes.
-    used: Vec<Amount>,
+    /// Usage at the last emission, by node, then slot. It is empty if the nodes are new.
+    used: Vec<QuotaAmount>,
     shares: BTreeMap<Arc<str>, f64>,
     refused: BTreeMap<(Arc<str>, &'static str), u64>,
 }
 
 #[derive(Clone, PartialEq)]
-struct Shown {
+struct QueueGauge {
     amounts: Vec<(QueueAmount, Fractional)>,
     share: f64,
     borrows: bool,
 }
 
-impl Gauges {
-    /// Nobody goes for a job of the queue.
+impl CohortGauges {
+    /// Counts a search that found no targets for a job of the queue.
     pub(super) fn refused(&mut self, queue: &Arc<str>, cause: &'static str) {
         *self.refused.entry((queue.clone(), cause)).or_default() += 1;
     }
 
     pub(super) fn tell(
         &mut self,
-        ask: Ask<'_>,
-        book: &Book,
-        settings: &Settings,
+        view: SessionView<'_>,
+        quota_ledger: &QuotaLedger,
+        settings: &CohortArguments,
         out: &mut Outbox,
     ) {
         for ((queue, cause), count) in std::mem::take(&mut self.refused) {
             out.samples.push(Sample::QuotaRefused { queue, cause, count });
         }
-        let version = ask.cluster.queue_version();
+        let version = view.cluster.queue_version();
         if self.version.replace(version) != Some(version) {
             self.forget_nodes();
-            for (queue, row) in ask.cluster.queues.iter().filter(|(_, row)| !row.present) {
-                self.told.forget(queue);
+            for (queue, row) in view.cluster.queues.iter().filter(|(_, row)| !row.present) {
+                self.reported.forget(queue);
                 self.sums.forget(queue);
                 self.shares.remove(&row.name);
             }
         }
-        let stale = self.stale(book.forest());
-        self.tell_queues(ask, book, &stale, out);
+        let stale = self.stale(quota_ledger.forest());
+        self.tell_queues(view, quota_ledger, &stale, out);
         if settings.is_fair() {
-            self.tell_shares(book.forest(), &stale, out);
+            self.tell_shares(quota_ledger.forest(), &stale, out);
         }
     }
 
-    /// The nodes are other ones from now on.
+    /// Forgets the usage, because the trees were rebuilt.
     pub(super) fn forget_nodes(&mut self) {
         self.used.clear();
     }
 
-    /// By node: whether something else than before is in use there or below.
+    /// Returns, by node, whether the usage at or below the node has changed.
     fn stale(&mut self, forest: &Forest) -> Vec<bool> {
         let slots = || forest.slots().iter();
         let of_node = |node| slots().map(move |slot| forest.usage(node, slot));
-        let used: Vec<Amount> = forest.nodes().flat_map(of_node).collect();
+        let used: Vec<QuotaAmount> = forest.nodes().flat_map(of_node).collect();
         let before = std::mem::replace(&mut self.used, used);
         let n_slots = forest.slots().len();
         let mut stale = vec![before.len() != self.used.len(); forest.len()];
@@ -88,22 +89,28 @@ impl Gauges {
         stale
     }
 
-    fn tell_queues(&mut self, ask: Ask<'_>, book: &Book, stale: &[bool], out: &mut Outbox) {
-        let mut changed = ask.facts.roster.sums_with(ask.cluster, &ask.facts.to_close);
-        for &queue in &ask.facts.queues {
-            let Some(node) = book.standing(queue).node() else { continue };
-            let at_open = || ask.facts.roster.sums(queue).clone();
+    fn tell_queues(
+        &mut self,
+        view: SessionView<'_>,
+        quota_ledger: &QuotaLedger,
+        stale: &[bool],
+        out: &mut Outbox,
+    ) {
+        let mut changed = view.info.active_jobs.sums_with(view.cluster, &view.info.to_close);
+        for &queue in &view.info.queues {
+            let Some(node) = quota_ledger.role(queue).node() else { continue };
+            let at_open = || view.info.active_jobs.sums(queue).clone();
             let sums = changed.remove(&queue).unwrap_or_else(at_open);
-            let has_news = self.sums.is_news(queue, sums.clone());
+            let has_news = self.sums.record_if_new(queue, sums.clone());
             if !has_news && !stale[node.index()] {
                 continue;
             }
-            let row = &ask.cluster.queues[queue];
-            let shown = shown(book.forest(), node, &sums, &row.capability);
-            if self.told.is_news(queue, shown.clone()) {
+            let row = &view.cluster.queues[queue];
+            let shown = shown(quota_ledger.forest(), node, &sums, &row.capability);
+            if self.reported.record_if_new(queue, shown.clone()) {
                 let amounts = shown.amounts.iter();
                 let of_kind =
-                    |(kind, amount): &(_, _)| (*kind, Amounts::of(amount, &ask.cluster.dims));
+                    |(kind, amount): &(_, _)| (*kind, Amounts::of(amount, &view.cluster.dims));
                 out.samples.push(Sample::Queue(Box::new(QueueGauges {
                     queue: row.name.clone(),
                     amounts: amounts.map(of_kind).collect(),
@@ -127,7 +134,8 @@ impl Gauges {
     }
 }
 
-/// What the queue deserves with all below it, and the largest part of it that is in use (B.8).
+/// Returns what the queue and all nodes below it deserve, and the largest part of it in use
+/// (section B.8).
 pub(super) fn queue_share(forest: &Forest, node: QuotaNode) -> QueueShare {
     let used = |slot: Slot| {
         let (used, total) = (forest.used(node, slot) as f64, forest.total(node, slot) as f64);
@@ -140,13 +148,13 @@ pub(super) fn queue_share(forest: &Forest, node: QuotaNode) -> QueueShare {
     QueueShare { deserved, share: accounted(forest, node).map(used).fold(0.0, f64::max) }
 }
 
-/// What there is a quota for.
+/// Returns the slots for which the node has a limited quota.
 fn accounted(forest: &Forest, node: QuotaNode) -> impl Iterator<Item = Slot> + '_ {
     forest.slots().iter().filter(move |&slot| !is_unlimited(forest.nominal(node, slot)))
 }
 
-fn shown(forest: &Forest, node: QuotaNode, sums: &JobSums, capability: &Resource) -> Shown {
-    let of = |amount: &dyn Fn(Slot) -> Amount| {
+fn shown(forest: &Forest, node: QuotaNode, sums: &JobSums, capability: &Resource) -> QueueGauge {
+    let of = |amount: &dyn Fn(Slot) -> QuotaAmount| {
         let mut all = Fractional::new();
         for slot in accounted(forest, node) {
             let amount = amount(slot);
@@ -168,5 +176,5 @@ fn shown(forest: &Forest, node: QuotaNode, sums: &JobSums, capability: &Resource
         (QueueAmount::Capability, capability.to_fractional()),
     ];
     let share = queue_share(forest, node).share;
-    Shown { amounts, share, borrows: forest.borrows(node) }
+    QueueGauge { amounts, share, borrows: forest.borrows(node) }
 }

@@ -1,42 +1,49 @@
-//! Limits of queues and cohorts with their amounts, for messages of waiting pods. Specification:
-//! cohort.md B.8, actions.md 10.2 (A48).
+//! Limits of queues and cohorts with their amounts, for messages of waiting pods.
+//! Specification: cohort.md B.8, actions.md 10.2 (A48).
 
-use vc_cohort::{Amount, Demand, ExceededLimit, Forest, LimitSource, QuotaNode, Slot};
-use vc_framework::{Ask, LimitOwner, LimitedAmount, QueueLimit};
+use vc_cohort::{ExceededLimit, Forest, LimitSource, QuotaAmount, QuotaDemand, QuotaNode, Slot};
+use vc_framework::{LimitOwner, LimitedAmount, QueueLimit, SessionView};
 use vc_model::{JobId, QueueId, TaskId};
 
-use super::book::Book;
 use super::enqueue;
+use super::quota_ledger::QuotaLedger;
 
-/// Returns the limit that the tasks exceed together. `None`: their queue has room, or takes no tasks.
+/// Returns the limit that the tasks exceed together. Returns `None` if their queue has room, or
+/// takes no tasks.
 pub(super) fn of_tasks(
-    book: &mut Book,
-    ask: Ask<'_>,
+    quota_ledger: &mut QuotaLedger,
+    view: SessionView<'_>,
     queue: QueueId,
     tasks: &[TaskId],
 ) -> Option<QueueLimit> {
-    book.leave_ledger();
-    let node = book.leaf(queue)?;
-    let demand = book.demand_of(ask.cluster, tasks);
-    let limit = |book: &mut Book| exceeded(book.forest(), node, &demand);
-    let job = tasks.first().and_then(|&task| ask.cluster.tasks[task].job);
-    book.without_reservation(node, |book| match job {
-        Some(job) => book.without_claim(job, node, limit),
-        None => limit(book),
+    quota_ledger.leave_ledger();
+    let node = quota_ledger.leaf(queue)?;
+    let demand = quota_ledger.demand_of(view.cluster, tasks);
+    let limit = |quota_ledger: &mut QuotaLedger| exceeded(quota_ledger.forest(), node, &demand);
+    let job = tasks.first().and_then(|&task| view.cluster.tasks[task].job);
+    quota_ledger.without_reservation(node, |quota_ledger| match job {
+        Some(job) => quota_ledger.without_claim(job, node, limit),
+        None => limit(quota_ledger),
     })
 }
 
-/// Returns the limit that the job would exceed if it was admitted. `None`: there is room.
-pub(super) fn of_admission(book: &mut Book, ask: Ask<'_>, job: JobId) -> Option<QueueLimit> {
-    book.enter_ledger(ask);
-    let row = &ask.cluster.jobs[job];
-    let node = book.leaf(row.queue)?;
-    let demand = enqueue::demand(book, row);
-    book.without_reservation(node, |book| exceeded(book.forest(), node, &demand))
+/// Returns the limit that the job would exceed if it were admitted. Returns `None` if there is
+/// room.
+pub(super) fn of_admission(
+    quota_ledger: &mut QuotaLedger,
+    view: SessionView<'_>,
+    job: JobId,
+) -> Option<QueueLimit> {
+    quota_ledger.enter_ledger(view);
+    let row = &view.cluster.jobs[job];
+    let node = quota_ledger.leaf(row.queue)?;
+    let demand = enqueue::demand(quota_ledger, row);
+    quota_ledger
+        .without_reservation(node, |quota_ledger| exceeded(quota_ledger.forest(), node, &demand))
 }
 
-/// The limit of the nearest node in which something is short, with all that is short there.
-fn exceeded(forest: &Forest, queue: QuotaNode, demand: &Demand) -> Option<QueueLimit> {
+/// Returns the limit of the nearest node that lacks something, with all amounts that it lacks.
+fn exceeded(forest: &Forest, queue: QuotaNode, demand: &QuotaDemand) -> Option<QueueLimit> {
     let of_slot = |(slot, amount)| Some((slot, forest.exceeded_limit(queue, slot, amount)?));
     let all: Vec<(Slot, ExceededLimit)> = demand.iter().filter_map(of_slot).collect();
     let node = forest.path(queue).find(|&node| all.iter().any(|(_, it)| it.node == node))?;
@@ -77,7 +84,7 @@ fn set_by(forest: &Forest, slot: Slot, it: &ExceededLimit) -> &'static str {
     }
 }
 
-fn narrow(amount: Amount) -> i64 {
+fn narrow(amount: QuotaAmount) -> i64 {
     let bounded = amount.clamp(i64::MIN.into(), i64::MAX.into());
     i64::try_from(bounded).unwrap_or(i64::MAX)
 }

@@ -1,11 +1,12 @@
-//! The quota trees as people read them. Specification: cohort.md B.2, B.8.
+//! The quota trees as users see them.
+//! Specification: cohort.md B.2, B.8.
 
-use vc_cohort::{Amount, Forest, QuotaNode, Slot, is_unlimited};
-use vc_framework::{Ask, QuotaAmounts, QuotaUse};
+use vc_cohort::{Forest, QuotaAmount, QuotaNode, Slot, is_unlimited};
+use vc_framework::{QuotaAmounts, QuotaUse, SessionView};
 use vc_resource::{Dim, Dims, Resource};
 
-/// A quantity text; `unlimited` where there is no end.
-pub(super) fn amount_text(amount: Amount, dim: Dim, dims: &Dims) -> String {
+/// Formats an amount as a quantity, or as `unlimited`.
+pub(super) fn amount_text(amount: QuotaAmount, dim: Dim, dims: &Dims) -> String {
     if is_unlimited(amount) {
         return "unlimited".to_owned();
     }
@@ -17,13 +18,13 @@ pub(super) fn amount_text(amount: Amount, dim: Dim, dims: &Dims) -> String {
     of_dim.map_or_else(|| whole.to_string(), |(_, text)| text)
 }
 
-/// Every queue and cohort, by path.
-pub(super) fn quota_use(ask: Ask<'_>, forest: &Forest, is_fair: bool) -> Vec<QuotaUse> {
+/// Returns the quota and usage of every queue and cohort, by path.
+pub(super) fn quota_use(view: SessionView<'_>, forest: &Forest, is_fair: bool) -> Vec<QuotaUse> {
     let of_node = |node: QuotaNode| QuotaUse {
         queue: forest.name(node).clone(),
         path: forest.path_text(node),
         is_leaf: forest.is_queue(node),
-        amounts: amounts(forest, node, &ask.cluster.dims),
+        amounts: amounts(forest, node, &view.cluster.dims),
         share: is_fair.then(|| forest.share(node).value()),
     };
     let mut all: Vec<QuotaUse> = forest.nodes().map(of_node).collect();
@@ -31,7 +32,7 @@ pub(super) fn quota_use(ask: Ask<'_>, forest: &Forest, is_fair: bool) -> Vec<Quo
     all
 }
 
-/// A resource without quota anywhere in the tree is left out.
+/// Returns the amounts of a node. A resource without quota anywhere in the tree is left out.
 fn amounts(forest: &Forest, node: QuotaNode, dims: &Dims) -> Vec<QuotaAmounts> {
     let is_accounted = |slot: &Slot| !is_unlimited(forest.nominal(node, *slot));
     forest
@@ -44,7 +45,7 @@ fn amounts(forest: &Forest, node: QuotaNode, dims: &Dims) -> Vec<QuotaAmounts> {
 
 fn of_slot(forest: &Forest, node: QuotaNode, slot: Slot, dims: &Dims) -> QuotaAmounts {
     let dim = forest.slots().dim(slot);
-    let text = |amount: Amount| amount_text(amount, dim, dims);
+    let text = |amount: QuotaAmount| amount_text(amount, dim, dims);
     let (owned, used) = (forest.subtree(node, slot), forest.usage(node, slot));
     let available = forest.available(node, slot);
     QuotaAmounts {

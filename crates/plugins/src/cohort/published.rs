@@ -1,34 +1,34 @@
-//! The weighted share as an annotation of the Queue, which has no field for it. Specification:
-//! cohort.md B.8.
+//! Writes the weighted share as an annotation of the Queue, which has no field for it.
+//! Specification: cohort.md B.8.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{Ask, Effect, Outbox};
+use vc_framework::{Effect, Outbox, SessionView};
 
-use super::book::Book;
+use super::quota_ledger::QuotaLedger;
 
 const SHARE: &str = "cohort.volcano.sh/weightedShare";
 
-/// When the share of a queue was written last, in microseconds since 1970.
+/// Time of the last write by queue name, in microseconds since 1970.
 #[derive(Debug, Default)]
 pub(super) struct Published(BTreeMap<Arc<str>, i64>);
 
 impl Published {
-    /// Writes the shares that differ from what the queues say, each at most once in a period; one
-    /// that could not be written differs still.
+    /// Writes the shares that differ from the queues' annotations, each at most once per period. A
+    /// failed write is repeated, because the share still differs.
     pub(super) fn write(
         &mut self,
-        ask: Ask<'_>,
-        book: &Book,
+        view: SessionView<'_>,
+        quota_ledger: &QuotaLedger,
         period_micros: i64,
         out: &mut Outbox,
     ) {
-        let now = ask.facts.now_micros;
-        for &queue in &ask.facts.queues {
-            let Some(node) = book.standing(queue).node() else { continue };
-            let row = &ask.cluster.queues[queue];
-            let value = book.forest().share(node).published().to_string();
+        let now = view.now_micros();
+        for &queue in &view.info.queues {
+            let Some(node) = quota_ledger.role(queue).node() else { continue };
+            let row = &view.cluster.queues[queue];
+            let value = quota_ledger.forest().share(node).published().to_string();
             // A queue that never borrowed needs no annotation.
             if row.annotations.get(SHARE).map_or("0", |written| written) == value {
                 continue;
@@ -40,7 +40,7 @@ impl Published {
                 out.effects.push(Effect::QueueAnnotation { queue, key: SHARE, value });
             }
         }
-        let exists = |name: &Arc<str>| ask.cluster.queue(name).is_some();
+        let exists = |name: &Arc<str>| view.cluster.queue(name).is_some();
         self.0.retain(|name, _| exists(name));
     }
 }

@@ -1,40 +1,41 @@
-//! Queue objects as the quota trees need them: amounts, policies and weight, with what of it cannot
-//! be read. Specification: cohort.md B.2, B.3, B.9.
+//! Converts Queue objects to the input of the quota trees: amounts, policies and weights. It also
+//! collects problems with them.
+//! Specification: cohort.md B.2, B.3, B.9.
 
 use std::sync::Arc;
 
-use vc_cohort::{BorrowWithin, Built, Flavor, Policy, QueueSpec, Slots, WithinQueue};
-use vc_framework::Ask;
+use vc_cohort::{BorrowWithin, Flavor, Policy, QueueSpec, QuotaForest, Slots, WithinQueue};
+use vc_framework::SessionView;
 use vc_model::{Cluster, Queue};
 use vc_resource::{Dim, Dims, Resource};
 
-use super::arguments::{self, Settings};
+use super::arguments::{self, CohortArguments};
 use super::overview::amount_text;
 
 const PREFIX: &str = "cohort.volcano.sh/";
 const WEIGHT: &str = "fairSharing.weight";
 const SMALLEST_WEIGHT: f64 = 1e-9;
 
-/// Quotas of devices are not known to the trees.
+/// Prefix of device quotas, which the trees do not support.
 const DEVICE_CLASS: &str = "deviceclass/";
 
-/// Reason of the event: an annotation cannot be read, or has no effect.
+/// Reason of the event for an annotation that cannot be read or has no effect.
 const POLICY: &str = "InvalidCohortPolicy";
 
-/// Likewise: the amounts or the parent of a queue do not mean what they seem to.
+/// Reason of the event for misleading amounts or a misleading parent of a queue.
 const QUOTA: &str = "InvalidCohortQuota";
 
-/// What the author of a queue should know.
+/// A problem of a queue that is reported to its author.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Problem {
+pub(super) struct QueueSpecProblem {
     pub(super) queue: Arc<str>,
-    /// Of the event.
+    /// Reason of the event.
     pub(super) reason: &'static str,
-    /// Key or field, value and what is wrong with it.
+    /// The message: key or field, value, and what is wrong with it.
     pub(super) text: String,
 }
 
-/// What quotas are given for: every resource that something has or asks for.
+/// Returns a slot for every resource that an object has or requests, except devices.
 pub(super) fn slots(cluster: &Cluster) -> Slots {
     let mut slots = Slots::default();
     for &dim in cluster.dims.in_report_order() {
@@ -45,23 +46,23 @@ pub(super) fn slots(cluster: &Cluster) -> Slots {
     slots
 }
 
-/// Queues of the session, by name.
+/// Returns the specs of the queues of the session, by name. Problems are appended to `unreadable`.
 pub(super) fn specs(
-    ask: Ask<'_>,
+    view: SessionView<'_>,
     slots: &Slots,
-    settings: &Settings,
-    problems: &mut Vec<Problem>,
+    settings: &CohortArguments,
+    problems: &mut Vec<QueueSpecProblem>,
 ) -> Vec<QueueSpec> {
-    let queues = ask.facts.queues.iter().map(|&queue| &ask.cluster.queues[queue]);
+    let queues = view.info.queues.iter().map(|&queue| &view.cluster.queues[queue]);
     let of_queue = |queue| {
-        problems.extend(device_quotas(&ask.cluster.dims, queue));
+        problems.extend(device_quotas(&view.cluster.dims, queue));
         spec(queue, slots, settings, problems)
     };
     queues.map(of_queue).collect()
 }
 
-/// Amounts of devices, which the trees leave out (B.2).
-fn device_quotas(dims: &Dims, queue: &Queue) -> Vec<Problem> {
+/// Returns a problem for each amount of devices, which the trees leave out (section B.2).
+fn device_quotas(dims: &Dims, queue: &Queue) -> Vec<QueueSpecProblem> {
     let fields = [
         ("deserved", &queue.deserved),
         ("capability", &queue.capability),
@@ -74,16 +75,16 @@ fn device_quotas(dims: &Dims, queue: &Queue) -> Vec<Problem> {
         devices.map(text).collect::<Vec<_>>()
     };
     let texts = fields.into_iter().flat_map(of_field);
-    texts.map(|text| Problem { queue: queue.name.clone(), reason: QUOTA, text }).collect()
+    texts.map(|text| QueueSpecProblem { queue: queue.name.clone(), reason: QUOTA, text }).collect()
 }
 
 fn spec(
     queue: &Queue,
     slots: &Slots,
-    settings: &Settings,
-    problems: &mut Vec<Problem>,
+    settings: &CohortArguments,
+    problems: &mut Vec<QueueSpecProblem>,
 ) -> QueueSpec {
-    let mut reader = Reader { queue, problems };
+    let mut reader = QueueSpecReader { queue, problems };
     QueueSpec {
         name: queue.name.clone(),
         parent: queue.parent.clone(),
@@ -96,7 +97,7 @@ fn spec(
     }
 }
 
-/// Of a capability of cpu or memory nothing and 0 are the same (B.2).
+/// Returns the amounts by slot. For cpu and memory, 0 counts as not listed (section B.2).
 fn amounts(slots: &Slots, of: &Resource) -> Vec<Option<i64>> {
     let is_native = |dim: Dim| dim == Dim::CPU || dim == Dim::MEMORY;
     let listed = |dim: Dim| of.has(dim) && (!is_native(dim) || of.get(dim) != 0);
@@ -107,30 +108,31 @@ fn amounts(slots: &Slots, of: &Resource) -> Vec<Option<i64>> {
     slots.iter().map(amount).collect()
 }
 
-/// A quota of 0 is one, if it is written down.
+/// Returns the deserved amounts by slot. An amount of 0 counts if it is listed.
 fn deserved(slots: &Slots, queue: &Queue) -> Vec<Option<i64>> {
     let zero = |slot| queue.listed.contains(&slots.dim(slot)).then_some(0);
     let amounts = amounts(slots, &queue.deserved).into_iter().zip(slots.iter());
     amounts.map(|(amount, slot)| amount.or_else(|| zero(slot))).collect()
 }
 
-/// What is wrong with parents and amounts (B.9). The formulas of B.2 go on with all of it.
+/// Returns the problems with parents and amounts (section B.9). The formulas of section B.2 apply
+/// nevertheless.
 pub(super) fn faults(
     dims: &Dims,
     slots: &Slots,
     specs: &[QueueSpec],
-    built: &Built,
-) -> Vec<Problem> {
+    built: &QuotaForest,
+) -> Vec<QueueSpecProblem> {
     let mut found = Vec::new();
     for spec in specs {
         let texts = parent_fault(spec, built).into_iter().chain(amount_faults(dims, slots, spec));
-        let problem = |text| Problem { queue: spec.name.clone(), reason: QUOTA, text };
+        let problem = |text| QueueSpecProblem { queue: spec.name.clone(), reason: QUOTA, text };
         found.extend(texts.map(problem));
     }
     found
 }
 
-fn parent_fault(spec: &QueueSpec, built: &Built) -> Option<String> {
+fn parent_fault(spec: &QueueSpec, built: &QuotaForest) -> Option<String> {
     let parent = &spec.parent;
     if built.inactive.contains(&spec.name) {
         let what = "the parents form a cycle: nothing is admitted to the queue";
@@ -175,19 +177,19 @@ fn amount_faults(dims: &Dims, slots: &Slots, spec: &QueueSpec) -> Vec<String> {
     found
 }
 
-/// What the nodes have, for `rootQuota: Cluster`.
-pub(super) fn of_cluster(ask: Ask<'_>, slots: &Slots) -> Vec<i64> {
-    let total = &ask.facts.total;
+/// Returns the cluster's amounts by slot, for `rootQuota: Cluster`.
+pub(super) fn of_cluster(view: SessionView<'_>, slots: &Slots) -> Vec<i64> {
+    let total = view.total();
     slots.iter().map(|slot| total.get(slots.dim(slot)) as i64).collect()
 }
 
-/// Reads the annotations of one queue.
-struct Reader<'a> {
+/// Reads the annotations of one queue and records problems.
+struct QueueSpecReader<'a> {
     queue: &'a Queue,
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Vec<QueueSpecProblem>,
 }
 
-impl Reader<'_> {
+impl QueueSpecReader<'_> {
     fn get(&self, key: &str) -> Option<Arc<str>> {
         self.queue.annotations.get(format!("{PREFIX}{key}").as_str()).cloned()
     }
@@ -195,10 +197,11 @@ impl Reader<'_> {
     fn problem(&mut self, key: &str, value: &str, problem: &str) {
         let text = format!("{PREFIX}{key}: {value}: {problem}");
         let queue = self.queue.name.clone();
-        self.problems.push(Problem { queue, reason: POLICY, text });
+        self.problems.push(QueueSpecProblem { queue, reason: POLICY, text });
     }
 
-    /// The value of the annotation, else `default`; `wrong` where it cannot be read.
+    /// Returns the value of the annotation. Returns the default if it is absent, and `wrong` if it
+    /// cannot be read.
     fn word<T>(
         &mut self,
         key: &str,
@@ -213,7 +216,7 @@ impl Reader<'_> {
         })
     }
 
-    fn policy(&mut self, settings: &Settings) -> Policy {
+    fn policy(&mut self, settings: &CohortArguments) -> Policy {
         let default = settings.policy;
         let words = "Never, LowerPriority, LowerOrNewerEqualPriority";
         let never = WithinQueue::Never;
@@ -253,7 +256,7 @@ impl Reader<'_> {
         arguments::borrow(is_on, limit)
     }
 
-    fn check_borrowing(&mut self, policy: &Policy, settings: &Settings) {
+    fn check_borrowing(&mut self, policy: &Policy, settings: &CohortArguments) {
         let Some(value) = self.get(arguments::BORROW) else { return };
         if policy.borrow_within == BorrowWithin::Never {
             return;

@@ -1,20 +1,21 @@
-//! Which groups go for a job: mode, then the search with placement in between, and why nobody goes.
+//! Selects the groups that are evicted for a job: assignment mode, then the search with placement
+//! tests, or the refusal.
 //! Specification: cohort.md B.4 (candidates), B.5.4, B.6, B.8 (why-not).
 
 use vc_cohort::{
-    Backoff, Class, Demand, GroupId, Mode, Preemptor, QuotaNode, Refusal, Slot,
-    Surroundings as Asked, Target,
+    AssignmentMode, Backoff, EvictionTarget, GroupAssessment, GroupId, QuotaDemand, QuotaNode,
+    QuotaPreemptor, SearchEnvironment as Asked, SearchRefusal, Slot,
 };
-use vc_framework::{QuotaRefusal, Surroundings, TargetGroup, Targets, Wanted};
+use vc_framework::{PreemptionRequest, QuotaRefusal, Surroundings, TargetGroup, Targets};
 use vc_model::{Cluster, JobId, QueueId, TaskStatus};
 
-use super::arguments::Settings;
-use super::book::Book;
+use super::arguments::CohortArguments;
 use super::overview::amount_text;
-use super::told::{Parties, message};
+use super::quota_ledger::QuotaLedger;
+use super::report_log::{EvictionParties, message};
 
-/// Nothing of the group is in flight, every task of it that holds quota may go, and its queue gives
-/// to others (B.4). Protecting plugins are asked elsewhere.
+/// True if no task of the group is in flight, all its tasks that hold quota may be evicted, and its
+/// queue gives to others (section B.4). Victim filters are asked elsewhere.
 pub(super) fn is_candidate(cluster: &Cluster, own: QueueId, job: JobId) -> bool {
     let row = &cluster.jobs[job];
     let in_flight = [TaskStatus::Allocated, TaskStatus::Pipelined, TaskStatus::Binding];
@@ -29,116 +30,118 @@ pub(super) fn is_candidate(cluster: &Cluster, own: QueueId, job: JobId) -> bool 
     gives && row.tasks.iter().all(|&task| may_go(task))
 }
 
-/// The groups that go for a job, none if it fits as it is.
+/// Returns the groups to evict for a job. The list is empty if the job fits without evictions.
 pub(super) fn find(
-    book: &mut Book,
-    settings: &Settings,
+    quota_ledger: &mut QuotaLedger,
+    settings: &CohortArguments,
     backoff: &Backoff,
-    wanted: &Wanted<'_>,
+    wanted: &PreemptionRequest<'_>,
     around: &mut dyn Surroundings,
 ) -> Result<Targets, QuotaRefusal> {
-    let ask = around.ask();
-    let row = &ask.cluster.jobs[wanted.job];
-    let queue = &ask.cluster.queues[row.queue];
-    let Some(node) = book.leaf(row.queue).filter(|_| queue.is_open()) else {
+    let view = around.view();
+    let row = &view.cluster.jobs[wanted.job];
+    let queue = &view.cluster.queues[row.queue];
+    let Some(node) = quota_ledger.leaf(row.queue).filter(|_| queue.is_open()) else {
         return refuse("nofit", format!("queue {} takes no jobs", queue.name));
     };
     let group = row.pod_group.as_ref();
-    let now = ask.facts.now_micros;
+    let now = view.now_micros();
     if group.is_some_and(|group| backoff.waits_until(&group.uid, now).is_some()) {
         return refuse("backoff", "it was evicted after it had others evicted".to_owned());
     }
-    let preemptor = Preemptor {
+    let preemptor = QuotaPreemptor {
         queue: node,
         priority: row.priority,
         created_micros: group.map_or(0, |group| group.created_micros),
-        demand: book.demand_of(ask.cluster, wanted.tasks),
+        demand: quota_ledger.demand_of(view.cluster, wanted.tasks),
     };
-    let found = book.without_reservations(|book| {
-        book.without_claim(wanted.job, node, |book| {
-            Attempt { book, settings, wanted, preemptor: &preemptor, around }.run()
+    let found = quota_ledger.without_reservations(|quota_ledger| {
+        quota_ledger.without_claim(wanted.job, node, |quota_ledger| {
+            TargetSearch { quota_ledger, settings, wanted, preemptor: &preemptor, around }.run()
         })
     })?;
     let targets: Vec<GroupId> =
-        found.groups.iter().filter_map(|group| book.group_of(group.job)).collect();
-    let has_room = book
-        .without_claim(wanted.job, node, |book| book.has_room(node, &preemptor.demand, &targets));
+        found.groups.iter().filter_map(|group| quota_ledger.group_of(group.job)).collect();
+    let has_room = quota_ledger.without_claim(wanted.job, node, |quota_ledger| {
+        quota_ledger.has_room(node, &preemptor.demand, &targets)
+    });
     match has_room {
         true => Ok(found),
         false => refuse("not_enough", KEPT.to_owned()),
     }
 }
 
-/// Why a job that would have room waits all the same (A.11 step 3).
+/// Message of a job that waits because idle quota is reserved for other queues (A.11 step 3).
 const KEPT: &str = "not enough: the idle quota is kept for groups of other queues that wait for it";
 
 fn refuse<T>(cause: &'static str, text: String) -> Result<T, QuotaRefusal> {
     Err(QuotaRefusal { cause, text })
 }
 
-struct Attempt<'a> {
-    book: &'a mut Book,
-    settings: &'a Settings,
-    wanted: &'a Wanted<'a>,
-    preemptor: &'a Preemptor,
+struct TargetSearch<'a> {
+    quota_ledger: &'a mut QuotaLedger,
+    settings: &'a CohortArguments,
+    wanted: &'a PreemptionRequest<'a>,
+    preemptor: &'a QuotaPreemptor,
     around: &'a mut dyn Surroundings,
 }
 
-impl Attempt<'_> {
+impl TargetSearch<'_> {
     fn run(self) -> Result<Targets, QuotaRefusal> {
-        let Preemptor { queue, demand, .. } = self.preemptor;
-        let class = self.book.forest().classify(*queue, demand, self.settings.is_fair());
-        if class.mode == Mode::NoFit {
+        let QuotaPreemptor { queue, demand, .. } = self.preemptor;
+        let class = self.quota_ledger.forest().classify(*queue, demand, self.settings.is_fair());
+        if class.mode == AssignmentMode::NoFit {
             return self.no_fit(*queue, demand);
         }
         let sides = self.wanted.sides;
         let mut search = self.settings.search;
         search.own &= sides.own;
         search.others &= sides.others;
-        let may_evict = (search.own || search.others) && self.book.forest().may_evict(*queue);
-        if !may_evict && class.mode == Mode::Preempt {
-            return self.why_not(Refusal::NoCandidates, &class, &class.need);
+        let may_evict =
+            (search.own || search.others) && self.quota_ledger.forest().may_evict(*queue);
+        if !may_evict && class.mode == AssignmentMode::Preempt {
+            return self.why_not(SearchRefusal::NoCandidates, &class, &class.need);
         }
         let placed = self.around.has_place(&[]);
-        if placed && class.mode == Mode::Fit {
+        if placed && class.mode == AssignmentMode::Fit {
             return Ok(Targets::default());
         }
-        // Nodes are short, not only quota: whatever is asked for is contested.
+        // Without a placement, nodes are short too, so the whole demand is contested.
         let need: Vec<Slot> = if placed { class.need.clone() } else { demand.slots().collect() };
-        // Of a job with a claim the state is another one than of the others.
-        let is_alone = self.book.has_claim(self.wanted.job);
-        let known = || self.book.known_failure(self.preemptor, &need);
+        // The state differs for a job with an eviction hold, so its failures are not shared.
+        let is_alone = self.quota_ledger.has_claim(self.wanted.job);
+        let known = || self.quota_ledger.known_failure(self.preemptor, &need);
         if let Some(refusal) = (!is_alone).then(known).flatten() {
             return self.why_not(refusal, &class, &need);
         }
-        let own = self.around.ask().cluster.jobs[self.wanted.job].queue;
-        let (groups, jobs) = self.book.split();
-        let mut trial = Trial { jobs, own, around: &mut *self.around };
+        let own = self.around.view().cluster.jobs[self.wanted.job].queue;
+        let (groups, jobs) = self.quota_ledger.split();
+        let mut trial = CandidateTrial { jobs, own, around: &mut *self.around };
         match search.run(groups, self.preemptor, &need, &mut trial) {
             Ok(found) => Ok(self.targets(&found)),
             Err(refusal) => {
                 if !is_alone {
-                    self.book.note_failure(self.preemptor, &need, refusal);
+                    self.quota_ledger.note_failure(self.preemptor, &need, refusal);
                 }
                 self.why_not(refusal, &class, &need)
             }
         }
     }
 
-    fn targets(&self, found: &[Target]) -> Targets {
-        let cluster = self.around.ask().cluster;
-        let group = |target: &Target| {
-            let job = self.book.job_of(target.group)?;
-            let (forest, preemptor) = (self.book.forest(), self.wanted.job);
-            let of = Parties { cluster, forest, preemptor, own: self.preemptor.queue };
-            let message = message(&of, job, self.book.node(cluster, job)?, target.reason);
+    fn targets(&self, found: &[EvictionTarget]) -> Targets {
+        let cluster = self.around.view().cluster;
+        let group = |target: &EvictionTarget| {
+            let job = self.quota_ledger.job_of(target.group)?;
+            let (forest, preemptor) = (self.quota_ledger.forest(), self.wanted.job);
+            let of = EvictionParties { cluster, forest, preemptor, own: self.preemptor.queue };
+            let message = message(&of, job, self.quota_ledger.node(cluster, job)?, target.reason);
             Some(TargetGroup { job, reason: target.reason.as_str(), message: message.into() })
         };
         Targets { groups: found.iter().filter_map(group).collect() }
     }
 
-    fn no_fit<T>(&self, queue: QuotaNode, demand: &Demand) -> Result<T, QuotaRefusal> {
-        let forest = self.book.forest();
+    fn no_fit<T>(&self, queue: QuotaNode, demand: &QuotaDemand) -> Result<T, QuotaRefusal> {
+        let forest = self.quota_ledger.forest();
         let name = forest.name(queue);
         let beyond = |(slot, amount)| forest.potential(queue, slot) < amount;
         match demand.iter().find(|&entry| beyond(entry)) {
@@ -151,33 +154,35 @@ impl Attempt<'_> {
     }
 
     fn resource(&self, slot: Slot) -> &str {
-        let dim = self.book.forest().slots().dim(slot);
-        self.around.ask().cluster.dims.name(dim)
+        let dim = self.quota_ledger.forest().slots().dim(slot);
+        self.around.view().cluster.dims.name(dim)
     }
 
     fn why_not(
         &self,
-        refusal: Refusal,
-        class: &Class,
+        refusal: SearchRefusal,
+        class: &GroupAssessment,
         need: &[Slot],
     ) -> Result<Targets, QuotaRefusal> {
-        let cluster = self.around.ask().cluster;
+        let cluster = self.around.view().cluster;
         match refusal {
-            Refusal::NoCandidates if !self.book.forest().may_evict(self.preemptor.queue) => {
+            SearchRefusal::NoCandidates
+                if !self.quota_ledger.forest().may_evict(self.preemptor.queue) =>
+            {
                 refuse("no_candidates", "queue policy Never".to_owned())
             }
-            Refusal::NoCandidates => {
+            SearchRefusal::NoCandidates => {
                 let contested = if class.need.is_empty() { need } else { &class.need };
                 let names: Vec<&str> = contested.iter().map(|&slot| self.resource(slot)).collect();
                 let names = names.join(", ");
                 refuse("no_candidates", format!("no queue is over its quota in {names}"))
             }
-            Refusal::NotEnough(None) => refuse(
+            SearchRefusal::NotEnough(None) => refuse(
                 "not_enough",
                 "not enough: the candidates that may go leave too little".into(),
             ),
-            Refusal::NotEnough(Some(short)) => {
-                let dim = self.book.forest().slots().dim(short.slot);
+            SearchRefusal::NotEnough(Some(short)) => {
+                let dim = self.quota_ledger.forest().slots().dim(short.slot);
                 let amount = amount_text(short.amount, dim, &cluster.dims);
                 let (resource, count) = (self.resource(short.slot), short.n_candidates);
                 let text = format!(
@@ -185,11 +190,12 @@ impl Attempt<'_> {
                 );
                 refuse("not_enough", text)
             }
-            Refusal::Unplaceable => {
+            SearchRefusal::Unplaceable => {
                 refuse("unplaceable", "quota would do, but no placement".to_owned())
             }
-            Refusal::WouldReturn(group) => {
-                let key = self.book.job_of(group).map(|job| cluster.jobs[job].key.to_string());
+            SearchRefusal::WouldReturn(group) => {
+                let key =
+                    self.quota_ledger.job_of(group).map(|job| cluster.jobs[job].key.to_string());
                 let key = key.unwrap_or_default();
                 refuse("would_return", format!("would be taken back by {key}"))
             }
@@ -197,30 +203,30 @@ impl Attempt<'_> {
     }
 }
 
-/// Passes the questions of a search on, with jobs in the place of groups.
-struct Trial<'a> {
+/// Passes the calls of a search to [`Surroundings`], with jobs in place of groups.
+struct CandidateTrial<'a> {
     jobs: &'a [JobId],
     own: QueueId,
     around: &'a mut dyn Surroundings,
 }
 
-impl Trial<'_> {
-    fn names(&self, taken: &[Target]) -> Vec<JobId> {
-        let job = |target: &Target| self.jobs.get(target.group.index()).copied();
+impl CandidateTrial<'_> {
+    fn names(&self, taken: &[EvictionTarget]) -> Vec<JobId> {
+        let job = |target: &EvictionTarget| self.jobs.get(target.group.index()).copied();
         taken.iter().filter_map(job).collect()
     }
 }
 
-impl Asked for Trial<'_> {
-    fn may_take(&mut self, taken: &[Target], group: GroupId) -> bool {
+impl Asked for CandidateTrial<'_> {
+    fn may_take(&mut self, taken: &[EvictionTarget], group: GroupId) -> bool {
         let Some(&job) = self.jobs.get(group.index()) else { return false };
-        is_candidate(self.around.ask().cluster, self.own, job) && {
+        is_candidate(self.around.view().cluster, self.own, job) && {
             let taken = self.names(taken);
             self.around.may_take(&taken, job)
         }
     }
 
-    fn has_place(&mut self, taken: &[Target]) -> bool {
+    fn has_place(&mut self, taken: &[EvictionTarget]) -> bool {
         let taken = self.names(taken);
         self.around.has_place(&taken)
     }

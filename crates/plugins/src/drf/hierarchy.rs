@@ -1,17 +1,18 @@
-//! The tree of hierarchical DRF: queues by their annotated path, jobs as leaves. Shares are
-//! recomputed from integer amounts at every change, those above the job that changed; the test
-//! compares them with all of them recomputed. Specification: plugins-jobs-queues.md 4.3, D9.
+//! The tree of hierarchical DRF: queues by their annotated path, jobs as leaves. After a change of
+//! a job, the shares above it are recomputed from integer amounts. A test compares them with a full
+//! recomputation.
+//! Specification: plugins-jobs-queues.md 4.3, D9.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_framework::Ask;
+use vc_framework::SessionView;
 use vc_model::{JobId, Queue, QueueId, TaskId};
 use vc_resource::{Dim, Fractional, Resource};
 
-use super::Change;
+use super::ShareChange;
 use crate::rules::{dominant_share, session_job};
 
 const PATH: &str = "volcano.sh/hierarchy";
@@ -21,78 +22,80 @@ const WEIGHTS: &str = "volcano.sh/hierarchy-weights";
 #[derive(Clone, Default)]
 pub(super) struct Tree {
     total: Fractional,
-    /// Over all jobs.
+    /// Sum over all jobs.
     total_allocated: Resource,
-    nodes: Vec<Node>,
-    /// Looked up only, never walked.
+    nodes: Vec<TreeNode>,
+    /// Node of each job. The map is only looked up, never iterated.
     leaves: FxHashMap<JobId, usize>,
-    /// The nodes of each queue from the root down; `None` where no job is below the component (D9).
-    /// Looked up only.
+    /// The nodes of each queue from root down. A component is `None` if no job is below it (D9:
+    /// such a node counts as empty). The map is only looked up, never iterated.
     paths: FxHashMap<QueueId, Vec<Option<usize>>>,
 }
 
 #[derive(Clone)]
-struct Node {
-    /// The root is its own.
+struct TreeNode {
+    /// Index of the parent. The root is its own parent.
     parent: usize,
     weight: f64,
     children: Vec<usize>,
-    /// Those that are no jobs, by their component of the path.
+    /// Children that are not jobs, by their component of the path.
     by_name: BTreeMap<Arc<str>, usize>,
-    /// `None`: an inner node.
-    job: Option<Demand>,
-    value: Value,
+    /// `None` for an inner node.
+    job: Option<JobDemand>,
+    value: TreeValue,
 }
 
-/// Of the root nobody reads it: all queues have the root in common.
+/// Allocation, share and saturation of a node. The root's value is never read, because all queues
+/// share the root.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Value {
+struct TreeValue {
     allocated: Fractional,
     share: f64,
     saturated: bool,
 }
 
 #[derive(Clone)]
-struct Demand {
+struct JobDemand {
     allocated: Resource,
-    /// Σ requests of all tasks, whatever their status.
+    /// Sum of the requests of all tasks, whatever their status.
     request: Resource,
 }
 
 impl Tree {
-    /// All jobs of the session in their order, then the place of every queue.
-    pub(super) fn of_session(ask: Ask<'_>) -> Self {
+    /// Builds the tree from all jobs of the session in order, and locates every queue.
+    pub(super) fn of_session(view: SessionView<'_>) -> Self {
         let mut tree = Tree {
-            total: ask.facts.total.clone(),
-            nodes: vec![Node::new(1.0, None)],
+            total: view.total().clone(),
+            nodes: vec![TreeNode::new(1.0, None)],
             ..Tree::default()
         };
         let mut grown: FxHashMap<QueueId, usize> = FxHashMap::default();
-        for id in ask.all_jobs() {
-            let job = &ask.cluster.jobs[id];
-            let demand = Demand { allocated: job.allocated.clone(), request: job.total_request() };
+        for id in view.all_jobs() {
+            let job = &view.cluster.jobs[id];
+            let demand =
+                JobDemand { allocated: job.allocated.clone(), request: job.total_request() };
             tree.total_allocated.add(&demand.allocated);
-            let grow = || tree.grow(&ask.cluster.queues[job.queue]);
+            let grow = || tree.grow(&view.cluster.queues[job.queue]);
             let parent = *grown.entry(job.queue).or_insert_with(grow);
-            let leaf = tree.insert(parent, Node::new(1.0, Some(demand)));
+            let leaf = tree.insert(parent, TreeNode::new(1.0, Some(demand)));
             tree.leaves.insert(id, leaf);
         }
-        for &queue in &ask.facts.queues {
-            let path = tree.locate(&ask.cluster.queues[queue]);
+        for &queue in &view.info.queues {
+            let path = tree.locate(&view.cluster.queues[queue]);
             tree.paths.insert(queue, path);
         }
         tree.update();
         tree
     }
 
-    /// The node of a queue, made with all nodes above it if need be.
+    /// Returns the node of a queue. Missing nodes on its path are created.
     fn grow(&mut self, queue: &Queue) -> usize {
         let mut at = 0;
         for (name, weight) in components(queue) {
             at = match self.child(at, name) {
                 Some(child) => child,
                 None => {
-                    let child = self.insert(at, Node::new(weight, None));
+                    let child = self.insert(at, TreeNode::new(weight, None));
                     self.nodes[at].by_name.insert(name.into(), child);
                     child
                 }
@@ -115,15 +118,15 @@ impl Tree {
         self.nodes[parent].by_name.get(name).copied()
     }
 
-    fn insert(&mut self, parent: usize, node: Node) -> usize {
+    fn insert(&mut self, parent: usize, node: TreeNode) -> usize {
         let id = self.nodes.len();
-        self.nodes.push(Node { parent, ..node });
+        self.nodes.push(TreeNode { parent, ..node });
         self.nodes[parent].children.push(id);
         id
     }
 
-    /// Changes what a job has, and the shares with it.
-    pub(super) fn change(&mut self, job: JobId, by: &Resource, change: Change) {
+    /// Changes the allocation of a job, and the shares that depend on it.
+    pub(super) fn change(&mut self, job: JobId, by: &Resource, change: ShareChange) {
         let Some(&leaf) = self.leaves.get(&job) else {
             return;
         };
@@ -133,7 +136,7 @@ impl Tree {
         change.apply(&mut demand.allocated, by);
         let before = self.total_allocated.clone();
         change.apply(&mut self.total_allocated, by);
-        // Whether a resource is used up in the cluster is a matter of all jobs that have it.
+        // Saturation of all jobs depends on whether the cluster has some of the resource left.
         let turns =
             |dim: Dim| self.is_left(dim, &before) != self.is_left(dim, &self.total_allocated);
         match by.dims().any(turns) {
@@ -149,8 +152,8 @@ impl Tree {
         }
     }
 
-    /// Recomputes the node and those above it, as far as one changes: a value is made of those of
-    /// the children alone.
+    /// Recomputes the node and its ancestors until a value is unchanged. This suffices because a
+    /// value depends only on the values of the children.
     fn update_above(&mut self, leaf: usize) {
         let mut at = leaf;
         while at != 0 {
@@ -163,7 +166,7 @@ impl Tree {
         }
     }
 
-    fn value(&self, id: usize) -> Value {
+    fn value(&self, id: usize) -> TreeValue {
         let node = &self.nodes[id];
         let (allocated, saturated) = match &node.job {
             Some(demand) => (demand.allocated.to_fractional(), self.is_saturated(demand)),
@@ -172,11 +175,12 @@ impl Tree {
                 (rescaled_sum(children), children().all(|child| child.saturated))
             }
         };
-        Value { share: dominant_share(&allocated, &self.total), allocated, saturated }
+        TreeValue { share: dominant_share(&allocated, &self.total), allocated, saturated }
     }
 
-    /// Some resource that the job has is all it wants, or is used up in the cluster.
-    fn is_saturated(&self, demand: &Demand) -> bool {
+    /// True if the job has all it requests of some resource, or if the cluster has none left of a
+    /// resource that the job has.
+    fn is_saturated(&self, demand: &JobDemand) -> bool {
         demand.allocated.names().any(|dim| {
             let (allocated, request) = (demand.allocated.exact(dim), demand.request.exact(dim));
             let is_left = || self.is_left(dim, &self.total_allocated);
@@ -184,13 +188,13 @@ impl Tree {
         })
     }
 
-    /// Something of this resource is left in the cluster when so much is allocated.
+    /// True if some of this resource is left in the cluster when `allocated` is allocated.
     fn is_left(&self, dim: Dim, allocated: &Resource) -> bool {
         !self.total.is_zero(dim) && allocated.to_f64(dim) < self.total.get(dim)
     }
 
-    /// Less: the left queue is served first. Level by level from the root, unsaturated before
-    /// saturated, then the smaller share by weight.
+    /// Compares two queues level by level from the root: unsaturated before saturated, then the
+    /// smaller share by weight. `Less` means that the left queue is served first.
     pub(super) fn compare(&self, l: QueueId, r: QueueId) -> Ordering {
         let (Some(l), Some(r)) = (self.paths.get(&l), self.paths.get(&r)) else {
             return Ordering::Equal;
@@ -202,48 +206,49 @@ impl Tree {
         levels.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Saturation and share by weight; a missing node is unsaturated and has nothing (D9).
+    /// Returns saturation and share by weight. D9: a missing node is unsaturated and has no share.
     fn standing(&self, node: Option<usize>) -> (bool, f64) {
         let node = node.map(|id| &self.nodes[id]);
         node.map_or((false, 0.0), |node| (node.value.saturated, node.value.share / node.weight))
     }
 
-    /// The candidates without which their queue still stands behind the job's queue with this
-    /// request; each on its own. They are tried out in the tree, and taken back.
+    /// Returns the candidates that may be evicted, each tested alone. Without the candidate, its
+    /// queue must still come after the reclaimer's queue with this request. The changes are
+    /// simulated in the tree and reverted.
     pub(super) fn reclaimable(
         &mut self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         reclaimer: JobId,
         request: &Resource,
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
-        let own_queue = ask.cluster.jobs[reclaimer].queue;
-        self.change(reclaimer, request, Change::Add);
+        let own_queue = view.cluster.jobs[reclaimer].queue;
+        self.change(reclaimer, request, ShareChange::Add);
         let mut may_go = |&task: &TaskId| {
-            let Some((id, job)) = session_job(ask.cluster, task) else {
+            let Some((id, job)) = session_job(view.cluster, task) else {
                 return false;
             };
-            let request = ask.cluster.request(task);
-            self.change(id, request, Change::Subtract);
+            let request = view.cluster.request(task);
+            self.change(id, request, ShareChange::Subtract);
             let order = self.compare(own_queue, job.queue);
-            self.change(id, request, Change::Add);
+            self.change(id, request, ShareChange::Add);
             order.is_lt()
         };
         let found = candidates.iter().copied().filter(|task| may_go(task)).collect();
-        self.change(reclaimer, request, Change::Subtract);
+        self.change(reclaimer, request, ShareChange::Subtract);
         found
     }
 }
 
-impl Node {
-    fn new(weight: f64, job: Option<Demand>) -> Self {
-        let (children, by_name, value) = (Vec::new(), BTreeMap::new(), Value::default());
-        Node { parent: 0, weight, children, by_name, job, value }
+impl TreeNode {
+    fn new(weight: f64, job: Option<JobDemand>) -> Self {
+        let (children, by_name, value) = (Vec::new(), BTreeMap::new(), TreeValue::default());
+        TreeNode { parent: 0, weight, children, by_name, job, value }
     }
 }
 
-/// Components of a queue's path after the root, with their weights: a missing, unreadable or too
-/// small weight is 1.
+/// Returns the components of a queue's path below the root, with their weights. A weight that is
+/// missing, unreadable or below 1 is 1.
 fn components(queue: &Queue) -> impl Iterator<Item = (&str, f64)> {
     let annotation = |key: &str| queue.annotations.get(key).map_or("", |text| &**text);
     let mut weights = annotation(WEIGHTS).split('/').skip(1);
@@ -253,8 +258,9 @@ fn components(queue: &Queue) -> impl Iterator<Item = (&str, f64)> {
     })
 }
 
-/// Sum of the children, each unsaturated one scaled down to the smallest share among them.
-fn rescaled_sum<'a, I: Iterator<Item = &'a Value>>(children: impl Fn() -> I) -> Fractional {
+/// Returns the sum of the children's allocations. Each unsaturated child is scaled down to the
+/// smallest share among them.
+fn rescaled_sum<'a, I: Iterator<Item = &'a TreeValue>>(children: impl Fn() -> I) -> Fractional {
     let served = || children().filter(|child| child.share != 0.0);
     let unsaturated = served().filter(|child| !child.saturated);
     let smallest = unsaturated.map(|child| child.share).fold(1.0, f64::min);
@@ -292,7 +298,7 @@ mod tests {
     fn tree(state: &mut u64) -> Tree {
         let mut tree = Tree {
             total: amount(150, 300).to_fractional(),
-            nodes: vec![Node::new(1.0, None)],
+            nodes: vec![TreeNode::new(1.0, None)],
             ..Tree::default()
         };
         for job in 0..40 {
@@ -300,14 +306,14 @@ mod tests {
             for _ in 0..next(state) % 4 {
                 let name = format!("q{}", next(state) % 3);
                 parent = tree.child(parent, &name).unwrap_or_else(|| {
-                    let child = tree.insert(parent, Node::new(1.0 + job as f64 / 3.0, None));
+                    let child = tree.insert(parent, TreeNode::new(1.0 + job as f64 / 3.0, None));
                     tree.nodes[parent].by_name.insert((*name).into(), child);
                     child
                 });
             }
             let request = amount(next(state) % 30, next(state) % 30);
-            let demand = Demand { allocated: Resource::default(), request };
-            let leaf = tree.insert(parent, Node::new(1.0, Some(demand)));
+            let demand = JobDemand { allocated: Resource::default(), request };
+            let leaf = tree.insert(parent, TreeNode::new(1.0, Some(demand)));
             tree.leaves.insert(JobId::new(job), leaf);
         }
         tree.update();
@@ -327,11 +333,11 @@ mod tests {
                 if gives {
                     let place = next(&mut state) as usize % held.len();
                     let (job, by) = held.swap_remove(place);
-                    tree.change(job, &by, Change::Subtract);
+                    tree.change(job, &by, ShareChange::Subtract);
                 } else {
                     let job = JobId::new((next(&mut state) % 40) as u32);
                     let by = amount(next(&mut state) % 9, next(&mut state) % 9);
-                    tree.change(job, &by, Change::Add);
+                    tree.change(job, &by, ShareChange::Add);
                     held.push((job, by));
                 }
                 let mut anew = tree.clone();

@@ -1,5 +1,6 @@
-//! VolumeBinding beyond its filter: its arguments, what a task is promised, and the score of the
-//! storage. Specification: plugins-nodes.md 2.1, 2.10, 5.6, 5.9.
+//! VolumeBinding beyond its filter: its arguments, the reservation of a task, and the score of the
+//! storage.
+//! Specification: plugins-nodes.md 2.1, 2.10, 5.6, 5.9.
 
 use vc_conf::Arguments;
 use vc_filters::Pod;
@@ -8,7 +9,7 @@ use vc_model::{NodeId, Reservation};
 
 const MICROS: i64 = 1_000_000;
 
-/// `volumebinding.*`. `vc_conf` has refused what is not of the right shape.
+/// The arguments `volumebinding.*`. `vc_conf` refuses values of another shape.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct VolumeBinding {
     pub(super) timeout_micros: i64,
@@ -44,12 +45,12 @@ impl VolumeBinding {
         Ok(reservation.map(|reservation| Reservation { timeout_micros, ..reservation }))
     }
 
-    /// Whether the gate is on and the pod has volumes.
+    /// True if the feature gate is on and the pod has volumes.
     pub(super) fn scores(pod: Pod<'_>) -> bool {
         pod.cluster.settings.storage_capacity_scoring && !pod.class.volumes.is_empty()
     }
 
-    /// Adds the weighted scores.
+    /// Adds the weighted scores of the nodes to `out`.
     pub(super) fn score(
         &self,
         pod: Pod<'_>,
@@ -69,7 +70,8 @@ impl VolumeBinding {
     }
 }
 
-/// Sorted by utilization, 0 to 100, scores 0 to 10 (5.9).
+/// True if the points are sorted by utilization from 0 to 100, with scores from 0 to 10 (section
+/// 5.9).
 fn is_curve(points: &[ShapePoint]) -> bool {
     let in_bounds = |point: &ShapePoint| {
         (0..=100).contains(&point.utilization) && (0..=10).contains(&point.score)

@@ -1,37 +1,38 @@
-//! DynamicResources as this plugin runs it: whether it is on, its limit, what a task is promised,
-//! the score of alternatives, and claims that nobody can use any more. Specification:
-//! plugins-nodes.md 2.1, 2.6, 2.10, 6.
+//! DynamicResources as this plugin runs it: its switch, its time limit, reservations, scores of
+//! alternatives, and the release of useless claims.
+//! Specification: plugins-nodes.md 2.1, 2.6, 2.10, 6.
 
 use vc_conf::{Arguments, Warning};
-use vc_filters::dynamic_resources::{self, DeviceCache, PodClaims};
+use vc_filters::dynamic_resources::{self, DeviceCache, PodDeviceClaims};
 use vc_filters::normalize::{Best, normalize};
 use vc_filters::{NodeFilter, Pod, PreFilter};
-use vc_framework::{Effect, ObjectRule, Outbox, Part, Records, Test};
+use vc_framework::{ClassField, Effect, NodeColumnRule, NodeTest, Outbox, Records};
 use vc_model::{ClaimPromise, Cluster, NodeId, TaskId};
 
-/// In messages (2.2).
+/// Name of the filter in messages (section 2.2).
 pub(super) const NAME: &str = "DynamicResources";
 
 const SWITCH: &str = "predicate.DynamicResourceAllocationEnable";
 
-/// Devices that a search may look at for each second of its time limit: without a clock the limit
-/// is one of steps, and the same on every machine.
+/// Devices that a search may examine for each second of its time limit. The limit is counted in
+/// steps, so it needs no clock and is the same on every machine.
 const STEPS_PER_SECOND: u64 = 500_000;
 
-/// `dynamicresources.*` and what is worked out once for all pods.
+/// The arguments `dynamicresources.*`, and the cache that all pods share.
 pub(super) struct DynamicResources {
-    /// What the configuration says; `None`: on where the API server serves claims.
+    /// The switch of the configuration. `None` if it is not given: the filter is on where the API
+    /// server serves claims.
     explicit: Option<bool>,
     steps: Option<u64>,
     cache: DeviceCache,
 }
 
-/// See [`DynamicResources::tests`].
+/// The tests that [`DynamicResources::tests`] returns.
 pub(super) struct DeviceTests<'a> {
-    /// Most nodes have no devices, and keep having none.
-    pub(super) has_devices: Option<Test<'a>>,
-    /// Everything.
-    pub(super) wide: NodeFilter<'a>,
+    /// Fails nodes without devices. It is cached, because most nodes never have any.
+    pub(super) has_devices: Option<NodeTest<'a>>,
+    /// The whole filter, which reads more than the node.
+    pub(super) cluster_scoped: NodeFilter<'a>,
 }
 
 impl DynamicResources {
@@ -47,7 +48,7 @@ impl DynamicResources {
         }
     }
 
-    /// Whether the claims of the pod are looked at.
+    /// True if the pod has claims and the filter is on.
     pub(super) fn judges(&self, pod: Pod<'_>) -> bool {
         !dynamic_resources::skips(pod) && self.is_on(pod.cluster)
     }
@@ -56,26 +57,26 @@ impl DynamicResources {
         self.explicit.unwrap_or(cluster.settings.dynamic_resources)
     }
 
-    /// What the claims of a pod that has some ask of nodes, in the form in which it is remembered.
-    /// `None`: that cannot be said.
+    /// Returns the tests of nodes for a pod with claims. Returns `None` if its claims cannot be
+    /// resolved.
     pub(super) fn tests<'a>(&'a self, pod: Pod<'a>) -> Option<DeviceTests<'a>> {
-        let claims = PodClaims::find(pod, &self.cache, self.steps).ok()?;
+        let claims = PodDeviceClaims::find(pod, &self.cache, self.steps).ok()?;
         let has_devices = claims.need_devices().then(|| {
-            let claims = PodClaims::find(pod, &self.cache, self.steps).ok()?;
-            Some(Test::Object(ObjectRule {
+            let claims = PodDeviceClaims::find(pod, &self.cache, self.steps).ok()?;
+            Some(NodeTest::Object(NodeColumnRule {
                 name: NAME,
-                part: Part::Nothing,
+                part: ClassField::Nothing,
                 version: pod.cluster.devices.version(),
-                ask: Box::new(move |node| i64::from(claims.may_look_at(node))),
+                value: Box::new(move |node| i64::from(claims.may_look_at(node))),
             }))
         });
-        let wide: NodeFilter<'a> = Box::new(move |node| claims.filter(node));
-        Some(DeviceTests { has_devices: has_devices.flatten(), wide })
+        let cluster_scoped: NodeFilter<'a> = Box::new(move |node| claims.filter(node));
+        Some(DeviceTests { has_devices: has_devices.flatten(), cluster_scoped })
     }
 
-    /// Whether the score of a node depends on its devices.
+    /// True if the score of a node may depend on its devices.
     pub(super) fn scores(&self, pod: Pod<'_>) -> bool {
-        let claims = || PodClaims::find(pod, &self.cache, self.steps);
+        let claims = || PodDeviceClaims::find(pod, &self.cache, self.steps);
         self.judges(pod) && claims().map_or(true, |claims| claims.has_alternatives())
     }
 
@@ -88,17 +89,18 @@ impl DynamicResources {
 
     pub(super) fn reserve(&self, pod: Pod<'_>, node: NodeId) -> Result<Vec<ClaimPromise>, String> {
         match self.judges(pod) {
-            true => PodClaims::find(pod, &self.cache, self.steps)?.reserve(node),
+            true => PodDeviceClaims::find(pod, &self.cache, self.steps)?.reserve(node),
             false => Ok(Vec::new()),
         }
     }
 
-    /// Adds the scores: of pods with alternatives, and for the claims that get devices (6.8).
+    /// Adds the normalized scores of the nodes for a pod whose claims have alternatives (section
+    /// 6.8).
     pub(super) fn score(&self, pod: Pod<'_>, nodes: &[NodeId], out: &mut [f64]) {
         if !self.judges(pod) {
             return;
         }
-        let Ok(claims) = PodClaims::find(pod, &self.cache, self.steps) else { return };
+        let Ok(claims) = PodDeviceClaims::find(pod, &self.cache, self.steps) else { return };
         if !claims.has_alternatives() {
             return;
         }
@@ -109,8 +111,8 @@ impl DynamicResources {
         }
     }
 
-    /// Takes the devices of a claim away that keep its only consumer off every node: one claim of a
-    /// pod per cycle (deviation of 6.4).
+    /// Deallocates a claim whose devices keep its only consumer off every node, one claim of a pod
+    /// per cycle (deviation of 6.4).
     pub(super) fn release_useless(&self, cluster: &Cluster, records: &Records, out: &mut Outbox) {
         let failed = records.fit_errors.iter();
         let blocked = failed.filter(|(_, errors)| dynamic_resources::blames_claims(errors));
@@ -121,7 +123,7 @@ impl DynamicResources {
             if !self.judges(pod) {
                 continue;
             }
-            let Ok(claims) = PodClaims::find(pod, &self.cache, self.steps) else { continue };
+            let Ok(claims) = PodDeviceClaims::find(pod, &self.cache, self.steps) else { continue };
             if let Some(found) = claims.useless()
                 && let Some(allocation) = found.allocation.clone()
             {

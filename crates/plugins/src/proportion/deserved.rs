@@ -1,24 +1,25 @@
-//! Water-filling: what each queue deserves of the cluster, by weight, bounded by what it may have
-//! and what it asks for, at least its guarantee. Specification: plugins-jobs-queues.md 5.2, D12.
+//! Water-filling: computes the deserved amount of each queue by weight. It is bounded by the real
+//! capability and the request, and at least the guarantee.
+//! Specification: plugins-jobs-queues.md 5.2, D12.
 
 use vc_resource::{Absent, Dim, EPS, Fractional};
 
-/// A queue in the division.
+/// The input and the result of the division for one queue.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Claim {
+pub(super) struct DivisionClaim {
     pub(super) weight: f64,
-    /// The real capability; a scalar that is missing is unlimited.
+    /// The real capability. A missing scalar is unlimited.
     pub(super) bound: Fractional,
     pub(super) request: Fractional,
     pub(super) guarantee: Fractional,
-    /// The result.
+    /// The result of the division.
     pub(super) deserved: Fractional,
-    /// It has all that it asks for, or cannot get more.
+    /// True if the queue has all that it requests, or cannot get more.
     pub(super) met: bool,
 }
 
 /// Fills `deserved` of every claim.
-pub(super) fn divide(total: &Fractional, claims: &mut [Claim]) -> Division {
+pub(super) fn divide(total: &Fractional, claims: &mut [DivisionClaim]) -> LastDivision {
     for claim in claims.iter_mut() {
         claim.begin();
     }
@@ -27,23 +28,23 @@ pub(super) fn divide(total: &Fractional, claims: &mut [Claim]) -> Division {
     if shrinks {
         shrink_to_total(total, claims);
     }
-    Division { of_own: weights.filter(|_| !shrinks) }
+    LastDivision { of_own: weights.filter(|_| !shrinks) }
 }
 
-/// How the last division went.
+/// The course of the last division, which tells whether single claims can be updated.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Division {
-    /// Σ weights, where every claim was met in the first pass and nothing had to shrink: then each
-    /// got what it gets of the total by its own weight, whatever the others ask for.
+pub(super) struct LastDivision {
+    /// Sum of the weights, if one pass met every claim and nothing was shrunk. Each result then
+    /// depends only on the queue's own weight, not on other requests. `None` otherwise.
     of_own: Option<f64>,
 }
 
-/// The same as [`divide`] for claims of which only these, by place, ask for something else than in
-/// the last division; total, weights and bounds are the same. False: all have to be divided again.
+/// Updates the result of [`divide`] where only the requests of the claims at `changed` differ.
+/// Total, weights and bounds must be unchanged. Returns false if [`divide`] must be called instead.
 pub(super) fn divide_changed(
-    last: Division,
+    last: LastDivision,
     total: &Fractional,
-    claims: &mut [Claim],
+    claims: &mut [DivisionClaim],
     changed: &[usize],
 ) -> bool {
     let Some(weights) = last.of_own else { return changed.is_empty() };
@@ -56,9 +57,9 @@ pub(super) fn divide_changed(
     changed.iter().all(&mut met) && excess_dims(total, claims).is_empty()
 }
 
-/// The loop of 5.2. It ends: what remains shrinks in every pass until it is empty or no longer
-/// changes. Σ weights if one pass met all.
-fn fill(total: &Fractional, claims: &mut [Claim]) -> Option<f64> {
+/// Runs the loop of section 5.2. Returns the sum of weights if one pass met all claims. The loop
+/// ends: the remainder shrinks in every pass until it is empty or unchanged.
+fn fill(total: &Fractional, claims: &mut [DivisionClaim]) -> Option<f64> {
     let mut remaining = total.clone();
     let (mut is_first, mut of_own) = (true, None);
     loop {
@@ -83,13 +84,13 @@ fn fill(total: &Fractional, claims: &mut [Claim]) -> Option<f64> {
     }
 }
 
-impl Claim {
+impl DivisionClaim {
     fn begin(&mut self) {
         self.deserved = Fractional::default();
         self.met = false;
     }
 
-    /// One pass for one queue: by how much `deserved` grew and shrank.
+    /// Runs one pass for one queue. Returns by how much `deserved` grew and by how much it shrank.
     fn take(&mut self, remaining: &Fractional, weights: f64) -> (Fractional, Fractional) {
         let mut deserved = self.deserved.clone();
         deserved.add(&remaining.multi(self.weight / weights));
@@ -103,9 +104,9 @@ impl Claim {
     }
 }
 
-/// Guarantees above the weighted amounts can hand out more than there is; then the part above the
-/// guarantees shrinks (D12).
-fn shrink_to_total(total: &Fractional, claims: &mut [Claim]) {
+/// Shrinks the parts above the guarantees to fit the total. D12: guarantees above the weighted
+/// amounts can hand out more than the cluster has.
+fn shrink_to_total(total: &Fractional, claims: &mut [DivisionClaim]) {
     for (dim, factor) in excess_dims(total, claims) {
         for claim in claims.iter_mut() {
             let guarantee = claim.guarantee.get(dim);
@@ -115,13 +116,13 @@ fn shrink_to_total(total: &Fractional, claims: &mut [Claim]) {
     }
 }
 
-/// The dimensions of which more was handed out than there is, with what is left of what each claim
-/// has above its guarantee.
-fn excess_dims(total: &Fractional, claims: &[Claim]) -> Vec<(Dim, f64)> {
+/// Returns the dimensions in which more was handed out than the cluster has. Each has the factor by
+/// which the parts above the guarantees shrink.
+fn excess_dims(total: &Fractional, claims: &[DivisionClaim]) -> Vec<(Dim, f64)> {
     let mut any = Fractional::default();
     claims.iter().for_each(|claim| any.add(&claim.deserved));
     let factor = |dim: Dim| {
-        let sum = |of: fn(&Claim) -> &Fractional| -> f64 {
+        let sum = |of: fn(&DivisionClaim) -> &Fractional| -> f64 {
             claims.iter().map(|claim| of(claim).get(dim)).sum()
         };
         let (deserved, guaranteed) = (sum(|claim| &claim.deserved), sum(|claim| &claim.guarantee));
@@ -143,12 +144,12 @@ mod tests {
         amount
     }
 
-    fn claim(weight: f64, request: Fractional, guarantee: Fractional) -> Claim {
+    fn claim(weight: f64, request: Fractional, guarantee: Fractional) -> DivisionClaim {
         let bound = amount(f64::MAX, f64::MAX);
-        Claim { weight, bound, request, guarantee, ..Claim::default() }
+        DivisionClaim { weight, bound, request, guarantee, ..DivisionClaim::default() }
     }
 
-    fn cpus(claims: &[Claim]) -> Vec<f64> {
+    fn cpus(claims: &[DivisionClaim]) -> Vec<f64> {
         claims.iter().map(|claim| claim.deserved.get(Dim::CPU)).collect()
     }
 
@@ -208,7 +209,7 @@ mod tests {
                 amount(one(), one())
             };
             let total = random(60);
-            let mut claims: Vec<Claim> = (0..n_claims)
+            let mut claims: Vec<DivisionClaim> = (0..n_claims)
                 .map(|place| {
                     let guarantee = if place % 4 == 3 { random(0) } else { amount(0.0, 0.0) };
                     claim(1.0 + place as f64 / 7.0, random(0), guarantee)

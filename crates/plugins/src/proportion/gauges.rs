@@ -1,48 +1,48 @@
-//! Numbers of the queues for metrics, as they stand when the session closes.
+//! Metrics of the queues at the end of a session.
 //! Specification: plugins-jobs-queues.md 5.4, core.md 9.2.
 
-use vc_framework::{Amounts, Ask, Latest, Outbox, QueueAmount, QueueGauges, Sample};
+use vc_framework::{Amounts, Outbox, QueueAmount, QueueGauges, ReportLog, Sample, SessionView};
 use vc_model::{Queue, QueueId};
 use vc_resource::{Fractional, Resource};
 
-use super::Attributes;
+use super::QueueAttributes;
 
-/// What metrics show of a queue.
+/// The values that metrics show for a queue.
 #[derive(Clone, PartialEq)]
-pub(super) struct Gauges {
+pub(super) struct ProportionGauges {
     allocated: Resource,
     request: Resource,
     inqueue: Resource,
-    /// `None`: it has no jobs, and takes no part in the division.
-    part: Option<Part>,
+    /// `None` if the queue has no jobs and takes no part in the division.
+    part: Option<QueueShareGauge>,
     overused: Option<bool>,
 }
 
 #[derive(Clone, PartialEq)]
-struct Part {
+struct QueueShareGauge {
     weight: i32,
     deserved: Fractional,
     share: f64,
 }
 
-/// Hands out the numbers of a queue if they are others than before.
+/// Emits the metrics of a queue if they have changed.
 pub(super) fn tell(
-    ask: Ask<'_>,
+    view: SessionView<'_>,
     (id, queue): (QueueId, &Queue),
-    attributes: &mut Attributes,
+    attributes: &mut QueueAttributes,
     session: u64,
-    told: &mut Latest<QueueId, Gauges>,
+    reported: &mut ReportLog<QueueId, ProportionGauges>,
     out: &mut Outbox,
 ) {
-    let gauges = Gauges::of(attributes, queue, session);
-    if told.is_news(id, gauges.clone()) {
-        out.samples.push(Sample::Queue(Box::new(gauges.sample(ask, queue))));
+    let gauges = ProportionGauges::of(attributes, queue, session);
+    if reported.record_if_new(id, gauges.clone()) {
+        out.samples.push(Sample::Queue(Box::new(gauges.sample(view, queue))));
     }
 }
 
-impl Gauges {
-    fn of(attributes: &mut Attributes, queue: &Queue, session: u64) -> Self {
-        let part = || Part {
+impl ProportionGauges {
+    fn of(attributes: &mut QueueAttributes, queue: &Queue, session: u64) -> Self {
+        let part = || QueueShareGauge {
             weight: queue.weight,
             deserved: attributes.deserved.clone(),
             share: attributes.share,
@@ -56,8 +56,8 @@ impl Gauges {
         }
     }
 
-    fn sample(self, ask: Ask<'_>, queue: &Queue) -> QueueGauges {
-        let of = |amount: &Fractional| Amounts::of(amount, &ask.cluster.dims);
+    fn sample(self, view: SessionView<'_>, queue: &Queue) -> QueueGauges {
+        let of = |amount: &Fractional| Amounts::of(amount, &view.cluster.dims);
         let whole = [
             (QueueAmount::Allocated, &self.allocated),
             (QueueAmount::Request, &self.request),

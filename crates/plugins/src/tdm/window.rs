@@ -2,7 +2,7 @@
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// A time of every day, both ends included.
+/// A daily interval in seconds after midnight, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     start_seconds: i64,
@@ -10,14 +10,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Reads `H:MM-HH:MM`.
+    /// Parses `H:MM-HH:MM`. Returns `None` if the text has another form.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (start, end) = text.trim().split_once('-')?;
         Some(Self { start_seconds: seconds(start)?, end_seconds: seconds(end)? })
     }
 
-    /// Whether it is in force at so many seconds after midnight. Where the end is not after the
-    /// start it is on the next day, and the window that began yesterday counts too (D23).
+    /// True if the window is open at this number of seconds after midnight. D23: a window whose end
+    /// is not after its start lasts until the next day. The window that began yesterday counts too.
     pub(super) fn is_active(self, seconds: i64) -> bool {
         let (start, end) = (self.start_seconds, self.end_seconds);
         match start < end {
@@ -26,27 +26,29 @@ impl Window {
         }
     }
 
-    /// In how many seconds it begins or has ended, from so many seconds after midnight on; at least 1.
+    /// Returns the number of seconds until the window next opens or has closed, counted from
+    /// `seconds` after midnight; at least 1.
     pub(super) fn seconds_to_turn(self, seconds: i64) -> i64 {
         let until = |turn: i64| (turn - seconds - 1).rem_euclid(DAY_SECONDS) + 1;
         until(self.start_seconds).min(until(self.end_seconds + 1))
     }
 }
 
-/// Offsets from UTC change on a quarter of an hour.
+/// Offsets from UTC change at a multiple of a quarter of an hour.
 const QUARTER_MICROS: i64 = 900_000_000;
 
-/// The first time after this one at which the wall clock may jump, both in microseconds since 1970.
+/// Returns the first time after `now_micros` at which the UTC offset may change. Both are
+/// microseconds since 1970.
 pub(super) fn offset_may_change_micros(now_micros: i64) -> i64 {
     now_micros - now_micros.rem_euclid(QUARTER_MICROS) + QUARTER_MICROS
 }
 
-/// Seconds after midnight on the wall.
+/// Returns the seconds after midnight in local time.
 pub(super) fn seconds_of_day(now_micros: i64, utc_offset_seconds: i64) -> i64 {
     (now_micros.div_euclid(1_000_000) + utc_offset_seconds).rem_euclid(DAY_SECONDS)
 }
 
-/// Hours of one or two digits, minutes of two.
+/// Parses a time of day as seconds after midnight: hours of one or two digits, minutes of two.
 fn seconds(text: &str) -> Option<i64> {
     let (hours, minutes) = text.split_once(':')?;
     let number = |digits: &str, longest: usize, below: i64| {

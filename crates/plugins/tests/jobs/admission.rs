@@ -9,7 +9,7 @@ use crate::support::{bind, in_session, in_session_of, job, plugin, warnings};
 
 /// The answer of JobEnqueueable over all tiers.
 fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
-    let answer = session.hooks().job_enqueueable(session.ask(), job(session, name));
+    let answer = session.plugins().job_enqueueable(session.view(), job(session, name));
     answer.map_err(|refusal| refusal.message)
 }
 
@@ -95,7 +95,7 @@ fn jobs_83_the_end_of_the_waiting_time_orders_jobs() {
     let order = |tiers: &str, l: &str, r: &str| {
         in_session(text, tiers, |session| {
             let (l, r) = (job(session, l), job(session, r));
-            session.hooks().job_order_plugins(session.ask(), l, r)
+            session.plugins().job_order_plugins(session.view(), l, r)
         })
     };
     assert_eq!(order("sla sla-waiting-time=3m", "plain", "hour"), Ordering::Less);
@@ -123,8 +123,8 @@ fn jobs_83_a_job_that_waited_long_enough_is_permitted() {
     let answers = |seconds: i64, name: &str| {
         in_session_of(fixture::cluster(text), "sla", seconds, |session| {
             let mut sla = plugin("sla");
-            sla.open(session.ask());
-            sla.job_enqueueable(session.ask(), job(session, name))
+            sla.open(session.view());
+            sla.job_enqueueable(session.view(), job(session, name))
         })
     };
     assert_eq!(answers(179, "j"), Admission::Abstain);
@@ -163,7 +163,7 @@ fn sla_before_gang_holds_resources_and_beside_it_does_not() {
     let text = "node n cpu=9\n job j min=2 sla=1m\n task t x2 cpu=1";
     let pipelined = |tiers: &str| {
         in_session_of(fixture::cluster(text), tiers, 60, |session| {
-            session.hooks().job_pipelined(session.ask(), job(session, "j"))
+            session.plugins().job_pipelined(session.view(), job(session, "j"))
         })
     };
     assert!(pipelined("sla / gang") && !pipelined("sla, gang") && !pipelined("gang"));

@@ -15,12 +15,12 @@ const CLUSTER: &str = "node n1 cpu=9\n node n2 cpu=9
 
 /// Who of `j/<path>-0` and `-1` may go for `own/w`, by all three questions.
 fn victims(session: &Session<'_>, path: &str) -> Vec<String> {
-    let (ask, hooks, own) = (session.ask(), session.hooks(), task(session, "own/w"));
+    let (view, plugins, own) = (session.view(), session.plugins(), task(session, "own/w"));
     let candidates = series(session, &format!("j/{path}"), 2);
-    let preempt = hooks.preemptable(ask, own, &candidates);
-    assert_eq!(hooks.reclaimable(ask, own, &candidates), preempt);
+    let preempt = plugins.preemptable(view, own, &candidates);
+    assert_eq!(plugins.reclaimable(view, own, &candidates), preempt);
     let own = job(session, "own");
-    let gang = hooks.unified_evictable(ask, own, GangEviction::Preempt, &candidates);
+    let gang = plugins.unified_evictable(view, own, GangEviction::Preempt, &candidates);
     assert_eq!(gang, preempt);
     names(session, &preempt)
 }
@@ -98,8 +98,8 @@ fn jobs_90_undo_is_exact_whatever_the_order() {
             }
             let rest = names(
                 &statement,
-                &statement.hooks().preemptable(
-                    statement.ask(),
+                &statement.plugins().preemptable(
+                    statement.view(),
                     task(&statement, "own/w"),
                     &[a[0], a[1], b[0], b[1]],
                 ),
@@ -120,7 +120,7 @@ fn jobs_90_shuffle_with_pdb_only_selects_nobody() {
     let text = format!("{CLUSTER}budget b app=x allowed=1");
     in_session(&text, "pdb", |session| {
         let running = series(session, "j/a", 2);
-        assert_eq!(session.hooks().victim_tasks(session.ask(), &running), []);
+        assert_eq!(session.plugins().victim_tasks(session.view(), &running), []);
     });
 }
 

@@ -88,7 +88,7 @@ fn jobs_36_queue_priority_then_share_then_a_deserved_amount() {
     in_session(text, FLAT, |session| {
         let mut all =
             ["five", "one", "ten", "none", "full", "low"].map(|name| queue(session, name));
-        all.sort_by(|&l, &r| session.hooks().queue_order(session.ask(), l, r));
+        all.sort_by(|&l, &r| session.plugins().queue_order(session.view(), l, r));
         let names = all.map(|id| session.queues[id].name.to_string());
         // A queue that deserves nothing has share 1 and goes after one that stands at exactly 1.
         assert_eq!(names, ["ten", "low", "full", "five", "none", "one"]);
@@ -205,8 +205,8 @@ fn jobs_44_a_guarantee_is_kept() {
         let all = ["v/t-0", "v/t-1", "v/t-2"];
         assert_eq!(reclaimed(session, "p/t", &all).len(), 1);
         let victims = series(session, "v/t", 3);
-        let (ask, own) = (session.ask(), job(session, "p"));
-        let gang = |kind| session.hooks().unified_evictable(ask, own, kind, &victims);
+        let (view, own) = (session.view(), job(session, "p"));
+        let gang = |kind| session.plugins().unified_evictable(view, own, kind, &victims);
         assert_eq!(names(session, &gang(GangEviction::Reclaim)), ["v-t-0"]);
         assert_eq!(gang(GangEviction::Preempt), victims);
     });
@@ -358,11 +358,11 @@ fn queues_without_jobs_show_their_spec_and_answer_by_the_normal_rules() {
         };
         assert_eq!(overused("busy"), Some(Some(true)));
         assert_eq!(overused("idle"), Some(Some(false)));
-        let (ask, hooks) = (session.ask(), session.hooks());
+        let (view, plugins) = (session.view(), session.plugins());
         let (idle, busy) = (queue(session, "idle"), queue(session, "busy"));
-        assert_eq!(hooks.queue_order(ask, idle, busy), Ordering::Less);
-        assert!(!hooks.overused(ask, busy), "there is no Overused");
-        assert_eq!(hooks.allocatable(ask, idle, task(session, "j/w")), Ok(()));
+        assert_eq!(plugins.queue_order(view, idle, busy), Ordering::Less);
+        assert!(!plugins.overused(view, busy), "there is no Overused");
+        assert_eq!(plugins.allocatable(view, idle, task(session, "j/w")), Ok(()));
     });
 }
 
@@ -430,7 +430,7 @@ fn c40_a_queue_with_a_quota_of_devices_is_named_once() {
     let text = "node n cpu=10
         queue q cap.deviceclass/gpu.com=2\n queue v cap.memory.deviceclass/gpu.com=8\n queue w cap.cpu=4
         job j queue=q\n task t cpu=1";
-    let told = |plugin: &str| {
+    let reported = |plugin: &str| {
         in_session(text, plugin, |session| {
             session.close_plugins();
             session.out.warnings.clone()
@@ -443,15 +443,18 @@ fn c40_a_queue_with_a_quota_of_devices_is_named_once() {
         )
     };
     let both = [of("q", "deviceclass/gpu.com"), of("v", "memory.deviceclass/gpu.com")];
-    assert_eq!(told("capacity"), both);
-    assert_eq!(told("capacity capacity.DynamicResourceAllocationEnable=false"), [""; 0]);
+    assert_eq!(reported("capacity"), both);
+    assert_eq!(reported("capacity capacity.DynamicResourceAllocationEnable=false"), [""; 0]);
 }
 
 #[test]
 fn switches_of_quotas_of_devices_are_booleans() {
     for argument in ["DynamicResourceAllocationEnable", "DRAConsumableCapacityEnable"] {
         assert_eq!(warnings(&format!("capacity capacity.{argument}=false")), [""; 0]);
-        let told = warnings(&format!("capacity capacity.{argument}=7"));
-        assert!(told.len() == 1 && told[0].contains("expected true or false"), "{told:?}");
+        let reported = warnings(&format!("capacity capacity.{argument}=7"));
+        assert!(
+            reported.len() == 1 && reported[0].contains("expected true or false"),
+            "{reported:?}"
+        );
     }
 }

@@ -90,7 +90,7 @@ fn jobs_64_every_ancestor_up_to_the_level_must_be_above_its_share() {
             assert_eq!(reclaimed(session, "p/t", &["v/t"]).len(), expected, "{level}");
             let (own, victims) = (job(session, "p"), [task(session, "v/t")]);
             let kind = GangEviction::Reclaim;
-            let by_gang = session.hooks().unified_evictable(session.ask(), own, kind, &victims);
+            let by_gang = session.plugins().unified_evictable(session.view(), own, kind, &victims);
             assert_eq!(names(session, &by_gang).len(), expected, "D3: {level}");
         });
     }

@@ -68,7 +68,7 @@ fn jobs_46_shares_and_queue_order() {
         }
         let order = |l, r| {
             let (l, r) = (queue(session, l), queue(session, r));
-            session.hooks().queue_order(session.ask(), l, r)
+            session.plugins().queue_order(session.view(), l, r)
         };
         assert_eq!(order("eng-a", "eng-b"), Ordering::Less);
         assert_eq!(order("sci", "eng-a"), Ordering::Less);
@@ -123,7 +123,7 @@ fn jobs_47_jobs_of_a_queue_with_children_are_left_out() {
         assert_eq!(allocatable(session, "inner/t"), Err(vec![]));
         assert_eq!(enqueueable(session, "inner"), Err(None));
         assert!(!preemptive(session, "q1", &["inner/t"]));
-        let told = |session: &mut Session<'_>| -> Vec<String> {
+        let reported = |session: &mut Session<'_>| -> Vec<String> {
             session.close_plugins();
             let message = |effect| match effect {
                 Effect::Event { warning: true, reason: "Unschedulable", message, .. } => {
@@ -134,8 +134,8 @@ fn jobs_47_jobs_of_a_queue_with_children_are_left_out() {
             std::mem::take(&mut session.out.effects).into_iter().filter_map(message).collect()
         };
         let text = "queue q1 has child queues, jobs are scheduled in queues without children only";
-        assert_eq!(told(session), [text]);
-        assert_eq!(told(session), [""; 0], "once");
+        assert_eq!(reported(session), [text]);
+        assert_eq!(reported(session), [""; 0], "once");
     });
 }
 
@@ -318,7 +318,7 @@ fn jobs_59_shares_of_ancestors_follow_within_the_session() {
         let mut waiting = [series(session, "a/t", 4), series(session, "b/t", 4)];
         let mut served = String::new();
         for _ in 0..8 {
-            let first = session.hooks().queue_order(session.ask(), l1, l2).is_le();
+            let first = session.plugins().queue_order(session.view(), l1, l2).is_le();
             served.push(if first { '1' } else { '2' });
             let next = waiting[usize::from(!first)].remove(0);
             allocate(session, next, "n");
@@ -333,8 +333,9 @@ fn jobs_46_only_leaves_at_the_top_stand_alone() {
         queue root\n queue top\n queue flat\n queue deep parent=top\n queue lost parent=gone";
     let alone = |plugin: &str, text: &str| {
         in_session(text, plugin, |session| {
-            let alone = |queue: &&QueueId| session.hooks().stands_alone(session.ask(), **queue);
-            let alone = session.facts().queues.iter().filter(alone);
+            let alone =
+                |queue: &&QueueId| session.plugins().has_total_order_key(session.view(), **queue);
+            let alone = session.info().queues.iter().filter(alone);
             alone.map(|&queue| session.queues[queue].name.to_string()).collect::<Vec<String>>()
         })
     };

@@ -25,7 +25,7 @@ fn events(effects: Vec<Effect>) -> Vec<String> {
 }
 
 /// Those of a first session on these queues.
-fn told(plugin: &str, queues: &str) -> Vec<String> {
+fn reported(plugin: &str, queues: &str) -> Vec<String> {
     let mut cycles = Cycles::new(&format!("{NODE}{queues}"), plugin);
     events(cycles.session(0, effects))
 }
@@ -62,15 +62,15 @@ fn t6_annotations_that_cannot_be_read_are_named() {
     for (queue, expected) in cases {
         let text = format!("queue bad deserved.cpu=2 {queue}\nqueue good deserved.cpu=2");
         let expected = format!("bad InvalidCohortPolicy cohort.volcano.sh/{expected}");
-        assert_eq!(told("cohort", &text), [expected], "{queue}");
+        assert_eq!(reported("cohort", &text), [expected], "{queue}");
     }
     assert_eq!(
-        told("cohort", "queue q annotation.cohort.volcano.sh/fairSharing.weight=0"),
+        reported("cohort", "queue q annotation.cohort.volcano.sh/fairSharing.weight=0"),
         [""; 0]
     );
     // A.3 (c): it has an effect, though reclaimWithinCohort is Never.
     let borrows = "queue q annotation.cohort.volcano.sh/borrowWithinCohort.policy=LowerPriority";
-    assert_eq!(told("cohort", borrows), [""; 0]);
+    assert_eq!(reported("cohort", borrows), [""; 0]);
 }
 
 #[test]
@@ -96,18 +96,18 @@ fn t6_amounts_and_parents_that_contradict_are_named() {
     ];
     for (queue, expected) in cases {
         let expected = expected.replacen(' ', " InvalidCohortQuota ", 1);
-        assert_eq!(told("cohort", &format!("{queue}\nqueue y deserved.cpu=1")), [expected]);
+        assert_eq!(reported("cohort", &format!("{queue}\nqueue y deserved.cpu=1")), [expected]);
     }
     let cycle = "queue x parent=y\nqueue y parent=x\nqueue z parent=y\nqueue fine";
     let what = "the parents form a cycle: nothing is admitted to the queue";
     let line = |name: &str, parent: &str| {
         format!("{name} InvalidCohortQuota spec.parent: {parent}: {what}")
     };
-    assert_eq!(told("cohort", cycle), [line("x", "y"), line("y", "x"), line("z", "y")]);
+    assert_eq!(reported("cohort", cycle), [line("x", "y"), line("y", "x"), line("z", "y")]);
 }
 
 #[test]
-fn t6_what_is_wrong_with_a_queue_is_told_once() {
+fn t6_what_is_wrong_with_a_queue_is_reported_once() {
     let key = "annotation.cohort.volcano.sh/withinClusterQueue";
     let mut cycles = Cycles::new(&format!("{NODE}queue q {key}=lower"), "cohort");
     let mut next = |change: &str| {

@@ -14,14 +14,14 @@ fn jobs_86_critical_pods_stay() {
                   task normal cpu=1 @n running
                 job own\n task a cpu=1";
     in_session(text, "conformance", |session| {
-        let (ask, hooks, own) = (session.ask(), session.hooks(), task(session, "own/a"));
+        let (view, plugins, own) = (session.view(), session.plugins(), task(session, "own/a"));
         let paths = ["kube-system/s/a", "j/cluster", "j/node", "j/normal"];
         let candidates = tasks(session, &paths);
         let gang = GangEviction::Preempt;
         let answers = [
-            hooks.preemptable(ask, own, &candidates),
-            hooks.reclaimable(ask, own, &candidates),
-            hooks.unified_evictable(ask, job(session, "own"), gang, &candidates),
+            plugins.preemptable(view, own, &candidates),
+            plugins.reclaimable(view, own, &candidates),
+            plugins.unified_evictable(view, job(session, "own"), gang, &candidates),
         ];
         for answer in answers {
             assert_eq!(names(session, &answer), ["j-normal"]);
@@ -37,7 +37,7 @@ fn jobs_87_a_filter_does_not_settle_its_tier() {
                 job o queue=other\n task a cpu=1 @n running\n task w x9 cpu=1";
     let victims = in_session(text, "conformance / proportion", |session| {
         let candidates = tasks(session, &["u/a"]);
-        session.hooks().reclaimable(session.ask(), task(session, "o/w-0"), &candidates)
+        session.plugins().reclaimable(session.view(), task(session, "o/w-0"), &candidates)
     });
     assert_eq!(victims, []);
 }
@@ -53,7 +53,7 @@ fn jobs_87_a_filter_is_not_bypassed_when_its_tier_ends_with_nothing() {
         in_session(text, "gang, conformance / proportion", |session| {
             let candidates = tasks(session, paths);
             let own = task(session, "own/w-0");
-            names(session, &session.hooks().reclaimable(session.ask(), own, &candidates))
+            names(session, &session.plugins().reclaimable(session.view(), own, &candidates))
         })
     };
     // Of a gang of one, which gang refuses; the queue is above its deserved amount.

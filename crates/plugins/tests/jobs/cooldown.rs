@@ -12,13 +12,13 @@ fn goes(words: &str) -> bool {
     let text =
         format!("node n cpu=9\n job j\n task a cpu=1 @n running {words}\n job own\n task a cpu=1");
     in_session_of(fixture::cluster(&text), "cdp", 100, |session| {
-        let (ask, hooks, own) = (session.ask(), session.hooks(), task(session, "own/a"));
+        let (view, plugins, own) = (session.view(), session.plugins(), task(session, "own/a"));
         let candidates = tasks(session, &["j/a"]);
         let kind = GangEviction::Reclaim;
         let answers = [
-            hooks.preemptable(ask, own, &candidates),
-            hooks.reclaimable(ask, own, &candidates),
-            hooks.unified_evictable(ask, job(session, "own"), kind, &candidates),
+            plugins.preemptable(view, own, &candidates),
+            plugins.reclaimable(view, own, &candidates),
+            plugins.unified_evictable(view, job(session, "own"), kind, &candidates),
         ];
         let answers = answers.map(|answer| names(session, &answer) == ["j-a"]);
         assert!(answers.iter().all(|&answer| answer == answers[0]), "{words}: {answers:?}");

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use vc_conf::{Known, parse};
+use vc_conf::{KnownNames, parse};
 use vc_framework::{GangEviction, Session};
 use vc_model::{QueueId, TaskId, TaskStatus};
 use vc_resource::Resource;
@@ -24,13 +24,13 @@ fn jobs_16_example_18_3() {
     in_session(EXAMPLE_18_3, "drf", |session| {
         let candidates = series(session, "j2/t", 8);
         let own = task(session, "j1/new");
-        let victims = session.hooks().preemptable(session.ask(), own, &candidates);
+        let victims = session.plugins().preemptable(session.view(), own, &candidates);
         assert_eq!(names(session, &victims), ["j2-t-0", "j2-t-1", "j2-t-2"]);
     });
 }
 
 fn order(session: &Session<'_>, l: &str, r: &str) -> Ordering {
-    session.hooks().job_order_plugins(session.ask(), job(session, l), job(session, r))
+    session.plugins().job_order_plugins(session.view(), job(session, l), job(session, r))
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn jobs_16_a_preemptor_without_job_gets_nothing() {
     in_session(&text, "drf", |session| {
         let candidates = series(session, "j2/t", 8);
         let own = task(session, "own");
-        assert_eq!(session.hooks().preemptable(session.ask(), own, &candidates), []);
+        assert_eq!(session.plugins().preemptable(session.view(), own, &candidates), []);
     });
 }
 
@@ -74,7 +74,7 @@ fn place_in_turns(session: &mut Session<'_>, queues: &[&str]) -> Vec<String> {
     let mut turns = Vec::new();
     loop {
         let order =
-            |&&l: &&QueueId, &&r: &&QueueId| session.hooks().queue_order(session.ask(), l, r);
+            |&&l: &&QueueId, &&r: &&QueueId| session.plugins().queue_order(session.view(), l, r);
         let Some(&first) = open.iter().min_by(order) else {
             return turns;
         };
@@ -139,8 +139,9 @@ fn jobs_17_rescaling() {
             let placed = task(session, path);
             allocate(session, placed, "n");
         }
-        let order =
-            |l, r| session.hooks().queue_order(session.ask(), queue(session, l), queue(session, r));
+        let order = |l, r| {
+            session.plugins().queue_order(session.view(), queue(session, l), queue(session, r))
+        };
         assert_eq!(order("dev", "sci"), Ordering::Less);
         assert_eq!(order("prod", "dev"), Ordering::Less);
     });
@@ -178,9 +179,9 @@ fn reclaim_example(a_runs: usize) -> Vec<String> {
         for &placed in own[..a_runs].iter().chain(&candidates) {
             allocate(session, placed, "n");
         }
-        let victims = session.hooks().reclaimable(session.ask(), own[a_runs], &candidates);
-        let (ask, initiator) = (session.ask(), job(session, "a"));
-        let gang = |kind| session.hooks().unified_evictable(ask, initiator, kind, &candidates);
+        let victims = session.plugins().reclaimable(session.view(), own[a_runs], &candidates);
+        let (view, initiator) = (session.view(), job(session, "a"));
+        let gang = |kind| session.plugins().unified_evictable(view, initiator, kind, &candidates);
         assert_eq!(gang(GangEviction::Preempt), candidates);
         if a_runs == 1 {
             // Its pending sum is the one task that is left (D3).
@@ -204,10 +205,10 @@ fn jobs_18_a_queue_without_annotation_stands_at_the_root() {
         job a queue=a\n task t x3 cpu=1 @n running";
     in_session(text, HDRF, |session| {
         let mut drf = plugin(HDRF);
-        drf.open(session.ask());
+        drf.open(session.view());
         let (plain, a) = (queue(session, "plain"), queue(session, "a"));
-        assert_eq!(drf.queue_order(session.ask(), plain, a), Ordering::Equal);
-        assert_eq!(drf.queue_order(session.ask(), a, plain), Ordering::Equal);
+        assert_eq!(drf.queue_order(session.view(), plain, a), Ordering::Equal);
+        assert_eq!(drf.queue_order(session.view(), a, plain), Ordering::Equal);
     });
 }
 
@@ -224,8 +225,8 @@ fn jobs_19_malformed_weights_count_one() {
         );
         in_session(&text, HDRF, |session| {
             let mut drf = plugin(HDRF);
-            drf.open(session.ask());
-            let of = |l, r| drf.queue_order(session.ask(), queue(session, l), queue(session, r));
+            drf.open(session.view());
+            let of = |l, r| drf.queue_order(session.view(), queue(session, l), queue(session, r));
             // No job is below it: it has nothing and goes first (D9).
             assert_eq!(of("idle", "one"), Ordering::Less);
             of("odd", "one")
@@ -240,7 +241,7 @@ fn jobs_19_malformed_weights_count_one() {
 /// Loads tiers of plugins given as lines of YAML.
 fn load(tiers: &str) -> Result<(), String> {
     let names: Vec<&str> = vc_plugins::ALL.iter().map(|entry| entry.name).collect();
-    let known = Known { plugins: &names, actions: &["allocate"] };
+    let known = KnownNames { plugins: &names, actions: &["allocate"] };
     let text = format!("actions: allocate\ntiers:\n{tiers}");
     parse("conf", &text, &known).map(|_| ()).map_err(|error| error.to_string())
 }
@@ -269,8 +270,8 @@ fn orphans_are_left_alone() {
     in_session(text, HDRF, |session| {
         let lost = tasks(session, &["lost/t-0", "lost/t-1"]);
         let (own, orphan) = (task(session, "own/w"), task(session, "lost/w"));
-        assert_eq!(session.hooks().reclaimable(session.ask(), own, &lost), []);
-        assert_eq!(session.hooks().reclaimable(session.ask(), orphan, &[own]), []);
+        assert_eq!(session.plugins().reclaimable(session.view(), own, &lost), []);
+        assert_eq!(session.plugins().reclaimable(session.view(), orphan, &[own]), []);
         allocate(session, orphan, "n");
         assert_eq!(order(session, "lost", "own"), Ordering::Equal);
     });

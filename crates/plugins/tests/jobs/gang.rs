@@ -55,9 +55,9 @@ fn jobs_02_only_members_above_the_minimum_may_go_in_the_order_given() {
         in_session(&text, "gang", |session| {
             let mut candidates = series(session, "j/t", n);
             candidates.reverse();
-            let (ask, preemptor) = (session.ask(), task(session, "p/a"));
-            let victims = session.hooks().preemptable(ask, preemptor, &candidates);
-            assert_eq!(victims, session.hooks().reclaimable(ask, preemptor, &candidates));
+            let (view, preemptor) = (session.view(), task(session, "p/a"));
+            let victims = session.plugins().preemptable(view, preemptor, &candidates);
+            assert_eq!(victims, session.plugins().reclaimable(view, preemptor, &candidates));
             names(session, &victims)
         })
     };
@@ -71,8 +71,8 @@ fn jobs_02_evictions_of_the_session_count() {
     let victims = in_session(&text, "gang", |session| {
         let members = series(session, "j/t", 4);
         evict(session, &members[..1]);
-        let (ask, preemptor) = (session.ask(), task(session, "p/a"));
-        let victims = session.hooks().preemptable(ask, preemptor, &members[1..]);
+        let (view, preemptor) = (session.view(), task(session, "p/a"));
+        let victims = session.plugins().preemptable(view, preemptor, &members[1..]);
         names(session, &victims)
     });
     assert_eq!(victims, ["j-t-1"]);
@@ -81,7 +81,7 @@ fn jobs_02_evictions_of_the_session_count() {
 /// The reason and message of JobValid, or nothing.
 fn invalid(text: &str) -> Option<(&'static str, String)> {
     in_session(&format!("{NODE}{text}"), "gang", |session| {
-        let result = session.hooks().job_valid(session.ask(), job(session, "j"));
+        let result = session.plugins().job_valid(session.view(), job(session, "j"));
         result.err().map(|invalid| (invalid.reason, invalid.message))
     })
 }
@@ -111,17 +111,17 @@ fn jobs_05_sub_groups_must_be_ready_each() {
     );
     in_session(&text, "gang", |session| {
         let id = job(session, "j");
-        assert_eq!(session.hooks().job_valid(session.ask(), id), Ok(()));
+        assert_eq!(session.plugins().job_valid(session.view(), id), Ok(()));
         for placed in ["j/a-0", "j/a-1", "j/b-0"] {
             let placed = task(session, placed);
             allocate(session, placed, "n");
         }
-        let (ask, hooks) = (session.ask(), session.hooks());
+        let (view, plugins) = (session.view(), session.plugins());
         // The total is reached, and one of the two groups.
-        assert!(hooks.sub_job_ready(ask, id, 1) && !hooks.sub_job_ready(ask, id, 2));
-        assert!(!hooks.job_ready(ask, id) && !hooks.job_pipelined(ask, id));
-        assert!(!hooks.sub_job_pipelined(ask, id, 2));
-        assert_eq!(hooks.sub_job_order(ask, id, 1, 2), Ordering::Greater);
+        assert!(plugins.sub_job_ready(view, id, 1) && !plugins.sub_job_ready(view, id, 2));
+        assert!(!plugins.job_ready(view, id) && !plugins.job_pipelined(view, id));
+        assert!(!plugins.sub_job_pipelined(view, id, 2));
+        assert_eq!(plugins.sub_job_order(view, id, 1, 2), Ordering::Greater);
     });
     let both = text.replace("task b x1", "task b x2");
     in_session(&both, "gang", |session| {
@@ -131,9 +131,9 @@ fn jobs_05_sub_groups_must_be_ready_each() {
         }
         let last = task(session, "j/b-1");
         pipeline(session, last, "n");
-        let (ask, hooks, id) = (session.ask(), session.hooks(), job(session, "j"));
-        assert!(!hooks.job_ready(ask, id) && hooks.job_pipelined(ask, id));
-        assert!(hooks.sub_job_pipelined(ask, id, 2));
+        let (view, plugins, id) = (session.view(), session.plugins(), job(session, "j"));
+        assert!(!plugins.job_ready(view, id) && plugins.job_pipelined(view, id));
+        assert!(plugins.sub_job_pipelined(view, id, 2));
     });
 }
 
@@ -153,7 +153,7 @@ fn jobs_06_jobs_that_are_not_ready_go_first_then_the_next_plugin_decides() {
     );
     in_session(&text, "gang, priority", |session| {
         let order = |l, r| {
-            session.hooks().job_order_plugins(session.ask(), job(session, l), job(session, r))
+            session.plugins().job_order_plugins(session.view(), job(session, l), job(session, r))
         };
         assert_eq!(order("wants", "ready"), Ordering::Less);
         assert_eq!(order("wants", "done"), Ordering::Less);
@@ -161,7 +161,7 @@ fn jobs_06_jobs_that_are_not_ready_go_first_then_the_next_plugin_decides() {
     });
     in_session(&text, "gang", |session| {
         let (l, r) = (job(session, "done"), job(session, "ready"));
-        assert_eq!(session.hooks().job_order_plugins(session.ask(), l, r), Ordering::Equal);
+        assert_eq!(session.plugins().job_order_plugins(session.view(), l, r), Ordering::Equal);
     });
 }
 
@@ -169,8 +169,8 @@ fn jobs_06_jobs_that_are_not_ready_go_first_then_the_next_plugin_decides() {
 fn jobs_07_best_effort_members_make_ready_but_do_not_end_starving() {
     let text = format!("{NODE} job j min=3\n task t x2 cpu=1 @n running\n task b");
     in_session(&text, "gang", |session| {
-        let (ask, hooks, id) = (session.ask(), session.hooks(), job(session, "j"));
-        assert!(hooks.job_ready(ask, id) && hooks.job_starving(ask, id));
+        let (view, plugins, id) = (session.view(), session.plugins(), job(session, "j"));
+        assert!(plugins.job_ready(view, id) && plugins.job_starving(view, id));
     });
 }
 
@@ -269,7 +269,7 @@ fn orphans_are_no_victims() {
     let text = format!("{NODE} job j min=0 queue=gone\n task a cpu=1 @n running\n job p\n task a");
     let victims = in_session(&text, "gang", |session| {
         let candidates = [task(session, "j/a")];
-        session.hooks().reclaimable(session.ask(), task(session, "p/a"), &candidates)
+        session.plugins().reclaimable(session.view(), task(session, "p/a"), &candidates)
     });
     assert_eq!(victims, []);
 }

@@ -83,14 +83,14 @@ fn proportion_tells_amounts_of_queues_with_and_without_jobs() {
         assert_eq!(shown(idle, QueueAmount::Deserved), None);
 
         let asked = queue(session, "busy");
-        assert!(!session.hooks().overused(session.ask(), asked));
+        assert!(!session.plugins().overused(session.view(), asked));
         let placed = task(session, "a/u");
         allocate(session, placed, "n");
         let second = gauges(closed(session));
         assert_eq!(second.len(), 1, "{second:?}");
         assert_eq!(second[0].overused, Some(false));
         assert_eq!(shown(&second[0], QueueAmount::Allocated), Some((3.0, Some(1.0))));
-        assert!(session.hooks().overused(session.ask(), asked));
+        assert!(session.plugins().overused(session.view(), asked));
         assert_eq!(gauges(closed(session))[0].overused, Some(true));
         assert_eq!(gauges(closed(session)), []);
     });

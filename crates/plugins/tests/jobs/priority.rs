@@ -19,8 +19,8 @@ fn jobs_12_gang_preempt_asks_for_priority_and_gang_reclaim_does_not() {
     in_session(&text, "priority", |session| {
         let candidates = tasks(session, &["low/a", "high/a", "equal/a"]);
         let victims = |kind| {
-            let (ask, own) = (session.ask(), job(session, "own"));
-            let victims = session.hooks().unified_evictable(ask, own, kind, &candidates);
+            let (view, own) = (session.view(), job(session, "own"));
+            let victims = session.plugins().unified_evictable(view, own, kind, &candidates);
             names(session, &victims)
         };
         assert_eq!(victims(GangEviction::Reclaim), ["low-a", "high-a", "equal-a"]);
@@ -38,11 +38,11 @@ fn jobs_13_the_pod_of_default_priority_is_the_first_victim() {
                   task a cpu=3 memory=3Gi";
     let victims = |tiers| {
         in_session(text, tiers, |session| {
-            let (ask, preemptor) = (session.ask(), task(session, "high/a"));
+            let (view, preemptor) = (session.view(), task(session, "high/a"));
             let candidates = tasks(session, &["low/keeps", "low/goes"]);
-            let mut victims = session.hooks().preemptable(ask, preemptor, &candidates);
+            let mut victims = session.plugins().preemptable(view, preemptor, &candidates);
             let own = Some(job(session, "high"));
-            victims.sort_by(|&l, &r| session.hooks().victim_order(ask, own, l, r));
+            victims.sort_by(|&l, &r| session.plugins().victim_order(view, own, l, r));
             names(session, &victims)
         })
     };
@@ -63,7 +63,7 @@ fn jobs_14_inside_a_job_tasks_compare_by_their_own_priority() {
     let victims = in_session(&text, "priority", |session| {
         let candidates = tasks(session, &["j/equal", "j/lower", "equal/a", "lower/a"]);
         let own = task(session, "j/own");
-        names(session, &session.hooks().preemptable(session.ask(), own, &candidates))
+        names(session, &session.plugins().preemptable(session.view(), own, &candidates))
     });
     assert_eq!(victims, ["j-lower", "lower-a"]);
 }
@@ -73,7 +73,7 @@ fn jobs_14_without_a_job_nothing_is_outranked() {
     let text = format!("{NODE} pod own cpu=1\n job j priority=-5\n task a cpu=1 @n running");
     let victims = in_session(&text, "priority", |session| {
         let candidates = tasks(session, &["j/a"]);
-        session.hooks().preemptable(session.ask(), task(session, "own"), &candidates)
+        session.plugins().preemptable(session.view(), task(session, "own"), &candidates)
     });
     assert_eq!(victims, []);
 }
@@ -83,7 +83,7 @@ fn jobs_15_gang_and_priority_in_one_tier_must_both_call_a_job_starving() {
     let text = format!("{NODE} job j min=2\n task t x2 cpu=1 @n running\n task w cpu=1");
     let starving = |tiers| {
         in_session(&text, tiers, |session| {
-            session.hooks().job_starving(session.ask(), job(session, "j"))
+            session.plugins().job_starving(session.view(), job(session, "j"))
         })
     };
     assert!(starving("priority") && !starving("gang"));
@@ -100,12 +100,12 @@ fn orders_put_higher_priority_first() {
                 job low priority=1
                   task a priority=3";
     in_session(text, "priority", |session| {
-        let (ask, hooks) = (session.ask(), session.hooks());
+        let (view, plugins) = (session.view(), session.plugins());
         let (high, low) = (job(session, "high"), job(session, "low"));
-        assert_eq!(hooks.job_order_plugins(ask, high, low), Ordering::Less);
+        assert_eq!(plugins.job_order_plugins(view, high, low), Ordering::Less);
         let (a, b) = (task(session, "low/a"), task(session, "high/a"));
-        assert_eq!(hooks.task_order(ask, a, b), Ordering::Less);
+        assert_eq!(plugins.task_order(view, a, b), Ordering::Less);
         // Also where all are negative (D8): -7 is after -3.
-        assert_eq!(hooks.sub_job_order(ask, high, 1, 2), Ordering::Greater);
+        assert_eq!(plugins.sub_job_order(view, high, 1, 2), Ordering::Greater);
     });
 }

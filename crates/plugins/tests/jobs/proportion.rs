@@ -39,7 +39,7 @@ fn jobs_22_a_weights() {
     let share = in_session(A, "proportion", |session| {
         // Only cpu counts here: its one pod of two would be a half.
         let share = deserved(session, "a").1;
-        (share, session.hooks().overused(session.ask(), queue(session, "a")))
+        (share, session.plugins().overused(session.view(), queue(session, "a")))
     });
     assert_eq!(share, (0.5, false));
 }
@@ -98,7 +98,7 @@ const F: &str = "node n cpu=10 memory=10Gi
 fn jobs_22_f_complementary() {
     in_session(F, "proportion", |session| {
         let found = |name, dim| {
-            let share = session.hooks().queue_share(session.ask(), queue(session, name));
+            let share = session.plugins().queue_share(session.view(), queue(session, name));
             share.map(|share| share.deserved.get(dim))
         };
         assert_eq!(found("a", Dim::CPU), Some(8999.999999941792));
@@ -118,7 +118,7 @@ fn jobs_22_g_test_fixture() {
         assert_close(session, "q1", 2.0, 2.0 * gi);
         assert_close(session, "q2", 2.0, gi);
         assert_eq!((deserved(session, "q1").1, deserved(session, "q2").1), (1.0, 1.0));
-        let overused = |name| session.hooks().overused(session.ask(), queue(session, name));
+        let overused = |name| session.plugins().overused(session.view(), queue(session, name));
         assert!(!overused("q1") && overused("q2"));
     });
 }
@@ -155,7 +155,7 @@ fn jobs_22_i_all_together() {
 fn place_while_allocatable(session: &mut Session<'_>, name: &str, n: usize) -> usize {
     let queue = queue(session, name);
     for (n_placed, task) in series(session, &format!("{name}/t"), n).into_iter().enumerate() {
-        if session.hooks().allocatable(session.ask(), queue, task).is_err() {
+        if session.plugins().allocatable(session.view(), queue, task).is_err() {
             return n_placed;
         }
         allocate(session, task, "n");
@@ -170,15 +170,18 @@ fn jobs_22_i_checks() {
         assert_eq!(place_while_allocatable(session, "silver", 30), 9);
         let silver = queue(session, "silver");
         // Memory is left, so it is served on, but nothing that asks for cpu passes.
-        assert!(!session.hooks().overused(session.ask(), silver));
+        assert!(!session.plugins().overused(session.view(), silver));
         let next = task(session, "silver/t-9");
-        assert_eq!(session.hooks().allocatable(session.ask(), silver, next), Err(vec![Dim::CPU]));
+        assert_eq!(
+            session.plugins().allocatable(session.view(), silver, next),
+            Err(vec![Dim::CPU])
+        );
     });
     let text = format!("{I}\n job memory queue=silver\n task t memory=1Gi");
     in_session(&text, "proportion", |session| {
         place_while_allocatable(session, "silver", 30);
         let (silver, memory) = (queue(session, "silver"), task(session, "memory/t"));
-        assert_eq!(session.hooks().allocatable(session.ask(), silver, memory), Ok(()));
+        assert_eq!(session.plugins().allocatable(session.view(), silver, memory), Ok(()));
     });
 }
 
@@ -190,15 +193,15 @@ fn jobs_22_i_reclaim_stops_at_the_deserved_amount() {
             allocate(session, placed, "n");
         }
         let reclaimer = task(session, "bronze/t-0");
-        let victims = session.hooks().reclaimable(session.ask(), reclaimer, &gold);
+        let victims = session.plugins().reclaimable(session.view(), reclaimer, &gold);
         assert_eq!(names(session, &victims), ["gold-t-0", "gold-t-1", "gold-t-2"]);
-        let (ask, bronze) = (session.ask(), job(session, "bronze"));
-        let gang = |kind| session.hooks().unified_evictable(ask, bronze, kind, &gold);
+        let (view, bronze) = (session.view(), job(session, "bronze"));
+        let gang = |kind| session.plugins().unified_evictable(view, bronze, kind, &gold);
         assert_eq!(gang(GangEviction::Reclaim), victims);
         assert_eq!(gang(GangEviction::Preempt), gold);
         evict(session, &gold[..3]);
         let reclaimer = task(session, "bronze/t-0");
-        assert_eq!(session.hooks().reclaimable(session.ask(), reclaimer, &gold[3..]), []);
+        assert_eq!(session.plugins().reclaimable(session.view(), reclaimer, &gold[3..]), []);
     });
 }
 
@@ -207,8 +210,8 @@ fn jobs_23_the_pod_that_fills_the_share_passes_and_the_next_does_not() {
     in_session(F, "proportion", |session| {
         assert_eq!(place_while_allocatable(session, "a", 9), 9);
         let (a, last) = (queue(session, "a"), task(session, "a/last"));
-        assert_eq!(session.hooks().allocatable(session.ask(), a, last), Err(vec![Dim::CPU]));
-        assert!(!session.hooks().preemptive(session.ask(), a, &[last]));
+        assert_eq!(session.plugins().allocatable(session.view(), a, last), Err(vec![Dim::CPU]));
+        assert!(!session.plugins().preemptive(session.view(), a, &[last]));
     });
 }
 
@@ -227,7 +230,7 @@ fn jobs_24_only_asked_dimensions_are_compared() {
         let allocatable = |name: &str| {
             let task = task(session, &format!("{name}/w"));
             let queue = session.job_of(task).expect("it has a job").queue;
-            session.hooks().allocatable(session.ask(), queue, task)
+            session.plugins().allocatable(session.view(), queue, task)
         };
         assert_eq!((enqueueable("cpu"), allocatable("cpu")), (Ok(()), Ok(())));
         assert_eq!((enqueueable("memory"), allocatable("memory")), (Ok(()), Ok(())));
@@ -245,13 +248,13 @@ fn jobs_24_a_queue_that_is_not_open_admits_nothing() {
              job j queue=q minres.cpu=1\n task w cpu=1\n job free queue=q\n task w cpu=1"
         );
         in_session(&text, "proportion", |session| {
-            let (ask, hooks) = (session.ask(), session.hooks());
+            let (view, plugins) = (session.view(), session.plugins());
             let (q, w) = (queue(session, "q"), task(session, "j/w"));
             for name in ["j", "free"] {
                 assert_eq!(enqueueable(session, name), Err(None));
             }
-            assert_eq!(hooks.allocatable(ask, q, w), Err(vec![]));
-            assert!(!hooks.preemptive(ask, q, &[w]));
+            assert_eq!(plugins.allocatable(view, q, w), Err(vec![]));
+            assert!(!plugins.preemptive(view, q, &[w]));
         });
     }
 }
@@ -266,7 +269,7 @@ fn jobs_25_queue_priority_comes_before_share() {
         job s queue=same\n task t cpu=1 @n running";
     in_session(text, "proportion", |session| {
         let mut all = ["five", "one", "ten", "same"].map(|name| queue(session, name));
-        all.sort_by(|&l, &r| session.hooks().queue_order(session.ask(), l, r));
+        all.sort_by(|&l, &r| session.plugins().queue_order(session.view(), l, r));
         let names = all.map(|id| session.queues[id].name.to_string());
         assert_eq!(names, ["ten", "five", "same", "one"]);
     });
@@ -300,7 +303,7 @@ fn jobs_27_only_an_enqueued_job_takes_of_the_quota() {
         job b queue=q minres.cpu=1\n task t cpu=1";
     in_session(text, "proportion", |session| {
         let enqueueable = |session: &Session<'_>, name| {
-            session.hooks().job_enqueueable(session.ask(), job(session, name)).is_ok()
+            session.plugins().job_enqueueable(session.view(), job(session, name)).is_ok()
         };
         assert!(enqueueable(session, "a") && enqueueable(session, "b"));
         let second = job(session, "b");
@@ -315,13 +318,13 @@ fn jobs_28_a_queue_without_jobs_answers_by_the_normal_rules() {
         queue idle weight=9\n queue busy
         job j queue=busy minres.cpu=1\n task t cpu=4";
     in_session(text, "proportion", |session| {
-        let (ask, hooks) = (session.ask(), session.hooks());
+        let (view, plugins) = (session.view(), session.plugins());
         let (idle, busy, t) =
             (queue(session, "idle"), queue(session, "busy"), task(session, "j/t"));
-        assert!(hooks.overused(ask, idle));
-        assert_eq!(hooks.allocatable(ask, idle, t), Err(vec![Dim::CPU]));
-        assert!(!hooks.preemptive(ask, idle, &[t]));
-        assert_eq!(hooks.queue_order(ask, busy, idle), Ordering::Less);
+        assert!(plugins.overused(view, idle));
+        assert_eq!(plugins.allocatable(view, idle, t), Err(vec![Dim::CPU]));
+        assert!(!plugins.preemptive(view, idle, &[t]));
+        assert_eq!(plugins.queue_order(view, busy, idle), Ordering::Less);
         // Its weight takes nothing away from the other.
         assert_close(session, "busy", 4.0, 0.0);
     });
@@ -336,7 +339,7 @@ fn jobs_29_gated_tasks_hold_nothing_back() {
         job over queue=q minres.cpu=3001m\n task t cpu=3001m";
     in_session(text, "proportion", |session| {
         let enqueueable =
-            |name| session.hooks().job_enqueueable(session.ask(), job(session, name)).is_ok();
+            |name| session.plugins().job_enqueueable(session.view(), job(session, name)).is_ok();
         assert!(enqueueable("fits") && !enqueueable("over"));
     });
 }
@@ -350,7 +353,7 @@ fn jobs_31_elastic_amounts_make_room_for_others() {
         job over queue=q minres.cpu=4\n task t cpu=4";
     in_session(text, "proportion", |session| {
         let enqueueable =
-            |name| session.hooks().job_enqueueable(session.ask(), job(session, name)).is_ok();
+            |name| session.plugins().job_enqueueable(session.view(), job(session, name)).is_ok();
         assert!(enqueueable("fits") && !enqueueable("over"));
     });
 }
@@ -365,7 +368,7 @@ fn amounts_below_zero_count_as_zero_and_are_reported() {
     in_session(text, "proportion", |session| {
         let old = series(session, "old/t", 4);
         evict(session, &old);
-        assert_eq!(session.hooks().job_enqueueable(session.ask(), job(session, "new")), Ok(()));
+        assert_eq!(session.plugins().job_enqueueable(session.view(), job(session, "new")), Ok(()));
         session.close_plugins();
         let warning = "proportion: amounts of a queue below zero were taken as zero: 1";
         assert_eq!(session.out.warnings, [warning]);
@@ -395,7 +398,7 @@ fn orphans_are_no_victims_and_zero_weights_divide_nothing() {
     in_session(text, "proportion", |session| {
         let lost = [task(session, "lost/t")];
         let own = task(session, "own/t");
-        assert_eq!(session.hooks().reclaimable(session.ask(), own, &lost), []);
+        assert_eq!(session.plugins().reclaimable(session.view(), own, &lost), []);
         assert_close(session, "q", 0.0, 0.0);
     });
 }
@@ -423,7 +426,7 @@ fn a_guarantee_is_not_reclaimed() {
         in_session(&text(guarantee), "priority / proportion", |session| {
             let own = task(session, "j/t");
             let candidates = tasks(session, &both);
-            let reclaimed = session.hooks().reclaimable(session.ask(), own, &candidates);
+            let reclaimed = session.plugins().reclaimable(session.view(), own, &candidates);
             assert_eq!(names(session, &reclaimed), victims, "{guarantee}");
         });
     }

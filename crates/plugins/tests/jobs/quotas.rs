@@ -5,7 +5,7 @@ use vc_framework::Session;
 use crate::support::{Cycles, in_session, job};
 
 fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
-    let answer = session.hooks().job_enqueueable(session.ask(), job(session, name));
+    let answer = session.plugins().job_enqueueable(session.view(), job(session, name));
     answer.map_err(|refusal| refusal.message)
 }
 

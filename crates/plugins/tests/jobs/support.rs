@@ -3,8 +3,8 @@
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
 use vc_framework::{
-    Claims, Dispatch, EvictReason, Opening, Plugin, QueueAmount, QueueGauges, Room, Roster, Sample,
-    Session, Sides,
+    ActiveJobs, EvictReason, EvictionHolds, EvictionSides, Opening, Plugin, PluginSet, QueueAmount,
+    QueueGauges, Room, Sample, Session,
 };
 use vc_model::{Cluster, JobId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
@@ -53,7 +53,7 @@ pub(crate) fn plugin(text: &str) -> Box<dyn Plugin> {
 
 /// What building the plugins warns of.
 pub(crate) fn warnings(tiers: &str) -> Vec<String> {
-    let (_, warnings) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+    let (_, warnings) = PluginSet::new(&config(tiers), vc_plugins::ALL);
     warnings.iter().map(ToString::to_string).collect()
 }
 
@@ -69,13 +69,13 @@ pub(crate) fn in_session<R>(
 /// A cluster with its plugins, for several sessions.
 pub(crate) struct Cycles {
     pub(crate) cluster: Cluster,
-    hooks: Dispatch,
+    plugins: PluginSet,
 }
 
 impl Cycles {
     pub(crate) fn new(text: &str, tiers: &str) -> Self {
-        let (hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
-        Self { cluster: fixture::cluster(text), hooks }
+        let (plugins, _) = PluginSet::new(&config(tiers), vc_plugins::ALL);
+        Self { cluster: fixture::cluster(text), plugins }
     }
 
     /// Opens a session so many seconds after [`fixture::START_MICROS`].
@@ -86,7 +86,7 @@ impl Cycles {
     ) -> R {
         let settings = ActionSettings::default();
         let opening = opening(seconds);
-        let mut session = Session::open(&mut self.cluster, &mut self.hooks, &settings, opening);
+        let mut session = Session::open(&mut self.cluster, &mut self.plugins, &settings, opening);
         let result = check(&mut session);
         session.close_plugins();
         session.finish();
@@ -96,9 +96,9 @@ impl Cycles {
 
     /// The configuration is read again: the plugins are new.
     pub(crate) fn reload(&mut self, tiers: &str) {
-        let (hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
-        let earlier = std::mem::replace(&mut self.hooks, hooks);
-        self.hooks.succeed(earlier);
+        let (plugins, _) = PluginSet::new(&config(tiers), vc_plugins::ALL);
+        let earlier = std::mem::replace(&mut self.plugins, plugins);
+        self.plugins.succeed(earlier);
     }
 }
 
@@ -107,11 +107,11 @@ fn opening(seconds: i64) -> Opening {
     Opening {
         now_micros: fixture::START_MICROS + seconds * 1_000_000,
         session_id: "session-1".to_owned(),
-        sides: Sides::default(),
+        sides: EvictionSides::default(),
         enqueue_configured: true,
-        claims: Claims::default(),
-        memo: None,
-        roster: Roster::default(),
+        eviction_holds: EvictionHolds::default(),
+        score_cache: None,
+        active_jobs: ActiveJobs::default(),
     }
 }
 
@@ -131,9 +131,9 @@ pub(crate) fn in_session_of<R>(
     seconds: i64,
     check: impl FnOnce(&mut Session<'_>) -> R,
 ) -> R {
-    let (mut hooks, _) = Dispatch::new(&config(tiers), vc_plugins::ALL);
+    let (mut plugins, _) = PluginSet::new(&config(tiers), vc_plugins::ALL);
     let settings = ActionSettings::default();
-    let mut session = Session::open(&mut cluster, &mut hooks, &settings, opening(seconds));
+    let mut session = Session::open(&mut cluster, &mut plugins, &settings, opening(seconds));
     let result = check(&mut session);
     session.finish();
     assert_eq!(cluster.check(), Ok(()));
@@ -199,7 +199,7 @@ pub(crate) fn names(session: &Session<'_>, tasks: &[TaskId]) -> Vec<String> {
 
 /// Deserved cpu in cores, memory in Gi and pods of a queue, and its share.
 pub(crate) fn deserved(session: &Session<'_>, name: &str) -> ([f64; 3], f64) {
-    let found = session.hooks().queue_share(session.ask(), queue(session, name));
+    let found = session.plugins().queue_share(session.view(), queue(session, name));
     let share = found.expect("a plugin divides the cluster");
     let gi = f64::from(1 << 30);
     let amounts = [
@@ -214,27 +214,27 @@ pub(crate) fn deserved(session: &Session<'_>, name: &str) -> ([f64; 3], f64) {
 pub(crate) fn allocatable(session: &Session<'_>, path: &str) -> Result<(), Vec<Dim>> {
     let task = task(session, path);
     let queue = session.job_of(task).expect("it has a job").queue;
-    session.hooks().allocatable(session.ask(), queue, task)
+    session.plugins().allocatable(session.view(), queue, task)
 }
 
 pub(crate) fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
-    let answer = session.hooks().job_enqueueable(session.ask(), job(session, name));
+    let answer = session.plugins().job_enqueueable(session.view(), job(session, name));
     answer.map_err(|refusal| refusal.message)
 }
 
 pub(crate) fn preemptive(session: &Session<'_>, name: &str, paths: &[&str]) -> bool {
     let (queue, tasks) = (queue(session, name), tasks(session, paths));
-    session.hooks().preemptive(session.ask(), queue, &tasks)
+    session.plugins().preemptive(session.view(), queue, &tasks)
 }
 
 /// The pods that may go for the reclaimer, the one evicted first first.
 pub(crate) fn reclaimed(session: &Session<'_>, reclaimer: &str, paths: &[&str]) -> Vec<String> {
     let reclaimer = task(session, reclaimer);
-    let (ask, hooks) = (session.ask(), session.hooks());
+    let (view, plugins) = (session.view(), session.plugins());
     let mut candidates = tasks(session, paths);
     let job = session.tasks[reclaimer].job;
-    candidates.sort_by(|&l, &r| hooks.victim_order(ask, job, l, r));
-    names(session, &hooks.reclaimable(ask, reclaimer, &candidates))
+    candidates.sort_by(|&l, &r| plugins.victim_order(view, job, l, r));
+    names(session, &plugins.reclaimable(view, reclaimer, &candidates))
 }
 
 /// What plugins hand out about queues when the session closes.

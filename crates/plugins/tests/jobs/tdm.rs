@@ -27,7 +27,7 @@ fn nodes() -> String {
 fn findings(session: &Session<'_>, task: TaskId, node: &str) -> Vec<String> {
     let mut found: Vec<Finding> = Vec::new();
     let node = fixture::node(session, node);
-    session.hooks().predicate(session.ask(), task, node, &mut found);
+    session.plugins().predicate(session.view(), task, node, &mut found);
     assert!(found.iter().all(|finding| finding.code == Code::Unresolvable));
     found.iter().map(|finding| finding.reason.text(&session.dims)).collect()
 }
@@ -56,13 +56,13 @@ fn jobs_92_marked_pods_use_open_zones_and_others_do_not() {
             assert_eq!(allowed(path), ["not allow to dispatch to revocable node"]);
         }
         let nodes = ["open", "plain"].map(|name| fixture::node(session, name));
-        let scores = |path| session.hooks().scores(session.ask(), task(session, path), &nodes);
+        let scores = |path| session.plugins().scores(session.view(), task(session, path), &nodes);
         assert_eq!(scores("j/any"), [100.0, 0.0]);
         assert_eq!(scores("j/none"), [0.0, 0.0]);
         let tdm = plugin(ZONES);
         for (node, error) in [("shut", closed), ("other", "revocable zone rz3 not support")] {
             let node = fixture::node(session, node);
-            let score = tdm.node_order(session.ask(), task(session, "j/any"), node);
+            let score = tdm.node_order(session.view(), task(session, "j/any"), node);
             assert_eq!(score, Err(error.to_owned()));
         }
     });
@@ -86,7 +86,7 @@ fn jobs_93_a_window_over_midnight_is_open_after_it() {
 }
 
 #[test]
-fn d24_values_that_are_no_windows_are_told_and_do_no_harm() {
+fn d24_values_that_are_no_windows_are_reported_and_do_no_harm() {
     let text = warnings("tdm tdm.revocable-zone.rz1=5").concat();
     assert!(text.starts_with("tdm.revocable-zone.rz1: expected a string, found 5"), "{text}");
     let bad = "tdm tdm.revocable-zone.rz2=0:00_1:00 tdm.evict.period=x";
@@ -106,7 +106,7 @@ fn d24_values_that_are_no_windows_are_told_and_do_no_harm() {
 }
 
 fn victims(session: &Session<'_>) -> Vec<String> {
-    names(session, &session.hooks().victim_tasks(session.ask(), &[]))
+    names(session, &session.plugins().victim_tasks(session.view(), &[]))
 }
 
 /// How many of five Running pods in the closed zone go, of which `marked` are preemptable.
@@ -237,7 +237,7 @@ fn preemption_stays_on_plain_nodes_and_within_the_budgets() {
         candidates.extend(series(session, "j/t", 3));
         let victims = |session: &Session<'_>, own| {
             let own = task(session, own);
-            names(session, &session.hooks().preemptable(session.ask(), own, &candidates))
+            names(session, &session.plugins().preemptable(session.view(), own, &candidates))
         };
         // One of `j` does not run yet.
         assert_eq!(victims(session, "own/a"), ["one-t-0", "j-t-0"]);
@@ -269,13 +269,13 @@ fn jobs_that_may_be_preempted_come_last_and_never_starve() {
                 job hard min=2\n task a cpu=1\n task b cpu=1 @n running
                 job done\n task b cpu=1 @n running";
     in_session(text, "tdm", |session| {
-        let (ask, hooks) = (session.ask(), session.hooks());
+        let (view, plugins) = (session.view(), session.plugins());
         let [soft, hard, done] = ["soft", "hard", "done"].map(|name| job(session, name));
-        assert_eq!(plugin("tdm").job_order(ask, hard, soft), Ordering::Less);
-        assert_eq!(plugin("tdm").job_order(ask, soft, hard), Ordering::Greater);
-        assert_eq!(plugin("tdm").job_order(ask, hard, done), Ordering::Equal);
-        assert!(hooks.job_starving(ask, hard));
-        assert!(!hooks.job_starving(ask, soft) && !hooks.job_starving(ask, done));
-        assert!(hooks.job_pipelined(ask, done) && !hooks.job_pipelined(ask, hard));
+        assert_eq!(plugin("tdm").job_order(view, hard, soft), Ordering::Less);
+        assert_eq!(plugin("tdm").job_order(view, soft, hard), Ordering::Greater);
+        assert_eq!(plugin("tdm").job_order(view, hard, done), Ordering::Equal);
+        assert!(plugins.job_starving(view, hard));
+        assert!(!plugins.job_starving(view, soft) && !plugins.job_starving(view, done));
+        assert!(plugins.job_pipelined(view, done) && !plugins.job_pipelined(view, hard));
     });
 }

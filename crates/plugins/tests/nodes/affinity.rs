@@ -6,7 +6,7 @@ use vc_model::{
     PodSelector, PodTerm, PreferredPodTerm, Requirement, TaskStatus,
 };
 
-use crate::bed::{Bed, node, plugin, pod, running};
+use crate::bed::{PluginFixture, node, plugin, pod, running};
 
 const NO_AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const ANTI: &str = "node(s) didn't match pod anti-affinity rules";
@@ -56,14 +56,14 @@ fn away(pod: PodRecord, terms: Vec<PodTerm>) -> PodRecord {
 }
 
 /// Reasons against the pod on each node of [`zones`]; empty: it fits.
-fn reasons(bed: &Bed, pod: &str) -> [String; 4] {
+fn reasons(bed: &PluginFixture, pod: &str) -> [String; 4] {
     ["a1", "a2", "b1", "x"].map(|node| bed.reasons(&*predicates(), pod, node).join(", "))
 }
 
 #[test]
 fn nodes_33_near_the_database() {
     let pods = vec![running(app("db", "db"), "a1"), near(pod("p", &[]), vec![term("db", "zone")])];
-    let bed = Bed::new(zones(), pods);
+    let bed = PluginFixture::new(zones(), pods);
     assert_eq!(reasons(&bed, "p"), ["", "", NO_AFFINITY, NO_AFFINITY]);
     let found = bed.findings(&*predicates(), "p", "b1");
     assert_eq!(found[0].code, Code::Unresolvable, "nothing is evicted for it");
@@ -72,7 +72,8 @@ fn nodes_33_near_the_database() {
 #[test]
 fn nodes_34_the_first_of_a_group_may_start_anywhere_with_the_key() {
     let first = near(app("p", "web"), vec![term("web", "zone")]);
-    let mut bed = Bed::new(zones(), vec![first, near(pod("q", &[]), vec![term("web", "zone")])]);
+    let mut bed =
+        PluginFixture::new(zones(), vec![first, near(pod("q", &[]), vec![term("web", "zone")])]);
     assert_eq!(reasons(&bed, "p"), ["", "", "", NO_AFFINITY]);
     assert!(reasons(&bed, "q").iter().all(|found| found == NO_AFFINITY), "does not want itself");
     bed.cluster.set_task(bed.task("p"), TaskStatus::Allocated, Some(bed.node("b1")));
@@ -94,15 +95,15 @@ fn nodes_35_two_terms_want_one_pod() {
     let wants = near(pod("p", &[]), vec![term("db", "zone"), by_tier]);
     let two =
         vec![running(app("r", "db"), "a1"), running(tier(app("s", "x")), "a1"), wants.clone()];
-    assert_eq!(reasons(&Bed::new(zones(), two), "p")[0], NO_AFFINITY);
+    assert_eq!(reasons(&PluginFixture::new(zones(), two), "p")[0], NO_AFFINITY);
     let one = vec![running(tier(app("r", "db")), "a1"), wants];
-    assert_eq!(reasons(&Bed::new(zones(), one), "p")[0], "");
+    assert_eq!(reasons(&PluginFixture::new(zones(), one), "p")[0], "");
 }
 
 #[test]
 fn nodes_36_a_node_without_the_key_is_away_from_everybody() {
     let pods = vec![running(app("r", "web"), "a1"), away(pod("p", &[]), vec![term("web", "zone")])];
-    let bed = Bed::new(zones(), pods);
+    let bed = PluginFixture::new(zones(), pods);
     assert_eq!(reasons(&bed, "p"), [ANTI, ANTI, "", ""]);
     assert_eq!(bed.findings(&*predicates(), "p", "a1")[0].code, Code::Unschedulable);
 }
@@ -110,7 +111,7 @@ fn nodes_36_a_node_without_the_key_is_away_from_everybody() {
 #[test]
 fn nodes_37_existing_pods_keep_others_away() {
     let owner = running(away(pod("r", &[]), vec![term("web", "zone")]), "a1");
-    let bed = Bed::new(zones(), vec![owner, app("p", "web"), app("q", "other")]);
+    let bed = PluginFixture::new(zones(), vec![owner, app("p", "web"), app("q", "other")]);
     assert_eq!(reasons(&bed, "p"), [EXISTING, EXISTING, "", ""]);
     assert_eq!(bed.findings(&*predicates(), "p", "a1")[0].code, Code::Unschedulable);
     assert!(reasons(&bed, "q").iter().all(String::is_empty));
@@ -128,7 +129,7 @@ fn nodes_38_an_empty_namespace_selector_is_every_namespace() {
         away(pod("p", &[]), vec![everywhere]),
         away(pod("q", &[]), vec![term("web", "zone")]),
     ];
-    let bed = Bed::new(zones(), pods);
+    let bed = PluginFixture::new(zones(), pods);
     assert_eq!(reasons(&bed, "p")[0], ANTI);
     assert_eq!(reasons(&bed, "q")[0], "");
 }
@@ -142,7 +143,7 @@ fn nodes_39_a_namespace_that_is_relabelled_counts_or_not() {
     not_prod.pods.namespace_selector =
         Some(LabelSelector { match_expressions: vec![rule], ..LabelSelector::default() });
     let pods = vec![running(app("r", "web"), "a1"), away(pod("p", &[]), vec![not_prod])];
-    let mut bed = Bed::new(zones(), pods);
+    let mut bed = PluginFixture::new(zones(), pods);
     assert_eq!(reasons(&bed, "p")[0], ANTI, "without labels");
     for (env, expected) in [("prod", ""), ("test", ANTI)] {
         let labels = Labels::from([("env".into(), env.into())]);
@@ -154,7 +155,7 @@ fn nodes_39_a_namespace_that_is_relabelled_counts_or_not() {
 #[test]
 fn nodes_40_a_pod_placed_in_this_cycle_keeps_others_away() {
     let owner = away(app("b", "b"), vec![term("a", "kubernetes.io/hostname")]);
-    let mut bed = Bed::new(zones(), vec![owner, app("a", "a")]);
+    let mut bed = PluginFixture::new(zones(), vec![owner, app("a", "a")]);
     for status in [TaskStatus::Allocated, TaskStatus::Pipelined] {
         assert_eq!(reasons(&bed, "a")[0], "");
         bed.cluster.set_task(bed.task("b"), status, Some(bed.node("a1")));
@@ -166,19 +167,19 @@ fn nodes_40_a_pod_placed_in_this_cycle_keeps_others_away() {
 #[test]
 fn nodes_16_a_filter_that_had_nothing_to_check_is_asked_again() {
     let owner = away(pod("r", &[]), vec![term("web", "zone")]);
-    let mut bed = Bed::new(zones(), vec![owner, app("p", "web")]);
+    let mut bed = PluginFixture::new(zones(), vec![owner, app("p", "web")]);
     let predicates = predicates();
-    assert_eq!(predicates.pre_predicate(bed.ask(), bed.task("p")), Ok(()));
+    assert_eq!(predicates.pre_predicate(bed.view(), bed.task("p")), Ok(()));
     assert!(bed.findings(&*predicates, "p", "a1").is_empty());
     bed.cluster.set_task(bed.task("r"), TaskStatus::Allocated, Some(bed.node("a2")));
-    assert_eq!(predicates.pre_predicate(bed.ask(), bed.task("p")), Ok(()));
+    assert_eq!(predicates.pre_predicate(bed.view(), bed.task("p")), Ok(()));
     assert_eq!(bed.reasons(&*predicates, "p", "a1"), [EXISTING]);
 }
 
 #[test]
 fn nodes_19_what_a_discarded_attempt_counted_is_gone() {
     let alike = |name: &str| away(app(name, "web"), vec![term("web", "kubernetes.io/hostname")]);
-    let mut bed = Bed::new(vec![in_zone("a1", "a")], vec![alike("p"), alike("q")]);
+    let mut bed = PluginFixture::new(vec![in_zone("a1", "a")], vec![alike("p"), alike("q")]);
     let predicates = predicates();
     bed.cluster.set_task(bed.task("p"), TaskStatus::Allocated, Some(bed.node("a1")));
     assert_eq!(bed.reasons(&*predicates, "q", "a1"), [ANTI]);
@@ -190,7 +191,7 @@ fn nodes_19_what_a_discarded_attempt_counted_is_gone() {
 #[test]
 fn nodes_20_an_eviction_that_is_taken_back_counts_again() {
     let owner = running(away(pod("r", &[]), vec![term("web", "zone")]), "a1");
-    let mut bed = Bed::new(zones(), vec![owner, app("p", "web")]);
+    let mut bed = PluginFixture::new(zones(), vec![owner, app("p", "web")]);
     bed.cluster.evict_task(bed.task("r"));
     assert_eq!(reasons(&bed, "p")[0], "");
     bed.cluster.unevict_task(bed.task("r"), TaskStatus::Running);
@@ -203,17 +204,17 @@ fn a_selector_that_cannot_be_understood_refuses_its_pod_alone() {
     let mut broken = term("", "zone");
     broken.pods.labels =
         Some(LabelSelector { match_expressions: vec![rule], ..LabelSelector::default() });
-    let bed = Bed::new(zones(), vec![away(pod("p", &[]), vec![broken]), app("q", "web")]);
+    let bed = PluginFixture::new(zones(), vec![away(pod("p", &[]), vec![broken]), app("q", "web")]);
     let text = "plugin InterPodAffinity pre-predicates failed parsing pod: \
                 label selector requirement on app: unknown operator";
-    assert_eq!(predicates().pre_predicate(bed.ask(), bed.task("p")), Err(text.to_owned()));
+    assert_eq!(predicates().pre_predicate(bed.view(), bed.task("p")), Err(text.to_owned()));
     assert!(reasons(&bed, "q").iter().all(String::is_empty));
 }
 
 #[test]
 fn pod_affinity_can_be_switched_off() {
     let pods = vec![near(pod("p", &[]), vec![term("db", "zone")])];
-    let bed = Bed::new(zones(), pods);
+    let bed = PluginFixture::new(zones(), pods);
     let off = plugin("predicates", &[("predicate.PodAffinityEnable", false.into())]);
     assert!(bed.findings(&*off, "p", "x").is_empty());
 }
@@ -221,7 +222,7 @@ fn pod_affinity_can_be_switched_off() {
 #[test]
 fn a_node_that_moves_takes_its_pods_along() {
     let owner = running(away(pod("r", &[]), vec![term("web", "zone")]), "a1");
-    let mut bed = Bed::new(zones(), vec![owner, app("p", "web")]);
+    let mut bed = PluginFixture::new(zones(), vec![owner, app("p", "web")]);
     bed.apply(ClusterEvent::NodeApplied(Box::new(in_zone("a1", "b"))));
     assert_eq!(reasons(&bed, "p"), [EXISTING, "", EXISTING, ""]);
 }
@@ -235,7 +236,7 @@ fn scores(pods: Vec<PodRecord>) -> Vec<f64> {
     ];
     let arguments: Vec<_> = others.iter().map(|&key| (key, 0.into())).collect();
     let (scores, warnings) =
-        Bed::new(zones(), pods).scores(&mut *plugin("nodeorder", &arguments), "p");
+        PluginFixture::new(zones(), pods).scores(&mut *plugin("nodeorder", &arguments), "p");
     assert_eq!(warnings, [""; 0]);
     scores
 }

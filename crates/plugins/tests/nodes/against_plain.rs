@@ -12,11 +12,11 @@ use vc_model::{
     Unsatisfiable,
 };
 
-use crate::bed::{Bed, node, plugin, pod};
-use crate::plain::{Found, Plain};
+use crate::bed::{PluginFixture, node, plugin, pod};
+use crate::plain::{Plain, PlainFinding};
 
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum HistoryStep {
     Event(ClusterEvent),
     /// Allocated or pipelined there.
     Place(u8, u8, bool),
@@ -172,65 +172,65 @@ fn a_selecting() -> impl Strategy<Value = SelectorObject> {
     })
 }
 
-fn a_step() -> impl Strategy<Value = Step> {
+fn a_step() -> impl Strategy<Value = HistoryStep> {
     let namespace = |n: bool| if n { "ns" } else { "other" };
     prop_oneof![
-        8 => a_pod().prop_map(|pod| Step::Event(ClusterEvent::PodApplied(Box::new(pod)))),
-        1 => (0..N_PODS).prop_map(|n| Step::Event(ClusterEvent::PodDeleted {
+        8 => a_pod().prop_map(|pod| HistoryStep::Event(ClusterEvent::PodApplied(Box::new(pod)))),
+        1 => (0..N_PODS).prop_map(|n| HistoryStep::Event(ClusterEvent::PodDeleted {
             key: ObjectKey::new("ns", &format!("p{n}")),
             uid: format!("p{n}").into(),
         })),
-        3 => a_node().prop_map(|node| Step::Event(ClusterEvent::NodeApplied(Box::new(node)))),
-        1 => (0..N_NODES).prop_map(|n| Step::Event(ClusterEvent::NodeDeleted {
+        3 => a_node().prop_map(|node| HistoryStep::Event(ClusterEvent::NodeApplied(Box::new(node)))),
+        1 => (0..N_NODES).prop_map(|n| HistoryStep::Event(ClusterEvent::NodeDeleted {
             name: format!("n{n}").into(),
         })),
         2 => (any::<bool>(), any::<bool>()).prop_map(move |(which, prod)| {
             let env = if prod { "prod" } else { "test" };
-            Step::Event(ClusterEvent::NamespaceApplied {
+            HistoryStep::Event(ClusterEvent::NamespaceApplied {
                 name: namespace(which).into(),
                 labels: Labels::from([("env".into(), env.into())]),
             })
         }),
         1 => (any::<bool>()).prop_map(move |which| {
-            Step::Event(ClusterEvent::NamespaceDeleted { name: namespace(which).into() })
+            HistoryStep::Event(ClusterEvent::NamespaceDeleted { name: namespace(which).into() })
         }),
         4 => a_selecting()
-            .prop_map(|object| Step::Event(ClusterEvent::SelectorApplied(Box::new(object)))),
-        1 => a_selecting().prop_map(|object| Step::Event(ClusterEvent::SelectorDeleted {
+            .prop_map(|object| HistoryStep::Event(ClusterEvent::SelectorApplied(Box::new(object)))),
+        1 => a_selecting().prop_map(|object| HistoryStep::Event(ClusterEvent::SelectorDeleted {
             kind: object.kind,
             key: object.key,
         })),
         8 => (0..N_PODS, 0..N_NODES, any::<bool>())
-            .prop_map(|(pod, node, idle)| Step::Place(pod, node, idle)),
-        3 => (0..N_PODS).prop_map(Step::Evict),
-        3 => Just(Step::UndoLast),
+            .prop_map(|(pod, node, idle)| HistoryStep::Place(pod, node, idle)),
+        3 => (0..N_PODS).prop_map(HistoryStep::Evict),
+        3 => Just(HistoryStep::UndoLast),
     ]
 }
 
 /// The bed with what can be undone: task, and the status that it had.
 pub(crate) struct History {
-    pub(crate) bed: Bed,
+    pub(crate) bed: PluginFixture,
     undo: Vec<(TaskId, TaskStatus)>,
     selecting: Vec<SelectorObject>,
 }
 
 impl History {
-    pub(crate) fn new(bed: Bed) -> Self {
+    pub(crate) fn new(bed: PluginFixture) -> Self {
         Self { bed, undo: Vec::new(), selecting: Vec::new() }
     }
 
-    pub(crate) fn take(&mut self, step: Step) {
-        let task = |bed: &Bed, n: u8| bed.cluster.task(&format!("p{n}"));
+    pub(crate) fn take(&mut self, step: HistoryStep) {
+        let task = |bed: &PluginFixture, n: u8| bed.cluster.task(&format!("p{n}"));
         match step {
             // Nothing is tentative between cycles.
-            Step::Event(event) => {
+            HistoryStep::Event(event) => {
                 while !self.undo.is_empty() {
                     self.undo_last();
                 }
                 self.note(&event);
                 self.bed.apply(event);
             }
-            Step::Place(pod, node, idle) => {
+            HistoryStep::Place(pod, node, idle) => {
                 let node = self.bed.cluster.node(&format!("n{node}"));
                 let (Some(task), Some(node)) = (task(&self.bed, pod), node) else { return };
                 if self.bed.cluster.tasks[task].status == TaskStatus::Pending
@@ -241,7 +241,7 @@ impl History {
                     self.undo.push((task, TaskStatus::Pending));
                 }
             }
-            Step::Evict(pod) => {
+            HistoryStep::Evict(pod) => {
                 let Some(task) = task(&self.bed, pod) else { return };
                 let status = self.bed.cluster.tasks[task].status;
                 if status.is_preemptable() {
@@ -249,7 +249,7 @@ impl History {
                     self.undo.push((task, status));
                 }
             }
-            Step::UndoLast => self.undo_last(),
+            HistoryStep::UndoLast => self.undo_last(),
         }
     }
 
@@ -304,18 +304,18 @@ fn scoring(weight: &str) -> Box<dyn Plugin> {
 }
 
 pub(crate) fn found(
-    bed: &Bed,
+    bed: &PluginFixture,
     plugin: &dyn Plugin,
     task: TaskId,
     node: NodeId,
 ) -> Vec<(vc_model::Code, String)> {
     let mut findings = Vec::new();
-    plugin.predicate(bed.ask(), task, node, &mut findings);
+    plugin.predicate(bed.view(), task, node, &mut findings);
     let dims = &bed.cluster.dims;
     findings.iter().map(|finding| (finding.code, finding.reason.text(dims))).collect()
 }
 
-fn text(found: Found) -> Vec<(vc_model::Code, String)> {
+fn text(found: PlainFinding) -> Vec<(vc_model::Code, String)> {
     found.map(|(code, text)| (code, text.to_owned())).into_iter().collect()
 }
 
@@ -343,7 +343,7 @@ impl Plugins {
             }
             let scores = |plugin: &dyn Plugin| {
                 let mut scores = vec![0.0; nodes.len()];
-                let done = plugin.batch_node_order(bed.ask(), task, &nodes, &mut scores);
+                let done = plugin.batch_node_order(bed.view(), task, &nodes, &mut scores);
                 assert_eq!(done, Ok(()));
                 scores.into_iter().map(|score| score as i64).collect::<Vec<i64>>()
             };
@@ -370,7 +370,7 @@ proptest! {
             affinity_score: scoring("podaffinity.weight"),
             spread_score: scoring("podtopologyspread.weight"),
         };
-        let mut history = History::new(Bed::new(nodes, vec![]));
+        let mut history = History::new(PluginFixture::new(nodes, vec![]));
         for step in steps {
             history.take(step);
             plugins.compare(&history)?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vc_conf::{PluginOption, Warning};
-use vc_framework::{Ask, Facts, Outbox, Plugin, Points, Records};
+use vc_framework::{Outbox, Plugin, Points, Records, SessionInfo, SessionView};
 use vc_model::{
     Cluster, ClusterEvent, ContainerRecord, Finding, HostPort, NodeId, NodeRecord,
     NodeSelectorTerm, ObjectKey, Operator, PodPhase, PodRecord, PreferredTerm, Protocol,
@@ -10,12 +10,12 @@ use vc_model::{
 };
 
 /// The cluster and what a session asks about it.
-pub(crate) struct Bed {
+pub(crate) struct PluginFixture {
     pub(crate) cluster: Cluster,
-    facts: Facts,
+    info: SessionInfo,
 }
 
-impl Bed {
+impl PluginFixture {
     pub(crate) fn new(nodes: Vec<NodeRecord>, pods: Vec<PodRecord>) -> Self {
         let mut cluster = Cluster::new(Settings::default());
         for node in nodes {
@@ -24,18 +24,18 @@ impl Bed {
         for pod in pods {
             cluster.apply(ClusterEvent::PodApplied(Box::new(pod)));
         }
-        let facts = Facts { nodes: cluster.nodes_by_name().into(), ..Facts::default() };
-        Self { cluster, facts }
+        let info = SessionInfo { nodes: cluster.nodes_by_name().into(), ..SessionInfo::default() };
+        Self { cluster, info }
     }
 
     /// What happens between two sessions.
     pub(crate) fn apply(&mut self, event: ClusterEvent) {
         self.cluster.apply(event);
-        self.facts.nodes = self.cluster.nodes_by_name().into();
+        self.info.nodes = self.cluster.nodes_by_name().into();
     }
 
-    pub(crate) fn ask(&self) -> Ask<'_> {
-        Ask { cluster: &self.cluster, facts: &self.facts }
+    pub(crate) fn view(&self) -> SessionView<'_> {
+        SessionView { cluster: &self.cluster, info: &self.info }
     }
 
     pub(crate) fn task(&self, name: &str) -> TaskId {
@@ -49,11 +49,11 @@ impl Bed {
     /// What the plugin finds against the pod on the node.
     pub(crate) fn findings(&self, plugin: &dyn Plugin, pod: &str, node: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
-        plugin.predicate(self.ask(), self.task(pod), self.node(node), &mut findings);
+        plugin.predicate(self.view(), self.task(pod), self.node(node), &mut findings);
         findings
     }
 
-    /// The texts of [`Bed::findings`].
+    /// The texts of [`PluginFixture::findings`].
     pub(crate) fn reasons(&self, plugin: &dyn Plugin, pod: &str, node: &str) -> Vec<String> {
         let findings = self.findings(plugin, pod, node);
         findings.iter().map(|finding| finding.reason.text(&self.cluster.dims)).collect()
@@ -61,21 +61,21 @@ impl Bed {
 
     /// Scores of all nodes by name, and the warnings of the session.
     pub(crate) fn scores(&self, plugin: &mut dyn Plugin, pod: &str) -> (Vec<f64>, Vec<String>) {
-        plugin.open(self.ask());
-        let nodes = &self.facts.nodes;
+        plugin.open(self.view());
+        let nodes = &self.info.nodes;
         let mut scores = vec![0.0; nodes.len()];
         let points = plugin.points();
         if points.has(Points::BATCH_NODE_ORDER) {
-            let answer = plugin.batch_node_order(self.ask(), self.task(pod), nodes, &mut scores);
+            let answer = plugin.batch_node_order(self.view(), self.task(pod), nodes, &mut scores);
             assert_eq!(answer, Ok(()));
         }
         if points.has(Points::NODE_ORDER) {
             for (score, &node) in scores.iter_mut().zip(nodes.iter()) {
-                *score += plugin.node_order(self.ask(), self.task(pod), node).expect("a score");
+                *score += plugin.node_order(self.view(), self.task(pod), node).expect("a score");
             }
         }
         let mut out = Outbox::default();
-        plugin.close(self.ask(), &Records::default(), &mut out);
+        plugin.close(self.view(), &Records::default(), &mut out);
         (scores, out.warnings)
     }
 }

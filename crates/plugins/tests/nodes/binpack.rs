@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vc_framework::Points;
 use vc_model::TaskStatus;
 
-use crate::bed::{Bed, built, node, plugin, pod, running};
+use crate::bed::{PluginFixture, built, node, plugin, pod, running};
 
 const WEIGHTED: &[(&str, i64)] = &[
     ("binpack.weight", 10),
@@ -21,7 +21,7 @@ fn arguments(weights: &'static [(&str, i64)], list: &str) -> Vec<(&'static str, 
 }
 
 /// The cluster of section 9.
-fn bed() -> Bed {
+fn bed() -> PluginFixture {
     let nodes = vec![
         node("n1", &[("cpu", "2"), ("memory", "4Gi")]),
         node("n2", &[("cpu", "4"), ("memory", "16Gi"), ("nvidia.com/gpu", "4")]),
@@ -33,7 +33,7 @@ fn bed() -> Bed {
         pod("p3", &[("cpu", "2"), ("memory", "10Gi"), ("nvidia.com/gpu", "2")]),
         pod("p4", &[("cpu", "3"), ("memory", "4Gi"), ("example.com/foo", "3")]),
     ];
-    Bed::new(nodes, pods)
+    PluginFixture::new(nodes, pods)
 }
 
 fn check(arguments: &[(&str, Value)], expected: [(&str, [f64; 3]); 4]) {
@@ -74,7 +74,7 @@ fn nodes_94_plain() {
 fn pipelined_tasks_do_not_count_but_releasing_ones_do() {
     let mut bed = bed();
     let mut binpack = plugin("binpack", &[("binpack.memory", json!(0))]);
-    let mut on_n2 = |bed: &Bed| bed.scores(&mut *binpack, "p2").0[1];
+    let mut on_n2 = |bed: &PluginFixture| bed.scores(&mut *binpack, "p2").0[1];
     let (p4, n2) = (bed.task("p4"), bed.node("n2"));
     bed.cluster.set_task(p4, TaskStatus::Pipelined, Some(n2));
     assert_eq!(on_n2(&bed), 37.5);

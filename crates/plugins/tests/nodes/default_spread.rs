@@ -8,7 +8,7 @@ use vc_model::{
     SelectorKind, SelectorObject, SpreadConstraint,
 };
 
-use crate::bed::{Bed, node, plugin, pod, running};
+use crate::bed::{PluginFixture, node, plugin, pod, running};
 
 fn in_zone(name: &str, zone: Option<&str>) -> NodeRecord {
     let mut node = node(name, &[]);
@@ -27,13 +27,18 @@ fn web(name: &str) -> PodRecord {
 }
 
 /// Nodes a, b, c in zones of their own with 2, 1 and 0 pods of app web, and the pod.
-fn uneven(pod: PodRecord) -> Bed {
+fn uneven(pod: PodRecord) -> PluginFixture {
     let nodes = ["a", "b", "c"].map(|zone| in_zone(zone, Some(zone))).to_vec();
     let pods = vec![running(web("r"), "a"), running(web("s"), "a"), running(web("t"), "b"), pod];
-    Bed::new(nodes, pods)
+    PluginFixture::new(nodes, pods)
 }
 
-fn select(bed: &mut Bed, kind: SelectorKind, name: &str, selector: Option<LabelSelector>) {
+fn select(
+    bed: &mut PluginFixture,
+    kind: SelectorKind,
+    name: &str,
+    selector: Option<LabelSelector>,
+) {
     let key = ObjectKey::new("ns", name);
     bed.apply(ClusterEvent::SelectorApplied(Box::new(SelectorObject { kind, key, selector })));
 }
@@ -42,7 +47,7 @@ fn by_labels(pairs: &[(&str, &str)]) -> Option<LabelSelector> {
     Some(LabelSelector { match_labels: labels(pairs), ..LabelSelector::default() })
 }
 
-fn scores(bed: &Bed) -> Vec<f64> {
+fn scores(bed: &PluginFixture) -> Vec<f64> {
     let weights = [
         ("leastrequested.weight", 0),
         ("balancedresource.weight", 0),

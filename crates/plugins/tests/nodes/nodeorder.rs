@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vc_model::{NodeRecord, Operator, PodRecord, TaintEffect};
 
-use crate::bed::{Bed, built, node, plugin, pod, preferring, running, tainted};
+use crate::bed::{PluginFixture, built, node, plugin, pod, preferring, running, tainted};
 
 /// The plugin with this weight alone.
 fn only(key: &str, weight: i64) -> Vec<(&str, Value)> {
@@ -23,7 +23,7 @@ fn only(key: &str, weight: i64) -> Vec<(&str, Value)> {
 
 /// Scores of pod `p` on all nodes by name.
 fn scores(arguments: &[(&str, Value)], nodes: &[NodeRecord], pods: &[PodRecord]) -> Vec<f64> {
-    let bed = Bed::new(nodes.to_vec(), pods.to_vec());
+    let bed = PluginFixture::new(nodes.to_vec(), pods.to_vec());
     let (scores, warnings) = bed.scores(&mut *plugin("nodeorder", arguments), "p");
     assert_eq!(warnings, [""; 0]);
     scores
@@ -123,7 +123,7 @@ fn a_scorer_that_fails_counts_nothing_and_the_others_stay() {
         (-5, Operator::In, "NodeAffinity returns an invalid score -5 for node n1"),
     ] {
         let picky = preferring("p", weight, operator, "n1");
-        let bed = Bed::new(nodes.to_vec(), vec![picky]);
+        let bed = PluginFixture::new(nodes.to_vec(), vec![picky]);
         let (found, warnings) = bed.scores(&mut *plugin("nodeorder", &[]), "p");
         assert_eq!(found, plain);
         let text = format!("nodeorder: NodeAffinity does not score pod ns/p: {error}");

@@ -10,8 +10,8 @@ use vc_model::{
 };
 use vc_resource::Dim;
 
-use crate::against_plain::{History, N_NODES, N_PODS, Step, found};
-use crate::bed::{Bed, node, plugin, pod};
+use crate::against_plain::{History, HistoryStep, N_NODES, N_PODS, found};
+use crate::bed::{PluginFixture, node, plugin, pod};
 use crate::plain::Plain;
 
 fn a_port() -> impl Strategy<Value = HostPort> {
@@ -124,21 +124,21 @@ prop_compose! {
     }
 }
 
-fn a_step() -> impl Strategy<Value = Step> {
+fn a_step() -> impl Strategy<Value = HistoryStep> {
     prop_oneof![
-        6 => a_pod().prop_map(|pod| Step::Event(ClusterEvent::PodApplied(Box::new(pod)))),
-        1 => (0..N_PODS).prop_map(|n| Step::Event(ClusterEvent::PodDeleted {
+        6 => a_pod().prop_map(|pod| HistoryStep::Event(ClusterEvent::PodApplied(Box::new(pod)))),
+        1 => (0..N_PODS).prop_map(|n| HistoryStep::Event(ClusterEvent::PodDeleted {
             key: ObjectKey::new("ns", &format!("p{n}")),
             uid: format!("p{n}").into(),
         })),
-        3 => a_node().prop_map(|node| Step::Event(ClusterEvent::NodeApplied(Box::new(node)))),
-        1 => (0..N_NODES).prop_map(|n| Step::Event(ClusterEvent::NodeDeleted {
+        3 => a_node().prop_map(|node| HistoryStep::Event(ClusterEvent::NodeApplied(Box::new(node)))),
+        1 => (0..N_NODES).prop_map(|n| HistoryStep::Event(ClusterEvent::NodeDeleted {
             name: format!("n{n}").into(),
         })),
         8 => (0..N_PODS, 0..N_NODES, any::<bool>())
-            .prop_map(|(pod, node, idle)| Step::Place(pod, node, idle)),
-        3 => (0..N_PODS).prop_map(Step::Evict),
-        3 => Just(Step::UndoLast),
+            .prop_map(|(pod, node, idle)| HistoryStep::Place(pod, node, idle)),
+        3 => (0..N_PODS).prop_map(HistoryStep::Evict),
+        3 => Just(HistoryStep::UndoLast),
     ]
 }
 
@@ -195,7 +195,7 @@ fn conflict(wanted: &HostPort, used: &HostPort) -> bool {
 }
 
 /// All reasons, by 2.4.
-fn expected(bed: &Bed, task: TaskId, node: &Node) -> Vec<(Code, String)> {
+fn expected(bed: &PluginFixture, task: TaskId, node: &Node) -> Vec<(Code, String)> {
     let pod = bed.cluster.class(task);
     let existing = Plain(&bed.cluster).existing();
     let here: Vec<&Class> = existing
@@ -235,7 +235,7 @@ proptest! {
         steps in vec(a_step(), 1..50),
     ) {
         let predicates = plugin("predicates", &[]);
-        let mut history = History::new(Bed::new(nodes, vec![]));
+        let mut history = History::new(PluginFixture::new(nodes, vec![]));
         for step in steps {
             history.take(step);
             let bed = &history.bed;
@@ -244,9 +244,9 @@ proptest! {
             for (task, row) in pending {
                 for &node in bed.cluster.nodes_by_name() {
                     let place = &bed.cluster.nodes[node];
-                    let told = found(bed, &*predicates, task, node);
+                    let reported = found(bed, &*predicates, task, node);
                     prop_assert_eq!(
-                        told, expected(bed, task, place), "{} on {}", row.key, place.name
+                        reported, expected(bed, task, place), "{} on {}", row.key, place.name
                     );
                 }
             }

@@ -11,7 +11,7 @@ use vc_model::{
     Task, TaskId, TaskStatus, Unsatisfiable, any_tolerates,
 };
 
-pub(crate) type Found = Option<(Code, &'static str)>;
+pub(crate) type PlainFinding = Option<(Code, &'static str)>;
 
 /// A topology key and a value of it.
 type Pair = (Arc<str>, Arc<str>);
@@ -45,7 +45,7 @@ impl<'a> Plain<'a> {
         term.pods.matches(&pod.namespace, namespace, &pod.labels)
     }
 
-    pub(crate) fn pod_affinity(&self, task: TaskId, node: NodeId) -> Found {
+    pub(crate) fn pod_affinity(&self, task: TaskId, node: NodeId) -> PlainFinding {
         let (pod, node) = (self.class(task), &self.0.nodes[node]);
         let none = PodAffinity::default();
         let own = pod.pod_affinity.as_deref().unwrap_or(&none);
@@ -114,7 +114,7 @@ impl<'a> Plain<'a> {
         domains
     }
 
-    pub(crate) fn spread(&self, task: TaskId, node: NodeId) -> Found {
+    pub(crate) fn spread(&self, task: TaskId, node: NodeId) -> PlainFinding {
         let (pod, node) = (self.class(task), &self.0.nodes[node]);
         let hard = of_kind(pod, Unsatisfiable::DoNotSchedule);
         let keys: Vec<&Arc<str>> = hard.iter().map(|constraint| &constraint.topology_key).collect();

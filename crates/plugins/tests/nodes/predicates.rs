@@ -4,7 +4,9 @@ use serde_json::json;
 use vc_framework::Plugin;
 use vc_model::{Code, FitErrors, NodeSelectorTerm, Operator, Requirement, TaintEffect, TaskStatus};
 
-use crate::bed::{Bed, cordoned, node, plugin, pod, running, selecting, tainted, with_port};
+use crate::bed::{
+    PluginFixture, cordoned, node, plugin, pod, running, selecting, tainted, with_port,
+};
 
 const CORDONED: &str = "node(s) were unschedulable";
 const TAINTED: &str = "node(s) had untolerated taint(s)";
@@ -19,7 +21,7 @@ fn predicates() -> Box<dyn Plugin> {
 #[test]
 fn nodes_02_the_pods_of_a_node_are_counted() {
     let pods = ["a", "b", "c"].map(|name| pod(name, &[]));
-    let mut bed = Bed::new(vec![node("n", &[("pods", "2")])], pods.to_vec());
+    let mut bed = PluginFixture::new(vec![node("n", &[("pods", "2")])], pods.to_vec());
     let predicates = predicates();
     for (name, status) in [("a", TaskStatus::Allocated), ("b", TaskStatus::Pipelined)] {
         assert!(bed.findings(&*predicates, name, "n").is_empty());
@@ -33,14 +35,14 @@ fn nodes_02_the_pods_of_a_node_are_counted() {
 #[test]
 fn nodes_04_the_first_stable_filter_speaks_for_all() {
     let node = cordoned(tainted(node("n", &[]), TaintEffect::NoSchedule));
-    let bed = Bed::new(vec![node], vec![selecting("p", "elsewhere")]);
+    let bed = PluginFixture::new(vec![node], vec![selecting("p", "elsewhere")]);
     assert_eq!(bed.reasons(&*predicates(), "p", "n"), [CORDONED]);
 }
 
 #[test]
 fn nodes_05_a_full_cordoned_node_shows_both() {
     let full = cordoned(node("n", &[("pods", "1")]));
-    let bed = Bed::new(vec![full], vec![running(pod("r", &[]), "n"), pod("p", &[])]);
+    let bed = PluginFixture::new(vec![full], vec![running(pod("r", &[]), "n"), pod("p", &[])]);
     assert_eq!(bed.reasons(&*predicates(), "p", "n"), [FULL, CORDONED]);
     let mut errors = FitErrors::default();
     errors.add(bed.node("n"), &bed.findings(&*predicates(), "p", "n"));
@@ -50,7 +52,8 @@ fn nodes_05_a_full_cordoned_node_shows_both() {
 #[test]
 fn nodes_06_findings_that_eviction_may_cure_add_up() {
     let full = node("n", &[("pods", "1")]);
-    let bed = Bed::new(vec![full], vec![running(with_port("r", 80), "n"), with_port("p", 80)]);
+    let bed =
+        PluginFixture::new(vec![full], vec![running(with_port("r", 80), "n"), with_port("p", 80)]);
     assert_eq!(bed.reasons(&*predicates(), "p", "n"), [FULL, NO_PORT]);
     let mut errors = FitErrors::default();
     errors.add(bed.node("n"), &bed.findings(&*predicates(), "p", "n"));
@@ -60,7 +63,7 @@ fn nodes_06_findings_that_eviction_may_cure_add_up() {
 #[test]
 fn nodes_07_a_taint_leaves_no_node_to_evict_from() {
     let nodes = ["n1", "n2"].map(|name| tainted(node(name, &[]), TaintEffect::NoExecute));
-    let bed = Bed::new(nodes.to_vec(), vec![pod("p", &[])]);
+    let bed = PluginFixture::new(nodes.to_vec(), vec![pod("p", &[])]);
     let mut errors = FitErrors::default();
     for name in ["n1", "n2"] {
         errors.add(bed.node(name), &bed.findings(&*predicates(), "p", name));
@@ -76,7 +79,7 @@ fn nodes_08_taints_can_be_switched_off_but_not_the_cordon() {
         tainted(node("tainted", &[]), TaintEffect::NoSchedule),
         cordoned(node("cordoned", &[])),
     ];
-    let bed = Bed::new(nodes, vec![pod("p", &[])]);
+    let bed = PluginFixture::new(nodes, vec![pod("p", &[])]);
     let off = plugin("predicates", &[("predicate.TaintTolerationEnable", json!(false))]);
     assert!(bed.findings(&*off, "p", "tainted").is_empty());
     assert_eq!(bed.reasons(&*off, "p", "cordoned"), [CORDONED]);
@@ -86,7 +89,7 @@ fn nodes_08_taints_can_be_switched_off_but_not_the_cordon() {
 #[test]
 fn nodes_09_ports_can_be_switched_off() {
     let pods = vec![running(with_port("r", 80), "n"), with_port("p", 80)];
-    let bed = Bed::new(vec![node("n", &[])], pods);
+    let bed = PluginFixture::new(vec![node("n", &[])], pods);
     let off = plugin("predicates", &[("predicate.NodePortsEnable", json!("false"))]);
     assert!(bed.findings(&*off, "p", "n").is_empty());
     assert_eq!(bed.reasons(&*predicates(), "p", "n"), [NO_PORT]);
@@ -94,10 +97,11 @@ fn nodes_09_ports_can_be_switched_off() {
 
 #[test]
 fn node_affinity_can_be_switched_off() {
-    let bed = Bed::new(vec![node("n", &[])], vec![contradicting("c"), selecting("p", "m")]);
+    let bed =
+        PluginFixture::new(vec![node("n", &[])], vec![contradicting("c"), selecting("p", "m")]);
     let off = plugin("predicates", &[("predicate.NodeAffinityEnable", json!(false))]);
     assert!(bed.findings(&*off, "p", "n").is_empty());
-    assert_eq!(off.pre_predicate(bed.ask(), bed.task("c")), Ok(()));
+    assert_eq!(off.pre_predicate(bed.view(), bed.task("c")), Ok(()));
 }
 
 #[test]
@@ -107,7 +111,7 @@ fn nodes_14_equal_templates_in_two_namespaces_are_two_pods() {
         pod.annotations.insert("volcano.sh/template-uid".into(), "job-worker".into());
     }
     pods[1].key.namespace = "other".into();
-    let bed = Bed::new(["n1", "n2"].map(|name| node(name, &[])).to_vec(), pods.to_vec());
+    let bed = PluginFixture::new(["n1", "n2"].map(|name| node(name, &[])).to_vec(), pods.to_vec());
     let cached = plugin("predicates", &[("predicate.CacheEnable", json!(true))]);
     for (pod, fits, refuses) in [("a", "n1", "n2"), ("b", "n2", "n1")] {
         assert!(bed.findings(&*cached, pod, fits).is_empty());
@@ -117,7 +121,7 @@ fn nodes_14_equal_templates_in_two_namespaces_are_two_pods() {
 
 #[test]
 fn nodes_15_every_pod_of_a_job_gets_the_real_reason() {
-    let bed = Bed::new(
+    let bed = PluginFixture::new(
         vec![node("n", &[])],
         vec![selecting("p1", "elsewhere"), selecting("p2", "elsewhere")],
     );
@@ -136,7 +140,7 @@ fn nodes_15_every_pod_of_a_job_gets_the_real_reason() {
 fn nodes_18_a_port_that_was_given_away_in_this_cycle_is_taken() {
     for status in [TaskStatus::Allocated, TaskStatus::Pipelined] {
         let pods = vec![with_port("first", 80), with_port("second", 80)];
-        let mut bed = Bed::new(vec![node("n", &[])], pods);
+        let mut bed = PluginFixture::new(vec![node("n", &[])], pods);
         let (predicates, first) = (predicates(), bed.task("first"));
         assert!(bed.findings(&*predicates, "first", "n").is_empty());
         bed.cluster.set_task(first, status, Some(bed.node("n")));
@@ -149,7 +153,7 @@ fn nodes_18_a_port_that_was_given_away_in_this_cycle_is_taken() {
 #[test]
 fn nodes_20_an_eviction_that_is_taken_back_takes_the_port_back() {
     let pods = vec![running(with_port("r", 80), "n"), with_port("p", 80)];
-    let mut bed = Bed::new(vec![node("n", &[("pods", "1")])], pods);
+    let mut bed = PluginFixture::new(vec![node("n", &[("pods", "1")])], pods);
     let (predicates, victim) = (predicates(), bed.task("r"));
     bed.cluster.evict_task(victim);
     assert!(bed.findings(&*predicates, "p", "n").is_empty());
@@ -173,15 +177,15 @@ fn contradicting(name: &str) -> vc_model::PodRecord {
 
 #[test]
 fn nodes_31_terms_that_leave_no_node_fail_before_any_node() {
-    let bed = Bed::new(vec![node("n1", &[])], vec![contradicting("c"), pod("p", &[])]);
+    let bed = PluginFixture::new(vec![node("n1", &[])], vec![contradicting("c"), pod("p", &[])]);
     let text = "plugin NodeAffinity pre-predicates failed pod affinity terms conflict";
-    assert_eq!(predicates().pre_predicate(bed.ask(), bed.task("c")), Err(text.to_owned()));
-    assert_eq!(predicates().pre_predicate(bed.ask(), bed.task("p")), Ok(()));
+    assert_eq!(predicates().pre_predicate(bed.view(), bed.task("c")), Err(text.to_owned()));
+    assert_eq!(predicates().pre_predicate(bed.view(), bed.task("p")), Ok(()));
 }
 
 #[test]
 fn a_node_that_only_pods_name_is_an_error() {
-    let bed = Bed::new(vec![], vec![running(pod("r", &[]), "gone"), pod("p", &[])]);
+    let bed = PluginFixture::new(vec![], vec![running(pod("r", &[]), "gone"), pod("p", &[])]);
     let findings = bed.findings(&*predicates(), "p", "gone");
     assert_eq!(findings, [vc_model::Finding::new(Code::Error, "node info not found")]);
 }

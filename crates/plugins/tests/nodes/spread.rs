@@ -7,7 +7,7 @@ use vc_model::{
     Requirement, SpreadConstraint, TaintEffect, TaskStatus, Unsatisfiable,
 };
 
-use crate::bed::{Bed, node, plugin, pod, running, tainted, with_port};
+use crate::bed::{PluginFixture, node, plugin, pod, running, tainted, with_port};
 
 const SKEWED: &str = "node(s) didn't match pod topology spread constraints";
 const NO_LABEL: &str =
@@ -42,18 +42,18 @@ fn spreading(constraints: Vec<SpreadConstraint>) -> PodRecord {
 }
 
 /// Nodes a, b, c in zones of these names with 2, 1 and 0 pods of app web, and the pod.
-fn uneven(pod: PodRecord) -> Bed {
+fn uneven(pod: PodRecord) -> PluginFixture {
     let nodes = ["a", "b", "c"].map(|zone| in_zone(zone, zone)).to_vec();
     let pods = vec![running(web("r"), "a"), running(web("s"), "a"), running(web("t"), "b"), pod];
-    Bed::new(nodes, pods)
+    PluginFixture::new(nodes, pods)
 }
 
-fn reasons(bed: &Bed, nodes: &[&str]) -> Vec<Vec<String>> {
+fn reasons(bed: &PluginFixture, nodes: &[&str]) -> Vec<Vec<String>> {
     let predicates = plugin("predicates", &[]);
     nodes.iter().map(|node| bed.reasons(&*predicates, "p", node)).collect()
 }
 
-fn passes(bed: &Bed) -> Vec<bool> {
+fn passes(bed: &PluginFixture) -> Vec<bool> {
     reasons(bed, &["a", "b", "c"]).iter().map(Vec::is_empty).collect()
 }
 
@@ -64,8 +64,8 @@ fn nodes_41_only_the_emptiest_zone_passes() {
     let found = bed.findings(&*plugin("predicates", &[]), "p", "a");
     assert_eq!((found.len(), found[0].code), (1, Code::Unschedulable));
     assert_eq!(reasons(&bed, &["a"])[0], [SKEWED]);
-    let wide = SpreadConstraint { max_skew: 2, ..by_zone() };
-    assert_eq!(passes(&uneven(spreading(vec![wide]))), [false, true, true]);
+    let cluster_scoped = SpreadConstraint { max_skew: 2, ..by_zone() };
+    assert_eq!(passes(&uneven(spreading(vec![cluster_scoped]))), [false, true, true]);
     let foreign = PodRecord { spread: vec![by_zone()], ..pod("p", &[]) };
     assert_eq!(passes(&uneven(foreign)), [false, true, true], "it does not count itself");
 }
@@ -160,7 +160,7 @@ fn an_empty_selector_counts_nobody_but_the_pod_itself() {
 }
 
 #[test]
-fn nodes_06_a_port_and_a_skew_are_both_told() {
+fn nodes_06_a_port_and_a_skew_are_both_reported() {
     let mut port = with_port("p", 80);
     port.labels = web("p").labels;
     port.spread = vec![by_zone()];
@@ -191,7 +191,7 @@ fn a_selector_that_cannot_be_understood_refuses_its_pod() {
     let bed = uneven(spreading(vec![constraint]));
     let text = "plugin PodTopologySpread pre-predicates failed \
                 label selector requirement on app: In needs at least one value";
-    let answer = plugin("predicates", &[]).pre_predicate(bed.ask(), bed.task("p"));
+    let answer = plugin("predicates", &[]).pre_predicate(bed.view(), bed.task("p"));
     assert_eq!(answer, Err(text.to_owned()));
 }
 
@@ -233,6 +233,6 @@ fn nodes_93_the_node_with_the_image() {
     with_image.images = vec![("app:1".into(), 500 << 20)];
     let mut wants = pod("p", &[]);
     wants.containers[0].image = "app:1".into();
-    let bed = Bed::new(vec![with_image, in_zone("b", "b")], vec![wants]);
+    let bed = PluginFixture::new(vec![with_image, in_zone("b", "b")], vec![wants]);
     assert_eq!(bed.scores(&mut *scoring(), "p").0, [23.0, 0.0]);
 }

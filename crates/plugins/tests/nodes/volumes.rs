@@ -2,21 +2,21 @@
 //! Specification: plugins-nodes.md 2.1-2.6, 4.7, 4.9, 5.
 
 use serde_json::json;
-use vc_framework::{Ask, Facts, Plugin};
+use vc_framework::{Plugin, SessionInfo, SessionView};
 use vc_model::{Cluster, fixture};
 
 use crate::bed::plugin;
 
 /// What PrePredicate says, else the reasons against the node.
 fn says(cluster: &Cluster, plugin: &dyn Plugin, task: &str, node: &str) -> Vec<String> {
-    let facts = Facts::default();
-    let ask = Ask { cluster, facts: &facts };
+    let info = SessionInfo::default();
+    let view = SessionView { cluster, info: &info };
     let (task, node) = (fixture::task(cluster, task), fixture::node(cluster, node));
-    if let Err(text) = plugin.pre_predicate(ask, task) {
+    if let Err(text) = plugin.pre_predicate(view, task) {
         return vec![text];
     }
     let mut findings = Vec::new();
-    plugin.predicate(ask, task, node, &mut findings);
+    plugin.predicate(view, task, node, &mut findings);
     findings.iter().map(|finding| finding.reason.text(&cluster.dims)).collect()
 }
 
@@ -76,11 +76,11 @@ fn volume_binding_is_off_as_a_whole() {
          pod p pvc=c
          pod none",
     );
-    let facts = Facts::default();
-    let ask = Ask { cluster: &cluster, facts: &facts };
+    let info = SessionInfo::default();
+    let view = SessionView { cluster: &cluster, info: &info };
     let node = fixture::node(&cluster, "n1");
     let promised = |plugin: &dyn Plugin, task| {
-        plugin.reserve(ask, fixture::task(&cluster, task), node).expect("it fits")
+        plugin.reserve(view, fixture::task(&cluster, task), node).expect("it fits")
     };
     let seconds = json!(7);
     let on = plugin("predicates", &[("volumebinding.bindTimeoutSeconds", seconds)]);
@@ -102,15 +102,18 @@ fn storage_scores_only_with_their_gate() {
     for (gate, expected) in [(false, [0.0, 0.0]), (true, [0.0, 250.0])] {
         let mut cluster = fixture::cluster(text);
         cluster.settings.storage_capacity_scoring = gate;
-        let facts = Facts::default();
-        let ask = Ask { cluster: &cluster, facts: &facts };
+        let info = SessionInfo::default();
+        let view = SessionView { cluster: &cluster, info: &info };
         let weighted = plugin("predicates", &[("volumebinding.weight", json!(5))]);
         let nodes = ["n1", "n2"].map(|name| fixture::node(&cluster, name));
         let mut scores = [0.0; 2];
         let task = fixture::task(&cluster, "p");
-        assert_eq!(weighted.batch_node_order(ask, task, &nodes, &mut scores), Ok(()));
+        assert_eq!(weighted.batch_node_order(view, task, &nodes, &mut scores), Ok(()));
         assert_eq!(scores, expected);
-        assert_eq!(weighted.columns(ask, task).is_some(), !gate);
+        assert_eq!(
+            weighted.as_vectorized().and_then(|plugin| plugin.columns(view, task)).is_some(),
+            !gate
+        );
     }
 }
 
@@ -125,14 +128,14 @@ fn nodes_11_a_pre_score_counts_is_left_out_or_fails() {
          pod broken pvc=gone";
     let mut cluster = fixture::cluster(text);
     cluster.settings.storage_capacity_scoring = true;
-    let facts = Facts::default();
-    let ask = Ask { cluster: &cluster, facts: &facts };
+    let info = SessionInfo::default();
+    let view = SessionView { cluster: &cluster, info: &info };
     let predicates = plugin("predicates", &[]);
     let score = |pod: &str| {
         let mut scores = [0.0];
         let task = fixture::task(&cluster, pod);
         let nodes = [fixture::node(&cluster, "n1")];
-        predicates.batch_node_order(ask, task, &nodes, &mut scores).map(|()| scores[0])
+        predicates.batch_node_order(view, task, &nodes, &mut scores).map(|()| scores[0])
     };
     assert_eq!(score("fits"), Ok(50.0), "half of the volume is used");
     assert_eq!(score("none"), Ok(0.0), "left out");

@@ -1,5 +1,6 @@
-//! The quota trees of one resource by the formulas of cohort.md A.2 and B.2, as recursions over the
-//! Queue objects: slow, and without a line of the crate that the plugin decides with.
+//! The quota trees of one resource, computed from the Queue objects by recursion. They follow the
+//! formulas of cohort.md A.2 and B.2. The code is slow, and shares nothing with the crate that the
+//! plugin uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +11,11 @@ use vc_resource::Dim;
 
 const ROOT: &str = "root";
 
-/// More than anybody has.
+/// An amount above any real one.
 const UNLIMITED: i128 = 1 << 100;
 
-/// Queues by name, with their children.
-pub(super) struct Trees<'a> {
+/// Queues by name, and the options of the quota trees.
+pub(super) struct VerifiedQuotaTrees<'a> {
     queues: BTreeMap<&'a str, &'a Queue>,
     children: BTreeMap<&'a str, Vec<&'a str>>,
     /// `rootCohort: false`.
@@ -23,9 +24,9 @@ pub(super) struct Trees<'a> {
     root_owns_cluster: bool,
 }
 
-impl<'a> Trees<'a> {
+impl<'a> VerifiedQuotaTrees<'a> {
     pub(super) fn of(session: &'a Session<'_>, option: &PluginOption) -> Self {
-        let rows = session.facts().queues.iter().map(|&queue| &session.queues[queue]);
+        let rows = session.info().queues.iter().map(|&queue| &session.queues[queue]);
         let argument = |key: &str| option.arguments.get(key);
         let without_root = argument("rootCohort").and_then(|value| value.as_bool()) == Some(false);
         let quota = argument("rootQuota").and_then(|value| value.as_str());
@@ -47,24 +48,24 @@ impl<'a> Trees<'a> {
         trees
     }
 
-    /// `None`: the top of a tree.
+    /// Returns the parent of a queue. Returns `None` for the top of a tree.
     pub(super) fn parent(&self, name: &str) -> Option<&'a str> {
         let parent: &'a str = match self.queues.get(name) {
             Some(queue) if !queue.parent.is_empty() => &queue.parent,
             Some(_) => ROOT,
-            // A cohort that no queue is.
+            // A cohort without a Queue object has no parent.
             None => return None,
         };
         (name != ROOT && !(self.without_root && parent == ROOT)).then_some(parent)
     }
 
-    /// The queue and what is above it. Of a cycle of parents no more than one round.
+    /// Returns the queue and its ancestors. A cycle of parents is followed once.
     pub(super) fn path(&self, name: &'a str) -> Vec<&'a str> {
         let up = std::iter::successors(Some(name), |name| self.parent(name));
         up.take(self.queues.len() + 1).collect()
     }
 
-    /// All below the top of the queue's tree, with it.
+    /// Returns all queues of the tree that the queue is in.
     fn members(&self, name: &'a str) -> BTreeSet<&'a str> {
         let mut open: Vec<&str> = self.path(name).last().copied().into_iter().collect();
         let mut members = BTreeSet::new();
@@ -81,18 +82,18 @@ impl<'a> Trees<'a> {
     }
 }
 
-/// One resource with what the queues use of it.
-pub(super) struct Amounts<'t, 'a> {
-    pub(super) trees: &'t Trees<'a>,
+/// One resource, with the amounts that queues use of it.
+pub(super) struct QuotaTreeUse<'t, 'a> {
+    pub(super) trees: &'t VerifiedQuotaTrees<'a>,
     pub(super) dim: Dim,
-    /// Of all nodes.
+    /// Amount of all nodes.
     pub(super) cluster: i128,
-    /// By the name of a queue.
+    /// Used amounts by queue name.
     pub(super) used: BTreeMap<&'a str, i128>,
 }
 
-impl<'a> Amounts<'_, 'a> {
-    /// Some queue of the tree has a quota of it.
+impl<'a> QuotaTreeUse<'_, 'a> {
+    /// True if a queue of the tree has a quota of the resource.
     pub(super) fn is_managed(&self, name: &'a str) -> bool {
         let lists = |queue: &&Queue| {
             let is_native = self.dim == Dim::CPU || self.dim == Dim::MEMORY;
@@ -136,14 +137,14 @@ impl<'a> Amounts<'_, 'a> {
         own.max(self.sum(name, |child| self.total(child))).max(cluster)
     }
 
-    /// The part that nobody else can use.
+    /// Returns the part of the quota that no other queue can use.
     fn local(&self, name: &str) -> i128 {
         let kept = self.guarantee(name) - self.sum(name, |child| self.guarantee(child));
         let is_top = self.trees.parent(name).is_none();
         if is_top { 0 } else { kept.min(self.quota(name)).max(0) }
     }
 
-    /// `S`.
+    /// Returns the quota of a queue (`S` in cohort.md).
     fn quota(&self, name: &str) -> i128 {
         let own = self.total(name) - self.sum(name, |child| self.total(child));
         own + self.sum(name, |child| self.quota(child) - self.local(child))
@@ -154,12 +155,12 @@ impl<'a> Amounts<'_, 'a> {
         own + self.sum(name, |child| (self.usage(child) - self.local(child)).max(0))
     }
 
-    /// It uses more than its quota.
+    /// True if the queue uses more than its quota.
     pub(super) fn is_over(&self, name: &str) -> bool {
         self.quota(name) < self.usage(name)
     }
 
-    /// What may be admitted.
+    /// Returns the amount that may still be admitted.
     pub(super) fn room(&self, name: &str) -> i128 {
         let (quota, local, usage) = (self.quota(name), self.local(name), self.usage(name));
         let cap = self.cap(name);
@@ -187,13 +188,13 @@ mod tests {
     fn with<T>(
         text: &str,
         used: &[(&'static str, i128)],
-        look: impl Fn(&Amounts<'_, '_>) -> T,
+        look: impl Fn(&QuotaTreeUse<'_, '_>) -> T,
     ) -> T {
         let cluster: Cluster = fixture::cluster(text);
         let rows = cluster.queues.iter().map(|(_, row)| row).filter(|row| row.present);
-        let trees = Trees::new(rows, false);
+        let trees = VerifiedQuotaTrees::new(rows, false);
         let used = used.iter().map(|&(name, cpus)| (name, cpus * 1000)).collect();
-        look(&Amounts { trees: &trees, dim: Dim::CPU, cluster: 0, used })
+        look(&QuotaTreeUse { trees: &trees, dim: Dim::CPU, cluster: 0, used })
     }
 
     #[test]

@@ -1,0 +1,230 @@
+//! The order in which jobs are served: queues by their current order, jobs within their queue.
+//! Specification: actions.md 2.5 with A9, 4.1.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_framework::{HeadChanges, QueueHeads, Session, WaitCause};
+use vc_model::{ChangeReader, Id, JobId, QueueId, TournamentTree};
+
+use crate::demand::needed;
+
+/// Jobs that wait for a turn, by queue, the first one last. Only the job that is taken out changes
+/// its own sort keys, so the others stay sorted, except jobs that lose pods.
+#[derive(Debug, Default)]
+pub(crate) struct JobQueue {
+    waiting: BTreeMap<QueueId, Vec<JobId>>,
+    /// The first waiting job of each queue, for a plugin that names the next queue.
+    heads: BTreeMap<QueueId, JobId>,
+    /// Queues whose waiting jobs may have changed since the last turn.
+    renewed: BTreeSet<QueueId>,
+    /// State of the last turn. `None` in the plain evaluator, which sorts all jobs and compares all
+    /// queues at each turn.
+    last_turn: Option<LastTurn>,
+}
+
+/// The state that is kept from turn to turn.
+#[derive(Debug, Default)]
+struct LastTurn {
+    /// Number of evictions of the session that the order accounts for.
+    n_evicted: usize,
+    /// True if a plugin was asked for the next queue before.
+    was_asked: bool,
+    /// The queues with waiting jobs. Valid while each of them has a total order key.
+    tournament: TournamentTree<Option<QueueId>>,
+    /// Reads the queues in which tasks were placed or removed, for the tournament.
+    moved_queues: ChangeReader<QueueId>,
+    /// True if some queue has no total order key. All queues are then compared each time.
+    compares_pairs: bool,
+}
+
+impl JobQueue {
+    /// Creates a job queue with `jobs`, sorted in job order within each queue.
+    pub(crate) fn new(session: &Session<'_>, jobs: &[JobId]) -> Self {
+        let last_turn = session.cache::<LastTurn>().map(|turn| LastTurn {
+            n_evicted: session.evicted().len(),
+            moved_queues: ChangeReader::at_end(session.plugins().moved_queues()),
+            ..turn
+        });
+        let mut job_queue = Self { last_turn, ..Self::default() };
+        for &job in jobs {
+            job_queue.waiting.entry(session.jobs[job].queue).or_default().push(job);
+        }
+        for waiting_jobs in job_queue.waiting.values_mut() {
+            waiting_jobs.sort_by(|&l, &r| session.plugins().job_order(session.view(), r, l));
+        }
+        job_queue.renewed = job_queue.waiting.keys().copied().collect();
+        job_queue
+    }
+
+    /// Returns the queue that is first in the current order, or that a plugin names (cohort.md
+    /// B.5.2). It gets turns until [`JobQueue::drop_queue`].
+    pub(crate) fn next_queue(&mut self, session: &Session<'_>) -> Option<QueueId> {
+        if session.plugins().has_next_queue() {
+            return self.named_queue(session);
+        }
+        let Self { waiting, renewed, last_turn, .. } = self;
+        let by_contest = |turn: &mut LastTurn| turn.first_queue(session, waiting, renewed);
+        if let Some(first) = last_turn.as_mut().and_then(by_contest) {
+            return first;
+        }
+        let queues = waiting.keys().copied();
+        queues.min_by(|&l, &r| session.plugins().queue_order(session.view(), l, r))
+    }
+
+    /// Returns the queue that a plugin names. If no job waits any more, returns the remaining
+    /// queues, each once.
+    fn named_queue(&mut self, session: &Session<'_>) -> Option<QueueId> {
+        self.sort_again(session);
+        for queue in &self.renewed {
+            match self.waiting.get(queue).and_then(|waiting_jobs| waiting_jobs.last()) {
+                Some(&job) => self.heads.insert(*queue, job),
+                None => self.heads.remove(queue),
+            };
+        }
+        let renewed: Vec<QueueId> = std::mem::take(&mut self.renewed).into_iter().collect();
+        let last_turn = self.last_turn.as_mut();
+        let was_asked = last_turn.map(|turn| std::mem::replace(&mut turn.was_asked, true));
+        let news = match was_asked {
+            None => HeadChanges::Unknown,
+            Some(false) => HeadChanges::All,
+            Some(true) => HeadChanges::Only(&renewed),
+        };
+        let wanted = |job| needed(session, job);
+        let heads = QueueHeads { jobs: &self.heads, news };
+        let named = session.plugins().next_queue(session.view(), &heads, &wanted);
+        named.or_else(|| self.waiting.keys().next().copied())
+    }
+
+    /// Takes the first job of a queue.
+    pub(crate) fn next_job(&mut self, queue: QueueId) -> Option<JobId> {
+        self.renewed.insert(queue);
+        self.waiting.get_mut(&queue)?.pop()
+    }
+
+    /// Gives a queue turns even if no job waits in it.
+    pub(crate) fn serve(&mut self, queue: QueueId) {
+        self.renewed.insert(queue);
+        self.waiting.entry(queue).or_default();
+    }
+
+    /// Takes the first job in the current order. A9: evictions change the order of waiting jobs.
+    pub(crate) fn next_job_now(&mut self, session: &Session<'_>, queue: QueueId) -> Option<JobId> {
+        self.sort_again(session);
+        self.next_job(queue)
+    }
+
+    /// Sorts the waiting jobs by the current order: all of them in the plain evaluator, else only
+    /// the jobs that lost pods since the last turn.
+    ///
+    /// Exact because:
+    /// - the order reads only the two jobs, and no two jobs are equal in it;
+    /// - the random stories of the engine's tests compare the two.
+    fn sort_again(&mut self, session: &Session<'_>) {
+        let Some(last_turn) = &mut self.last_turn else {
+            self.renewed.extend(self.waiting.keys());
+            let order = |l: &JobId, r: &JobId| session.plugins().job_order(session.view(), *r, *l);
+            return self.waiting.values_mut().for_each(|waiting_jobs| waiting_jobs.sort_by(order));
+        };
+        let n_seen = std::mem::replace(&mut last_turn.n_evicted, session.evicted().len());
+        let lost = &session.evicted()[n_seen..];
+        let losers: BTreeSet<JobId> =
+            lost.iter().filter_map(|&task| session.tasks[task].job).collect();
+        if losers.is_empty() {
+            return;
+        }
+        // All moved jobs are taken out first, since a position is found only in a sorted list.
+        for (&queue, waiting_jobs) in &mut self.waiting {
+            let moved: Vec<JobId> =
+                waiting_jobs.iter().copied().filter(|job| losers.contains(job)).collect();
+            if moved.is_empty() {
+                continue;
+            }
+            self.renewed.insert(queue);
+            waiting_jobs.retain(|job| !losers.contains(job));
+            for job in moved {
+                insert(session, waiting_jobs, job);
+            }
+        }
+    }
+
+    /// Inserts a job at its current position in the order.
+    pub(crate) fn put_back(&mut self, session: &Session<'_>, job: JobId) {
+        let queue = session.jobs[job].queue;
+        self.renewed.insert(queue);
+        insert(session, self.waiting.entry(queue).or_default(), job);
+    }
+
+    /// Adds waiting jobs.
+    pub(crate) fn add(&mut self, session: &Session<'_>, jobs: Vec<JobId>) {
+        let mut joined = BTreeSet::new();
+        for job in jobs {
+            let queue = session.jobs[job].queue;
+            self.waiting.entry(queue).or_default().push(job);
+            joined.insert(queue);
+        }
+        for (_, waiting_jobs) in self.waiting.iter_mut().filter(|(queue, _)| joined.contains(queue))
+        {
+            waiting_jobs.sort_by(|&l, &r| session.plugins().job_order(session.view(), r, l));
+        }
+        self.renewed.extend(joined);
+    }
+
+    /// Ends the turns of a queue. Returns the jobs that were waiting in it.
+    pub(crate) fn drop_queue(&mut self, queue: QueueId) -> Vec<JobId> {
+        self.renewed.insert(queue);
+        self.waiting.remove(&queue).unwrap_or_default()
+    }
+}
+
+impl LastTurn {
+    /// Returns the first queue in the current order by a tournament, in which only queues that may
+    /// have moved play again (12.2 S17). Returns `None` if some queue has or had no total order
+    /// key.
+    fn first_queue(
+        &mut self,
+        session: &Session<'_>,
+        waiting: &BTreeMap<QueueId, Vec<JobId>>,
+        renewed: &mut BTreeSet<QueueId>,
+    ) -> Option<Option<QueueId>> {
+        if self.compares_pairs {
+            return None;
+        }
+        let (plugins, view) = (session.plugins(), session.view());
+        let moved = self.moved_queues.read(plugins.moved_queues());
+        renewed.extend(moved.into_iter().flatten());
+        let tournament = &mut self.tournament;
+        for queue in std::mem::take(renewed) {
+            let entry = waiting.contains_key(&queue).then_some(queue);
+            let joins = entry.is_some() && tournament.entry(queue.index()).is_none();
+            if joins && !plugins.has_total_order_key(view, queue) {
+                self.compares_pairs = true;
+                return None;
+            }
+            tournament.set(queue.index(), entry, |later, earlier| match (later, earlier) {
+                (Some(l), Some(r)) => plugins.queue_order(view, l, r).is_lt(),
+                (later, None) => later.is_some(),
+                (None, Some(_)) => false,
+            });
+        }
+        Some(tournament.first())
+    }
+}
+
+/// Records for the waiting jobs which job they wait for (D38). This includes jobs that an earlier
+/// pass tried or skipped.
+pub(crate) fn note_behind(session: &mut Session<'_>, head: JobId, behind: &[JobId]) {
+    let text: Arc<str> =
+        format!("waiting behind job {} of the same queue", session.jobs[head].key).into();
+    for &job in behind {
+        session.forget_failure(job);
+        session.note_job_fit(job, WaitCause::BehindHead, text.clone());
+    }
+}
+
+/// Inserts a job into a sorted list.
+fn insert(session: &Session<'_>, waiting_jobs: &mut Vec<JobId>, job: JobId) {
+    let place = waiting_jobs
+        .partition_point(|&other| session.plugins().job_order(session.view(), other, job).is_gt());
+    waiting_jobs.insert(place, job);
+}

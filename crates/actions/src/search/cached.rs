@@ -1,0 +1,333 @@
+//! The victim search with caches.
+//! Specification: actions.md 12.2 S7, S8, S9.
+//!
+//! - A task fails as an equal one did in the same state ([`SearchFailureCache`]).
+//! - A search fails as in an earlier cycle if the nodes that changed since still fail
+//!   ([`Session::known_infeasible`]).
+//! - A search skips nodes whose row shows that no eviction helps ([`VictimNodeIndexCache`]). It
+//!   also skips nodes whose votes would leave too few victims again. If it finds nothing, the plain
+//!   search runs for the causes.
+//!
+//! Exact because:
+//! - each cache only leaves out steps that are known to fail, as its module explains;
+//! - in the plain evaluator all of them stay empty.
+
+use rustc_hash::FxHashMap;
+use vc_framework::{
+    Cause, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe, PreemptionBound,
+    PreemptionKind, Session, Statement, VictimNodeIndex, VictimNodeIndexCache,
+};
+use vc_model::{Cluster, NodeId, ShardingMode, TaskId, TaskStatus};
+
+use super::failure_cache::SearchFailureCache;
+use super::{
+    NO_NODES, NodeOutcome, Offer, Preemptor, SearchOutcome, by_score, free_node, note_victims,
+    place_on, search,
+};
+use crate::victims::{
+    candidates, lacking_without, log_considered, log_too_few, preemption_bound, too_few, vote,
+};
+
+/// The caches of one action for its victim searches.
+#[derive(Debug, Default)]
+pub(crate) struct SearchCaches {
+    failures: SearchFailureCache,
+    indexes: FxHashMap<PreemptionKind, VictimNodeIndexCache>,
+}
+
+impl SearchCaches {
+    /// Places the task as the plain search would.
+    pub(crate) fn search(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        preemptor: &Preemptor<'_>,
+    ) -> SearchOutcome {
+        let Self { failures, indexes } = self;
+        // A dry run draws a random number even if it fails, so it cannot be skipped.
+        let outcome = match preemptor.is_dry_run(statement) {
+            true => search(statement, preemptor),
+            false => {
+                failures.get_or_search(statement, preemptor.task, preemptor.kind, |statement| {
+                    let victim_indexes = indexes.entry(preemptor.kind).or_default();
+                    search_unless_known(statement, preemptor, victim_indexes)
+                })
+            }
+        };
+        if preemptor.is_preempt() && outcome == Ok(false) {
+            note_victims(statement, 0);
+        }
+        outcome
+    }
+}
+
+/// Tries the failures of earlier cycles, then the index of nodes, then the plain search.
+fn search_unless_known(
+    statement: &mut Statement<'_, '_>,
+    preemptor: &Preemptor<'_>,
+    victim_indexes: &mut VictimNodeIndexCache,
+) -> SearchOutcome {
+    if let Some(failed) = known_failure(statement, preemptor, FailureCaching::No) {
+        return failed;
+    }
+    let n_attempts = statement.out.n_preemption_attempts;
+    if search_index(statement, preemptor, victim_indexes) {
+        statement.cache_stats.n_resumed += 1;
+        return Ok(true);
+    }
+    // The plain search notes the causes and counts the attempts again.
+    statement.causes.drop_task();
+    statement.out.n_preemption_attempts = n_attempts;
+    known_failure(statement, preemptor, FailureCaching::Yes)
+        .unwrap_or_else(|| search(statement, preemptor))
+}
+
+/// Returns the failure of the search if cached node failures prove it; its causes are noted.
+/// Returns `None` if the search has to run.
+fn known_failure(
+    statement: &mut Statement<'_, '_>,
+    preemptor: &Preemptor<'_>,
+    caching: FailureCaching,
+) -> Option<SearchOutcome> {
+    let probe = Probe { preemptor, logs: caching == FailureCaching::Yes };
+    let InfeasibleSearch { nowhere } =
+        statement.known_infeasible(preemptor.task, preemptor.kind, caching, &probe)?;
+    Some(if nowhere { Err(NO_NODES.into()) } else { Ok(false) })
+}
+
+/// Searches the nodes that the index does not rule out. Returns true if the task was placed.
+/// Otherwise the plain search has to run.
+fn search_index(
+    statement: &mut Statement<'_, '_>,
+    preemptor: &Preemptor<'_>,
+    victim_indexes: &mut VictimNodeIndexCache,
+) -> bool {
+    statement.cache_stats.n_forgotten += victim_indexes.take_forgotten();
+    let row = &statement.tasks[preemptor.task];
+    let Some(job) = row.job.filter(|_| !(preemptor.is_preempt() && row.best_effort)) else {
+        return false;
+    };
+    let counts = &statement.jobs[job].counts;
+    let has_victims = 0 < counts.of(TaskStatus::Running) + counts.of(TaskStatus::Bound);
+    let own = match preemptor.kind {
+        PreemptionKind::BetweenJobs => has_victims.then_some(job),
+        PreemptionKind::InsideJob => Some(job),
+        PreemptionKind::Reclaim => None,
+    };
+    let probe = |node: NodeId| bound(statement, preemptor, node);
+    let Some(victim_index) = victim_indexes.of(statement, preemptor.task, own, probe) else {
+        return false;
+    };
+    match preemptor.is_preempt() {
+        true => search_by_score(statement, preemptor, victim_index),
+        false => search_by_name(statement, preemptor, victim_index),
+    }
+}
+
+/// Returns an upper bound of what evictions on the node can free for the task: the room with all
+/// candidates gone.
+fn bound(session: &Session<'_>, preemptor: &Preemptor<'_>, node: NodeId) -> PreemptionBound {
+    let tasks = session.nodes[node].tasks.iter().copied();
+    let candidates = tasks.filter(|&victim| preemptor.may_evict(session, victim));
+    let bound = preemption_bound(session, preemptor.task, node, candidates);
+    // Reclaim searches free nodes separately.
+    let may_suffice = bound.may_suffice && (bound.has_candidates || preemptor.is_preempt());
+    PreemptionBound { may_suffice, ..bound }
+}
+
+fn search_by_score(
+    statement: &mut Statement<'_, '_>,
+    preemptor: &Preemptor<'_>,
+    victim_index: &mut VictimNodeIndex,
+) -> bool {
+    if victim_index.next_promising(0).is_none() {
+        return false;
+    }
+    if statement.rank_cached(preemptor.task, victim_index) {
+        return place_on_next(statement, preemptor, victim_index, |_, victim_index| {
+            victim_index.take_best()
+        });
+    }
+    shards(statement).into_iter().any(|shard| {
+        let all = &statement.info().nodes;
+        let open = std::iter::successors(victim_index.next_open(0), |&last| {
+            victim_index.next_open(last + 1)
+        });
+        let open: Vec<usize> = open.filter(|&at| is_in(statement, all[at], shard)).collect();
+        let nodes: Vec<NodeId> = open.iter().map(|&at| all[at]).collect();
+        let best_first = by_score(statement, preemptor.task, &nodes);
+        let mut places = best_first.into_iter().map(|index| open[index]);
+        place_on_next(statement, preemptor, victim_index, |_, victim_index| {
+            places.find(|&place| victim_index.preemption_bound(place).may_suffice)
+        })
+    })
+}
+
+fn search_by_name(
+    statement: &mut Statement<'_, '_>,
+    preemptor: &Preemptor<'_>,
+    victim_index: &mut VictimNodeIndex,
+) -> bool {
+    for shard in shards(statement) {
+        let session: &Session<'_> = statement;
+        let all = &session.info().nodes;
+        let roomy = std::iter::successors(victim_index.next_with_room(0), |&last| {
+            victim_index.next_with_room(last + 1)
+        });
+        let roomy = roomy.map(|at| all[at]).filter(|&node| is_in(session, node, shard));
+        if let Some(node) = free_node(session, preemptor, roomy) {
+            let room = preemptor.freed.room_of(node);
+            return statement.pipeline(preemptor.task, node, room).is_ok();
+        }
+        let mut from = 0;
+        let is_placed =
+            place_on_next(statement, preemptor, victim_index, |session, victim_index| {
+                loop {
+                    let place = victim_index.next_promising(from)?;
+                    from = place + 1;
+                    if is_in(session, session.info().nodes[place], shard) {
+                        return Some(place);
+                    }
+                }
+            });
+        if is_placed {
+            return true;
+        }
+    }
+    false
+}
+
+/// Tries the nodes in the order of `next`, without those whose votes would leave too few victims
+/// again. Returns true if the task was placed.
+fn place_on_next(
+    statement: &mut Statement<'_, '_>,
+    preemptor: &Preemptor<'_>,
+    victim_index: &mut VictimNodeIndex,
+    mut next: impl FnMut(&Session<'_>, &mut VictimNodeIndex) -> Option<usize>,
+) -> bool {
+    while let Some(place) = next(statement, victim_index) {
+        if victim_index.is_rejected(statement, place) {
+            statement.cache_stats.n_skipped_nodes += 1;
+            continue;
+        }
+        let node = statement.info().nodes[place];
+        match place_on(statement, preemptor, node) {
+            NodeOutcome::Placed => return true,
+            NodeOutcome::TooFew(Offer { candidates, selection, .. }) => {
+                victim_index.reject(
+                    statement,
+                    place,
+                    preemptor.question(),
+                    &candidates,
+                    &selection,
+                );
+            }
+            NodeOutcome::InTheWay => {}
+        }
+    }
+    false
+}
+
+/// Returns the shard groups in which nodes are tried: own nodes, then others. A `None` entry stands
+/// for all nodes.
+fn shards(session: &Session<'_>) -> Vec<Option<bool>> {
+    let cluster: &Cluster = session;
+    match cluster.settings.sharding.mode == ShardingMode::Soft {
+        true => vec![Some(true), Some(false)],
+        false => vec![None],
+    }
+}
+
+fn is_in(session: &Session<'_>, node: NodeId, shard: Option<bool>) -> bool {
+    shard.is_none_or(|own| session.nodes[node].in_shard == own)
+}
+
+/// Computes the failure that the plain search would find on a node.
+struct Probe<'a> {
+    preemptor: &'a Preemptor<'a>,
+    /// True if the log lines of the plain search are written. Cached failures are not logged again.
+    logs: bool,
+}
+
+impl NodeProbe for Probe<'_> {
+    fn vote(&self, session: &Session<'_>, node: NodeId) -> EvictableSet {
+        let Preemptor { task, .. } = *self.preemptor;
+        let may_go = |victim| self.preemptor.may_evict(session, victim);
+        vote(session, self.preemptor.question(), &candidates(session, task, node, may_go))
+    }
+
+    fn node_failure(
+        &self,
+        session: &Session<'_>,
+        node: NodeId,
+        evictable_set: &EvictableSet,
+        has_quota: bool,
+    ) -> Option<NodeFailure> {
+        let (causes, n_attempts) = match self.preemptor.is_preempt() {
+            true => self.of_preempt(session, node, evictable_set, has_quota)?,
+            false => (self.of_reclaim(session, node, evictable_set, has_quota)?, 0),
+        };
+        Some(NodeFailure { causes, n_attempts, depends_on: evictable_set.depends_on })
+    }
+}
+
+impl Probe<'_> {
+    /// Returns the causes and the counted attempts. Returns `None` if preempt may place the task
+    /// there.
+    fn of_preempt(
+        &self,
+        session: &Session<'_>,
+        node: NodeId,
+        evictable_set: &EvictableSet,
+        has_quota: bool,
+    ) -> Option<(Vec<(Cause, u32)>, u32)> {
+        let task = self.preemptor.task;
+        self.logs.then(|| log_considered(session, task, node));
+        if lacking_without(session, task, node, evictable_set.victims.as_ref()).is_some() {
+            self.logs.then(|| log_too_few(session, task, node));
+            return Some((too_few(session, task, node, evictable_set), 0));
+        }
+        if evictable_set.victims.is_some() {
+            return None;
+        }
+        // The node has room without victims, and something else is in the way.
+        let obstacle = obstacle(session, task, node, has_quota)?;
+        let causes = match evictable_set.candidates {
+            None => vec![(obstacle, 1)],
+            Some(_) => too_few(session, task, node, evictable_set),
+        };
+        Some((causes, 1))
+    }
+
+    /// Returns the causes. Returns `None` if reclaim may place the task there.
+    fn of_reclaim(
+        &self,
+        session: &Session<'_>,
+        node: NodeId,
+        evictable_set: &EvictableSet,
+        has_quota: bool,
+    ) -> Option<Vec<(Cause, u32)>> {
+        let task = self.preemptor.task;
+        let has_room = session.fits_future_idle(task, node);
+        if evictable_set.candidates.is_none() {
+            let is_free = has_room && obstacle(session, task, node, has_quota).is_none();
+            return (!is_free).then(|| vec![(Cause::NoCandidate, 1)]);
+        }
+        if has_room
+            || lacking_without(session, task, node, evictable_set.victims.as_ref()).is_none()
+        {
+            return None;
+        }
+        self.logs.then(|| log_too_few(session, task, node));
+        Some(too_few(session, task, node, evictable_set))
+    }
+}
+
+/// Returns what keeps the task from a node with room for it.
+fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId, has_quota: bool) -> Option<Cause> {
+    if !has_quota {
+        return Some(Cause::QueueFull(session.jobs[session.tasks[task].job?].queue));
+    }
+    let mut findings = Vec::new();
+    session.plugins().predicate(session.view(), task, node, &mut findings);
+    findings.into_iter().next().map(|finding| Cause::Filter(finding.reason))
+}

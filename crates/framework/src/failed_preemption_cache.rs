@@ -1,0 +1,288 @@
+//! Victim searches that failed, cached across cycles. The failure of every node is kept per search
+//! key until the node changes. A failed search is then repeated by checking only changed nodes.
+//! Specification: actions.md 12.2 S7, S9.
+//!
+//! Exact because a failed search leaves only causes, counted by node, and the causes of a node
+//! depend only on:
+//! - the [`PodSignature`] of the task. Its unresolvable nodes are compared, and a difference makes
+//!   those nodes be checked again;
+//! - the rows of the node, its pods, their jobs and queues. The logs of changed nodes and jobs name
+//!   them. A change of a queue object or of budget coverage drops everything;
+//! - the usage of the queues of pods on the node ([`QueueUsageStamp`]), for votes that read it. The
+//!   stamps are compared;
+//! - room in the task's queue, and what votes read of that queue. Both are read at each search, and
+//!   a difference drops the search key's results;
+//! - votes that declare to read more ([`crate::Depends`]), if a candidate is named by
+//!   [`crate::CacheKeys::concerns`]. They are asked at each search, once per state if they do not
+//!   read the request;
+//! - the clock, for some plugins. Results hold until the time that they name.
+//!
+//! If a node may have room after all, the search itself runs. It also runs for tasks whose filters
+//! read more than rows, for best-effort pods, and in a dry run. The engine's
+//! `failed_preemption_cache.rs` and the random stories compare with the plain search.
+
+mod changed_nodes;
+mod evictable_sets;
+mod failed_preemption;
+mod queue_usage;
+
+use vc_model::{ByteLruCache, NodeId, TaskId};
+
+use crate::cause::Cause;
+use crate::plugin::Clock;
+use crate::pod_signature::{ClassSignature, PodSignature};
+use crate::points::Points;
+use crate::session::Session;
+use crate::victim_selection::{Question, VictimSelection};
+use changed_nodes::ChangedNodes;
+use evictable_sets::EvictableSets;
+use failed_preemption::{FailedPreemption, FailureSummary};
+use queue_usage::QueueUsageStamps;
+
+pub use evictable_sets::{DependsOn, EvictableSet};
+pub use queue_usage::QueueUsageStamp;
+
+/// Which pods a victim search may evict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PreemptionKind {
+    /// Pods of other jobs of the queue.
+    BetweenJobs,
+    /// Pods of the same job.
+    InsideJob,
+    /// Pods of other queues.
+    Reclaim,
+}
+
+/// Why a task fails on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFailure {
+    /// The causes, each with its count.
+    pub causes: Vec<(Cause, u32)>,
+    /// Number of preemption attempts that the node adds to the metric.
+    pub n_attempts: u32,
+    /// What ends this answer.
+    pub depends_on: DependsOn,
+}
+
+/// A search that is known to fail. Its causes are noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InfeasibleSearch {
+    /// True if filters rule out every node.
+    pub nowhere: bool,
+}
+
+/// Whether the result of a search is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureCaching {
+    /// The search has not run yet. Cached node failures and votes may make it unnecessary.
+    No,
+    /// The search has just failed, so its result may be stored.
+    Yes,
+}
+
+/// Computes why a node fails for a task.
+pub trait NodeProbe {
+    /// Returns the candidates of the node that the plugins let go. The caller has checked that
+    /// filters leave the node open.
+    fn vote(&self, session: &Session<'_>, node: NodeId) -> EvictableSet;
+    /// Returns why the node fails with these victims. `has_quota` says whether the task's queue has
+    /// room for it. Returns `None` if the task may be placed there.
+    fn node_failure(
+        &self,
+        session: &Session<'_>,
+        node: NodeId,
+        evictable_set: &EvictableSet,
+        has_quota: bool,
+    ) -> Option<NodeFailure>;
+}
+
+/// Key of a search: what it reads of its task, its kind, and whether allocate has tried the task.
+/// Without that attempt no node is known to be unresolvable.
+type SearchKey = (PodSignature, PreemptionKind, bool);
+
+/// All failed searches, with the victim votes that they share.
+#[derive(Debug, Default)]
+pub(crate) struct FailedPreemptionCache {
+    /// Number of sessions so far.
+    session: u64,
+    by_key: ByteLruCache<SearchKey, FailedPreemption>,
+    /// Votes by the part of the signature that [`PodSignature::for_vote`] leaves.
+    by_voter: ByteLruCache<(PodSignature, PreemptionKind), EvictableSets>,
+    /// All results hold until this time, in microseconds since 1970.
+    until_micros: i64,
+    /// Version of the queues, and [`vc_model::Budgets::coverage`].
+    versions: (u64, u64),
+    changed: ChangedNodes,
+    queue_usages: QueueUsageStamps,
+}
+
+impl FailedPreemptionCache {
+    /// Begins a session. Drops everything if the results are out of date.
+    pub(crate) fn begin(&mut self, now_micros: i64) {
+        self.session += 1;
+        if self.until_micros <= now_micros {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.by_key, self.by_voter) = Default::default();
+    }
+
+    /// Ends the session. Drops entries that were not used in the last two sessions. `until_micros`
+    /// returns how long the results hold.
+    pub(crate) fn end(&mut self, until_micros: impl FnOnce() -> i64) {
+        let session = self.session;
+        while self.by_key.oldest().is_some_and(|oldest| 1 + oldest.last_use < session) {
+            self.by_key.pop_oldest();
+        }
+        while self.by_voter.oldest().is_some_and(|oldest| 1 + oldest.last_use < session) {
+            self.by_voter.pop_oldest();
+        }
+        if self.by_key.is_empty() {
+            // Without entries no changes have to be followed.
+            *self = Self { session, ..Self::default() };
+            return;
+        }
+        self.until_micros = until_micros();
+    }
+
+    fn follow(&mut self, session: &Session<'_>) {
+        if self.by_key.is_empty() {
+            self.forget();
+            self.changed = ChangedNodes::from_now(session.cluster, &session.info().nodes);
+        }
+        let is_known = self.changed.follow(session.cluster, &session.info().nodes);
+        let versions = (session.queue_version(), session.budgets.coverage());
+        if !is_known || self.versions != versions {
+            self.versions = versions;
+            self.forget();
+        }
+        self.changed.note_queues(self.queue_usages.changed(session));
+    }
+
+    /// True if the key is stored, or may be added within `most` bytes. Nothing is evicted for a new
+    /// key: keys come in the same order in every cycle, so the oldest key is needed next.
+    fn knows(
+        &self,
+        key: &SearchKey,
+        voter: &(PodSignature, PreemptionKind),
+        (caching, most): (FailureCaching, usize),
+    ) -> bool {
+        if self.by_key.contains(key) {
+            return true;
+        }
+        // With cached votes, checking all nodes costs less than the search.
+        let is_asked = caching == FailureCaching::Yes || self.by_voter.contains(voter);
+        let n_bytes = self.by_key.n_bytes() + self.by_voter.n_bytes();
+        is_asked && n_bytes + FailedPreemption::bytes_for(self.changed.n_nodes()) <= most
+    }
+
+    fn query(
+        &mut self,
+        session: &Session<'_>,
+        (task, preemption_kind): (TaskId, PreemptionKind),
+        caching: FailureCaching,
+        probe: &dyn NodeProbe,
+    ) -> Option<FailureSummary> {
+        if self.by_key.is_empty() && caching == FailureCaching::No {
+            return None;
+        }
+        let (plugins, view) = (session.plugins(), session.view());
+        let row = &session.tasks[task];
+        let shape = |_| ClassSignature::Shape(session.classes.shape_id(row.class));
+        let signature =
+            session.pod_signature(task, shape).filter(|_| !row.best_effort)?.before_attempt();
+        let reads_rows = plugins.filters_read_rows(view, task);
+        if !reads_rows || plugins.pre_predicate(view, task).is_err() {
+            return None;
+        }
+        self.follow(session);
+        let was_tried = session.records.fit_errors.contains_key(&task);
+        let (key, voter) = (
+            (signature.clone(), preemption_kind, was_tried),
+            (signature.for_vote(), preemption_kind),
+        );
+        if !self.knows(&key, &voter, (caching, session.victim_index_bytes)) {
+            return None;
+        }
+        let mut failed_preemption = self.by_key.take(&key).unwrap_or_default();
+        let mut evictable_sets = self.by_voter.take(&voter).unwrap_or_default();
+        let now = (self.session, session.version());
+        let around = (&mut self.changed, &mut evictable_sets);
+        let summary = failed_preemption.query(session, (task, preemption_kind), around, now, probe);
+        (failed_preemption.last_use, evictable_sets.last_use) = (self.session, self.session);
+        let n_bytes = (failed_preemption.n_bytes(), evictable_sets.n_bytes());
+        self.by_key.put(key, failed_preemption, n_bytes.0);
+        self.by_voter.put(voter, evictable_sets, n_bytes.1);
+        summary
+    }
+}
+
+impl Session<'_> {
+    /// Returns the failure of a victim search, from cached results and a check of the nodes that
+    /// changed since. The causes are noted. Returns `None` if the search has to run.
+    pub fn known_infeasible(
+        &mut self,
+        task: TaskId,
+        preemption_kind: PreemptionKind,
+        caching: FailureCaching,
+        probe: &dyn NodeProbe,
+    ) -> Option<InfeasibleSearch> {
+        let mut failed_preemptions = self.failed_preemptions.take()?;
+        let summary = failed_preemptions.query(self, (task, preemption_kind), caching, probe);
+        self.failed_preemptions = Some(failed_preemptions);
+        let FailureSummary { causes, n_attempts, n_probed, nowhere } = summary?;
+        for (cause, count) in causes {
+            self.causes.add_times(cause, count);
+        }
+        self.out.n_preemption_attempts += n_attempts;
+        if caching == FailureCaching::No {
+            self.cache_stats.n_known_infeasible += 1;
+            self.cache_stats.n_probed += n_probed;
+        }
+        Some(InfeasibleSearch { nowhere })
+    }
+
+    /// Returns what ends the result of these votes about the candidates.
+    pub fn votes_depend_on(
+        &self,
+        question: Question,
+        candidates: &[TaskId],
+        selection: &VictimSelection,
+    ) -> DependsOn {
+        let (plugins, view) = (self.plugins(), self.view());
+        let tier = selection.rule.as_ref().and_then(|rule| rule.tier);
+        if plugins.vote_by_job(view, question, tier, candidates) {
+            return DependsOn::Rows;
+        }
+        let has_queue_usage = |&candidate: &TaskId| {
+            let queue = self.tasks[candidate].job.map(|job| self.jobs[job].queue);
+            let has =
+                |queue| plugins.queue_usages(view, queue).all(|queue_usage| queue_usage.is_some());
+            queue.is_some_and(has)
+        };
+        let by_queue = plugins.vote_by_queue(view, question, tier, candidates);
+        match by_queue && candidates.iter().all(has_queue_usage) {
+            true => DependsOn::QueueUsage,
+            false => DependsOn::State,
+        }
+    }
+
+    /// True if these votes depend only on the candidates and the state, whatever the task requests.
+    pub fn votes_are_shared(&self, question: Question) -> bool {
+        self.plugins.vote_for_any_class(question)
+    }
+
+    /// Returns the time until which filters and votes hold if no object changes, in microseconds
+    /// since 1970.
+    pub(crate) fn votes_until_micros(&self) -> i64 {
+        let points = [Points::PREDICATE, Points::PREEMPTABLE, Points::RECLAIMABLE];
+        let clocks = points.map(|point| self.plugins.clock_at(self.view(), point));
+        match clocks.into_iter().min().unwrap_or(Clock::Ignores) {
+            Clock::Reads => i64::MIN,
+            Clock::Until(until_micros) => until_micros,
+            Clock::Ignores => i64::MAX,
+        }
+    }
+}

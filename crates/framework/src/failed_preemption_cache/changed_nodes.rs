@@ -1,0 +1,178 @@
+//! Logs of the nodes and queues for which cached answers may have changed. A node is logged if its
+//! row, a pod there, or the job of such a pod changed, or if it came or went.
+//! Specification: actions.md 12.2 S2, S7.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use vc_model::{
+    ChangeLog, ChangeReader, ChangedRows, Cluster, Id, JobId, NodeId, QueueId, Revision,
+};
+
+/// Logs of nodes and queues for which cached answers may have changed.
+#[derive(Debug, Default)]
+pub(super) struct ChangedNodes {
+    nodes_log: ChangeLog<NodeId>,
+    queues_log: ChangeLog<QueueId>,
+    changed_nodes: ChangeReader<NodeId>,
+    changed_jobs: ChangeReader<JobId>,
+    node_set: Option<Revision>,
+    /// Per node index: true if the node is in the session.
+    nodes: Vec<bool>,
+    pub(super) places: PodLocations,
+}
+
+/// The positions up to which a cache has read both logs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ChangedNodesReader {
+    nodes: ChangeReader<NodeId>,
+    queues: ChangeReader<QueueId>,
+}
+
+/// The nodes and queues that a cache has not read yet.
+pub(super) struct UnreadChanges<'a> {
+    pub(super) nodes: ChangedRows<'a, NodeId>,
+    pub(super) queues: ChangedRows<'a, QueueId>,
+}
+
+/// The nodes on which pods of a job or of a queue are.
+#[derive(Debug, Default)]
+pub(super) struct PodLocations {
+    by_job: FxHashMap<JobId, Vec<NodeId>>,
+    by_queue: FxHashMap<QueueId, Vec<NodeId>>,
+    n_entries: usize,
+    /// Number of entries when the maps were last rebuilt.
+    n_entries_then: usize,
+    /// Per node index: true if the node is entered for the jobs of all its pods.
+    entered: Vec<bool>,
+}
+
+impl PodLocations {
+    fn is_entered(&self, node: NodeId) -> bool {
+        self.entered.get(node.index()).is_some_and(|&is_in| is_in)
+    }
+
+    pub(super) fn enter(&mut self, cluster: &Cluster, node: NodeId) {
+        if self.is_entered(node) {
+            return;
+        }
+        if 2 * self.n_entries_then + 1024 < self.n_entries {
+            self.enter_anew(cluster);
+        }
+        if self.entered.len() <= node.index() {
+            self.entered.resize(node.index() + 1, false);
+        }
+        self.entered[node.index()] = true;
+        self.note(cluster, node);
+    }
+
+    fn note(&mut self, cluster: &Cluster, node: NodeId) {
+        let tasks = cluster.nodes.get(node).into_iter().flat_map(|row| &row.tasks);
+        let jobs = tasks.filter_map(|&task| cluster.tasks[task].job);
+        let jobs: FxHashSet<JobId> = jobs.collect();
+        let queues: FxHashSet<QueueId> = jobs.iter().map(|&job| cluster.jobs[job].queue).collect();
+        self.n_entries += jobs.len() + queues.len();
+        for job in jobs {
+            self.by_job.entry(job).or_default().push(node);
+        }
+        for queue in queues {
+            self.by_queue.entry(queue).or_default().push(node);
+        }
+    }
+
+    /// Rebuilds the maps. A changed node is entered again, and so twice for jobs and queues that
+    /// were there before.
+    fn enter_anew(&mut self, cluster: &Cluster) {
+        self.by_job.clear();
+        self.by_queue.clear();
+        self.n_entries = 0;
+        let nodes = (0..self.entered.len() as u32).map(NodeId::new);
+        for node in nodes.filter(|&node| self.is_entered(node)).collect::<Vec<_>>() {
+            self.note(cluster, node);
+        }
+        self.n_entries_then = self.n_entries;
+    }
+
+    /// Marks a node as not entered.
+    fn leave(&mut self, node: NodeId) {
+        if let Some(is_in) = self.entered.get_mut(node.index()) {
+            *is_in = false;
+        }
+    }
+
+    /// Removes and returns the nodes on which pods of the job are, some twice.
+    fn take(&mut self, job: JobId) -> Vec<NodeId> {
+        let nodes = self.by_job.remove(&job).unwrap_or_default();
+        self.n_entries -= nodes.len();
+        nodes
+    }
+
+    /// Returns the nodes on which pods of the queue are or were, some twice.
+    pub(super) fn of_queue(&self, queue: QueueId) -> &[NodeId] {
+        self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl ChangedNodes {
+    /// Creates logs that begin with the present state.
+    pub(super) fn from_now(cluster: &Cluster, nodes: &[NodeId]) -> Self {
+        let changed_nodes = ChangeReader::at_end(cluster.node_changes());
+        let changed_jobs = ChangeReader::at_end(cluster.job_changes());
+        let mut changed = Self { changed_nodes, changed_jobs, ..Self::default() };
+        changed.follow(cluster, nodes);
+        changed
+    }
+
+    /// Returns what changed since the last call with this reader. Returns `None` if the reader is
+    /// new or too far behind.
+    pub(super) fn read(&self, reader: &mut ChangedNodesReader) -> Option<UnreadChanges<'_>> {
+        let nodes = reader.nodes.read(&self.nodes_log);
+        let queues = reader.queues.read(&self.queues_log);
+        Some(UnreadChanges { nodes: nodes?, queues: queues? })
+    }
+
+    /// Returns an upper bound of the node indices.
+    pub(super) fn n_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn push(&mut self, node: NodeId) {
+        self.places.leave(node);
+        self.nodes_log.push(node);
+    }
+
+    /// Logs queues for which votes about their pods may have changed.
+    pub(super) fn note_queues(&mut self, queues: Vec<QueueId>) {
+        queues.into_iter().for_each(|queue| self.queues_log.push(queue));
+    }
+
+    /// Reads the changes of the cluster. Returns false if the cluster's logs no longer hold all of
+    /// them.
+    pub(super) fn follow(&mut self, cluster: &Cluster, nodes: &[NodeId]) -> bool {
+        let changed_nodes = self.changed_nodes.read(cluster.node_changes());
+        let changed_jobs = self.changed_jobs.read(cluster.job_changes());
+        let is_known = changed_nodes.is_some() && changed_jobs.is_some();
+        changed_nodes.into_iter().flatten().for_each(|node| self.push(node));
+        for job in changed_jobs.into_iter().flatten() {
+            self.places.take(job).into_iter().for_each(|node| self.push(node));
+        }
+        if self.node_set.replace(cluster.node_set_revision()) != Some(cluster.node_set_revision()) {
+            self.take_set(nodes);
+        }
+        is_known
+    }
+
+    /// Logs the nodes that came or went.
+    fn take_set(&mut self, nodes: &[NodeId]) {
+        let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+        let mut present = vec![false; n_ids.max(self.nodes.len())];
+        nodes.iter().for_each(|node| present[node.index()] = true);
+        self.nodes.resize(present.len(), false);
+        let differs = |&index: &usize| present[index] != self.nodes[index];
+        let different: Vec<usize> = (0..present.len()).filter(differs).collect();
+        different.into_iter().for_each(|index| self.push(NodeId::new(index as u32)));
+        self.nodes = present;
+    }
+
+    pub(super) fn has(&self, node: NodeId) -> bool {
+        self.nodes.get(node.index()).is_some_and(|&is_in| is_in)
+    }
+}

@@ -1,0 +1,508 @@
+//! Failures of allocate that still hold in later cycles. A job whose attempt placed nothing is not
+//! tried again while its attempt would be the same. There are three kinds:
+//! - a gang of which no task finds a node;
+//! - a job that has its minimum, while no further task finds a node;
+//! - a gang that gives up the placements of some members (`gang_outcomes.rs`).
+//!
+//! Specification: actions.md 12.2 S7.
+//!
+//! Exact because an attempt that places nothing changes nothing, and each of its inputs is either
+//! read again or known not to have changed:
+//! - The log of changed jobs does not name the job. This covers its tasks with their classes, its
+//!   minimums, its phase, and with them JobValid, JobReady, TaskOrder and the end of the task loop.
+//! - JobPipelined is asked again if it reads more than the row. For a job with its minimum it is
+//!   not asked at all.
+//! - Overused and the order of jobs and queues are asked at the job's turn, which it keeps.
+//! - Allocatable, PrePredicate and the histogram over all nodes are computed again in the state of
+//!   its turn, once per pod signature (`signature_failures.rs`), and compared. Changed nodes and
+//!   queues matter only through that result.
+//! - If some members find nodes, every node matters. One gang of each shape is then tried in each
+//!   state.
+//! - Other pods: tasks with topology terms, volumes, claims, a nomination or a gate are tried in
+//!   every cycle. The same holds for pods that terms of others select, and for jobs with sub-groups
+//!   or a topology.
+//!
+//! Such a job records what it recorded before. Recording it again has no effect before a message is
+//! due, so the job is listed as repeated (`SessionInfo::repeated`). The plain evaluator tries and
+//! records everything; the engine's `unschedulable_cache.rs` and random stories compare the two.
+
+mod gang_outcomes;
+mod signature_failures;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use vc_model::{
+    ChangeReader, ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, Revision,
+    TaskId, TaskStatus,
+};
+
+use crate::session::Session;
+use gang_outcomes::{GangAttempt, GangOutcomes};
+use signature_failures::SignatureFailures;
+
+/// Jobs whose failure may still hold.
+#[derive(Debug, Default)]
+pub(crate) struct UnschedulableCache {
+    /// Number of sessions so far.
+    session: u64,
+    n_turns: u64,
+    jobs: FxHashMap<JobId, UnschedulableJob>,
+    kinds: SignatureFailures,
+    gang_outcomes: GangOutcomes,
+    changed_jobs: ChangeReader<JobId>,
+    queue_version: u64,
+}
+
+/// The failure of a job.
+#[derive(Clone, Debug)]
+struct UnschedulableJob {
+    kind: FailureKind,
+    /// The session in which the job was tried.
+    made: u64,
+    /// The last session in which the failure was revalidated.
+    held: u64,
+    /// Number of the last turn. A later turn has a greater number.
+    turn: u64,
+    /// All messages about the job are written until this time, in microseconds since 1970. `None`
+    /// if some are still to be written.
+    reported_until_micros: Option<i64>,
+}
+
+#[derive(Clone, Debug)]
+enum FailureKind {
+    /// These tasks found no node; the other tasks were not tried.
+    Tried(Vec<FailedTask>),
+    /// The job has its minimum. These are all its other tasks, and none found a node.
+    Surplus(Vec<FailedTask>),
+    /// Some members found nodes, and their placements were given up.
+    GaveUp(GangAttempt),
+    /// The queue of the job was overused.
+    Overused,
+}
+
+/// A failed task with the revision of the outcome of its signature.
+#[derive(Clone, Copy, Debug)]
+struct FailedTask {
+    task: TaskId,
+    class: ClassId,
+    kind: usize,
+    outcome_revision: u64,
+}
+
+/// The state before an attempt whose failure may be cached.
+#[derive(Clone, Debug)]
+pub struct PreviousAttempt {
+    /// The tasks in the order in which they are tried.
+    tasks: Vec<TaskId>,
+    state: AttemptStamp,
+    /// The failure of the last session.
+    failed: Option<UnschedulableJob>,
+}
+
+/// The outcome of an earlier attempt that still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepeatedFailure {
+    /// The job is neither ready nor pipelined.
+    Fails,
+    /// The job has its minimum, and no further task is placed.
+    Surplus,
+}
+
+/// A stamp that changes with every operation, also if the operation was undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AttemptStamp {
+    version: u64,
+    node_changes: Revision,
+    job_changes: Revision,
+}
+
+impl UnschedulableCache {
+    /// Begins a session. Drops the failures of changed jobs.
+    pub(crate) fn begin(&mut self, cluster: &Cluster) {
+        self.session += 1;
+        self.kinds.begin();
+        self.gang_outcomes.begin();
+        // C-33: the message about a queue that is not open reads the queue's row.
+        if self.queue_version != cluster.queue_version() {
+            self.queue_version = cluster.queue_version();
+            self.jobs.clear();
+        }
+        self.follow(cluster);
+    }
+
+    /// Drops the failures of jobs that changed.
+    fn follow(&mut self, cluster: &Cluster) {
+        match self.changed_jobs.read(cluster.job_changes()) {
+            Some(changed) => changed.for_each(|job| {
+                self.jobs.remove(&job);
+            }),
+            None => self.jobs.clear(),
+        }
+    }
+
+    /// Returns the failure of a job if it is of the last session or of this one.
+    fn of(&self, job: JobId) -> Option<&UnschedulableJob> {
+        self.jobs.get(&job).filter(|failure| failure.is_of(self.session))
+    }
+
+    fn make(&mut self, job: JobId, kind: FailureKind) {
+        self.n_turns += 1;
+        let (made, turn) = (self.session, self.n_turns);
+        let failure = UnschedulableJob { kind, made, held: 0, turn, reported_until_micros: None };
+        self.jobs.insert(job, failure);
+    }
+
+    /// Records an attempt that gave up placements. It counts as revalidated if the last session
+    /// ended in the same way.
+    fn give_up(&mut self, job: JobId, attempt: GangAttempt, failed: Option<UnschedulableJob>) {
+        let is_as = |failure: &UnschedulableJob| match &failure.kind {
+            FailureKind::GaveUp(before) => before.is_as(&attempt),
+            _ => false,
+        };
+        match failed.filter(is_as) {
+            Some(failure) => {
+                self.jobs.insert(job, failure);
+                self.hold(job);
+            }
+            None => self.make(job, FailureKind::GaveUp(attempt)),
+        }
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+    }
+
+    fn hold(&mut self, job: JobId) {
+        self.n_turns += 1;
+        if let Some(failure) = self.jobs.get_mut(&job) {
+            (failure.held, failure.turn) = (self.session, self.n_turns);
+        }
+    }
+
+    /// Ends the session. Drops failures that did not hold in it, and tables with too many unused
+    /// entries.
+    pub(crate) fn end(&mut self) {
+        let session = self.session;
+        self.jobs.retain(|_, failure| failure.last() == session);
+        if self.kinds.are_many(self.jobs.len()) {
+            self.jobs.clear();
+            self.kinds = SignatureFailures::default();
+        }
+        if self.gang_outcomes.are_many(self.jobs.len()) {
+            self.jobs.clear();
+            self.gang_outcomes = GangOutcomes::default();
+        }
+    }
+}
+
+impl UnschedulableJob {
+    fn last(&self) -> u64 {
+        self.made.max(self.held)
+    }
+
+    /// True if all messages about the job are written and none is due at this time.
+    fn is_reported_at(&self, now_micros: i64) -> bool {
+        self.reported_until_micros.is_some_and(|until_micros| now_micros < until_micros)
+    }
+
+    /// True if the failure is of this session or of the one before.
+    fn is_of(&self, session: u64) -> bool {
+        session <= 1 + self.last()
+    }
+}
+
+impl Session<'_> {
+    /// True if the job failed in the last session and has not changed since. The failure is
+    /// revalidated at the job's turn.
+    pub fn was_unschedulable(&mut self, job: JobId) -> bool {
+        let Some(cache) = &mut self.unschedulable_cache else { return false };
+        cache.follow(self.cluster);
+        cache.of(job).is_some() && !self.has_eviction_hold(job)
+    }
+
+    /// True if only the job's turn decides when it is tried, so that its pending tasks need not be
+    /// collected before.
+    pub fn is_tried_in_turn(&self, job: JobId) -> bool {
+        self.unschedulable_cache.is_some() && !self.has_eviction_hold(job)
+    }
+
+    /// Sorts the jobs by their last turns. This is nearly the order of the next turns, which speeds
+    /// up the later sort.
+    pub fn sort_by_turn(&self, jobs: &mut [JobId]) {
+        let Some(cache) = &self.unschedulable_cache else { return };
+        jobs.sort_by_cached_key(|job| {
+            let tried = cache.jobs.get(job).map(|failure| failure.turn);
+            (tried, self.records.refusals.turn(*job))
+        });
+    }
+
+    /// Revalidates the failure of a job at its turn, and records again what the attempt would
+    /// record. Returns `None` if the job has to be tried. `look` returns the current fit errors of
+    /// a task without side effects, or `None` if it may find a node.
+    pub fn revalidate(
+        &mut self,
+        job: JobId,
+        look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
+    ) -> Option<RepeatedFailure> {
+        let mut cache = self.unschedulable_cache.take()?;
+        cache.follow(self.cluster);
+        let again = self.revalidate_job(&mut cache, job, look);
+        self.unschedulable_cache = Some(cache);
+        self.cache_stats.n_revalidated += u64::from(again.is_some());
+        self.cache_stats.n_surplus += u64::from(again == Some(RepeatedFailure::Surplus));
+        again
+    }
+
+    fn revalidate_job(
+        &mut self,
+        cache: &mut UnschedulableCache,
+        job: JobId,
+        look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
+    ) -> Option<RepeatedFailure> {
+        let UnschedulableCache { session, n_turns, jobs, kinds, gang_outcomes, .. } = cache;
+        let failure = jobs.get_mut(&job).filter(|failure| failure.is_of(*session))?;
+        if self.has_eviction_hold(job) {
+            return None;
+        }
+        let (stands, again) = match &failure.kind {
+            FailureKind::Overused => return None,
+            FailureKind::Tried(failed_tasks) => {
+                let pipelines = || self.plugins.job_pipelined(self.view(), job);
+                if !self.plugins.pipelines_rows() && pipelines() {
+                    return None;
+                }
+                (self.revalidate_tasks(kinds, failed_tasks, look), RepeatedFailure::Fails)
+            }
+            FailureKind::Surplus(failed_tasks) => {
+                (self.revalidate_tasks(kinds, failed_tasks, look), RepeatedFailure::Surplus)
+            }
+            FailureKind::GaveUp(attempt) => {
+                (gang_outcomes.repeat(self, job, attempt), RepeatedFailure::Fails)
+            }
+        };
+        if !stands {
+            return None;
+        }
+        self.cache_stats.n_gave_up += u64::from(matches!(failure.kind, FailureKind::GaveUp(_)));
+        *n_turns += 1;
+        (failure.held, failure.turn) = (*session, *n_turns);
+        Some(again)
+    }
+
+    /// True if all of these tasks fail as before. Their fit errors are then recorded again.
+    fn revalidate_tasks(
+        &mut self,
+        kinds: &mut SignatureFailures,
+        failed_tasks: &[FailedTask],
+        look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
+    ) -> bool {
+        for &FailedTask { task, class, kind, outcome_revision } in failed_tasks {
+            let is_alone = self.domains.is_alone(class);
+            if !is_alone
+                || kinds.outcome_revision(self, kind, |session| look(session, task))
+                    != outcome_revision
+            {
+                return false;
+            }
+        }
+        for &FailedTask { task, kind, .. } in failed_tasks {
+            let errors = kinds.errors(kind);
+            errors.into_iter().for_each(|errors| self.note_fit_errors(task, errors));
+        }
+        true
+    }
+
+    pub(crate) fn has_eviction_hold(&self, job: JobId) -> bool {
+        !self.eviction_holds.is_empty() && self.eviction_holds.of(self.cluster, job).is_some()
+    }
+
+    /// Caches a job that is skipped because its queue is overused. The caller records the fact in
+    /// the session afterwards.
+    pub fn stays_out(&mut self, job: JobId) {
+        let is_clean = self.may_fail_for_long(job);
+        let Some(cache) = &mut self.unschedulable_cache else { return };
+        cache.follow(self.cluster);
+        match cache.of(job) {
+            _ if !is_clean => cache.forget(job),
+            Some(UnschedulableJob { kind: FailureKind::Overused, .. }) => cache.hold(job),
+            _ => cache.make(job, FailureKind::Overused),
+        }
+    }
+
+    /// Prepares an attempt at a job with these pending tasks. Returns `None` if its failure cannot
+    /// be cached.
+    pub fn before_attempt(
+        &mut self,
+        job: JobId,
+        tasks: impl Iterator<Item = TaskId>,
+    ) -> Option<PreviousAttempt> {
+        let cache = self.unschedulable_cache.as_mut()?;
+        cache.follow(self.cluster);
+        let failed = cache.jobs.remove(&job);
+        let failed = failed.filter(|failure| failure.is_of(cache.session));
+        // A job with placements changes anyway. Its pending tasks are counted once, not at each
+        // turn of a job that grows task by task.
+        if self.out.placed.contains_key(&job) {
+            return None;
+        }
+        let tasks: Vec<TaskId> = tasks.collect();
+        let is_clean = self.may_fail_for_long(job) && tasks.len() == self.n_open(job);
+        is_clean.then(|| PreviousAttempt { tasks, state: self.state(), failed })
+    }
+
+    /// Returns the number of the job's tasks that are to be placed, including tasks that this
+    /// session skipped.
+    fn n_open(&self, job: JobId) -> usize {
+        let is_open = |task: &&TaskId| {
+            let row = &self.tasks[**task];
+            row.status == TaskStatus::Pending
+                && !row.best_effort
+                && row.can_be_placed()
+                && row.gates != Gates::Foreign
+        };
+        self.jobs[job].tasks.iter().filter(is_open).count()
+    }
+
+    fn state(&self) -> AttemptStamp {
+        AttemptStamp {
+            version: self.version(),
+            node_changes: self.cluster.node_changes().revision(),
+            job_changes: self.cluster.job_changes().revision(),
+        }
+    }
+
+    /// Caches a failed attempt: the job is neither ready nor pipelined. The last `n_left` tasks
+    /// were not reached.
+    pub fn note_failure(&mut self, job: JobId, before: PreviousAttempt, n_left: usize) {
+        let is_untouched = before.state == self.state();
+        let Some(mut cache) = self.unschedulable_cache.take() else { return };
+        cache.follow(self.cluster);
+        let PreviousAttempt { tasks, state, failed } = before;
+        let n_tried = tasks.len() - n_left.min(tasks.len());
+        if is_untouched {
+            let failed_tasks = self.failed_tasks(&mut cache.kinds, &tasks[..n_tried]);
+            failed_tasks
+                .into_iter()
+                .for_each(|failed_tasks| cache.make(job, FailureKind::Tried(failed_tasks)));
+        } else if state.version == self.version() {
+            // All placements of the attempt were rolled back.
+            let UnschedulableCache { kinds, gang_outcomes, .. } = &mut *cache;
+            let attempt = gang_outcomes.note(self, kinds, job, (&tasks, n_tried));
+            attempt.into_iter().for_each(|attempt| cache.give_up(job, attempt, failed.clone()));
+        }
+        self.unschedulable_cache = Some(cache);
+    }
+
+    /// Caches an attempt after which the job has its minimum and no further task found a node. The
+    /// attempt reached all tasks.
+    pub fn note_surplus(&mut self, job: JobId, before: &PreviousAttempt) {
+        if before.state != self.state() {
+            return;
+        }
+        let Some(mut cache) = self.unschedulable_cache.take() else { return };
+        cache.follow(self.cluster);
+        if let Some(failed_tasks) = self.failed_tasks(&mut cache.kinds, &before.tasks) {
+            cache.make(job, FailureKind::Surplus(failed_tasks));
+        }
+        self.unschedulable_cache = Some(cache);
+    }
+
+    /// Returns the failures of the tasks. Returns `None` if a task has no signature, or has no fit
+    /// errors.
+    fn failed_tasks(
+        &self,
+        kinds: &mut SignatureFailures,
+        tasks: &[TaskId],
+    ) -> Option<Vec<FailedTask>> {
+        let visit = |&task: &TaskId| {
+            let errors = self.records.fit_errors.get(&task).filter(|_| self.is_plain(task))?;
+            let shape = kinds.shape_of(self, task)?;
+            let signature = self.pod_signature(task, |_| shape)?.before_attempt();
+            let (kind, outcome_revision) = kinds.note(self, signature, errors);
+            Some(FailedTask { task, class: self.tasks[task].class, kind, outcome_revision })
+        };
+        let failed_tasks: Option<Vec<FailedTask>> = tasks.iter().map(visit).collect();
+        failed_tasks.filter(|failed_tasks| !failed_tasks.is_empty())
+    }
+
+    /// True if the task has no volumes, claims, gates or nomination, and no relation to other pods.
+    pub(crate) fn is_plain(&self, task: TaskId) -> bool {
+        let (row, class) = (&self.tasks[task], self.class(task));
+        row.nominated_node.is_none()
+            && row.gates == Gates::None
+            && class.volumes.is_empty()
+            && class.resource_claims.is_empty()
+            && self.domains.is_alone(row.class)
+    }
+
+    /// True if the failure of the job can be cached (see the module), and the session has recorded
+    /// nothing about the job yet.
+    pub(crate) fn may_fail_for_long(&self, job: JobId) -> bool {
+        let row = &self.jobs[job];
+        let records = &self.records;
+        let is_recorded = |task: &TaskId| {
+            records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
+        };
+        self.unschedulable_cache.is_some()
+            && !row.bare
+            && row.policies().is_empty()
+            && row.counts.pending_best_effort == 0
+            && !self.has_eviction_hold(job)
+            && !records.job_fit.contains_key(&job)
+            && !row.tasks.iter().any(is_recorded)
+    }
+
+    /// Notes that all messages about the job are recorded. `due_micros` returns when a message is
+    /// due again, in microseconds since 1970. It returns `None` if that is never the case.
+    pub fn note_reported(&mut self, job: JobId, due_micros: impl FnOnce(&PodGroup) -> Option<i64>) {
+        let Some(cache) = &mut self.unschedulable_cache else { return };
+        cache.follow(self.cluster);
+        let row = &self.cluster.jobs[job];
+        // Other jobs have messages with a due time of their own.
+        let is_reported =
+            row.enforces_roles() && self.cluster.queues[row.queue].state == QueueState::Open;
+        let group = row.pod_group.as_ref().filter(|_| is_reported);
+        let reported_until_micros = group.map(|group| due_micros(group).unwrap_or(i64::MAX));
+        if let Some(failure) = cache.jobs.get_mut(&job) {
+            failure.reported_until_micros = reported_until_micros;
+        }
+        self.records.refusals.note_reported(self.cluster, job, reported_until_micros);
+    }
+
+    /// Has the messages about the job recorded again in this session.
+    pub fn tell_again(&mut self, job: JobId) {
+        let cache = self.unschedulable_cache.as_mut();
+        if let Some(failure) = cache.and_then(|cache| cache.jobs.get_mut(&job)) {
+            failure.reported_until_micros = None;
+        }
+    }
+
+    /// Forgets the cached failure of a job, because this session has another message about it.
+    pub fn forget_failure(&mut self, job: JobId) {
+        if let Some(cache) = &mut self.unschedulable_cache {
+            cache.forget(job);
+        }
+        self.records.refusals.forget(job);
+    }
+
+    /// Removes from `jobs` those whose messages are the same as before and not due. Returns the
+    /// removed jobs.
+    pub(crate) fn take_repeated(&mut self, jobs: &mut Vec<JobId>) -> Vec<JobId> {
+        let Some(cache) = &mut self.unschedulable_cache else { return Vec::new() };
+        cache.follow(self.cluster);
+        let now_micros = self.info.now_micros;
+        let refusals = &mut self.records.refusals;
+        refusals.follow(self.cluster);
+        let is_repeated = |job: &mut JobId| {
+            refusals.is_repeated(*job, now_micros)
+                || cache.jobs.get(job).is_some_and(|failure| {
+                    failure.held == cache.session && failure.is_reported_at(now_micros)
+                })
+        };
+        jobs.extract_if(.., is_repeated).collect()
+    }
+}
+
+/// Fit errors as they are recorded.
+pub(crate) type CachedFitErrors = Arc<FitErrors>;
