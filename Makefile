@@ -100,6 +100,7 @@ lint:
 docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --lib document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-telemetry
+	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-engine --test writing_a_plugin
 	$(CARGO) doc --workspace --no-deps --locked
 
 # What `--version` says of its origin: the commit, `-dirty` with changes, `unknown` without git.

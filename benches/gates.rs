@@ -9,13 +9,13 @@ use std::hint::black_box;
 
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind};
-use vc_engine::{Effect, Engine, Now};
+use vc_engine::{CycleTime, Effect, Engine};
 use vc_model::ClusterEvent;
 use vc_wire::SlimPod;
 
 use crate::objects::{N_NODES, START_MICROS, empty_nodes, engine, full_nodes, gang, pod_json};
 
-const NOW: Now = Now { unix_micros: START_MICROS };
+const NOW: CycleTime = CycleTime { unix_micros: START_MICROS };
 
 /// Fails above this many instructions.
 fn at_most(n_instructions: u64) -> LibraryBenchmarkConfig {

@@ -21,7 +21,13 @@ pub fn check(path: &Path, allowed: &AllowMissing, out: &mut impl Write) -> ExitC
     loaded.allow(allowed);
     let (_, warnings) = vc_engine::Engine::new(Default::default(), &loaded.config);
     loaded.warn(warnings);
-    let written = out.write_all(vc_conf::render(&loaded).as_bytes());
+    let mut text = vc_conf::render(&loaded);
+    let caches = vc_engine::caches_off(&loaded.config);
+    if !caches.is_empty() {
+        text.push_str("caches that are switched off, which costs time and changes no decision:\n");
+        caches.iter().for_each(|cache| text.push_str(&format!("  {cache}\n")));
+    }
+    let written = out.write_all(text.as_bytes());
     match written.is_ok() && loaded.missing.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -48,7 +54,7 @@ mod tests {
     #[test]
     fn c40_what_is_missing_fails_the_check_unless_it_is_allowed() {
         let allow = |names: &str| AllowMissing::of([names]);
-        for (plugins, allowed, is_good, told) in [
+        for (plugins, allowed, is_good, reported) in [
             ("{name: gang}", "", true, "no warnings"),
             ("{name: gang}, {name: usage}", "", false, "1 error, the file is refused:\n  line 3"),
             ("{name: gang}, {name: usage}", "magic", false, "1 error, the file is refused:"),
@@ -58,8 +64,24 @@ mod tests {
         ] {
             let (good, text) = checked(plugins, &allow(allowed));
             assert_eq!(good, is_good, "{plugins} {allowed}: {text}");
-            assert!(text.contains(told), "{text}");
+            assert!(text.contains(reported), "{text}");
         }
+    }
+
+    #[test]
+    fn caches_that_are_switched_off_are_named() {
+        let anything = AllowMissing::Nothing;
+        let (_, text) = checked("{name: gang}, {name: proportion}, {name: predicates}", &anything);
+        assert!(!text.contains("caches"), "{text}");
+        let level = "{name: capacity, enableHierarchy: true, arguments: {ancestorReclaimLevel: 1}}";
+        let (_, text) = checked(level, &anything);
+        let votes =
+            "  plugin capacity with ancestorReclaimLevel: votes about victims are not kept: ";
+        assert!(text.contains(votes), "{text}");
+        let order = "  plugin capacity with enableHierarchy: the order of queues is not kept: ";
+        assert!(text.contains(order), "{text}");
+        let (_, text) = checked("{name: drf}", &anything);
+        assert!(text.contains("  plugin drf: votes about victims are not kept: "), "{text}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::flags::{Flags, command};
 
 /// What the arguments ask for.
 #[derive(Debug)]
-pub enum Asked {
+pub enum RequestedCommand {
     /// No command: the daemon, or `--version`.
     Schedule(Box<Flags>),
     /// `check`: what a configuration file means.
@@ -24,16 +24,16 @@ const COMMANDS: &[(&str, &str)] = &[
     ("help", "this text"),
 ];
 
-impl Asked {
+impl RequestedCommand {
     /// Reads the arguments, of which the first is the program's name.
     ///
     /// # Errors
     /// An unknown command or flag, a bad value; also `--help`, whose text is the error's.
-    pub fn of(mut args: Vec<OsString>) -> Result<Asked, clap::Error> {
+    pub fn of(mut args: Vec<OsString>) -> Result<RequestedCommand, clap::Error> {
         match args.get(1).and_then(|arg| arg.to_str()) {
             Some("check") => {
                 args.remove(1);
-                check(args).map(|flags| Asked::Check(Box::new(flags)))
+                check(args).map(|flags| RequestedCommand::Check(Box::new(flags)))
             }
             _ => {
                 if args.get(1).is_some_and(|arg| arg == "help") {
@@ -41,7 +41,7 @@ impl Asked {
                 }
                 let (flags, words) = Flags::parse_with(daemon(), args)?;
                 match words.first() {
-                    None => Ok(Asked::Schedule(Box::new(flags))),
+                    None => Ok(RequestedCommand::Schedule(Box::new(flags))),
                     Some(word) => Err(unknown(word)),
                 }
             }
@@ -118,8 +118,8 @@ pub(crate) fn words(of: &ArgMatches) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn asked(args: &[&str]) -> Result<Asked, clap::Error> {
-        Asked::of(["vc-scheduler"].iter().chain(args).map(Into::into).collect())
+    fn asked(args: &[&str]) -> Result<RequestedCommand, clap::Error> {
+        RequestedCommand::of(["vc-scheduler"].iter().chain(args).map(Into::into).collect())
     }
 
     fn refused(args: &[&str]) -> String {
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn core_1_what_a_shell_would_have_taken_is_ignored() {
         for args in [&["--logtostderr", "2>&1"][..], &["2>&1", "-v=3", ""], &[]] {
-            assert!(matches!(asked(args), Ok(Asked::Schedule(_))), "{args:?}");
+            assert!(matches!(asked(args), Ok(RequestedCommand::Schedule(_))), "{args:?}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn check_takes_the_file_as_it_comes() {
         let file = |args: &[&str]| match asked(args) {
-            Ok(Asked::Check(flags)) => flags.scheduler_conf.display().to_string(),
+            Ok(RequestedCommand::Check(flags)) => flags.scheduler_conf.display().to_string(),
             other => panic!("{other:?}"),
         };
         assert_eq!(file(&["check", "a.conf"]), "a.conf");

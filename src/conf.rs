@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
-use vc_conf::{AllowMissing, Loaded, MissingError, Warning};
+use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
-use vc_kube::{Incoming, Visit};
+use vc_kube::{EngineMessage, EngineVisit};
 
 use crate::fatal::Fatal;
 use crate::flags::Flags;
@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum ConfigLoadError {
     #[error("{path}: {error}\nhint: give a readable file with --scheduler-conf")]
     Unreadable { path: String, error: std::io::Error },
     #[error("no configuration file\nhint: name one with --scheduler-conf")]
@@ -35,22 +35,25 @@ pub enum LoadError {
 
 /// Reads a configuration file as the scheduler does: its text, if it could be read, and what it
 /// means. What is missing in it is not judged.
-pub fn parse(path: &Path) -> (Option<String>, Result<Loaded, LoadError>) {
+pub fn parse(path: &Path) -> (Option<String>, Result<LoadedConfig, ConfigLoadError>) {
     if path.as_os_str().is_empty() {
-        return (None, Err(LoadError::Unnamed));
+        return (None, Err(ConfigLoadError::Unnamed));
     }
     let name = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Err(error) => (None, Err(LoadError::Unreadable { path: name, error })),
+        Err(error) => (None, Err(ConfigLoadError::Unreadable { path: name, error })),
         Ok(text) => {
-            let loaded = vc_conf::parse(&name, &text, &KNOWN).map_err(LoadError::from);
+            let loaded = vc_conf::parse(&name, &text, &KNOWN).map_err(ConfigLoadError::from);
             (Some(text), loaded)
         }
     }
 }
 
 /// Reads a configuration file, and refuses what names something of Volcano that is not built.
-fn load(path: &Path, allowed: &AllowMissing) -> (Option<String>, Result<Loaded, LoadError>) {
+fn load(
+    path: &Path,
+    allowed: &AllowMissing,
+) -> (Option<String>, Result<LoadedConfig, ConfigLoadError>) {
     let (text, parsed) = parse(path);
     let name = path.display().to_string();
     (text, parsed.and_then(|loaded| Ok(loaded.admit(&name, allowed)?)))
@@ -58,23 +61,23 @@ fn load(path: &Path, allowed: &AllowMissing) -> (Option<String>, Result<Loaded, 
 
 /// A file that can be used.
 #[derive(Clone, Debug)]
-pub struct Good {
+pub struct UsableConfig {
     text: String,
-    loaded: Loaded,
+    loaded: LoadedConfig,
 }
 
 /// What is in force when this process begins to schedule.
 #[derive(Debug)]
-pub struct Start {
+pub struct StartConfig {
     /// The warnings are those of reading the file; the engine adds its own.
-    pub loaded: Loaded,
+    pub loaded: LoadedConfig,
     /// The file, as far as it could be read.
     text: Option<String>,
     /// The file whose configuration is in force; `None`: the built-in one is.
     in_force: Option<String>,
 }
 
-impl Start {
+impl StartConfig {
     /// The file could not be used: the built-in configuration stands in for it.
     pub(crate) fn is_default(&self) -> bool {
         self.in_force.is_none()
@@ -93,10 +96,10 @@ impl Start {
 /// # Errors
 /// The file names something of Volcano that is not built, or it is bad and the built-in
 /// configuration is not wanted.
-pub fn before_start(flags: &Flags) -> Result<Option<Good>, Fatal> {
+pub fn before_start(flags: &Flags) -> Result<Option<UsableConfig>, Fatal> {
     match load(&flags.scheduler_conf, &flags.allow_missing) {
-        (text, Ok(loaded)) => Ok(Some(Good { text: text.unwrap_or_default(), loaded })),
-        (_, Err(error)) if flags.strict_conf || matches!(error, LoadError::Missing(_)) => {
+        (text, Ok(loaded)) => Ok(Some(UsableConfig { text: text.unwrap_or_default(), loaded })),
+        (_, Err(error)) if flags.strict_conf || matches!(error, ConfigLoadError::Missing(_)) => {
             Err(error.into())
         }
         _ => Ok(None),
@@ -108,23 +111,23 @@ pub fn before_start(flags: &Flags) -> Result<Option<Good>, Fatal> {
 ///
 /// # Errors
 /// The file cannot be used, and neither can anything in its place.
-pub fn start(flags: &Flags, before: Option<&Good>) -> Result<Start, Fatal> {
+pub fn start(flags: &Flags, before: Option<&UsableConfig>) -> Result<StartConfig, Fatal> {
     let (text, loaded) = load(&flags.scheduler_conf, &flags.allow_missing);
     let start = match (loaded, before) {
         (Ok(loaded), _) => {
             accepted(text.as_deref().unwrap_or_default());
-            Start { loaded, in_force: text.clone(), text }
+            StartConfig { loaded, in_force: text.clone(), text }
         }
         (Err(error), _) if flags.strict_conf => return Err(error.into()),
-        (Err(error), Some(Good { text: good, loaded })) => {
+        (Err(error), Some(UsableConfig { text: good, loaded })) => {
             tracing::error!("the last good configuration stays in force: {error}");
-            Start { loaded: loaded.clone(), in_force: Some(good.clone()), text }
+            StartConfig { loaded: loaded.clone(), in_force: Some(good.clone()), text }
         }
-        (Err(error @ LoadError::Missing(_)), None) => return Err(error.into()),
+        (Err(error @ ConfigLoadError::Missing(_)), None) => return Err(error.into()),
         (Err(error), None) => {
             tracing::error!("the built-in configuration is in force: {error}");
             let parsed = vc_conf::parse("built-in configuration", vc_conf::BUILT_IN, &KNOWN);
-            Start { loaded: parsed.map_err(LoadError::from)?, in_force: None, text }
+            StartConfig { loaded: parsed.map_err(ConfigLoadError::from)?, in_force: None, text }
         }
     };
     say(&start.loaded, &flags.scheduler_conf);
@@ -153,7 +156,7 @@ fn accepted(text: &str) {
 }
 
 /// Says what is missing in a configuration that is put in force, and every warning.
-fn say(loaded: &Loaded, path: &Path) {
+fn say(loaded: &LoadedConfig, path: &Path) {
     let name = path.display().to_string();
     for missing in &loaded.missing {
         tracing::error!("configuration: {}", missing.in_file(&name));
@@ -166,8 +169,15 @@ pub(crate) fn warn(warnings: &[Warning]) {
     warnings.iter().for_each(|warning| tracing::warn!("configuration: {warning}"));
 }
 
+/// Says which caches the configuration switches off, and what each costs.
+pub(crate) fn say_caches(config: &vc_conf::Config) {
+    for cache in vc_engine::caches_off(config) {
+        tracing::info!("configuration: a cache is switched off: {cache}");
+    }
+}
+
 /// The file as it is followed while the process runs.
-pub(crate) struct Follow {
+pub(crate) struct ConfigFollower {
     path: PathBuf,
     allowed: AllowMissing,
     /// As last read; `None`: it could not be.
@@ -177,15 +187,15 @@ pub(crate) struct Follow {
     meter: Arc<Meter>,
 }
 
-impl Follow {
-    pub(crate) fn new(flags: &Flags, start: &Start, meter: Arc<Meter>) -> Self {
+impl ConfigFollower {
+    pub(crate) fn new(flags: &Flags, start: &StartConfig, meter: Arc<Meter>) -> Self {
         let (path, allowed) = (flags.scheduler_conf.clone(), flags.allow_missing.clone());
         let (seen, in_force) = (start.text.clone(), start.in_force.clone());
         Self { path, allowed, seen, in_force, meter }
     }
 
     /// Hands every good change to the engine, until nobody listens.
-    pub(crate) async fn run(mut self, inbox: mpsc::Sender<Incoming>) {
+    pub(crate) async fn run(mut self, inbox: mpsc::Sender<EngineMessage>) {
         if self.path.as_os_str().is_empty() {
             return;
         }
@@ -198,14 +208,17 @@ impl Follow {
             let read = tokio::task::spawn_blocking(move || load(&path, &allowed));
             let Ok(read) = read.await else { return };
             if let Some(visit) = self.changed(read)
-                && inbox.send(Incoming::Visit(visit)).await.is_err()
+                && inbox.send(EngineMessage::Visit(visit)).await.is_err()
             {
                 return;
             }
         }
     }
 
-    fn changed(&mut self, read: (Option<String>, Result<Loaded, LoadError>)) -> Option<Visit> {
+    fn changed(
+        &mut self,
+        read: (Option<String>, Result<LoadedConfig, ConfigLoadError>),
+    ) -> Option<EngineVisit> {
         let (text, loaded) = read;
         if text == self.seen {
             return None;
@@ -221,7 +234,7 @@ impl Follow {
                 say(&loaded, &self.path);
                 self.in_force.clone_from(&self.seen);
                 let meter = self.meter.clone();
-                Some(Visit::change(move |engine| configure(engine, &loaded, &meter)))
+                Some(EngineVisit::change(move |engine| configure(engine, &loaded, &meter)))
             }
             Err(error) => {
                 tracing::error!("the last good configuration stays in force: {error}");
@@ -232,9 +245,10 @@ impl Follow {
     }
 }
 
-fn configure(engine: &mut Engine, loaded: &Loaded, meter: &Meter) {
+fn configure(engine: &mut Engine, loaded: &LoadedConfig, meter: &Meter) {
     let warnings = engine.configure(&loaded.config);
     warn(&warnings);
+    say_caches(&loaded.config);
     meter.configuration(loaded, warnings.len());
     meter.metrics.default_in_force(false);
     tracing::info!("the new configuration is in force");
@@ -354,7 +368,7 @@ mod tests {
         assert!(!first.is_default());
         let meter = Arc::new(Meter::default());
         meter.metrics.default_in_force(true);
-        let mut follow = Follow::new(&flags, &first, meter.clone());
+        let mut follow = ConfigFollower::new(&flags, &first, meter.clone());
         let (mut engine, _) = Engine::new(Default::default(), &first.loaded.config);
         // What is written, whether the engine is told, failures so far.
         let steps = [
@@ -367,10 +381,10 @@ mod tests {
             (OTHER, true, 3),
             (OTHER, false, 3),
         ];
-        for (text, told, n_failures) in steps {
+        for (text, reported, n_failures) in steps {
             std::fs::write(&path, text).unwrap();
             let visit = follow.changed(load(&path, &AllowMissing::Nothing));
-            assert_eq!(visit.is_some(), told, "{text}");
+            assert_eq!(visit.is_some(), reported, "{text}");
             assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
                 visit.pay(&mut engine);

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use vc_kube::{Incoming, Visit};
+use vc_kube::{EngineMessage, EngineVisit};
 use vc_model::{Cluster, JobId, NodeId};
 use vc_text::JsonEscaper;
 
@@ -52,7 +52,7 @@ impl Dumper {
     pub(crate) async fn run(
         mut self,
         folder: Option<PathBuf>,
-        inbox: mpsc::Sender<Incoming>,
+        inbox: mpsc::Sender<EngineMessage>,
         meter: Arc<Meter>,
     ) {
         loop {
@@ -74,10 +74,10 @@ impl Dumper {
 }
 
 /// The tables as they are between two cycles; `None`: the engine is gone.
-async fn copy(inbox: &mpsc::Sender<Incoming>) -> Option<Cluster> {
+async fn copy(inbox: &mpsc::Sender<EngineMessage>) -> Option<Cluster> {
     let (sender, receiver) = oneshot::channel();
-    let visit = Visit::look(move |engine| drop(sender.send(engine.cluster().clone())));
-    inbox.send(Incoming::Visit(visit)).await.ok()?;
+    let visit = EngineVisit::look(move |engine| drop(sender.send(engine.cluster().clone())));
+    inbox.send(EngineMessage::Visit(visit)).await.ok()?;
     receiver.await.ok()
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use vc_kube::{CallError, ClientError, QueueError};
 
-use crate::conf::LoadError;
+use crate::conf::ConfigLoadError;
 use crate::serve::TlsError;
 
 /// Why the process cannot go on.
@@ -12,7 +12,7 @@ use crate::serve::TlsError;
 pub enum Fatal {
     /// `--disable-default-scheduler-config` makes a bad file fatal.
     #[error("configuration: {0}")]
-    Configuration(#[from] LoadError),
+    Configuration(#[from] ConfigLoadError),
     #[error(
         "{}: no such directory\nhint: the directory of --scheduler-conf must exist, it is watched",
         .0.display()

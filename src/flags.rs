@@ -17,13 +17,13 @@ use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{ArgAction, ArgMatches, Command};
 use vc_conf::AllowMissing;
 use vc_engine::Evaluator;
-use vc_kube::{Access, Pace, Trigger};
+use vc_kube::{CyclePace, ScheduleTrigger, ServerAccess};
 use vc_model::{Sharding, ShardingMode};
 
 use crate::command::words;
 use crate::log::Format;
 use gates::{ALL_ALPHA, GATES};
-use table::{Effect, Kind, Row, TABLE};
+use table::{FlagEffect, FlagKind, FlagRow, TABLE};
 
 pub use document::document;
 pub(crate) use value::{go_duration, go_duration_text};
@@ -31,8 +31,8 @@ pub(crate) use value::{go_duration, go_duration_text};
 /// What was asked for.
 #[derive(Debug)]
 pub struct Flags {
-    pub access: Access,
-    pub pace: Pace,
+    pub access: ServerAccess,
+    pub pace: CyclePace,
     pub scheduler_names: Vec<String>,
     /// Empty: the built-in configuration.
     pub scheduler_conf: PathBuf,
@@ -77,7 +77,7 @@ pub struct Flags {
     /// klog's `-v`.
     pub verbosity: i64,
     pub log_format: Format,
-    lines: Vec<Line>,
+    lines: Vec<FlagLine>,
 }
 
 /// Leader election (core.md 1.4).
@@ -109,11 +109,11 @@ pub struct TlsFiles {
 
 /// A flag for the log.
 #[derive(Debug)]
-struct Line {
+struct FlagLine {
     name: &'static str,
     value: String,
     is_default: bool,
-    effect: Effect,
+    effect: FlagEffect,
 }
 
 impl Flags {
@@ -136,23 +136,23 @@ impl Flags {
 
     fn read(of: &ArgMatches) -> Self {
         let trigger = match text(of, "schedule-trigger").as_str() {
-            "period" => Trigger::Period,
-            _ => Trigger::Change,
+            "period" => ScheduleTrigger::Period,
+            _ => ScheduleTrigger::Change,
         };
         let (mut period, gather) = (time(of, "schedule-period"), time(of, "schedule-gather"));
-        if trigger == Trigger::Change {
+        if trigger == ScheduleTrigger::Change {
             // Without a pause nothing would be gathered, and an idle scheduler would spin.
             period = period.max(gather).max(Duration::from_millis(1));
         }
         let int = |name| *of.get_one::<i64>(name).expect("has a default");
         Self {
-            access: Access {
+            access: ServerAccess {
                 master: text(of, "master"),
                 kubeconfig: text(of, "kubeconfig"),
                 qps: *of.get_one("kube-api-qps").expect("has a default"),
                 burst: u32::try_from(int("kube-api-burst")).unwrap_or(0),
             },
-            pace: Pace { trigger, period, gather },
+            pace: CyclePace { trigger, period, gather },
             scheduler_names: list(of, "scheduler-name"),
             scheduler_conf: text(of, "scheduler-conf").into(),
             strict_conf: of.get_flag("disable-default-scheduler-config"),
@@ -240,8 +240,8 @@ impl Flags {
         }
         for line in self.lines.iter().filter(|line| !line.is_default) {
             match line.effect {
-                Effect::Built | Effect::Hidden => {}
-                Effect::Never => tracing::info!("flag has no effect: --{}", line.name),
+                FlagEffect::Built | FlagEffect::Hidden => {}
+                FlagEffect::Never => tracing::info!("flag has no effect: --{}", line.name),
             }
         }
         if self.lines.iter().any(|line| line.name == DEPRECATED && !line.is_default) {
@@ -312,31 +312,33 @@ pub(crate) fn command(name: &'static str) -> Command {
     command.about("A batch scheduler for Kubernetes").args(TABLE.iter().map(arg)).arg(words)
 }
 
-fn arg(row: &Row) -> clap::Arg {
+fn arg(row: &FlagRow) -> clap::Arg {
     let arg = clap::Arg::new(row.name).long(row.name).help(row.help).value_name(row.kind.word());
     let arg = match row.kind {
-        Kind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
-        Kind::NamesOrAll => {
+        FlagKind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        FlagKind::NamesOrAll => {
             arg.num_args(0..=1).require_equals(true).default_missing_value(AllowMissing::ALL)
         }
         _ => arg.allow_hyphen_values(true),
     };
     let arg = match row.kind {
-        Kind::Texts | Kind::NamesOrAll => arg.action(ArgAction::Append),
-        Kind::Commas | Kind::Gates => arg.action(ArgAction::Append).value_delimiter(','),
+        FlagKind::Texts | FlagKind::NamesOrAll => arg.action(ArgAction::Append),
+        FlagKind::Commas | FlagKind::Gates => arg.action(ArgAction::Append).value_delimiter(','),
         _ => arg.action(ArgAction::Set),
     };
     let arg = arg.value_parser(match row.kind {
-        Kind::Bool => ValueParser::new(value::go_bool),
-        Kind::Int => ValueParser::new(value::go_int),
-        Kind::Float => clap::value_parser!(f64).into(),
-        Kind::Time => ValueParser::new(value::go_duration),
-        Kind::Choice(words) => PossibleValuesParser::new(words.split('|')).into(),
-        Kind::Gates => ValueParser::new(value::gate_text),
-        Kind::Text | Kind::Texts | Kind::Commas | Kind::NamesOrAll => ValueParser::string(),
+        FlagKind::Bool => ValueParser::new(value::go_bool),
+        FlagKind::Int => ValueParser::new(value::go_int),
+        FlagKind::Float => clap::value_parser!(f64).into(),
+        FlagKind::Time => ValueParser::new(value::go_duration),
+        FlagKind::Choice(words) => PossibleValuesParser::new(words.split('|')).into(),
+        FlagKind::Gates => ValueParser::new(value::gate_text),
+        FlagKind::Text | FlagKind::Texts | FlagKind::Commas | FlagKind::NamesOrAll => {
+            ValueParser::string()
+        }
     });
     let arg = if row.name == "v" { arg.short('v') } else { arg };
-    let arg = arg.hide(row.effect == Effect::Hidden);
+    let arg = arg.hide(row.effect == FlagEffect::Hidden);
     match row.default {
         "" if row.kind.is_list() => arg,
         default => arg.default_value(default),
@@ -404,12 +406,12 @@ fn label(pair: &str) -> Option<(String, String)> {
     (!value.is_empty()).then(|| (label.to_owned(), value.to_owned()))
 }
 
-fn line(row: &Row, of: &ArgMatches) -> Line {
+fn line(row: &FlagRow, of: &ArgMatches) -> FlagLine {
     let raw = of.get_raw(row.name).into_iter().flatten();
     let value = raw.map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(",");
     let value = if row.kind.is_list() { format!("[{value}]") } else { value };
     let default =
         if row.kind.is_list() { format!("[{}]", row.default) } else { row.default.into() };
     let is_default = value == default;
-    Line { name: row.name, value, is_default, effect: row.effect }
+    FlagLine { name: row.name, value, is_default, effect: row.effect }
 }

@@ -22,7 +22,7 @@ const SLOTS: usize = 1 << 16;
 static ON: AtomicBool = AtomicBool::new(false);
 /// How many live samples have an address of this hash: most frees end here.
 static PRESENT: [AtomicU16; SLOTS] = [const { AtomicU16::new(0) }; SLOTS];
-static SITES: Mutex<Option<Sites>> = Mutex::new(None);
+static SITES: Mutex<Option<HeapSites>> = Mutex::new(None);
 
 thread_local! {
     /// Bytes until this thread takes a sample.
@@ -38,19 +38,19 @@ pub struct Sampling;
 
 /// What was allocated at one place, each number scaled up from its samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Amounts {
+pub struct HeapAmounts {
     pub alloc_objects: f64,
     pub alloc_bytes: f64,
     pub inuse_objects: f64,
     pub inuse_bytes: f64,
 }
 
-type Stack = Box<[usize]>;
+type HeapStack = Box<[usize]>;
 
 #[derive(Default)]
-struct Sites {
-    numbers: HashMap<Stack, usize>,
-    amounts: Vec<Amounts>,
+struct HeapSites {
+    numbers: HashMap<HeapStack, usize>,
+    amounts: Vec<HeapAmounts>,
     /// Address of a live sample to its site and size.
     live: HashMap<usize, (usize, usize)>,
 }
@@ -93,7 +93,7 @@ pub fn start() {
 }
 
 /// Every place of an allocation that was sampled: its stack, innermost call first, and amounts.
-pub fn sites() -> Vec<(Vec<usize>, Amounts)> {
+pub fn sites() -> Vec<(Vec<usize>, HeapAmounts)> {
     let was_inside = INSIDE.replace(true);
     let copy = {
         let sites = lock();
@@ -185,23 +185,23 @@ fn forget(place: usize) {
     INSIDE.set(false);
 }
 
-fn lock() -> MutexGuard<'static, Option<Sites>> {
+fn lock() -> MutexGuard<'static, Option<HeapSites>> {
     SITES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sites {
+impl HeapSites {
     fn number(&mut self, stack: &[usize]) -> usize {
         if let Some(&number) = self.numbers.get(stack) {
             return number;
         }
         let number = self.amounts.len();
-        self.amounts.push(Amounts::default());
+        self.amounts.push(HeapAmounts::default());
         self.numbers.insert(stack.into(), number);
         number
     }
 }
 
-impl Amounts {
+impl HeapAmounts {
     fn allocate(&mut self, size: usize) {
         let weight = weight(size);
         self.alloc_objects += weight;
@@ -247,8 +247,8 @@ mod tests {
     }
 
     /// What functions of this name have allocated.
-    fn of(function: &str) -> Amounts {
-        let mut sum = Amounts::default();
+    fn of(function: &str) -> HeapAmounts {
+        let mut sum = HeapAmounts::default();
         for (stack, amounts) in sites() {
             let mut found = false;
             for address in stack {

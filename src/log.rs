@@ -108,7 +108,7 @@ impl<S> Filter<S> for Verbosity {
     }
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
-        let mut line = Line::default();
+        let mut line = LogLine::default();
         event.record(&mut line);
         line.v <= self.number()
     }
@@ -138,7 +138,7 @@ where
             tracing::Level::WARN => 'W',
             _ => 'I',
         };
-        let mut line = Line::default();
+        let mut line = LogLine::default();
         event.record(&mut line);
         let file = metadata.file().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let (time, process) = (stamp(SystemTime::now()), std::process::id());
@@ -149,13 +149,13 @@ where
 
 /// An event as text.
 #[derive(Default)]
-struct Line {
+struct LogLine {
     message: String,
     rest: String,
     v: i64,
 }
 
-impl Line {
+impl LogLine {
     /// Message and fields as one line. Names that a user of the cluster has chosen are part of it, so
     /// that whatever would begin another line, or turn the direction of writing, is escaped.
     fn text(self) -> String {
@@ -164,7 +164,7 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_i64(&mut self, field: &Field, value: i64) {
         match field.name() {
             "v" => self.v = value,
@@ -211,9 +211,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Memory(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Memory {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn logged(verbosity: i64, act: impl FnOnce()) -> Vec<String> {
-        let memory = Memory::default();
+        let memory = LogBuffer::default();
         let writer = memory.clone();
         let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());
         let filter = Verbosity(Level::new(verbosity).now);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn each_line_of_json_is_an_object() {
-        let memory = Memory::default();
+        let memory = LogBuffer::default();
         let writer = memory.clone();
         let layer = json().with_writer(move || JsonEscaper(writer.clone()));
         let filter = Verbosity(Level::new(0).now);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_level_can_be_changed_while_the_process_runs() {
-        let memory = Memory::default();
+        let memory = LogBuffer::default();
         let writer = memory.clone();
         let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());
         let level = Level::new(0);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use vc_kube::{Clients, Observer};
-use vc_scheduler::command::Asked;
+use vc_scheduler::command::RequestedCommand;
 use vc_scheduler::environment::Environment;
 use vc_scheduler::fatal::Fatal;
 use vc_scheduler::flags::Flags;
@@ -22,13 +22,13 @@ static ALLOCATOR: vc_scheduler::heap::Sampling = vc_scheduler::heap::Sampling;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let flags = match Asked::of(std::env::args_os().collect()) {
+    let flags = match RequestedCommand::of(std::env::args_os().collect()) {
         Err(error) => error.exit(),
-        Ok(Asked::Check(flags)) => {
+        Ok(RequestedCommand::Check(flags)) => {
             let out = &mut std::io::stdout().lock();
             return check::check(&flags.scheduler_conf, &flags.allow_missing, out);
         }
-        Ok(Asked::Schedule(flags)) => *flags,
+        Ok(RequestedCommand::Schedule(flags)) => *flags,
     };
     if flags.version {
         let printed = std::io::stdout().write_all(version().as_bytes());

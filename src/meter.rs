@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use vc_conf::Loaded;
+use vc_conf::LoadedConfig;
 use vc_engine::{Report, Sample};
 use vc_kube::{KindRefusal, Observer};
 use vc_telemetry::Metrics;
@@ -113,12 +113,12 @@ impl Meter {
     }
 
     /// The configuration is in force; the engine has so many warnings about it besides.
-    pub(crate) fn configuration(&self, loaded: &Loaded, n_of_engine: usize) {
+    pub(crate) fn configuration(&self, loaded: &LoadedConfig, n_of_engine: usize) {
         let n_warnings = loaded.warnings.len() + n_of_engine;
         self.metrics.config_warnings(i64::try_from(n_warnings).unwrap_or(i64::MAX));
         self.metrics.unknown_plugins(loaded.missing.iter().map(|entry| entry.name.as_str()));
         let place = |line: usize| format!("line {line}: ");
-        let row = |entry: &vc_conf::Missing| {
+        let row = |entry: &vc_conf::MissingEntry| {
             format!("{}{}", entry.line.map_or(String::new(), place), entry.problem)
         };
         let rows = loaded.missing.iter().map(row).collect();

@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vc_engine::{Engine, EngineOptions};
 use vc_kube::{
-    Clients, Devices, Election, Feeds, Incoming, KindSet, Leadership, Observer, Pump,
-    ServerVersion, Visit, identity,
+    Clients, DeviceApi, Election, EngineMessage, EngineVisit, Feeds, KindSet, Leadership, Observer,
+    SchedulerLoop, ServerVersion, identity,
 };
 use vc_model::{RequestGates, Settings};
 
-use crate::conf::{self, Follow, Good};
+use crate::conf::{self, ConfigFollower, UsableConfig};
 use crate::dump::Dumper;
 use crate::environment::Environment;
 use crate::fatal::Fatal;
@@ -37,7 +37,7 @@ pub struct Process {
     pub level: Level,
     pub meter: Arc<Meter>,
     /// The configuration file at the start of the process, if it could be used.
-    pub good_conf: Option<Good>,
+    pub good_conf: Option<UsableConfig>,
 }
 
 /// Ends at the first SIGTERM or SIGINT; the second one ends the process (core.md 1.6).
@@ -88,19 +88,19 @@ pub async fn run(
 
 /// What the API server can do.
 #[derive(Clone, Debug)]
-struct Server {
+struct ServerFeatures {
     version: ServerVersion,
     /// `None`: we are told to leave claims for devices alone (plugins-nodes.md 2.1).
-    devices: Option<Devices>,
+    devices: Option<DeviceApi>,
 }
 
-impl Server {
+impl ServerFeatures {
     fn serves_devices(&self) -> bool {
-        self.devices.as_ref().is_some_and(Devices::are_served)
+        self.devices.as_ref().is_some_and(DeviceApi::are_served)
     }
 }
 
-async fn prepare(process: &Process, clients: &Clients) -> Result<Server, Fatal> {
+async fn prepare(process: &Process, clients: &Clients) -> Result<ServerFeatures, Fatal> {
     let Process { flags, meter, .. } = process;
     let version = vc_kube::server_version(&clients.core).await.map_err(Fatal::Version)?;
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
@@ -110,7 +110,7 @@ async fn prepare(process: &Process, clients: &Clients) -> Result<Server, Fatal> 
         Some(false) => None,
         _ => Some(vc_kube::devices(clients, &**meter).await.map_err(Fatal::Devices)?),
     };
-    Ok(Server { version, devices })
+    Ok(ServerFeatures { version, devices })
 }
 
 /// Waits for the Lease. `None`: nobody is asked.
@@ -132,8 +132,8 @@ async fn elect(process: &Process, clients: &Clients) -> Option<Leadership> {
 }
 
 /// What runs while this process leads.
-struct Work {
-    inbox: mpsc::Sender<Incoming>,
+struct LeaderWork {
+    inbox: mpsc::Sender<EngineMessage>,
     feeds: Feeds,
     engine: oneshot::Receiver<()>,
     writer: oneshot::Receiver<()>,
@@ -148,13 +148,13 @@ struct Work {
 async fn lead(
     process: &Process,
     clients: Clients,
-    server: Server,
+    server: ServerFeatures,
     mut leadership: Option<Leadership>,
     dumper: Dumper,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Fatal> {
     process.meter.reached(State::Leading { synced: false });
-    let mut work = Work::start(process, clients, server, dumper)?;
+    let mut work = LeaderWork::start(process, clients, server, dumper)?;
     tokio::select! {
         () = stop => {}
         () = lost(&mut leadership) => return Err(Fatal::LeaseLost),
@@ -180,11 +180,11 @@ async fn lost(leadership: &mut Option<Leadership>) {
     }
 }
 
-impl Work {
+impl LeaderWork {
     fn start(
         process: &Process,
         clients: Clients,
-        server: Server,
+        server: ServerFeatures,
         dumper: Dumper,
     ) -> Result<Self, Fatal> {
         let Process { flags, meter, .. } = process;
@@ -196,6 +196,7 @@ impl Work {
         let start = conf::start(flags, process.good_conf.as_ref())?;
         let (engine, warnings) = Engine::new(options(process, &server), &start.loaded.config);
         conf::warn(&warnings);
+        conf::say_caches(&start.loaded.config);
         meter.configuration(&start.loaded, warnings.len());
         meter.metrics.default_in_force(start.is_default());
         if start.is_last_good() {
@@ -222,7 +223,7 @@ impl Work {
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
         let check_cycles = flags.check_cycles;
-        let pump = Pump {
+        let scheduler_loop = SchedulerLoop {
             inbox: receiver,
             effects,
             pace: flags.pace,
@@ -232,7 +233,7 @@ impl Work {
             observer,
         };
         let mut aside = JoinSet::new();
-        aside.spawn(Follow::new(flags, &start, meter.clone()).run(inbox.clone()));
+        aside.spawn(ConfigFollower::new(flags, &start, meter.clone()).run(inbox.clone()));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
         meter.devices(server.serves_devices());
         if let Some(before) = server.devices.filter(|found| !found.are_served()) {
@@ -247,7 +248,7 @@ impl Work {
         let writer = spawn("writer", move || writes.block_on(writer))?;
         let (reading, read_enough) = oneshot::channel::<()>();
         let _ends_with_this = spawn("reader", move || drop(reads.block_on(read_enough)))?;
-        let engine = spawn("engine", move || pump.run(engine, &decides))?;
+        let engine = spawn("engine", move || scheduler_loop.run(engine, &decides))?;
         Ok(Self { inbox, feeds, engine, writer, writing, _reading: reading, _aside: aside })
     }
 
@@ -258,7 +259,7 @@ impl Work {
         let finish = async {
             // Either may be gone already; the writer ends when the engine's side of the channel is
             // closed.
-            drop(inbox.send(Incoming::Stop).await);
+            drop(inbox.send(EngineMessage::Stop).await);
             drop(engine.await);
             drop((&mut writer).await);
         };
@@ -272,10 +273,15 @@ impl Work {
 }
 
 /// Where events of watches go, and what is said about them.
-type To<'a> = (&'a mpsc::Sender<Incoming>, &'a Arc<dyn Observer>);
+type InboxAndObserver<'a> = (&'a mpsc::Sender<EngineMessage>, &'a Arc<dyn Observer>);
 
 /// Starts the watches in the runtime that is entered.
-fn follow(flags: &Flags, server: &Server, clients: &Clients, (inbox, observer): To<'_>) -> Feeds {
+fn follow(
+    flags: &Flags,
+    server: &ServerFeatures,
+    clients: &Clients,
+    (inbox, observer): InboxAndObserver<'_>,
+) -> Feeds {
     let gate = |name| flags.gate(name).unwrap_or(true);
     let sets = [
         (KindSet::PriorityClasses, with_priority_classes(flags)),
@@ -297,16 +303,16 @@ fn with_priority_classes(flags: &Flags) -> bool {
 /// Follows claims for devices from the moment when the server has them (C-06).
 async fn devices_later(
     clients: Clients,
-    before: Devices,
-    inbox: mpsc::Sender<Incoming>,
+    before: DeviceApi,
+    inbox: mpsc::Sender<EngineMessage>,
     meter: Arc<Meter>,
 ) {
     vc_kube::devices_appear(&clients, before, &*meter).await;
     tracing::info!("resource claims of pods are taken into account from now on");
     meter.devices(true);
     // From here on pods with claims wait until these are known.
-    let visit = Visit::change(Engine::serve_devices);
-    if inbox.send(Incoming::Visit(visit)).await.is_err() {
+    let visit = EngineVisit::change(Engine::serve_devices);
+    if inbox.send(EngineMessage::Visit(visit)).await.is_err() {
         return;
     }
     let (mut feeds, observer) = (Feeds::default(), meter as Arc<dyn Observer>);
@@ -314,7 +320,7 @@ async fn devices_later(
     feeds.ended().await;
 }
 
-fn options(process: &Process, server: &Server) -> EngineOptions {
+fn options(process: &Process, server: &ServerFeatures) -> EngineOptions {
     let flags = &process.flags;
     let since = |minor| ServerVersion { major: 1, minor } <= server.version;
     let default = |name, minor| flags.gate(name).unwrap_or_else(|| since(minor));
@@ -376,7 +382,7 @@ mod tests {
     fn core_34_gates_follow_the_server_unless_a_flag_says_otherwise() {
         let of = |minor, args: &[&str]| {
             let version = ServerVersion { major: 1, minor };
-            let server = Server { version, devices: Some(Devices::Served) };
+            let server = ServerFeatures { version, devices: Some(DeviceApi::Served) };
             let gates = options(&process(args), &server).settings.gates;
             (gates.in_place_resize, gates.pod_level_resources)
         };
@@ -394,14 +400,14 @@ mod tests {
     fn flags_reach_the_engine() {
         let version = ServerVersion { major: 1, minor: 36 };
         let with = |devices, args: &[&str]| {
-            super::options(&process(args), &Server { version, devices }).settings
+            super::options(&process(args), &ServerFeatures { version, devices }).settings
         };
-        let options = |args: &[&str]| with(Some(Devices::Served), args);
+        let options = |args: &[&str]| with(Some(DeviceApi::Served), args);
         let gate = "--feature-gates=DynamicResourceAllocation=true";
         for (devices, args, on) in [
-            (Some(Devices::Served), &[][..], true),
-            (Some(Devices::Absent), &[], false),
-            (Some(Devices::Absent), &[gate], true),
+            (Some(DeviceApi::Served), &[][..], true),
+            (Some(DeviceApi::Absent), &[], false),
+            (Some(DeviceApi::Absent), &[gate], true),
             (None, &["--feature-gates=DynamicResourceAllocation=false"], false),
         ] {
             assert_eq!(with(devices.clone(), args).dynamic_resources, on, "{devices:?} {args:?}");

@@ -16,7 +16,7 @@ use axum::serve::Listener;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use vc_http::Limits;
+use vc_http::ServerLimits;
 use vc_kube::{Clients, Reviewer};
 
 use crate::fatal::Fatal;
@@ -34,7 +34,7 @@ pub struct Servers(JoinSet<()>);
 async fn serve<L: Listener>(listener: L, tls: Option<Tls>, routes: Router) {
     let (_running, stop) = watch::channel(false);
     let acceptor = tls.as_ref().map(Tls::acceptor);
-    let serving = vc_http::serve(listener, Limits::SMALL, acceptor, routes, stop);
+    let serving = vc_http::serve(listener, ServerLimits::SMALL, acceptor, routes, stop);
     match tls {
         None => serving.await,
         Some(tls) => tokio::select! { () = serving => {}, () = tls.follow_files() => {} },

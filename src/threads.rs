@@ -35,7 +35,8 @@ pub(crate) fn spawn(
 /// wait for nothing. A wake-up finds the caches cold, which costs more than most of what it is for:
 /// docs/performance.md (On the wire).
 pub(crate) fn calm_runtime(meter: &Arc<Meter>, backlog: &Backlog) -> std::io::Result<Runtime> {
-    let (wakes, meter, backlog) = (Mutex::new(Wakes::default()), meter.clone(), backlog.clone());
+    let (wakes, meter, backlog) =
+        (Mutex::new(WakeBudget::default()), meter.clone(), backlog.clone());
     Builder::new_current_thread()
         .enable_all()
         .on_thread_park(move || {
@@ -50,18 +51,18 @@ pub(crate) fn calm_runtime(meter: &Arc<Meter>, backlog: &Backlog) -> std::io::Re
 }
 
 /// A bucket of wake-ups that are free.
-struct Wakes {
+struct WakeBudget {
     tokens: f64,
     filled: Option<Instant>,
 }
 
-impl Default for Wakes {
+impl Default for WakeBudget {
     fn default() -> Self {
         Self { tokens: BURST, filled: None }
     }
 }
 
-impl Wakes {
+impl WakeBudget {
     /// How long the thread that wants to wait sleeps before; `rest`: how long nobody misses it.
     fn nap(&mut self, now: Instant, rest: Option<Duration>) -> Option<Duration> {
         let often = (!self.allow(now)).then_some(NAP);
@@ -85,7 +86,7 @@ mod tests {
 
     /// Of so many wake-ups at that distance.
     fn n_naps(n_wakes: u32, distance: Duration) -> u32 {
-        let (mut wakes, mut now, mut n_naps) = (Wakes::default(), Instant::now(), 0);
+        let (mut wakes, mut now, mut n_naps) = (WakeBudget::default(), Instant::now(), 0);
         for _ in 0..n_wakes {
             let napped = !wakes.allow(now);
             n_naps += u32::from(napped);
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn who_is_not_missed_naps_and_who_wakes_up_often_no_less() {
         let (now, [short, long]) = (Instant::now(), [1, 9].map(Duration::from_millis));
-        let mut wakes = Wakes::default();
+        let mut wakes = WakeBudget::default();
         let mut naps = |rests: [Option<Duration>; 3]| rests.map(|rest| wakes.nap(now, rest));
         assert_eq!(naps([None, Some(short), Some(long)]), [None, Some(short), Some(long)]);
         for _ in 3..BURST as u32 {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Now, Report};
+use vc_engine::{CycleTime, Effect, Engine, EngineOptions, Evaluator, Report};
 use vc_model::ClusterEvent;
 
 use crate::cases::{Case, START_MICROS, Times, arrival};
@@ -112,7 +112,7 @@ pub(crate) fn sample(case: &Case, evaluator: Evaluator, plugins: &[String]) -> a
     (case.load)(case, &mut engine);
     let last = case.cycles.iter().copied().max().unwrap_or(0);
     for cycle in 1..=last {
-        let now = Now { unix_micros: START_MICROS + i64::from(cycle) * 1_000_000 };
+        let now = CycleTime { unix_micros: START_MICROS + i64::from(cycle) * 1_000_000 };
         let arrives = 2 < cycle && 0 < case.n_arriving;
         let events = if arrives { arrival(case, cycle) } else { Vec::new() };
         let ((effects, report), cost) = cost_of(|| engine.cycle(events, now))?;

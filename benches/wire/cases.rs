@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use vc_sim::load::{
-    Binds, Client, Pace, Pressure, Process, Report, Workload, Writes, bind_all, create_gangs,
+    BindWatch, Client, LoadReport, PodRate, RequestRate, SchedulerProcess, Workload, WriteCounts,
+    bind_all, create_gangs,
 };
 
 use crate::scheduler::Scheduler;
@@ -103,13 +104,14 @@ impl Case {
         let workload = Workload { nodes: 1000, gangs, size, ..Workload::default() };
         let (bare, bare_cpu) = bare_loop(context, &workload).await?;
         let (server, client) = Server::with(context.kind, &workload).await?;
-        let created = create_gangs(&client, &workload, Pressure::full(context.in_flight)).await?;
-        let mut binds = Binds::watch(&client, &workload).await?;
+        let created =
+            create_gangs(&client, &workload, RequestRate::full(context.in_flight)).await?;
+        let mut binds = BindWatch::watch(&client, &workload).await?;
         let scheduler = Scheduler::start(context, &server)?;
         ensure!(binds.until(workload.n_pods(), LIMIT).await?, "not all pods are bound");
         let cpu_bound = scheduler.cpu_seconds()?;
         let writes = scheduler.calm().await?;
-        let report = Report {
+        let report = LoadReport {
             workload,
             start: scheduler.started,
             created: created.into_iter().map(Some).collect(),
@@ -146,15 +148,15 @@ impl Case {
         let (server, client) = Server::with(context.kind, workload).await?;
         let scheduler = Scheduler::start(context, &server)?;
         scheduler.ready().await?;
-        let mut binds = Binds::watch(&client, workload).await?;
+        let mut binds = BindWatch::watch(&client, workload).await?;
         let (cpu, writes) = (scheduler.cpu_seconds()?, scheduler.writes().await?);
         let start = Instant::now();
-        let pressure = Pressure { in_flight: context.in_flight, rate };
+        let pressure = RequestRate { in_flight: context.in_flight, rate };
         let created = create_gangs(&client, workload, pressure).await?;
         ensure!(binds.until(workload.n_pods(), LIMIT).await?, "not all pods are bound");
         let cpu_bound = scheduler.cpu_seconds()? - cpu;
         let after = scheduler.calm().await?;
-        let report = Report {
+        let report = LoadReport {
             workload: workload.clone(),
             start,
             created: created.into_iter().map(Some).collect(),
@@ -170,7 +172,7 @@ impl Case {
         Ok(arrival_figures(&report, cpu_bound, idle))
     }
 
-    fn draw(&self, context: &Context, report: &Report) -> anyhow::Result<()> {
+    fn draw(&self, context: &Context, report: &LoadReport) -> anyhow::Result<()> {
         if let Some(dir) = &context.plots {
             std::fs::create_dir_all(dir)?;
             let name = format!("{:?}-{}.svg", context.kind, self.name).to_lowercase();
@@ -196,10 +198,10 @@ pub(crate) fn judged(
 /// Binds per second of as many clients without a scheduler, and their CPU time per pod in ms, the
 /// watch of the pods included; the embedded server runs in the same process, so there is none then.
 async fn bare_loop(context: &Context, workload: &Workload) -> anyhow::Result<(f64, Option<f64>)> {
-    let this = Process { pid: std::process::id() };
+    let this = SchedulerProcess { pid: std::process::id() };
     let (server, client) = Server::with(context.kind, workload).await?;
-    create_gangs(&client, workload, Pressure::full(context.in_flight)).await?;
-    let mut binds = Binds::watch(&client, workload).await?;
+    create_gangs(&client, workload, RequestRate::full(context.in_flight)).await?;
+    let mut binds = BindWatch::watch(&client, workload).await?;
     let (start, cpu) = (Instant::now(), this.cpu_seconds());
     bind_all(&client, workload, context.in_flight).await?;
     ensure!(binds.until(workload.n_pods(), LIMIT).await?, "not all pods are seen bound");
@@ -212,10 +214,10 @@ async fn bare_loop(context: &Context, workload: &Workload) -> anyhow::Result<(f6
     server.stop().await?;
     let (n_pods, first, last) = (seconds.len(), first.unwrap_or(0.0), last.unwrap_or(0.0));
     let per_pod = cpu.map(|(after, before)| (after - before) * 1000.0 / n_pods.max(1) as f64);
-    Ok((Pace { n_pods, first, last }.rate(), per_pod))
+    Ok((PodRate { n_pods, first, last }.rate(), per_pod))
 }
 
-fn arrival_figures(report: &Report, cpu_bound: f64, idle: bool) -> Vec<Figure> {
+fn arrival_figures(report: &LoadReport, cpu_bound: f64, idle: bool) -> Vec<Figure> {
     let (created, lag) = (report.creation(), report.lag().unwrap_or(f64::INFINITY));
     let mut figures = vec![
         plain("created", format!("{:.0}/s", created.rate())),
@@ -236,7 +238,7 @@ fn arrival_figures(report: &Report, cpu_bound: f64, idle: bool) -> Vec<Figure> {
 
 /// CPU, memory and writes. What is written after the last bind (statuses, events) counts, too. Of an
 /// idle cluster each pod has a cycle of its own, so its CPU has no target.
-fn costs(report: &Report, cpu_bound: f64, idle: bool) -> Vec<Figure> {
+fn costs(report: &LoadReport, cpu_bound: f64, idle: bool) -> Vec<Figure> {
     let mut figures = Vec::new();
     let n_pods = report.workload.n_pods().max(1) as f64;
     let until = cpu_bound * 1000.0 / n_pods;
@@ -263,7 +265,7 @@ fn costs(report: &Report, cpu_bound: f64, idle: bool) -> Vec<Figure> {
     figures
 }
 
-fn of_resources(writes: &Writes) -> String {
+fn of_resources(writes: &WriteCounts) -> String {
     let each = writes.by_resource.iter().map(|(resource, count)| format!("{resource} {count}"));
     each.collect::<Vec<_>>().join(", ")
 }
@@ -273,13 +275,15 @@ async fn quiet(context: &Context, gangs: u32, size: u32) -> anyhow::Result<Vec<F
     let cpu = "65".to_owned();
     let workload = Workload { nodes: 1000, gangs, size, cpu, ..Workload::default() };
     let (server, client): (Server, Client) = Server::with(context.kind, &workload).await?;
-    create_gangs(&client, &workload, Pressure::full(context.in_flight)).await?;
+    create_gangs(&client, &workload, RequestRate::full(context.in_flight)).await?;
     let scheduler = Scheduler::start(context, &server)?;
     scheduler.ready().await?;
     // A busy machine may be calm before the first cycle: every pod is told once why it waits.
-    let told = |writes: &Writes| writes.by_resource.get("pods/status").copied().unwrap_or(0);
+    let reported =
+        |writes: &WriteCounts| writes.by_resource.get("pods/status").copied().unwrap_or(0);
     let start = Instant::now();
-    while told(&scheduler.writes().await?) < workload.n_pods() as u64 && start.elapsed() < LIMIT {
+    while reported(&scheduler.writes().await?) < workload.n_pods() as u64 && start.elapsed() < LIMIT
+    {
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
     scheduler.calm().await?;

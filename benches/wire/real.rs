@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
-use vc_sim::load::{Access, Client, Connection, Made};
-use vc_sim::serve::{Kind, Scope};
+use vc_sim::load::{ApiConnection, Client, LoadAccess, LoadObject};
+use vc_sim::serve::{Scope, ServedKind};
 
 use crate::server::directory;
 
@@ -43,7 +43,7 @@ impl Real {
         let path = ready["kubeconfig"].as_str().context("no kubeconfig")?.into();
         let scheduler = dir.join("scheduler.kubeconfig");
         let server = Self { child, kubeconfig: path, scheduler };
-        let client = Client::new(Access::of_kubeconfig(&server.kubeconfig)?);
+        let client = Client::new(LoadAccess::of_kubeconfig(&server.kubeconfig)?);
         install(&mut client.connection()).await?;
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "s",
             "clusters": [{"name": "s", "cluster":
@@ -91,12 +91,12 @@ fn token(dir: &Path) -> anyhow::Result<String> {
 }
 
 /// The shipped manifests, in their order; kinds that the server does not know are left out.
-async fn install(connection: &mut Connection) -> anyhow::Result<()> {
+async fn install(connection: &mut ApiConnection) -> anyhow::Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/manifests");
     for object in vc_sim::input::read(&[path])?.objects {
         let text = |field: &str| object.value[field].as_str().unwrap_or_default();
-        let Some(kind) = Kind::of(text("apiVersion"), text("kind")) else { continue };
-        let made = Made { path: collection(kind, &object.value), body: object.value };
+        let Some(kind) = ServedKind::of(text("apiVersion"), text("kind")) else { continue };
+        let made = LoadObject { path: collection(kind, &object.value), body: object.value };
         connection.create(&made).await?;
     }
     for path in CUSTOM {
@@ -107,7 +107,7 @@ async fn install(connection: &mut Connection) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn collection(kind: &Kind, object: &Value) -> String {
+fn collection(kind: &ServedKind, object: &Value) -> String {
     let root = if kind.group.is_empty() { "/api" } else { "/apis" };
     let prefix = format!("{root}/{}", kind.api_version());
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use vc_sim::load::{Process, Writes};
+use vc_sim::load::{SchedulerProcess, WriteCounts};
 
 use crate::Context;
 use crate::server::{Server, directory};
@@ -53,8 +53,8 @@ impl Scheduler {
         Ok(Self { child, metrics: format!("http://127.0.0.1:{port}/metrics"), started })
     }
 
-    pub(crate) fn process(&self) -> Process {
-        Process { pid: self.child.id() }
+    pub(crate) fn process(&self) -> SchedulerProcess {
+        SchedulerProcess { pid: self.child.id() }
     }
 
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
@@ -62,8 +62,8 @@ impl Scheduler {
         seconds.ok_or_else(|| anyhow::anyhow!("the scheduler is gone"))
     }
 
-    pub(crate) async fn writes(&self) -> anyhow::Result<Writes> {
-        Ok(Writes::scrape(&self.metrics).await?)
+    pub(crate) async fn writes(&self) -> anyhow::Result<WriteCounts> {
+        Ok(WriteCounts::scrape(&self.metrics).await?)
     }
 
     /// Waits until the first lists are in and it listens.
@@ -77,7 +77,7 @@ impl Scheduler {
 
     /// Waits until nothing more is written, and says what was. While the process computes it is not
     /// asked for its metrics: of ten thousand jobs they are long, and their making would count.
-    pub(crate) async fn calm(&self) -> anyhow::Result<Writes> {
+    pub(crate) async fn calm(&self) -> anyhow::Result<WriteCounts> {
         let start = Instant::now();
         loop {
             self.idle(start).await?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use vc_sim::load::{Access, Client, Workload, create_nodes};
+use vc_sim::load::{Client, LoadAccess, Workload, create_nodes};
 
 use crate::embedded::Embedded;
 use crate::real::Real;
@@ -39,10 +39,10 @@ impl Server {
     }
 
     /// As an administrator.
-    pub(crate) fn access(&self) -> anyhow::Result<Access> {
+    pub(crate) fn access(&self) -> anyhow::Result<LoadAccess> {
         Ok(match self {
-            Self::Embedded(server) => Access::plain(&server.url())?,
-            Self::Real(server) => Access::of_kubeconfig(&server.kubeconfig)?,
+            Self::Embedded(server) => LoadAccess::plain(&server.url())?,
+            Self::Real(server) => LoadAccess::of_kubeconfig(&server.kubeconfig)?,
         })
     }
 

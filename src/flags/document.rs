@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::gates::{GATES, Gate};
-use super::table::{Effect, Row, TABLE};
+use super::table::{FlagEffect, FlagRow, TABLE};
 use crate::environment::{VARIABLES, Variable};
 
 /// The whole file.
@@ -37,19 +37,19 @@ Commands: `vc-scheduler check FILE` says what a configuration means; it takes al
 Deployment can be used, and reads `--scheduler-conf` and `--allow-missing-plugins`. `vc-scheduler help` is `--help`.
 ";
 
-const SECTIONS: [(Effect, &str, &str); 3] = [
+const SECTIONS: [(FlagEffect, &str, &str); 3] = [
     (
-        Effect::Built,
+        FlagEffect::Built,
         "Flags with an effect",
         "What Volcano's flags of the same name do, and some of our own.",
     ),
     (
-        Effect::Never,
+        FlagEffect::Never,
         "Flags without effect",
         "Accepted, because installations set them: they are about Go, klog or the sampling of nodes.",
     ),
     (
-        Effect::Hidden,
+        FlagEffect::Hidden,
         "Flags for work on the scheduler",
         "Not in `--help`; the log names them at `-v=2` as all others.",
     ),
@@ -76,7 +76,7 @@ fn gate(gate: &Gate) -> String {
     format!("| `{}` | {} | {} |\n", gate.name, gate.default, gate.help)
 }
 
-fn flag(row: &Row) -> String {
+fn flag(row: &FlagRow) -> String {
     let short = if row.name == "v" { "`-v`, " } else { "" };
     let words = row.kind.word().replace('|', "\\|");
     let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };

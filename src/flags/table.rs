@@ -2,7 +2,7 @@
 
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FlagKind {
     Bool,
     Int,
     Float,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Choice(&'static str),
 }
 
-impl Kind {
+impl FlagKind {
     pub(super) fn is_list(self) -> bool {
         matches!(self, Self::Texts | Self::Commas | Self::NamesOrAll | Self::Gates)
     }
@@ -42,7 +42,7 @@ impl Kind {
 
 /// What setting a flag does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum FlagEffect {
     Built,
     /// It is about Go, klog or sampling, which are not here.
     Never,
@@ -52,29 +52,29 @@ pub(super) enum Effect {
 
 /// A flag.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct FlagRow {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: FlagKind,
     pub(super) default: &'static str,
-    pub(super) effect: Effect,
+    pub(super) effect: FlagEffect,
     pub(super) help: &'static str,
 }
 
 const fn row(
     name: &'static str,
-    kind: Kind,
+    kind: FlagKind,
     default: &'static str,
-    effect: Effect,
+    effect: FlagEffect,
     help: &'static str,
-) -> Row {
-    Row { name, kind, default, effect, help }
+) -> FlagRow {
+    FlagRow { name, kind, default, effect, help }
 }
 
-use Effect::{Built, Hidden, Never};
-use Kind::{Bool, Choice, Commas, Float, Gates, Int, NamesOrAll, Text, Texts, Time};
+use FlagEffect::{Built, Hidden, Never};
+use FlagKind::{Bool, Choice, Commas, Float, Gates, Int, NamesOrAll, Text, Texts, Time};
 
 #[rustfmt::skip] // a table is read by its rows
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[FlagRow] = &[
     row("add-dir-header", Bool, "false", Never, "klog"),
     row("allow-missing-plugins", NamesOrAll, "", Built,
         "what the configuration may name though this version lacks it; without names: everything"),

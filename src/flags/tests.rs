@@ -100,7 +100,7 @@ fn lists_and_pairs() {
         flags.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     assert_eq!(pairs, [("a", "b"), ("c", "d")]);
     assert_eq!(flags.feature_gates, [("A".into(), true), ("B".into(), false)]);
-    assert_eq!(flags.pace.trigger, Trigger::Change);
+    assert_eq!(flags.pace.trigger, ScheduleTrigger::Change);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn only_flags_that_were_changed_are_named_as_without_effect() {
     let of = |name| flags.lines.iter().find(|line| line.name == name).unwrap();
     assert!(of("logtostderr").is_default);
     assert!(!of("cache-dumper").is_default);
-    assert_eq!(of("cache-dumper").effect, Effect::Built);
+    assert_eq!(of("cache-dumper").effect, FlagEffect::Built);
     assert_eq!(of("scheduler-name").value, "[x]");
     assert_eq!(of("schedule-period").value, "1s");
     assert_eq!(flags.lines.iter().filter(|line| !line.is_default).count(), 2);

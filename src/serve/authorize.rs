@@ -10,24 +10,24 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use vc_kube::{CallError, Reviewer, Verdict};
+use vc_kube::{AccessDecision, CallError, Reviewer};
 
 /// The same routes behind the question whether the client may have them.
 pub(super) fn protect(routes: Router, reviewer: Reviewer) -> Router {
-    let guard = Guard { reviewer, warned: Mutex::default() };
+    let guard = AccessGuard { reviewer, warned: Mutex::default() };
     routes.layer(from_fn_with_state(Arc::new(guard), check))
 }
 
 /// Pause between two warnings that the API server cannot be asked.
 const WARNING_PAUSE: Duration = Duration::from_secs(60);
 
-struct Guard {
+struct AccessGuard {
     reviewer: Reviewer,
     /// When the last warning was logged.
     warned: Mutex<Option<Instant>>,
 }
 
-impl Guard {
+impl AccessGuard {
     /// Logs that nobody can be let in, once in a while: anybody can ask for the metrics.
     fn warn(&self, error: &CallError) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,15 +42,15 @@ impl Guard {
     }
 }
 
-async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn check(State(guard): State<Arc<AccessGuard>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let Some(token) = token(request.headers()).map(str::to_owned) else {
         return unauthenticated();
     };
     match guard.reviewer.review(&token, &path).await {
-        Ok(Verdict::Granted) => next.run(request).await,
-        Ok(Verdict::Unauthenticated) => unauthenticated(),
-        Ok(Verdict::Forbidden(user)) => {
+        Ok(AccessDecision::Granted) => next.run(request).await,
+        Ok(AccessDecision::Unauthenticated) => unauthenticated(),
+        Ok(AccessDecision::Forbidden(user)) => {
             let text = format!(
                 "user {user:?} may not get {path}: a ClusterRole with nonResourceURLs [{path:?}] and \
                  verbs [get] grants it\n"

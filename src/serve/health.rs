@@ -157,7 +157,7 @@ mod tests {
         meter.configuration(&loaded, 0);
         let rows = "[-]starting\n[!]configuration: line 4: unknown plugin magic, it is skipped\n\
             readyz check failed\n";
-        let told = get(&routes(meter), "/readyz?verbose").await;
-        assert_eq!(told, (503, rows.to_owned()));
+        let reported = get(&routes(meter), "/readyz?verbose").await;
+        assert_eq!(reported, (503, rows.to_owned()));
     }
 }

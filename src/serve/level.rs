@@ -45,22 +45,22 @@ fn bind(folder: &Path) -> io::Result<UnixListener> {
 }
 
 /// The level, and the timer that takes it back.
-struct Control {
+struct LevelControl {
     level: Level,
     timer: Mutex<Option<AbortHandle>>,
 }
 
 fn routes(level: Level) -> Router {
-    let control = Arc::new(Control { level, timer: Mutex::default() });
+    let control = Arc::new(LevelControl { level, timer: Mutex::default() });
     Router::new().route("/setlevel", get(set)).route("/getlevel", get(tell)).with_state(control)
 }
 
-async fn tell(State(control): State<Arc<Control>>) -> String {
+async fn tell(State(control): State<Arc<LevelControl>>) -> String {
     format!("Current klog log level: {}\n", control.level.get())
 }
 
 async fn set(
-    State(control): State<Arc<Control>>,
+    State(control): State<Arc<LevelControl>>,
     RawQuery(query): RawQuery,
 ) -> (StatusCode, String) {
     let Some((level, time)) = read(&query.unwrap_or_default()) else {
@@ -71,7 +71,7 @@ async fn set(
     (StatusCode::OK, format!("Change klog log level to {level} successfully and  for {time}\n"))
 }
 
-impl Control {
+impl LevelControl {
     /// A later call replaces the timer of an earlier one.
     fn raise(&self, level: i64, time: Duration) {
         let (log, start) = (self.level.clone(), self.level.start);
@@ -109,7 +109,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn core_16_the_level_is_raised_for_a_while() {
         let routes = routes(start(3, Format::Text));
-        let told = async || get(&routes, "/getlevel").await.1;
+        let reported = async || get(&routes, "/getlevel").await.1;
         let bad = ["level=0&duration=1s", "level=x&duration=1s", "level=5", "level=5&duration=1us"];
         for query in bad {
             let (code, text) = get(&routes, &format!("/setlevel?{query}")).await;
@@ -119,16 +119,16 @@ mod tests {
         let (code, text) = get(&routes, "/setlevel?level=5&duration=1s").await;
         assert_eq!(code, 200);
         assert_eq!(text, "Change klog log level to 5 successfully and  for 1s\n");
-        assert_eq!(told().await, "Current klog log level: 5\n");
+        assert_eq!(reported().await, "Current klog log level: 5\n");
         sleep(Duration::from_millis(900)).await;
-        assert_eq!(told().await, "Current klog log level: 5\n");
+        assert_eq!(reported().await, "Current klog log level: 5\n");
         // The timer starts anew.
         let text = get(&routes, "/setlevel?level=7&duration=1m").await.1;
         assert_eq!(text, "Change klog log level to 7 successfully and  for 1m0s\n");
         sleep(Duration::from_secs(59)).await;
-        assert_eq!(told().await, "Current klog log level: 7\n");
+        assert_eq!(reported().await, "Current klog log level: 7\n");
         sleep(Duration::from_secs(2)).await;
-        assert_eq!(told().await, "Current klog log level: 3\n");
+        assert_eq!(reported().await, "Current klog log level: 3\n");
     }
 
     #[tokio::test]

@@ -235,7 +235,7 @@ mod tests {
         let (_running, stop) = watch::channel(false);
         let routes = health::routes(Arc::default());
         let acceptor = Some(tls.acceptor());
-        let server = vc_http::serve(listener, vc_http::Limits::SMALL, acceptor, routes, stop);
+        let server = vc_http::serve(listener, vc_http::ServerLimits::SMALL, acceptor, routes, stop);
         let server = tokio::spawn(server);
         assert!(livez(client(None), address).await.is_err(), "the client does not know that CA");
         replace(folder.path(), "server.pem", "server.key");

@@ -13,11 +13,11 @@ use crate::error::Warning;
 pub struct Arguments {
     /// Path of the map in the file, for warnings.
     field: String,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, ArgumentEntry>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct ArgumentEntry {
     value: Value,
     line: Option<usize>,
 }
@@ -29,7 +29,7 @@ impl Arguments {
     }
 
     pub(crate) fn insert(&mut self, key: String, value: Value, line: Option<usize>) {
-        self.entries.insert(key, Entry { value, line });
+        self.entries.insert(key, ArgumentEntry { value, line });
     }
 
     /// The value as written; structured arguments are read with this.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::arguments::Arguments;
 use crate::error::{ConfError, Warning};
 use crate::loader::Loader;
-use crate::missing::Missing;
-use crate::registry::Known;
+use crate::missing::MissingEntry;
+use crate::registry::KnownNames;
 use crate::settings::ActionSettings;
 use crate::switches::Switches;
 use crate::{syntax, tree};
@@ -49,16 +49,16 @@ pub struct ActionConfig {
 
 /// A usable file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
+pub struct LoadedConfig {
     pub config: Config,
     /// By line; those without a place come last.
     pub warnings: Vec<Warning>,
     /// What the file names and this process lacks, by line. Whoever puts a file in force decides with
-    /// [`Loaded::admit`] whether it may be.
-    pub missing: Vec<Missing>,
+    /// [`LoadedConfig::admit`] whether it may be.
+    pub missing: Vec<MissingEntry>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Adds warnings of others who have read the configuration; the order of lines is kept.
     pub fn warn(&mut self, warnings: impl IntoIterator<Item = Warning>) {
         self.warnings.extend(warnings);
@@ -81,7 +81,11 @@ impl Config {
 ///
 /// YAML that cannot be read, a value of the wrong type, an unknown action or none at all, a
 /// structured argument of the wrong shape (C-09), `proportion` beside hierarchical `drf`.
-pub fn parse(file_name: &str, text: &str, known: &Known<'_>) -> Result<Loaded, ConfError> {
+pub fn parse(
+    file_name: &str,
+    text: &str,
+    known: &KnownNames<'_>,
+) -> Result<LoadedConfig, ConfError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let root = tree::load(text).map_err(|error| syntax::explain(file_name, &error))?;
     let mut loader = Loader::new(file_name, text, known);
@@ -89,7 +93,7 @@ pub fn parse(file_name: &str, text: &str, known: &Known<'_>) -> Result<Loaded, C
     let (mut warnings, mut missing) = loader.into_findings();
     ActionSettings::from(&config, &mut warnings);
     missing.sort_by_key(|entry| entry.line.unwrap_or(usize::MAX));
-    let mut loaded = Loaded { config, warnings: Vec::new(), missing };
+    let mut loaded = LoadedConfig { config, warnings: Vec::new(), missing };
     loaded.warn(warnings);
     Ok(loaded)
 }

@@ -28,9 +28,9 @@ mod tree;
 pub use arguments::Arguments;
 pub use defaults::{BUILT_IN, CHART};
 pub use error::{ConfError, Warning};
-pub use file::{ActionConfig, Config, Loaded, PluginOption, Tier, parse};
-pub use missing::{AllowMissing, Missing, MissingError, MissingKind};
-pub use registry::{ACTIONS, Known, PLUGINS};
+pub use file::{ActionConfig, Config, LoadedConfig, PluginOption, Tier, parse};
+pub use missing::{AllowMissing, MissingEntry, MissingError, MissingKind};
+pub use registry::{ACTIONS, KnownNames, PLUGINS};
 pub use render::render;
 pub use settings::{
     ActionSettings, AllocateSettings, BackfillSettings, GangSettings, HeadOfLine, PreemptSettings,

@@ -7,17 +7,17 @@ mod entries;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::entries::Entry;
+use self::entries::MapEntry;
 use crate::arguments::meant_bool;
 use crate::error::{ConfError, Warning};
 use crate::file::{ActionConfig, Config, PluginOption, Tier};
 use crate::known_arguments::{self, warn_unknown};
-use crate::missing::{Missing, MissingKind, unbuilt_arguments};
+use crate::missing::{MissingEntry, MissingKind, unbuilt_arguments};
 use crate::older;
-use crate::registry::{ACTIONS, Known, PLUGINS};
+use crate::registry::{ACTIONS, KnownNames, PLUGINS};
 use crate::spelling::{did_you_mean, nearest};
 use crate::switches::{SWITCHES, Switches, switch_of};
-use crate::tree::{Node, Tree};
+use crate::tree::{YamlNode, YamlTree};
 use crate::{advice, metrics, quota, sections, settings, structured};
 
 const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
@@ -27,24 +27,24 @@ const HIERARCHY_CONFLICT: &str = "proportion and drf with hierarchy enabled conf
 pub(crate) struct Loader<'a> {
     file: &'a str,
     source: &'a str,
-    known: &'a Known<'a>,
+    known: &'a KnownNames<'a>,
     warnings: Vec<Warning>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingEntry>,
     /// Where each plugin was listed first.
     plugins_seen: BTreeMap<String, String>,
 }
 
 impl<'a> Loader<'a> {
-    pub(crate) fn new(file: &'a str, source: &'a str, known: &'a Known<'a>) -> Self {
+    pub(crate) fn new(file: &'a str, source: &'a str, known: &'a KnownNames<'a>) -> Self {
         let (warnings, missing) = (Vec::new(), Vec::new());
         Loader { file, source, known, warnings, missing, plugins_seen: BTreeMap::new() }
     }
 
-    pub(crate) fn into_findings(self) -> (Vec<Warning>, Vec<Missing>) {
+    pub(crate) fn into_findings(self) -> (Vec<Warning>, Vec<MissingEntry>) {
         (self.warnings, self.missing)
     }
 
-    pub(crate) fn config(&mut self, root: &Node) -> Result<Config, ConfError> {
+    pub(crate) fn config(&mut self, root: &YamlNode) -> Result<Config, ConfError> {
         let mut config = Config::default();
         let (mut has_actions, mut actions_line) = (false, None);
         for entry in self.entries(root, "")? {
@@ -68,7 +68,7 @@ impl<'a> Loader<'a> {
             true => Ok(config),
             false => {
                 let problem = match root.tree {
-                    Tree::Null => "failed to find Action : the file is empty",
+                    YamlTree::Null => "failed to find Action : the file is empty",
                     _ => "failed to find Action : the file names no actions",
                 };
                 Err(self.error(None, "actions", problem, ACTIONS_HINT))
@@ -77,7 +77,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The comma-separated names; one that nobody knows makes the file invalid (core.md 2.2).
-    fn actions(&mut self, entry: &Entry<'_>) -> Result<Vec<String>, ConfError> {
+    fn actions(&mut self, entry: &MapEntry<'_>) -> Result<Vec<String>, ConfError> {
         let hint = "write one string with commas, as in actions: \"enqueue, allocate\"";
         let text = self.text(entry, hint)?;
         let line = entry.node.line();
@@ -108,11 +108,11 @@ impl<'a> Loader<'a> {
         if self.known.actions.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             return Ok(Some(canonical));
         }
-        self.missing.push(Missing::not_built("action", &canonical, line, "actions"));
+        self.missing.push(MissingEntry::not_built("action", &canonical, line, "actions"));
         Ok(None)
     }
 
-    fn tiers(&mut self, entry: &Entry<'_>) -> Result<Vec<Tier>, ConfError> {
+    fn tiers(&mut self, entry: &MapEntry<'_>) -> Result<Vec<Tier>, ConfError> {
         self.plugins_seen.clear();
         let mut tiers = Vec::new();
         for (at, node) in self.items(entry)?.iter().enumerate() {
@@ -125,7 +125,7 @@ impl<'a> Loader<'a> {
         Ok(tiers)
     }
 
-    fn tier(&mut self, node: &Node, field: &str) -> Result<Tier, ConfError> {
+    fn tier(&mut self, node: &YamlNode, field: &str) -> Result<Tier, ConfError> {
         let mut plugins = Vec::new();
         for entry in self.entries(node, field)? {
             match entry.key.as_str() {
@@ -137,7 +137,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The plugins of a tier that this process can run.
-    fn plugins(&mut self, entry: &Entry<'_>) -> Result<Vec<PluginOption>, ConfError> {
+    fn plugins(&mut self, entry: &MapEntry<'_>) -> Result<Vec<PluginOption>, ConfError> {
         let mut plugins = Vec::new();
         for (at, node) in self.items(entry)?.iter().enumerate() {
             plugins.push(self.plugin(node, &format!("{}[{at}]", entry.field))?);
@@ -151,7 +151,7 @@ impl<'a> Loader<'a> {
     fn check_hierarchy(
         &self,
         plugins: &[PluginOption],
-        entry: &Entry<'_>,
+        entry: &MapEntry<'_>,
     ) -> Result<(), ConfError> {
         let hierarchical = |plugin: &PluginOption| {
             plugin.name == "drf" && plugin.switches.on(crate::Switch::Hierarchy)
@@ -167,7 +167,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn plugin(&mut self, node: &Node, field: &str) -> Result<PluginOption, ConfError> {
+    fn plugin(&mut self, node: &YamlNode, field: &str) -> Result<PluginOption, ConfError> {
         let mut plugin = PluginOption::default();
         let mut unknown = Vec::new();
         let mut line = node.line();
@@ -192,15 +192,15 @@ impl<'a> Loader<'a> {
         Ok(plugin)
     }
 
-    fn switch(&self, switches: Switches, entry: &Entry<'_>) -> Result<Switches, ConfError> {
+    fn switch(&self, switches: Switches, entry: &MapEntry<'_>) -> Result<Switches, ConfError> {
         let key = &entry.key;
         match (&entry.node.tree, switch_of(key)) {
-            (Tree::Bool(on), Some(switch)) => Ok(switches.with(switch, *on)),
-            (Tree::Null, _) => Ok(switches),
+            (YamlTree::Bool(on), Some(switch)) => Ok(switches.with(switch, *on)),
+            (YamlTree::Null, _) => Ok(switches),
             (tree, _) => {
                 let problem = format!("expected true or false, found {}", entry.node.kind());
                 let hint = match tree {
-                    Tree::Text(text) => match meant_bool(text) {
+                    YamlTree::Text(text) => match meant_bool(text) {
                         Some(on) => format!("write {key}: {on} without quotes"),
                         None => format!("write {key}: true or {key}: false without quotes"),
                     },
@@ -235,8 +235,8 @@ impl<'a> Loader<'a> {
         }
         if !self.known.plugins.contains(&name) {
             let missing = match PLUGINS.contains(&name) {
-                true => Missing::not_built("plugin", name, line, field),
-                false => Missing::unknown(name, line, field, &self.suggestion(name)),
+                true => MissingEntry::not_built("plugin", name, line, field),
+                false => MissingEntry::unknown(name, line, field, &self.suggestion(name)),
             };
             self.missing.push(missing);
         }
@@ -256,7 +256,7 @@ impl<'a> Loader<'a> {
 
     /// What an unknown plugin was probably meant to be. The list of all of them is given once.
     fn suggestion(&self, name: &str) -> String {
-        let unknown = |entry: &&Missing| entry.kind == MissingKind::Unknown;
+        let unknown = |entry: &&MissingEntry| entry.kind == MissingKind::Unknown;
         match nearest(name, self.known.all_plugins()) {
             Some(near) => format!("did you mean {near}?"),
             None if self.missing.iter().any(|entry| unknown(&entry)) => {
@@ -284,7 +284,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn configurations(&mut self, entry: &Entry<'_>) -> Result<Vec<ActionConfig>, ConfError> {
+    fn configurations(&mut self, entry: &MapEntry<'_>) -> Result<Vec<ActionConfig>, ConfError> {
         let mut configurations: Vec<ActionConfig> = Vec::new();
         for (at, node) in self.items(entry)?.iter().enumerate() {
             let field = format!("{}[{at}]", entry.field);
@@ -299,7 +299,7 @@ impl<'a> Loader<'a> {
 
     fn action_config(
         &mut self,
-        node: &Node,
+        node: &YamlNode,
         field: &str,
     ) -> Result<(Option<usize>, ActionConfig), ConfError> {
         let mut config = ActionConfig::default();
@@ -340,7 +340,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn metrics(&mut self, entry: &Entry<'_>) -> Result<BTreeMap<String, String>, ConfError> {
+    fn metrics(&mut self, entry: &MapEntry<'_>) -> Result<BTreeMap<String, String>, ConfError> {
         let mut values = BTreeMap::new();
         for value in self.entries(entry.node, &entry.field)? {
             if !metrics::KEYS.contains(&value.key.as_str()) {
@@ -354,12 +354,12 @@ impl<'a> Loader<'a> {
     }
 
     /// Beside the switches, an argument that stands one level too high is a likely mistake.
-    fn unknown_plugin_key(&mut self, plugin: &str, entry: &Entry<'_>) {
+    fn unknown_plugin_key(&mut self, plugin: &str, entry: &MapEntry<'_>) {
         let switches = SWITCHES.iter().map(|(key, _, _)| *key);
         let known: Vec<&str> = ["name", "arguments"].into_iter().chain(switches).collect();
         let key = entry.key.as_str();
         let value = match entry.node.tree {
-            Tree::Bool(value) => Some(value),
+            YamlTree::Bool(value) => Some(value),
             _ => None,
         };
         let renamed = older::renamed_switch(key, value);

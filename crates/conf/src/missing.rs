@@ -3,11 +3,11 @@
 
 use crate::arguments::Arguments;
 use crate::error::{ConfError, Warning, printable};
-use crate::file::Loaded;
+use crate::file::LoadedConfig;
 
 /// An entry of the file none of whose rules can be in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingEntry {
     pub kind: MissingKind,
     /// The name under which `--allow-missing-plugins` allows it: a plugin, an action, or an argument.
     pub name: String,
@@ -73,11 +73,16 @@ impl AllowMissing {
     }
 }
 
-impl Missing {
+impl MissingEntry {
     /// A plugin or an action of Volcano.
-    pub(crate) fn not_built(what: &str, name: &str, line: Option<usize>, field: &str) -> Missing {
+    pub(crate) fn not_built(
+        what: &str,
+        name: &str,
+        line: Option<usize>,
+        field: &str,
+    ) -> MissingEntry {
         let problem = format!("{what} {name} of Volcano is not built into this version");
-        Missing::of_volcano(name, line, field, problem, "remove it")
+        MissingEntry::of_volcano(name, line, field, problem, "remove it")
     }
 
     fn of_volcano(
@@ -86,10 +91,10 @@ impl Missing {
         field: &str,
         problem: String,
         remedy: &str,
-    ) -> Missing {
+    ) -> MissingEntry {
         let flag = flag(name);
         let remedy = format!("{remedy}, or start with {flag} if nothing needs its rules");
-        Missing::new(MissingKind::NotBuilt, name, (line, field), problem, remedy)
+        MissingEntry::new(MissingKind::NotBuilt, name, (line, field), problem, remedy)
     }
 
     /// A plugin that nobody knows; `suggestion` is what was probably meant.
@@ -98,10 +103,10 @@ impl Missing {
         line: Option<usize>,
         field: &str,
         suggestion: &str,
-    ) -> Missing {
+    ) -> MissingEntry {
         let problem = format!("unknown plugin {name}, it is skipped");
         let remedy = format!("{suggestion} Or start with {} to say that it is known", flag(name));
-        Missing::new(MissingKind::Unknown, name, (line, field), problem, remedy)
+        MissingEntry::new(MissingKind::Unknown, name, (line, field), problem, remedy)
     }
 
     fn new(
@@ -110,10 +115,10 @@ impl Missing {
         (line, field): (Option<usize>, &str),
         problem: String,
         remedy: String,
-    ) -> Missing {
+    ) -> MissingEntry {
         let (name, field) = (printable(name), printable(field));
         let (problem, remedy) = (printable(&problem), printable(&remedy));
-        Missing { kind, name, line, field, problem, remedy }
+        MissingEntry { kind, name, line, field, problem, remedy }
     }
 
     /// The same as a warning, once it is allowed.
@@ -146,22 +151,26 @@ fn flag(name: &str) -> String {
     format!("--allow-missing-plugins={name}")
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Turns what is allowed to be missing into warnings.
     pub fn allow(&mut self, allowed: &AllowMissing) {
         let missing = std::mem::take(&mut self.missing);
-        let (allowed, missing): (Vec<Missing>, Vec<Missing>) =
+        let (allowed, missing): (Vec<MissingEntry>, Vec<MissingEntry>) =
             missing.into_iter().partition(|entry| allowed.allows(&entry.name));
         self.missing = missing;
-        self.warn(allowed.iter().map(Missing::as_warning));
+        self.warn(allowed.iter().map(MissingEntry::as_warning));
     }
 
     /// The file itself if nothing of Volcano is missing in it but what is allowed. What
-    /// [`Loaded::missing`] still has then is unknown plugins.
+    /// [`LoadedConfig::missing`] still has then is unknown plugins.
     ///
     /// # Errors
     /// Something of Volcano that is not built and not allowed to be missing.
-    pub fn admit(mut self, file: &str, allowed: &AllowMissing) -> Result<Loaded, MissingError> {
+    pub fn admit(
+        mut self,
+        file: &str,
+        allowed: &AllowMissing,
+    ) -> Result<LoadedConfig, MissingError> {
         self.allow(allowed);
         let not_built = self.missing.iter().filter(|entry| entry.kind == MissingKind::NotBuilt);
         let errors: Vec<ConfError> = not_built.map(|entry| entry.as_error(file)).collect();
@@ -170,7 +179,7 @@ impl Loaded {
 }
 
 /// An argument that switches on something of Volcano that is not built.
-struct Unbuilt {
+struct UnbuiltArgument {
     /// The plugin or the action that has the argument.
     owner: &'static str,
     key: &'static str,
@@ -183,8 +192,8 @@ struct Unbuilt {
     remedy: &'static str,
 }
 
-const UNBUILT: &[Unbuilt] = &[
-    Unbuilt {
+const UNBUILT: &[UnbuiltArgument] = &[
+    UnbuiltArgument {
         owner: "capacity",
         key: "capacity.DynamicResourceAllocationEnable",
         name: "capacity.DynamicResourceAllocationEnable",
@@ -192,7 +201,7 @@ const UNBUILT: &[Unbuilt] = &[
         is_used: is_on,
         remedy: "set it to false",
     },
-    Unbuilt {
+    UnbuiltArgument {
         owner: "capacity",
         key: "capacity.DRAConsumableCapacityEnable",
         name: "capacity.DRAConsumableCapacityEnable",
@@ -200,7 +209,7 @@ const UNBUILT: &[Unbuilt] = &[
         is_used: is_on,
         remedy: "set it to false",
     },
-    Unbuilt {
+    UnbuiltArgument {
         owner: "gangpreempt",
         key: "maxDomains",
         name: "gangpreempt.maxDomains",
@@ -208,7 +217,7 @@ const UNBUILT: &[Unbuilt] = &[
         is_used: is_given,
         remedy: "remove it",
     },
-    Unbuilt {
+    UnbuiltArgument {
         owner: "gangreclaim",
         key: "maxDomains",
         name: "gangreclaim.maxDomains",
@@ -231,13 +240,13 @@ fn is_given(arguments: &Arguments, key: &str) -> bool {
 pub(crate) fn unbuilt_arguments<'a>(
     owner: &'a str,
     arguments: &'a Arguments,
-) -> impl Iterator<Item = Missing> + 'a {
+) -> impl Iterator<Item = MissingEntry> + 'a {
     let used = UNBUILT.iter().filter(move |row| {
         row.owner.eq_ignore_ascii_case(owner) && (row.is_used)(arguments, row.key)
     });
     used.map(|row| {
         let problem = format!("{} not built into this version", row.what);
         let (line, field) = (arguments.line(row.key), arguments.field_of(row.key));
-        Missing::of_volcano(row.name, line, &field, problem, row.remedy)
+        MissingEntry::of_volcano(row.name, line, &field, problem, row.remedy)
     })
 }

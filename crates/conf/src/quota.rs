@@ -26,7 +26,7 @@ const HIDING: &[&str] = &["overcommit", "sla", "resourcequota", "extender"];
 
 /// Why the file is invalid.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Conflict {
+pub(crate) struct QuotaConflict {
     pub(crate) line: Option<usize>,
     pub(crate) field: String,
     pub(crate) problem: String,
@@ -34,13 +34,13 @@ pub(crate) struct Conflict {
 }
 
 /// Checks all tiers together.
-pub(crate) fn check(tiers: &[Tier], warnings: &mut Vec<Warning>) -> Result<(), Conflict> {
+pub(crate) fn check(tiers: &[Tier], warnings: &mut Vec<Warning>) -> Result<(), QuotaConflict> {
     let all = || tiers.iter().flat_map(|tier| &tier.plugins);
     let mut ours = all().filter(|plugin| plugin.name == COHORT);
     let Some(cohort) = ours.next() else { return Ok(()) };
     let conflict = |problem: String, hint: &str| {
         let (field, hint) = ("tiers".to_owned(), hint.to_owned());
-        Err(Conflict { line: None, field, problem, hint })
+        Err(QuotaConflict { line: None, field, problem, hint })
     };
     if ours.next().is_some() {
         let problem = format!("plugin \"{COHORT}\" is configured twice");
@@ -63,10 +63,15 @@ pub(crate) fn check(tiers: &[Tier], warnings: &mut Vec<Warning>) -> Result<(), C
     Ok(())
 }
 
-fn check_arguments(cohort: &PluginOption) -> Result<(), Conflict> {
+fn check_arguments(cohort: &PluginOption) -> Result<(), QuotaConflict> {
     let arguments = &cohort.arguments;
     let wrong = |key: &str, problem: String, hint: String| {
-        Err(Conflict { line: arguments.line(key), field: arguments.field_of(key), problem, hint })
+        Err(QuotaConflict {
+            line: arguments.line(key),
+            field: arguments.field_of(key),
+            problem,
+            hint,
+        })
     };
     for (key, words) in WORDS {
         let Some(value) = arguments.get(key).filter(|value| !value.is_null()) else { continue };
@@ -135,13 +140,13 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Known, parse};
+    use crate::{KnownNames, parse};
 
     const ALL: &[&str] = &["cohort", "capacity", "proportion", "drf", "sla", "gang"];
 
     fn load(tiers: &str) -> Result<usize, String> {
         let text = format!("actions: \"allocate\"\ntiers:\n{tiers}");
-        let known = Known { plugins: ALL, actions: &["allocate"] };
+        let known = KnownNames { plugins: ALL, actions: &["allocate"] };
         let loaded = parse("x", &text, &known);
         loaded.map(|loaded| loaded.warnings.len()).map_err(|error| error.problem)
     }

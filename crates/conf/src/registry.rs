@@ -44,14 +44,14 @@ pub const PLUGINS: &[&str] = &[
 /// The names that this process can run, given by the caller: this crate knows no plugin and no
 /// action. Names outside of [`PLUGINS`] and [`ACTIONS`] are those of an embedding binary.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct KnownNames<'a> {
     /// Compared exactly.
     pub plugins: &'a [&'a str],
     /// Compared without regard to case (A1).
     pub actions: &'a [&'a str],
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownNames<'a> {
     /// Every registered and every given plugin name, for spelling hints.
     pub(crate) fn all_plugins(&self) -> Vec<&'a str> {
         union(PLUGINS, self.plugins)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::arguments::{Arguments, shown};
 use crate::error::printable;
-use crate::file::{Config, Loaded, PluginOption};
+use crate::file::{Config, LoadedConfig, PluginOption};
 use crate::missing::MissingKind;
 use crate::settings::{
     ActionSettings, AllocateSettings, CACHE, GangSettings, HEAD_OF_LINE, PreemptSettings,
@@ -13,10 +13,10 @@ use crate::settings::{
 use crate::switches::SWITCHES;
 
 /// Argument key of an action and its value.
-type Row = (&'static str, String);
+type RenderedRow = (&'static str, String);
 
 /// The configuration for an operator's eyes; ends with a line break.
-pub fn render(loaded: &Loaded) -> String {
+pub fn render(loaded: &LoadedConfig) -> String {
     let config = &loaded.config;
     let mut out = String::new();
     actions(&mut out, config);
@@ -110,7 +110,7 @@ fn metrics(out: &mut String, config: &Config) {
 }
 
 /// What the file names and nobody has allowed to be missing.
-fn missing(out: &mut String, loaded: &Loaded) {
+fn missing(out: &mut String, loaded: &LoadedConfig) {
     let refused = loaded.missing.iter().any(|entry| entry.kind == MissingKind::NotBuilt);
     let so = if refused { ", the file is refused" } else { "" };
     match loaded.missing.len() {
@@ -125,7 +125,7 @@ fn missing(out: &mut String, loaded: &Loaded) {
     }
 }
 
-fn warnings(out: &mut String, loaded: &Loaded) {
+fn warnings(out: &mut String, loaded: &LoadedConfig) {
     match loaded.warnings.len() {
         0 => return line(out, 0, "no warnings"),
         1 => line(out, 0, "1 warning:"),
@@ -138,7 +138,7 @@ fn warnings(out: &mut String, loaded: &Loaded) {
     }
 }
 
-fn rows(settings: &ActionSettings, action: &str) -> Vec<Row> {
+fn rows(settings: &ActionSettings, action: &str) -> Vec<RenderedRow> {
     match action {
         "allocate" => allocate_rows(&settings.allocate),
         "backfill" => vec![flag(CACHE, settings.backfill.predicate_error_cache_enable)],
@@ -150,20 +150,20 @@ fn rows(settings: &ActionSettings, action: &str) -> Vec<Row> {
     }
 }
 
-fn flag(key: &'static str, value: bool) -> Row {
+fn flag(key: &'static str, value: bool) -> RenderedRow {
     (key, value.to_string())
 }
 
-fn number(key: &'static str, value: i64) -> Row {
+fn number(key: &'static str, value: i64) -> RenderedRow {
     (key, value.to_string())
 }
 
-fn word<T: PartialEq>(key: &'static str, value: T, words: &[(&str, T)]) -> Row {
+fn word<T: PartialEq>(key: &'static str, value: T, words: &[(&str, T)]) -> RenderedRow {
     let text = words.iter().find(|(_, known)| *known == value).map_or("", |(text, _)| text);
     (key, text.to_owned())
 }
 
-fn allocate_rows(settings: &AllocateSettings) -> Vec<Row> {
+fn allocate_rows(settings: &AllocateSettings) -> Vec<RenderedRow> {
     vec![
         flag(CACHE, settings.predicate_error_cache_enable),
         flag("claimFirst", settings.claim_first),
@@ -172,7 +172,7 @@ fn allocate_rows(settings: &AllocateSettings) -> Vec<Row> {
     ]
 }
 
-fn preempt_rows(settings: &PreemptSettings) -> Vec<Row> {
+fn preempt_rows(settings: &PreemptSettings) -> Vec<RenderedRow> {
     vec![
         flag(CACHE, settings.predicate_error_cache_enable),
         flag("enableTopologyAwarePreemption", settings.topology_aware),
@@ -186,7 +186,7 @@ fn preempt_rows(settings: &PreemptSettings) -> Vec<Row> {
     ]
 }
 
-fn reclaim_rows(settings: &ReclaimSettings) -> Vec<Row> {
+fn reclaim_rows(settings: &ReclaimSettings) -> Vec<RenderedRow> {
     vec![
         flag(CACHE, settings.predicate_error_cache_enable),
         flag("trimVictims", settings.trim_victims),
@@ -196,7 +196,7 @@ fn reclaim_rows(settings: &ReclaimSettings) -> Vec<Row> {
     ]
 }
 
-fn gang_rows(settings: &GangSettings) -> Vec<Row> {
+fn gang_rows(settings: &GangSettings) -> Vec<RenderedRow> {
     vec![
         flag(CACHE, settings.predicate_error_cache_enable),
         number("maxDomains", settings.max_domains),

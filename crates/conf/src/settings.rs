@@ -208,28 +208,34 @@ impl ActionSettings {
     /// Reads the arguments of every action. [`crate::parse`] already reports these warnings; a
     /// caller that reads the settings again may drop them.
     pub fn from(config: &Config, warnings: &mut Vec<Warning>) -> ActionSettings {
-        let allocate = read_allocate(&mut Reader::new(config, "allocate", warnings));
+        let allocate = read_allocate(&mut ArgumentReader::new(config, "allocate", warnings));
         let cache = allocate.predicate_error_cache_enable;
         ActionSettings {
             allocate,
-            backfill: read_backfill(&mut Reader::new(config, "backfill", warnings)),
-            preempt: read_preempt(&mut Reader::new(config, "preempt", warnings)),
-            reclaim: read_reclaim(&mut Reader::new(config, "reclaim", warnings)),
-            gang_preempt: read_gang(&mut Reader::new(config, "gangpreempt", warnings), cache),
-            gang_reclaim: read_gang(&mut Reader::new(config, "gangreclaim", warnings), cache),
+            backfill: read_backfill(&mut ArgumentReader::new(config, "backfill", warnings)),
+            preempt: read_preempt(&mut ArgumentReader::new(config, "preempt", warnings)),
+            reclaim: read_reclaim(&mut ArgumentReader::new(config, "reclaim", warnings)),
+            gang_preempt: read_gang(
+                &mut ArgumentReader::new(config, "gangpreempt", warnings),
+                cache,
+            ),
+            gang_reclaim: read_gang(
+                &mut ArgumentReader::new(config, "gangreclaim", warnings),
+                cache,
+            ),
         }
     }
 }
 
 /// Reads the arguments of one action.
-struct Reader<'w> {
+struct ArgumentReader<'w> {
     arguments: Arguments,
     warnings: &'w mut Vec<Warning>,
 }
 
-impl<'w> Reader<'w> {
+impl<'w> ArgumentReader<'w> {
     fn new(config: &Config, action: &str, warnings: &'w mut Vec<Warning>) -> Self {
-        Reader { arguments: config.action_arguments(action), warnings }
+        ArgumentReader { arguments: config.action_arguments(action), warnings }
     }
 
     fn bool(&mut self, key: &str, default: bool) -> bool {
@@ -277,7 +283,7 @@ impl<'w> Reader<'w> {
     }
 }
 
-fn read_allocate(reader: &mut Reader<'_>) -> AllocateSettings {
+fn read_allocate(reader: &mut ArgumentReader<'_>) -> AllocateSettings {
     let default = AllocateSettings::default();
     AllocateSettings {
         predicate_error_cache_enable: reader.cache(),
@@ -287,11 +293,11 @@ fn read_allocate(reader: &mut Reader<'_>) -> AllocateSettings {
     }
 }
 
-fn read_backfill(reader: &mut Reader<'_>) -> BackfillSettings {
+fn read_backfill(reader: &mut ArgumentReader<'_>) -> BackfillSettings {
     BackfillSettings { predicate_error_cache_enable: reader.cache() }
 }
 
-fn read_preempt(reader: &mut Reader<'_>) -> PreemptSettings {
+fn read_preempt(reader: &mut ArgumentReader<'_>) -> PreemptSettings {
     let default = PreemptSettings::default();
     let (percentage, least, most) = (
         default.min_candidate_nodes_percentage,
@@ -315,7 +321,7 @@ fn read_preempt(reader: &mut Reader<'_>) -> PreemptSettings {
     }
 }
 
-fn read_reclaim(reader: &mut Reader<'_>) -> ReclaimSettings {
+fn read_reclaim(reader: &mut ArgumentReader<'_>) -> ReclaimSettings {
     let default = ReclaimSettings::default();
     ReclaimSettings {
         predicate_error_cache_enable: reader.cache(),
@@ -326,7 +332,7 @@ fn read_reclaim(reader: &mut Reader<'_>) -> ReclaimSettings {
     }
 }
 
-fn read_gang(reader: &mut Reader<'_>, cache_of_allocate: bool) -> GangSettings {
+fn read_gang(reader: &mut ArgumentReader<'_>, cache_of_allocate: bool) -> GangSettings {
     let default = GangSettings::default();
     GangSettings {
         predicate_error_cache_enable: cache_of_allocate,

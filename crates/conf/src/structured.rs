@@ -8,45 +8,47 @@ use crate::error::Warning;
 use crate::spelling::did_you_mean;
 
 /// What a structured argument must look like. Nothing (`null`) counts as absent everywhere.
-enum Shape {
+enum ArgumentShape {
     /// A number; a fraction is cut off.
     Int,
     Number,
     Bool,
     Text,
-    List(&'static Shape),
+    List(&'static ArgumentShape),
     /// Any keys.
-    MapOf(&'static Shape),
+    MapOf(&'static ArgumentShape),
     /// These keys without regard to case; others are ignored with a warning.
-    Record(&'static [(&'static str, Shape)]),
+    Record(&'static [(&'static str, ArgumentShape)]),
     /// A list of strings, or one comma-separated string (plugins-jobs-queues.md D35).
     Names,
 }
 
 /// Plugin, argument, shape.
-const STRUCTURED: &[(&str, &str, Shape)] = &[
-    ("extender", "extender.managedResources", Shape::Names),
-    ("predicates", "volumebinding.bindTimeoutSeconds", Shape::Int),
-    ("predicates", "volumebinding.weight", Shape::Int),
-    ("predicates", "volumebinding.shape", Shape::List(&SHAPE_POINT)),
-    ("predicates", "dynamicresources.filterTimeoutSeconds", Shape::Int),
-    ("resource-strategy-fit", "resourceStrategyFitWeight", Shape::Int),
-    ("resource-strategy-fit", "resources", Shape::MapOf(&STRATEGY)),
+const STRUCTURED: &[(&str, &str, ArgumentShape)] = &[
+    ("extender", "extender.managedResources", ArgumentShape::Names),
+    ("predicates", "volumebinding.bindTimeoutSeconds", ArgumentShape::Int),
+    ("predicates", "volumebinding.weight", ArgumentShape::Int),
+    ("predicates", "volumebinding.shape", ArgumentShape::List(&SHAPE_POINT)),
+    ("predicates", "dynamicresources.filterTimeoutSeconds", ArgumentShape::Int),
+    ("resource-strategy-fit", "resourceStrategyFitWeight", ArgumentShape::Int),
+    ("resource-strategy-fit", "resources", ArgumentShape::MapOf(&STRATEGY)),
     ("resource-strategy-fit", "sra", SRA),
     ("resource-strategy-fit", "proportional", PROPORTIONAL),
 ];
-const SHAPE_POINT: Shape = Shape::Record(&[("utilization", Shape::Int), ("score", Shape::Int)]);
-const STRATEGY: Shape = Shape::Record(&[("type", Shape::Text), ("weight", Shape::Int)]);
-const SRA: Shape = Shape::Record(&[
-    ("enable", Shape::Bool),
-    ("resources", Shape::Text),
-    ("weight", Shape::Int),
-    ("resourceWeight", Shape::MapOf(&Shape::Int)),
+const SHAPE_POINT: ArgumentShape =
+    ArgumentShape::Record(&[("utilization", ArgumentShape::Int), ("score", ArgumentShape::Int)]);
+const STRATEGY: ArgumentShape =
+    ArgumentShape::Record(&[("type", ArgumentShape::Text), ("weight", ArgumentShape::Int)]);
+const SRA: ArgumentShape = ArgumentShape::Record(&[
+    ("enable", ArgumentShape::Bool),
+    ("resources", ArgumentShape::Text),
+    ("weight", ArgumentShape::Int),
+    ("resourceWeight", ArgumentShape::MapOf(&ArgumentShape::Int)),
 ]);
-const PROPORTIONAL: Shape = Shape::Record(&[
-    ("enable", Shape::Bool),
-    ("resources", Shape::Text),
-    ("resourceProportion", Shape::MapOf(&Shape::Number)),
+const PROPORTIONAL: ArgumentShape = ArgumentShape::Record(&[
+    ("enable", ArgumentShape::Bool),
+    ("resources", ArgumentShape::Text),
+    ("resourceProportion", ArgumentShape::MapOf(&ArgumentShape::Number)),
 ]);
 
 /// A structured argument of the wrong shape.
@@ -69,45 +71,57 @@ pub(crate) fn check(
         let Some(value) = arguments.get(key) else {
             continue;
         };
-        let mut walk = Walk { line: arguments.line(key), warnings: &mut *warnings };
+        let mut walk = ShapeCheck { line: arguments.line(key), warnings: &mut *warnings };
         walk.check(shape, value, &arguments.field_of(key))?;
     }
     Ok(())
 }
 
-struct Walk<'w> {
+struct ShapeCheck<'w> {
     /// Of the argument: the tree below it carries no lines any more.
     line: Option<usize>,
     warnings: &'w mut Vec<Warning>,
 }
 
-impl Walk<'_> {
-    fn check(&mut self, shape: &Shape, value: &Value, field: &str) -> Result<(), WrongShape> {
+impl ShapeCheck<'_> {
+    fn check(
+        &mut self,
+        shape: &ArgumentShape,
+        value: &Value,
+        field: &str,
+    ) -> Result<(), WrongShape> {
         match (shape, value) {
             (_, Value::Null) => Ok(()),
-            (Shape::Int | Shape::Number, Value::Number(_)) => Ok(()),
-            (Shape::Bool, Value::Bool(_)) => Ok(()),
-            (Shape::Text | Shape::Names, Value::String(_)) => Ok(()),
-            (Shape::Names, Value::Array(items)) => self.items(&Shape::Text, items, field),
-            (Shape::List(of), Value::Array(items)) => self.items(of, items, field),
-            (Shape::MapOf(of), Value::Object(map)) => map
+            (ArgumentShape::Int | ArgumentShape::Number, Value::Number(_)) => Ok(()),
+            (ArgumentShape::Bool, Value::Bool(_)) => Ok(()),
+            (ArgumentShape::Text | ArgumentShape::Names, Value::String(_)) => Ok(()),
+            (ArgumentShape::Names, Value::Array(items)) => {
+                self.items(&ArgumentShape::Text, items, field)
+            }
+            (ArgumentShape::List(of), Value::Array(items)) => self.items(of, items, field),
+            (ArgumentShape::MapOf(of), Value::Object(map)) => map
                 .iter()
                 .try_for_each(|(key, value)| self.check(of, value, &format!("{field}.{key}"))),
-            (Shape::Record(keys), Value::Object(map)) => {
+            (ArgumentShape::Record(keys), Value::Object(map)) => {
                 map.iter().try_for_each(|(key, value)| self.entry(keys, key, value, field))
             }
             _ => Err(self.wrong(shape, value, field)),
         }
     }
 
-    fn items(&mut self, of: &Shape, items: &[Value], field: &str) -> Result<(), WrongShape> {
+    fn items(
+        &mut self,
+        of: &ArgumentShape,
+        items: &[Value],
+        field: &str,
+    ) -> Result<(), WrongShape> {
         let mut numbered = items.iter().enumerate();
         numbered.try_for_each(|(at, item)| self.check(of, item, &format!("{field}[{at}]")))
     }
 
     fn entry(
         &mut self,
-        keys: &[(&str, Shape)],
+        keys: &[(&str, ArgumentShape)],
         key: &str,
         value: &Value,
         field: &str,
@@ -122,18 +136,18 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn wrong(&self, shape: &Shape, value: &Value, field: &str) -> WrongShape {
+    fn wrong(&self, shape: &ArgumentShape, value: &Value, field: &str) -> WrongShape {
         let expected = match shape {
-            Shape::Int | Shape::Number => "a number",
-            Shape::Bool => "true or false without quotes",
-            Shape::Text => "a string",
-            Shape::List(_) => "a list",
-            Shape::MapOf(_) | Shape::Record(_) => "a map",
-            Shape::Names => "a list of strings",
+            ArgumentShape::Int | ArgumentShape::Number => "a number",
+            ArgumentShape::Bool => "true or false without quotes",
+            ArgumentShape::Text => "a string",
+            ArgumentShape::List(_) => "a list",
+            ArgumentShape::MapOf(_) | ArgumentShape::Record(_) => "a map",
+            ArgumentShape::Names => "a list of strings",
         };
         let fits = |meant: &Value| match shape {
-            Shape::Int | Shape::Number => meant.is_number(),
-            Shape::Bool => meant.is_boolean(),
+            ArgumentShape::Int | ArgumentShape::Number => meant.is_number(),
+            ArgumentShape::Bool => meant.is_boolean(),
             _ => false,
         };
         WrongShape {

@@ -11,16 +11,16 @@ use serde_yaml::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
 
 /// A YAML node with its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct YamlNode {
     /// Line on which the node is used, from 1; 0 when the parser does not know.
     pub(crate) line: usize,
-    pub(crate) tree: Tree,
+    pub(crate) tree: YamlTree,
     /// Start and length of the defining text, in characters.
     span: (usize, usize),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Tree {
+pub(crate) enum YamlTree {
     Null,
     Bool(bool),
     Int(i64),
@@ -28,8 +28,8 @@ pub(crate) enum Tree {
     Unsigned(u64),
     Float(f64),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(YamlNode, YamlNode)>),
 }
 
 /// Levels of lists and maps. A real file has about ten; each level costs the parser some 30 KiB of
@@ -37,7 +37,7 @@ pub(crate) enum Tree {
 const MAX_DEPTH: usize = 24;
 
 /// Reads the first document as go-yaml v2 would (YAML 1.1, not strict).
-pub(crate) fn load(text: &str) -> Result<Node, serde_yaml::Error> {
+pub(crate) fn load(text: &str) -> Result<YamlNode, serde_yaml::Error> {
     let options = serde_yaml::options! {
         budget: serde_yaml::budget! { max_depth: MAX_DEPTH },
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
@@ -46,10 +46,10 @@ pub(crate) fn load(text: &str) -> Result<Node, serde_yaml::Error> {
     };
     let mut bytes = text.as_bytes();
     let mut documents = serde_yaml::read_with_options(&mut bytes, options);
-    documents.next().unwrap_or(Ok(Node { line: 0, tree: Tree::Null, span: (0, 0) }))
+    documents.next().unwrap_or(Ok(YamlNode { line: 0, tree: YamlTree::Null, span: (0, 0) }))
 }
 
-impl Node {
+impl YamlNode {
     /// The line, unless the parser does not know it.
     pub(crate) fn line(&self) -> Option<usize> {
         (self.line > 0).then_some(self.line)
@@ -58,23 +58,23 @@ impl Node {
     /// What the node is, as an operator calls it.
     pub(crate) fn kind(&self) -> &'static str {
         match self.tree {
-            Tree::Null => "nothing",
-            Tree::Bool(_) => "a boolean",
-            Tree::Int(_) | Tree::Unsigned(_) => "an integer",
-            Tree::Float(_) => "a number",
-            Tree::Text(_) => "a string",
-            Tree::List(_) => "a list",
-            Tree::Map(_) => "a map",
+            YamlTree::Null => "nothing",
+            YamlTree::Bool(_) => "a boolean",
+            YamlTree::Int(_) | YamlTree::Unsigned(_) => "an integer",
+            YamlTree::Float(_) => "a number",
+            YamlTree::Text(_) => "a string",
+            YamlTree::List(_) => "a list",
+            YamlTree::Map(_) => "a map",
         }
     }
 
     /// The text of a scalar as it stands in `source`; `None` for lists and maps.
     pub(crate) fn text(&self, source: &str) -> Option<String> {
         match &self.tree {
-            Tree::Null => Some(String::new()),
-            Tree::Text(text) => Some(text.clone()),
-            Tree::List(_) | Tree::Map(_) => None,
-            Tree::Bool(_) | Tree::Int(_) | Tree::Unsigned(_) | Tree::Float(_) => {
+            YamlTree::Null => Some(String::new()),
+            YamlTree::Text(text) => Some(text.clone()),
+            YamlTree::List(_) | YamlTree::Map(_) => None,
+            YamlTree::Bool(_) | YamlTree::Int(_) | YamlTree::Unsigned(_) | YamlTree::Float(_) => {
                 let (start, length) = self.span;
                 Some(source.chars().skip(start).take(length).collect())
             }
@@ -85,14 +85,14 @@ impl Node {
     /// lacks, becomes its YAML text.
     pub(crate) fn scalar(&self) -> Option<Value> {
         match &self.tree {
-            Tree::Null => Some(Value::Null),
-            Tree::Bool(value) => Some(Value::from(*value)),
-            Tree::Int(value) => Some(Value::from(*value)),
-            Tree::Unsigned(value) => Some(Value::from(*value)),
-            Tree::Float(value) if value.is_finite() => Some(Value::from(*value)),
-            Tree::Float(value) => Some(Value::from(non_finite(*value))),
-            Tree::Text(text) => Some(Value::from(text.as_str())),
-            Tree::List(_) | Tree::Map(_) => None,
+            YamlTree::Null => Some(Value::Null),
+            YamlTree::Bool(value) => Some(Value::from(*value)),
+            YamlTree::Int(value) => Some(Value::from(*value)),
+            YamlTree::Unsigned(value) => Some(Value::from(*value)),
+            YamlTree::Float(value) if value.is_finite() => Some(Value::from(*value)),
+            YamlTree::Float(value) => Some(Value::from(non_finite(*value))),
+            YamlTree::Text(text) => Some(Value::from(text.as_str())),
+            YamlTree::List(_) | YamlTree::Map(_) => None,
         }
     }
 }
@@ -105,11 +105,11 @@ fn non_finite(value: f64) -> &'static str {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Tree>::deserialize(deserializer)?;
+        let spanned = Spanned::<YamlTree>::deserialize(deserializer)?;
         let span = spanned.defined.span();
-        Ok(Node {
+        Ok(YamlNode {
             line: usize::try_from(spanned.referenced.line()).unwrap_or(0),
             span: (position(span.offset()), position(span.len())),
             tree: spanned.value,
@@ -121,7 +121,7 @@ fn position(characters: impl TryInto<usize>) -> usize {
     characters.try_into().unwrap_or(0)
 }
 
-impl<'de> Deserialize<'de> for Tree {
+impl<'de> Deserialize<'de> for YamlTree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TreeVisitor)
     }
@@ -130,49 +130,49 @@ impl<'de> Deserialize<'de> for Tree {
 struct TreeVisitor;
 
 impl<'de> Visitor<'de> for TreeVisitor {
-    type Value = Tree;
+    type Value = YamlTree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any YAML value")
     }
 
-    fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Null)
+    fn visit_unit<E>(self) -> Result<YamlTree, E> {
+        Ok(YamlTree::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
-        Ok(Tree::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<YamlTree, E> {
+        Ok(YamlTree::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Tree, E> {
-        Ok(Tree::Int(value))
+    fn visit_i64<E>(self, value: i64) -> Result<YamlTree, E> {
+        Ok(YamlTree::Int(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Tree, E> {
-        Ok(i64::try_from(value).map_or(Tree::Unsigned(value), Tree::Int))
+    fn visit_u64<E>(self, value: u64) -> Result<YamlTree, E> {
+        Ok(i64::try_from(value).map_or(YamlTree::Unsigned(value), YamlTree::Int))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Tree, E> {
-        Ok(Tree::Float(value))
+    fn visit_f64<E>(self, value: f64) -> Result<YamlTree, E> {
+        Ok(YamlTree::Float(value))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<YamlTree, E> {
+        Ok(YamlTree::Text(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<YamlTree, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = access.next_element()? {
             items.push(item);
         }
-        Ok(Tree::List(items))
+        Ok(YamlTree::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<YamlTree, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = access.next_entry()? {
             entries.push(entry);
         }
-        Ok(Tree::Map(entries))
+        Ok(YamlTree::Map(entries))
     }
 }

@@ -1,8 +1,8 @@
 //! Broken and hostile files: each gives an error with its place and a remedy, never a panic.
 
-use vc_conf::{Known, parse};
+use vc_conf::{KnownNames, parse};
 
-const ALL: Known<'_> = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
+const ALL: KnownNames<'_> = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
 
 fn refuse(text: &str) -> String {
     match parse("test.conf", text, &ALL) {

@@ -4,11 +4,11 @@
 #![allow(non_snake_case)]
 
 use serde_json::json;
-use vc_conf::{ActionSettings, AllowMissing, Config, Known, Loaded, Switch, parse};
+use vc_conf::{ActionSettings, AllowMissing, Config, KnownNames, LoadedConfig, Switch, parse};
 
-const ALL: Known<'_> = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
+const ALL: KnownNames<'_> = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
 
-fn load(text: &str) -> Loaded {
+fn load(text: &str) -> LoadedConfig {
     parse("test.conf", text, &ALL).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -359,7 +359,7 @@ fn plugins_without_a_name() {
 
 #[test]
 fn what_is_not_built_is_named_with_its_line() {
-    let known = Known { plugins: &["gang", "mine"], actions: &["allocate", "sweep"] };
+    let known = KnownNames { plugins: &["gang", "mine"], actions: &["allocate", "sweep"] };
     let text = "actions: allocate, Preempt, Sweep\ntiers:\n- plugins:\n  - name: tdm\n  \
         - name: gang\n  - name: mine\n    arguments: {anything: 1}\n";
     let loaded = parse("test.conf", text, &known).unwrap();

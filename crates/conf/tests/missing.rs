@@ -1,13 +1,13 @@
 //! What a file names and this process lacks (core.md 2.3, 2.6; C-40), and keys of older versions.
 
-use vc_conf::{AllowMissing, Known, Loaded, MissingKind, parse, render};
+use vc_conf::{AllowMissing, KnownNames, LoadedConfig, MissingKind, parse, render};
 
-const KNOWN: Known<'_> = Known {
+const KNOWN: KnownNames<'_> = KnownNames {
     plugins: &["gang", "capacity", "predicates", "usage"],
     actions: &["enqueue", "allocate", "gangpreempt"],
 };
 
-fn load(text: &str) -> Loaded {
+fn load(text: &str) -> LoadedConfig {
     parse("test.conf", text, &KNOWN).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -15,7 +15,7 @@ fn plugins(lines: &str) -> String {
     format!("actions: allocate\ntiers:\n- plugins:\n{lines}")
 }
 
-fn names(loaded: &Loaded) -> Vec<&str> {
+fn names(loaded: &LoadedConfig) -> Vec<&str> {
     loaded.missing.iter().map(|entry| entry.name.as_str()).collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use vc_conf::{Known, SWITCHES, parse};
+use vc_conf::{KnownNames, SWITCHES, parse};
 
 fn read(path: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -32,7 +32,7 @@ fn words(list: &Value) -> BTreeSet<&str> {
 #[test]
 fn the_shipped_files_parse_without_warnings() {
     // A shipped file must not need more than is built.
-    let known = Known {
+    let known = KnownNames {
         plugins: &[
             "priority",
             "gang",
@@ -57,7 +57,7 @@ fn the_shipped_files_parse_without_warnings() {
 
 #[test]
 fn the_chart_constant_is_the_shipped_file() {
-    let known = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
+    let known = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
     let shipped = parse("shipped", &read("config/volcano-scheduler.conf"), &known).unwrap();
     let constant = parse("constant", vc_conf::CHART, &known).unwrap();
     assert_eq!(shipped, constant);
@@ -113,7 +113,7 @@ fn the_document_names_every_switch_plugin_and_action() {
 fn the_example_of_the_document_is_a_valid_file() {
     let document = read("docs/configuration.md");
     let example = document.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
-    let known = Known { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
+    let known = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
     let loaded = parse("example", example.unwrap(), &known).unwrap();
     assert_eq!(loaded.warnings, []);
 }

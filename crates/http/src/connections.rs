@@ -7,16 +7,16 @@ use tokio::sync::oneshot;
 
 /// The open connections of one server, by number in order of their arrival.
 #[derive(Default)]
-pub(crate) struct Connections(Mutex<Table>);
+pub(crate) struct Connections(Mutex<ConnectionTable>);
 
 #[derive(Default)]
-struct Table {
-    open: BTreeMap<u64, Connection>,
+struct ConnectionTable {
+    open: BTreeMap<u64, OpenConnection>,
     /// Counts arrivals and ends of answers.
     clock: u64,
 }
 
-struct Connection {
+struct OpenConnection {
     /// When the client fell silent, by the table's clock. `None`: a request is being answered.
     silent_since: Option<u64>,
     /// Dropped: the connection is closed.
@@ -24,7 +24,7 @@ struct Connection {
 }
 
 /// The place of one connection; it is free again when this is dropped.
-pub(crate) struct Place {
+pub(crate) struct ConnectionPlace {
     connections: Arc<Connections>,
     number: u64,
     /// Open connections at the arrival, this one among them.
@@ -32,7 +32,7 @@ pub(crate) struct Place {
 }
 
 /// A request that is being answered; the client is silent again when this is dropped.
-pub(crate) struct Answering {
+pub(crate) struct AnswerGuard {
     connections: Arc<Connections>,
     number: u64,
 }
@@ -41,7 +41,10 @@ impl Connections {
     /// A place for a new connection. If `limit` connections are open, the one that has been silent
     /// for longest is closed; if none is silent, the oldest. The receiver ends when the new
     /// connection is to be closed itself.
-    pub(crate) fn enter(self: &Arc<Self>, limit: usize) -> (Place, oneshot::Receiver<()>) {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        limit: usize,
+    ) -> (ConnectionPlace, oneshot::Receiver<()>) {
         let mut table = self.table();
         while limit.max(1) <= table.open.len() {
             let oldest = table.oldest();
@@ -49,17 +52,17 @@ impl Connections {
         }
         let (close, closed) = oneshot::channel();
         let number = table.tick();
-        table.open.insert(number, Connection { silent_since: Some(number), _close: close });
+        table.open.insert(number, OpenConnection { silent_since: Some(number), _close: close });
         let open = table.open.len();
-        (Place { connections: self.clone(), number, open }, closed)
+        (ConnectionPlace { connections: self.clone(), number, open }, closed)
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ConnectionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl ConnectionTable {
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
@@ -68,7 +71,7 @@ impl Table {
     /// The number of the connection to close first.
     fn oldest(&self) -> u64 {
         // Silent ones come first: their key is smaller.
-        let key = |(number, it): &(&u64, &Connection)| match it.silent_since {
+        let key = |(number, it): &(&u64, &OpenConnection)| match it.silent_since {
             Some(since) => (false, since),
             None => (true, **number),
         };
@@ -76,23 +79,23 @@ impl Table {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Marks the connection as one whose request is being answered.
-    pub(crate) fn answer(&self) -> Answering {
+    pub(crate) fn answer(&self) -> AnswerGuard {
         if let Some(connection) = self.connections.table().open.get_mut(&self.number) {
             connection.silent_since = None;
         }
-        Answering { connections: self.connections.clone(), number: self.number }
+        AnswerGuard { connections: self.connections.clone(), number: self.number }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.connections.table().open.remove(&self.number);
     }
 }
 
-impl Drop for Answering {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         let mut table = self.connections.table();
         let now = table.tick();
@@ -113,7 +116,7 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let mut places: Vec<_> = (0..3).map(|_| connections.enter(3)).collect();
         assert_eq!(places.iter().map(|(place, _)| place.open).collect::<Vec<_>>(), [1, 2, 3]);
-        let is_open = |(_, closed): &mut (Place, oneshot::Receiver<()>)| {
+        let is_open = |(_, closed): &mut (ConnectionPlace, oneshot::Receiver<()>)| {
             closed.try_recv() == Err(TryRecvError::Empty)
         };
         // The first is being answered; the second was answered and is silent for the shortest time.

@@ -11,7 +11,7 @@ pub use server::serve;
 
 /// What one server holds, and how long it waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Connections at once.
     pub connections: usize,
     /// For the head of a request, and for a TLS handshake; a kept connection may be idle so long.
@@ -26,7 +26,7 @@ pub struct Limits {
     pub connection: Option<Duration>,
 }
 
-impl Limits {
+impl ServerLimits {
     /// Limits of a port for probes and for Prometheus, which ask seldom and for little.
     pub const SMALL: Self = Self {
         connections: 64,

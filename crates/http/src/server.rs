@@ -1,4 +1,4 @@
-//! Accepts connections and answers them within [`Limits`].
+//! Accepts connections and answers them within [`ServerLimits`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::Limits;
-use crate::connections::{Connections, Place};
+use crate::ServerLimits;
+use crate::connections::{ConnectionPlace, Connections};
 
 /// Answers connections of `listener` with `routes`, over TLS if there is an acceptor, until `stop`
 /// is true or its sender is gone. Then requests under way are answered, and it returns. Each new
 /// connection uses the acceptor of that moment, so that certificates can be replaced.
 pub async fn serve<L: Listener>(
     mut listener: L,
-    limits: Limits,
+    limits: ServerLimits,
     tls: Option<watch::Receiver<TlsAcceptor>>,
     routes: Router,
     mut stop: watch::Receiver<bool>,
@@ -61,9 +61,9 @@ async fn end(closed: oneshot::Receiver<()>) {
 /// Shakes hands, if there is TLS, and answers.
 async fn connect(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    limits: Limits,
+    limits: ServerLimits,
     tls: Option<TlsAcceptor>,
-    place: Place,
+    place: ConnectionPlace,
     routes: Router,
     stop: watch::Receiver<bool>,
 ) {
@@ -85,9 +85,9 @@ async fn connect(
 /// Answers the requests of one connection until it ends; after `stop` the one under way.
 async fn answer(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    limits: Limits,
+    limits: ServerLimits,
     head: Duration,
-    place: Place,
+    place: ConnectionPlace,
     routes: Router,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -112,7 +112,7 @@ async fn answer(
 
 /// The answer to one request. The connection counts as busy until the whole body is handed over.
 async fn respond(
-    place: &Place,
+    place: &ConnectionPlace,
     routes: Router,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, std::convert::Infallible> {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// A server that answers "ok" on / and never ends to answer on /endless.
-    async fn start(limits: Limits) -> Bed {
+    async fn start(limits: ServerLimits) -> Bed {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
@@ -186,17 +186,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_connection_is_closed() {
-        let bed = start(Limits::SMALL).await;
+        let bed = start(ServerLimits::SMALL).await;
         let start = Instant::now();
         let mut silent = bed.connect().await;
         closed(&mut silent).await;
-        assert!(start.elapsed() <= Limits::SMALL.head * 2, "{:?}", start.elapsed());
+        assert!(start.elapsed() <= ServerLimits::SMALL.head * 2, "{:?}", start.elapsed());
         bed.server.abort();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_head_has_less_time_when_places_are_short() {
-        let bed = start(Limits { connections: 4, ..Limits::SMALL }).await;
+        let bed = start(ServerLimits { connections: 4, ..ServerLimits::SMALL }).await;
         let mut first = Vec::new();
         for _ in 0..3 {
             first.push(bed.connect().await);
@@ -206,14 +206,15 @@ mod tests {
         let mut slow = bed.connect().await;
         slow.write_all(&REQUEST[..20]).await.unwrap();
         closed(&mut slow).await;
-        assert!(start.elapsed() <= Limits::SMALL.short_head * 2, "{:?}", start.elapsed());
+        assert!(start.elapsed() <= ServerLimits::SMALL.short_head * 2, "{:?}", start.elapsed());
         bed.server.abort();
     }
 
     #[tokio::test]
     async fn a_new_client_is_answered_however_many_are_silent() {
         let hour = Duration::from_secs(3600);
-        let limits = Limits { connections: 8, head: hour, short_head: hour, ..Limits::SMALL };
+        let limits =
+            ServerLimits { connections: 8, head: hour, short_head: hour, ..ServerLimits::SMALL };
         let bed = start(limits).await;
         let mut silent = Vec::new();
         for _ in 0..8 {
@@ -230,10 +231,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_closed() {
-        let bed = start(Limits::SMALL).await;
+        let bed = start(ServerLimits::SMALL).await;
         let mut reader = bed.connect().await;
         reader.write_all(b"GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-        tokio::time::sleep(Limits::SMALL.write * 3).await;
+        tokio::time::sleep(ServerLimits::SMALL.write * 3).await;
         // What the system had taken is read, and no more comes.
         closed(&mut reader).await;
         bed.server.abort();
@@ -241,7 +242,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_ends_kept_connections() {
-        let bed = start(Limits::SMALL).await;
+        let bed = start(ServerLimits::SMALL).await;
         let mut kept = bed.connect().await;
         ask(&mut kept).await;
         bed.stop.send_replace(true);

@@ -17,21 +17,21 @@ const LONGEST: Duration = Duration::from_millis(25);
 
 /// Counters that the engine, the writers and their threads share.
 #[derive(Clone, Debug, Default)]
-pub struct Backlog(Arc<Counters>);
+pub struct Backlog(Arc<BacklogCounters>);
 
 #[derive(Debug, Default)]
-struct Counters {
+struct BacklogCounters {
     n_binds: AtomicUsize,
     n_in_flight: AtomicUsize,
     n_answered: AtomicUsize,
     /// Writers that have more to write than may be in flight.
     n_pressed: AtomicUsize,
-    pace: Mutex<Pace>,
+    pace: Mutex<AnswerPace>,
 }
 
 /// How fast the server answers.
 #[derive(Debug, Default)]
-struct Pace {
+struct AnswerPace {
     /// When it was counted last, and how many answers there were.
     counted: Option<(Instant, usize)>,
     per_second: Option<f64>,
@@ -58,11 +58,11 @@ impl Backlog {
     /// How long nothing is lost when nobody looks whether the server has answered; `None`: somebody
     /// may wait for that.
     pub fn rest(&self, now: Instant) -> Option<Duration> {
-        let Counters { n_in_flight, n_answered, n_pressed, pace, .. } = &*self.0;
+        let BacklogCounters { n_in_flight, n_answered, n_pressed, pace, .. } = &*self.0;
         let n_answered = n_answered.load(Ordering::Relaxed);
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
         if n_pressed.load(Ordering::Relaxed) == 0 {
-            *pace = Pace::default();
+            *pace = AnswerPace::default();
             return None;
         }
         let per_second = pace.count(n_answered, now);
@@ -73,7 +73,7 @@ impl Backlog {
     }
 }
 
-impl Pace {
+impl AnswerPace {
     /// `None`: it has just begun.
     fn count(&mut self, n_answered: usize, now: Instant) -> Option<f64> {
         let (since, before) = *self.counted.get_or_insert((now, n_answered));
@@ -89,20 +89,20 @@ impl Pace {
 
 /// The places of one writer for requests in flight.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct RequestSlots {
     backlog: Backlog,
     n_in_flight: usize,
     is_pressed: bool,
 }
 
-impl Places {
+impl RequestSlots {
     pub(crate) fn of(backlog: Backlog) -> Self {
         Self { backlog, n_in_flight: 0, is_pressed: false }
     }
 
     /// So many are in flight now; whether more wait for a place.
     pub(crate) fn taken(&mut self, n_in_flight: usize, is_pressed: bool) {
-        let Counters { n_in_flight: all, n_pressed, .. } = &*self.backlog.0;
+        let BacklogCounters { n_in_flight: all, n_pressed, .. } = &*self.backlog.0;
         change(all, self.n_in_flight, n_in_flight);
         change(n_pressed, self.is_pressed.into(), is_pressed.into());
         (self.n_in_flight, self.is_pressed) = (n_in_flight, is_pressed);
@@ -114,7 +114,7 @@ impl Places {
     }
 }
 
-impl Drop for Places {
+impl Drop for RequestSlots {
     fn drop(&mut self) {
         self.taken(0, false);
     }
@@ -144,7 +144,7 @@ mod tests {
     /// Milliseconds of rest in the second window, in which so many answers came.
     fn rest(n_in_flight: usize, n_answers: usize) -> Option<u128> {
         let backlog = Backlog::default();
-        let (mut places, start) = (Places::of(backlog.clone()), Instant::now());
+        let (mut places, start) = (RequestSlots::of(backlog.clone()), Instant::now());
         places.taken(n_in_flight, true);
         assert_eq!(backlog.rest(start), Some(SHORTEST));
         (0..n_answers).for_each(|_| places.answered());
@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn nobody_rests_while_there_are_free_places() {
         let (backlog, now) = (Backlog::default(), Instant::now());
-        let (mut binds, mut events) = (Places::of(backlog.clone()), Places::of(backlog.clone()));
+        let (mut binds, mut events) =
+            (RequestSlots::of(backlog.clone()), RequestSlots::of(backlog.clone()));
         assert_eq!(backlog.rest(now), None);
         binds.taken(10, false);
         assert_eq!(backlog.rest(now), None);

@@ -10,14 +10,14 @@ use kube::api::ObjectMeta;
 use vc_model::ObjectKey;
 
 use crate::call::{CallError, patiently, post};
-use crate::direct::Direct;
+use crate::direct::DirectClient;
 
 /// Binds the pod to the node; a 429 is waited out.
 ///
 /// # Errors
 /// 409: already bound, or another pod of that name; after a time-out the outcome is unknown.
 pub(crate) async fn bind(
-    way: &Direct,
+    way: &DirectClient,
     pod: &ObjectKey,
     uid: &str,
     node: &str,

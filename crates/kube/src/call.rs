@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use vc_text::escape;
 
-use crate::direct::Direct;
-use crate::reach::advice_on_refusal;
+use crate::connect_error::advice_on_refusal;
+use crate::direct::DirectClient;
 
 /// Longest wait for the answer of one call.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -197,7 +197,7 @@ pub(crate) async fn read<T: DeserializeOwned>(
 
 /// POSTs what nothing needs the answer of: it is not decoded.
 pub(crate) async fn post(
-    way: &Direct,
+    way: &DirectClient,
     path: &str,
     object: &impl Serialize,
 ) -> Result<(), CallError> {
@@ -206,7 +206,7 @@ pub(crate) async fn post(
 
 /// PUTs an object and answers the text of what the server made of it.
 pub(crate) async fn put(
-    way: &Direct,
+    way: &DirectClient,
     path: &str,
     object: &impl Serialize,
 ) -> Result<String, CallError> {
@@ -214,7 +214,7 @@ pub(crate) async fn put(
 }
 
 async fn send(
-    way: &Direct,
+    way: &DirectClient,
     request: http::request::Builder,
     object: &impl Serialize,
 ) -> Result<String, CallError> {

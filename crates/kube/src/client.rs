@@ -13,21 +13,21 @@ use tokio::runtime::Handle;
 use tower::{BoxError, Layer, Service};
 
 use crate::backlog::Backlog;
+use crate::connect_error::ConnectErrorLayer;
 use crate::count::CountLayer;
-use crate::direct::Direct;
+use crate::direct::DirectClient;
 use crate::failure_log::FailureLog;
 use crate::http2::Http2;
-use crate::kept::Kept;
 use crate::observe::Observer;
-use crate::qps::{Limit, QpsLayer};
-use crate::reach::ReachLayer;
+use crate::pod_group_cache::PodGroupCache;
+use crate::qps::{QpsLayer, RateLimit};
 use crate::retry_after::RetryAfterLayer;
-use crate::skew::Skew;
+use crate::skew::ClockSkew;
 use crate::stack::http1;
 
 /// What the flags say about the API server.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct ServerAccess {
     /// `--master`; empty: from the kubeconfig.
     pub master: String,
     /// `--kubeconfig`; both empty: in-cluster.
@@ -46,32 +46,32 @@ pub struct Clients {
     /// For the Lease: renewals must not wait behind binds.
     pub elections: Client,
     /// For what every pod costs.
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteClients,
     /// Binds that wait to be sent.
     pub backlog: Backlog,
     /// PodGroups that were seen, for those who write them.
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) pod_group_cache: Arc<PodGroupCache>,
     /// What is logged of requests that fail.
     pub(crate) failures: Arc<FailureLog>,
     /// Where what comes in bulk is decoded.
     pub(crate) bulk: Handle,
     /// How to build the same again; `None`: all are the same client.
-    plan: Option<Arc<Plan>>,
+    plan: Option<Arc<ClientPlan>>,
 }
 
 /// The ways of the writes that come in bulk, each of the client of that purpose.
 #[derive(Clone)]
-pub(crate) struct Writes {
-    pub(crate) binds: Direct,
-    pub(crate) pod_groups: Direct,
-    pub(crate) events: Direct,
+pub(crate) struct WriteClients {
+    pub(crate) binds: DirectClient,
+    pub(crate) pod_groups: DirectClient,
+    pub(crate) events: DirectClient,
 }
 
 /// What clients are built from, once per runtime.
-struct Plan {
+struct ClientPlan {
     config: Config,
     observer: Arc<dyn Observer>,
-    skew: Arc<Skew>,
+    skew: Arc<ClockSkew>,
     /// Of core, volcano, events, elections; `None`: no limit.
     buckets: Option<[QpsLayer; 4]>,
 }
@@ -98,11 +98,11 @@ impl Clients {
     /// # Errors
     /// No configuration is found, it is unreadable, or its certificates are.
     pub async fn connect(
-        access: &Access,
+        access: &ServerAccess,
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, ClientError> {
-        let limit = Limit::from_flags(access.qps, access.burst);
-        let plan = Plan {
+        let limit = RateLimit::from_flags(access.qps, access.burst);
+        let plan = ClientPlan {
             config: config(access).await?,
             observer: observer.clone(),
             skew: Arc::default(),
@@ -110,11 +110,23 @@ impl Clients {
         };
         let (core, volcano) = (plan.client(0, None)?, plan.client(1, None)?);
         let (events, elections) = (plan.client(2, None)?, plan.client(3, None)?);
-        let (backlog, kept, bulk) = (Backlog::default(), Arc::default(), Handle::current());
+        let (backlog, pod_group_cache, bulk) =
+            (Backlog::default(), Arc::default(), Handle::current());
         let plan = Some(Arc::new(plan));
-        let writes = Writes::through(&core, &volcano, &events);
+        let writes = WriteClients::through(&core, &volcano, &events);
         let failures = Arc::default();
-        Ok(Self { core, volcano, events, elections, writes, backlog, kept, failures, bulk, plan })
+        Ok(Self {
+            core,
+            volcano,
+            events,
+            elections,
+            writes,
+            backlog,
+            pod_group_cache,
+            failures,
+            bulk,
+            plan,
+        })
     }
 
     /// The same clients for another runtime, in which this must be called; rate limits and what else
@@ -129,7 +141,8 @@ impl Clients {
             clients.volcano = plan.client(1, None)?;
             clients.events = plan.client(2, None)?;
             clients.elections = plan.client(3, None)?;
-            clients.writes = Writes::through(&clients.core, &clients.volcano, &clients.events);
+            clients.writes =
+                WriteClients::through(&clients.core, &clients.volcano, &clients.events);
         }
         Ok(clients)
     }
@@ -148,7 +161,7 @@ impl Clients {
             clients.events = plan.client(2, http2.as_ref())?;
             let way = |purpose, http2| plan.direct(purpose, http2);
             let [pod_groups, events] = [way(1, http2.as_ref())?, way(2, http2.as_ref())?];
-            clients.writes = Writes { binds: way(0, None)?, pod_groups, events };
+            clients.writes = WriteClients { binds: way(0, None)?, pod_groups, events };
         }
         Ok(clients)
     }
@@ -156,26 +169,37 @@ impl Clients {
     /// The same client for every purpose. Must be called inside a runtime.
     pub fn shared(client: Client) -> Self {
         let (core, volcano) = (client.clone(), client.clone());
-        let (events, (backlog, kept)) = (client.clone(), Default::default());
+        let (events, (backlog, pod_group_cache)) = (client.clone(), Default::default());
         let bulk = Handle::current();
-        let writes = Writes::through(&core, &volcano, &events);
+        let writes = WriteClients::through(&core, &volcano, &events);
         let (elections, plan, failures) = (client, None, Arc::default());
-        Self { core, volcano, events, elections, writes, backlog, kept, failures, bulk, plan }
+        Self {
+            core,
+            volcano,
+            events,
+            elections,
+            writes,
+            backlog,
+            pod_group_cache,
+            failures,
+            bulk,
+            plan,
+        }
     }
 }
 
-impl Writes {
+impl WriteClients {
     /// As everything else of these clients.
     fn through(core: &Client, volcano: &Client, events: &Client) -> Self {
         let [binds, pod_groups, events] =
-            [core, volcano, events].map(|client| Direct::from(client.clone()));
+            [core, volcano, events].map(|client| DirectClient::from(client.clone()));
         Self { binds, pod_groups, events }
     }
 }
 
 /// `Config::infer` looks into `$KUBECONFIG` and the home directory first, client-go does not
 /// (K-17).
-pub(crate) async fn config(access: &Access) -> Result<Config, ClientError> {
+pub(crate) async fn config(access: &ServerAccess) -> Result<Config, ClientError> {
     let mut config = if !access.kubeconfig.is_empty() {
         from_file(&access.kubeconfig).await?
     } else if access.master.is_empty() {
@@ -209,7 +233,7 @@ fn address<T: std::str::FromStr>(master: &str) -> Result<T, ClientError> {
     url.parse().map_err(|_| ClientError::Master(master.to_owned()))
 }
 
-impl Plan {
+impl ClientPlan {
     fn client(&self, purpose: usize, http2: Option<&Http2>) -> Result<Client, ClientError> {
         Ok(match http2 {
             Some(http2) => {
@@ -227,7 +251,7 @@ impl Plan {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let builder = builder.with_layer(&self.reach()).with_layer(&RetryAfterLayer);
+        let builder = builder.with_layer(&self.connect_error()).with_layer(&RetryAfterLayer);
         let builder = builder.with_layer(&self.count());
         match self.bucket(purpose) {
             Some(bucket) => builder.with_layer(bucket).build(),
@@ -235,7 +259,7 @@ impl Plan {
         }
     }
 
-    fn direct(&self, purpose: usize, http2: Option<&Http2>) -> Result<Direct, ClientError> {
+    fn direct(&self, purpose: usize, http2: Option<&Http2>) -> Result<DirectClient, ClientError> {
         Ok(match http2 {
             Some(http2) => self.around(http2.clone(), purpose),
             None => match http1(&self.config)? {
@@ -245,23 +269,24 @@ impl Plan {
         })
     }
 
-    fn around<S, B>(&self, service: S, purpose: usize) -> Direct
+    fn around<S, B>(&self, service: S, purpose: usize) -> DirectClient
     where
         S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Send + 'static,
         S::Future: Send + 'static,
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let counted = self.count().layer(RetryAfterLayer.layer(self.reach().layer(service)));
+        let counted =
+            self.count().layer(RetryAfterLayer.layer(self.connect_error().layer(service)));
         match self.bucket(purpose) {
-            Some(bucket) => Direct::of(bucket.layer(counted)),
-            None => Direct::of(counted),
+            Some(bucket) => DirectClient::of(bucket.layer(counted)),
+            None => DirectClient::of(counted),
         }
     }
 
-    fn reach(&self) -> ReachLayer {
+    fn connect_error(&self) -> ConnectErrorLayer {
         let address = self.config.cluster_url.to_string();
-        ReachLayer { address: address.trim_end_matches('/').into() }
+        ConnectErrorLayer { address: address.trim_end_matches('/').into() }
     }
 
     fn count(&self) -> CountLayer {
@@ -281,8 +306,8 @@ mod tests {
     use super::*;
     use crate::observe::Unobserved;
 
-    fn access(master: &str, kubeconfig: &str) -> Access {
-        Access { master: master.into(), kubeconfig: kubeconfig.into(), qps: 10.0, burst: 10 }
+    fn access(master: &str, kubeconfig: &str) -> ServerAccess {
+        ServerAccess { master: master.into(), kubeconfig: kubeconfig.into(), qps: 10.0, burst: 10 }
     }
 
     /// As an API server that has no time for anything: its own filter sends no `Status`.
@@ -295,7 +320,7 @@ mod tests {
     async fn how_long_to_wait_is_read_from_the_header_on_every_way() {
         let config = Config::new("http://127.0.0.1:1".parse().unwrap());
         let observer: Arc<dyn Observer> = Arc::new(Unobserved);
-        let plan = Plan { config, observer, skew: Arc::default(), buckets: None };
+        let plan = ClientPlan { config, observer, skew: Arc::default(), buckets: None };
         let client = plan.build(ClientBuilder::new(tower::service_fn(overloaded), "default"), 0);
         let request = || Request::post("/x").body(Vec::new()).unwrap();
         let answers = [

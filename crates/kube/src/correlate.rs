@@ -23,14 +23,14 @@ const REMEMBERED: usize = 4096;
 
 /// An event as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Note {
-    pub(crate) about: Subject,
+pub(crate) struct EventNote {
+    pub(crate) about: EventSubject,
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: Arc<str>,
 }
 
-impl Note {
+impl EventNote {
     /// The phase and the conditions of the PodGroup say that it is ready.
     pub(crate) fn repeats_status(&self) -> bool {
         !self.warning && self.reason == "Scheduled" && self.about.kind == "PodGroup"
@@ -39,7 +39,7 @@ impl Note {
 
 /// The object of an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Subject {
+pub(crate) struct EventSubject {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) namespace: Arc<str>,
@@ -47,7 +47,7 @@ pub(crate) struct Subject {
     pub(crate) uid: Arc<str>,
 }
 
-impl From<About> for Subject {
+impl From<About> for EventSubject {
     fn from(about: About) -> Self {
         const VOLCANO: &str = "scheduling.volcano.sh/v1beta1";
         let (api_version, kind, key, uid) = match about {
@@ -63,11 +63,11 @@ impl From<About> for Subject {
 
 /// What to write.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CorrelatedEvent {
     /// A new object; [`Correlator::created`] remembers its name.
-    Create(Note, Key),
+    Create(EventNote, EventKey),
     /// One more of the object of that name.
-    Repeat { name: String, count: i32, note: Note, key: Key },
+    Repeat { name: String, count: i32, note: EventNote, key: EventKey },
     /// The object has had its share.
     Drop,
 }
@@ -75,54 +75,59 @@ pub(crate) enum Verdict {
 /// Memory of what was written lately.
 #[derive(Default)]
 pub(crate) struct Correlator {
-    similar: Recent<Kind, Similar>,
-    written: Recent<Key, Written>,
-    allowance: Recent<Subject, Bucket>,
+    similar: RecentMap<EventKind, SimilarEvents>,
+    written: RecentMap<EventKey, WrittenEvent>,
+    allowance: RecentMap<EventSubject, SpamBucket>,
 }
 
 /// What similar events have in common: object, type, reason.
-type Kind = (Subject, bool, &'static str);
+type EventKind = (EventSubject, bool, &'static str);
 /// What one stored event stands for: one message of the kind, or (`None`) all that were merged.
-pub(crate) type Key = (Kind, Option<Arc<str>>);
+pub(crate) type EventKey = (EventKind, Option<Arc<str>>);
 
-struct Similar {
+struct SimilarEvents {
     messages: FxHashSet<Arc<str>>,
     last: Instant,
 }
 
-struct Written {
+struct WrittenEvent {
     name: String,
     count: i32,
 }
 
-struct Bucket {
+struct SpamBucket {
     tokens: f64,
     filled: Instant,
 }
 
 impl Correlator {
-    pub(crate) fn judge(&mut self, note: Note, now: Instant) -> Verdict {
+    pub(crate) fn judge(&mut self, note: EventNote, now: Instant) -> CorrelatedEvent {
         if !self.allows(&note.about, now) {
-            return Verdict::Drop;
+            return CorrelatedEvent::Drop;
         }
         let (note, key) = self.merge(note, now);
         match self.written.get(&key) {
-            None => Verdict::Create(note, key),
+            None => CorrelatedEvent::Create(note, key),
             Some(written) => {
                 written.count = written.count.saturating_add(1);
-                Verdict::Repeat { name: written.name.clone(), count: written.count, note, key }
+                CorrelatedEvent::Repeat {
+                    name: written.name.clone(),
+                    count: written.count,
+                    note,
+                    key,
+                }
             }
         }
     }
 
     /// The event is stored under this name.
-    pub(crate) fn created(&mut self, key: Key, name: String) {
-        self.written.insert(key, Written { name, count: 1 });
+    pub(crate) fn created(&mut self, key: EventKey, name: String) {
+        self.written.insert(key, WrittenEvent { name, count: 1 });
     }
 
-    fn allows(&mut self, about: &Subject, now: Instant) -> bool {
+    fn allows(&mut self, about: &EventSubject, now: Instant) -> bool {
         if self.allowance.get(about).is_none() {
-            self.allowance.insert(about.clone(), Bucket { tokens: BURST, filled: now });
+            self.allowance.insert(about.clone(), SpamBucket { tokens: BURST, filled: now });
         }
         let bucket = self.allowance.get(about).expect("inserted above");
         let earned = (now - bucket.filled).as_secs_f64() / REFILL.as_secs_f64();
@@ -134,11 +139,11 @@ impl Correlator {
     }
 
     /// From the eleventh distinct message on all of them count as one event.
-    fn merge(&mut self, mut note: Note, now: Instant) -> (Note, Key) {
+    fn merge(&mut self, mut note: EventNote, now: Instant) -> (EventNote, EventKey) {
         let kind = (note.about.clone(), note.warning, note.reason);
         if self.similar.get(&kind).is_none_or(|similar| WINDOW < now - similar.last) {
             self.similar
-                .insert(kind.clone(), Similar { messages: FxHashSet::default(), last: now });
+                .insert(kind.clone(), SimilarEvents { messages: FxHashSet::default(), last: now });
         }
         let similar = self.similar.get(&kind).expect("inserted above");
         similar.last = now;
@@ -156,18 +161,18 @@ impl Correlator {
 
 /// A map that forgets what was not used lately: two halves, the older of which is dropped when the
 /// younger is full.
-struct Recent<K, V> {
+struct RecentMap<K, V> {
     young: FxHashMap<K, V>,
     old: FxHashMap<K, V>,
 }
 
-impl<K, V> Default for Recent<K, V> {
+impl<K, V> Default for RecentMap<K, V> {
     fn default() -> Self {
         Self { young: FxHashMap::default(), old: FxHashMap::default() }
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Recent<K, V> {
+impl<K: Clone + Eq + Hash, V> RecentMap<K, V> {
     fn get(&mut self, key: &K) -> Option<&mut V> {
         if let Some((key, value)) = self.old.remove_entry(key) {
             self.insert(key, value);
@@ -187,26 +192,26 @@ impl<K: Clone + Eq + Hash, V> Recent<K, V> {
 mod tests {
     use super::*;
 
-    fn note(pod: &str, message: &str) -> Note {
-        let about = Subject {
+    fn note(pod: &str, message: &str) -> EventNote {
+        let about = EventSubject {
             api_version: "v1",
             kind: "Pod",
             namespace: "ns".into(),
             name: pod.into(),
             uid: pod.into(),
         };
-        Note { about, warning: true, reason: "FailedScheduling", message: message.into() }
+        EventNote { about, warning: true, reason: "FailedScheduling", message: message.into() }
     }
 
     /// `create NAME MESSAGE`, `repeat COUNT MESSAGE`, `drop`; a created event is named after its
     /// message.
-    fn judged(memory: &mut Correlator, note: Note, now: Instant) -> String {
+    fn judged(memory: &mut Correlator, note: EventNote, now: Instant) -> String {
         match memory.judge(note, now) {
-            Verdict::Drop => "drop".into(),
-            Verdict::Repeat { name, count, note, .. } => {
+            CorrelatedEvent::Drop => "drop".into(),
+            CorrelatedEvent::Repeat { name, count, note, .. } => {
                 format!("{name} x{count}: {}", note.message)
             }
-            Verdict::Create(note, key) => {
+            CorrelatedEvent::Create(note, key) => {
                 let name = note.message.to_string();
                 memory.created(key, name.clone());
                 format!("create {name}")
@@ -250,7 +255,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_keeps_what_is_used() {
-        let mut recent = Recent::default();
+        let mut recent = RecentMap::default();
         for key in 0..100_000 {
             recent.insert(key, ());
             assert!(recent.get(&0).is_some());

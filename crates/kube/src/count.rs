@@ -12,33 +12,33 @@ use http::{Method, Request, Response};
 use tower::{Layer, Service};
 
 use crate::observe::Observer;
-use crate::skew::Skew;
+use crate::skew::ClockSkew;
 
-/// Puts [`Counted`] around a client.
+/// Puts [`CountService`] around a client.
 #[derive(Clone)]
 pub(crate) struct CountLayer {
     pub(crate) observer: Arc<dyn Observer>,
     /// Of the API server: a request does not name it yet.
     pub(crate) host: Arc<str>,
-    pub(crate) skew: Arc<Skew>,
+    pub(crate) skew: Arc<ClockSkew>,
 }
 
 impl<S> Layer<S> for CountLayer {
-    type Service = Counted<S>;
+    type Service = CountService<S>;
 
-    fn layer(&self, inner: S) -> Counted<S> {
-        Counted { inner, layer: self.clone() }
+    fn layer(&self, inner: S) -> CountService<S> {
+        CountService { inner, layer: self.clone() }
     }
 }
 
 /// A service whose requests are counted.
 #[derive(Clone)]
-pub(crate) struct Counted<S> {
+pub(crate) struct CountService<S> {
     inner: S,
     layer: CountLayer,
 }
 
-impl<S, B, R> Service<Request<B>> for Counted<S>
+impl<S, B, R> Service<Request<B>> for CountService<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
     S::Future: Send + 'static,
@@ -52,7 +52,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut counted = InFlight::of(&request, &self.layer);
+        let mut counted = InFlightRequest::of(&request, &self.layer);
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
@@ -67,7 +67,7 @@ where
 }
 
 /// A request; it is told when it ends, in whatever way.
-struct InFlight {
+struct InFlightRequest {
     layer: CountLayer,
     method: Method,
     /// Verb and resource of a write.
@@ -76,7 +76,7 @@ struct InFlight {
     code: u16,
 }
 
-impl InFlight {
+impl InFlightRequest {
     fn of<B>(request: &Request<B>, layer: &CountLayer) -> Self {
         let verb = match *request.method() {
             Method::POST => Some("create"),
@@ -95,14 +95,14 @@ impl InFlight {
     }
 }
 
-impl InFlight {
+impl InFlightRequest {
     /// A method, so that the whole of it moves into the future that waits for the answer.
     fn answered(&mut self, code: u16) {
         self.code = code;
     }
 }
 
-impl Drop for InFlight {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         let CountLayer { observer, host, .. } = &self.layer;
         observer.request(self.method.as_str(), host, self.code, self.start.elapsed());
@@ -165,9 +165,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Told(Mutex<Vec<String>>);
+    struct ReportedRequests(Mutex<Vec<String>>);
 
-    impl Observer for Told {
+    impl Observer for ReportedRequests {
         fn api_write(&self, verb: &str, resource: &str, code: u16) {
             self.0.lock().unwrap().push(format!("{verb} {resource} {code}"));
         }
@@ -179,9 +179,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_counted_and_so_is_none() {
-        let told = Arc::new(Told::default());
+        let reported = Arc::new(ReportedRequests::default());
         let skew = Arc::default();
-        let layer = CountLayer { observer: told.clone(), host: "h".into(), skew };
+        let layer = CountLayer { observer: reported.clone(), host: "h".into(), skew };
         let inner = |request: Request<()>| async move {
             if request.uri().path() == "/api/v1/nodes" {
                 std::future::pending::<()>().await;
@@ -194,6 +194,6 @@ mod tests {
         let get = client.call(Request::get("/api/v1/nodes").body(()).unwrap());
         assert!(tokio::time::timeout(Duration::from_secs(1), get).await.is_err());
         let wanted = ["POST h 409", "create pods/binding 409", "GET h 0"];
-        assert_eq!(*told.0.lock().unwrap(), wanted);
+        assert_eq!(*reported.0.lock().unwrap(), wanted);
     }
 }

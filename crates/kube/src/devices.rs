@@ -64,7 +64,7 @@ pub(crate) async fn reserve(
 ) -> Result<Vec<ResourceClaim>, ClaimError> {
     let mut stored = Vec::new();
     for promise in promises {
-        let claim = Claim::new(client, &promise.key);
+        let claim = ClaimWrite::new(client, &promise.key);
         stored.extend(claim.reserve(promise, &pod.name, uid).await?.as_ref().and_then(decoded));
     }
     Ok(stored)
@@ -92,7 +92,7 @@ pub(crate) async fn unreserve(
     }
     for name in claims {
         let key = ObjectKey { namespace: pod.namespace.clone(), name: name.clone() };
-        let claim = Claim::new(client, &key);
+        let claim = ClaimWrite::new(client, &key);
         claim.change("remove reservation of", |value| unreserve_claim(value, uid)).await?;
     }
     Ok(())
@@ -108,7 +108,7 @@ pub(crate) async fn deallocate(
     allocation: &Allocation,
     consumer: &str,
 ) -> Result<(), ClaimError> {
-    let claim = Claim::new(client, key);
+    let claim = ClaimWrite::new(client, key);
     let change = |value: &mut Value| {
         let is_it = value["metadata"]["uid"].as_str() == Some(uid);
         is_it && deallocate_claim(value, allocation, consumer)
@@ -126,7 +126,7 @@ const KINDS: [(&str, &str); 3] = [
 
 /// What the server has of claims for devices (plugins-nodes.md 2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Devices {
+pub enum DeviceApi {
     /// We may list them, their classes and slices.
     Served,
     /// It is too old.
@@ -135,7 +135,7 @@ pub enum Devices {
     Forbidden(KindRefusal),
 }
 
-impl Devices {
+impl DeviceApi {
     /// Whether claims can be taken into account.
     pub fn are_served(&self) -> bool {
         *self == Self::Served
@@ -159,24 +159,26 @@ impl Devices {
 ///
 /// # Errors
 /// The last failure.
-pub async fn devices(clients: &Clients, observer: &dyn Observer) -> Result<Devices, CallError> {
+pub async fn devices(clients: &Clients, observer: &dyn Observer) -> Result<DeviceApi, CallError> {
     let found = insist("claims for devices", || ask(&clients.core)).await?;
     found.report(observer);
     Ok(found)
 }
 
-async fn ask(client: &Client) -> Result<Devices, CallError> {
+async fn ask(client: &Client) -> Result<DeviceApi, CallError> {
     for (kind, plural) in KINDS {
         let kind = resource(GROUP, "v1", kind, plural);
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
         match call(api.list(&ListParams::default().limit(1))).await {
             Ok(_) => {}
-            Err(error) if error.is_not_found() => return Ok(Devices::Absent),
-            Err(error) if error.code() == 403 => return Ok(Devices::Forbidden(forbidden(plural))),
+            Err(error) if error.is_not_found() => return Ok(DeviceApi::Absent),
+            Err(error) if error.code() == 403 => {
+                return Ok(DeviceApi::Forbidden(forbidden(plural)));
+            }
             Err(error) => return Err(error),
         }
     }
-    Ok(Devices::Served)
+    Ok(DeviceApi::Served)
 }
 
 fn forbidden(resource: &'static str) -> KindRefusal {
@@ -184,14 +186,14 @@ fn forbidden(resource: &'static str) -> KindRefusal {
 }
 
 /// Waits until the server has claims for devices and lets us list them: asks once a minute.
-pub async fn devices_appear(clients: &Clients, mut before: Devices, observer: &dyn Observer) {
+pub async fn devices_appear(clients: &Clients, mut before: DeviceApi, observer: &dyn Observer) {
     while !before.are_served() {
         tokio::time::sleep(ASK_AGAIN).await;
         let Ok(found) = ask(&clients.core).await else { continue };
         if found == before {
             continue;
         }
-        if let Devices::Forbidden(refusal) = &before {
+        if let DeviceApi::Forbidden(refusal) = &before {
             observer.kind_readable(refusal.resource);
         }
         found.report(observer);
@@ -199,13 +201,13 @@ pub async fn devices_appear(clients: &Clients, mut before: Devices, observer: &d
     }
 }
 
-struct Claim<'a> {
+struct ClaimWrite<'a> {
     api: Api<DynamicObject>,
     kind: ApiResource,
     key: &'a ObjectKey,
 }
 
-impl<'a> Claim<'a> {
+impl<'a> ClaimWrite<'a> {
     fn new(client: &Client, key: &'a ObjectKey) -> Self {
         let kind = resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims");
         let api = Api::namespaced_with(client.clone(), &key.namespace, &kind);

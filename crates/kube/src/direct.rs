@@ -16,16 +16,16 @@ use tower::{BoxError, Service, ServiceExt};
 
 /// Sends requests to the API server; clones share the connections.
 #[derive(Clone)]
-pub(crate) struct Direct(Arc<dyn Way>);
+pub(crate) struct DirectClient(Arc<dyn RequestTransport>);
 
-type Answered<'a> = BoxFuture<'a, Result<(StatusCode, Bytes), BoxError>>;
+type PendingResponse<'a> = BoxFuture<'a, Result<(StatusCode, Bytes), BoxError>>;
 
-trait Way: Send + Sync {
+trait RequestTransport: Send + Sync {
     /// The whole answer.
-    fn send(&self, request: Request<Body>) -> Answered<'_>;
+    fn send(&self, request: Request<Body>) -> PendingResponse<'_>;
 }
 
-impl Direct {
+impl DirectClient {
     /// The service is asked for one request after another; they are answered side by side.
     pub(crate) fn of<S, B>(service: S) -> Self
     where
@@ -34,7 +34,7 @@ impl Direct {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self(Arc::new(Turns(Mutex::new(service))))
+        Self(Arc::new(SharedService(Mutex::new(service))))
     }
 
     /// The text of the answer.
@@ -69,16 +69,16 @@ pub(crate) fn refusal(code: StatusCode, text: &str) -> Status {
 }
 
 /// A service that is not shared while it gets ready, which may take its time (a rate limit).
-struct Turns<S>(Mutex<S>);
+struct SharedService<S>(Mutex<S>);
 
-impl<S, B> Way for Turns<S>
+impl<S, B> RequestTransport for SharedService<S>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Send + 'static,
     S::Future: Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    fn send(&self, request: Request<Body>) -> Answered<'_> {
+    fn send(&self, request: Request<Body>) -> PendingResponse<'_> {
         Box::pin(async move {
             let answer = self.0.lock().await.ready().await?.call(request);
             let (head, body) = answer.await?.into_parts();
@@ -87,8 +87,8 @@ where
     }
 }
 
-impl Way for Client {
-    fn send(&self, request: Request<Body>) -> Answered<'_> {
+impl RequestTransport for Client {
+    fn send(&self, request: Request<Body>) -> PendingResponse<'_> {
         Box::pin(async move {
             let (head, body) = Client::send(self, request).await?.into_parts();
             Ok((head.status, body.collect().await?.to_bytes()))
@@ -96,7 +96,7 @@ impl Way for Client {
     }
 }
 
-impl From<Client> for Direct {
+impl From<Client> for DirectClient {
     fn from(client: Client) -> Self {
         Self(Arc::new(client))
     }
@@ -114,7 +114,7 @@ mod tests {
             Ok::<_, Infallible>(Response::builder().status(code).body(body).expect("an answer"))
         };
         let service = tower::service_fn(answer).map_err(|never: Infallible| match never {});
-        Direct::of(service).request(Request::post("/x").body(Vec::new()).unwrap()).await
+        DirectClient::of(service).request(Request::post("/x").body(Vec::new()).unwrap()).await
     }
 
     #[tokio::test]
@@ -137,7 +137,7 @@ mod tests {
             let fails = tower::service_fn(move |_| async move {
                 Err::<Response<http_body_util::Full<Bytes>>, _>(error())
             });
-            Direct::of(fails)
+            DirectClient::of(fails)
         };
         let request = || Request::post("/x").body(Vec::new()).unwrap();
         let known = service(|| kube::Error::LinesCodecMaxLineLengthExceeded.into());

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::call::{CallError, call, get};
 use crate::client::Clients;
-use crate::correlate::{Note, Subject};
+use crate::correlate::{EventNote, EventSubject};
 use crate::events::record_one;
 use crate::failure_log::FailureLog;
 
@@ -57,7 +57,7 @@ impl Election {
     /// Waits until this process leads. `connected` is told after every attempt whether the API
     /// server has answered.
     pub async fn win(self, clients: &Clients, connected: impl Fn(bool)) -> Leadership {
-        let mut candidate = Candidate {
+        let mut candidate = LeaderCandidate {
             leases: Api::namespaced(clients.elections.clone(), &self.namespace),
             election: self,
             observed: None,
@@ -70,11 +70,11 @@ impl Election {
             let attempt = candidate.bounded_attempt(start + candidate.election.renew).await;
             connected(attempt.is_ok());
             match attempt {
-                Ok(Attempt::Leads(lease)) => break (lease, start),
+                Ok(ElectionAttempt::Leads(lease)) => break (lease, start),
                 Ok(_) => {}
                 Err(error) => {
-                    let told = format!("{error}{HINT}");
-                    clients.failures.warn("leader lease not acquired", &place, told);
+                    let reported = format!("{error}{HINT}");
+                    clients.failures.warn("leader lease not acquired", &place, reported);
                 }
             }
             sleep(retry).await;
@@ -90,7 +90,7 @@ impl Election {
 pub struct Leadership {
     stop: oneshot::Sender<()>,
     /// Answers the candidate when it was stopped, nothing when the Lease is lost.
-    task: JoinHandle<Option<Candidate>>,
+    task: JoinHandle<Option<LeaderCandidate>>,
 }
 
 impl Leadership {
@@ -109,7 +109,7 @@ impl Leadership {
 }
 
 /// How an attempt has ended, if the API server has answered.
-enum Attempt {
+enum ElectionAttempt {
     Leads(Box<Lease>),
     /// Somebody else has it.
     Held,
@@ -117,7 +117,7 @@ enum Attempt {
     Raced,
 }
 
-struct Candidate {
+struct LeaderCandidate {
     leases: Api<Lease>,
     election: Election,
     /// The record as last seen, and when this process first saw it: two clocks are never compared.
@@ -125,20 +125,20 @@ struct Candidate {
     failures: Arc<FailureLog>,
 }
 
-impl Candidate {
+impl LeaderCandidate {
     /// For the log.
     fn place(&self) -> String {
         format!("{}/{}", self.election.namespace, self.election.name)
     }
 
-    async fn bounded_attempt(&mut self, end: Instant) -> Result<Attempt, CallError> {
+    async fn bounded_attempt(&mut self, end: Instant) -> Result<ElectionAttempt, CallError> {
         let start = Instant::now();
         let attempt = timeout_at(end, self.attempt()).await;
         attempt.unwrap_or_else(|_| Err(CallError::TimedOut(start.elapsed())))
     }
 
     /// Acquires or renews the Lease, or finds out why not.
-    async fn attempt(&mut self) -> Result<Attempt, CallError> {
+    async fn attempt(&mut self) -> Result<ElectionAttempt, CallError> {
         let name = self.election.name.clone();
         let now = MicroTime(Timestamp::now());
         let mut wanted = LeaseSpec {
@@ -163,7 +163,7 @@ impl Candidate {
         } else if holder.is_empty() || self.expired(&held) {
             wanted.lease_transitions = Some(held.lease_transitions.unwrap_or(0) + 1);
         } else {
-            return Ok(Attempt::Held);
+            return Ok(ElectionAttempt::Held);
         }
         lease.spec = Some(wanted);
         // The resourceVersion that was read goes along: of two candidates exactly one succeeds.
@@ -200,9 +200,9 @@ impl Candidate {
             }
             let (start, deadline) = (Instant::now(), renewed + renew);
             match self.bounded_attempt(deadline).await {
-                Ok(Attempt::Leads(_)) => renewed = start,
-                Ok(Attempt::Held) => return None,
-                Ok(Attempt::Raced) => {}
+                Ok(ElectionAttempt::Leads(_)) => renewed = start,
+                Ok(ElectionAttempt::Held) => return None,
+                Ok(ElectionAttempt::Raced) => {}
                 Err(error) => {
                     self.failures.warn("leader lease not renewed", self.place(), error);
                 }
@@ -248,10 +248,10 @@ fn seconds(time: Duration) -> i32 {
     i32::try_from(time.as_secs()).unwrap_or(i32::MAX).max(1)
 }
 
-fn outcome(answer: Result<Lease, CallError>) -> Result<Attempt, CallError> {
+fn outcome(answer: Result<Lease, CallError>) -> Result<ElectionAttempt, CallError> {
     match answer {
-        Ok(lease) => Ok(Attempt::Leads(Box::new(lease))),
-        Err(error) if error.is_conflict() => Ok(Attempt::Raced),
+        Ok(lease) => Ok(ElectionAttempt::Leads(Box::new(lease))),
+        Err(error) if error.is_conflict() => Ok(ElectionAttempt::Raced),
         Err(error) => Err(error),
     }
 }
@@ -261,7 +261,7 @@ fn became_leader(
     election: &Election,
     lease: &Lease,
 ) -> impl Future<Output = ()> + use<> {
-    let about = Subject {
+    let about = EventSubject {
         api_version: "coordination.k8s.io/v1",
         kind: "Lease",
         namespace: election.namespace.as_str().into(),
@@ -269,7 +269,7 @@ fn became_leader(
         uid: lease.metadata.uid.as_deref().unwrap_or_default().into(),
     };
     let message = format!("{} became leader", election.identity).into();
-    let note = Note { about, warning: false, reason: "LeaderElection", message };
+    let note = EventNote { about, warning: false, reason: "LeaderElection", message };
     record_one(clients.events, election.component.clone(), note)
 }
 

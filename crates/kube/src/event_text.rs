@@ -4,20 +4,20 @@
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use crate::correlate::{Note, Subject};
+use crate::correlate::{EventNote, EventSubject};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventText<'a> {
     api_version: &'static str,
     kind: &'static str,
-    metadata: Metadata<'a>,
-    involved_object: Reference<'a>,
+    metadata: EventMetadata<'a>,
+    involved_object: ObjectReference<'a>,
     reason: &'static str,
     message: &'a str,
     #[serde(rename = "type")]
     severity: &'static str,
-    source: Source<'a>,
+    source: EventSource<'a>,
     reporting_component: &'a str,
     count: u32,
     first_timestamp: &'a str,
@@ -25,14 +25,14 @@ pub(crate) struct EventText<'a> {
 }
 
 #[derive(Serialize)]
-struct Metadata<'a> {
+struct EventMetadata<'a> {
     name: &'a str,
     namespace: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reference<'a> {
+struct ObjectReference<'a> {
     api_version: &'static str,
     kind: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -42,19 +42,24 @@ struct Reference<'a> {
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct EventSource<'a> {
     component: &'a str,
 }
 
 impl<'a> EventText<'a> {
     /// The event of that name, told by `component` at `time`, which is as the API writes times.
-    pub(crate) fn of(note: &'a Note, name: &'a str, component: &'a str, time: &'a str) -> Self {
+    pub(crate) fn of(
+        note: &'a EventNote,
+        name: &'a str,
+        component: &'a str,
+        time: &'a str,
+    ) -> Self {
         let about = &note.about;
         Self {
             api_version: "v1",
             kind: "Event",
-            metadata: Metadata { name, namespace: namespace(about) },
-            involved_object: Reference {
+            metadata: EventMetadata { name, namespace: namespace(about) },
+            involved_object: ObjectReference {
                 api_version: about.api_version,
                 kind: about.kind,
                 namespace: &about.namespace,
@@ -64,7 +69,7 @@ impl<'a> EventText<'a> {
             reason: note.reason,
             message: &note.message,
             severity: if note.warning { "Warning" } else { "Normal" },
-            source: Source { component },
+            source: EventSource { component },
             reporting_component: component,
             count: 1,
             first_timestamp: time,
@@ -74,7 +79,7 @@ impl<'a> EventText<'a> {
 }
 
 /// Where the event lives: that of an object without namespace in the default one.
-pub(crate) fn namespace(about: &Subject) -> &str {
+pub(crate) fn namespace(about: &EventSubject) -> &str {
     if about.namespace.is_empty() { "default" } else { &about.namespace }
 }
 
@@ -106,7 +111,7 @@ mod tests {
     }
 
     /// What k8s-openapi makes of the same.
-    fn typed(note: &Note, name: &str, component: &str, now: Timestamp) -> Event {
+    fn typed(note: &EventNote, name: &str, component: &str, now: Timestamp) -> Event {
         let about = &note.about;
         Event {
             metadata: ObjectMeta {
@@ -139,9 +144,9 @@ mod tests {
         let now = Timestamp::from_second(1_790_000_000).unwrap();
         for (kind, space, warning) in [("Pod", "ns", false), ("Queue", "", true)] {
             let (namespace, name, uid) = (space.into(), "a\"b".into(), "u-1".into());
-            let about = Subject { api_version: "v1", kind, namespace, name, uid };
+            let about = EventSubject { api_version: "v1", kind, namespace, name, uid };
             let message = "0/3 nodes: \"x\"\n\u{e9}".into();
-            let note = Note { about, warning, reason: "Scheduled", message };
+            let note = EventNote { about, warning, reason: "Scheduled", message };
             let time = now.to_string();
             let ours = serde_json::to_value(EventText::of(&note, "e.1", "volcano", &time)).unwrap();
             let wanted = serde_json::to_value(typed(&note, "e.1", "volcano", now)).unwrap();

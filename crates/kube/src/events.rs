@@ -15,16 +15,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
-use crate::backlog::{Backlog, Places};
+use crate::backlog::{Backlog, RequestSlots};
 use crate::call::{CallError, call, post};
-use crate::correlate::{Correlator, Key, Note, Subject, Verdict};
-use crate::direct::Direct;
+use crate::correlate::{CorrelatedEvent, Correlator, EventKey, EventNote, EventSubject};
+use crate::debounce::Debounce;
+use crate::direct::DirectClient;
 use crate::event_text::{EventText, event_name, namespace};
 use crate::failed::caught;
 use crate::failure_log::FailureLog;
 use crate::observe::{Observer, Unobserved};
 use crate::pauses::Pauses;
-use crate::resting::Resting;
 use crate::status::now;
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
@@ -38,27 +38,27 @@ const YIELD: Duration = Duration::from_millis(50);
 
 /// Takes events without waiting, from any thread.
 #[derive(Clone)]
-pub(crate) struct Recorder(mpsc::Sender<Note>);
+pub(crate) struct EventRecorder(mpsc::Sender<EventNote>);
 
-impl Recorder {
+impl EventRecorder {
     /// The recorder and the writer behind it, which ends when the last recorder is gone.
     /// `component` is what `kubectl describe` shows as the source, `busy` whether decisions wait.
     pub(crate) fn new(
-        (client, way): (Client, Direct),
+        (client, way): (Client, DirectClient),
         component: String,
         busy: watch::Receiver<bool>,
         (backlog, failures): (Backlog, Arc<FailureLog>),
         observer: Arc<dyn Observer>,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, notes) = mpsc::channel(QUEUE);
-        let writer = Writer {
-            poster: Arc::new(Poster { client, way, component }),
+        let writer = EventWriter {
+            poster: Arc::new(EventPoster { client, way, component }),
             busy,
-            resting: Resting::default(),
+            debounce: Debounce::default(),
             memory: Correlator::default(),
             in_flight: JoinSet::new(),
             about: FxHashSet::default(),
-            places: Places::of(backlog),
+            places: RequestSlots::of(backlog),
             pauses: Pauses::default(),
             failures,
             observer,
@@ -68,7 +68,7 @@ impl Recorder {
 
     /// Drops the event when too many wait. In a burst of small gangs those of the PodGroups give way
     /// to those of the pods, which nothing else tells.
-    pub(crate) fn record(&self, note: Note) {
+    pub(crate) fn record(&self, note: EventNote) {
         if note.repeats_status() && self.0.capacity() <= QUEUE - BUSY {
             return tracing::debug!(v = 4, about = %note.about.name, "event left out");
         }
@@ -79,57 +79,58 @@ impl Recorder {
 }
 
 /// Writes a single event, without what others have told about the object before.
-pub(crate) async fn record_one(client: Client, component: String, note: Note) {
+pub(crate) async fn record_one(client: Client, component: String, note: EventNote) {
     let client = (client.clone(), client.into());
     let calm = watch::channel(false).1;
     let observer = Arc::new(Unobserved);
-    let (recorder, writer) = Recorder::new(client, component, calm, Default::default(), observer);
+    let (recorder, writer) =
+        EventRecorder::new(client, component, calm, Default::default(), observer);
     recorder.record(note);
     drop(recorder);
     writer.await;
 }
 
-struct Writer {
-    poster: Arc<Poster>,
+struct EventWriter {
+    poster: Arc<EventPoster>,
     busy: watch::Receiver<bool>,
-    resting: Resting,
+    debounce: Debounce,
     memory: Correlator,
-    in_flight: JoinSet<(Subject, Stored)>,
+    in_flight: JoinSet<(EventSubject, StoredEvent)>,
     /// The objects of those: one event of each at a time, or a repetition would overtake the first.
-    about: FxHashSet<Subject>,
-    places: Places,
+    about: FxHashSet<EventSubject>,
+    places: RequestSlots,
     /// Objects about which events were refused; further ones are dropped for a while.
-    pauses: Pauses<Subject, ()>,
+    pauses: Pauses<EventSubject, ()>,
     failures: Arc<FailureLog>,
     observer: Arc<dyn Observer>,
 }
 
 /// An event that is stored now, and under which name.
-type Created = (Key, String);
+type CreatedEvent = (EventKey, String);
 /// What came of an event. `None`: nothing is new.
-type Stored = Result<Option<Created>, CallError>;
-type Joined = Result<(Subject, Stored), JoinError>;
+type StoredEvent = Result<Option<CreatedEvent>, CallError>;
+type FinishedEvent = Result<(EventSubject, StoredEvent), JoinError>;
 
-impl Writer {
-    async fn run(mut self, mut notes: mpsc::Receiver<Note>) {
+impl EventWriter {
+    async fn run(mut self, mut notes: mpsc::Receiver<EventNote>) {
         let mut open = true;
         while open {
             let note = tokio::select! {
                 note = notes.recv() => match note {
-                    Some(note) => self.resting.take_in(note, Instant::now()),
+                    Some(note) => self.debounce.take_in(note, Instant::now()),
                     None => {
                         open = false;
                         None
                     }
                 },
-                note = self.resting.rested() => Some(note),
+                note = self.debounce.rested() => Some(note),
             };
             if let Some(note) = note {
-                self.tell(note).await;
+                self.record_note(note).await;
             }
         }
-        while let Some(note) = self.resting.first() {
-            self.tell(note).await;
+        while let Some(note) = self.debounce.first() {
+            self.record_note(note).await;
         }
         while let Some(done) = self.in_flight.join_next().await {
             self.written(done);
@@ -137,7 +138,7 @@ impl Writer {
     }
 
     /// Starts to write it when there is room and time for it.
-    async fn tell(&mut self, note: Note) {
+    async fn record_note(&mut self, note: EventNote) {
         while IN_FLIGHT <= self.in_flight.len() || self.about.contains(&note.about) {
             self.places.taken(self.in_flight.len(), IN_FLIGHT <= self.in_flight.len());
             let done = self.in_flight.join_next().await;
@@ -149,12 +150,15 @@ impl Writer {
         self.places.taken(self.in_flight.len(), false);
     }
 
-    fn start(&mut self, note: Note) {
+    fn start(&mut self, note: EventNote) {
         if self.pauses.until(&note.about, &(), Instant::now()).is_some() {
             return tracing::debug!(v = 4, about = %note.about.name, "event left out");
         }
         let verdict = self.memory.judge(note, Instant::now());
-        let (Verdict::Create(note, _) | Verdict::Repeat { note, .. }) = &verdict else { return };
+        let (CorrelatedEvent::Create(note, _) | CorrelatedEvent::Repeat { note, .. }) = &verdict
+        else {
+            return;
+        };
         let subject = note.about.clone();
         self.about.insert(subject.clone());
         let (poster, observer) = (self.poster.clone(), self.observer.clone());
@@ -164,7 +168,7 @@ impl Writer {
         }));
     }
 
-    fn written(&mut self, done: Joined) {
+    fn written(&mut self, done: FinishedEvent) {
         self.places.answered();
         let (subject, stored) = done.expect("panics are caught in it, and nobody aborts it");
         self.about.remove(&subject);
@@ -174,7 +178,7 @@ impl Writer {
                 created.into_iter().for_each(|(key, name)| self.memory.created(key, name));
             }
             Err(error) => {
-                let Subject { kind, namespace, name, .. } = &subject;
+                let EventSubject { kind, namespace, name, .. } = &subject;
                 let about = format!("{kind} {namespace}/{name}");
                 self.failures.warn("event not written", about, &error);
                 if error.pauses() {
@@ -185,19 +189,19 @@ impl Writer {
     }
 }
 
-struct Poster {
+struct EventPoster {
     client: Client,
-    way: Direct,
+    way: DirectClient,
     component: String,
 }
 
-impl Poster {
+impl EventPoster {
     /// Answers what is new.
-    async fn write(&self, verdict: Verdict) -> Result<Option<Created>, CallError> {
+    async fn write(&self, verdict: CorrelatedEvent) -> Result<Option<CreatedEvent>, CallError> {
         match verdict {
-            Verdict::Drop => Ok(None),
-            Verdict::Create(note, key) => self.create(note, key).await.map(Some),
-            Verdict::Repeat { name, count, note, key } => {
+            CorrelatedEvent::Drop => Ok(None),
+            CorrelatedEvent::Create(note, key) => self.create(note, key).await.map(Some),
+            CorrelatedEvent::Repeat { name, count, note, key } => {
                 match self.repeat(&name, count, &note).await {
                     Err(error) if error.is_not_found() => self.create(note, key).await.map(Some),
                     answer => answer.map(|()| None),
@@ -206,7 +210,7 @@ impl Poster {
         }
     }
 
-    async fn create(&self, note: Note, key: Key) -> Result<Created, CallError> {
+    async fn create(&self, note: EventNote, key: EventKey) -> Result<CreatedEvent, CallError> {
         let (name, time) = (event_name(&note.about.name, Timestamp::now()), now());
         let path = format!("/api/v1/namespaces/{}/events", namespace(&note.about));
         let text = EventText::of(&note, &name, &self.component, &time);
@@ -214,7 +218,7 @@ impl Poster {
         Ok((key, name))
     }
 
-    async fn repeat(&self, name: &str, count: i32, note: &Note) -> Result<(), CallError> {
+    async fn repeat(&self, name: &str, count: i32, note: &EventNote) -> Result<(), CallError> {
         let change = json!({"count": count, "lastTimestamp": now(), "message": &*note.message});
         let api = self.events(namespace(&note.about));
         call(api.patch(name, &PatchParams::default(), &Patch::Merge(change))).await.map(drop)
@@ -233,21 +237,21 @@ mod tests {
     #[tokio::test]
     async fn in_a_burst_events_of_pods_come_first() {
         let (sender, mut notes) = mpsc::channel(QUEUE);
-        let recorder = Recorder(sender);
+        let recorder = EventRecorder(sender);
         let note = |kind| {
             let (api_version, name) = ("v1", Arc::<str>::from("a"));
             let (namespace, uid) = (name.clone(), name.clone());
-            let about = Subject { api_version, kind, namespace, name, uid };
-            Note { about, warning: false, reason: "Scheduled", message: "m".into() }
+            let about = EventSubject { api_version, kind, namespace, name, uid };
+            EventNote { about, warning: false, reason: "Scheduled", message: "m".into() }
         };
         for _ in 0..3 * BUSY {
             recorder.record(note("PodGroup"));
             recorder.record(note("Pod"));
         }
-        let mut n_told = std::collections::BTreeMap::new();
+        let mut n_reported = std::collections::BTreeMap::new();
         while let Ok(note) = notes.try_recv() {
-            *n_told.entry(note.about.kind).or_insert(0) += 1;
+            *n_reported.entry(note.about.kind).or_insert(0) += 1;
         }
-        assert_eq!(n_told, [("Pod", 3 * BUSY), ("PodGroup", BUSY / 2)].into());
+        assert_eq!(n_reported, [("Pod", 3 * BUSY), ("PodGroup", BUSY / 2)].into());
     }
 }

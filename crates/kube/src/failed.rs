@@ -9,7 +9,7 @@ use vc_engine::{Effect, Nomination};
 use vc_model::ClusterEvent;
 
 use crate::observe::Observer;
-use crate::perform::{Done, Rest, Writer};
+use crate::perform::{EffectWriter, FollowUp, WriteOutcome};
 
 const INSIDE: &str = "the scheduler has failed inside, its log says where";
 
@@ -28,9 +28,13 @@ pub(crate) async fn caught<T>(
     done.ok()
 }
 
-impl Writer {
-    /// [`Writer::perform`], whatever happens in it.
-    pub(crate) async fn try_to_perform(&self, effect: Effect, created: Option<i64>) -> Done {
+impl EffectWriter {
+    /// [`EffectWriter::perform`], whatever happens in it.
+    pub(crate) async fn try_to_perform(
+        &self,
+        effect: Effect,
+        created: Option<i64>,
+    ) -> WriteOutcome {
         let (event, rest) = failure(&effect);
         match caught(&*self.observer, "write", self.perform(effect, created)).await {
             Some(done) => done,
@@ -38,17 +42,17 @@ impl Writer {
                 if let Some(event) = event {
                     self.report(event).await;
                 }
-                Done { rest, is_refused: true }
+                WriteOutcome { rest, is_refused: true }
             }
         }
     }
 }
 
 /// What is told and what is left to be done where nobody knows how the write has ended, as
-/// [`Writer::perform`] has it for answers that say no.
-fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<Rest>) {
+/// [`EffectWriter::perform`] has it for answers that say no.
+fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<FollowUp>) {
     let look =
-        |pod: &_, uid: &_| Some(Rest::Look { pod: Clone::clone(pod), uid: Clone::clone(uid) });
+        |pod: &_, uid: &_| Some(FollowUp::Look { pod: Clone::clone(pod), uid: Clone::clone(uid) });
     let status = |uid: &_| Some(ClusterEvent::PodStatusFailed { uid: Clone::clone(uid) });
     match effect {
         Effect::Bind { pod, uid, node, .. } => {
@@ -62,7 +66,7 @@ fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<Rest>) {
         }
         Effect::UnreserveClaims { pod, uid, claims } => {
             let (pod, uid, claims) = (pod.clone(), uid.clone(), claims.clone());
-            (None, Some(Rest::Free { pod, uid, claims }))
+            (None, Some(FollowUp::Free { pod, uid, claims }))
         }
         Effect::Resync { pod, uid } => (None, look(pod, uid)),
         Effect::Evict { pod, uid, .. } => {
@@ -72,7 +76,7 @@ fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<Rest>) {
         }
         Effect::CreateQueue { queue, reclaimable } => {
             let (queue, reclaimable) = (queue.clone(), *reclaimable);
-            (None, Some(Rest::Create { queue, reclaimable }))
+            (None, Some(FollowUp::Create { queue, reclaimable }))
         }
         Effect::PodCondition { pod, uid, nomination, .. } => {
             let nominates = *nomination != Nomination::Keep;

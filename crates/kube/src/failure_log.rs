@@ -16,13 +16,13 @@ const MOST_CAUSES: usize = 8;
 
 /// What was logged in the last minute.
 #[derive(Debug, Default)]
-pub(crate) struct FailureLog(Mutex<BTreeMap<&'static str, Causes>>);
+pub(crate) struct FailureLog(Mutex<BTreeMap<&'static str, FailureCauses>>);
 
 /// Of one kind, by cause.
-type Causes = BTreeMap<String, Line>;
+type FailureCauses = BTreeMap<String, FailureLine>;
 
 #[derive(Debug)]
-struct Line {
+struct FailureLine {
     /// When the line was written last.
     written: Instant,
     /// Failures since then.
@@ -50,11 +50,11 @@ impl FailureLog {
             }
             Some(line) => {
                 tracing::warn!("{}", counted(&text, line.n_more));
-                *line = Line { written: now, n_more: 0, last: String::new() };
+                *line = FailureLine { written: now, n_more: 0, last: String::new() };
             }
             None => {
                 tracing::warn!("{text}");
-                causes.insert(cause, Line { written: now, n_more: 0, last: String::new() });
+                causes.insert(cause, FailureLine { written: now, n_more: 0, last: String::new() });
             }
         }
     }
@@ -69,7 +69,7 @@ impl FailureLog {
         self.write(|_| true);
     }
 
-    fn write(&self, is_due: impl Fn(&Line) -> bool) {
+    fn write(&self, is_due: impl Fn(&FailureLine) -> bool) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for causes in log.values_mut() {
             causes.retain(|_, line| {

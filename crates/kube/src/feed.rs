@@ -12,12 +12,12 @@ use vc_model::{ClusterEvent, Id, Index, ObjectKey, Table};
 use vc_wire::Metadata;
 
 use crate::failure_log::FailureLog;
-use crate::inbox::Incoming;
-use crate::kept::Kept;
+use crate::inbox::EngineMessage;
 use crate::observe::{Observer, since};
-use crate::restart::Pauses;
-use crate::slim::{Object, Slim};
-use crate::source::{Change, Source, SourceError, is_unknown};
+use crate::pod_group_cache::PodGroupCache;
+use crate::restart::RestartBackoff;
+use crate::slim::{DecodedObject, Slim};
+use crate::source::{ObjectChange, ObjectSource, SourceError, is_unknown};
 use crate::unreadable::{ASK_AGAIN, Readability};
 
 /// Pause before a list that replaces an expired watch.
@@ -28,26 +28,28 @@ const AT_ONCE: usize = 256;
 /// Sends every event of the kind, and `Synced` after its first list; texts of objects may be kept
 /// besides. Ends when the receiver is gone.
 pub(crate) async fn feed<S: Slim>(
-    mut source: Source<S>,
-    kept: Option<Arc<Kept>>,
-    inbox: mpsc::Sender<Incoming>,
+    mut source: ObjectSource<S>,
+    pod_group_cache: Option<Arc<PodGroupCache>>,
+    inbox: mpsc::Sender<EngineMessage>,
     (observer, failures): (Arc<dyn Observer>, Arc<FailureLog>),
 ) {
     let client = source.client();
-    let (mut rows, mut pauses) = (Rows::new(observer, failures), Pauses::default());
+    let (mut rows, mut pauses) = (KnownObjects::new(observer, failures), RestartBackoff::default());
     let (mut changes, mut messages) = (Vec::new(), Vec::new());
     loop {
         let outcome = source.next(&mut changes).await;
         // A list that fails midway again and again is no progress.
-        let is_progress = |change: &Change| match change {
-            Change::Listed => true,
-            Change::Begun => false,
-            Change::Applied(_) | Change::Deleted(_) => !source.is_listing(),
+        let is_progress = |change: &ObjectChange| match change {
+            ObjectChange::Listed => true,
+            ObjectChange::Begun => false,
+            ObjectChange::Applied(_) | ObjectChange::Deleted(_) => !source.is_listing(),
         };
         if changes.iter().any(is_progress) {
             pauses.reset();
         }
-        kept.iter().for_each(|kept| changes.iter_mut().for_each(|change| kept.see(change)));
+        pod_group_cache.iter().for_each(|pod_group_cache| {
+            changes.iter_mut().for_each(|change| pod_group_cache.see(change))
+        });
         changes.drain(..).for_each(|change| rows.take::<S>(change, &mut messages));
         if source.is_watching() {
             rows.readability.readable::<S>();
@@ -77,8 +79,8 @@ pub(crate) async fn feed<S: Slim>(
 /// # Errors
 /// Nobody listens any more.
 async fn hand_on(
-    inbox: &mpsc::Sender<Incoming>,
-    messages: &mut Vec<Incoming>,
+    inbox: &mpsc::Sender<EngineMessage>,
+    messages: &mut Vec<EngineMessage>,
 ) -> Result<(), SendError<()>> {
     let most = AT_ONCE.min(inbox.max_capacity());
     let mut messages = messages.drain(..);
@@ -90,7 +92,7 @@ async fn hand_on(
 }
 
 /// What is known to exist, stamped with the list that saw it last.
-struct Rows {
+struct KnownObjects {
     observer: Arc<dyn Observer>,
     failures: Arc<FailureLog>,
     readability: Readability,
@@ -98,20 +100,20 @@ struct Rows {
     synced: bool,
     /// True if the last list has come. False before the first one, and while the kind counts as none.
     is_complete: bool,
-    known: Table<RowId, Row>,
-    by_key: Index<RowId>,
+    known: Table<KnownObjectId, KnownObject>,
+    by_key: Index<KnownObjectId>,
 }
 
-struct Row {
+struct KnownObject {
     key: ObjectKey,
     uid: Arc<str>,
     generation: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct RowId(u32);
+struct KnownObjectId(u32);
 
-impl Id for RowId {
+impl Id for KnownObjectId {
     fn new(index: u32) -> Self {
         Self(index)
     }
@@ -121,7 +123,7 @@ impl Id for RowId {
     }
 }
 
-impl Rows {
+impl KnownObjects {
     fn new(observer: Arc<dyn Observer>, failures: Arc<FailureLog>) -> Self {
         let (known, by_key) = (Table::default(), Index::default());
         let readability = Readability::new(observer.clone());
@@ -129,11 +131,11 @@ impl Rows {
         Self { observer, failures, readability, generation: 0, synced, is_complete, known, by_key }
     }
 
-    fn take<S: Slim>(&mut self, change: Change, messages: &mut Vec<Incoming>) {
+    fn take<S: Slim>(&mut self, change: ObjectChange, messages: &mut Vec<EngineMessage>) {
         match change {
-            Change::Begun => self.generation = self.generation.wrapping_add(1),
-            Change::Applied(object) => self.applied::<S>(object, messages),
-            Change::Deleted(object) => {
+            ObjectChange::Begun => self.generation = self.generation.wrapping_add(1),
+            ObjectChange::Applied(object) => self.applied::<S>(object, messages),
+            ObjectChange::Deleted(object) => {
                 if let Some((key, uid)) = object.identity {
                     if let Some(row) = self.row(&key) {
                         self.forget(row);
@@ -141,7 +143,7 @@ impl Rows {
                     messages.push(gone::<S>(key, uid));
                 }
             }
-            Change::Listed => self.listed::<S>(true, messages),
+            ObjectChange::Listed => self.listed::<S>(true, messages),
         }
     }
 
@@ -165,8 +167,8 @@ impl Rows {
     fn failed<S: Slim>(
         &mut self,
         error: &SourceError,
-        source: &mut Source<S>,
-        pauses: &mut Pauses,
+        source: &mut ObjectSource<S>,
+        pauses: &mut RestartBackoff,
     ) -> Option<Duration> {
         match error.refusal() {
             // The server has no streaming lists (K-07).
@@ -192,7 +194,11 @@ impl Rows {
     }
 
     /// There is no object of the kind; answers when it is asked for again.
-    fn none<S: Slim>(&mut self, source: &mut Source<S>, messages: &mut Vec<Incoming>) -> Duration {
+    fn none<S: Slim>(
+        &mut self,
+        source: &mut ObjectSource<S>,
+        messages: &mut Vec<EngineMessage>,
+    ) -> Duration {
         source.restart();
         self.generation = self.generation.wrapping_add(1);
         self.listed::<S>(false, messages);
@@ -200,11 +206,11 @@ impl Rows {
     }
 
     /// A successor of the same name is another object: the one before it is deleted first.
-    fn applied<S: Slim>(&mut self, mut object: Object, messages: &mut Vec<Incoming>) {
+    fn applied<S: Slim>(&mut self, mut object: DecodedObject, messages: &mut Vec<EngineMessage>) {
         let identity = object.identity.take();
         let event = object.event::<S>(&*self.observer);
         if let Some((key, uid)) = identity {
-            let row = Row { key, uid, generation: self.generation };
+            let row = KnownObject { key, uid, generation: self.generation };
             match self.row(&row.key) {
                 None => {
                     if let Some(ClusterEvent::PodApplied(pod)) = &event
@@ -221,19 +227,19 @@ impl Rows {
                 }
             }
         }
-        messages.extend(event.map(Incoming::Event));
+        messages.extend(event.map(EngineMessage::Event));
     }
 
-    fn row(&self, key: &ObjectKey) -> Option<RowId> {
+    fn row(&self, key: &ObjectKey) -> Option<KnownObjectId> {
         self.by_key.get(key, |row| self.known[row].key == *key)
     }
 
-    fn learn(&mut self, row: Row) {
+    fn learn(&mut self, row: KnownObject) {
         let id = self.known.insert(row);
         self.by_key.insert(&self.known[id].key, id);
     }
 
-    fn forget(&mut self, id: RowId) -> Option<Row> {
+    fn forget(&mut self, id: KnownObjectId) -> Option<KnownObject> {
         let row = self.known.remove(id)?;
         self.known.recycle();
         self.by_key.remove(&row.key, id);
@@ -241,26 +247,27 @@ impl Rows {
     }
 
     /// Takes away what the list lacks. `is_complete`: the list has come; false: the kind counts as none.
-    fn listed<S: Slim>(&mut self, is_complete: bool, messages: &mut Vec<Incoming>) {
+    fn listed<S: Slim>(&mut self, is_complete: bool, messages: &mut Vec<EngineMessage>) {
         let generation = self.generation;
-        let is_missing = |(_, row): &(RowId, &Row)| row.generation != generation;
-        let missing: Vec<RowId> = self.known.iter().filter(is_missing).map(|(id, _)| id).collect();
+        let is_missing = |(_, row): &(KnownObjectId, &KnownObject)| row.generation != generation;
+        let missing: Vec<KnownObjectId> =
+            self.known.iter().filter(is_missing).map(|(id, _)| id).collect();
         let missing = missing.into_iter().filter_map(|id| self.forget(id));
-        let mut missing: Vec<Row> = missing.collect();
+        let mut missing: Vec<KnownObject> = missing.collect();
         missing.sort_by(|left, right| left.key.cmp(&right.key));
         messages.extend(missing.into_iter().map(|row| gone::<S>(row.key, row.uid)));
         if std::mem::replace(&mut self.is_complete, is_complete) != is_complete {
-            messages.extend(S::list_event(is_complete).map(Incoming::Event));
+            messages.extend(S::list_event(is_complete).map(EngineMessage::Event));
         }
         if !std::mem::replace(&mut self.synced, true) {
-            messages.push(Incoming::Synced(S::KIND));
+            messages.push(EngineMessage::Synced(S::KIND));
         }
     }
 }
 
-fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> Incoming {
+fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> EngineMessage {
     let ObjectKey { namespace, name } = key;
     let metadata = Metadata { namespace, name, uid, ..Metadata::default() };
     let event: ClusterEvent = vc_wire::deleted(S::KIND, metadata);
-    Incoming::Event(event)
+    EngineMessage::Event(event)
 }

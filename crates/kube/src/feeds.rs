@@ -7,11 +7,11 @@ use tokio::task::JoinSet;
 
 use crate::client::Clients;
 use crate::feed::feed;
-use crate::inbox::Incoming;
+use crate::inbox::EngineMessage;
 use crate::kinds::KindSet;
 use crate::observe::Observer;
 use crate::slim::Slim;
-use crate::source::Source;
+use crate::source::ObjectSource;
 
 /// The running watches; they end when this is dropped.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub struct Feeds(JoinSet<()>);
 pub fn follow(
     clients: &Clients,
     sets: &[KindSet],
-    inbox: &mpsc::Sender<Incoming>,
+    inbox: &mpsc::Sender<EngineMessage>,
     observer: &Arc<dyn Observer>,
 ) -> Feeds {
     let mut feeds = Feeds::default();
@@ -36,17 +36,17 @@ impl Feeds {
     pub(crate) fn add<S: Slim>(
         &mut self,
         clients: &Clients,
-        inbox: &mpsc::Sender<Incoming>,
+        inbox: &mpsc::Sender<EngineMessage>,
         observer: &Arc<dyn Observer>,
     ) {
         let client = match S::GROUP.ends_with(".volcano.sh") {
             true => &clients.volcano,
             false => &clients.core,
         };
-        let source = Source::<S>::new(client.clone(), clients.bulk.clone());
-        let kept = S::WRITTEN_WHOLE.then(|| clients.kept.clone());
+        let source = ObjectSource::<S>::new(client.clone(), clients.bulk.clone());
+        let pod_group_cache = S::WRITTEN_WHOLE.then(|| clients.pod_group_cache.clone());
         let to = (observer.clone(), clients.failures.clone());
-        self.0.spawn(feed(source, kept, inbox.clone(), to));
+        self.0.spawn(feed(source, pod_group_cache, inbox.clone(), to));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.

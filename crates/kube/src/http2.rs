@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tower::{BoxError, Service, ServiceExt};
 
-use crate::stack::{Stack, Versions, connector, stack};
+use crate::stack::{HttpVersions, ServiceStack, connector, stack};
 
 /// Silence after which the server is asked whether it is there, and for how long: as client-go. A
 /// connection that a network has swallowed would hold every write until its own time is over.
@@ -37,15 +37,15 @@ const ATTEMPTS: u32 = 3;
 /// The way to a server over TLS; clones share the connection.
 #[derive(Clone)]
 pub(crate) struct Http2 {
-    link: Arc<Link>,
-    stack: Arc<Mutex<Stack>>,
+    link: Arc<Http2Connection>,
+    stack: Arc<Mutex<ServiceStack>>,
     /// For a server that has no HTTP/2.
     http1: Client,
 }
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-enum LinkError {
+enum Http2Error {
     #[error("no connection within {} s", .0.as_secs())]
     TimedOut(Duration),
     #[error("no connection")]
@@ -56,15 +56,15 @@ enum LinkError {
 }
 
 /// The connection, and how to make another one.
-struct Link {
+struct Http2Connection {
     connector: HttpsConnector<HttpConnector>,
     config: Config,
     builder: Builder<TokioExecutor>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Clone)]
-enum State {
+enum ConnectionState {
     Closed,
     Open(SendRequest<Body>),
     /// The server has chosen HTTP/1.1; it is not asked again.
@@ -87,10 +87,10 @@ impl Http2 {
             .keep_alive_interval(SILENCE)
             .keep_alive_timeout(PATIENCE)
             .keep_alive_while_idle(true);
-        let state = Mutex::new(State::Closed);
-        let connector = connector(config, Versions::All)?;
-        let link = Arc::new(Link { connector, config: config.clone(), builder, state });
-        let stack = stack(config, Leaf(link.clone()))?;
+        let state = Mutex::new(ConnectionState::Closed);
+        let connector = connector(config, HttpVersions::All)?;
+        let link = Arc::new(Http2Connection { connector, config: config.clone(), builder, state });
+        let stack = stack(config, Http2Service(link.clone()))?;
         Ok(Some(Self { link, stack: Arc::new(Mutex::new(stack)), http1 }))
     }
 }
@@ -118,22 +118,24 @@ impl Service<Request<Body>> for Http2 {
     }
 }
 
-impl Link {
+impl Http2Connection {
     /// Where to put requests; `None`: the server has no HTTP/2. Who waits for a connection that
     /// another request makes takes over when that is given up.
-    async fn sender(&self) -> Result<Option<SendRequest<Body>>, LinkError> {
+    async fn sender(&self) -> Result<Option<SendRequest<Body>>, Http2Error> {
         let mut state = self.state.lock().await;
         match &*state {
-            State::Open(sender) if !sender.is_closed() => return Ok(Some(sender.clone())),
-            State::Http1 => return Ok(None),
-            _ => *state = State::Closed,
+            ConnectionState::Open(sender) if !sender.is_closed() => {
+                return Ok(Some(sender.clone()));
+            }
+            ConnectionState::Http1 => return Ok(None),
+            _ => *state = ConnectionState::Closed,
         }
         let limit = self.config.connect_timeout.unwrap_or(CONNECT);
         let made = timeout(limit, self.connect()).await;
-        let sender = made.map_err(|_| LinkError::TimedOut(limit))?.map_err(LinkError::Refused)?;
+        let sender = made.map_err(|_| Http2Error::TimedOut(limit))?.map_err(Http2Error::Refused)?;
         *state = match &sender {
-            Some(sender) => State::Open(sender.clone()),
-            None => State::Http1,
+            Some(sender) => ConnectionState::Open(sender.clone()),
+            None => ConnectionState::Http1,
         };
         Ok(sender)
     }
@@ -155,9 +157,9 @@ impl Link {
 
 /// Sends what has its address and credentials.
 #[derive(Clone)]
-struct Leaf(Arc<Link>);
+struct Http2Service(Arc<Http2Connection>);
 
-impl Service<Request<Body>> for Leaf {
+impl Service<Request<Body>> for Http2Service {
     type Response = Response<Incoming>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
@@ -173,7 +175,7 @@ impl Service<Request<Body>> for Leaf {
             let mut attempt = 1;
             loop {
                 let again = same(&request).filter(|_| attempt < ATTEMPTS);
-                let mut sender = link.sender().await?.ok_or(LinkError::Lost)?;
+                let mut sender = link.sender().await?.ok_or(Http2Error::Lost)?;
                 match sender.try_send_request(request).await {
                     Ok(answer) => return Ok(answer),
                     Err(mut failed) => {

@@ -17,17 +17,17 @@ pub(crate) const TAKEN: usize = 1024;
 
 /// A message to the engine's thread. The order of one sender is kept.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum EngineMessage {
     Event(ClusterEvent),
     /// Everything of the first list of this kind was sent before.
     Synced(Kind),
     /// Something to do with the engine between two cycles.
-    Visit(Visit),
+    Visit(EngineVisit),
     /// No more decisions are wanted.
     Stop,
 }
 
-impl Incoming {
+impl EngineMessage {
     /// `None`: it is something else.
     pub(crate) fn event(self) -> Option<ClusterEvent> {
         match self {
@@ -38,12 +38,12 @@ impl Incoming {
 }
 
 /// Runs on the engine's thread between two cycles.
-pub struct Visit {
+pub struct EngineVisit {
     act: Box<dyn FnOnce(&mut Engine) + Send>,
     changes: bool,
 }
 
-impl Visit {
+impl EngineVisit {
     /// Only looks; the next cycle starts when it would have.
     pub fn look(act: impl FnOnce(&Engine) + Send + 'static) -> Self {
         Self { act: Box::new(move |engine| act(engine)), changes: false }
@@ -60,20 +60,20 @@ impl Visit {
     }
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for EngineVisit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Visit").field("changes", &self.changes).finish_non_exhaustive()
     }
 }
 
 /// A bounded channel to the engine's thread.
-pub fn inbox() -> (mpsc::Sender<Incoming>, mpsc::Receiver<Incoming>) {
+pub fn inbox() -> (mpsc::Sender<EngineMessage>, mpsc::Receiver<EngineMessage>) {
     mpsc::channel(WAITING)
 }
 
 /// `--schedule-trigger`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
+pub enum ScheduleTrigger {
     /// A change starts a cycle.
     Change,
     /// A fixed pause, as Volcano.
@@ -82,8 +82,8 @@ pub enum Trigger {
 
 /// When cycles start.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    pub trigger: Trigger,
+pub struct CyclePace {
+    pub trigger: ScheduleTrigger,
     /// Longest (`Change`) or only (`Period`) pause between two cycles.
     pub period: Duration,
     /// How long changes are gathered at most once there is one.
@@ -101,7 +101,7 @@ const REPEAT: Duration = Duration::from_secs(1);
 /// due before they are written.
 const PER_WRITE: Duration = Duration::from_micros(200);
 
-impl Pace {
+impl CyclePace {
     /// The pace while so many decisions wait to be written.
     pub(crate) fn behind(self, n_waiting: usize) -> Self {
         let n_waiting = u32::try_from(n_waiting).unwrap_or(u32::MAX);
@@ -110,16 +110,16 @@ impl Pace {
     }
 
     /// The pause after a cycle. `last`: what that took, so that dear ones are rarer.
-    pub(crate) fn pause(self, last: Duration) -> Pause {
+    pub(crate) fn pause(self, last: Duration) -> CyclePause {
         let due = Instant::now() + self.period;
         let lull = (self.gather / LULL).max(last);
-        Pause { pace: self, due, lull_ends: due, lull }
+        CyclePause { pace: self, due, lull_ends: due, lull }
     }
 }
 
 /// What a pause ends with, or is interrupted by.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum PauseEnd {
     /// The events for a cycle, which is due.
     Cycle(Vec<ClusterEvent>),
     /// The events so far. A bind that was decided before may have waited for them; the pause is not
@@ -131,72 +131,72 @@ pub(crate) enum Next {
 
 /// The pause between two cycles.
 #[derive(Debug)]
-pub(crate) struct Pause {
-    pace: Pace,
+pub(crate) struct CyclePause {
+    pace: CyclePace,
     due: Instant,
     lull_ends: Instant,
     /// A time without changes that ends the gathering.
     lull: Duration,
 }
 
-impl Pause {
+impl CyclePause {
     /// A cycle is due after this time, whatever comes. `None`: nothing waits for one.
     pub(crate) fn end_by(&mut self, after: Option<Duration>) {
-        let after = after.filter(|_| self.pace.trigger == Trigger::Change);
+        let after = after.filter(|_| self.pace.trigger == ScheduleTrigger::Change);
         self.due = after.map_or(self.due, |after| self.due.min(Instant::now() + after));
     }
 
     /// Gathers events. Visits are handed on as they come.
     pub(crate) async fn next(
         &mut self,
-        inbox: &mut mpsc::Receiver<Incoming>,
-        mut visit: impl FnMut(Visit),
-    ) -> Next {
+        inbox: &mut mpsc::Receiver<EngineMessage>,
+        mut visit: impl FnMut(EngineVisit),
+    ) -> PauseEnd {
         let (mut events, mut taken) = (Vec::new(), Vec::new());
         loop {
             let until = self.due.min(self.lull_ends);
             match timeout_at(until, inbox.recv_many(&mut taken, TAKEN)).await {
-                Err(_) => return Next::Cycle(events),
-                Ok(0) => return Next::Stop(events),
+                Err(_) => return PauseEnd::Cycle(events),
+                Ok(0) => return PauseEnd::Stop(events),
                 Ok(_) => {}
             }
             let (mut is_written, mut stops) = (false, false);
             for message in taken.drain(..) {
                 self.hear(&message);
                 match message {
-                    Incoming::Stop => stops = true,
-                    Incoming::Synced(_) => {}
-                    Incoming::Visit(one) => visit(one),
-                    Incoming::Event(event) => {
+                    EngineMessage::Stop => stops = true,
+                    EngineMessage::Synced(_) => {}
+                    EngineMessage::Visit(one) => visit(one),
+                    EngineMessage::Event(event) => {
                         is_written |= lets_a_bind_go_on(&event);
                         events.push(event);
                     }
                 }
             }
             if stops {
-                return Next::Stop(events);
+                return PauseEnd::Stop(events);
             }
             // A channel that is never empty must not put the cycle off.
             if self.due <= Instant::now() {
-                return Next::Cycle(events);
+                return PauseEnd::Cycle(events);
             }
             if is_written {
-                return Next::Written(events);
+                return PauseEnd::Written(events);
             }
         }
     }
 
     /// A change brings the cycle nearer.
-    fn hear(&mut self, message: &Incoming) {
-        if self.pace.trigger == Trigger::Period {
+    fn hear(&mut self, message: &EngineMessage) {
+        if self.pace.trigger == ScheduleTrigger::Period {
             return;
         }
         let (now, gather) = (Instant::now(), self.pace.gather);
         match weight(message) {
-            Weight::None => {}
-            Weight::Failed => self.due = self.due.min(now + gather.max(REPEAT)),
-            Weight::Light => self.due = self.due.min(now + gather.max(LONG)),
-            Weight::Full => {
+            MessageWeight::None => {}
+            MessageWeight::Failed => self.due = self.due.min(now + gather.max(REPEAT)),
+            MessageWeight::Light => self.due = self.due.min(now + gather.max(LONG)),
+            MessageWeight::Full => {
                 (self.due, self.lull_ends) = (self.due.min(now + gather), now + self.lull)
             }
         }
@@ -217,7 +217,7 @@ fn lets_a_bind_go_on(event: &ClusterEvent) -> bool {
 
 /// What a message means for the next cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weight {
+enum MessageWeight {
     None,
     /// Something is to be repeated, or its pause begins.
     Failed,
@@ -230,14 +230,16 @@ enum Weight {
 /// Answers to our own writes change nothing; what failed is tried again after a second or the period,
 /// not at once. A pod that has got its node and a PodGroup that has its pods make neither room nor work:
 /// most of them are echoes of our own writes.
-fn weight(message: &Incoming) -> Weight {
+fn weight(message: &EngineMessage) -> MessageWeight {
     let event = match message {
-        Incoming::Event(event) => event,
-        Incoming::Visit(visit) if visit.changes => return Weight::Full,
-        Incoming::Visit(_) | Incoming::Synced(_) | Incoming::Stop => return Weight::None,
+        EngineMessage::Event(event) => event,
+        EngineMessage::Visit(visit) if visit.changes => return MessageWeight::Full,
+        EngineMessage::Visit(_) | EngineMessage::Synced(_) | EngineMessage::Stop => {
+            return MessageWeight::None;
+        }
     };
     match event {
-        ClusterEvent::PodGroupWritten { .. } => Weight::None,
+        ClusterEvent::PodGroupWritten { .. } => MessageWeight::None,
         ClusterEvent::PodGroupFailed { .. }
         | ClusterEvent::QueueFailed { .. }
         | ClusterEvent::NodeShardFailed { .. }
@@ -245,16 +247,16 @@ fn weight(message: &Incoming) -> Weight {
         | ClusterEvent::PreBindFailed { .. }
         | ClusterEvent::EvictFailed { .. }
         | ClusterEvent::PodStatusFailed { .. }
-        | ClusterEvent::PodResynced(_) => Weight::Failed,
+        | ClusterEvent::PodResynced(_) => MessageWeight::Failed,
         ClusterEvent::PodApplied(pod)
             if pod.node_name.is_some() && pod.phase == PodPhase::Pending && !pod.deleting =>
         {
-            Weight::Light
+            MessageWeight::Light
         }
         ClusterEvent::PodGroupApplied(group) if group.status.phase == PodGroupPhase::Running => {
-            Weight::Light
+            MessageWeight::Light
         }
-        _ => Weight::Full,
+        _ => MessageWeight::Full,
     }
 }
 
@@ -266,22 +268,22 @@ mod tests {
 
     use super::*;
 
-    const CHANGE: Pace = Pace {
-        trigger: Trigger::Change,
+    const CHANGE: CyclePace = CyclePace {
+        trigger: ScheduleTrigger::Change,
         period: Duration::from_secs(1),
         gather: Duration::from_millis(10),
     };
 
-    fn node(name: &str) -> Incoming {
-        Incoming::Event(ClusterEvent::NodeDeleted { name: name.into() })
+    fn node(name: &str) -> EngineMessage {
+        EngineMessage::Event(ClusterEvent::NodeDeleted { name: name.into() })
     }
 
-    fn failed() -> Incoming {
-        Incoming::Event(ClusterEvent::QueueFailed { name: "q".into() })
+    fn failed() -> EngineMessage {
+        EngineMessage::Event(ClusterEvent::QueueFailed { name: "q".into() })
     }
 
     /// Number of events and milliseconds until the cycle.
-    async fn next(pace: Pace, messages: Vec<Incoming>) -> Option<(usize, u128)> {
+    async fn next(pace: CyclePace, messages: Vec<EngineMessage>) -> Option<(usize, u128)> {
         let (sender, mut receiver) = inbox();
         for message in messages {
             sender.send(message).await.unwrap();
@@ -292,14 +294,14 @@ mod tests {
     }
 
     async fn cycle(
-        pace: Pace,
+        pace: CyclePace,
         last: Duration,
-        receiver: &mut mpsc::Receiver<Incoming>,
+        receiver: &mut mpsc::Receiver<EngineMessage>,
     ) -> Option<Vec<ClusterEvent>> {
         match pace.pause(last).next(receiver, |_| {}).await {
-            Next::Cycle(events) => Some(events),
-            Next::Written(events) => panic!("not over yet: {events:?}"),
-            Next::Stop(_) => None,
+            PauseEnd::Cycle(events) => Some(events),
+            PauseEnd::Written(events) => panic!("not over yet: {events:?}"),
+            PauseEnd::Stop(_) => None,
         }
     }
 
@@ -308,23 +310,23 @@ mod tests {
         assert_eq!(next(CHANGE, vec![node("a"), node("b"), failed()]).await, Some((3, 3)));
         assert_eq!(next(CHANGE, vec![]).await, Some((0, 1000)));
         assert_eq!(
-            next(CHANGE, vec![failed(), Incoming::Synced(Kind::Pod)]).await,
+            next(CHANGE, vec![failed(), EngineMessage::Synced(Kind::Pod)]).await,
             Some((1, 1000))
         );
     }
 
-    fn bound(node: Option<&str>, phase: PodPhase) -> Incoming {
+    fn bound(node: Option<&str>, phase: PodPhase) -> EngineMessage {
         let node_name = node.map(Into::into);
         let pod = PodRecord { node_name, phase, ..PodRecord::default() };
-        Incoming::Event(ClusterEvent::PodApplied(Box::new(pod)))
+        EngineMessage::Event(ClusterEvent::PodApplied(Box::new(pod)))
     }
 
-    fn group(phase: PodGroupPhase) -> Incoming {
+    fn group(phase: PodGroupPhase) -> EngineMessage {
         let object = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "u"},
             "status": {"phase": phase.as_str()}});
         let slim: SlimPodGroup = serde_json::from_value(object).unwrap();
         let (group, _) = slim.to_record().unwrap();
-        Incoming::Event(ClusterEvent::PodGroupApplied(Box::new(group)))
+        EngineMessage::Event(ClusterEvent::PodGroupApplied(Box::new(group)))
     }
 
     #[tokio::test(start_paused = true)]
@@ -353,21 +355,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_visit_that_changes_something_starts_a_cycle() {
-        let visits = [(Visit::look(|_| {}), 1000), (Visit::change(|_| {}), 3)];
+        let visits = [(EngineVisit::look(|_| {}), 1000), (EngineVisit::change(|_| {}), 3)];
         for (visit, millis) in visits {
-            assert_eq!(next(CHANGE, vec![Incoming::Visit(visit)]).await, Some((0, millis)));
+            assert_eq!(next(CHANGE, vec![EngineMessage::Visit(visit)]).await, Some((0, millis)));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn period_waits_whatever_comes() {
-        let pace = Pace { trigger: Trigger::Period, ..CHANGE };
+        let pace = CyclePace { trigger: ScheduleTrigger::Period, ..CHANGE };
         assert_eq!(next(pace, vec![node("a")]).await, Some((1, 1000)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_a_bind_waits_for_is_handed_on_at_once_and_the_pause_goes_on() {
-        let pace = Pace { trigger: Trigger::Period, ..CHANGE };
+        let pace = CyclePace { trigger: ScheduleTrigger::Period, ..CHANGE };
         let (sender, mut receiver) = inbox();
         let mut pause = pace.pause(Duration::ZERO);
         let start = Instant::now();
@@ -377,26 +379,26 @@ mod tests {
             }
             let (uid, objects, devices) = ("u".into(), Vec::new(), Vec::new());
             let written = ClusterEvent::VolumesWritten { uid, objects, devices };
-            sender.send(Incoming::Event(written)).await.unwrap();
+            sender.send(EngineMessage::Event(written)).await.unwrap();
             let next = pause.next(&mut receiver, |_| {}).await;
-            assert!(matches!(next, Next::Written(events) if events.len() == n_before + 1));
+            assert!(matches!(next, PauseEnd::Written(events) if events.len() == n_before + 1));
             assert!(start.elapsed().is_zero());
         }
         sender.send(node("b")).await.unwrap();
         let next = pause.next(&mut receiver, |_| {}).await;
-        assert!(matches!(next, Next::Cycle(events) if events.len() == 1));
+        assert!(matches!(next, PauseEnd::Cycle(events) if events.len() == 1));
         assert_eq!(start.elapsed(), pace.period);
     }
 
     #[tokio::test(start_paused = true)]
     async fn stop_ends_it_and_so_does_a_closed_channel() {
-        assert_eq!(next(CHANGE, vec![node("a"), Incoming::Stop]).await, None);
+        assert_eq!(next(CHANGE, vec![node("a"), EngineMessage::Stop]).await, None);
         let (sender, mut receiver) = inbox();
-        for message in [failed(), Incoming::Stop, node("a")] {
+        for message in [failed(), EngineMessage::Stop, node("a")] {
             sender.send(message).await.unwrap();
         }
         let end = CHANGE.pause(Duration::ZERO).next(&mut receiver, |_| {}).await;
-        assert!(matches!(end, Next::Stop(events) if events.len() == 2), "nothing is lost");
+        assert!(matches!(end, PauseEnd::Stop(events) if events.len() == 2), "nothing is lost");
         let (sender, mut receiver) = inbox();
         drop(sender);
         assert!(cycle(CHANGE, Duration::ZERO, &mut receiver).await.is_none());

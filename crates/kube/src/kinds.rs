@@ -7,16 +7,17 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use vc_model::{ClusterEvent, DeviceObject, SelectorObject, StorageObject};
 use vc_wire::{
-    Kind, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimHyperNode, SlimMetadata,
-    SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume, SlimPersistentVolumeClaim,
-    SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota, SlimReplicaSet,
-    SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService, SlimStatefulSet,
-    SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, Soft, WireError, scanned,
+    Kind, LenientField, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimHyperNode,
+    SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume,
+    SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota,
+    SlimReplicaSet, SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService,
+    SlimStatefulSet, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, WireError,
+    scanned,
 };
 
 use crate::client::Clients;
 use crate::feeds::Feeds;
-use crate::inbox::Incoming;
+use crate::inbox::EngineMessage;
 use crate::observe::Observer;
 use crate::slim::Slim;
 
@@ -58,7 +59,7 @@ macro_rules! kinds {
             const PLURAL: &'static str = $plural;
             const WITHOUT: Option<&'static str> = $without;
 
-            fn metadata(&self) -> &Soft<SlimMetadata> {
+            fn metadata(&self) -> &LenientField<SlimMetadata> {
                 &self.metadata
             }
 
@@ -77,7 +78,7 @@ macro_rules! kinds {
                 &mut self,
                 set: KindSet,
                 clients: &Clients,
-                inbox: &mpsc::Sender<Incoming>,
+                inbox: &mpsc::Sender<EngineMessage>,
                 observer: &Arc<dyn Observer>,
             ) {
                 $(if set == KindSet::$set {
@@ -150,22 +151,24 @@ const NO_SPREAD: Option<&str> = Some("the default topology spread ignores them")
 const NO_ALLOCATION: Option<&str> = Some("pods whose claims are not allocated yet wait");
 
 /// An event, and what is malformed in the object.
-type Read = (ClusterEvent, Vec<String>);
+type EventWithWarnings = (ClusterEvent, Vec<String>);
 
 /// The event of a record that is used although parts of the object are malformed.
-fn checked<T>(event: impl FnOnce(Box<T>) -> ClusterEvent) -> impl FnOnce((T, Vec<String>)) -> Read {
+fn checked<T>(
+    event: impl FnOnce(Box<T>) -> ClusterEvent,
+) -> impl FnOnce((T, Vec<String>)) -> EventWithWarnings {
     |(record, problems)| (event(Box::new(record)), problems)
 }
 
 /// The event of a Service or a controller.
-fn selecting(read: (SelectorObject, Vec<String>)) -> Read {
+fn selecting(read: (SelectorObject, Vec<String>)) -> EventWithWarnings {
     checked(ClusterEvent::SelectorApplied)(read)
 }
 
-fn stored<T>(object: impl FnOnce(T) -> StorageObject) -> impl FnOnce(T) -> Read {
+fn stored<T>(object: impl FnOnce(T) -> StorageObject) -> impl FnOnce(T) -> EventWithWarnings {
     |record| (ClusterEvent::StorageApplied(Box::new(object(record))), Vec::new())
 }
 
-fn device<T>(object: impl FnOnce(T) -> DeviceObject) -> impl FnOnce(T) -> Read {
+fn device<T>(object: impl FnOnce(T) -> DeviceObject) -> impl FnOnce(T) -> EventWithWarnings {
     |record| (ClusterEvent::DeviceApplied(Box::new(object(record))), Vec::new())
 }

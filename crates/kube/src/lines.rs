@@ -6,22 +6,22 @@ use memchr::{memchr, memrchr};
 
 /// What of the last piece belongs to a line that goes on.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineBuffer {
     rest: Vec<u8>,
 }
 
 /// Lines that are whole.
 #[derive(Debug, Default)]
-pub(crate) struct Chunk {
+pub(crate) struct LineChunk {
     /// One that began in an earlier piece; empty if there is none.
     first: Vec<u8>,
     /// Each with its end.
     others: Bytes,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Every line that ends in this piece.
-    pub(crate) fn split(&mut self, mut piece: Bytes) -> Chunk {
+    pub(crate) fn split(&mut self, mut piece: Bytes) -> LineChunk {
         let mut first = Vec::new();
         if !self.rest.is_empty()
             && let Some(end) = memchr(b'\n', &piece)
@@ -35,11 +35,11 @@ impl Lines {
             false => 0,
         };
         self.rest.extend_from_slice(&piece[whole..]);
-        Chunk { first, others: piece.slice(..whole) }
+        LineChunk { first, others: piece.slice(..whole) }
     }
 }
 
-impl Chunk {
+impl LineChunk {
     /// Bytes.
     pub(crate) fn len(&self) -> usize {
         self.first.len() + self.others.len()
@@ -66,7 +66,7 @@ mod tests {
     fn lines_are_whole_wherever_the_pieces_end() {
         let text = "first\n\nthird line\n\u{e9}\nrest without end";
         for size in 1..=text.len() {
-            let (mut lines, mut seen, mut n_bytes) = (Lines::default(), Vec::new(), 0);
+            let (mut lines, mut seen, mut n_bytes) = (LineBuffer::default(), Vec::new(), 0);
             for piece in text.as_bytes().chunks(size) {
                 let chunk = lines.split(Bytes::copy_from_slice(piece));
                 n_bytes += chunk.len();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vc_engine::{Effect, Nomination};
 use vc_model::PodGroupPhase;
 
-use crate::lanes::Target;
+use crate::write_queue::WriteTarget;
 
 /// A kind of write whose refusal makes the same write of the object pause. For binds and evictions
 /// the engine decides that.
@@ -23,7 +23,7 @@ pub(crate) enum WriteKind {
 
 /// What a write decides; one that decides something else does not pause.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Decision {
+pub(crate) enum WriteDecision {
     /// Nothing that could change.
     Same,
     /// Phase of the PodGroup with this uid.
@@ -35,26 +35,28 @@ pub(crate) enum Decision {
 /// The part of a write that is kept while it is sent: a refusal of it starts or lengthens a pause.
 #[derive(Clone, Debug)]
 pub(crate) struct Pausable {
-    pub(crate) key: (Target, WriteKind),
-    pub(crate) decision: Decision,
+    pub(crate) key: (WriteTarget, WriteKind),
+    pub(crate) decision: WriteDecision,
 }
 
 impl Pausable {
     /// What is to be remembered of a write. `None`: it does not pause here.
-    pub(crate) fn of(target: &Target, effect: &Effect) -> Option<Self> {
+    pub(crate) fn of(target: &WriteTarget, effect: &Effect) -> Option<Self> {
         let (kind, decision) = match effect {
             Effect::PodCondition { reason, nomination, .. } => {
-                (WriteKind::Condition, Decision::Reason(reason.clone(), nomination.clone()))
+                (WriteKind::Condition, WriteDecision::Reason(reason.clone(), nomination.clone()))
             }
             Effect::PodGroupStatus { uid, status, .. } => {
-                (WriteKind::PodGroup, Decision::Phase(uid.clone(), status.phase))
+                (WriteKind::PodGroup, WriteDecision::Phase(uid.clone(), status.phase))
             }
-            Effect::ClearNomination { .. } => (WriteKind::Nomination, Decision::Same),
-            Effect::RemoveGate { .. } => (WriteKind::Gate, Decision::Same),
-            Effect::DeallocateClaim { .. } => (WriteKind::Devices, Decision::Same),
-            Effect::QueueStatus { .. } => (WriteKind::Queue, Decision::Same),
-            Effect::QueueAnnotation { key, .. } => (WriteKind::Annotation(key), Decision::Same),
-            Effect::NodeShardStatus { .. } => (WriteKind::NodeShard, Decision::Same),
+            Effect::ClearNomination { .. } => (WriteKind::Nomination, WriteDecision::Same),
+            Effect::RemoveGate { .. } => (WriteKind::Gate, WriteDecision::Same),
+            Effect::DeallocateClaim { .. } => (WriteKind::Devices, WriteDecision::Same),
+            Effect::QueueStatus { .. } => (WriteKind::Queue, WriteDecision::Same),
+            Effect::QueueAnnotation { key, .. } => {
+                (WriteKind::Annotation(key), WriteDecision::Same)
+            }
+            Effect::NodeShardStatus { .. } => (WriteKind::NodeShard, WriteDecision::Same),
             Effect::Bind { .. }
             | Effect::PreBind { .. }
             | Effect::Resync { .. }

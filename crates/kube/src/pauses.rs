@@ -21,13 +21,13 @@ pub(crate) fn next(pause: Duration) -> Duration {
 /// something else does not pause.
 #[derive(Debug)]
 pub(crate) struct Pauses<K, D> {
-    rows: BTreeMap<K, Row<D>>,
+    rows: BTreeMap<K, WritePause<D>>,
     /// Rows at which the next sweep is due.
     limit: usize,
 }
 
 #[derive(Debug)]
-struct Row<D> {
+struct WritePause<D> {
     decision: D,
     pause: Duration,
     until: Instant,
@@ -44,7 +44,7 @@ impl<K: Ord, D: PartialEq> Pauses<K, D> {
     pub(crate) fn refused(&mut self, key: K, decision: D, now: Instant) {
         let before = self.rows.remove(&key).filter(|row| row.decision == decision);
         let pause = before.map_or(FIRST, |row| next(row.pause));
-        self.rows.insert(key, Row { decision, pause, until: now + pause });
+        self.rows.insert(key, WritePause { decision, pause, until: now + pause });
         if self.limit <= self.rows.len() {
             self.rows.retain(|_, row| now < row.until + LONGEST);
             self.limit = MANY.max(2 * self.rows.len());

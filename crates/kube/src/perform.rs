@@ -13,16 +13,16 @@ use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus, ResourceClaim, StorageOb
 use vc_wire::SlimPod;
 
 use crate::call::{CallError, read};
-use crate::correlate::Note;
-use crate::direct::Direct;
-use crate::events::Recorder;
+use crate::correlate::EventNote;
+use crate::direct::DirectClient;
+use crate::events::EventRecorder;
 use crate::evict::EvictTexts;
 use crate::failed::caught;
 use crate::failure_log::FailureLog;
-use crate::inbox::Incoming;
-use crate::kept::Kept;
+use crate::inbox::EngineMessage;
 use crate::observe::{Observer, since};
-use crate::slim::Object;
+use crate::pod_group_cache::PodGroupCache;
+use crate::slim::DecodedObject;
 use crate::{bind, devices, evict, pauses, pre_bind, queues, status};
 
 /// Of the server's answer to the binding of a bound pod.
@@ -41,7 +41,7 @@ const QUEUE_STATUS_REFUSED: &str = "the status of queues cannot be written: no r
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 
 /// What a failed write leaves to be done, however long that takes. Its object stays taken meanwhile.
-pub(crate) enum Rest {
+pub(crate) enum FollowUp {
     /// The pod is looked at again.
     Look { pod: ObjectKey, uid: Arc<str> },
     /// Its claims are freed.
@@ -52,67 +52,67 @@ pub(crate) enum Rest {
 
 /// How a write has ended.
 #[derive(Default)]
-pub(crate) struct Done {
-    pub(crate) rest: Option<Rest>,
+pub(crate) struct WriteOutcome {
+    pub(crate) rest: Option<FollowUp>,
     /// The same write would fail again, so that it is repeated after a pause.
     pub(crate) is_refused: bool,
 }
 
-impl From<Option<Rest>> for Done {
-    fn from(rest: Option<Rest>) -> Self {
+impl From<Option<FollowUp>> for WriteOutcome {
+    fn from(rest: Option<FollowUp>) -> Self {
         Self { rest, is_refused: false }
     }
 }
 
-impl Done {
+impl WriteOutcome {
     fn refused_by(error: &CallError) -> Self {
         Self { rest: None, is_refused: error.pauses() }
     }
 }
 
 /// A pod and when it was created, in microseconds since 1970, if that is known.
-type Pod = (ObjectKey, Arc<str>, Option<i64>);
+type PodRef = (ObjectKey, Arc<str>, Option<i64>);
 
 /// What writes need.
-pub(crate) struct Writer {
+pub(crate) struct EffectWriter {
     pub(crate) core: Client,
     pub(crate) volcano: Client,
-    pub(crate) binds: Direct,
-    pub(crate) pod_groups: Direct,
-    pub(crate) recorder: Recorder,
-    pub(crate) inbox: mpsc::Sender<Incoming>,
+    pub(crate) binds: DirectClient,
+    pub(crate) pod_groups: DirectClient,
+    pub(crate) recorder: EventRecorder,
+    pub(crate) inbox: mpsc::Sender<EngineMessage>,
     pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) pod_group_cache: Arc<PodGroupCache>,
     pub(crate) failures: Arc<FailureLog>,
     /// The status of queues was refused, which is logged once: the role of Volcano 1.12.0 lacks the
     /// right.
     pub(crate) queue_status_refused: AtomicBool,
 }
 
-impl Writer {
+impl EffectWriter {
     /// Performs one write; answers how it has ended. `created`: when a pod that
     /// is bound was created, in microseconds since 1970, if that is known.
-    pub(crate) async fn perform(&self, effect: Effect, created: Option<i64>) -> Done {
+    pub(crate) async fn perform(&self, effect: Effect, created: Option<i64>) -> WriteOutcome {
         match effect {
             Effect::Bind { pod, uid, node, annotations } => {
                 self.bind((pod, uid, created), node, &annotations).await.into()
             }
             Effect::PreBind { pod, uid, node, writes } => {
                 self.prepare((pod, uid, created), &node, &writes).await;
-                Done::default()
+                WriteOutcome::default()
             }
             Effect::UnreserveClaims { pod, uid, claims } => {
                 let freed = self.unreserve(&pod, &uid, &claims).await;
-                (!freed).then_some(Rest::Free { pod, uid, claims }).into()
+                (!freed).then_some(FollowUp::Free { pod, uid, claims }).into()
             }
             Effect::DeallocateClaim { claim, uid, allocation, consumer } => {
                 let of = (&claim, &*uid);
                 let answer = devices::deallocate(&self.core, of, &allocation, &consumer).await;
-                let Err(error) = answer else { return Done::default() };
+                let Err(error) = answer else { return WriteOutcome::default() };
                 self.failures.warn("useless devices not taken away", &claim, &error);
-                Done { rest: None, is_refused: error.pauses() }
+                WriteOutcome { rest: None, is_refused: error.pauses() }
             }
-            Effect::Resync { pod, uid } => Some(Rest::Look { pod, uid }).into(),
+            Effect::Resync { pod, uid } => Some(FollowUp::Look { pod, uid }).into(),
             Effect::Evict { pod, uid, pod_group, reason, for_pod_group, message, .. } => {
                 let texts = EvictTexts::new(reason, for_pod_group.as_deref(), message.as_deref());
                 self.evict(pod, uid, pod_group, &texts).await.into()
@@ -150,14 +150,14 @@ impl Writer {
             }
             Effect::CreateQueue { queue, reclaimable } => {
                 tracing::warn!("queue {queue} was deleted by somebody: it is made again");
-                Some(Rest::Create { queue, reclaimable }).into()
+                Some(FollowUp::Create { queue, reclaimable }).into()
             }
-            Effect::Event { .. } => Done::default(),
+            Effect::Event { .. } => WriteOutcome::default(),
         }
     }
 
     /// A missing right is logged once, for all queues.
-    async fn set_queue(&self, queue: Arc<str>, allocated: &[(String, String)]) -> Done {
+    async fn set_queue(&self, queue: Arc<str>, allocated: &[(String, String)]) -> WriteOutcome {
         let answer = status::set_queue(&self.volcano, &queue, allocated).await;
         let lacks_right = |error: &CallError| {
             error.code() == 403 && error.to_string().contains(CANNOT_UPDATE_QUEUE_STATUS)
@@ -169,7 +169,7 @@ impl Writer {
                     tracing::warn!("{QUEUE_STATUS_REFUSED}");
                 }
                 self.report(event).await;
-                Done::refused_by(&error)
+                WriteOutcome::refused_by(&error)
             }
             answer => {
                 if answer.is_ok() {
@@ -187,21 +187,21 @@ impl Writer {
         what: &'static str,
         object: impl Display,
         event: Option<ClusterEvent>,
-    ) -> Done {
-        let Err(error) = answer else { return Done::default() };
+    ) -> WriteOutcome {
+        let Err(error) = answer else { return WriteOutcome::default() };
         self.failures.warn(what, object, &error);
         if let Some(event) = event {
             self.report(event).await;
         }
-        Done::refused_by(&error)
+        WriteOutcome::refused_by(&error)
     }
 
     async fn bind(
         &self,
-        (pod, uid, created): Pod,
+        (pod, uid, created): PodRef,
         node: Arc<str>,
         annotations: &[(Arc<str>, Arc<str>)],
-    ) -> Option<Rest> {
+    ) -> Option<FollowUp> {
         let start = Instant::now();
         let answer = bind::bind(&self.binds, &pod, &uid, &node, annotations).await;
         if answer.is_ok() {
@@ -211,7 +211,7 @@ impl Writer {
         self.bound(pod, uid, node, answer).await
     }
 
-    async fn prepare(&self, (pod, uid, created): Pod, node: &str, writes: &PreBindWrites) {
+    async fn prepare(&self, (pod, uid, created): PodRef, node: &str, writes: &PreBindWrites) {
         let start = Instant::now();
         let event = match self.pre_bind((&pod, &uid), node, writes).await {
             Ok((objects, devices)) => {
@@ -247,7 +247,7 @@ impl Writer {
         uid: Arc<str>,
         (reason, message): (&str, &str),
         nomination: &Nomination,
-    ) -> Done {
+    ) -> WriteOutcome {
         let about = About::Pod { key: pod.clone(), uid: uid.clone() };
         self.note(about, true, "FailedScheduling", message);
         let text = (reason, message);
@@ -261,7 +261,7 @@ impl Writer {
         uid: Arc<str>,
         node: Arc<str>,
         answer: Result<(), CallError>,
-    ) -> Option<Rest> {
+    ) -> Option<FollowUp> {
         match answer {
             Ok(()) => {
                 tracing::debug!(v = 3, %pod, %node, "bound");
@@ -278,7 +278,7 @@ impl Writer {
                 let (pauses, error, failed) = (error.pauses(), error.to_string(), uid.clone());
                 let event = ClusterEvent::BindFailed { uid: failed, node, error, pauses };
                 self.report(event).await;
-                Some(Rest::Look { pod, uid })
+                Some(FollowUp::Look { pod, uid })
             }
         }
     }
@@ -290,13 +290,13 @@ impl Writer {
         uid: Arc<str>,
         answer: Result<bool, CallError>,
         nominates: bool,
-    ) -> Done {
+    ) -> WriteOutcome {
         let event = ClusterEvent::PodStatusFailed { uid: uid.clone() };
         let is_written = answer.is_ok();
         let answer = answer.map(drop);
         let done = self.done(answer, "pod status not written", &pod, Some(event)).await;
-        let rest = (nominates && !is_written).then_some(Rest::Look { pod, uid });
-        Done { rest, ..done }
+        let rest = (nominates && !is_written).then_some(FollowUp::Look { pod, uid });
+        WriteOutcome { rest, ..done }
     }
 
     /// Whether the claims are free.
@@ -314,7 +314,7 @@ impl Writer {
         uid: Arc<str>,
         pod_group: Option<Box<(ObjectKey, Arc<str>)>>,
         texts: &EvictTexts,
-    ) -> Option<Rest> {
+    ) -> Option<FollowUp> {
         if let Some((key, uid)) = pod_group.map(|group| *group) {
             self.note(About::PodGroup { key, uid }, false, "Evict", &texts.of_group);
         }
@@ -326,15 +326,20 @@ impl Writer {
             let (uid, error) = (uid.clone(), error.to_string());
             self.report(ClusterEvent::EvictFailed { uid, error }).await;
         }
-        Some(Rest::Look { pod, uid })
+        Some(FollowUp::Look { pod, uid })
     }
 
-    async fn set_pod_group(&self, key: ObjectKey, uid: &str, status: &PodGroupStatus) -> Done {
+    async fn set_pod_group(
+        &self,
+        key: ObjectKey,
+        uid: &str,
+        status: &PodGroupStatus,
+    ) -> WriteOutcome {
         let to = (&self.volcano, &self.pod_groups);
-        match status::set_pod_group(to, &self.kept, &key, uid, status).await {
+        match status::set_pod_group(to, &self.pod_group_cache, &key, uid, status).await {
             Ok(resource_version) => {
                 self.report(ClusterEvent::PodGroupWritten { key, resource_version }).await;
-                Done::default()
+                WriteOutcome::default()
             }
             Err(error) => {
                 match error.is_gone() {
@@ -343,16 +348,16 @@ impl Writer {
                     false => self.failures.warn("pod group status not written", &key, &error),
                 }
                 self.report(ClusterEvent::PodGroupFailed { key }).await;
-                Done::refused_by(&error)
+                WriteOutcome::refused_by(&error)
             }
         }
     }
 
     /// Tries until it is done. A pod is looked at again sooner than a refused write is repeated.
-    pub(crate) async fn finish(&self, rest: Rest) {
+    pub(crate) async fn finish(&self, rest: FollowUp) {
         let mut pause = match rest {
-            Rest::Look { .. } => RESYNC_PAUSE,
-            Rest::Free { .. } | Rest::Create { .. } => pauses::FIRST,
+            FollowUp::Look { .. } => RESYNC_PAUSE,
+            FollowUp::Free { .. } | FollowUp::Create { .. } => pauses::FIRST,
         };
         while !caught(&*self.observer, "resync", self.try_to_finish(&rest)).await.unwrap_or(false) {
             tokio::time::sleep(pause).await;
@@ -361,18 +366,19 @@ impl Writer {
     }
 
     /// What the answer says about a pod is believed (core.md 4.5).
-    async fn try_to_finish(&self, rest: &Rest) -> bool {
+    async fn try_to_finish(&self, rest: &FollowUp) -> bool {
         let (key, uid) = match rest {
-            Rest::Look { pod, uid } => (pod, uid),
-            Rest::Free { pod, uid, claims } => return self.unreserve(pod, uid, claims).await,
-            Rest::Create { queue, reclaimable } => {
+            FollowUp::Look { pod, uid } => (pod, uid),
+            FollowUp::Free { pod, uid, claims } => return self.unreserve(pod, uid, claims).await,
+            FollowUp::Create { queue, reclaimable } => {
                 return self.create_queue(queue, *reclaimable).await;
             }
         };
         let path = format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name);
         match read::<SlimPod>(&self.core, &path).await {
             Ok(pod) => {
-                let event = pod.and_then(|pod| Object::of(pod).event::<SlimPod>(&*self.observer));
+                let event =
+                    pod.and_then(|pod| DecodedObject::of(pod).event::<SlimPod>(&*self.observer));
                 self.report(seen(key.clone(), uid.clone(), event)).await;
                 true
             }
@@ -393,7 +399,7 @@ impl Writer {
     }
 
     pub(crate) fn note(&self, about: About, warning: bool, reason: &'static str, message: &str) {
-        self.recorder.record(Note {
+        self.recorder.record(EventNote {
             about: about.into(),
             warning,
             reason,
@@ -403,7 +409,7 @@ impl Writer {
 
     pub(crate) async fn report(&self, event: ClusterEvent) {
         // The engine is gone only when the process ends.
-        let _ = self.inbox.send(Incoming::Event(event)).await;
+        let _ = self.inbox.send(EngineMessage::Event(event)).await;
     }
 }
 

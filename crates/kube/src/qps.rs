@@ -11,7 +11,7 @@ use tower::{Layer, Service};
 
 /// Rate and size of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Limit {
+pub(crate) struct RateLimit {
     /// Tokens per second, positive.
     qps: f64,
     /// At least 1.
@@ -21,7 +21,7 @@ pub(crate) struct Limit {
 /// Slowest rate that is honoured, so that a wait stays a representable duration.
 const SLOWEST: f64 = 0.001;
 
-impl Limit {
+impl RateLimit {
     /// As client-go reads the flags: 0 means its defaults 5 and 10, a negative rate means no limit.
     pub(crate) fn from_flags(qps: f64, burst: u32) -> Option<Self> {
         let qps = if qps == 0.0 { 5.0 } else { qps };
@@ -32,44 +32,44 @@ impl Limit {
     /// A full bucket.
     pub(crate) fn bucket(self) -> QpsLayer {
         let tokens = f64::from(self.burst);
-        let bucket = Bucket { limit: self, tokens, refilled: Instant::now() };
+        let bucket = TokenBucket { limit: self, tokens, refilled: Instant::now() };
         QpsLayer(Arc::new(Mutex::new(bucket)))
     }
 }
 
 /// A bucket; all services behind it share it.
 #[derive(Clone)]
-pub(crate) struct QpsLayer(Arc<Mutex<Bucket>>);
+pub(crate) struct QpsLayer(Arc<Mutex<TokenBucket>>);
 
-struct Bucket {
-    limit: Limit,
+struct TokenBucket {
+    limit: RateLimit,
     /// Negative when two services have taken the last one at once.
     tokens: f64,
     refilled: Instant,
 }
 
 impl QpsLayer {
-    fn with<T>(&self, act: impl FnOnce(&mut Bucket) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut TokenBucket) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl<S> Layer<S> for QpsLayer {
-    type Service = Qps<S>;
+    type Service = QpsService<S>;
 
-    fn layer(&self, inner: S) -> Qps<S> {
-        Qps { inner, bucket: self.clone(), wait: None }
+    fn layer(&self, inner: S) -> QpsService<S> {
+        QpsService { inner, bucket: self.clone(), wait: None }
     }
 }
 
 /// A service behind a bucket; requests wait in the order in which they came.
-pub(crate) struct Qps<S> {
+pub(crate) struct QpsService<S> {
     inner: S,
     bucket: QpsLayer,
     wait: Option<Pin<Box<Sleep>>>,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// `None`: a token is there. Otherwise how long until there is one.
     fn missing(&mut self) -> Option<Duration> {
         let now = Instant::now();
@@ -82,7 +82,7 @@ impl Bucket {
     }
 }
 
-impl<S: Service<R>, R> Service<R> for Qps<S> {
+impl<S: Service<R>, R> Service<R> for QpsService<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -93,7 +93,7 @@ impl<S: Service<R>, R> Service<R> for Qps<S> {
                 ready!(wait.as_mut().poll(context));
                 self.wait = None;
             }
-            match self.bucket.with(Bucket::missing) {
+            match self.bucket.with(TokenBucket::missing) {
                 None => return self.inner.poll_ready(context),
                 Some(time) => self.wait = Some(Box::pin(sleep(time))),
             }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// Of calls of several services in turn.
-    async fn elapsed(limit: Limit, n_services: usize, calls: usize) -> Duration {
+    async fn elapsed(limit: RateLimit, n_services: usize, calls: usize) -> Duration {
         let start = Instant::now();
         let answer = |_: ()| async { Ok::<(), Infallible>(()) };
         let bucket = limit.bucket();
@@ -130,7 +130,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn eco_11_burst_is_free_then_the_rate_holds() {
-        let limit = Limit { qps: 100.0, burst: 50 };
+        let limit = RateLimit { qps: 100.0, burst: 50 };
         for n_services in [1, 2] {
             assert_eq!(elapsed(limit, n_services, 50).await, Duration::ZERO);
             let time = elapsed(limit, n_services, 250).await;
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn flags_as_client_go_reads_them() {
-        assert_eq!(Limit::from_flags(-1.0, 5), None);
-        assert_eq!(Limit::from_flags(0.0, 0), Some(Limit { qps: 5.0, burst: 10 }));
-        assert_eq!(Limit::from_flags(1e-30, 3), Some(Limit { qps: SLOWEST, burst: 3 }));
+        assert_eq!(RateLimit::from_flags(-1.0, 5), None);
+        assert_eq!(RateLimit::from_flags(0.0, 0), Some(RateLimit { qps: 5.0, burst: 10 }));
+        assert_eq!(RateLimit::from_flags(1e-30, 3), Some(RateLimit { qps: SLOWEST, burst: 3 }));
     }
 }

@@ -12,9 +12,9 @@ const LONGEST_BUSY: Duration = Duration::from_secs(10);
 
 /// Failures in a row.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses(u32);
+pub(crate) struct RestartBackoff(u32);
 
-impl Pauses {
+impl RestartBackoff {
     /// The pause after a failure with this HTTP status, if there was an answer.
     pub(crate) fn after(&mut self, status: Option<u16>) -> Duration {
         let pause = FIRST.saturating_mul(1 << self.0.min(16));
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn a_server_that_is_away_is_asked_every_second_and_a_busy_one_less_often() {
         let pauses = |status| {
-            let mut pauses = Pauses::default();
+            let mut pauses = RestartBackoff::default();
             let mut next = || pauses.after(status).as_millis();
             [next(), next(), next(), next(), next(), next(), next()]
         };
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(pauses(Some(403)), pauses(None));
         let busy = [250, 500, 1000, 2000, 4000, 8000, 10_000];
         assert_eq!((pauses(Some(429)), pauses(Some(503))), (busy, busy));
-        let mut again = Pauses::default();
+        let mut again = RestartBackoff::default();
         again.after(None);
         again.reset();
         assert_eq!(again.after(None), FIRST);

@@ -14,23 +14,23 @@ use tower::{BoxError, Layer, Service};
 
 use crate::direct::refusal;
 
-/// Puts [`RetryAfter`] around a client.
+/// Puts [`RetryAfterService`] around a client.
 #[derive(Clone, Copy)]
 pub(crate) struct RetryAfterLayer;
 
 impl<S> Layer<S> for RetryAfterLayer {
-    type Service = RetryAfter<S>;
+    type Service = RetryAfterService<S>;
 
-    fn layer(&self, inner: S) -> RetryAfter<S> {
-        RetryAfter(inner)
+    fn layer(&self, inner: S) -> RetryAfterService<S> {
+        RetryAfterService(inner)
     }
 }
 
 /// A service whose refusals say in their body how long to wait.
 #[derive(Clone)]
-pub(crate) struct RetryAfter<S>(S);
+pub(crate) struct RetryAfterService<S>(S);
 
-impl<S, R, B> Service<Request<R>> for RetryAfter<S>
+impl<S, R, B> Service<Request<R>> for RetryAfterService<S>
 where
     S: Service<Request<R>, Response = Response<B>, Error = BoxError>,
     S::Future: Send + 'static,

@@ -26,7 +26,7 @@ const QUESTIONS: usize = 2;
 
 /// What a client may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessDecision {
     Granted,
     /// Nobody knows the token.
     Unauthenticated,
@@ -39,7 +39,7 @@ pub struct Reviewer {
     client: Client,
     questions: Semaphore,
     /// By token and path: the answer, and until when it holds.
-    answers: Mutex<HashMap<(String, String), (Verdict, Instant)>>,
+    answers: Mutex<HashMap<(String, String), (AccessDecision, Instant)>>,
 }
 
 impl Reviewer {
@@ -53,7 +53,7 @@ impl Reviewer {
     /// # Errors
     /// The API server cannot be asked, or refuses the question: without the right to create
     /// `tokenreviews` and `subjectaccessreviews` nobody can be let in.
-    pub async fn review(&self, token: &str, path: &str) -> Result<Verdict, CallError> {
+    pub async fn review(&self, token: &str, path: &str) -> Result<AccessDecision, CallError> {
         let key = (token.to_owned(), path.to_owned());
         if let Some(known) = self.known(&key) {
             return Ok(known);
@@ -63,7 +63,7 @@ impl Reviewer {
             return Ok(known);
         }
         let verdict = self.ask(token, path).await?;
-        let lasts = if verdict == Verdict::Granted { GRANTED } else { REFUSED };
+        let lasts = if verdict == AccessDecision::Granted { GRANTED } else { REFUSED };
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if ANSWERS <= answers.len() {
             answers.clear();
@@ -72,13 +72,13 @@ impl Reviewer {
         Ok(verdict)
     }
 
-    fn known(&self, key: &(String, String)) -> Option<Verdict> {
+    fn known(&self, key: &(String, String)) -> Option<AccessDecision> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let (verdict, until) = answers.get(key)?;
         (Instant::now() < *until).then(|| verdict.clone())
     }
 
-    async fn ask(&self, token: &str, path: &str) -> Result<Verdict, CallError> {
+    async fn ask(&self, token: &str, path: &str) -> Result<AccessDecision, CallError> {
         let spec = TokenReviewSpec { token: token.to_owned(), ..Default::default() };
         let review = TokenReview { spec, ..Default::default() };
         let reviews = Api::<TokenReview>::all(self.client.clone());
@@ -86,15 +86,15 @@ impl Reviewer {
         let status = review.status.unwrap_or_default();
         let user = match (status.authenticated, status.user) {
             (Some(true), Some(user)) => user,
-            _ => return Ok(Verdict::Unauthenticated),
+            _ => return Ok(AccessDecision::Unauthenticated),
         };
         let name = user.username.clone().unwrap_or_default();
         let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
         let review = access(user, path);
         let review = call(reviews.create(&PostParams::default(), &review)).await?;
         Ok(match review.status.is_some_and(|status| status.allowed) {
-            true => Verdict::Granted,
-            false => Verdict::Forbidden(name),
+            true => AccessDecision::Granted,
+            false => AccessDecision::Forbidden(name),
         })
     }
 }

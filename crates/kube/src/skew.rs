@@ -15,9 +15,9 @@ const TOLERATED_SECONDS: i64 = 5;
 
 /// Whether the clocks were told to differ.
 #[derive(Debug, Default)]
-pub(crate) struct Skew(AtomicBool);
+pub(crate) struct ClockSkew(AtomicBool);
 
-impl Skew {
+impl ClockSkew {
     /// Compares the date of an answer with `now`.
     pub(crate) fn look(&self, headers: &HeaderMap, now: SystemTime, observer: &dyn Observer) {
         let Some(seconds) = ahead(headers, now) else { return };
@@ -54,9 +54,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Told(Mutex<Vec<i64>>);
+    struct ReportedSkews(Mutex<Vec<i64>>);
 
-    impl Observer for Told {
+    impl Observer for ReportedSkews {
         fn clock_skew(&self, seconds: i64) {
             self.0.lock().unwrap().push(seconds);
         }
@@ -64,22 +64,22 @@ mod tests {
 
     #[test]
     fn a_clock_that_differs_is_told_once_and_measured_always() {
-        let (skew, told) = (Skew::default(), Told::default());
+        let (skew, reported) = (ClockSkew::default(), ReportedSkews::default());
         let mut headers = HeaderMap::new();
         let now = |seconds: u64| UNIX_EPOCH + Duration::from_secs(784_111_777 + seconds);
-        skew.look(&headers, now(0), &told);
+        skew.look(&headers, now(0), &reported);
         headers.insert(DATE, "nonsense".parse().unwrap());
-        skew.look(&headers, now(0), &told);
+        skew.look(&headers, now(0), &reported);
         headers.insert(DATE, "Sun, 06 Nov 1994 08:49:37 GMT".parse().unwrap());
         let mut differs = Vec::new();
         for seconds in [0, 3, 60, 61, 1] {
-            skew.look(&headers, now(seconds), &told);
+            skew.look(&headers, now(seconds), &reported);
             differs.push(skew.0.load(Ordering::Relaxed));
         }
-        assert_eq!(*told.0.lock().unwrap(), [0, -3, -60, -61, -1]);
+        assert_eq!(*reported.0.lock().unwrap(), [0, -3, -60, -61, -1]);
         assert_eq!(differs, [false, false, true, true, false]);
         headers.insert(DATE, "Sun, 06 Nov 1994 09:49:37 GMT".parse().unwrap());
-        skew.look(&headers, now(0), &told);
-        assert_eq!(told.0.lock().unwrap().last(), Some(&3600));
+        skew.look(&headers, now(0), &reported);
+        assert_eq!(reported.0.lock().unwrap().last(), Some(&3600));
     }
 }

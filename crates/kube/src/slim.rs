@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use vc_model::{ClusterEvent, ObjectKey, PodGroupPhase};
-use vc_wire::{Brief, Kind, Own, SlimMetadata, Soft, WireError};
+use vc_wire::{Kind, LenientField, OwnKey, ShortText, SlimMetadata, WireError};
 
 use crate::observe::Observer;
 
@@ -21,7 +21,7 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
     /// required; it says where pods are and may go, how far apart, or who comes first.
     const WITHOUT: Option<&'static str>;
 
-    /// Its objects are written whole (README, ARCHITECTURE).
+    /// Its objects are written whole (ARCHITECTURE.md).
     const WRITTEN_WHOLE: bool = matches!(Self::KIND, Kind::PodGroup);
 
     /// The event that says whether all objects of the kind are known. `None`: no message depends on it.
@@ -30,7 +30,7 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
         matters.then_some(ClusterEvent::HyperNodesListed { is_complete })
     }
 
-    fn metadata(&self) -> &Soft<SlimMetadata>;
+    fn metadata(&self) -> &LenientField<SlimMetadata>;
 
     /// From the text of an object; `None`: in another way than this.
     fn read(text: &str) -> Option<Self> {
@@ -43,17 +43,17 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
 
 /// An object that was decoded.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct DecodedObject {
     /// Namespace, name and uid; `None`: they cannot be read.
     pub(crate) identity: Option<(ObjectKey, Arc<str>)>,
     /// `metadata.resourceVersion`; `None`: it cannot be read.
-    pub(crate) version: Option<Brief>,
+    pub(crate) version: Option<ShortText>,
     /// What it was decoded from, if it is soon written whole.
     pub(crate) text: Option<Box<str>>,
     decoded: Result<(ClusterEvent, Vec<String>), WireError>,
 }
 
-impl Object {
+impl DecodedObject {
     pub(crate) fn of<S: Slim>(slim: S) -> Self {
         let (identity, version) = (identity(&slim), version(&slim));
         Self { identity, version, text: None, decoded: slim.event() }
@@ -94,24 +94,24 @@ impl Object {
 }
 
 fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
-    let Soft::Good(metadata) = slim.metadata() else {
+    let LenientField::Good(metadata) = slim.metadata() else {
         return None;
     };
-    let text = |field: &Soft<Arc<str>>| match field {
-        Soft::Good(text) => text.clone(),
+    let text = |field: &LenientField<Arc<str>>| match field {
+        LenientField::Good(text) => text.clone(),
         _ => Arc::default(),
     };
-    let Soft::Good(Own(name)) = &metadata.name else {
+    let LenientField::Good(OwnKey(name)) = &metadata.name else {
         return None;
     };
     let key = ObjectKey { namespace: text(&metadata.namespace), name: name.clone() };
     (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
 }
 
-fn version<S: Slim>(slim: &S) -> Option<Brief> {
+fn version<S: Slim>(slim: &S) -> Option<ShortText> {
     match slim.metadata() {
-        Soft::Good(metadata) => match &metadata.resource_version {
-            Soft::Good(version) => Some(version.clone()),
+        LenientField::Good(metadata) => match &metadata.resource_version {
+            LenientField::Good(version) => Some(version.clone()),
             _ => None,
         },
         _ => None,

@@ -20,8 +20,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
 
-use crate::lines::{Chunk, Lines};
-use crate::slim::{Object, Slim, collection};
+use crate::lines::{LineBuffer, LineChunk};
+use crate::slim::{DecodedObject, Slim, collection};
 
 /// The server ends a watch after so many seconds.
 const WATCH_SECONDS: u64 = 290;
@@ -47,11 +47,11 @@ const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// Something that happened to the objects of a kind.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(crate) enum ObjectChange {
     /// A list begins: what it does not name is gone.
     Begun,
-    Applied(Object),
-    Deleted(Object),
+    Applied(DecodedObject),
+    Deleted(DecodedObject),
     /// The list has ended.
     Listed,
 }
@@ -64,7 +64,7 @@ pub(crate) enum SourceError {
     Refused { verb: &'static str, code: u16, message: String },
     /// Said inside of a watch.
     #[error("{code}: {message}")]
-    Told { code: u16, message: String },
+    ErrorEvent { code: u16, message: String },
     #[error("{0}")]
     Client(#[from] kube::Error),
     #[error("no answer within {} s", START.as_secs())]
@@ -98,37 +98,37 @@ impl SourceError {
     /// What the server said, at the start or in the middle.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
-            Self::Refused { code, .. } | Self::Told { code, .. } => Some(*code),
+            Self::Refused { code, .. } | Self::ErrorEvent { code, .. } => Some(*code),
             _ => None,
         }
     }
 }
 
 /// The objects of a kind, for the life of the process.
-pub(crate) struct Source<S> {
+pub(crate) struct ObjectSource<S> {
     client: Client,
     /// Where bulk is decoded: there may be more threads than here.
     bulk: Handle,
     /// The server has streaming lists, as far as we know (K-07).
     streaming: bool,
-    state: State,
+    state: WatchState,
     slim: PhantomData<fn() -> S>,
 }
 
-enum State {
+enum WatchState {
     /// Nothing is listed.
     Start,
     /// The list goes on behind this token.
     Page(String),
     /// Everything up to this version was seen.
     Resume(String),
-    Open(Box<Watch>),
+    Open(Box<OpenWatch>),
 }
 
 /// An open watch.
-struct Watch {
+struct OpenWatch {
     /// In the order of the body.
-    chunks: Pin<Box<dyn Stream<Item = Result<Vec<Line>, SourceError>> + Send>>,
+    chunks: Pin<Box<dyn Stream<Item = Result<Vec<WatchLine>, SourceError>> + Send>>,
     /// Everything up to here was seen; empty while it lists.
     version: String,
     /// It still lists what was there before.
@@ -138,9 +138,9 @@ struct Watch {
     silent: bool,
 }
 
-impl<S: Slim> Source<S> {
+impl<S: Slim> ObjectSource<S> {
     pub(crate) fn new(client: Client, bulk: Handle) -> Self {
-        Self { client, bulk, streaming: true, state: State::Start, slim: PhantomData }
+        Self { client, bulk, streaming: true, state: WatchState::Start, slim: PhantomData }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -154,20 +154,20 @@ impl<S: Slim> Source<S> {
 
     /// Everything is listed again.
     pub(crate) fn restart(&mut self) {
-        self.state = State::Start;
+        self.state = WatchState::Start;
     }
 
     /// True while a watch is open, streaming lists included.
     pub(crate) fn is_watching(&self) -> bool {
-        matches!(self.state, State::Open(_))
+        matches!(self.state, WatchState::Open(_))
     }
 
     /// What comes next belongs to a list.
     pub(crate) fn is_listing(&self) -> bool {
         match &self.state {
-            State::Start | State::Page(_) => true,
-            State::Open(watch) => watch.listing,
-            State::Resume(_) => false,
+            WatchState::Start | WatchState::Page(_) => true,
+            WatchState::Open(watch) => watch.listing,
+            WatchState::Resume(_) => false,
         }
     }
 
@@ -176,28 +176,31 @@ impl<S: Slim> Source<S> {
     ///
     /// # Errors
     /// The next call starts where this one ended.
-    pub(crate) async fn next(&mut self, changes: &mut Vec<Change>) -> Result<(), SourceError> {
-        match std::mem::replace(&mut self.state, State::Start) {
-            State::Start if self.streaming => {
+    pub(crate) async fn next(
+        &mut self,
+        changes: &mut Vec<ObjectChange>,
+    ) -> Result<(), SourceError> {
+        match std::mem::replace(&mut self.state, WatchState::Start) {
+            WatchState::Start if self.streaming => {
                 let watch = watch::<S>(&self.client, &self.bulk, String::new()).await?;
-                changes.push(Change::Begun);
-                self.state = State::Open(watch);
+                changes.push(ObjectChange::Begun);
+                self.state = WatchState::Open(watch);
             }
-            State::Start => {
-                changes.push(Change::Begun);
+            WatchState::Start => {
+                changes.push(ObjectChange::Begun);
                 self.page(None, changes).await?;
             }
-            State::Page(token) => self.page(Some(token), changes).await?,
-            State::Resume(version) => {
+            WatchState::Page(token) => self.page(Some(token), changes).await?,
+            WatchState::Resume(version) => {
                 // An answer that does not come is asked for again.
-                self.state = State::Resume(version.clone());
-                self.state = State::Open(watch::<S>(&self.client, &self.bulk, version).await?);
+                self.state = WatchState::Resume(version.clone());
+                self.state = WatchState::Open(watch::<S>(&self.client, &self.bulk, version).await?);
             }
-            State::Open(mut watch) => {
+            WatchState::Open(mut watch) => {
                 let outcome = watch.next(changes).await;
                 self.state = match &outcome {
-                    Ok(true) | Err(SourceError::Unreadable(_)) => State::Open(watch),
-                    Err(SourceError::Told { code: 410, .. }) => State::Start,
+                    Ok(true) | Err(SourceError::Unreadable(_)) => WatchState::Open(watch),
+                    Err(SourceError::ErrorEvent { code: 410, .. }) => WatchState::Start,
                     _ => watch.resume(),
                 };
                 outcome?;
@@ -210,7 +213,7 @@ impl<S: Slim> Source<S> {
     async fn page(
         &mut self,
         token: Option<String>,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<ObjectChange>,
     ) -> Result<(), SourceError> {
         let mut query = format!("limit={PAGE}");
         if let Some(token) = &token {
@@ -219,18 +222,18 @@ impl<S: Slim> Source<S> {
         }
         let body = get::<S>(&self.client, &query).await?;
         let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
-        let page: Page<S> = serde_json::from_slice(&bytes.to_bytes())?;
-        let objects = page.items.into_iter().flatten().map(Object::of);
-        changes.extend(objects.map(Change::Applied));
-        let Continued { resource_version, token } = page.metadata;
+        let page: ListPage<S> = serde_json::from_slice(&bytes.to_bytes())?;
+        let objects = page.items.into_iter().flatten().map(DecodedObject::of);
+        changes.extend(objects.map(ObjectChange::Applied));
+        let ListMetadata { resource_version, token } = page.metadata;
         self.state = match token.filter(|token| !token.is_empty()) {
-            Some(token) => State::Page(token),
+            Some(token) => WatchState::Page(token),
             None => {
                 let seen = resource_version.filter(|version| !version.is_empty());
                 let missing = || serde::de::Error::custom("a list without resourceVersion");
                 let seen = seen.ok_or_else(|| SourceError::Unreadable(missing()))?;
-                changes.push(Change::Listed);
-                State::Resume(seen)
+                changes.push(ObjectChange::Listed);
+                WatchState::Resume(seen)
             }
         };
         Ok(())
@@ -240,7 +243,7 @@ impl<S: Slim> Source<S> {
 /// Whether the server says that it does not have the kind: a 404 alone may be the word of a proxy.
 pub(crate) async fn is_unknown<S: Slim>(client: &Client) -> bool {
     if !S::GROUP.is_empty() {
-        match read_all_of::<Groups>(client, "/apis").await {
+        match read_all_of::<ApiGroups>(client, "/apis").await {
             Some(groups) if groups.have(S::GROUP, S::VERSION) => {}
             Some(_) => return true,
             None => return false,
@@ -248,7 +251,7 @@ pub(crate) async fn is_unknown<S: Slim>(client: &Client) -> bool {
     }
     let (collection, plural) = (collection::<S>(), S::PLURAL);
     let version = collection.strip_suffix(plural).map_or("", |path| path.trim_end_matches('/'));
-    let resources = read_all_of::<Resources>(client, version).await;
+    let resources = read_all_of::<ApiResources>(client, version).await;
     resources.is_some_and(|found| found.resources.iter().all(|kind| kind.name != plural))
 }
 
@@ -257,7 +260,7 @@ async fn watch<S: Slim>(
     client: &Client,
     bulk: &Handle,
     version: String,
-) -> Result<Box<Watch>, SourceError> {
+) -> Result<Box<OpenWatch>, SourceError> {
     let listing = version.is_empty();
     let from = match listing {
         true => "0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true",
@@ -269,24 +272,27 @@ async fn watch<S: Slim>(
     );
     let pieces = get::<S>(client, &query).await?.into_data_stream();
     let chunks = Box::pin(decoded::<S>(pieces, bulk.clone()));
-    Ok(Box::new(Watch { chunks, version, listing, opened: Instant::now(), silent: true }))
+    Ok(Box::new(OpenWatch { chunks, version, listing, opened: Instant::now(), silent: true }))
 }
 
 /// The lines of a body as they come, decoded.
 fn decoded<S: Slim>(
     pieces: impl Stream<Item = Result<Bytes, kube::Error>>,
     bulk: Handle,
-) -> impl Stream<Item = Result<Vec<Line>, SourceError>> {
-    let mut lines = Lines::default();
+) -> impl Stream<Item = Result<Vec<WatchLine>, SourceError>> {
+    let mut lines = LineBuffer::default();
     let chunks = pieces.map_ok(move |piece| lines.split(piece));
-    let decode = move |chunk: Result<Chunk, kube::Error>| {
+    let decode = move |chunk: Result<LineChunk, kube::Error>| {
         let bulk = bulk.clone();
         async move { read_chunk::<S>(chunk?, &bulk).await }
     };
     chunks.map(decode).buffered(AT_ONCE)
 }
 
-async fn read_chunk<S: Slim>(chunk: Chunk, bulk: &Handle) -> Result<Vec<Line>, SourceError> {
+async fn read_chunk<S: Slim>(
+    chunk: LineChunk,
+    bulk: &Handle,
+) -> Result<Vec<WatchLine>, SourceError> {
     if chunk.len() < BULK {
         return Ok(read_all::<S>(&chunk));
     }
@@ -299,7 +305,7 @@ async fn read_chunk<S: Slim>(chunk: Chunk, bulk: &Handle) -> Result<Vec<Line>, S
     }
 }
 
-fn read_all<S: Slim>(chunk: &Chunk) -> Vec<Line> {
+fn read_all<S: Slim>(chunk: &LineChunk) -> Vec<WatchLine> {
     chunk.lines().map(read::<S>).collect()
 }
 
@@ -331,12 +337,12 @@ async fn read_all_of<T: DeserializeOwned>(client: &Client, path: &str) -> Option
 
 /// What `/apis` says.
 #[derive(Deserialize)]
-struct Groups {
-    groups: Vec<Group>,
+struct ApiGroups {
+    groups: Vec<ApiGroup>,
 }
 
 #[derive(Deserialize)]
-struct Group {
+struct ApiGroup {
     name: String,
     versions: Vec<GroupVersion>,
 }
@@ -346,7 +352,7 @@ struct GroupVersion {
     version: String,
 }
 
-impl Groups {
+impl ApiGroups {
     fn have(&self, group: &str, version: &str) -> bool {
         let mut versions = self.groups.iter().filter(|found| found.name == group);
         versions.any(|group| group.versions.iter().any(|found| found.version == version))
@@ -355,34 +361,34 @@ impl Groups {
 
 /// What the path of a version says.
 #[derive(Deserialize)]
-struct Resources {
-    resources: Vec<ResourceName>,
+struct ApiResources {
+    resources: Vec<ApiResourceName>,
 }
 
 #[derive(Deserialize)]
-struct ResourceName {
+struct ApiResourceName {
     name: String,
 }
 
 /// A page of a list.
 #[derive(Deserialize)]
 #[serde(bound = "S: DeserializeOwned")]
-struct Page<S> {
-    metadata: Continued,
+struct ListPage<S> {
+    metadata: ListMetadata,
     items: Option<Vec<S>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Continued {
+struct ListMetadata {
     resource_version: Option<String>,
     #[serde(rename = "continue")]
     token: Option<String>,
 }
 
-impl Watch {
+impl OpenWatch {
     /// Waits for a chunk and takes what else is there already. `Ok(false)`: the watch has ended.
-    async fn next(&mut self, changes: &mut Vec<Change>) -> Result<bool, SourceError> {
+    async fn next(&mut self, changes: &mut Vec<ObjectChange>) -> Result<bool, SourceError> {
         let Ok(chunk) = timeout(IDLE, self.chunks.next()).await else { return Ok(false) };
         let mut chunk = chunk;
         loop {
@@ -408,7 +414,11 @@ impl Watch {
     }
 
     /// After an error the rest of the lines is taken all the same.
-    fn take(&mut self, lines: Vec<Line>, changes: &mut Vec<Change>) -> Result<(), SourceError> {
+    fn take(
+        &mut self,
+        lines: Vec<WatchLine>,
+        changes: &mut Vec<ObjectChange>,
+    ) -> Result<(), SourceError> {
         let mut failed = Ok(());
         for line in lines {
             let taken = line.and_then(|event| self.take_event(event, changes));
@@ -419,31 +429,37 @@ impl Watch {
         failed
     }
 
-    fn take_event(&mut self, event: Event, changes: &mut Vec<Change>) -> Result<(), SourceError> {
+    fn take_event(
+        &mut self,
+        event: WatchEvent,
+        changes: &mut Vec<ObjectChange>,
+    ) -> Result<(), SourceError> {
         match event {
-            Event::Applied(object) => {
+            WatchEvent::Applied(object) => {
                 self.see(&object);
-                changes.push(Change::Applied(object));
+                changes.push(ObjectChange::Applied(object));
             }
-            Event::Deleted(object) => {
+            WatchEvent::Deleted(object) => {
                 self.see(&object);
-                changes.push(Change::Deleted(object));
+                changes.push(ObjectChange::Deleted(object));
             }
-            Event::Bookmark { seen, ends_list } => {
+            WatchEvent::Bookmark { seen, ends_list } => {
                 if ends_list && std::mem::take(&mut self.listing) {
-                    changes.push(Change::Listed);
+                    changes.push(ObjectChange::Listed);
                 }
                 if !self.listing && !seen.is_empty() {
                     self.version = seen;
                 }
             }
-            Event::Error { code, message } => return Err(SourceError::Told { code, message }),
+            WatchEvent::Error { code, message } => {
+                return Err(SourceError::ErrorEvent { code, message });
+            }
         }
         Ok(())
     }
 
     /// In a list the versions are in no order.
-    fn see(&mut self, object: &Object) {
+    fn see(&mut self, object: &DecodedObject) {
         if let Some(seen) = object.version.as_deref().filter(|_| !self.listing) {
             self.version.clear();
             self.version.push_str(seen);
@@ -451,51 +467,51 @@ impl Watch {
     }
 
     /// Where to go on after its end: a list that did not end is made again.
-    fn resume(self) -> State {
+    fn resume(self) -> WatchState {
         match self.listing {
-            true => State::Start,
-            false => State::Resume(self.version),
+            true => WatchState::Start,
+            false => WatchState::Resume(self.version),
         }
     }
 }
 
-type Line = Result<Event, SourceError>;
+type WatchLine = Result<WatchEvent, SourceError>;
 
 /// A line of a watch.
-enum Event {
-    Applied(Object),
-    Deleted(Object),
+enum WatchEvent {
+    Applied(DecodedObject),
+    Deleted(DecodedObject),
     Bookmark { seen: String, ends_list: bool },
     Error { code: u16, message: String },
 }
 
-fn read<S: Slim>(line: &[u8]) -> Line {
+fn read<S: Slim>(line: &[u8]) -> WatchLine {
     if let Ok(text) = std::str::from_utf8(line)
         && let Some((label @ ("ADDED" | "MODIFIED" | "DELETED"), object)) = parts(text)
         && let Some(slim) = S::read(object)
     {
-        return Ok(event(label, Object::with_text(slim, object)));
+        return Ok(event(label, DecodedObject::with_text(slim, object)));
     }
     let whole: Value = serde_json::from_slice(line)?;
     let object = &whole["object"];
     match whole["type"].as_str() {
-        Some("ERROR") => Ok(Event::Error {
+        Some("ERROR") => Ok(WatchEvent::Error {
             code: object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0),
             message: object["message"].as_str().unwrap_or_default().to_owned(),
         }),
         Some("BOOKMARK") => {
             let metadata = &object["metadata"];
-            Ok(Event::Bookmark {
+            Ok(WatchEvent::Bookmark {
                 seen: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
                 ends_list: metadata["annotations"][INITIAL_END].is_string(),
             })
         }
-        label => Ok(event(label.unwrap_or(""), Object::of(S::deserialize(object)?))),
+        label => Ok(event(label.unwrap_or(""), DecodedObject::of(S::deserialize(object)?))),
     }
 }
 
-fn event(label: &str, object: Object) -> Event {
-    if label == "DELETED" { Event::Deleted(object) } else { Event::Applied(object) }
+fn event(label: &str, object: DecodedObject) -> WatchEvent {
+    if label == "DELETED" { WatchEvent::Deleted(object) } else { WatchEvent::Applied(object) }
 }
 
 /// Label and object of a line as API servers write it; `None`: it is written otherwise.
@@ -524,12 +540,16 @@ mod tests {
 
     use super::*;
 
-    fn text(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
-        let text = |line: Line| match line {
-            Ok(Event::Applied(object)) => format!("+ {:?} {:?}", object.identity, object.version),
-            Ok(Event::Deleted(object)) => format!("- {:?} {:?}", object.identity, object.version),
-            Ok(Event::Bookmark { seen, ends_list }) => format!("{seen} {ends_list}"),
-            Ok(Event::Error { code, message }) => format!("{code} {message}"),
+    fn text(lines: impl IntoIterator<Item = WatchLine>) -> Vec<String> {
+        let text = |line: WatchLine| match line {
+            Ok(WatchEvent::Applied(object)) => {
+                format!("+ {:?} {:?}", object.identity, object.version)
+            }
+            Ok(WatchEvent::Deleted(object)) => {
+                format!("- {:?} {:?}", object.identity, object.version)
+            }
+            Ok(WatchEvent::Bookmark { seen, ends_list }) => format!("{seen} {ends_list}"),
+            Ok(WatchEvent::Error { code, message }) => format!("{code} {message}"),
             Err(error) => error.to_string(),
         };
         lines.into_iter().map(text).collect()
@@ -552,14 +572,14 @@ mod tests {
                 }
             });
         }
-        let whole = Lines::default().split(body.clone().into());
+        let whole = LineBuffer::default().split(body.clone().into());
         let wanted = text(read_all::<SlimPod>(&whole));
         assert_eq!(wanted.len(), 2000);
         for size in [1000, BULK, 70_000] {
             let pieces: Vec<Bytes> =
                 body.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
             let pieces = futures::stream::iter(pieces.into_iter().map(Ok));
-            let chunks: Vec<Vec<Line>> =
+            let chunks: Vec<Vec<WatchLine>> =
                 decoded::<SlimPod>(pieces, Handle::current()).try_collect().await.unwrap();
             assert_eq!(text(chunks.into_iter().flatten()), wanted, "pieces of {size}");
         }

@@ -13,11 +13,11 @@ use tower::util::BoxService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
 /// Always ready.
-pub(crate) type Stack = BoxService<Request<Body>, Response<Incoming>, BoxError>;
+pub(crate) type ServiceStack = BoxService<Request<Body>, Response<Incoming>, BoxError>;
 
 /// What HTTP versions the server is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Versions {
+pub(crate) enum HttpVersions {
     Http1,
     All,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Versions {
 ///
 /// # Errors
 /// Credentials or headers are unreadable.
-pub(crate) fn stack<S>(config: &Config, leaf: S) -> Result<Stack, kube::Error>
+pub(crate) fn stack<S>(config: &Config, leaf: S) -> Result<ServiceStack, kube::Error>
 where
     S: Service<Request<Body>, Response = Response<Incoming>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
@@ -46,11 +46,11 @@ where
 ///
 /// # Errors
 /// Certificates or credentials are unreadable.
-pub(crate) fn http1(config: &Config) -> Result<Option<Stack>, kube::Error> {
+pub(crate) fn http1(config: &Config) -> Result<Option<ServiceStack>, kube::Error> {
     if config.proxy_url.is_some() {
         return Ok(None);
     }
-    let connector = connector(config, Versions::Http1)?;
+    let connector = connector(config, HttpVersions::Http1)?;
     let client: Client<_, Body> = legacy::Builder::new(TokioExecutor::new()).build(connector);
     stack(config, client).map(Some)
 }
@@ -61,7 +61,7 @@ pub(crate) fn http1(config: &Config) -> Result<Option<Stack>, kube::Error> {
 /// Certificates are unreadable.
 pub(crate) fn connector(
     config: &Config,
-    versions: Versions,
+    versions: HttpVersions,
 ) -> Result<HttpsConnector<HttpConnector>, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -75,7 +75,7 @@ pub(crate) fn connector(
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     Ok(match versions {
-        Versions::Http1 => builder.enable_http1().wrap_connector(tcp),
-        Versions::All => builder.enable_all_versions().wrap_connector(tcp),
+        HttpVersions::Http1 => builder.enable_http1().wrap_connector(tcp),
+        HttpVersions::All => builder.enable_all_versions().wrap_connector(tcp),
     })
 }

@@ -15,9 +15,9 @@ use vc_model::{ObjectKey, PodGroupCondition, PodGroupPhase, PodGroupStatus, QUEU
 use crate::call::{
     CallError, call, get, node_shard_resource, node_shards, pods, put, queue_resource, queues,
 };
-use crate::direct::Direct;
-use crate::kept::Kept;
-use crate::whole::{Whole, item};
+use crate::direct::DirectClient;
+use crate::pod_group_cache::PodGroupCache;
+use crate::raw_object::{RawObject, item};
 
 /// Now, as the API writes times.
 pub(crate) fn now() -> String {
@@ -119,8 +119,8 @@ fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
 /// granted. After a 409 it is written over the newest one, unless somebody else has changed the
 /// phase (C-29). Who owns which field is left out: the server keeps that by itself.
 pub(crate) async fn set_pod_group(
-    (client, way): (&Client, &Direct),
-    kept: &Kept,
+    (client, way): (&Client, &DirectClient),
+    pod_group_cache: &PodGroupCache,
     pod_group: &ObjectKey,
     uid: &str,
     status: &PodGroupStatus,
@@ -130,13 +130,13 @@ pub(crate) async fn set_pod_group(
     let path = format!("{all}/{name}");
     let mut phase = None;
     loop {
-        let seen = kept.take(pod_group).filter(|_| phase.is_none());
+        let seen = pod_group_cache.take(pod_group).filter(|_| phase.is_none());
         let found: Box<str>;
-        let mut object = match seen.as_deref().and_then(|text| whole(text, uid)) {
+        let mut object = match seen.as_deref().and_then(|text| raw_object(text, uid)) {
             Some(object) => object,
             None => {
                 found = find(client, &all, name, uid).await?;
-                Whole::of(&found).map_err(unreadable)?
+                RawObject::of(&found).map_err(unreadable)?
             }
         };
         object.typed("\"scheduling.volcano.sh/v1beta1\"", "\"PodGroup\"");
@@ -149,9 +149,9 @@ pub(crate) async fn set_pod_group(
             Err(error) if error.is_conflict() && phase.is_none() => phase = Some(seen),
             answer => {
                 let text = answer?;
-                let answer: Answer = serde_json::from_str(&text).map_err(unreadable)?;
+                let answer: StatusAnswer = serde_json::from_str(&text).map_err(unreadable)?;
                 if matches!(status.phase, PodGroupPhase::Pending | PodGroupPhase::Inqueue) {
-                    kept.keep(pod_group, text);
+                    pod_group_cache.keep(pod_group, text);
                 }
                 return Ok(answer.metadata.resource_version);
             }
@@ -163,13 +163,13 @@ const POD_GROUPS: &str = "scheduling.volcano.sh/v1beta1";
 
 /// What is read of an answer.
 #[derive(Deserialize)]
-struct Answer {
-    metadata: Version,
+struct StatusAnswer {
+    metadata: ObjectVersion,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Version {
+struct ObjectVersion {
     resource_version: Arc<str>,
 }
 
@@ -178,8 +178,8 @@ fn unreadable(error: serde_json::Error) -> CallError {
 }
 
 /// The object of that text, if it is the one with this uid.
-fn whole<'a>(text: &'a str, uid: &str) -> Option<Whole<'a>> {
-    Whole::of(text).ok().filter(|object| object.has_uid(uid))
+fn raw_object<'a>(text: &'a str, uid: &str) -> Option<RawObject<'a>> {
+    RawObject::of(text).ok().filter(|object| object.has_uid(uid))
 }
 
 /// The text of the PodGroup, by LIST.

@@ -9,16 +9,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use vc_engine::Effect;
 
-use crate::backlog::{Backlog, Places};
-use crate::client::{Clients, Writes};
-use crate::events::Recorder;
+use crate::backlog::{Backlog, RequestSlots};
+use crate::client::{Clients, WriteClients};
+use crate::events::EventRecorder;
 use crate::failure_log::PERIOD;
-use crate::inbox::Incoming;
-use crate::lanes::{Lanes, Target};
+use crate::inbox::EngineMessage;
 use crate::observe::Observer;
 use crate::pausable::Pausable;
-use crate::perform::{Done, Writer};
-use crate::pump::Decisions;
+use crate::perform::{EffectWriter, WriteOutcome};
+use crate::scheduler_loop::Decisions;
+use crate::write_queue::{WriteQueue, WriteTarget};
 
 /// Calls in flight: half of them may be answered before somebody looks, and the others still keep the
 /// server busy (K-03).
@@ -29,12 +29,12 @@ const IN_FLIGHT: usize = 96;
 pub async fn write(
     clients: Clients,
     component: String,
-    inbox: mpsc::Sender<Incoming>,
+    inbox: mpsc::Sender<EngineMessage>,
     mut decisions: mpsc::Receiver<Decisions>,
     observer: Arc<dyn Observer>,
 ) {
     let (busy, yields) = watch::channel(false);
-    let (recorder, events) = Recorder::new(
+    let (recorder, events) = EventRecorder::new(
         (clients.events, clients.writes.events),
         component,
         yields,
@@ -42,11 +42,11 @@ pub async fn write(
         observer.clone(),
     );
     let events = tokio::spawn(events);
-    let Clients { core, volcano, backlog, kept, failures, .. } = clients;
-    let Writes { binds, pod_groups, .. } = clients.writes;
-    let (log, seen, counts) = (failures.clone(), kept.clone(), observer.clone());
+    let Clients { core, volcano, backlog, pod_group_cache, failures, .. } = clients;
+    let WriteClients { binds, pod_groups, .. } = clients.writes;
+    let (log, seen, counts) = (failures.clone(), pod_group_cache.clone(), observer.clone());
     let queue_status_refused = AtomicBool::new(false);
-    let writer = Writer {
+    let writer = EffectWriter {
         core,
         volcano,
         binds,
@@ -54,7 +54,7 @@ pub async fn write(
         recorder,
         inbox,
         observer,
-        kept,
+        pod_group_cache,
         failures,
         queue_status_refused,
     };
@@ -68,17 +68,17 @@ pub async fn write(
                 // Nothing rests at the end.
                 None => {
                     open = false;
-                    pool.lanes.wake(None);
+                    pool.write_queue.wake(None);
                 }
             },
-            () = rested(pool.lanes.rested_at()), if open => pool.lanes.wake(Some(now())),
+            () = rested(pool.write_queue.rested_at()), if open => pool.write_queue.wake(Some(now())),
             Some(done) = pool.in_flight.join_next() => pool.finished(done.expect(CAUGHT)),
             _ = minute.tick() => log.flush(),
             keys = seen.changed() => {
-                keys.into_iter().for_each(|key| pool.lanes.pod_group_changed(key, now()));
+                keys.into_iter().for_each(|key| pool.write_queue.pod_group_changed(key, now()));
             }
             Some(done) = pool.resyncs.join_next() => {
-                pool.lanes.finish(done.expect(CAUGHT), now());
+                pool.write_queue.finish(done.expect(CAUGHT), now());
             }
         }
         pool.start();
@@ -106,29 +106,29 @@ fn now() -> tokio::time::Instant {
 const CAUGHT: &str = "panics are caught in it, and nobody aborts it while the pool is there";
 
 struct Pool {
-    writer: Arc<Writer>,
+    writer: Arc<EffectWriter>,
     /// Of the pods whose bind waits.
     created_micros: FxHashMap<Arc<str>, i64>,
-    lanes: Lanes,
-    in_flight: JoinSet<(Target, Option<Pausable>, Done)>,
+    write_queue: WriteQueue,
+    in_flight: JoinSet<(WriteTarget, Option<Pausable>, WriteOutcome)>,
     /// They wait between attempts, so they do not count.
-    resyncs: JoinSet<Target>,
+    resyncs: JoinSet<WriteTarget>,
     /// Whether calls are in flight, for which events make room.
     busy: watch::Sender<bool>,
-    places: Places,
+    places: RequestSlots,
     backlog: Backlog,
 }
 
 impl Pool {
-    fn new(writer: Writer, busy: watch::Sender<bool>, backlog: Backlog) -> Self {
+    fn new(writer: EffectWriter, busy: watch::Sender<bool>, backlog: Backlog) -> Self {
         Self {
             writer: Arc::new(writer),
             created_micros: FxHashMap::default(),
-            lanes: Lanes::default(),
+            write_queue: WriteQueue::default(),
             in_flight: JoinSet::new(),
             resyncs: JoinSet::new(),
             busy,
-            places: Places::of(backlog.clone()),
+            places: RequestSlots::of(backlog.clone()),
             backlog,
         }
     }
@@ -136,8 +136,8 @@ impl Pool {
     fn accept(&mut self, decisions: Decisions) {
         self.created_micros.extend(decisions.created_micros);
         for effect in decisions.effects {
-            match (Target::of(&effect), effect) {
-                (Some(target), effect) => self.lanes.push(target, effect, now()),
+            match (WriteTarget::of(&effect), effect) {
+                (Some(target), effect) => self.write_queue.push(target, effect, now()),
                 (None, Effect::Event { about, warning, reason, message }) => {
                     self.writer.note(about, warning, reason, &message);
                 }
@@ -148,7 +148,7 @@ impl Pool {
 
     fn start(&mut self) {
         while self.in_flight.len() < IN_FLIGHT
-            && let Some((target, effect)) = self.lanes.next()
+            && let Some((target, effect)) = self.write_queue.next()
         {
             let writer = self.writer.clone();
             let created = match &effect {
@@ -172,15 +172,18 @@ impl Pool {
     }
 
     /// The object stays taken while it is looked at again.
-    fn finished(&mut self, (target, pausable, done): (Target, Option<Pausable>, Done)) {
+    fn finished(
+        &mut self,
+        (target, pausable, done): (WriteTarget, Option<Pausable>, WriteOutcome),
+    ) {
         self.places.answered();
         if done.is_refused
-            && let Target::PodGroup(key) = &target
+            && let WriteTarget::PodGroup(key) = &target
         {
-            self.writer.kept.await_change(key);
+            self.writer.pod_group_cache.await_change(key);
         }
-        self.lanes.answered(pausable, done.is_refused, now());
-        let Some(rest) = done.rest else { return self.lanes.finish(target, now()) };
+        self.write_queue.answered(pausable, done.is_refused, now());
+        let Some(rest) = done.rest else { return self.write_queue.finish(target, now()) };
         let writer = self.writer.clone();
         self.resyncs.spawn(async move {
             writer.finish(rest).await;

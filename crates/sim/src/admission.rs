@@ -7,31 +7,32 @@ use serde_json::{Value, json};
 use vc_wire::{format_time, parse_time};
 
 use crate::field::{object_mut, set_default, text, title_of};
-use crate::input::{Input, Object, Source, Unreadable};
-use crate::serve::Kind;
-use crate::workload::{self, Context, is_workload, join_group};
+use crate::input::{Input, InputObject, Source, Unreadable};
+use crate::serve::ServedKind;
+use crate::workload::{self, WorkloadContext, is_workload, join_group};
 
 /// The clock when no object has a time stamp: 2026-06-01T00:00:00Z.
 pub(crate) const NOON_MICROS: i64 = 1_780_272_000_000_000;
 
 /// Objects as a scheduler would see them.
 #[derive(Debug, Default)]
-pub(crate) struct Admitted {
-    pub(crate) objects: Vec<Object>,
+pub(crate) struct AdmittedObjects {
+    pub(crate) objects: Vec<InputObject>,
     pub(crate) unreadable: Vec<Unreadable>,
     /// The latest time stamp among the objects, in microseconds since 1970.
     pub(crate) now_micros: i64,
 }
 
 /// Fills in what is missing and expands workloads.
-pub(crate) fn admit(input: Input) -> Admitted {
+pub(crate) fn admit(input: Input) -> AdmittedObjects {
     let now_micros = latest(&input.objects).unwrap_or(NOON_MICROS);
-    let mut admitted = Admitted { objects: Vec::new(), unreadable: input.unreadable, now_micros };
+    let mut admitted =
+        AdmittedObjects { objects: Vec::new(), unreadable: input.unreadable, now_micros };
     admitted.take(input.objects);
-    let mut context = Context::default();
+    let mut context = WorkloadContext::default();
     admitted.objects.iter().for_each(|object| context.add(&object.value));
     admitted.expand(&context);
-    let priorities = Priorities::of(&admitted.objects);
+    let priorities = PriorityClasses::of(&admitted.objects);
     for object in &mut admitted.objects {
         complete(&mut object.value, &priorities);
     }
@@ -39,9 +40,9 @@ pub(crate) fn admit(input: Input) -> Admitted {
     admitted
 }
 
-impl Admitted {
+impl AdmittedObjects {
     /// Objects with their identity complete; the first of two with the same identity counts.
-    fn take(&mut self, objects: Vec<Object>) {
+    fn take(&mut self, objects: Vec<InputObject>) {
         let mut seen: BTreeMap<(String, String), Source> = BTreeMap::new();
         for (number, mut object) in objects.into_iter().enumerate() {
             identify(&mut object.value, number, self.now_micros);
@@ -60,7 +61,7 @@ impl Admitted {
         }
     }
 
-    fn expand(&mut self, context: &Context) {
+    fn expand(&mut self, context: &WorkloadContext) {
         let mut made = Vec::new();
         for workload in self.objects.iter().filter(|object| is_workload(&object.value)) {
             match workload::expand(&workload.value, context) {
@@ -79,7 +80,7 @@ impl Admitted {
     }
 
     /// PodGroups for those of our pods that have none.
-    fn group(&mut self, mut context: Context) {
+    fn group(&mut self, mut context: WorkloadContext) {
         let owners: BTreeMap<String, Value> = self
             .objects
             .iter()
@@ -100,19 +101,19 @@ impl Admitted {
 }
 
 /// An object that a controller made: as old as what it was made for.
-fn child(mut value: Value, parent: &Object, now_micros: i64) -> Object {
+fn child(mut value: Value, parent: &InputObject, now_micros: i64) -> InputObject {
     let created = text(&parent.value, "/metadata/creationTimestamp").to_owned();
     set_default(&mut value, &["metadata"], "creationTimestamp", created);
     identify(&mut value, 0, now_micros);
-    Object { value, source: parent.source.clone() }
+    InputObject { value, source: parent.source.clone() }
 }
 
 /// Name, namespace, uid and time stamp.
 fn identify(value: &mut Value, number: usize, now_micros: i64) {
     let generated = text(value, "/metadata/generateName").to_owned();
     set_default(value, &["metadata"], "name", format!("{generated}{number:05}"));
-    let kind = Kind::of(text(value, "/apiVersion"), text(value, "/kind"));
-    if kind.is_some_and(Kind::is_namespaced) {
+    let kind = ServedKind::of(text(value, "/apiVersion"), text(value, "/kind"));
+    if kind.is_some_and(ServedKind::is_namespaced) {
         set_default(value, &["metadata"], "namespace", "default");
     }
     set_default(value, &["metadata"], "creationTimestamp", format_time(now_micros));
@@ -143,7 +144,7 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 /// What the API server fills in for a kind.
-fn complete(value: &mut Value, priorities: &Priorities) {
+fn complete(value: &mut Value, priorities: &PriorityClasses) {
     match text(value, "/kind") {
         "Pod" if is_pod(value) => {
             set_default(value, &["spec"], "schedulerName", "default-scheduler");
@@ -193,21 +194,21 @@ fn host_ports(pod: &mut Value) {
 
 /// The PriorityClasses of a cluster, as its admission uses them.
 #[derive(Default)]
-struct Priorities {
+struct PriorityClasses {
     values: BTreeMap<String, i64>,
     /// Name and value of the smallest class marked as global default (C-13).
     default: Option<(i64, String)>,
 }
 
-impl Priorities {
-    fn of(objects: &[Object]) -> Self {
+impl PriorityClasses {
+    fn of(objects: &[InputObject]) -> Self {
         let mut priorities = Self::default();
         for (name, value) in
             [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
         {
             priorities.values.insert(name.to_owned(), value);
         }
-        for Object { value: class, .. } in objects {
+        for InputObject { value: class, .. } in objects {
             if class["kind"] == "PriorityClass" {
                 let name = text(class, "/metadata/name").to_owned();
                 let value = class["value"].as_i64().unwrap_or(0);
@@ -242,7 +243,8 @@ impl Priorities {
 }
 
 /// The latest creation time of the objects.
-fn latest(objects: &[Object]) -> Option<i64> {
-    let time = |object: &Object| parse_time(text(&object.value, "/metadata/creationTimestamp"));
+fn latest(objects: &[InputObject]) -> Option<i64> {
+    let time =
+        |object: &InputObject| parse_time(text(&object.value, "/metadata/creationTimestamp"));
     objects.iter().filter_map(time).max()
 }

@@ -4,21 +4,21 @@ use serde_json::{Map, Value};
 
 /// A field of an object and its path.
 #[derive(Clone, Debug)]
-pub(crate) struct Field<'a> {
+pub(crate) struct FieldReader<'a> {
     path: String,
     value: &'a Value,
 }
 
-impl<'a> Field<'a> {
+impl<'a> FieldReader<'a> {
     /// The object itself.
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { path: String::new(), value }
     }
 
     /// A field of this object. Absent and `null` are the same.
-    pub(crate) fn at(&self, name: &str) -> Field<'a> {
+    pub(crate) fn at(&self, name: &str) -> FieldReader<'a> {
         let dot = if self.path.is_empty() { "" } else { "." };
-        Field { path: format!("{}{dot}{name}", self.path), value: &self.value[name] }
+        FieldReader { path: format!("{}{dot}{name}", self.path), value: &self.value[name] }
     }
 
     pub(crate) fn value(&self) -> &'a Value {
@@ -54,13 +54,13 @@ impl<'a> Field<'a> {
     }
 
     /// The elements, none when absent.
-    pub(crate) fn list(&self) -> Result<Vec<Field<'a>>, String> {
+    pub(crate) fn list(&self) -> Result<Vec<FieldReader<'a>>, String> {
         let items: &[Value] = match self.value {
             Value::Null => &[],
             Value::Array(items) => items,
             _ => return Err(self.must_be("a list")),
         };
-        let field = |(index, value)| Field { path: format!("{}[{index}]", self.path), value };
+        let field = |(index, value)| FieldReader { path: format!("{}[{index}]", self.path), value };
         Ok(items.iter().enumerate().map(field).collect())
     }
 

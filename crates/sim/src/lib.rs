@@ -14,4 +14,4 @@ mod simulation;
 mod storage;
 pub mod workload;
 
-pub use simulation::{Cycle, Finding, Kubelet, Setup, Simulation};
+pub use simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};

@@ -10,22 +10,22 @@ use clap::{Parser, Subcommand};
 /// The scheduler without a cluster.
 #[derive(Parser)]
 #[command(name = "vcsim", version)]
-struct Arguments {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    Run(cli::run::Run),
-    Test(cli::test::Test),
-    Serve(cli::serve::Serve),
+    Run(cli::run::RunArgs),
+    Test(cli::test::TestArgs),
+    Serve(cli::serve::ServeArgs),
     Demo(vc_sim::demo::DemoArgs),
-    Load(cli::load::Load),
+    Load(cli::load::LoadArgs),
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    match CommandLine::parse().command {
         Command::Run(run) => run.execute(),
         Command::Test(test) => test.execute(),
         Command::Serve(serve) => serve.execute(),

@@ -4,19 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use vc_engine::{Effect, Engine, EngineOptions, Now, PreBindWrites, Report};
+use vc_engine::{CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
 use vc_model::{ClusterEvent, ReservedClaim};
-use vc_wire::{Decoded, Kind, kind_of};
+use vc_wire::{DecodedEvent, Kind, kind_of};
 
 use crate::effects;
 use crate::field::{object_mut, text};
-use crate::input::{Object, Source};
+use crate::input::{InputObject, Source};
 use crate::storage;
 
 /// What happens to pods between cycles (tests/scenarios/README.md, "Cycles and kubelet").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kubelet {
+pub enum KubeletMode {
     /// Bound pods stay Pending, evicted pods stay with a deletionTimestamp.
     #[default]
     None,
@@ -28,10 +28,10 @@ pub enum Kubelet {
 pub struct Setup<'a> {
     pub options: EngineOptions,
     pub config: &'a vc_conf::Config,
-    pub objects: Vec<Object>,
+    pub objects: Vec<InputObject>,
     /// Microseconds since 1970.
     pub now_micros: i64,
-    pub kubelet: Kubelet,
+    pub kubelet: KubeletMode,
 }
 
 /// Something wrong with an object.
@@ -70,7 +70,7 @@ pub struct Simulation {
     changes: Vec<ClusterEvent>,
     now_micros: i64,
     version: u64,
-    kubelet: Kubelet,
+    kubelet: KubeletMode,
     verifies: bool,
 }
 
@@ -107,14 +107,14 @@ impl Simulation {
         self.engine.witness(true);
     }
 
-    fn faults(&self, report: &Report, now: Now) -> Vec<String> {
+    fn faults(&self, report: &Report, now: CycleTime) -> Vec<String> {
         let state = self.engine.cluster().check().err().into_iter();
         state.chain(self.engine.verify(report, now)).collect()
     }
 
     /// Runs one cycle and does what it decided.
     pub fn cycle(&mut self) -> Cycle {
-        let now = Now { unix_micros: self.now_micros };
+        let now = CycleTime { unix_micros: self.now_micros };
         let (mut effects, report) = self.engine.cycle(std::mem::take(&mut self.changes), now);
         let faults = if self.verifies { self.faults(&report, now) } else { Vec::new() };
         let mut changed = BTreeSet::new();
@@ -129,7 +129,7 @@ impl Simulation {
             };
             effects.extend(batch.iter().cloned());
         }
-        if self.kubelet == Kubelet::Instant {
+        if self.kubelet == KubeletMode::Instant {
             self.run_kubelets(&mut changed);
         }
         for id in changed {
@@ -148,7 +148,7 @@ impl Simulation {
             }
             if let Effect::Resync { pod, .. } = effect
                 && let Some(object) = self.object(Kind::Pod, &pod.namespace, &pod.name)
-                && let Ok(Decoded { event: ClusterEvent::PodApplied(pod), .. }) =
+                && let Ok(DecodedEvent { event: ClusterEvent::PodApplied(pod), .. }) =
                     vc_wire::decode(Kind::Pod, object)
             {
                 self.changes.push(ClusterEvent::PodResynced(pod));
@@ -158,7 +158,7 @@ impl Simulation {
 
     /// Binds and provisions what pods wait for; what the API server would tell.
     fn bind_volumes(&mut self, effects: &[Effect]) -> Vec<ClusterEvent> {
-        let told = std::mem::take(&mut self.changes);
+        let reported = std::mem::take(&mut self.changes);
         for effect in effects {
             let Effect::PreBind { pod, uid, node, writes } = effect else { continue };
             let PreBindWrites { bindings, provisions, devices } = &**writes;
@@ -181,7 +181,7 @@ impl Simulation {
             let (objects, devices) = (Vec::new(), Vec::new());
             self.changes.push(ClusterEvent::VolumesWritten { uid, objects, devices });
         }
-        std::mem::replace(&mut self.changes, told)
+        std::mem::replace(&mut self.changes, reported)
     }
 
     fn bind_claim(&mut self, claim_id: &Id, volume: &str) {
@@ -227,8 +227,8 @@ impl Simulation {
         self.objects.get(&(kind, namespace.to_owned(), name.to_owned()))
     }
 
-    fn add(&mut self, object: Object, findings: &mut Vec<Finding>) {
-        let Object { value, source } = object;
+    fn add(&mut self, object: InputObject, findings: &mut Vec<Finding>) {
+        let InputObject { value, source } = object;
         let Some(kind) = kind_of(text(&value, "/apiVersion"), text(&value, "/kind")) else {
             return;
         };

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use vc_sim::demo::line::{Line, Style};
-use vc_sim::demo::manifests::{EMBEDDED, Plan};
-use vc_sim::demo::state::State;
-use vc_sim::demo::summary::{Quantiles, Summary, quantiles};
+use vc_sim::demo::line::{Style, StyledLine};
+use vc_sim::demo::manifests::{EMBEDDED, ManifestPlan};
+use vc_sim::demo::state::DemoState;
+use vc_sim::demo::summary::{DemoSummary, Quantiles, quantiles};
 use vc_sim::demo::view::{self, Screen};
 use vc_sim::input::Input;
-use vc_sim::serve::{Change, Kind, NODES, POD_GROUPS, PODS, QUEUES};
+use vc_sim::serve::{Change, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
 
 const QUIET: Duration = Duration::from_secs(2);
 const NARROW: Screen = Screen { width: 80, height: 24, unicode: false, color: false };
@@ -22,8 +22,8 @@ fn ms(millis: u64) -> Duration {
 }
 
 /// Two nodes of 8 cpu and queues `research` (weight 3) and `product` (weight 1).
-fn cluster() -> State {
-    let mut state = State::default();
+fn cluster() -> DemoState {
+    let mut state = DemoState::default();
     for name in ["node-10", "node-2"] {
         let node = json!({
             "metadata": { "name": name }, "status": { "allocatable": { "cpu": "8" } },
@@ -66,12 +66,12 @@ fn pod(gang: &str, index: u32, node: &str, phase: &str) -> Value {
     })
 }
 
-fn change(state: &mut State, kind: &Kind, object: &Value, at: Duration) {
+fn change(state: &mut DemoState, kind: &ServedKind, object: &Value, at: Duration) {
     state.observe(kind, Change::Modified, object, at);
 }
 
 /// `train` of two pods on node-2, bound after 10 and 30 ms; `giant` of one pod waits.
-fn busy_cluster() -> State {
+fn busy_cluster() -> DemoState {
     let mut state = cluster();
     for (name, min) in [("train", 2), ("giant", 1)] {
         state.observe(&POD_GROUPS, Change::Added, &gang(name, min, "Pending", ""), ms(100));
@@ -87,11 +87,11 @@ fn busy_cluster() -> State {
     state
 }
 
-fn notes(state: &mut State) -> Vec<String> {
+fn notes(state: &mut DemoState) -> Vec<String> {
     state.take_notes().iter().map(|note| view::note(note).text()).collect()
 }
 
-fn frame(state: &State, screen: Screen) -> Vec<String> {
+fn frame(state: &DemoState, screen: Screen) -> Vec<String> {
     let lines = view::frame(state, "demo", ms(7300), screen);
     lines.iter().map(|line| line.text().trim_end().to_owned()).collect()
 }
@@ -108,7 +108,7 @@ fn every_manifest_of_the_directory_is_built_in() {
 
 #[test]
 fn the_built_in_workload_is_applied_over_time_queues_first() {
-    let plan = Plan::read(None, 1.0).unwrap();
+    let plan = ManifestPlan::read(None, 1.0).unwrap();
     assert_eq!(plan.unreadable, []);
     let kinds: Vec<&str> =
         plan.steps.iter().map(|it| it.object["kind"].as_str().unwrap()).collect();
@@ -126,7 +126,7 @@ fn a_faster_workload_shortens_times_and_pods() {
         {template: {metadata: {annotations: {vcsim/run-seconds: '5', other: '5'}}}}]}}";
     let mut input = Input::default();
     input.add_text(&"a.yaml".into(), &text.replace("{apiVersion", "---\n{apiVersion"));
-    let plan = Plan::of(input, 2.0);
+    let plan = ManifestPlan::of(input, 2.0);
     assert_eq!(plan.steps[0].at, ms(1500));
     let annotations =
         &plan.steps[0].object["spec"]["tasks"][0]["template"]["metadata"]["annotations"];
@@ -142,7 +142,7 @@ fn a_time_that_is_none_is_reported_with_its_place() {
         );
         let mut input = Input::default();
         input.add_text(&"a.yaml".into(), &text);
-        let plan = Plan::of(input, 1.0);
+        let plan = ManifestPlan::of(input, 1.0);
         assert_eq!(plan.steps, []);
         let line = plan.unreadable[0].to_string();
         let given = bad.replace('\'', "\"");
@@ -153,7 +153,7 @@ fn a_time_that_is_none_is_reported_with_its_place() {
 
 #[test]
 fn a_directory_that_does_not_exist_is_an_error() {
-    let error = Plan::read(Some(Path::new("/nowhere")), 1.0).unwrap_err();
+    let error = ManifestPlan::read(Some(Path::new("/nowhere")), 1.0).unwrap_err();
     assert!(error.to_string().starts_with("cannot read /nowhere: "), "{error}");
 }
 
@@ -200,7 +200,7 @@ fn reasons_of_gangs_are_shown_without_their_counts() {
         let mut state = busy_cluster();
         let reason = format!("{counts}{tail}");
         change(&mut state, &POD_GROUPS, &gang("giant", 1, "Inqueue", &reason), ms(150));
-        let summary = Summary::of(&state, ms(200), true, Vec::new());
+        let summary = DemoSummary::of(&state, ms(200), true, Vec::new());
         assert_eq!(summary.waiting[0].reason, wanted);
     }
 }
@@ -208,7 +208,7 @@ fn reasons_of_gangs_are_shown_without_their_counts() {
 #[test]
 fn use_of_queues_and_nodes() {
     let mut state = busy_cluster();
-    let queues = |state: &State| -> Vec<(String, i64, i64)> {
+    let queues = |state: &DemoState| -> Vec<(String, i64, i64)> {
         state.queues().into_iter().map(|it| (it.name, it.used, it.share)).collect()
     };
     let shares = [("product".to_owned(), 0, 4000), ("research".to_owned(), 4000, 12_000)];
@@ -293,7 +293,7 @@ fn gangs_that_are_done_give_way_to_others() {
 #[test]
 fn bars_are_empty_and_full_only_where_that_is_so() {
     for (used, wanted) in [(0, "...."), (1, "#..."), (7999, "###."), (8000, "####")] {
-        let mut state = State::default();
+        let mut state = DemoState::default();
         let node =
             json!({ "metadata": { "name": "n" }, "status": { "allocatable": { "cpu": "8" } } });
         state.observe(&NODES, Change::Added, &node, ms(0));
@@ -309,7 +309,7 @@ fn bars_are_empty_and_full_only_where_that_is_so() {
 
 #[test]
 fn lines_are_cut_by_characters_and_carry_no_control_codes_of_others() {
-    let line = Line::of(Style::Good, "ab█").then(Style::Plain, "cd\x1b[2J\n");
+    let line = StyledLine::of(Style::Good, "ab█").then(Style::Plain, "cd\x1b[2J\n");
     assert_eq!(line.text(), "ab█cd [2J ");
     assert_eq!(line.cut(4).text(), "ab█c");
     assert_eq!(line.cut(2).ansi(), "\x1b[32mab\x1b[0m");
@@ -373,7 +373,7 @@ fn pods_that_come_with_their_nodes_complete_a_gang() {
         if !gang_first {
             state.observe(&POD_GROUPS, Change::Added, &group, ms(5));
         }
-        let summary = Summary::of(&state, ms(9), true, Vec::new());
+        let summary = DemoSummary::of(&state, ms(9), true, Vec::new());
         assert_eq!((summary.gangs_complete, summary.pods_bound), (1, 0), "{gang_first}");
     }
 }
@@ -402,7 +402,7 @@ fn the_summary_says_what_ran_and_what_waits_and_why() {
     let refused = json!({ "type": "PodScheduled", "status": "False", "message": "0/2 nodes" });
     single["status"]["conditions"] = json!([refused]);
     state.observe(&PODS, Change::Added, &single, ms(200));
-    let summary = Summary::of(&state, ms(9300), true, vec!["x.yaml:1: bad".to_owned()]);
+    let summary = DemoSummary::of(&state, ms(9300), true, vec!["x.yaml:1: bad".to_owned()]);
     assert_eq!(
         summary.lines(),
         [
@@ -418,7 +418,7 @@ fn the_summary_says_what_ran_and_what_waits_and_why() {
             "not applied      x.yaml:1: bad",
         ]
     );
-    let nothing = Summary::of(&State::default(), ms(900), false, Vec::new());
+    let nothing = DemoSummary::of(&DemoState::default(), ms(900), false, Vec::new());
     assert_eq!(
         nothing.lines(),
         [
@@ -443,7 +443,7 @@ fn members_above_the_minimum_wait_with_the_reason_of_their_own() {
     let refused = json!({ "type": "PodScheduled", "status": "False", "message": "no cpu" });
     waiting["status"]["conditions"] = json!([refused]);
     change(&mut state, &PODS, &waiting, ms(6));
-    let summary = Summary::of(&state, ms(100), true, Vec::new());
+    let summary = DemoSummary::of(&state, ms(100), true, Vec::new());
     assert_eq!((summary.gangs_complete, summary.waiting.len()), (1, 1));
     let lines = summary.lines();
     assert_eq!(lines.last().unwrap(), "  gang wide, 2 pods: no cpu");

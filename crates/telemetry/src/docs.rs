@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use vc_engine::PendingReason;
 
-use crate::table::{Kind, Origin, Row, TABLE};
+use crate::table::{MetricKind, MetricOrigin, MetricRow, TABLE};
 
 const HEAD: &str = "\
 # Metrics
@@ -55,9 +55,9 @@ start time, threads) come from the operating system, on Linux. There is no count
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
     page.push_str(VOLCANO);
-    table(&mut page, Origin::Volcano);
+    table(&mut page, MetricOrigin::Volcano);
     page.push_str(OURS);
-    table(&mut page, Origin::Ours);
+    table(&mut page, MetricOrigin::Ours);
     page.push_str(PENDING);
     page.push_str("\n| Reason | Meaning |\n|---|---|\n");
     for (reason, meaning) in PendingReason::ALL.map(PendingReason::text) {
@@ -65,30 +65,30 @@ pub fn reference() -> String {
         let _ = writeln!(page, "| `{reason}` | {meaning} |");
     }
     page.push_str(COMMON);
-    table(&mut page, Origin::Common);
+    table(&mut page, MetricOrigin::Common);
     page.push_str(TAIL);
     page
 }
 
-fn table(page: &mut String, origin: Origin) {
+fn table(page: &mut String, origin: MetricOrigin) {
     page.push_str("\n| Metric | Type | Labels | Meaning | Changes |\n|---|---|---|---|---|\n");
     for row in TABLE.iter().filter(|row| row.origin == origin) {
-        let Row { name, help, updated, .. } = row;
+        let MetricRow { name, help, updated, .. } = row;
         let (kind, labels) = (kind(row), labels(row));
         let _ = writeln!(page, "| `{name}` | {kind} | {labels} | {help} | {updated} |");
     }
 }
 
-fn kind(row: &Row) -> String {
+fn kind(row: &MetricRow) -> String {
     match (row.kind, row.buckets) {
-        (Kind::Histogram, [first, .., last]) => {
+        (MetricKind::Histogram, [first, .., last]) => {
             format!("histogram, {} buckets from {first} to {last}", row.buckets.len())
         }
         (kind, _) => kind.as_str().to_owned(),
     }
 }
 
-fn labels(row: &Row) -> String {
+fn labels(row: &MetricRow) -> String {
     let quoted: Vec<String> = row.labels.iter().map(|label| format!("`{label}`")).collect();
     quoted.join(", ")
 }

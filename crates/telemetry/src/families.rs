@@ -48,7 +48,7 @@ const VALID: &str = "names, labels and buckets of the table are valid and each i
 
 impl Families {
     pub(crate) fn register(registry: &Registry) -> Self {
-        let families = Maker(registry);
+        let families = FamilyMaker(registry);
         Self {
             cycle: families.histogram("volcano_e2e_scheduling_latency_milliseconds"),
             open: families.histogram("volcano_open_session_duration_milliseconds"),
@@ -86,7 +86,7 @@ impl Families {
     }
 }
 
-struct Maker<'a>(&'a Registry);
+struct FamilyMaker<'a>(&'a Registry);
 
 fn opts(name: &str) -> Opts {
     Opts::new(name, row(name).help)
@@ -96,7 +96,7 @@ fn histogram_opts(name: &str) -> HistogramOpts {
     HistogramOpts::new(name, row(name).help).buckets(row(name).buckets.to_vec())
 }
 
-impl Maker<'_> {
+impl FamilyMaker<'_> {
     fn add<C: Collector + Clone + 'static>(&self, made: prometheus::Result<C>) -> C {
         let collector = made.expect(VALID);
         self.0.register(Box::new(collector.clone())).expect(VALID);

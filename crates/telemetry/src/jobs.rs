@@ -13,15 +13,15 @@ const MICROS_PER_MILLI: f64 = 1_000.0;
 
 /// The jobs by name and namespace: those that share a series (C-32) stand together.
 #[derive(Debug, Default)]
-pub(crate) struct Jobs {
-    by_name: BTreeMap<(Arc<str>, Arc<str>), Job>,
+pub(crate) struct JobSeriesTable {
+    by_name: BTreeMap<(Arc<str>, Arc<str>), JobSeries>,
     /// Sessions whose gangs were counted.
     n_sessions: u64,
 }
 
 /// There are as many as jobs: what most of them do not have stands apart.
 #[derive(Debug, Default)]
-struct Job {
+struct JobSeries {
     queue: Arc<str>,
     start_seconds: Option<i64>,
     share: Option<f64>,
@@ -30,12 +30,12 @@ struct Job {
     /// It was said that it is ready.
     was_ready: bool,
     /// `None`: it was never unready.
-    unready: Option<Box<Unready>>,
+    unready: Option<Box<UnreadyJob>>,
 }
 
 /// Of a job that is or was unready.
 #[derive(Debug, Default)]
-struct Unready {
+struct UnreadyJob {
     /// Members that are missing, 0 once it is ready; `None`: it only has the retries of another job.
     n_missing: Option<i64>,
     /// Of the times that are over.
@@ -44,7 +44,7 @@ struct Unready {
     since: Option<u64>,
 }
 
-impl Jobs {
+impl JobSeriesTable {
     pub(crate) fn take(&mut self, sample: &Sample) {
         match sample {
             Sample::JobSeen { job, queue, created_micros } => {
@@ -71,7 +71,7 @@ impl Jobs {
         }
     }
 
-    fn row(&mut self, name: &Arc<str>, namespace: &Arc<str>) -> &mut Job {
+    fn row(&mut self, name: &Arc<str>, namespace: &Arc<str>) -> &mut JobSeries {
         self.by_name.entry((name.clone(), namespace.clone())).or_default()
     }
 
@@ -89,8 +89,9 @@ impl Jobs {
     }
 
     pub(crate) fn write(&self, out: &mut String) {
-        let seconds = |of: fn(&Job) -> Option<i64>| move |job: &Job| Some(of(job)? as f64);
-        let placed = |job: &Job| Some(job.placed.as_deref()?.0);
+        let seconds =
+            |of: fn(&JobSeries) -> Option<i64>| move |job: &JobSeries| Some(of(job)? as f64);
+        let placed = |job: &JobSeries| Some(job.placed.as_deref()?.0);
         self.write_one(out, "volcano_e2e_job_scheduling_duration", placed, labels);
         let last = seconds(|job| Some(job.placed.as_deref()?.1));
         self.write_one(out, "volcano_e2e_job_scheduling_last_time", last, labels);
@@ -104,7 +105,7 @@ impl Jobs {
         );
         self.write_sums(out, "volcano_unschedule_task_count", |job| Some(job.n_missing()? as f64));
         let n_sessions = self.n_sessions;
-        let n_retries = |job: &Job| {
+        let n_retries = |job: &JobSeries| {
             let n_retries = job.n_retries(n_sessions);
             (0 < n_retries).then_some(n_retries as f64)
         };
@@ -115,8 +116,8 @@ impl Jobs {
         &'a self,
         out: &mut String,
         metric: &str,
-        value: impl Fn(&Job) -> Option<f64>,
-        labels: impl Fn(&'a str, &'a str, &'a Job) -> Vec<(&'static str, &'a str)>,
+        value: impl Fn(&JobSeries) -> Option<f64>,
+        labels: impl Fn(&'a str, &'a str, &'a JobSeries) -> Vec<(&'static str, &'a str)>,
     ) {
         let mut begun = false;
         for ((name, namespace), job) in &self.by_name {
@@ -133,10 +134,11 @@ impl Jobs {
         &'a self,
         out: &mut String,
         metric: &str,
-        value: impl Fn(&Job) -> Option<f64>,
+        value: impl Fn(&JobSeries) -> Option<f64>,
     ) {
-        let named =
-            |((name, _), job): (&'a (Arc<str>, Arc<str>), &'a Job)| Some((&**name, value(job)?));
+        let named = |((name, _), job): (&'a (Arc<str>, Arc<str>), &'a JobSeries)| {
+            Some((&**name, value(job)?))
+        };
         let mut series = self.by_name.iter().filter_map(named).peekable();
         if series.peek().is_some() {
             text::begin(out, metric);
@@ -150,11 +152,15 @@ impl Jobs {
     }
 }
 
-fn labels<'a>(name: &'a str, namespace: &'a str, job: &'a Job) -> Vec<(&'static str, &'a str)> {
+fn labels<'a>(
+    name: &'a str,
+    namespace: &'a str,
+    job: &'a JobSeries,
+) -> Vec<(&'static str, &'a str)> {
     vec![("job_name", name), ("job_namespace", namespace), ("queue", &job.queue)]
 }
 
-impl Job {
+impl JobSeries {
     /// Told only when it changes; the sessions in between are counted when somebody looks.
     fn gang(&mut self, state: GangState, n_sessions: u64) {
         let unready = match state {
@@ -186,7 +192,7 @@ impl Job {
     }
 
     fn n_retries(&self, n_sessions: u64) -> u64 {
-        let of = |it: &Unready| it.n_retries + it.since.map_or(0, |since| n_sessions - since);
+        let of = |it: &UnreadyJob| it.n_retries + it.since.map_or(0, |since| n_sessions - since);
         self.unready.as_deref().map_or(0, of)
     }
 }

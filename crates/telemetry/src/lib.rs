@@ -13,4 +13,4 @@ mod text;
 
 pub use docs::reference;
 pub use metrics::Metrics;
-pub use table::{Kind, Origin, Row, TABLE};
+pub use table::{MetricKind, MetricOrigin, MetricRow, TABLE};

@@ -7,9 +7,9 @@ use prometheus::{Registry, TextEncoder};
 use vc_engine::{PluginStage, Report, Sample, Timings};
 
 use crate::families::Families;
-use crate::jobs::Jobs;
-use crate::queues::Queues;
-use crate::quotas::Quotas;
+use crate::jobs::JobSeriesTable;
+use crate::queues::QueueSeriesTable;
+use crate::quotas::QuotaSeries;
 
 const NANOS_PER_MILLI: f64 = 1e6;
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -19,16 +19,16 @@ const MICROS_PER_MILLI: f64 = 1e3;
 pub struct Metrics {
     registry: Registry,
     families: Families,
-    series: Mutex<Series>,
+    series: Mutex<MetricSeries>,
     /// What came in while a scrape was holding `series`.
     late: Mutex<Vec<Sample>>,
 }
 
 #[derive(Default)]
-struct Series {
-    jobs: Jobs,
-    queues: Queues,
-    quotas: Quotas,
+struct MetricSeries {
+    jobs: JobSeriesTable,
+    queues: QueueSeriesTable,
+    quotas: QuotaSeries,
 }
 
 impl Metrics {
@@ -139,7 +139,10 @@ impl Metrics {
         self.catch_up(series).take(samples);
     }
 
-    fn catch_up<'a>(&self, mut series: MutexGuard<'a, Series>) -> MutexGuard<'a, Series> {
+    fn catch_up<'a>(
+        &self,
+        mut series: MutexGuard<'a, MetricSeries>,
+    ) -> MutexGuard<'a, MetricSeries> {
         let late = std::mem::take(&mut *lock(&self.late));
         series.take(&late);
         series
@@ -260,7 +263,7 @@ impl Metrics {
     }
 }
 
-impl Series {
+impl MetricSeries {
     fn take(&mut self, samples: &[Sample]) {
         for sample in samples {
             self.jobs.take(sample);

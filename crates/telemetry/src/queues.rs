@@ -19,15 +19,15 @@ const AMOUNTS: [(QueueAmount, &str); 6] = [
 
 /// The queues by name.
 #[derive(Debug, Default)]
-pub(crate) struct Queues {
-    by_name: BTreeMap<Arc<str>, Queue>,
+pub(crate) struct QueueSeriesTable {
+    by_name: BTreeMap<Arc<str>, QueueSeries>,
     /// Once told, 0 when nobody waits any more: an alert must see that it is over.
     pending: BTreeMap<(Arc<str>, PendingReason), u32>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    amounts: BTreeMap<QueueAmount, Shown>,
+struct QueueSeries {
+    amounts: BTreeMap<QueueAmount, ShownGauges>,
     /// Scalars that were ever told, in whichever amounts.
     scalars: BTreeSet<String>,
     share: Option<f64>,
@@ -36,13 +36,13 @@ struct Queue {
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ShownGauges {
     cpu_milli: f64,
     memory_bytes: f64,
     scalars: BTreeMap<String, f64>,
 }
 
-impl Queues {
+impl QueueSeriesTable {
     pub(crate) fn take(&mut self, sample: &Sample) {
         match sample {
             Sample::Queue(gauges) => {
@@ -66,12 +66,12 @@ impl Queues {
 
     pub(crate) fn write(&self, out: &mut String) {
         for (amount, name) in AMOUNTS {
-            let shown = |queue: &Queue| queue.amounts.contains_key(&amount);
+            let shown = |queue: &QueueSeries| queue.amounts.contains_key(&amount);
             if !self.by_name.values().any(shown) {
                 continue;
             }
-            let of = |value: fn(&Shown) -> f64| {
-                move |queue: &Queue| queue.amounts.get(&amount).map(value)
+            let of = |value: fn(&ShownGauges) -> f64| {
+                move |queue: &QueueSeries| queue.amounts.get(&amount).map(value)
             };
             self.write_one(out, &format!("{name}_memory_bytes"), of(|shown| shown.memory_bytes));
             self.write_one(out, &format!("{name}_milli_cpu"), of(|shown| shown.cpu_milli));
@@ -83,7 +83,12 @@ impl Queues {
         self.write_pending(out);
     }
 
-    fn write_one(&self, out: &mut String, metric: &str, value: impl Fn(&Queue) -> Option<f64>) {
+    fn write_one(
+        &self,
+        out: &mut String,
+        metric: &str,
+        value: impl Fn(&QueueSeries) -> Option<f64>,
+    ) {
         let mut begun = false;
         for (name, queue) in &self.by_name {
             let Some(value) = value(queue) else { continue };
@@ -120,7 +125,7 @@ impl Queues {
     }
 }
 
-impl Queue {
+impl QueueSeries {
     fn update(&mut self, gauges: &QueueGauges) {
         let names = gauges.amounts.iter().flat_map(|(_, amounts)| &amounts.scalars);
         for (name, _) in names {
@@ -129,17 +134,17 @@ impl Queue {
             }
         }
         for (kind, amounts) in &gauges.amounts {
-            let shown = Shown::of(amounts, &self.scalars);
+            let shown = ShownGauges::of(amounts, &self.scalars);
             self.amounts.insert(*kind, shown);
         }
-        let told = |new: Option<f64>, old: &mut Option<f64>| *old = new.or(*old);
-        told(gauges.share, &mut self.share);
-        told(gauges.weight.map(f64::from), &mut self.weight);
-        told(gauges.overused.map(|overused| f64::from(u8::from(overused))), &mut self.overused);
+        let reported = |new: Option<f64>, old: &mut Option<f64>| *old = new.or(*old);
+        reported(gauges.share, &mut self.share);
+        reported(gauges.weight.map(f64::from), &mut self.weight);
+        reported(gauges.overused.map(|overused| f64::from(u8::from(overused))), &mut self.overused);
     }
 }
 
-impl Shown {
+impl ShownGauges {
     /// A scalar that is known of the queue and missing here is 0, not gone.
     fn of(amounts: &Amounts, known: &BTreeSet<String>) -> Self {
         let mut scalars: BTreeMap<String, f64> =

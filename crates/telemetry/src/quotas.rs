@@ -8,20 +8,20 @@ use vc_engine::Sample;
 
 use crate::text;
 
-type Name = Arc<str>;
+type QueueName = Arc<str>;
 
 /// What is known of the queues, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Quotas {
+pub(crate) struct QuotaSeries {
     /// By the queue that got the quota, the one that had it, and the reason.
-    preempted: BTreeMap<(Name, Name, &'static str), u64>,
+    preempted: BTreeMap<(QueueName, QueueName, &'static str), u64>,
     /// By queue and cause.
-    refused: BTreeMap<(Name, &'static str), u64>,
+    refused: BTreeMap<(QueueName, &'static str), u64>,
     /// Parent and share.
-    shares: BTreeMap<Name, (Name, f64)>,
+    shares: BTreeMap<QueueName, (QueueName, f64)>,
 }
 
-impl Quotas {
+impl QuotaSeries {
     pub(crate) fn take(&mut self, sample: &Sample) {
         match sample {
             Sample::QuotaPreempted { preempting, preempted, reason } => {

@@ -5,7 +5,7 @@ use crate::buckets;
 
 /// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Goes up and down.
     Gauge,
     /// Only goes up.
@@ -14,7 +14,7 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     /// As in a `# TYPE` line.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Kind {
 
 /// Whose name it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum MetricOrigin {
     /// Volcano has it, with this name and these labels.
     Volcano,
     /// Other schedulers and clients of Kubernetes have it.
@@ -38,17 +38,17 @@ pub enum Origin {
 
 /// A metric.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct MetricRow {
     /// With its prefix.
     pub name: &'static str,
     /// Type.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Label names, as the specification lists them.
     pub labels: &'static [&'static str],
     /// Upper bounds without `+Inf`; empty unless it is a histogram.
     pub buckets: &'static [f64],
     /// Whose name it is.
-    pub origin: Origin,
+    pub origin: MetricOrigin,
     /// Text of the `# HELP` line.
     pub help: &'static str,
     /// When it changes.
@@ -60,8 +60,16 @@ const fn gauge(
     labels: &'static [&'static str],
     help: &'static str,
     updated: &'static str,
-) -> Row {
-    Row { name, kind: Kind::Gauge, labels, buckets: &[], origin: Origin::Volcano, help, updated }
+) -> MetricRow {
+    MetricRow {
+        name,
+        kind: MetricKind::Gauge,
+        labels,
+        buckets: &[],
+        origin: MetricOrigin::Volcano,
+        help,
+        updated,
+    }
 }
 
 const fn counter(
@@ -69,8 +77,8 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
     updated: &'static str,
-) -> Row {
-    Row { kind: Kind::Counter, ..gauge(name, labels, help, updated) }
+) -> MetricRow {
+    MetricRow { kind: MetricKind::Counter, ..gauge(name, labels, help, updated) }
 }
 
 const fn histogram(
@@ -79,16 +87,16 @@ const fn histogram(
     buckets: &'static [f64],
     help: &'static str,
     updated: &'static str,
-) -> Row {
-    Row { kind: Kind::Histogram, buckets, ..gauge(name, labels, help, updated) }
+) -> MetricRow {
+    MetricRow { kind: MetricKind::Histogram, buckets, ..gauge(name, labels, help, updated) }
 }
 
-const fn ours(row: Row) -> Row {
-    Row { origin: Origin::Ours, ..row }
+const fn ours(row: MetricRow) -> MetricRow {
+    MetricRow { origin: MetricOrigin::Ours, ..row }
 }
 
-const fn common(row: Row) -> Row {
-    Row { origin: Origin::Common, ..row }
+const fn common(row: MetricRow) -> MetricRow {
+    MetricRow { origin: MetricOrigin::Common, ..row }
 }
 
 const JOB: &[&str] = &["job_name", "queue", "job_namespace"];
@@ -103,7 +111,7 @@ const NEVER: &str = "never; the name is kept, nothing is exported";
 
 /// All metrics but `process_*`.
 #[rustfmt::skip]
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[MetricRow] = &[
     histogram("volcano_e2e_scheduling_latency_milliseconds", &[], buckets::CYCLE,
         "Duration of a cycle in milliseconds", "end of each cycle"),
     histogram("volcano_open_session_duration_milliseconds", &[], buckets::CYCLE,
@@ -263,6 +271,6 @@ pub const TABLE: &[Row] = &[
 ];
 
 /// The row of this name.
-pub(crate) fn row(name: &str) -> &'static Row {
+pub(crate) fn row(name: &str) -> &'static MetricRow {
     TABLE.iter().find(|row| row.name == name).expect("names in this crate are in the table")
 }

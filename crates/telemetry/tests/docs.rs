@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use vc_telemetry::{Kind, TABLE, reference};
+use vc_telemetry::{MetricKind, TABLE, reference};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -39,10 +39,10 @@ fn dashboard_and_alerts_name_only_metrics_that_exist() {
     let mut known: BTreeSet<String> = BTreeSet::new();
     for row in TABLE {
         match row.kind {
-            Kind::Histogram => {
+            MetricKind::Histogram => {
                 known.extend(["bucket", "sum", "count"].map(|part| format!("{}_{part}", row.name)));
             }
-            Kind::Gauge | Kind::Counter => {
+            MetricKind::Gauge | MetricKind::Counter => {
                 known.insert(row.name.to_owned());
             }
         }
@@ -87,9 +87,9 @@ fn labels(series: &str) -> Option<Vec<&'static str>> {
     TABLE.iter().find_map(|row| {
         let labels = row.labels.iter().copied();
         match (row.kind, series.strip_prefix(row.name)?) {
-            (Kind::Histogram, "_bucket") => Some(labels.chain(["le"]).collect()),
-            (Kind::Histogram, "_sum" | "_count") => Some(labels.collect()),
-            (Kind::Gauge | Kind::Counter, "") => Some(labels.collect()),
+            (MetricKind::Histogram, "_bucket") => Some(labels.chain(["le"]).collect()),
+            (MetricKind::Histogram, "_sum" | "_count") => Some(labels.collect()),
+            (MetricKind::Gauge | MetricKind::Counter, "") => Some(labels.collect()),
             _ => None,
         }
     })
@@ -273,7 +273,7 @@ fn amounts_that_are_whole_are_not_divided() {
 fn alerts_see_the_first_event_of_a_counter_with_labels() {
     let mut n_counters = 0;
     let is_born_late = |series: &str| {
-        let mut rows = TABLE.iter().filter(|row| row.kind == Kind::Counter);
+        let mut rows = TABLE.iter().filter(|row| row.kind == MetricKind::Counter);
         rows.any(|row| row.name == series && !row.labels.is_empty())
     };
     for (expression, _) in &alerts() {
@@ -349,7 +349,7 @@ fn every_row_is_one_metric() {
     let names: BTreeSet<&str> = TABLE.iter().map(|row| row.name).collect();
     assert_eq!(names.len(), TABLE.len());
     for row in TABLE {
-        assert_eq!(row.kind == Kind::Histogram, !row.buckets.is_empty(), "{}", row.name);
+        assert_eq!(row.kind == MetricKind::Histogram, !row.buckets.is_empty(), "{}", row.name);
         assert!(row.buckets.is_sorted(), "{}", row.name);
         assert!(!row.help.is_empty() && !row.updated.is_empty(), "{}", row.name);
     }

@@ -1,13 +1,14 @@
-//! What a scrape shows: core.md 9 with its cases 96 to 98, C-32; rust-ecosystem.md case 15.
+//! What a scrape shows: core.md 9 with its cases 96 to 98; rust-ecosystem.md
+//! case 15.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_engine::{
-    Amounts, Engine, EngineOptions, EvictReason, GangState, KNOWN, Now, PendingPods, PendingReason,
-    PluginStage, PluginTime, QueueAmount, QueueGauges, Report, Sample, Timings,
+    Amounts, CycleTime, Engine, EngineOptions, EvictReason, GangState, KNOWN, PendingPods,
+    PendingReason, PluginStage, PluginTime, QueueAmount, QueueGauges, Report, Sample, Timings,
 };
 use vc_model::{ClusterEvent, ObjectKey, QueueRecord};
-use vc_telemetry::{Kind, Metrics, TABLE};
+use vc_telemetry::{MetricKind, Metrics, TABLE};
 
 fn report(samples: Vec<Sample>) -> Report {
     Report { samples, ..Report::default() }
@@ -366,11 +367,11 @@ fn every_metric_has_the_type_the_labels_and_the_bounds_of_the_table() {
         assert_eq!(*kind, row.kind.as_str(), "{}", row.name);
         assert_eq!(*labels, row.labels.iter().copied().collect(), "{}", row.name);
         let mut expected: Vec<String> = row.buckets.iter().map(f64::to_string).collect();
-        expected.extend(Some("+Inf".to_owned()).filter(|_| row.kind == Kind::Histogram));
+        expected.extend(Some("+Inf".to_owned()).filter(|_| row.kind == MetricKind::Histogram));
         for bounds in bounds.chunks(expected.len().max(1)) {
             assert_eq!(bounds, expected, "{}", row.name);
         }
-        assert_eq!(bounds.is_empty(), row.kind != Kind::Histogram, "{}", row.name);
+        assert_eq!(bounds.is_empty(), row.kind != MetricKind::Histogram, "{}", row.name);
     }
     assert_eq!(
         absent,
@@ -437,7 +438,7 @@ fn cycles_of_an_engine() {
     let (mut engine, _) = Engine::new(options, &config);
     let metrics = Metrics::new();
     let mut cycle = |event| {
-        let (_, report) = engine.cycle(Vec::from_iter(event), Now { unix_micros: 0 });
+        let (_, report) = engine.cycle(Vec::from_iter(event), CycleTime { unix_micros: 0 });
         metrics.observe_cycle(&report);
         metrics.encode()
     };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::scan::{Scan, Unusual};
-use crate::soft::{Entries, Shape, Soft};
+use crate::scan::{JsonScan, UnusualJson};
+use crate::soft::{FieldShape, LenientField, LenientMap};
 use crate::word::word;
 
 /// Whether something reads this annotation.
@@ -79,27 +79,27 @@ const OTHERS: &[&str] = &[
 
 /// Annotations of an object; those that nothing reads are skipped without being copied.
 #[derive(Clone, Debug, Default)]
-pub struct Annotations(pub(crate) Entries<Arc<str>>);
+pub struct Annotations(pub(crate) LenientMap<Arc<str>>);
 
-impl Shape for Annotations {
+impl FieldShape for Annotations {
     const WANTED: &'static str = "a map";
     fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         let mut kept = Vec::new();
-        while let Some(key) = map.next_key_seed(KeptKey)? {
+        while let Some(key) = map.next_key_seed(KnownKey)? {
             match key {
                 Some(key) => kept.push((key, map.next_value()?)),
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(Some(Self(Entries(kept))))
+        Ok(Some(Self(LenientMap(kept))))
     }
-    fn scan_map(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
-        let Self(Entries(kept)) = into.begin();
+    fn scan_map(scan: &mut JsonScan<'_>, into: &mut LenientField<Self>) -> Result<(), UnusualJson> {
+        let Self(LenientMap(kept)) = into.begin();
         scan.object(|key, scan| {
             if !is_read(key) {
                 return scan.skip();
             }
-            let mut value = Soft::Absent;
+            let mut value = LenientField::Absent;
             scan.soft(&mut value)?;
             kept.push((word(key), value));
             Ok(())
@@ -108,16 +108,16 @@ impl Shape for Annotations {
 }
 
 /// Reads a key, which becomes owned only when it is kept.
-struct KeptKey;
+struct KnownKey;
 
-impl<'de> DeserializeSeed<'de> for KeptKey {
+impl<'de> DeserializeSeed<'de> for KnownKey {
     type Value = Option<Arc<str>>;
     fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Self::Value, D::Error> {
         key.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for KeptKey {
+impl Visitor<'_> for KnownKey {
     type Value = Option<Arc<str>>;
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("a key")
@@ -135,7 +135,8 @@ mod tests {
     fn only_annotations_that_something_reads_are_kept() {
         let json = r#"{"kubectl.kubernetes.io/last-applied-configuration": "{}",
             "scheduling.k8s.io/group-name": "pg", "volcano.sh/vgpu-time": "1", "x": {"a": 1}}"#;
-        let Soft::Good(Annotations(Entries(kept))) = serde_json::from_str(json).unwrap() else {
+        let LenientField::Good(Annotations(LenientMap(kept))) = serde_json::from_str(json).unwrap()
+        else {
             panic!("not read")
         };
         let keys: Vec<&str> = kept.iter().map(|(key, _)| &**key).collect();

@@ -7,34 +7,34 @@ use serde::Deserialize;
 use vc_model::{BudgetRecord, Covers, LabelSelector, Operator};
 
 use crate::metadata::{self, SlimMetadata};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimLabelSelector, label_selector};
-use crate::soft::{Entries, Soft, object};
+use crate::soft::{LenientField, LenientMap, object};
 use crate::{Kind, WireError, named};
 
 /// A PodDisruptionBudget as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimBudget {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimBudgetSpec>,
-    pub status: Soft<SlimBudgetStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimBudgetSpec>,
+    pub status: LenientField<SlimBudgetStatus>,
 }
 
 /// `spec` of a PodDisruptionBudget.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimBudgetSpec {
-    pub selector: Soft<SlimLabelSelector>,
+    pub selector: LenientField<SlimLabelSelector>,
 }
 
 /// `status` of a PodDisruptionBudget.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimBudgetStatus {
-    pub disruptions_allowed: Soft<i32>,
-    pub current_healthy: Soft<i32>,
-    pub disrupted_pods: Soft<Entries<Arc<str>>>,
+    pub disruptions_allowed: LenientField<i32>,
+    pub current_healthy: LenientField<i32>,
+    pub disrupted_pods: LenientField<LenientMap<Arc<str>>>,
 }
 
 object!(SlimBudgetSpec, SlimBudgetStatus);
@@ -48,7 +48,7 @@ impl SlimBudget {
         let mut problems = Problems::default();
         let key = metadata::read(Kind::PodDisruptionBudget, self.metadata, &mut problems)?.key();
         let covers = covers(self.spec, &mut problems);
-        let path = Path::root("status");
+        let path = FieldPath::root("status");
         let status = problems.or_default(self.status, &path);
         let allowed = path.field("disruptionsAllowed");
         let healthy = path.field("currentHealthy");
@@ -66,8 +66,8 @@ impl SlimBudget {
     }
 }
 
-fn covers(spec: Soft<SlimBudgetSpec>, problems: &mut Problems) -> Covers {
-    let path = Path::root("spec");
+fn covers(spec: LenientField<SlimBudgetSpec>, problems: &mut Problems) -> Covers {
+    let path = FieldPath::root("spec");
     let n_before = problems.len();
     let spec = problems.or_default(spec, &path);
     let path = path.field("selector");
@@ -88,7 +88,7 @@ const UNREADABLE: &str = "is not usable, so that no pod of the namespace is evic
     hint: correct the selector, or delete the budget";
 
 /// What the API server would have refused; an unknown operator has been noted.
-fn note_misuse(selector: &LabelSelector, path: &Path<'_>, problems: &mut Problems) {
+fn note_misuse(selector: &LabelSelector, path: &FieldPath<'_>, problems: &mut Problems) {
     let path = path.field("matchExpressions");
     for (index, rule) in selector.match_expressions.iter().enumerate() {
         let wrong = match rule.operator {

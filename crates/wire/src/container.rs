@@ -7,45 +7,45 @@ use serde::Deserialize;
 use vc_model::{ContainerRecord, HostPort, InPlace, Protocol, ResourceList};
 use vc_resource::Quantity;
 
-use crate::brief::Brief;
-use crate::problems::{Path, Problems};
-use crate::soft::{Entries, List, Soft, object};
+use crate::brief::ShortText;
+use crate::problems::{FieldPath, Problems};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 
 /// A container or init container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimContainer {
-    pub name: Soft<Arc<str>>,
-    pub image: Soft<Arc<str>>,
-    pub resources: Soft<SlimResources>,
-    pub restart_policy: Soft<Brief>,
-    pub ports: List<SlimPort>,
+    pub name: LenientField<Arc<str>>,
+    pub image: LenientField<Arc<str>>,
+    pub resources: LenientField<SlimResources>,
+    pub restart_policy: LenientField<ShortText>,
+    pub ports: LenientList<SlimPort>,
 }
 
 /// `resources` of a container, its status, or a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimResources {
-    pub requests: Soft<Entries<Quantity>>,
+    pub requests: LenientField<LenientMap<Quantity>>,
 }
 
 /// A port of a container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPort {
-    pub host_port: Soft<i32>,
+    pub host_port: LenientField<i32>,
     #[serde(rename = "hostIP")]
-    pub host_ip: Soft<Arc<str>>,
-    pub protocol: Soft<Brief>,
+    pub host_ip: LenientField<Arc<str>>,
+    pub protocol: LenientField<ShortText>,
 }
 
 /// The status of a container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimContainerStatus {
-    pub name: Soft<Brief>,
-    pub resources: Soft<SlimResources>,
-    pub allocated_resources: Soft<Entries<Quantity>>,
+    pub name: LenientField<ShortText>,
+    pub resources: LenientField<SlimResources>,
+    pub allocated_resources: LenientField<LenientMap<Quantity>>,
 }
 
 object!(
@@ -66,8 +66,8 @@ object!(
 );
 
 pub(crate) fn all(
-    slim: List<SlimContainer>,
-    path: &Path<'_>,
+    slim: LenientList<SlimContainer>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<ContainerRecord> {
     problems.list(slim, path, |problems, slim, path| {
@@ -84,15 +84,19 @@ pub(crate) fn all(
 }
 
 pub(crate) fn requests(
-    slim: Soft<SlimResources>,
-    path: &Path<'_>,
+    slim: LenientField<SlimResources>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> ResourceList {
     let slim = problems.or_default(slim, path);
     problems.resources(slim.requests, &path.field("requests"))
 }
 
-fn host_ports(slim: List<SlimPort>, path: &Path<'_>, problems: &mut Problems) -> Vec<HostPort> {
+fn host_ports(
+    slim: LenientList<SlimPort>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Vec<HostPort> {
     let ports = problems.list(slim, path, |problems, slim, path| {
         let port_path = path.field("hostPort");
         let number = problems.or_default(slim.host_port, &port_path);
@@ -108,7 +112,11 @@ fn host_ports(slim: List<SlimPort>, path: &Path<'_>, problems: &mut Problems) ->
     ports.into_iter().flatten().collect()
 }
 
-fn protocol(slim: Soft<Brief>, path: &Path<'_>, problems: &mut Problems) -> Option<Protocol> {
+fn protocol(
+    slim: LenientField<ShortText>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Option<Protocol> {
     match &*problems.or_default(slim, path) {
         "" | "TCP" => Some(Protocol::Tcp),
         "UDP" => Some(Protocol::Udp),
@@ -123,8 +131,8 @@ fn protocol(slim: Soft<Brief>, path: &Path<'_>, problems: &mut Problems) -> Opti
 /// Enters the amounts in place of those containers whose status states resources.
 pub(crate) fn in_place(
     containers: &mut [ContainerRecord],
-    slim: List<SlimContainerStatus>,
-    path: &Path<'_>,
+    slim: LenientList<SlimContainerStatus>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) {
     problems.list(slim, path, |problems, slim, path| {

@@ -14,225 +14,225 @@ use vc_model::{
 use vc_resource::Quantity;
 
 use crate::metadata::{self, SlimMetadata};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimNodeSelector, node_selector};
-use crate::soft::{Entries, Json, List, Soft, object};
+use crate::soft::{LenientField, LenientList, LenientMap, RawJson, object};
 use crate::{Kind, WireError, finish};
 
 /// A ResourceClaim as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimResourceClaim {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimDeviceClaimSpec>,
-    pub status: Soft<SlimClaimStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimDeviceClaimSpec>,
+    pub status: LenientField<SlimClaimStatus>,
 }
 
 /// `spec` of a claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimDeviceClaimSpec {
-    pub devices: Soft<SlimDeviceClaim>,
+    pub devices: LenientField<SlimDeviceClaim>,
 }
 
 /// `spec.devices` of a claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimDeviceClaim {
-    pub requests: List<SlimDeviceRequest>,
-    pub constraints: List<SlimConstraint>,
-    pub config: List<Json>,
+    pub requests: LenientList<SlimDeviceRequest>,
+    pub constraints: LenientList<SlimConstraint>,
+    pub config: LenientList<RawJson>,
 }
 
 /// A request of a claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimDeviceRequest {
-    pub name: Soft<Arc<str>>,
-    pub exactly: Soft<SlimExact>,
-    pub first_available: List<SlimExact>,
+    pub name: LenientField<Arc<str>>,
+    pub exactly: LenientField<SlimExact>,
+    pub first_available: LenientList<SlimExact>,
 }
 
 /// `exactly`, or an element of `firstAvailable`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimExact {
-    pub name: Soft<Arc<str>>,
-    pub device_class_name: Soft<Arc<str>>,
-    pub selectors: List<SlimDeviceSelector>,
-    pub allocation_mode: Soft<Arc<str>>,
-    pub count: Soft<i32>,
-    pub admin_access: Soft<bool>,
-    pub tolerations: List<Json>,
-    pub capacity: Soft<Json>,
+    pub name: LenientField<Arc<str>>,
+    pub device_class_name: LenientField<Arc<str>>,
+    pub selectors: LenientList<SlimDeviceSelector>,
+    pub allocation_mode: LenientField<Arc<str>>,
+    pub count: LenientField<i32>,
+    pub admin_access: LenientField<bool>,
+    pub tolerations: LenientList<RawJson>,
+    pub capacity: LenientField<RawJson>,
 }
 
 /// A selector of devices.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimDeviceSelector {
-    pub cel: Soft<SlimCel>,
+    pub cel: LenientField<SlimCel>,
 }
 
 /// `cel` of a selector.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimCel {
-    pub expression: Soft<Arc<str>>,
+    pub expression: LenientField<Arc<str>>,
 }
 
 /// A constraint of a claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimConstraint {
-    pub requests: List<Arc<str>>,
-    pub match_attribute: Soft<Arc<str>>,
+    pub requests: LenientList<Arc<str>>,
+    pub match_attribute: LenientField<Arc<str>>,
 }
 
 /// `status` of a claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimClaimStatus {
-    pub allocation: Soft<SlimAllocation>,
-    pub reserved_for: List<SlimConsumer>,
+    pub allocation: LenientField<SlimAllocation>,
+    pub reserved_for: LenientList<SlimConsumer>,
 }
 
 /// `status.allocation` of a claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimAllocation {
-    pub devices: Soft<SlimDeviceResults>,
-    pub node_selector: Soft<SlimNodeSelector>,
+    pub devices: LenientField<SlimDeviceResults>,
+    pub node_selector: LenientField<SlimNodeSelector>,
 }
 
 /// `status.allocation.devices` of a claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimDeviceResults {
-    pub results: List<SlimDeviceResult>,
+    pub results: LenientList<SlimDeviceResult>,
 }
 
 /// A device that a claim has.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimDeviceResult {
-    pub request: Soft<Arc<str>>,
-    pub driver: Soft<Arc<str>>,
-    pub pool: Soft<Arc<str>>,
-    pub device: Soft<Arc<str>>,
-    pub admin_access: Soft<bool>,
+    pub request: LenientField<Arc<str>>,
+    pub driver: LenientField<Arc<str>>,
+    pub pool: LenientField<Arc<str>>,
+    pub device: LenientField<Arc<str>>,
+    pub admin_access: LenientField<bool>,
 }
 
 /// An entry of `status.reservedFor`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimConsumer {
-    pub name: Soft<Arc<str>>,
-    pub uid: Soft<Arc<str>>,
+    pub name: LenientField<Arc<str>>,
+    pub uid: LenientField<Arc<str>>,
 }
 
 /// A DeviceClass as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimDeviceClass {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimDeviceClassSpec>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimDeviceClassSpec>,
 }
 
 /// `spec` of a class.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimDeviceClassSpec {
-    pub selectors: List<SlimDeviceSelector>,
-    pub config: List<Json>,
+    pub selectors: LenientList<SlimDeviceSelector>,
+    pub config: LenientList<RawJson>,
 }
 
 /// A ResourceSlice as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimResourceSlice {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimSliceSpec>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimSliceSpec>,
 }
 
 /// `spec` of a slice.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimSliceSpec {
-    pub driver: Soft<Arc<str>>,
-    pub pool: Soft<SlimPool>,
-    pub node_name: Soft<Arc<str>>,
-    pub all_nodes: Soft<bool>,
-    pub node_selector: Soft<SlimNodeSelector>,
-    pub devices: List<SlimDevice>,
+    pub driver: LenientField<Arc<str>>,
+    pub pool: LenientField<SlimPool>,
+    pub node_name: LenientField<Arc<str>>,
+    pub all_nodes: LenientField<bool>,
+    pub node_selector: LenientField<SlimNodeSelector>,
+    pub devices: LenientList<SlimDevice>,
 }
 
 /// `spec.pool` of a slice.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPool {
-    pub name: Soft<Arc<str>>,
-    pub generation: Soft<Quantity>,
-    pub resource_slice_count: Soft<Quantity>,
+    pub name: LenientField<Arc<str>>,
+    pub generation: LenientField<Quantity>,
+    pub resource_slice_count: LenientField<Quantity>,
 }
 
 /// A device of a slice.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimDevice {
-    pub name: Soft<Arc<str>>,
-    pub attributes: Soft<Entries<SlimAttribute>>,
-    pub capacity: Soft<Entries<SlimCapacity>>,
-    pub taints: List<SlimDeviceTaint>,
-    pub consumes_counters: List<Json>,
-    pub binding_conditions: List<Json>,
-    pub node_name: Soft<Arc<str>>,
-    pub all_nodes: Soft<bool>,
-    pub node_selector: Soft<Json>,
-    pub allow_multiple_allocations: Soft<bool>,
+    pub name: LenientField<Arc<str>>,
+    pub attributes: LenientField<LenientMap<SlimAttribute>>,
+    pub capacity: LenientField<LenientMap<SlimCapacity>>,
+    pub taints: LenientList<SlimDeviceTaint>,
+    pub consumes_counters: LenientList<RawJson>,
+    pub binding_conditions: LenientList<RawJson>,
+    pub node_name: LenientField<Arc<str>>,
+    pub all_nodes: LenientField<bool>,
+    pub node_selector: LenientField<RawJson>,
+    pub allow_multiple_allocations: LenientField<bool>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimAttribute {
-    pub int: Soft<Quantity>,
-    pub bool: Soft<bool>,
-    pub string: Soft<Arc<str>>,
-    pub version: Soft<Arc<str>>,
+    pub int: LenientField<Quantity>,
+    pub bool: LenientField<bool>,
+    pub string: LenientField<Arc<str>>,
+    pub version: LenientField<Arc<str>>,
 }
 
 /// The value of a capacity.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimCapacity {
-    pub value: Soft<Quantity>,
+    pub value: LenientField<Quantity>,
 }
 
 /// A taint of a device.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimDeviceTaint {
-    pub key: Soft<Arc<str>>,
-    pub value: Soft<Arc<str>>,
-    pub effect: Soft<Arc<str>>,
+    pub key: LenientField<Arc<str>>,
+    pub value: LenientField<Arc<str>>,
+    pub effect: LenientField<Arc<str>>,
 }
 
 /// An entry of `spec.resourceClaims` of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodClaim {
-    pub name: Soft<Arc<str>>,
-    pub resource_claim_name: Soft<Arc<str>>,
-    pub resource_claim_template_name: Soft<Arc<str>>,
+    pub name: LenientField<Arc<str>>,
+    pub resource_claim_name: LenientField<Arc<str>>,
+    pub resource_claim_template_name: LenientField<Arc<str>>,
 }
 
 /// An entry of `status.resourceClaimStatuses` of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodClaimStatus {
-    pub name: Soft<Arc<str>>,
-    pub resource_claim_name: Soft<Arc<str>>,
+    pub name: LenientField<Arc<str>>,
+    pub resource_claim_name: LenientField<Arc<str>>,
 }
 
 object!(
@@ -267,11 +267,11 @@ impl SlimResourceClaim {
     pub fn to_record(self) -> Result<ResourceClaim, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::ResourceClaim, self.metadata, &mut problems)?;
-        let spec = Path::root("spec");
+        let spec = FieldPath::root("spec");
         let devices = spec.field("devices");
         let asked = problems.or_default(self.spec, &spec).devices;
         let asked = problems.or_default(asked, &devices);
-        let status = Path::root("status");
+        let status = FieldPath::root("status");
         let told = problems.or_default(self.status, &status);
         let reserved = status.field("reservedFor");
         let constraints = devices.field("constraints");
@@ -292,7 +292,11 @@ impl SlimResourceClaim {
     }
 }
 
-fn request(problems: &mut Problems, slim: SlimDeviceRequest, path: &Path<'_>) -> DeviceRequest {
+fn request(
+    problems: &mut Problems,
+    slim: SlimDeviceRequest,
+    path: &FieldPath<'_>,
+) -> DeviceRequest {
     let (one, several) = (path.field("exactly"), path.field("firstAvailable"));
     let exactly = problems.read(slim.exactly, &one);
     let alternatives = problems.list(slim.first_available, &several, exact);
@@ -304,7 +308,11 @@ fn request(problems: &mut Problems, slim: SlimDeviceRequest, path: &Path<'_>) ->
     DeviceRequest { name: problems.text(slim.name, &path.field("name")), kind }
 }
 
-fn exact(problems: &mut Problems, slim: SlimExact, path: &Path<'_>) -> (Arc<str>, ExactRequest) {
+fn exact(
+    problems: &mut Problems,
+    slim: SlimExact,
+    path: &FieldPath<'_>,
+) -> (Arc<str>, ExactRequest) {
     let name = problems.text(slim.name, &path.field("name"));
     let count = problems.read(slim.count, &path.field("count")).unwrap_or(0);
     let mode = problems.text(slim.allocation_mode, &path.field("allocationMode"));
@@ -325,7 +333,7 @@ fn exact(problems: &mut Problems, slim: SlimExact, path: &Path<'_>) -> (Arc<str>
             false => Value::Array(tolerations.clone()).to_string().into(),
         },
         tolerations: tolerations.iter().map(toleration).collect(),
-        has_capacity: !matches!(slim.capacity, Soft::Absent),
+        has_capacity: !matches!(slim.capacity, LenientField::Absent),
     };
     (name, request)
 }
@@ -341,8 +349,8 @@ fn toleration(json: &Value) -> DeviceToleration {
 }
 
 fn selectors(
-    slim: List<SlimDeviceSelector>,
-    path: &Path<'_>,
+    slim: LenientList<SlimDeviceSelector>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<Arc<str>> {
     problems.list(slim, path, |problems, slim, path| {
@@ -352,7 +360,11 @@ fn selectors(
     })
 }
 
-fn constraint(problems: &mut Problems, slim: SlimConstraint, path: &Path<'_>) -> DeviceConstraint {
+fn constraint(
+    problems: &mut Problems,
+    slim: SlimConstraint,
+    path: &FieldPath<'_>,
+) -> DeviceConstraint {
     DeviceConstraint {
         requests: problems.texts(slim.requests, &path.field("requests")),
         match_attribute: problems.read(slim.match_attribute, &path.field("matchAttribute")),
@@ -367,7 +379,7 @@ fn claim_config(mut json: Value) -> (Vec<Arc<str>>, Arc<str>) {
     (names, json.to_string().into())
 }
 
-fn consumer(problems: &mut Problems, slim: SlimConsumer, path: &Path<'_>) -> Consumer {
+fn consumer(problems: &mut Problems, slim: SlimConsumer, path: &FieldPath<'_>) -> Consumer {
     Consumer {
         name: problems.text(slim.name, &path.field("name")),
         uid: problems.text(slim.uid, &path.field("uid")),
@@ -375,8 +387,8 @@ fn consumer(problems: &mut Problems, slim: SlimConsumer, path: &Path<'_>) -> Con
 }
 
 fn allocation(
-    slim: Soft<SlimAllocation>,
-    path: &Path<'_>,
+    slim: LenientField<SlimAllocation>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Option<Arc<Allocation>> {
     let slim = problems.read(slim, path)?;
@@ -410,7 +422,7 @@ impl SlimDeviceClass {
     pub fn to_record(self) -> Result<DeviceClass, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::DeviceClass, self.metadata, &mut problems)?;
-        let path = Path::root("spec");
+        let path = FieldPath::root("spec");
         let spec = problems.or_default(self.spec, &path);
         let config = problems.list(spec.config, &path.field("config"), |_, json, _| json.0);
         let class = DeviceClass {
@@ -430,7 +442,7 @@ impl SlimResourceSlice {
     pub fn to_record(self) -> Result<ResourceSlice, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::ResourceSlice, self.metadata, &mut problems)?;
-        let path = Path::root("spec");
+        let path = FieldPath::root("spec");
         let spec = problems.or_default(self.spec, &path);
         let pool_path = path.field("pool");
         let pool = problems.or_default(spec.pool, &pool_path);
@@ -463,13 +475,13 @@ impl SlimResourceSlice {
     }
 }
 
-fn device(problems: &mut Problems, slim: SlimDevice, path: &Path<'_>) -> Device {
+fn device(problems: &mut Problems, slim: SlimDevice, path: &FieldPath<'_>) -> Device {
     let unjudged = [&slim.consumes_counters, &slim.binding_conditions]
         .iter()
-        .any(|list| matches!(list, Soft::Good(list) if !list.is_empty()))
-        || !matches!(slim.node_name, Soft::Absent)
-        || !matches!(slim.all_nodes, Soft::Absent)
-        || !matches!(slim.node_selector, Soft::Absent);
+        .any(|list| matches!(list, LenientField::Good(list) if !list.is_empty()))
+        || !matches!(slim.node_name, LenientField::Absent)
+        || !matches!(slim.all_nodes, LenientField::Absent)
+        || !matches!(slim.node_selector, LenientField::Absent);
     let attributes_path = path.field("attributes");
     let mut attributes = BTreeMap::new();
     for (name, slim) in problems.map(slim.attributes, &attributes_path) {
@@ -501,7 +513,11 @@ fn device(problems: &mut Problems, slim: SlimDevice, path: &Path<'_>) -> Device 
 }
 
 /// `None`: of a type of another age.
-fn attribute(problems: &mut Problems, slim: SlimAttribute, path: &Path<'_>) -> Option<Attribute> {
+fn attribute(
+    problems: &mut Problems,
+    slim: SlimAttribute,
+    path: &FieldPath<'_>,
+) -> Option<Attribute> {
     if let Some(value) = problems.read(slim.int, &path.field("int")) {
         return Some(Attribute::Int(value.value()));
     }
@@ -516,18 +532,18 @@ fn attribute(problems: &mut Problems, slim: SlimAttribute, path: &Path<'_>) -> O
 
 /// The claims of a pod, those from templates by their names in the status (6.2).
 pub(crate) fn pod_claims(
-    spec: List<SlimPodClaim>,
-    status: List<SlimPodClaimStatus>,
+    spec: LenientList<SlimPodClaim>,
+    status: LenientList<SlimPodClaimStatus>,
     problems: &mut Problems,
 ) -> Vec<PodResourceClaim> {
-    let path = Path::root("status");
+    let path = FieldPath::root("status");
     let path = path.field("resourceClaimStatuses");
     let made = problems.list(status, &path, |problems, slim, path| {
         let name = problems.text(slim.name, &path.field("name"));
         let claim = problems.read(slim.resource_claim_name, &path.field("resourceClaimName"));
         (name, claim)
     });
-    let path = Path::root("spec");
+    let path = FieldPath::root("spec");
     problems.list(spec, &path.field("resourceClaims"), |problems, slim, path| {
         let name = problems.text(slim.name, &path.field("name"));
         let named = problems.read(slim.resource_claim_name, &path.field("resourceClaimName"));

@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::problems::Problems;
-use crate::soft::Soft;
+use crate::soft::LenientField;
 use crate::{Kind, WireError, finish};
 
 /// A HyperNode as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimHyperNode {
-    pub metadata: Soft<SlimMetadata>,
+    pub metadata: LenientField<SlimMetadata>,
 }
 
 impl SlimHyperNode {

@@ -38,7 +38,7 @@ mod volume;
 mod word;
 
 pub use annotations::{Annotations, is_read as is_read_annotation};
-pub use brief::{Brief, Own};
+pub use brief::{OwnKey, ShortText};
 pub use budget::{SlimBudget, SlimBudgetSpec, SlimBudgetStatus};
 pub use claim_status::{
     ClaimLost, DELETE_PROTECTION, allocation_json, check_claim, deallocate_claim, protect_claim,
@@ -70,7 +70,7 @@ pub use selector::{
     SlimAffinity, SlimLabelSelector, SlimNodeAffinity, SlimNodeSelector, SlimPreferred,
     SlimRequirement, SlimTaint, SlimTerm, SlimToleration,
 };
-pub use soft::{Entries, Json, List, Shape, Soft};
+pub use soft::{FieldShape, LenientField, LenientList, LenientMap, RawJson};
 pub use storage::{
     SlimCsiDriver, SlimCsiDriverSpec, SlimCsiNode, SlimCsiNodeSpec, SlimStorageCapacity,
     SlimStorageClass, SlimVolumeAttachment,
@@ -95,7 +95,7 @@ pub enum WireError {
 
 /// A decoded object.
 #[derive(Clone, Debug)]
-pub struct Decoded {
+pub struct DecodedEvent {
     pub event: ClusterEvent,
     /// Malformed parts, each with object and path. A pod that cannot be placed because of one is
     /// `invalid`.
@@ -106,20 +106,20 @@ pub struct Decoded {
 ///
 /// # Errors
 /// The object cannot be identified, or it is not a pod and malformed.
-pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
+pub fn decode(kind: Kind, object: &Value) -> Result<DecodedEvent, WireError> {
     use ClusterEvent as Event;
     let event = match kind {
         Kind::Pod => {
             let (pod, problems) = slim::<SlimPod>(kind, object)?.to_record()?;
-            return Ok(Decoded { event: Event::PodApplied(Box::new(pod)), problems });
+            return Ok(DecodedEvent { event: Event::PodApplied(Box::new(pod)), problems });
         }
         Kind::Node => {
             let (node, problems) = slim::<SlimNode>(kind, object)?.to_record()?;
-            return Ok(Decoded { event: Event::NodeApplied(Box::new(node)), problems });
+            return Ok(DecodedEvent { event: Event::NodeApplied(Box::new(node)), problems });
         }
         Kind::PodGroup => {
             let (group, problems) = slim::<SlimPodGroup>(kind, object)?.to_record()?;
-            return Ok(Decoded { event: Event::PodGroupApplied(Box::new(group)), problems });
+            return Ok(DecodedEvent { event: Event::PodGroupApplied(Box::new(group)), problems });
         }
         Kind::Queue => Event::QueueApplied(Box::new(slim::<SlimQueue>(kind, object)?.to_record()?)),
         Kind::PriorityClass => {
@@ -136,11 +136,11 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
         }
         Kind::PodDisruptionBudget => {
             let (budget, problems) = slim::<SlimBudget>(kind, object)?.to_record()?;
-            return Ok(Decoded { event: Event::BudgetApplied(Box::new(budget)), problems });
+            return Ok(DecodedEvent { event: Event::BudgetApplied(Box::new(budget)), problems });
         }
         Kind::ResourceQuota => {
             let (quota, problems) = slim::<SlimQuota>(kind, object)?.to_record()?;
-            return Ok(Decoded { event: Event::QuotaApplied(Box::new(quota)), problems });
+            return Ok(DecodedEvent { event: Event::QuotaApplied(Box::new(quota)), problems });
         }
         Kind::Namespace => {
             let metadata = slim::<SlimNamespace>(kind, object)?.to_record()?;
@@ -173,11 +173,11 @@ pub fn decode(kind: Kind, object: &Value) -> Result<Decoded, WireError> {
             Event::StorageApplied(Box::new(object))
         }
     };
-    Ok(Decoded { event, problems: Vec::new() })
+    Ok(DecodedEvent { event, problems: Vec::new() })
 }
 
-fn selecting((object, problems): (SelectorObject, Vec<String>)) -> Decoded {
-    Decoded { event: ClusterEvent::SelectorApplied(Box::new(object)), problems }
+fn selecting((object, problems): (SelectorObject, Vec<String>)) -> DecodedEvent {
+    DecodedEvent { event: ClusterEvent::SelectorApplied(Box::new(object)), problems }
 }
 
 fn storage_object(kind: Kind, object: &Value) -> Result<StorageObject, WireError> {

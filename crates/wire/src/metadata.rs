@@ -6,9 +6,9 @@ use serde::Deserialize;
 use vc_model::{Controller, Labels, ObjectKey, SelectorKind};
 
 use crate::annotations::{self, Annotations};
-use crate::brief::{Brief, Own};
-use crate::problems::{Path, Problems, shown};
-use crate::soft::{Entries, List, Soft, object};
+use crate::brief::{OwnKey, ShortText};
+use crate::problems::{FieldPath, Problems, shown};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::time::Micros;
 use crate::{Kind, WireError};
 
@@ -16,26 +16,26 @@ use crate::{Kind, WireError};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimMetadata {
-    pub name: Soft<Own>,
-    pub namespace: Soft<Arc<str>>,
-    pub uid: Soft<Arc<str>>,
-    pub resource_version: Soft<Brief>,
-    pub creation_timestamp: Soft<Micros>,
-    pub deletion_timestamp: Soft<Micros>,
-    pub labels: Soft<Entries<Arc<str>>>,
-    pub annotations: Soft<Annotations>,
-    pub owner_references: List<SlimOwner>,
+    pub name: LenientField<OwnKey>,
+    pub namespace: LenientField<Arc<str>>,
+    pub uid: LenientField<Arc<str>>,
+    pub resource_version: LenientField<ShortText>,
+    pub creation_timestamp: LenientField<Micros>,
+    pub deletion_timestamp: LenientField<Micros>,
+    pub labels: LenientField<LenientMap<Arc<str>>>,
+    pub annotations: LenientField<Annotations>,
+    pub owner_references: LenientList<SlimOwner>,
 }
 
 /// An owner.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimOwner {
-    pub api_version: Soft<Brief>,
-    pub kind: Soft<Brief>,
-    pub name: Soft<Arc<str>>,
-    pub uid: Soft<Arc<str>>,
-    pub controller: Soft<bool>,
+    pub api_version: LenientField<ShortText>,
+    pub kind: LenientField<ShortText>,
+    pub name: LenientField<Arc<str>>,
+    pub uid: LenientField<Arc<str>>,
+    pub controller: LenientField<bool>,
 }
 
 object!(
@@ -96,12 +96,12 @@ const MAX_NAME: usize = 253;
 /// The metadata; an error when the object cannot be identified.
 pub(crate) fn read(
     kind: Kind,
-    slim: Soft<SlimMetadata>,
+    slim: LenientField<SlimMetadata>,
     problems: &mut Problems,
 ) -> Result<Metadata, WireError> {
-    let path = Path::root("metadata");
+    let path = FieldPath::root("metadata");
     let slim = identity(kind, slim, &path)?.unwrap_or_default();
-    let Own(name) = identity(kind, slim.name, &path.field("name"))?.unwrap_or_default();
+    let OwnKey(name) = identity(kind, slim.name, &path.field("name"))?.unwrap_or_default();
     let namespace = identity(kind, slim.namespace, &path.field("namespace"))?.unwrap_or_default();
     let uid = identity(kind, slim.uid, &path.field("uid"))?.unwrap_or_default();
     let missing = |field: &'static str| WireError::Identity {
@@ -128,7 +128,7 @@ pub(crate) fn read(
     let controller = controller(&slim.owner_references);
     let controller_uid = controller.and_then(|owner| good(&owner.uid));
     let controller = controller.and_then(selecting);
-    let deleting = !matches!(slim.deletion_timestamp, Soft::Absent);
+    let deleting = !matches!(slim.deletion_timestamp, LenientField::Absent);
     problems.read(slim.deletion_timestamp, &path.field("deletionTimestamp"));
     Ok(Metadata {
         namespace: if kind.is_namespaced() { namespace } else { Arc::default() },
@@ -147,40 +147,44 @@ pub(crate) fn read(
 
 /// It only divides work (core.md 4.4): what cannot be read is said and does no harm.
 fn first_owner(
-    owners: List<SlimOwner>,
-    path: &Path<'_>,
+    owners: LenientList<SlimOwner>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Option<Arc<str>> {
     let name = match owners {
-        Soft::Absent => return None,
-        Soft::Good(owners) => match owners.into_iter().next()? {
-            Soft::Good(owner) => owner.name,
-            Soft::Absent => Soft::Absent,
-            Soft::Bad(problem) => Soft::Bad(problem),
+        LenientField::Absent => return None,
+        LenientField::Good(owners) => match owners.into_iter().next()? {
+            LenientField::Good(owner) => owner.name,
+            LenientField::Absent => LenientField::Absent,
+            LenientField::Bad(problem) => LenientField::Bad(problem),
         },
-        Soft::Bad(problem) => Soft::Bad(problem),
+        LenientField::Bad(problem) => LenientField::Bad(problem),
     };
     match name {
-        Soft::Good(name) => Some(name).filter(|name| !name.is_empty()),
-        Soft::Absent => None,
-        Soft::Bad(problem) => {
+        LenientField::Good(name) => Some(name).filter(|name| !name.is_empty()),
+        LenientField::Absent => None,
+        LenientField::Bad(problem) => {
             problems.note(path, &problem);
             None
         }
     }
 }
 
-fn controller(owners: &List<SlimOwner>) -> Option<&SlimOwner> {
-    let Soft::Good(owners) = owners else { return None };
+fn controller(owners: &LenientList<SlimOwner>) -> Option<&SlimOwner> {
+    let LenientField::Good(owners) = owners else { return None };
     owners.iter().find_map(|owner| match owner {
-        Soft::Good(owner) if matches!(owner.controller, Soft::Good(true)) => Some(owner),
+        LenientField::Good(owner) if matches!(owner.controller, LenientField::Good(true)) => {
+            Some(owner)
+        }
         _ => None,
     })
 }
 
 /// Kind and name of an owner that selects pods.
 fn selecting(owner: &SlimOwner) -> Option<Controller> {
-    let (Soft::Good(api_version), Soft::Good(kind)) = (&owner.api_version, &owner.kind) else {
+    let (LenientField::Good(api_version), LenientField::Good(kind)) =
+        (&owner.api_version, &owner.kind)
+    else {
         return None;
     };
     let kind = match (&**api_version, &**kind) {
@@ -192,30 +196,38 @@ fn selecting(owner: &SlimOwner) -> Option<Controller> {
     Some((kind, good(&owner.name)?))
 }
 
-fn good(text: &Soft<Arc<str>>) -> Option<Arc<str>> {
+fn good(text: &LenientField<Arc<str>>) -> Option<Arc<str>> {
     match text {
-        Soft::Good(text) => Some(text.clone()),
-        Soft::Absent | Soft::Bad(_) => None,
+        LenientField::Good(text) => Some(text.clone()),
+        LenientField::Absent | LenientField::Bad(_) => None,
     }
 }
 
-fn annotations(slim: Soft<Annotations>, path: &Path<'_>, problems: &mut Problems) -> Labels {
+fn annotations(
+    slim: LenientField<Annotations>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Labels {
     let path = path.field("annotations");
     let Annotations(mut kept) = problems.or_default(slim, &path);
     let names = kept.0.iter_mut().filter(|(key, _)| annotations::is_name(key));
     for (_, value) in names {
-        if let Soft::Good(name) = value {
+        if let LenientField::Good(name) = value {
             *name = shown(std::mem::take(name));
         }
     }
-    problems.labels(Soft::Good(kept), &path)
+    problems.labels(LenientField::Good(kept), &path)
 }
 
-fn identity<T>(kind: Kind, field: Soft<T>, path: &Path<'_>) -> Result<Option<T>, WireError> {
+fn identity<T>(
+    kind: Kind,
+    field: LenientField<T>,
+    path: &FieldPath<'_>,
+) -> Result<Option<T>, WireError> {
     match field {
-        Soft::Absent => Ok(None),
-        Soft::Good(value) => Ok(Some(value)),
-        Soft::Bad(problem) => {
+        LenientField::Absent => Ok(None),
+        LenientField::Good(value) => Ok(Some(value)),
+        LenientField::Bad(problem) => {
             Err(WireError::Identity { kind, problem: format!("{path}: {problem}") })
         }
     }

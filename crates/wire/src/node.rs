@@ -7,43 +7,43 @@ use vc_model::NodeRecord;
 use vc_resource::Quantity;
 
 use crate::metadata::{self, Metadata, SlimMetadata};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimTaint, taints};
-use crate::soft::{Entries, List, Soft, object};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::{Kind, WireError, finish_noted};
 
 /// A node as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNode {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimNodeSpec>,
-    pub status: Soft<SlimNodeStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimNodeSpec>,
+    pub status: LenientField<SlimNodeStatus>,
 }
 
 /// `spec` of a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNodeSpec {
-    pub unschedulable: Soft<bool>,
-    pub taints: List<SlimTaint>,
+    pub unschedulable: LenientField<bool>,
+    pub taints: LenientList<SlimTaint>,
 }
 
 /// `status` of a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNodeStatus {
-    pub allocatable: Soft<Entries<Quantity>>,
-    pub capacity: Soft<Entries<Quantity>>,
-    pub images: List<SlimImage>,
+    pub allocatable: LenientField<LenientMap<Quantity>>,
+    pub capacity: LenientField<LenientMap<Quantity>>,
+    pub images: LenientList<SlimImage>,
 }
 
 /// A container image on a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimImage {
-    pub names: List<Arc<str>>,
-    pub size_bytes: Soft<i64>,
+    pub names: LenientList<Arc<str>>,
+    pub size_bytes: LenientField<i64>,
 }
 
 object!(
@@ -71,19 +71,19 @@ impl SlimNode {
 /// A field that is read is malformed.
 pub fn node_record(
     metadata: Metadata,
-    spec: Soft<SlimNodeSpec>,
-    status: Soft<SlimNodeStatus>,
+    spec: LenientField<SlimNodeSpec>,
+    status: LenientField<SlimNodeStatus>,
 ) -> Result<(NodeRecord, Vec<String>), WireError> {
     record(metadata, spec, status, Problems::default())
 }
 
 fn record(
     metadata: Metadata,
-    spec: Soft<SlimNodeSpec>,
-    status: Soft<SlimNodeStatus>,
+    spec: LenientField<SlimNodeSpec>,
+    status: LenientField<SlimNodeStatus>,
     mut problems: Problems,
 ) -> Result<(NodeRecord, Vec<String>), WireError> {
-    let (spec_path, status_path) = (Path::root("spec"), Path::root("status"));
+    let (spec_path, status_path) = (FieldPath::root("spec"), FieldPath::root("status"));
     let spec = problems.or_default(spec, &spec_path);
     let status = problems.or_default(status, &status_path);
     let unschedulable = spec_path.field("unschedulable");
@@ -102,7 +102,11 @@ fn record(
 }
 
 /// Each name with the size of its image in bytes.
-fn images(slim: List<SlimImage>, path: &Path<'_>, problems: &mut Problems) -> Vec<(Arc<str>, i64)> {
+fn images(
+    slim: LenientList<SlimImage>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Vec<(Arc<str>, i64)> {
     let images = problems.list(slim, path, |problems, slim, path| {
         let size_bytes = problems.or_default(slim.size_bytes, &path.field("sizeBytes")).max(0);
         let names = problems.texts(slim.names, &path.field("names"));

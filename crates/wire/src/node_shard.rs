@@ -6,33 +6,33 @@ use serde::Deserialize;
 use vc_model::NodeShardRecord;
 
 use crate::metadata::{self, SlimMetadata};
-use crate::problems::{Path, Problems};
-use crate::soft::{List, Soft, object};
+use crate::problems::{FieldPath, Problems};
+use crate::soft::{LenientField, LenientList, object};
 use crate::{Kind, WireError, finish};
 
 /// A NodeShard as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNodeShard {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimNodeShardSpec>,
-    pub status: Soft<SlimNodeShardStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimNodeShardSpec>,
+    pub status: LenientField<SlimNodeShardStatus>,
 }
 
 /// `spec` of a NodeShard.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimNodeShardSpec {
-    pub nodes_desired: List<Arc<str>>,
+    pub nodes_desired: LenientList<Arc<str>>,
 }
 
 /// `status` of a NodeShard.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimNodeShardStatus {
-    pub nodes_in_use: List<Arc<str>>,
-    pub nodes_to_remove: List<Arc<str>>,
-    pub nodes_to_add: List<Arc<str>>,
+    pub nodes_in_use: LenientList<Arc<str>>,
+    pub nodes_to_remove: LenientList<Arc<str>>,
+    pub nodes_to_add: LenientList<Arc<str>>,
 }
 
 object!(SlimNodeShardSpec, SlimNodeShardStatus);
@@ -45,7 +45,7 @@ impl SlimNodeShard {
     pub fn to_record(self) -> Result<NodeShardRecord, WireError> {
         let mut problems = Problems::default();
         let name = metadata::read(Kind::NodeShard, self.metadata, &mut problems)?.name;
-        let (path, status_path) = (Path::root("spec"), Path::root("status"));
+        let (path, status_path) = (FieldPath::root("spec"), FieldPath::root("status"));
         let spec = problems.or_default(self.spec, &path);
         let status = problems.or_default(self.status, &status_path);
         let shard = NodeShardRecord {

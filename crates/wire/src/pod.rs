@@ -7,15 +7,15 @@ use serde::Deserialize;
 use vc_model::{PodCondition, PodPhase, PodRecord};
 use vc_resource::Quantity;
 
-use crate::brief::Brief;
+use crate::brief::ShortText;
 use crate::container::{self, SlimContainer, SlimContainerStatus, SlimResources};
 use crate::device::{SlimPodClaim, SlimPodClaimStatus, pod_claims};
 use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::pod_terms::{SlimSpread, pod_affinity, spread};
 use crate::pod_volume::{SlimPodVolume, volumes};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
-use crate::soft::{Entries, List, Soft, object};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::word::word;
 use crate::{Kind, Micros, WireError, named};
 
@@ -23,51 +23,51 @@ use crate::{Kind, Micros, WireError, named};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPod {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimPodSpec>,
-    pub status: Soft<SlimPodStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimPodSpec>,
+    pub status: LenientField<SlimPodStatus>,
 }
 
 /// `spec` of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodSpec {
-    pub scheduler_name: Soft<Arc<str>>,
-    pub node_name: Soft<Arc<str>>,
-    pub priority: Soft<i32>,
-    pub priority_class_name: Soft<Arc<str>>,
-    pub preemption_policy: Soft<Arc<str>>,
-    pub containers: List<SlimContainer>,
-    pub init_containers: List<SlimContainer>,
-    pub overhead: Soft<Entries<Quantity>>,
-    pub resources: Soft<SlimResources>,
-    pub node_selector: Soft<Entries<Arc<str>>>,
-    pub affinity: Soft<SlimAffinity>,
-    pub tolerations: List<SlimToleration>,
-    pub scheduling_gates: List<SlimNamed>,
-    pub topology_spread_constraints: List<SlimSpread>,
-    pub volumes: List<SlimPodVolume>,
-    pub resource_claims: List<SlimPodClaim>,
+    pub scheduler_name: LenientField<Arc<str>>,
+    pub node_name: LenientField<Arc<str>>,
+    pub priority: LenientField<i32>,
+    pub priority_class_name: LenientField<Arc<str>>,
+    pub preemption_policy: LenientField<Arc<str>>,
+    pub containers: LenientList<SlimContainer>,
+    pub init_containers: LenientList<SlimContainer>,
+    pub overhead: LenientField<LenientMap<Quantity>>,
+    pub resources: LenientField<SlimResources>,
+    pub node_selector: LenientField<LenientMap<Arc<str>>>,
+    pub affinity: LenientField<SlimAffinity>,
+    pub tolerations: LenientList<SlimToleration>,
+    pub scheduling_gates: LenientList<SlimNamed>,
+    pub topology_spread_constraints: LenientList<SlimSpread>,
+    pub volumes: LenientList<SlimPodVolume>,
+    pub resource_claims: LenientList<SlimPodClaim>,
 }
 
 /// An object of which only the name is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNamed {
-    pub name: Soft<Arc<str>>,
+    pub name: LenientField<Arc<str>>,
 }
 
 /// `status` of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodStatus {
-    pub phase: Soft<Brief>,
-    pub nominated_node_name: Soft<Arc<str>>,
-    pub start_time: Soft<Micros>,
-    pub conditions: List<SlimPodCondition>,
-    pub container_statuses: List<SlimContainerStatus>,
-    pub init_container_statuses: List<SlimContainerStatus>,
-    pub resource_claim_statuses: List<SlimPodClaimStatus>,
+    pub phase: LenientField<ShortText>,
+    pub nominated_node_name: LenientField<Arc<str>>,
+    pub start_time: LenientField<Micros>,
+    pub conditions: LenientList<SlimPodCondition>,
+    pub container_statuses: LenientList<SlimContainerStatus>,
+    pub init_container_statuses: LenientList<SlimContainerStatus>,
+    pub resource_claim_statuses: LenientList<SlimPodClaimStatus>,
 }
 
 /// A condition of a pod.
@@ -75,12 +75,12 @@ pub struct SlimPodStatus {
 #[serde(default)]
 pub struct SlimPodCondition {
     #[serde(rename = "type")]
-    pub kind: Soft<Brief>,
-    pub status: Soft<Brief>,
-    pub reason: Soft<Arc<str>>,
-    pub message: Soft<Arc<str>>,
+    pub kind: LenientField<ShortText>,
+    pub status: LenientField<ShortText>,
+    pub reason: LenientField<Arc<str>>,
+    pub message: LenientField<Arc<str>>,
     #[serde(rename = "lastTransitionTime")]
-    pub changed: Soft<Micros>,
+    pub changed: LenientField<Micros>,
 }
 
 object!(
@@ -138,20 +138,20 @@ impl SlimPod {
 /// The record of a pod whose metadata were decoded elsewhere, and what is wrong with the object.
 pub fn pod_record(
     metadata: Metadata,
-    spec: Soft<SlimPodSpec>,
-    status: Soft<SlimPodStatus>,
+    spec: LenientField<SlimPodSpec>,
+    status: LenientField<SlimPodStatus>,
 ) -> (PodRecord, Vec<String>) {
     record(metadata, spec, status, Problems::default())
 }
 
 fn record(
     metadata: Metadata,
-    spec: Soft<SlimPodSpec>,
-    status: Soft<SlimPodStatus>,
+    spec: LenientField<SlimPodSpec>,
+    status: LenientField<SlimPodStatus>,
     mut problems: Problems,
 ) -> (PodRecord, Vec<String>) {
     let mut pod = empty(metadata);
-    let (spec_path, status_path) = (Path::root("spec"), Path::root("status"));
+    let (spec_path, status_path) = (FieldPath::root("spec"), FieldPath::root("status"));
     let mut spec = problems.or_default(spec, &spec_path);
     let claims = std::mem::take(&mut spec.resource_claims);
     read_spec(&mut pod, spec, &spec_path, &mut problems);
@@ -178,7 +178,12 @@ fn empty(metadata: Metadata) -> PodRecord {
     }
 }
 
-fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn read_spec(
+    pod: &mut PodRecord,
+    spec: SlimPodSpec,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) {
     pod.scheduler_name = problems.text(spec.scheduler_name, &path.field("schedulerName"));
     pod.node_name = non_empty(problems.read(spec.node_name, &path.field("nodeName")));
     pod.priority = problems.read(spec.priority, &path.field("priority"));
@@ -194,7 +199,7 @@ fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: 
     pod.pod_requests = container::requests(spec.resources, &resources, problems);
     let selector = path.field("nodeSelector");
     pod.node_selector = match spec.node_selector {
-        Soft::Absent => None,
+        LenientField::Absent => None,
         present => Some(problems.labels(present, &selector)),
     };
     pod.volumes = volumes(spec.volumes, &pod.key.name, &path.field("volumes"), problems);
@@ -215,7 +220,7 @@ fn read_spec(pod: &mut PodRecord, spec: SlimPodSpec, path: &Path<'_>, problems: 
 fn read_status(
     pod: &mut PodRecord,
     status: SlimPodStatus,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) {
     pod.phase = match &*problems.or_default(status.phase, &path.field("phase")) {
@@ -254,11 +259,13 @@ fn read_status(
             "PodScheduled" => {
                 let time = path.field("lastTransitionTime");
                 pod.scheduled_micros = match (&condition.status, condition.changed) {
-                    (Soft::Good(status), Soft::Good(micros)) if &**status == "True" => {
+                    (LenientField::Good(status), LenientField::Good(micros))
+                        if &**status == "True" =>
+                    {
                         Some(micros.0)
                     }
                     // It only ends a cooldown: what cannot be read is said and does no harm.
-                    (_, Soft::Bad(problem)) => {
+                    (_, LenientField::Bad(problem)) => {
                         problems.note(&time, &problem);
                         None
                     }

@@ -10,63 +10,63 @@ use vc_model::{
 use vc_resource::Quantity;
 
 use crate::metadata::{self, Metadata, SlimMetadata};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimLabelSelector, label_selector};
-use crate::soft::{Entries, List, Soft, object};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::{Kind, WireError, finish_noted};
 
 /// A PodGroup as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPodGroup {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimPodGroupSpec>,
-    pub status: Soft<SlimPodGroupStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimPodGroupSpec>,
+    pub status: LenientField<SlimPodGroupStatus>,
 }
 
 /// `spec` of a PodGroup.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodGroupSpec {
-    pub min_member: Soft<i32>,
-    pub min_task_member: Soft<Entries<i32>>,
-    pub queue: Soft<Arc<str>>,
-    pub priority_class_name: Soft<Arc<str>>,
-    pub min_resources: Soft<Entries<Quantity>>,
-    pub network_topology: Soft<SlimNetworkTopology>,
-    pub sub_group_policy: List<SlimSubGroupPolicy>,
+    pub min_member: LenientField<i32>,
+    pub min_task_member: LenientField<LenientMap<i32>>,
+    pub queue: LenientField<Arc<str>>,
+    pub priority_class_name: LenientField<Arc<str>>,
+    pub min_resources: LenientField<LenientMap<Quantity>>,
+    pub network_topology: LenientField<SlimNetworkTopology>,
+    pub sub_group_policy: LenientList<SlimSubGroupPolicy>,
 }
 
 /// `networkTopology` of a PodGroup or a sub-group policy.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimNetworkTopology {
-    pub mode: Soft<Arc<str>>,
-    pub highest_tier_allowed: Soft<i32>,
-    pub highest_tier_name: Soft<Arc<str>>,
+    pub mode: LenientField<Arc<str>>,
+    pub highest_tier_allowed: LenientField<i32>,
+    pub highest_tier_name: LenientField<Arc<str>>,
 }
 
 /// An entry of `subGroupPolicy`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimSubGroupPolicy {
-    pub name: Soft<Arc<str>>,
-    pub network_topology: Soft<SlimNetworkTopology>,
-    pub sub_group_size: Soft<i32>,
-    pub min_sub_groups: Soft<i32>,
-    pub label_selector: Soft<SlimLabelSelector>,
-    pub match_label_keys: List<Arc<str>>,
+    pub name: LenientField<Arc<str>>,
+    pub network_topology: LenientField<SlimNetworkTopology>,
+    pub sub_group_size: LenientField<i32>,
+    pub min_sub_groups: LenientField<i32>,
+    pub label_selector: LenientField<SlimLabelSelector>,
+    pub match_label_keys: LenientList<Arc<str>>,
 }
 
 /// `status` of a PodGroup.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPodGroupStatus {
-    pub phase: Soft<Arc<str>>,
-    pub conditions: List<SlimPodGroupCondition>,
-    pub running: Soft<i32>,
-    pub succeeded: Soft<i32>,
-    pub failed: Soft<i32>,
+    pub phase: LenientField<Arc<str>>,
+    pub conditions: LenientList<SlimPodGroupCondition>,
+    pub running: LenientField<i32>,
+    pub succeeded: LenientField<i32>,
+    pub failed: LenientField<i32>,
 }
 
 /// A condition of a PodGroup.
@@ -74,13 +74,13 @@ pub struct SlimPodGroupStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodGroupCondition {
     #[serde(rename = "type")]
-    pub kind: Soft<Arc<str>>,
-    pub status: Soft<Arc<str>>,
+    pub kind: LenientField<Arc<str>>,
+    pub status: LenientField<Arc<str>>,
     #[serde(rename = "transitionID")]
-    pub transition_id: Soft<Arc<str>>,
-    pub last_transition_time: Soft<Arc<str>>,
-    pub reason: Soft<Arc<str>>,
-    pub message: Soft<Arc<str>>,
+    pub transition_id: LenientField<Arc<str>>,
+    pub last_transition_time: LenientField<Arc<str>>,
+    pub reason: LenientField<Arc<str>>,
+    pub message: LenientField<Arc<str>>,
 }
 
 object!(
@@ -131,19 +131,19 @@ impl SlimPodGroup {
 /// A field that is read is malformed.
 pub fn pod_group_record(
     metadata: Metadata,
-    spec: Soft<SlimPodGroupSpec>,
-    status: Soft<SlimPodGroupStatus>,
+    spec: LenientField<SlimPodGroupSpec>,
+    status: LenientField<SlimPodGroupStatus>,
 ) -> Result<(PodGroupRecord, Vec<String>), WireError> {
     record(metadata, spec, status, Problems::default())
 }
 
 fn record(
     metadata: Metadata,
-    spec: Soft<SlimPodGroupSpec>,
-    status: Soft<SlimPodGroupStatus>,
+    spec: LenientField<SlimPodGroupSpec>,
+    status: LenientField<SlimPodGroupStatus>,
     mut problems: Problems,
 ) -> Result<(PodGroupRecord, Vec<String>), WireError> {
-    let path = Path::root("spec");
+    let path = FieldPath::root("spec");
     let spec = problems.or_default(spec, &path);
     let min_resources = path.field("minResources");
     let key = metadata.key();
@@ -165,7 +165,7 @@ fn record(
         priority_class_name: problems
             .name(spec.priority_class_name, &path.field("priorityClassName")),
         min_resources: match spec.min_resources {
-            Soft::Absent => None,
+            LenientField::Absent => None,
             present => Some(problems.resources(present, &min_resources)),
         },
         network_topology: topology(spec.network_topology, &path, &mut problems),
@@ -180,8 +180,8 @@ fn record(
 }
 
 fn topology(
-    slim: Soft<SlimNetworkTopology>,
-    parent: &Path<'_>,
+    slim: LenientField<SlimNetworkTopology>,
+    parent: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Option<NetworkTopology> {
     let path = parent.field("networkTopology");
@@ -195,7 +195,11 @@ fn topology(
     })
 }
 
-fn sub_group(problems: &mut Problems, slim: SlimSubGroupPolicy, path: &Path<'_>) -> SubGroupPolicy {
+fn sub_group(
+    problems: &mut Problems,
+    slim: SlimSubGroupPolicy,
+    path: &FieldPath<'_>,
+) -> SubGroupPolicy {
     let selector = path.field("labelSelector");
     SubGroupPolicy {
         name: problems.name(slim.name, &path.field("name")),
@@ -209,8 +213,11 @@ fn sub_group(problems: &mut Problems, slim: SlimSubGroupPolicy, path: &Path<'_>)
     }
 }
 
-fn status_record(slim: Soft<SlimPodGroupStatus>, problems: &mut Problems) -> PodGroupStatus {
-    let path = Path::root("status");
+fn status_record(
+    slim: LenientField<SlimPodGroupStatus>,
+    problems: &mut Problems,
+) -> PodGroupStatus {
+    let path = FieldPath::root("status");
     let slim = problems.or_default(slim, &path);
     let phase = path.field("phase");
     let text = problems.text(slim.phase, &phase);
@@ -237,7 +244,7 @@ fn status_record(slim: Soft<SlimPodGroupStatus>, problems: &mut Problems) -> Pod
 fn condition(
     problems: &mut Problems,
     slim: SlimPodGroupCondition,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
 ) -> PodGroupCondition {
     let time = path.field("lastTransitionTime");
     PodGroupCondition {

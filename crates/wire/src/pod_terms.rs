@@ -10,61 +10,61 @@ use vc_model::{
     PreferredPodTerm, Requirement, SpreadConstraint, Unsatisfiable,
 };
 
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimLabelSelector, label_selector};
-use crate::soft::{List, Soft, object};
+use crate::soft::{LenientField, LenientList, object};
 
 /// `podAffinity` or `podAntiAffinity`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPodTerms {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-    pub required: List<SlimPodTerm>,
+    pub required: LenientList<SlimPodTerm>,
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
-    pub preferred: List<SlimWeightedPodTerm>,
+    pub preferred: LenientList<SlimWeightedPodTerm>,
 }
 
 /// A `v1.PodAffinityTerm`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodTerm {
-    pub label_selector: Soft<SlimLabelSelector>,
-    pub namespaces: List<Arc<str>>,
-    pub namespace_selector: Soft<SlimLabelSelector>,
-    pub topology_key: Soft<Arc<str>>,
-    pub match_label_keys: List<Arc<str>>,
-    pub mismatch_label_keys: List<Arc<str>>,
+    pub label_selector: LenientField<SlimLabelSelector>,
+    pub namespaces: LenientList<Arc<str>>,
+    pub namespace_selector: LenientField<SlimLabelSelector>,
+    pub topology_key: LenientField<Arc<str>>,
+    pub match_label_keys: LenientList<Arc<str>>,
+    pub mismatch_label_keys: LenientList<Arc<str>>,
 }
 
 /// A weighted pod affinity term.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimWeightedPodTerm {
-    pub weight: Soft<i32>,
-    pub pod_affinity_term: Soft<SlimPodTerm>,
+    pub weight: LenientField<i32>,
+    pub pod_affinity_term: LenientField<SlimPodTerm>,
 }
 
 /// A topology spread constraint.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimSpread {
-    pub max_skew: Soft<i32>,
-    pub topology_key: Soft<Arc<str>>,
-    pub when_unsatisfiable: Soft<Arc<str>>,
-    pub label_selector: Soft<SlimLabelSelector>,
-    pub min_domains: Soft<i32>,
-    pub node_affinity_policy: Soft<Arc<str>>,
-    pub node_taints_policy: Soft<Arc<str>>,
-    pub match_label_keys: List<Arc<str>>,
+    pub max_skew: LenientField<i32>,
+    pub topology_key: LenientField<Arc<str>>,
+    pub when_unsatisfiable: LenientField<Arc<str>>,
+    pub label_selector: LenientField<SlimLabelSelector>,
+    pub min_domains: LenientField<i32>,
+    pub node_affinity_policy: LenientField<Arc<str>>,
+    pub node_taints_policy: LenientField<Arc<str>>,
+    pub match_label_keys: LenientList<Arc<str>>,
 }
 
 object!(SlimPodTerms, SlimPodTerm, SlimWeightedPodTerm, SlimSpread);
 
 /// Terms of both sides; `None`: there is no term.
 pub(crate) fn pod_affinity(
-    sides: [Soft<SlimPodTerms>; 2],
+    sides: [LenientField<SlimPodTerms>; 2],
     pod: &PodRecord,
-    affinity: &Path<'_>,
+    affinity: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Option<Arc<PodAffinity>> {
     let [near, away] = sides;
@@ -76,9 +76,9 @@ pub(crate) fn pod_affinity(
 }
 
 fn side(
-    slim: Soft<SlimPodTerms>,
+    slim: LenientField<SlimPodTerms>,
     pod: &PodRecord,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> (Vec<PodTerm>, Vec<PreferredPodTerm>) {
     let slim = problems.or_default(slim, path);
@@ -97,7 +97,12 @@ fn side(
     (required, preferred)
 }
 
-fn term(slim: SlimPodTerm, pod: &PodRecord, path: &Path<'_>, problems: &mut Problems) -> PodTerm {
+fn term(
+    slim: SlimPodTerm,
+    pod: &PodRecord,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> PodTerm {
     let mut labels = selector(slim.label_selector, &path.field("labelSelector"), problems);
     for (keys, field, operator) in [
         (slim.match_label_keys, "matchLabelKeys", Operator::In),
@@ -121,14 +126,18 @@ fn term(slim: SlimPodTerm, pod: &PodRecord, path: &Path<'_>, problems: &mut Prob
 
 /// `None`: absent, which is not the same as empty.
 fn selector(
-    slim: Soft<SlimLabelSelector>,
-    path: &Path<'_>,
+    slim: LenientField<SlimLabelSelector>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Option<LabelSelector> {
     problems.read(slim, path).map(|slim| label_selector(slim, path, problems))
 }
 
-fn topology_key(slim: Soft<Arc<str>>, path: &Path<'_>, problems: &mut Problems) -> Arc<str> {
+fn topology_key(
+    slim: LenientField<Arc<str>>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Arc<str> {
     let path = path.field("topologyKey");
     let key = problems.text(slim, &path);
     if key.is_empty() {
@@ -151,9 +160,9 @@ fn fold(selector: &mut Option<LabelSelector>, keys: &[Arc<str>], operator: Opera
 }
 
 pub(crate) fn spread(
-    slim: List<SlimSpread>,
+    slim: LenientList<SlimSpread>,
     own: &Labels,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<SpreadConstraint> {
     problems.list(slim, path, |problems, slim, path| {
@@ -161,7 +170,7 @@ pub(crate) fn spread(
         let keys = problems.texts(slim.match_label_keys, &path.field("matchLabelKeys"));
         fold(&mut labels, &keys, Operator::In, own);
         let min_domains = match slim.min_domains {
-            Soft::Absent => 1,
+            LenientField::Absent => 1,
             given => at_least_one(given, &path.field("minDomains"), problems),
         };
         let default = SpreadConstraint::default();
@@ -184,7 +193,7 @@ pub(crate) fn spread(
     })
 }
 
-fn at_least_one(slim: Soft<i32>, path: &Path<'_>, problems: &mut Problems) -> i32 {
+fn at_least_one(slim: LenientField<i32>, path: &FieldPath<'_>, problems: &mut Problems) -> i32 {
     let number = problems.or_default(slim, path);
     if number < 1 {
         problems.add(path, &format!("must be at least 1: {number}"));
@@ -192,7 +201,11 @@ fn at_least_one(slim: Soft<i32>, path: &Path<'_>, problems: &mut Problems) -> i3
     number
 }
 
-fn when(slim: Soft<Arc<str>>, path: &Path<'_>, problems: &mut Problems) -> Unsatisfiable {
+fn when(
+    slim: LenientField<Arc<str>>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Unsatisfiable {
     match &*problems.text(slim, path) {
         "" | "DoNotSchedule" => Unsatisfiable::DoNotSchedule,
         "ScheduleAnyway" => Unsatisfiable::ScheduleAnyway,
@@ -204,9 +217,9 @@ fn when(slim: Soft<Arc<str>>, path: &Path<'_>, problems: &mut Problems) -> Unsat
 }
 
 fn policy(
-    slim: Soft<Arc<str>>,
+    slim: LenientField<Arc<str>>,
     default: InclusionPolicy,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> InclusionPolicy {
     match &*problems.text(slim, path) {

@@ -8,29 +8,29 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess};
 use vc_model::{Disk, PodClaim, PodVolume};
 
-use crate::problems::{Path, Problems};
-use crate::soft::{List, Shape, Soft, object};
+use crate::problems::{FieldPath, Problems};
+use crate::soft::{FieldShape, LenientField, LenientList, object};
 
 /// A volume of a pod. Sources that nothing judges are skipped.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPodVolume {
-    pub name: Soft<Arc<str>>,
-    pub persistent_volume_claim: Soft<SlimClaimName>,
-    pub ephemeral: Soft<Present>,
-    pub gce_persistent_disk: Soft<Box<SlimDisk>>,
-    pub aws_elastic_block_store: Soft<Box<SlimDisk>>,
-    pub azure_disk: Soft<Box<SlimDisk>>,
-    pub cinder: Soft<Box<SlimDisk>>,
-    pub iscsi: Soft<Box<SlimDisk>>,
-    pub rbd: Soft<Box<SlimDisk>>,
+    pub name: LenientField<Arc<str>>,
+    pub persistent_volume_claim: LenientField<SlimClaimName>,
+    pub ephemeral: LenientField<PresenceOnly>,
+    pub gce_persistent_disk: LenientField<Box<SlimDisk>>,
+    pub aws_elastic_block_store: LenientField<Box<SlimDisk>>,
+    pub azure_disk: LenientField<Box<SlimDisk>>,
+    pub cinder: LenientField<Box<SlimDisk>>,
+    pub iscsi: LenientField<Box<SlimDisk>>,
+    pub rbd: LenientField<Box<SlimDisk>>,
 }
 
 /// An object of which only matters that it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Present;
+pub struct PresenceOnly;
 
-impl Shape for Present {
+impl FieldShape for PresenceOnly {
     const WANTED: &'static str = "an object";
     fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -42,7 +42,7 @@ impl Shape for Present {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimClaimName {
-    pub claim_name: Soft<Arc<str>>,
+    pub claim_name: LenientField<Arc<str>>,
 }
 
 /// What is read of the disks that a pod may name.
@@ -50,17 +50,17 @@ pub struct SlimClaimName {
 #[serde(default)]
 pub struct SlimDisk {
     #[serde(rename = "pdName")]
-    pub pd_name: Soft<Arc<str>>,
+    pub pd_name: LenientField<Arc<str>>,
     #[serde(rename = "volumeID")]
-    pub volume_id: Soft<Arc<str>>,
+    pub volume_id: LenientField<Arc<str>>,
     #[serde(rename = "diskURI")]
-    pub disk_uri: Soft<Arc<str>>,
-    pub iqn: Soft<Arc<str>>,
-    pub monitors: List<Arc<str>>,
-    pub pool: Soft<Arc<str>>,
-    pub image: Soft<Arc<str>>,
+    pub disk_uri: LenientField<Arc<str>>,
+    pub iqn: LenientField<Arc<str>>,
+    pub monitors: LenientList<Arc<str>>,
+    pub pool: LenientField<Arc<str>>,
+    pub image: LenientField<Arc<str>>,
     #[serde(rename = "readOnly")]
-    pub read_only: Soft<bool>,
+    pub read_only: LenientField<bool>,
 }
 
 object!(
@@ -79,7 +79,7 @@ object!(
 );
 
 /// On the heap: hardly any volume is one, and each has room for all of them.
-impl Shape for Box<SlimDisk> {
+impl FieldShape for Box<SlimDisk> {
     const WANTED: &'static str = "an object";
     fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
         let access = MapAccessDeserializer::new(map);
@@ -89,9 +89,9 @@ impl Shape for Box<SlimDisk> {
 
 /// The volumes that something judges, in order.
 pub(crate) fn volumes(
-    slim: List<SlimPodVolume>,
+    slim: LenientList<SlimPodVolume>,
     pod: &Arc<str>,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<PodVolume> {
     let read = problems.list(slim, path, |problems, slim, path| volume(slim, pod, path, problems));
@@ -101,7 +101,7 @@ pub(crate) fn volumes(
 fn volume(
     slim: SlimPodVolume,
     pod: &Arc<str>,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Option<PodVolume> {
     let claim_path = path.field("persistentVolumeClaim");
@@ -109,13 +109,13 @@ fn volume(
         let name = problems.text(claim.claim_name, &claim_path.field("claimName"));
         return Some(PodVolume::Claim(PodClaim { name, ephemeral: false }));
     }
-    if !matches!(slim.ephemeral, Soft::Absent) {
+    if !matches!(slim.ephemeral, LenientField::Absent) {
         problems.read(slim.ephemeral, &path.field("ephemeral"))?;
         let volume = problems.text(slim.name, &path.field("name"));
         let name = format!("{pod}-{volume}").into();
         return Some(PodVolume::Claim(PodClaim { name, ephemeral: true }));
     }
-    let sources: [(_, &'static str, Make); 6] = [
+    let sources: [(_, &'static str, DiskReader); 6] = [
         (slim.gce_persistent_disk, "gcePersistentDisk", gce_pd),
         (slim.aws_elastic_block_store, "awsElasticBlockStore", aws_ebs),
         (slim.azure_disk, "azureDisk", azure_disk),
@@ -130,31 +130,31 @@ fn volume(
     Some(PodVolume::Disk(disk))
 }
 
-type Make = fn(SlimDisk, &Path<'_>, &mut Problems) -> Disk;
+type DiskReader = fn(SlimDisk, &FieldPath<'_>, &mut Problems) -> Disk;
 
-fn gce_pd(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+fn gce_pd(slim: SlimDisk, path: &FieldPath<'_>, problems: &mut Problems) -> Disk {
     let name = problems.text(slim.pd_name, &path.field("pdName"));
     Disk::GcePd { name, read_only: read_only(slim.read_only, path, problems) }
 }
 
-fn aws_ebs(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+fn aws_ebs(slim: SlimDisk, path: &FieldPath<'_>, problems: &mut Problems) -> Disk {
     Disk::AwsEbs { id: problems.text(slim.volume_id, &path.field("volumeID")) }
 }
 
-fn azure_disk(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+fn azure_disk(slim: SlimDisk, path: &FieldPath<'_>, problems: &mut Problems) -> Disk {
     Disk::AzureDisk { uri: problems.text(slim.disk_uri, &path.field("diskURI")) }
 }
 
-fn cinder(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+fn cinder(slim: SlimDisk, path: &FieldPath<'_>, problems: &mut Problems) -> Disk {
     Disk::Cinder { id: problems.text(slim.volume_id, &path.field("volumeID")) }
 }
 
-fn iscsi(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+fn iscsi(slim: SlimDisk, path: &FieldPath<'_>, problems: &mut Problems) -> Disk {
     let iqn = problems.text(slim.iqn, &path.field("iqn"));
     Disk::Iscsi { iqn, read_only: read_only(slim.read_only, path, problems) }
 }
 
-fn rbd(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
+fn rbd(slim: SlimDisk, path: &FieldPath<'_>, problems: &mut Problems) -> Disk {
     Disk::Rbd {
         monitors: problems.texts(slim.monitors, &path.field("monitors")),
         pool: problems.text(slim.pool, &path.field("pool")),
@@ -163,6 +163,6 @@ fn rbd(slim: SlimDisk, path: &Path<'_>, problems: &mut Problems) -> Disk {
     }
 }
 
-fn read_only(slim: Soft<bool>, path: &Path<'_>, problems: &mut Problems) -> bool {
+fn read_only(slim: LenientField<bool>, path: &FieldPath<'_>, problems: &mut Problems) -> bool {
     problems.or_default(slim, &path.field("readOnly"))
 }

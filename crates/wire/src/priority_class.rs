@@ -4,17 +4,17 @@ use serde::Deserialize;
 use vc_model::PriorityClassRecord;
 
 use crate::metadata::{self, Metadata, SlimMetadata};
-use crate::problems::{Path, Problems};
-use crate::soft::Soft;
+use crate::problems::{FieldPath, Problems};
+use crate::soft::LenientField;
 use crate::{Kind, WireError, finish};
 
 /// A PriorityClass as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimPriorityClass {
-    pub metadata: Soft<SlimMetadata>,
-    pub value: Soft<i32>,
-    pub global_default: Soft<bool>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub value: LenientField<i32>,
+    pub global_default: LenientField<bool>,
 }
 
 impl SlimPriorityClass {
@@ -35,22 +35,22 @@ impl SlimPriorityClass {
 /// A field that is read is malformed.
 pub fn priority_class_record(
     metadata: Metadata,
-    value: Soft<i32>,
-    global_default: Soft<bool>,
+    value: LenientField<i32>,
+    global_default: LenientField<bool>,
 ) -> Result<PriorityClassRecord, WireError> {
     record(metadata, value, global_default, Problems::default())
 }
 
 fn record(
     metadata: Metadata,
-    value: Soft<i32>,
-    global_default: Soft<bool>,
+    value: LenientField<i32>,
+    global_default: LenientField<bool>,
     mut problems: Problems,
 ) -> Result<PriorityClassRecord, WireError> {
     let class = PriorityClassRecord {
         name: metadata.name.clone(),
-        value: problems.or_default(value, &Path::root("value")),
-        global_default: problems.or_default(global_default, &Path::root("globalDefault")),
+        value: problems.or_default(value, &FieldPath::root("value")),
+        global_default: problems.or_default(global_default, &FieldPath::root("globalDefault")),
     };
     finish(class, Kind::PriorityClass, "", &metadata.name, problems)
 }

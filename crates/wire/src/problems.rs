@@ -8,52 +8,52 @@ use vc_model::{Labels, ResourceList};
 use vc_resource::Quantity;
 use vc_text::escape;
 
-use crate::soft::{Entries, List, Soft};
+use crate::soft::{LenientField, LenientList, LenientMap};
 
 /// A place in an object; made on the stack, formatted only when something is wrong there.
 #[derive(Clone, Copy)]
-pub(crate) struct Path<'a> {
-    parent: Option<&'a Path<'a>>,
-    step: Step<'a>,
+pub(crate) struct FieldPath<'a> {
+    parent: Option<&'a FieldPath<'a>>,
+    step: PathStep<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Field(&'static str),
     Key(&'a str),
     Index(usize),
 }
 
-impl<'a> Path<'a> {
+impl<'a> FieldPath<'a> {
     /// A field of the object itself.
     pub(crate) fn root(field: &'static str) -> Self {
-        Self { parent: None, step: Step::Field(field) }
+        Self { parent: None, step: PathStep::Field(field) }
     }
 
     pub(crate) fn field(&'a self, field: &'static str) -> Self {
-        Self { parent: Some(self), step: Step::Field(field) }
+        Self { parent: Some(self), step: PathStep::Field(field) }
     }
 
     fn key(&'a self, key: &'a str) -> Self {
-        Self { parent: Some(self), step: Step::Key(key) }
+        Self { parent: Some(self), step: PathStep::Key(key) }
     }
 
     pub(crate) fn index(&'a self, index: usize) -> Self {
-        Self { parent: Some(self), step: Step::Index(index) }
+        Self { parent: Some(self), step: PathStep::Index(index) }
     }
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(out)?;
         }
         let dot = if self.parent.is_some() { "." } else { "" };
         match self.step {
-            Step::Field(field) => write!(out, "{dot}{field}"),
-            Step::Key(key) if key.contains(['.', '/']) => write!(out, "[{}]", escape(key)),
-            Step::Key(key) => write!(out, "{dot}{}", escape(key)),
-            Step::Index(index) => write!(out, "[{index}]"),
+            PathStep::Field(field) => write!(out, "{dot}{field}"),
+            PathStep::Key(key) if key.contains(['.', '/']) => write!(out, "[{}]", escape(key)),
+            PathStep::Key(key) => write!(out, "{dot}{}", escape(key)),
+            PathStep::Index(index) => write!(out, "[{index}]"),
         }
     }
 }
@@ -69,14 +69,14 @@ pub(crate) struct Problems {
 
 impl Problems {
     /// A problem that makes the object unusable.
-    pub(crate) fn add(&mut self, path: &Path<'_>, message: &str) {
+    pub(crate) fn add(&mut self, path: &FieldPath<'_>, message: &str) {
         let text = format!("{path}: {message}");
         self.worst.get_or_insert_with(|| first_line(&text).to_owned());
         self.found.push(text);
     }
 
     /// A problem for which the specification has a rule; the object stays usable.
-    pub(crate) fn note(&mut self, path: &Path<'_>, message: &str) {
+    pub(crate) fn note(&mut self, path: &FieldPath<'_>, message: &str) {
         self.found.push(format!("{path}: {message}"));
     }
 
@@ -96,39 +96,43 @@ impl Problems {
     }
 
     /// The value, or `None` when it is absent or malformed.
-    pub(crate) fn read<T>(&mut self, field: Soft<T>, path: &Path<'_>) -> Option<T> {
+    pub(crate) fn read<T>(&mut self, field: LenientField<T>, path: &FieldPath<'_>) -> Option<T> {
         match field {
-            Soft::Good(value) => Some(value),
-            Soft::Absent => None,
-            Soft::Bad(message) => {
+            LenientField::Good(value) => Some(value),
+            LenientField::Absent => None,
+            LenientField::Bad(message) => {
                 self.add(path, &message);
                 None
             }
         }
     }
 
-    pub(crate) fn or_default<T: Default>(&mut self, field: Soft<T>, path: &Path<'_>) -> T {
+    pub(crate) fn or_default<T: Default>(
+        &mut self,
+        field: LenientField<T>,
+        path: &FieldPath<'_>,
+    ) -> T {
         self.read(field, path).unwrap_or_default()
     }
 
     /// A text; absent is empty.
-    pub(crate) fn text(&mut self, field: Soft<Arc<str>>, path: &Path<'_>) -> Arc<str> {
+    pub(crate) fn text(&mut self, field: LenientField<Arc<str>>, path: &FieldPath<'_>) -> Arc<str> {
         self.read(field, path).unwrap_or_default()
     }
 
     /// A text that reaches messages and logs, and of which nothing but equality matters: a name that
     /// the API server does not check. What cannot be shown is escaped; as no object has such a name,
     /// the escaped one names nothing either.
-    pub(crate) fn name(&mut self, field: Soft<Arc<str>>, path: &Path<'_>) -> Arc<str> {
+    pub(crate) fn name(&mut self, field: LenientField<Arc<str>>, path: &FieldPath<'_>) -> Arc<str> {
         shown(self.text(field, path))
     }
 
     /// The elements of a list made by `make`; malformed ones are left out.
     pub(crate) fn list<T, R>(
         &mut self,
-        field: List<T>,
-        path: &Path<'_>,
-        mut make: impl FnMut(&mut Self, T, &Path<'_>) -> R,
+        field: LenientList<T>,
+        path: &FieldPath<'_>,
+        mut make: impl FnMut(&mut Self, T, &FieldPath<'_>) -> R,
     ) -> Vec<R> {
         let items = self.or_default(field, path);
         let mut made = Vec::with_capacity(items.len());
@@ -142,21 +146,25 @@ impl Problems {
     }
 
     /// A list of texts.
-    pub(crate) fn texts(&mut self, field: List<Arc<str>>, path: &Path<'_>) -> Vec<Arc<str>> {
+    pub(crate) fn texts(
+        &mut self,
+        field: LenientList<Arc<str>>,
+        path: &FieldPath<'_>,
+    ) -> Vec<Arc<str>> {
         self.list(field, path, |_, text, _| text)
     }
 
     /// The entries of a map; a `null` value is the type's default, as in Go.
     pub(crate) fn map<T: Default>(
         &mut self,
-        field: Soft<Entries<T>>,
-        path: &Path<'_>,
+        field: LenientField<LenientMap<T>>,
+        path: &FieldPath<'_>,
     ) -> Vec<(Arc<str>, T)> {
-        let Entries(entries) = self.or_default(field, path);
+        let LenientMap(entries) = self.or_default(field, path);
         let mut read = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let value = match value {
-                Soft::Absent => Some(T::default()),
+                LenientField::Absent => Some(T::default()),
                 value => self.read(value, &path.key(&key)),
             };
             read.extend(value.map(|value| (key, value)));
@@ -165,12 +173,16 @@ impl Problems {
     }
 
     /// Labels, annotations or another map of texts.
-    pub(crate) fn labels(&mut self, field: Soft<Entries<Arc<str>>>, path: &Path<'_>) -> Labels {
-        let Entries(entries) = self.or_default(field, path);
+    pub(crate) fn labels(
+        &mut self,
+        field: LenientField<LenientMap<Arc<str>>>,
+        path: &FieldPath<'_>,
+    ) -> Labels {
+        let LenientMap(entries) = self.or_default(field, path);
         let mut labels = Labels::new();
         for (key, value) in entries {
             let value = match value {
-                Soft::Absent => Some(Arc::default()),
+                LenientField::Absent => Some(Arc::default()),
                 value => self.read(value, &path.key(&key)),
             };
             labels.extend(value.map(|value| (key, value)));
@@ -181,8 +193,8 @@ impl Problems {
     /// A Kubernetes resource list. Amounts below zero count as 0, and are noted.
     pub(crate) fn resources(
         &mut self,
-        field: Soft<Entries<Quantity>>,
-        path: &Path<'_>,
+        field: LenientField<LenientMap<Quantity>>,
+        path: &FieldPath<'_>,
     ) -> ResourceList {
         let mut amounts = self.map(field, path);
         for (name, amount) in amounts.iter_mut().filter(|(_, amount)| amount.is_negative()) {
@@ -212,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_path_reads_as_people_write_it() {
-        let spec = Path::root("spec");
+        let spec = FieldPath::root("spec");
         let containers = spec.field("containers");
         let first = containers.index(0);
         let requests = first.field("requests");

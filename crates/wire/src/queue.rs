@@ -7,46 +7,46 @@ use vc_model::{QueueRecord, QueueState};
 use vc_resource::Quantity;
 
 use crate::metadata::{self, Metadata, SlimMetadata};
-use crate::problems::{Path, Problems};
-use crate::soft::{Entries, Soft, object};
+use crate::problems::{FieldPath, Problems};
+use crate::soft::{LenientField, LenientMap, object};
 use crate::{Kind, WireError, finish};
 
 /// A queue as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimQueue {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimQueueSpec>,
-    pub status: Soft<SlimQueueStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimQueueSpec>,
+    pub status: LenientField<SlimQueueStatus>,
 }
 
 /// `spec` of a queue.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimQueueSpec {
-    pub weight: Soft<i32>,
-    pub priority: Soft<i32>,
-    pub reclaimable: Soft<bool>,
-    pub capability: Soft<Entries<Quantity>>,
-    pub deserved: Soft<Entries<Quantity>>,
-    pub guarantee: Soft<SlimGuarantee>,
-    pub parent: Soft<Arc<str>>,
-    pub dequeue_strategy: Soft<Arc<str>>,
+    pub weight: LenientField<i32>,
+    pub priority: LenientField<i32>,
+    pub reclaimable: LenientField<bool>,
+    pub capability: LenientField<LenientMap<Quantity>>,
+    pub deserved: LenientField<LenientMap<Quantity>>,
+    pub guarantee: LenientField<SlimGuarantee>,
+    pub parent: LenientField<Arc<str>>,
+    pub dequeue_strategy: LenientField<Arc<str>>,
 }
 
 /// `spec.guarantee` of a queue.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimGuarantee {
-    pub resource: Soft<Entries<Quantity>>,
+    pub resource: LenientField<LenientMap<Quantity>>,
 }
 
 /// `status` of a queue.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimQueueStatus {
-    pub state: Soft<Arc<str>>,
-    pub allocated: Soft<Entries<Quantity>>,
+    pub state: LenientField<Arc<str>>,
+    pub allocated: LenientField<LenientMap<Quantity>>,
 }
 
 object!(SlimQueueSpec, SlimGuarantee, SlimQueueStatus);
@@ -69,19 +69,19 @@ impl SlimQueue {
 /// A field that is read is malformed.
 pub fn queue_record(
     metadata: Metadata,
-    spec: Soft<SlimQueueSpec>,
-    status: Soft<SlimQueueStatus>,
+    spec: LenientField<SlimQueueSpec>,
+    status: LenientField<SlimQueueStatus>,
 ) -> Result<QueueRecord, WireError> {
     record(metadata, spec, status, Problems::default())
 }
 
 fn record(
     metadata: Metadata,
-    spec: Soft<SlimQueueSpec>,
-    status: Soft<SlimQueueStatus>,
+    spec: LenientField<SlimQueueSpec>,
+    status: LenientField<SlimQueueStatus>,
     mut problems: Problems,
 ) -> Result<QueueRecord, WireError> {
-    let (path, status_path) = (Path::root("spec"), Path::root("status"));
+    let (path, status_path) = (FieldPath::root("spec"), FieldPath::root("status"));
     let spec = problems.or_default(spec, &path);
     let status = problems.or_default(status, &status_path);
     let guarantee = path.field("guarantee");

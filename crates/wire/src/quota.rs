@@ -5,24 +5,24 @@ use vc_model::QuotaRecord;
 use vc_resource::Quantity;
 
 use crate::metadata::{self, SlimMetadata};
-use crate::problems::{Path, Problems};
-use crate::soft::{Entries, Soft, object};
+use crate::problems::{FieldPath, Problems};
+use crate::soft::{LenientField, LenientMap, object};
 use crate::{Kind, WireError, named};
 
 /// A ResourceQuota as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimQuota {
-    pub metadata: Soft<SlimMetadata>,
-    pub status: Soft<SlimQuotaStatus>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub status: LenientField<SlimQuotaStatus>,
 }
 
 /// `status` of a ResourceQuota.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimQuotaStatus {
-    pub hard: Soft<Entries<Quantity>>,
-    pub used: Soft<Entries<Quantity>>,
+    pub hard: LenientField<LenientMap<Quantity>>,
+    pub used: LenientField<LenientMap<Quantity>>,
 }
 
 object!(SlimQuotaStatus);
@@ -36,7 +36,7 @@ impl SlimQuota {
     pub fn to_record(self) -> Result<(QuotaRecord, Vec<String>), WireError> {
         let mut problems = Problems::default();
         let key = metadata::read(Kind::ResourceQuota, self.metadata, &mut problems)?.key();
-        let path = Path::root("status");
+        let path = FieldPath::root("status");
         let status = problems.or_default(self.status, &path);
         let hard = problems.resources(status.hard, &path.field("hard"));
         let used = problems.resources(status.used, &path.field("used"));

@@ -1,15 +1,15 @@
 //! JSON into soft fields in place: a cursor over the text of an object, which a struct moves from
 //! field to field. The same as serde_json makes of it, in a third less instructions: no value is moved
-//! on its way. Exact because scalars go through [`Shape`] all the same, and what has no short way here
+//! on its way. Exact because scalars go through [`FieldShape`] all the same, and what has no short way here
 //! goes to serde_json; `tests/scan.rs` compares both. docs/performance.md (start).
 
 use std::borrow::Cow;
 
-use crate::soft::{Shape, Soft};
+use crate::soft::{FieldShape, LenientField};
 
 /// The text is not JSON, or not as API servers write it: serde_json decides.
 #[derive(Clone, Copy, Debug)]
-pub struct Unusual;
+pub struct UnusualJson;
 
 /// Deepest nesting of what is skipped; deeper objects go to serde_json.
 const DEEPEST: u32 = 64;
@@ -18,47 +18,50 @@ const DIGITS: usize = 18;
 
 /// An object of its own. `None`: serde_json decides what it is, which is so for every text with space
 /// between its parts.
-pub fn scanned<T: Shape>(text: &str) -> Option<T> {
+pub fn scanned<T: FieldShape>(text: &str) -> Option<T> {
     // Here once for all strings, in which they would have to be escaped.
     if text.bytes().fold(false, |found, byte| found | (byte < b' ')) {
         return None;
     }
-    let (mut scan, mut object) = (Scan { text, at: 0 }, Soft::Absent);
+    let (mut scan, mut object) = (JsonScan { text, at: 0 }, LenientField::Absent);
     scan.soft(&mut object).ok().filter(|()| scan.at == text.len())?;
     match object {
-        Soft::Good(object) => Some(object),
-        Soft::Absent | Soft::Bad(_) => None,
+        LenientField::Good(object) => Some(object),
+        LenientField::Absent | LenientField::Bad(_) => None,
     }
 }
 
 /// A place in a text.
 #[derive(Debug)]
-pub struct Scan<'a> {
+pub struct JsonScan<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> JsonScan<'a> {
     /// The next value.
-    pub(crate) fn soft<T: Shape>(&mut self, into: &mut Soft<T>) -> Result<(), Unusual> {
+    pub(crate) fn soft<T: FieldShape>(
+        &mut self,
+        into: &mut LenientField<T>,
+    ) -> Result<(), UnusualJson> {
         match self.peek()? {
-            b'"' => *into = Soft::of_text(&self.string()?),
+            b'"' => *into = LenientField::of_text(&self.string()?),
             b'{' => T::scan_map(self, into)?,
             b'[' => T::scan_list(self, into)?,
             b'n' => {
                 self.word("null")?;
-                *into = Soft::Absent;
+                *into = LenientField::Absent;
             }
             b't' => {
                 self.word("true")?;
-                *into = Soft::of_bool(true);
+                *into = LenientField::of_bool(true);
             }
             b'f' => {
                 self.word("false")?;
-                *into = Soft::of_bool(false);
+                *into = LenientField::of_bool(false);
             }
             b'0'..=b'9' => match self.integer() {
-                Some(value) => *into = Soft::of_int(value),
+                Some(value) => *into = LenientField::of_int(value),
                 None => self.by_serde(into)?,
             },
             _ => self.by_serde(into)?,
@@ -67,19 +70,22 @@ impl<'a> Scan<'a> {
     }
 
     /// The next value, as serde_json reads it.
-    pub(crate) fn by_serde<T: Shape>(&mut self, into: &mut Soft<T>) -> Result<(), Unusual> {
+    pub(crate) fn by_serde<T: FieldShape>(
+        &mut self,
+        into: &mut LenientField<T>,
+    ) -> Result<(), UnusualJson> {
         let start = self.at;
         self.skip()?;
-        let text = self.text.get(start..self.at).ok_or(Unusual)?;
-        *into = serde_json::from_str(text).map_err(|_| Unusual)?;
+        let text = self.text.get(start..self.at).ok_or(UnusualJson)?;
+        *into = serde_json::from_str(text).map_err(|_| UnusualJson)?;
         Ok(())
     }
 
     /// The fields of the object that begins here.
     pub(crate) fn object(
         &mut self,
-        mut field: impl FnMut(&str, &mut Self) -> Result<(), Unusual>,
-    ) -> Result<(), Unusual> {
+        mut field: impl FnMut(&str, &mut Self) -> Result<(), UnusualJson>,
+    ) -> Result<(), UnusualJson> {
         self.expect(b'{')?;
         if self.peek()? == b'}' {
             self.at += 1;
@@ -92,7 +98,7 @@ impl<'a> Scan<'a> {
             match self.peek()? {
                 b',' => self.at += 1,
                 b'}' => break,
-                _ => return Err(Unusual),
+                _ => return Err(UnusualJson),
             }
         }
         self.at += 1;
@@ -102,8 +108,8 @@ impl<'a> Scan<'a> {
     /// The elements of the list that begins here.
     pub(crate) fn list(
         &mut self,
-        mut element: impl FnMut(&mut Self) -> Result<(), Unusual>,
-    ) -> Result<(), Unusual> {
+        mut element: impl FnMut(&mut Self) -> Result<(), UnusualJson>,
+    ) -> Result<(), UnusualJson> {
         self.expect(b'[')?;
         if self.peek()? == b']' {
             self.at += 1;
@@ -114,7 +120,7 @@ impl<'a> Scan<'a> {
             match self.peek()? {
                 b',' => self.at += 1,
                 b']' => break,
-                _ => return Err(Unusual),
+                _ => return Err(UnusualJson),
             }
         }
         self.at += 1;
@@ -122,7 +128,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Goes behind the next value, whatever it is.
-    pub(crate) fn skip(&mut self) -> Result<(), Unusual> {
+    pub(crate) fn skip(&mut self) -> Result<(), UnusualJson> {
         // Whether what is open is an object, innermost last.
         let (mut objects, mut depth) = (0_u64, 0_u32);
         loop {
@@ -133,7 +139,7 @@ impl<'a> Scan<'a> {
                     if self.peek()? == close {
                         self.at += 1;
                     } else if depth == DEEPEST {
-                        return Err(Unusual);
+                        return Err(UnusualJson);
                     } else {
                         objects = objects << 1 | u64::from(is_object);
                         depth += 1;
@@ -164,60 +170,60 @@ impl<'a> Scan<'a> {
                     }
                     b'}' if is_object => self.at += 1,
                     b']' if !is_object => self.at += 1,
-                    _ => return Err(Unusual),
+                    _ => return Err(UnusualJson),
                 }
                 (objects, depth) = (objects >> 1, depth - 1);
             }
         }
     }
 
-    fn skip_key(&mut self) -> Result<(), Unusual> {
+    fn skip_key(&mut self) -> Result<(), UnusualJson> {
         self.skip_string()?;
         self.expect(b':')
     }
 
     /// The first byte of what comes next.
     #[inline]
-    fn peek(&self) -> Result<u8, Unusual> {
-        self.text.as_bytes().get(self.at).copied().ok_or(Unusual)
+    fn peek(&self) -> Result<u8, UnusualJson> {
+        self.text.as_bytes().get(self.at).copied().ok_or(UnusualJson)
     }
 
-    fn rest(&self) -> Result<&'a [u8], Unusual> {
-        self.text.as_bytes().get(self.at..).ok_or(Unusual)
+    fn rest(&self) -> Result<&'a [u8], UnusualJson> {
+        self.text.as_bytes().get(self.at..).ok_or(UnusualJson)
     }
 
     #[inline]
-    fn expect(&mut self, byte: u8) -> Result<(), Unusual> {
+    fn expect(&mut self, byte: u8) -> Result<(), UnusualJson> {
         let found = self.peek()?;
         self.at += 1;
-        if found == byte { Ok(()) } else { Err(Unusual) }
+        if found == byte { Ok(()) } else { Err(UnusualJson) }
     }
 
-    fn word(&mut self, word: &str) -> Result<(), Unusual> {
+    fn word(&mut self, word: &str) -> Result<(), UnusualJson> {
         let rest = self.rest()?;
         self.at += word.len();
-        if rest.starts_with(word.as_bytes()) { Ok(()) } else { Err(Unusual) }
+        if rest.starts_with(word.as_bytes()) { Ok(()) } else { Err(UnusualJson) }
     }
 
     /// The text between the quotes here.
     #[inline]
-    fn string(&mut self) -> Result<Cow<'a, str>, Unusual> {
+    fn string(&mut self) -> Result<Cow<'a, str>, UnusualJson> {
         let start = self.at;
         self.expect(b'"')?;
         let rest = self.rest()?;
         let len = plain(rest);
         if rest.get(len) == Some(&b'"') {
             self.at += len + 1;
-            return self.text.get(start + 1..start + 1 + len).map(Cow::Borrowed).ok_or(Unusual);
+            return self.text.get(start + 1..start + 1 + len).map(Cow::Borrowed).ok_or(UnusualJson);
         }
         self.at = start;
         self.skip_string()?;
-        let quoted = self.text.get(start..self.at).ok_or(Unusual)?;
-        serde_json::from_str(quoted).map(Cow::Owned).map_err(|_| Unusual)
+        let quoted = self.text.get(start..self.at).ok_or(UnusualJson)?;
+        serde_json::from_str(quoted).map(Cow::Owned).map_err(|_| UnusualJson)
     }
 
     #[inline]
-    fn skip_string(&mut self) -> Result<(), Unusual> {
+    fn skip_string(&mut self) -> Result<(), UnusualJson> {
         self.expect(b'"')?;
         loop {
             let rest = self.rest()?;
@@ -232,7 +238,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn skip_escape(&mut self) -> Result<(), Unusual> {
+    fn skip_escape(&mut self) -> Result<(), UnusualJson> {
         let len = match self.rest()? {
             [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
             [b'\\', b'u', a, b, c, d, ..]
@@ -240,7 +246,7 @@ impl<'a> Scan<'a> {
             {
                 6
             }
-            _ => return Err(Unusual),
+            _ => return Err(UnusualJson),
         };
         self.at += len;
         Ok(())
@@ -258,12 +264,12 @@ impl<'a> Scan<'a> {
         Some(rest[..len].iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0')))
     }
 
-    fn skip_number(&mut self) -> Result<(), Unusual> {
+    fn skip_number(&mut self) -> Result<(), UnusualJson> {
         let rest = self.rest()?;
         let unsigned = rest.strip_prefix(b"-").unwrap_or(rest);
         let whole = digits(unsigned);
         if whole == 0 || (unsigned[0] == b'0' && whole != 1) {
-            return Err(Unusual);
+            return Err(UnusualJson);
         }
         let mut left = &unsigned[whole..];
         if let Some(fraction) = left.strip_prefix(b".") {
@@ -283,9 +289,9 @@ fn digits(bytes: &[u8]) -> usize {
 }
 
 /// What follows at least one digit.
-fn some_digits(bytes: &[u8]) -> Result<&[u8], Unusual> {
+fn some_digits(bytes: &[u8]) -> Result<&[u8], UnusualJson> {
     match digits(bytes) {
-        0 => Err(Unusual),
+        0 => Err(UnusualJson),
         n_digits => Ok(&bytes[n_digits..]),
     }
 }

@@ -7,37 +7,37 @@ use serde::Deserialize;
 use vc_model::{LabelSelector, SelectorKind, SelectorObject};
 
 use crate::metadata::{self, SlimMetadata};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimLabelSelector, label_selector};
-use crate::soft::{Entries, Soft, object};
+use crate::soft::{LenientField, LenientMap, object};
 use crate::{Kind, WireError, named};
 
 /// `spec` of an object that selects by labels alone.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimByLabels {
-    pub selector: Soft<Entries<Arc<str>>>,
+    pub selector: LenientField<LenientMap<Arc<str>>>,
 }
 
 /// `spec` of an object that has a label selector.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimBySelector {
-    pub selector: Soft<SlimLabelSelector>,
+    pub selector: LenientField<SlimLabelSelector>,
 }
 
 object!(SlimByLabels, SlimBySelector);
 
 /// A form that a selector has.
-trait Selects {
-    fn read(self, path: &Path<'_>, problems: &mut Problems) -> Option<LabelSelector>;
+trait SelectorForm {
+    fn read(self, path: &FieldPath<'_>, problems: &mut Problems) -> Option<LabelSelector>;
 }
 
-impl Selects for SlimByLabels {
-    fn read(self, path: &Path<'_>, problems: &mut Problems) -> Option<LabelSelector> {
+impl SelectorForm for SlimByLabels {
+    fn read(self, path: &FieldPath<'_>, problems: &mut Problems) -> Option<LabelSelector> {
         let n_before = problems.len();
         let match_labels = match self.selector {
-            Soft::Absent => return None,
+            LenientField::Absent => return None,
             given => problems.labels(given, path),
         };
         let selector = LabelSelector { match_labels, ..LabelSelector::default() };
@@ -45,8 +45,8 @@ impl Selects for SlimByLabels {
     }
 }
 
-impl Selects for SlimBySelector {
-    fn read(self, path: &Path<'_>, problems: &mut Problems) -> Option<LabelSelector> {
+impl SelectorForm for SlimBySelector {
+    fn read(self, path: &FieldPath<'_>, problems: &mut Problems) -> Option<LabelSelector> {
         let n_before = problems.len();
         let selector = problems.read(self.selector, path)?;
         let selector = label_selector(selector, path, problems);
@@ -61,8 +61,8 @@ macro_rules! selecting {
         #[derive(Clone, Debug, Default, Deserialize)]
         #[serde(default)]
         pub struct $slim {
-            pub metadata: Soft<SlimMetadata>,
-            pub spec: Soft<$spec>,
+            pub metadata: LenientField<SlimMetadata>,
+            pub spec: LenientField<$spec>,
         }
 
         impl $slim {
@@ -87,15 +87,15 @@ selecting!(
 selecting!("A ReplicaSet as it is decoded.", SlimReplicaSet, SlimBySelector, ReplicaSet);
 selecting!("A StatefulSet as it is decoded.", SlimStatefulSet, SlimBySelector, StatefulSet);
 
-fn record<S: Selects + Default>(
+fn record<S: SelectorForm + Default>(
     kind: Kind,
     selects: SelectorKind,
-    metadata: Soft<SlimMetadata>,
-    spec: Soft<S>,
+    metadata: LenientField<SlimMetadata>,
+    spec: LenientField<S>,
 ) -> Result<(SelectorObject, Vec<String>), WireError> {
     let mut problems = Problems::default();
     let key = metadata::read(kind, metadata, &mut problems)?.key();
-    let path = Path::root("spec");
+    let path = FieldPath::root("spec");
     let spec = problems.or_default(spec, &path);
     let selector = spec.read(&path.field("selector"), &mut problems);
     let problems = problems.of(&named(kind, &key.namespace, &key.name));

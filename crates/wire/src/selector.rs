@@ -9,43 +9,43 @@ use vc_model::{
     TaintEffect, Toleration, TolerationOperator,
 };
 
-use crate::brief::Brief;
+use crate::brief::ShortText;
 use crate::pod_terms::SlimPodTerms;
-use crate::problems::{Path, Problems};
-use crate::soft::{Entries, List, Soft, object};
+use crate::problems::{FieldPath, Problems};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 
 /// A requirement of a label or node selector.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimRequirement {
-    pub key: Soft<Arc<str>>,
-    pub operator: Soft<Arc<str>>,
-    pub values: List<Arc<str>>,
+    pub key: LenientField<Arc<str>>,
+    pub operator: LenientField<Arc<str>>,
+    pub values: LenientList<Arc<str>>,
 }
 
 /// A `metav1.LabelSelector`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimLabelSelector {
-    pub match_labels: Soft<Entries<Arc<str>>>,
-    pub match_expressions: List<SlimRequirement>,
+    pub match_labels: LenientField<LenientMap<Arc<str>>>,
+    pub match_expressions: LenientList<SlimRequirement>,
 }
 
 /// A term of a node selector.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimTerm {
-    pub match_expressions: List<SlimRequirement>,
-    pub match_fields: List<SlimRequirement>,
+    pub match_expressions: LenientList<SlimRequirement>,
+    pub match_fields: LenientList<SlimRequirement>,
 }
 
 /// `spec.affinity`, as far as it is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimAffinity {
-    pub node_affinity: Soft<SlimNodeAffinity>,
-    pub pod_affinity: Soft<SlimPodTerms>,
-    pub pod_anti_affinity: Soft<SlimPodTerms>,
+    pub node_affinity: LenientField<SlimNodeAffinity>,
+    pub pod_affinity: LenientField<SlimPodTerms>,
+    pub pod_anti_affinity: LenientField<SlimPodTerms>,
 }
 
 /// `spec.affinity.nodeAffinity`.
@@ -53,43 +53,43 @@ pub struct SlimAffinity {
 #[serde(default)]
 pub struct SlimNodeAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-    pub required: Soft<SlimNodeSelector>,
+    pub required: LenientField<SlimNodeSelector>,
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
-    pub preferred: List<SlimPreferred>,
+    pub preferred: LenientList<SlimPreferred>,
 }
 
 /// A `v1.NodeSelector`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimNodeSelector {
-    pub node_selector_terms: List<SlimTerm>,
+    pub node_selector_terms: LenientList<SlimTerm>,
 }
 
 /// A weighted node selector term.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPreferred {
-    pub weight: Soft<i32>,
-    pub preference: Soft<SlimTerm>,
+    pub weight: LenientField<i32>,
+    pub preference: LenientField<SlimTerm>,
 }
 
 /// A toleration.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimToleration {
-    pub key: Soft<Arc<str>>,
-    pub operator: Soft<Brief>,
-    pub value: Soft<Arc<str>>,
-    pub effect: Soft<Brief>,
+    pub key: LenientField<Arc<str>>,
+    pub operator: LenientField<ShortText>,
+    pub value: LenientField<Arc<str>>,
+    pub effect: LenientField<ShortText>,
 }
 
 /// A taint.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimTaint {
-    pub key: Soft<Arc<str>>,
-    pub value: Soft<Arc<str>>,
-    pub effect: Soft<Brief>,
+    pub key: LenientField<Arc<str>>,
+    pub value: LenientField<Arc<str>>,
+    pub effect: LenientField<ShortText>,
 }
 
 object!(
@@ -111,7 +111,7 @@ object!(
 
 pub(crate) fn label_selector(
     slim: SlimLabelSelector,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> LabelSelector {
     let expressions = path.field("matchExpressions");
@@ -122,8 +122,8 @@ pub(crate) fn label_selector(
 }
 
 pub(crate) fn node_affinity(
-    slim: Soft<SlimNodeAffinity>,
-    affinity: &Path<'_>,
+    slim: LenientField<SlimNodeAffinity>,
+    affinity: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> NodeAffinity {
     let path = affinity.field("nodeAffinity");
@@ -145,7 +145,7 @@ pub(crate) fn node_affinity(
 /// The terms of a node selector.
 pub(crate) fn node_selector(
     slim: SlimNodeSelector,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<NodeSelectorTerm> {
     let path = path.field("nodeSelectorTerms");
@@ -153,7 +153,7 @@ pub(crate) fn node_selector(
         .list(slim.node_selector_terms, &path, |problems, slim, path| term(slim, path, problems))
 }
 
-fn term(slim: SlimTerm, path: &Path<'_>, problems: &mut Problems) -> NodeSelectorTerm {
+fn term(slim: SlimTerm, path: &FieldPath<'_>, problems: &mut Problems) -> NodeSelectorTerm {
     let expressions = path.field("matchExpressions");
     let fields = path.field("matchFields");
     NodeSelectorTerm {
@@ -163,8 +163,8 @@ fn term(slim: SlimTerm, path: &Path<'_>, problems: &mut Problems) -> NodeSelecto
 }
 
 fn requirements(
-    slim: List<SlimRequirement>,
-    path: &Path<'_>,
+    slim: LenientList<SlimRequirement>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<Requirement> {
     problems.list(slim, path, |problems, slim, path| {
@@ -197,8 +197,8 @@ fn operator(text: &str) -> Operator {
 }
 
 pub(crate) fn tolerations(
-    slim: List<SlimToleration>,
-    path: &Path<'_>,
+    slim: LenientList<SlimToleration>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<Toleration> {
     problems.list(slim, path, |problems, slim, path| {
@@ -218,8 +218,8 @@ pub(crate) fn tolerations(
 }
 
 pub(crate) fn taints(
-    slim: List<SlimTaint>,
-    path: &Path<'_>,
+    slim: LenientList<SlimTaint>,
+    path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Vec<Taint> {
     problems.list(slim, path, |problems, slim, path| Taint {

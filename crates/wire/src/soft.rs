@@ -10,12 +10,12 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use vc_resource::Quantity;
 
-use crate::scan::{Scan, Unusual};
-use crate::word::{Key, word};
+use crate::scan::{JsonScan, UnusualJson};
+use crate::word::{WordKey, word};
 
 /// A field of an object. `null` counts as absent.
 #[derive(Clone, Debug, Default)]
-pub enum Soft<T> {
+pub enum LenientField<T> {
     #[default]
     Absent,
     Good(T),
@@ -24,20 +24,20 @@ pub enum Soft<T> {
 }
 
 /// A list whose elements may each be malformed.
-pub type List<T> = Soft<Vec<Soft<T>>>;
+pub type LenientList<T> = LenientField<Vec<LenientField<T>>>;
 
 /// A map with text keys, in the order of the object.
 #[derive(Clone, Debug)]
-pub struct Entries<T>(pub Vec<(Arc<str>, Soft<T>)>);
+pub struct LenientMap<T>(pub Vec<(Arc<str>, LenientField<T>)>);
 
-impl<T> Default for Entries<T> {
+impl<T> Default for LenientMap<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
 /// What a field may be made of. `None` from a method: the field must not be of that type.
-pub trait Shape: Sized {
+pub trait FieldShape: Sized {
     /// What the API wants, as in `must be <wanted>`.
     const WANTED: &'static str;
 
@@ -62,44 +62,47 @@ pub trait Shape: Sized {
         Ok(None)
     }
     /// The same as `from_list` from the text, in place.
-    fn scan_list(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+    fn scan_list(
+        scan: &mut JsonScan<'_>,
+        into: &mut LenientField<Self>,
+    ) -> Result<(), UnusualJson> {
         scan.by_serde(into)
     }
     /// The same as `from_map` from the text, in place.
-    fn scan_map(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+    fn scan_map(scan: &mut JsonScan<'_>, into: &mut LenientField<Self>) -> Result<(), UnusualJson> {
         scan.by_serde(into)
     }
 }
 
-impl Shape for Arc<str> {
+impl FieldShape for Arc<str> {
     const WANTED: &'static str = "a string";
     fn from_text(text: &str) -> Option<Result<Self, String>> {
         Some(Ok(word(text)))
     }
 }
 
-impl Shape for bool {
+impl FieldShape for bool {
     const WANTED: &'static str = "true or false";
     fn from_bool(value: bool) -> Option<Self> {
         Some(value)
     }
 }
 
-impl Shape for i32 {
+impl FieldShape for i32 {
     const WANTED: &'static str = "an integer";
     fn from_int(value: i64) -> Option<Result<Self, String>> {
         Some(i32::try_from(value).map_err(|_| format!("does not fit 32 bits: {value}")))
     }
 }
 
-impl Shape for i64 {
+impl FieldShape for i64 {
     const WANTED: &'static str = "an integer";
     fn from_int(value: i64) -> Option<Result<Self, String>> {
         Some(Ok(value))
     }
 }
 
-impl Shape for Quantity {
+impl FieldShape for Quantity {
     const WANTED: &'static str = "a quantity";
     fn from_text(text: &str) -> Option<Result<Self, String>> {
         Some(text.parse().map_err(|error: vc_resource::QuantityError| error.to_string()))
@@ -113,7 +116,7 @@ impl Shape for Quantity {
     }
 }
 
-impl<T: Shape> Shape for Vec<Soft<T>> {
+impl<T: FieldShape> FieldShape for Vec<LenientField<T>> {
     const WANTED: &'static str = "a list";
     fn from_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let mut items = Vec::new();
@@ -122,29 +125,32 @@ impl<T: Shape> Shape for Vec<Soft<T>> {
         }
         Ok(Some(items))
     }
-    fn scan_list(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+    fn scan_list(
+        scan: &mut JsonScan<'_>,
+        into: &mut LenientField<Self>,
+    ) -> Result<(), UnusualJson> {
         let items = into.begin();
         scan.list(|scan| {
             let place = items.len();
-            items.push(Soft::Absent);
+            items.push(LenientField::Absent);
             scan.soft(&mut items[place])
         })
     }
 }
 
-impl<T: Shape> Shape for Entries<T> {
+impl<T: FieldShape> FieldShape for LenientMap<T> {
     const WANTED: &'static str = "a map";
     fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         let mut entries = Vec::new();
-        while let Some(key) = map.next_key_seed(Key)? {
+        while let Some(key) = map.next_key_seed(WordKey)? {
             entries.push((key, map.next_value()?));
         }
         Ok(Some(Self(entries)))
     }
-    fn scan_map(scan: &mut Scan<'_>, into: &mut Soft<Self>) -> Result<(), Unusual> {
+    fn scan_map(scan: &mut JsonScan<'_>, into: &mut LenientField<Self>) -> Result<(), UnusualJson> {
         let Self(entries) = into.begin();
         scan.object(|key, scan| {
-            let mut value = Soft::Absent;
+            let mut value = LenientField::Absent;
             scan.soft(&mut value)?;
             entries.push((word(key), value));
             Ok(())
@@ -154,9 +160,9 @@ impl<T: Shape> Shape for Entries<T> {
 
 /// An object that is handed on as it is.
 #[derive(Clone, Debug, Default)]
-pub struct Json(pub serde_json::Value);
+pub struct RawJson(pub serde_json::Value);
 
-impl Shape for Json {
+impl FieldShape for RawJson {
     const WANTED: &'static str = "an object";
     fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
         let access = serde::de::value::MapAccessDeserializer::new(map);
@@ -164,11 +170,11 @@ impl Shape for Json {
     }
 }
 
-/// Lets structs of soft fields stand in a [`Soft`]. Of those of which a first list has many the fields
-/// are named, as serde names them, for [`Scan`].
+/// Lets structs of soft fields stand in a [`LenientField`]. Of those of which a first list has many the fields
+/// are named, as serde names them, for [`JsonScan`].
 macro_rules! object {
     ($($name:ty $({ $($key:literal => $field:ident),+ $(,)? })?),+ $(,)?) => {$(
-        impl crate::soft::Shape for $name {
+        impl crate::soft::FieldShape for $name {
             const WANTED: &'static str = "an object";
             fn from_map<'de, A: serde::de::MapAccess<'de>>(
                 map: A,
@@ -177,9 +183,9 @@ macro_rules! object {
                 serde::Deserialize::deserialize(access).map(Some)
             }
             $(fn scan_map(
-                scan: &mut crate::scan::Scan<'_>,
-                into: &mut crate::soft::Soft<Self>,
-            ) -> Result<(), crate::scan::Unusual> {
+                scan: &mut crate::scan::JsonScan<'_>,
+                into: &mut crate::soft::LenientField<Self>,
+            ) -> Result<(), crate::scan::UnusualJson> {
                 let fields = into.begin();
                 scan.object(|key, scan| match key {
                     $($key => scan.soft(&mut fields.$field),)+
@@ -191,7 +197,7 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-impl<T: Shape> Soft<T> {
+impl<T: FieldShape> LenientField<T> {
     pub(crate) fn of_text(text: &str) -> Self {
         Self::scalar(T::from_text(text), &format_args!("{text:?}"))
     }
@@ -230,50 +236,50 @@ impl<T: Shape> Soft<T> {
     }
 }
 
-impl<'de, T: Shape> Deserialize<'de> for Soft<T> {
+impl<'de, T: FieldShape> Deserialize<'de> for LenientField<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SoftVisitor(PhantomData))
+        deserializer.deserialize_any(LenientVisitor(PhantomData))
     }
 }
 
-struct SoftVisitor<T>(PhantomData<T>);
+struct LenientVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Shape> Visitor<'de> for SoftVisitor<T> {
-    type Value = Soft<T>;
+impl<'de, T: FieldShape> Visitor<'de> for LenientVisitor<T> {
+    type Value = LenientField<T>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(T::WANTED)
     }
-    fn visit_unit<E>(self) -> Result<Soft<T>, E> {
-        Ok(Soft::Absent)
+    fn visit_unit<E>(self) -> Result<LenientField<T>, E> {
+        Ok(LenientField::Absent)
     }
-    fn visit_none<E>(self) -> Result<Soft<T>, E> {
-        Ok(Soft::Absent)
+    fn visit_none<E>(self) -> Result<LenientField<T>, E> {
+        Ok(LenientField::Absent)
     }
-    fn visit_bool<E>(self, value: bool) -> Result<Soft<T>, E> {
-        Ok(Soft::of_bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<LenientField<T>, E> {
+        Ok(LenientField::of_bool(value))
     }
-    fn visit_i64<E>(self, value: i64) -> Result<Soft<T>, E> {
-        Ok(Soft::of_int(value))
+    fn visit_i64<E>(self, value: i64) -> Result<LenientField<T>, E> {
+        Ok(LenientField::of_int(value))
     }
     /// Beyond `i64` only a quantity can hold the number; it saturates there.
-    fn visit_u64<E>(self, value: u64) -> Result<Soft<T>, E> {
+    fn visit_u64<E>(self, value: u64) -> Result<LenientField<T>, E> {
         Ok(match i64::try_from(value) {
-            Ok(small) => Soft::of_int(small),
-            Err(_) => Soft::scalar(T::from_float(value as f64), &value),
+            Ok(small) => LenientField::of_int(small),
+            Err(_) => LenientField::scalar(T::from_float(value as f64), &value),
         })
     }
-    fn visit_f64<E>(self, value: f64) -> Result<Soft<T>, E> {
-        Ok(Soft::scalar(T::from_float(value), &value))
+    fn visit_f64<E>(self, value: f64) -> Result<LenientField<T>, E> {
+        Ok(LenientField::scalar(T::from_float(value), &value))
     }
-    fn visit_str<E>(self, text: &str) -> Result<Soft<T>, E> {
-        Ok(Soft::of_text(text))
+    fn visit_str<E>(self, text: &str) -> Result<LenientField<T>, E> {
+        Ok(LenientField::of_text(text))
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Soft<T>, A::Error> {
-        Ok(Soft::compound(T::from_list(list)?, "is a list"))
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<LenientField<T>, A::Error> {
+        Ok(LenientField::compound(T::from_list(list)?, "is a list"))
     }
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Soft<T>, A::Error> {
-        Ok(Soft::compound(T::from_map(map)?, "is an object"))
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LenientField<T>, A::Error> {
+        Ok(LenientField::compound(T::from_map(map)?, "is an object"))
     }
 }
 
@@ -281,11 +287,11 @@ impl<'de, T: Shape> Visitor<'de> for SoftVisitor<T> {
 mod tests {
     use super::*;
 
-    fn read<T: Shape>(json: &str) -> Result<Option<T>, String> {
-        match serde_json::from_str::<Soft<T>>(json).unwrap() {
-            Soft::Absent => Ok(None),
-            Soft::Good(value) => Ok(Some(value)),
-            Soft::Bad(problem) => Err(problem.into()),
+    fn read<T: FieldShape>(json: &str) -> Result<Option<T>, String> {
+        match serde_json::from_str::<LenientField<T>>(json).unwrap() {
+            LenientField::Absent => Ok(None),
+            LenientField::Good(value) => Ok(Some(value)),
+            LenientField::Bad(problem) => Err(problem.into()),
         }
     }
 
@@ -316,8 +322,12 @@ mod tests {
 
     #[test]
     fn a_bad_element_leaves_its_neighbours() {
-        let list: Soft<Vec<Soft<i32>>> = serde_json::from_str("[1, {\"a\": [2]}, 3]").unwrap();
-        let Soft::Good(list) = list else { panic!("not a list") };
-        assert!(matches!(list[..], [Soft::Good(1), Soft::Bad(_), Soft::Good(3)]));
+        let list: LenientField<Vec<LenientField<i32>>> =
+            serde_json::from_str("[1, {\"a\": [2]}, 3]").unwrap();
+        let LenientField::Good(list) = list else { panic!("not a list") };
+        assert!(matches!(
+            list[..],
+            [LenientField::Good(1), LenientField::Bad(_), LenientField::Good(3)]
+        ));
     }
 }

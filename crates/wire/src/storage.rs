@@ -10,9 +10,9 @@ use vc_model::{
 use vc_resource::Quantity;
 
 use crate::metadata::{self, SlimMetadata};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimLabelSelector, label_selector};
-use crate::soft::{Entries, List, Soft, object};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::{Kind, WireError, finish};
 
 const DRIVER_PARAMETER: &str = "csi.storage.k8s.io/csi-driver-name";
@@ -23,106 +23,106 @@ const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimStorageClass {
-    pub metadata: Soft<SlimMetadata>,
-    pub provisioner: Soft<Arc<str>>,
-    pub volume_binding_mode: Soft<Arc<str>>,
-    pub parameters: Soft<Entries<Arc<str>>>,
-    pub allowed_topologies: List<SlimTopologyTerm>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub provisioner: LenientField<Arc<str>>,
+    pub volume_binding_mode: LenientField<Arc<str>>,
+    pub parameters: LenientField<LenientMap<Arc<str>>>,
+    pub allowed_topologies: LenientList<SlimTopologyTerm>,
 }
 
 /// A term of `allowedTopologies`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimTopologyTerm {
-    pub match_label_expressions: List<SlimTopologyLabel>,
+    pub match_label_expressions: LenientList<SlimTopologyLabel>,
 }
 
 /// A label of such a term.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimTopologyLabel {
-    pub key: Soft<Arc<str>>,
-    pub values: List<Arc<str>>,
+    pub key: LenientField<Arc<str>>,
+    pub values: LenientList<Arc<str>>,
 }
 
 /// A CSINode as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimCsiNode {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimCsiNodeSpec>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimCsiNodeSpec>,
 }
 
 /// `spec` of a CSINode.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimCsiNodeSpec {
-    pub drivers: List<SlimNodeDriver>,
+    pub drivers: LenientList<SlimNodeDriver>,
 }
 
 /// A driver of a CSINode.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimNodeDriver {
-    pub name: Soft<Arc<str>>,
-    pub allocatable: Soft<SlimCount>,
+    pub name: LenientField<Arc<str>>,
+    pub allocatable: LenientField<SlimCount>,
 }
 
 /// `allocatable` of such a driver.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimCount {
-    pub count: Soft<i32>,
+    pub count: LenientField<i32>,
 }
 
 /// A CSIDriver as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimCsiDriver {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimCsiDriverSpec>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimCsiDriverSpec>,
 }
 
 /// `spec` of a CSIDriver.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimCsiDriverSpec {
-    pub storage_capacity: Soft<bool>,
+    pub storage_capacity: LenientField<bool>,
 }
 
 /// A CSIStorageCapacity as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimStorageCapacity {
-    pub metadata: Soft<SlimMetadata>,
-    pub storage_class_name: Soft<Arc<str>>,
-    pub capacity: Soft<Quantity>,
-    pub maximum_volume_size: Soft<Quantity>,
-    pub node_topology: Soft<SlimLabelSelector>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub storage_class_name: LenientField<Arc<str>>,
+    pub capacity: LenientField<Quantity>,
+    pub maximum_volume_size: LenientField<Quantity>,
+    pub node_topology: LenientField<SlimLabelSelector>,
 }
 
 /// A VolumeAttachment as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimVolumeAttachment {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimAttachmentSpec>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimAttachmentSpec>,
 }
 
 /// `spec` of a VolumeAttachment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimAttachmentSpec {
-    pub attacher: Soft<Arc<str>>,
-    pub node_name: Soft<Arc<str>>,
-    pub source: Soft<SlimAttachmentSource>,
+    pub attacher: LenientField<Arc<str>>,
+    pub node_name: LenientField<Arc<str>>,
+    pub source: LenientField<SlimAttachmentSource>,
 }
 
 /// `spec.source` of a VolumeAttachment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimAttachmentSource {
-    pub persistent_volume_name: Soft<Arc<str>>,
+    pub persistent_volume_name: LenientField<Arc<str>>,
 }
 
 object!(
@@ -144,12 +144,12 @@ impl SlimStorageClass {
     pub fn to_record(self) -> Result<StorageClass, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::StorageClass, self.metadata, &mut problems)?;
-        let mode = Path::root("volumeBindingMode");
-        let topologies = Path::root("allowedTopologies");
-        let mut parameters = problems.labels(self.parameters, &Path::root("parameters"));
+        let mode = FieldPath::root("volumeBindingMode");
+        let topologies = FieldPath::root("allowedTopologies");
+        let mut parameters = problems.labels(self.parameters, &FieldPath::root("parameters"));
         let class = StorageClass {
             name: metadata.name.clone(),
-            provisioner: problems.text(self.provisioner, &Path::root("provisioner")),
+            provisioner: problems.text(self.provisioner, &FieldPath::root("provisioner")),
             mode: match &*problems.text(self.volume_binding_mode, &mode) {
                 "WaitForFirstConsumer" => BindingMode::Delayed,
                 "" => BindingMode::Absent,
@@ -162,7 +162,7 @@ impl SlimStorageClass {
     }
 }
 
-fn topology(problems: &mut Problems, slim: SlimTopologyTerm, path: &Path<'_>) -> TopologyTerm {
+fn topology(problems: &mut Problems, slim: SlimTopologyTerm, path: &FieldPath<'_>) -> TopologyTerm {
     let path = path.field("matchLabelExpressions");
     problems.list(slim.match_label_expressions, &path, |problems, slim, path| {
         let key = problems.text(slim.key, &path.field("key"));
@@ -178,7 +178,7 @@ impl SlimCsiNode {
     pub fn to_record(self) -> Result<CsiNode, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::CsiNode, self.metadata, &mut problems)?;
-        let path = Path::root("spec");
+        let path = FieldPath::root("spec");
         let spec = problems.or_default(self.spec, &path);
         let drivers =
             problems.list(spec.drivers, &path.field("drivers"), |problems, slim, path| {
@@ -203,7 +203,7 @@ impl SlimCsiDriver {
     pub fn to_record(self) -> Result<CsiDriver, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::CsiDriver, self.metadata, &mut problems)?;
-        let path = Path::root("spec");
+        let path = FieldPath::root("spec");
         let spec = problems.or_default(self.spec, &path);
         let capacity = path.field("storageCapacity");
         let driver = CsiDriver {
@@ -222,12 +222,13 @@ impl SlimStorageCapacity {
     pub fn to_record(self) -> Result<StorageCapacity, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::StorageCapacity, self.metadata, &mut problems)?;
-        let topology = Path::root("nodeTopology");
-        let capacity = problems.read(self.capacity, &Path::root("capacity"));
-        let maximum = problems.read(self.maximum_volume_size, &Path::root("maximumVolumeSize"));
+        let topology = FieldPath::root("nodeTopology");
+        let capacity = problems.read(self.capacity, &FieldPath::root("capacity"));
+        let maximum =
+            problems.read(self.maximum_volume_size, &FieldPath::root("maximumVolumeSize"));
         let row = StorageCapacity {
             key: metadata.key(),
-            class: problems.text(self.storage_class_name, &Path::root("storageClassName")),
+            class: problems.text(self.storage_class_name, &FieldPath::root("storageClassName")),
             capacity_bytes: capacity.map(Quantity::value),
             maximum_bytes: maximum.map(Quantity::value),
             node_topology: { problems.read(self.node_topology, &topology) }
@@ -245,7 +246,7 @@ impl SlimVolumeAttachment {
     pub fn to_record(self) -> Result<VolumeAttachment, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::VolumeAttachment, self.metadata, &mut problems)?;
-        let path = Path::root("spec");
+        let path = FieldPath::root("spec");
         let spec = problems.or_default(self.spec, &path);
         let source_path = path.field("source");
         let source = problems.or_default(spec.source, &source_path);

@@ -1,12 +1,12 @@
 //! RFC 3339 time stamps as the API writes them, in microseconds since 1970.
 
-use crate::soft::Shape;
+use crate::soft::FieldShape;
 
 /// A time stamp in microseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Micros(pub i64);
 
-impl Shape for Micros {
+impl FieldShape for Micros {
     const WANTED: &'static str = "a time stamp such as 2026-01-31T12:00:00Z";
     fn from_text(text: &str) -> Option<Result<Self, String>> {
         let wrong = || format!("must be {}: {text:?}", Self::WANTED);

@@ -10,9 +10,9 @@ use vc_model::{
 use vc_resource::Quantity;
 
 use crate::metadata::{self, SlimMetadata};
-use crate::problems::{Path, Problems};
+use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimLabelSelector, SlimNodeSelector, label_selector, node_selector};
-use crate::soft::{Entries, List, Soft, object};
+use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::{Kind, WireError, finish};
 
 /// Annotation that names the class in place of the field, also when it is empty.
@@ -26,94 +26,94 @@ pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPersistentVolume {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimVolumeSpec>,
-    pub status: Soft<SlimPhase>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimVolumeSpec>,
+    pub status: LenientField<SlimPhase>,
 }
 
 /// `spec` of a PersistentVolume.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimVolumeSpec {
-    pub storage_class_name: Soft<Arc<str>>,
-    pub capacity: Soft<Entries<Quantity>>,
-    pub volume_mode: Soft<Arc<str>>,
-    pub volume_attributes_class_name: Soft<Arc<str>>,
-    pub access_modes: List<Arc<str>>,
-    pub claim_ref: Soft<SlimClaimRef>,
-    pub node_affinity: Soft<SlimVolumeAffinity>,
-    pub csi: Soft<SlimSource>,
-    pub gce_persistent_disk: Soft<SlimSource>,
-    pub aws_elastic_block_store: Soft<SlimSource>,
-    pub azure_disk: Soft<SlimSource>,
-    pub cinder: Soft<SlimSource>,
+    pub storage_class_name: LenientField<Arc<str>>,
+    pub capacity: LenientField<LenientMap<Quantity>>,
+    pub volume_mode: LenientField<Arc<str>>,
+    pub volume_attributes_class_name: LenientField<Arc<str>>,
+    pub access_modes: LenientList<Arc<str>>,
+    pub claim_ref: LenientField<SlimClaimRef>,
+    pub node_affinity: LenientField<SlimVolumeAffinity>,
+    pub csi: LenientField<SlimSource>,
+    pub gce_persistent_disk: LenientField<SlimSource>,
+    pub aws_elastic_block_store: LenientField<SlimSource>,
+    pub azure_disk: LenientField<SlimSource>,
+    pub cinder: LenientField<SlimSource>,
 }
 
 /// `spec.nodeAffinity` of a PersistentVolume.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimVolumeAffinity {
-    pub required: Soft<SlimNodeSelector>,
+    pub required: LenientField<SlimNodeSelector>,
 }
 
 /// What is read of the sources that have CSI drivers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimSource {
-    pub driver: Soft<Arc<str>>,
+    pub driver: LenientField<Arc<str>>,
     #[serde(rename = "volumeHandle")]
-    pub volume_handle: Soft<Arc<str>>,
+    pub volume_handle: LenientField<Arc<str>>,
     #[serde(rename = "pdName")]
-    pub pd_name: Soft<Arc<str>>,
+    pub pd_name: LenientField<Arc<str>>,
     #[serde(rename = "volumeID")]
-    pub volume_id: Soft<Arc<str>>,
+    pub volume_id: LenientField<Arc<str>>,
     #[serde(rename = "diskURI")]
-    pub disk_uri: Soft<Arc<str>>,
+    pub disk_uri: LenientField<Arc<str>>,
 }
 
 /// `spec.claimRef` of a PersistentVolume.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimClaimRef {
-    pub namespace: Soft<Arc<str>>,
-    pub name: Soft<Arc<str>>,
-    pub uid: Soft<Arc<str>>,
+    pub namespace: LenientField<Arc<str>>,
+    pub name: LenientField<Arc<str>>,
+    pub uid: LenientField<Arc<str>>,
 }
 
 /// `status`, of which only the phase is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPhase {
-    pub phase: Soft<Arc<str>>,
+    pub phase: LenientField<Arc<str>>,
 }
 
 /// A PersistentVolumeClaim as it is decoded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPersistentVolumeClaim {
-    pub metadata: Soft<SlimMetadata>,
-    pub spec: Soft<SlimClaimSpec>,
-    pub status: Soft<SlimPhase>,
+    pub metadata: LenientField<SlimMetadata>,
+    pub spec: LenientField<SlimClaimSpec>,
+    pub status: LenientField<SlimPhase>,
 }
 
 /// `spec` of a PersistentVolumeClaim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlimClaimSpec {
-    pub storage_class_name: Soft<Arc<str>>,
-    pub resources: Soft<SlimClaimResources>,
-    pub volume_mode: Soft<Arc<str>>,
-    pub volume_attributes_class_name: Soft<Arc<str>>,
-    pub access_modes: List<Arc<str>>,
-    pub selector: Soft<SlimLabelSelector>,
-    pub volume_name: Soft<Arc<str>>,
+    pub storage_class_name: LenientField<Arc<str>>,
+    pub resources: LenientField<SlimClaimResources>,
+    pub volume_mode: LenientField<Arc<str>>,
+    pub volume_attributes_class_name: LenientField<Arc<str>>,
+    pub access_modes: LenientList<Arc<str>>,
+    pub selector: LenientField<SlimLabelSelector>,
+    pub volume_name: LenientField<Arc<str>>,
 }
 
 /// `spec.resources` of a PersistentVolumeClaim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimClaimResources {
-    pub requests: Soft<Entries<Quantity>>,
+    pub requests: LenientField<LenientMap<Quantity>>,
 }
 
 object!(
@@ -134,7 +134,7 @@ impl SlimPersistentVolume {
     pub fn to_record(self) -> Result<PersistentVolume, WireError> {
         let mut problems = Problems::default();
         let metadata = metadata::read(Kind::PersistentVolume, self.metadata, &mut problems)?;
-        let path = Path::root("spec");
+        let path = FieldPath::root("spec");
         let spec = problems.or_default(self.spec, &path);
         let named = problems.text(spec.storage_class_name, &path.field("storageClassName"));
         let attributes = path.field("volumeAttributesClassName");
@@ -145,7 +145,7 @@ impl SlimPersistentVolume {
         let claim = problems.read(spec.claim_ref, &claim_path);
         let mode = problems.text(spec.volume_mode, &path.field("volumeMode"));
         let sources = [
-            (spec.csi, "csi", csi as Make),
+            (spec.csi, "csi", csi as VolumeSourceReader),
             (spec.gce_persistent_disk, "gcePersistentDisk", gce_pd),
             (spec.aws_elastic_block_store, "awsElasticBlockStore", aws_ebs),
             (spec.azure_disk, "azureDisk", azure_disk),
@@ -183,11 +183,11 @@ impl SlimPersistentVolumeClaim {
     pub fn to_record(self) -> Result<PersistentVolumeClaim, WireError> {
         let mut problems = Problems::default();
         let has_annotations = match &self.metadata {
-            Soft::Good(metadata) => !matches!(metadata.annotations, Soft::Absent),
-            Soft::Absent | Soft::Bad(_) => false,
+            LenientField::Good(metadata) => !matches!(metadata.annotations, LenientField::Absent),
+            LenientField::Absent | LenientField::Bad(_) => false,
         };
         let metadata = metadata::read(Kind::PersistentVolumeClaim, self.metadata, &mut problems)?;
-        let path = Path::root("spec");
+        let path = FieldPath::root("spec");
         let spec = problems.or_default(self.spec, &path);
         let named = problems.text(spec.storage_class_name, &path.field("storageClassName"));
         let attributes = path.field("volumeAttributesClassName");
@@ -224,14 +224,18 @@ fn class_of(named: Arc<str>, annotations: &Labels) -> Arc<str> {
     annotations.get(CLASS).cloned().unwrap_or(named)
 }
 
-fn phase(status: Soft<SlimPhase>, problems: &mut Problems) -> Arc<str> {
-    let path = Path::root("status");
+fn phase(status: LenientField<SlimPhase>, problems: &mut Problems) -> Arc<str> {
+    let path = FieldPath::root("status");
     let status = problems.or_default(status, &path);
     problems.text(status.phase, &path.field("phase"))
 }
 
 /// The amount called `storage`.
-fn storage(list: Soft<Entries<Quantity>>, path: &Path<'_>, problems: &mut Problems) -> Option<i64> {
+fn storage(
+    list: LenientField<LenientMap<Quantity>>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Option<i64> {
     let list = problems.resources(list, path);
     list.iter().find(|(name, _)| &**name == "storage").map(|(_, quantity)| quantity.value())
 }
@@ -240,23 +244,27 @@ fn volume_mode(text: &str) -> VolumeMode {
     if text == "Block" { VolumeMode::Block } else { VolumeMode::Filesystem }
 }
 
-fn access_modes(list: List<Arc<str>>, spec: &Path<'_>, problems: &mut Problems) -> AccessModes {
+fn access_modes(
+    list: LenientList<Arc<str>>,
+    spec: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> AccessModes {
     let names = problems.texts(list, &spec.field("accessModes"));
     AccessModes::of(names.iter().map(|name| &**name))
 }
 
-fn claim_ref(slim: SlimClaimRef, path: &Path<'_>, problems: &mut Problems) -> ClaimRef {
+fn claim_ref(slim: SlimClaimRef, path: &FieldPath<'_>, problems: &mut Problems) -> ClaimRef {
     let namespace = problems.text(slim.namespace, &path.field("namespace"));
     let name = problems.text(slim.name, &path.field("name"));
     let uid = problems.text(slim.uid, &path.field("uid"));
     ClaimRef { claim: ObjectKey { namespace, name }, uid }
 }
 
-type Make = fn(SlimSource, &Path<'_>, &Labels, &mut Problems) -> VolumeSource;
+type VolumeSourceReader = fn(SlimSource, &FieldPath<'_>, &Labels, &mut Problems) -> VolumeSource;
 
 fn source(
-    sources: [(Soft<SlimSource>, &'static str, Make); 5],
-    spec: &Path<'_>,
+    sources: [(LenientField<SlimSource>, &'static str, VolumeSourceReader); 5],
+    spec: &FieldPath<'_>,
     labels: &Labels,
     problems: &mut Problems,
 ) -> VolumeSource {
@@ -268,7 +276,12 @@ fn source(
     found.unwrap_or_default()
 }
 
-fn csi(slim: SlimSource, path: &Path<'_>, _: &Labels, problems: &mut Problems) -> VolumeSource {
+fn csi(
+    slim: SlimSource,
+    path: &FieldPath<'_>,
+    _: &Labels,
+    problems: &mut Problems,
+) -> VolumeSource {
     let driver = problems.text(slim.driver, &path.field("driver"));
     let handle = problems.text(slim.volume_handle, &path.field("volumeHandle"));
     VolumeSource::Csi { driver, handle }
@@ -276,20 +289,25 @@ fn csi(slim: SlimSource, path: &Path<'_>, _: &Labels, problems: &mut Problems) -
 
 fn gce_pd(
     slim: SlimSource,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     labels: &Labels,
     problems: &mut Problems,
 ) -> VolumeSource {
     vc_model::gce_pd(&problems.text(slim.pd_name, &path.field("pdName")), labels)
 }
 
-fn aws_ebs(slim: SlimSource, path: &Path<'_>, _: &Labels, problems: &mut Problems) -> VolumeSource {
+fn aws_ebs(
+    slim: SlimSource,
+    path: &FieldPath<'_>,
+    _: &Labels,
+    problems: &mut Problems,
+) -> VolumeSource {
     vc_model::aws_ebs(&problems.text(slim.volume_id, &path.field("volumeID")))
 }
 
 fn azure_disk(
     slim: SlimSource,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     _: &Labels,
     problems: &mut Problems,
 ) -> VolumeSource {
@@ -297,7 +315,12 @@ fn azure_disk(
     VolumeSource::Migrated { of: InTree::AzureDisk, handle }
 }
 
-fn cinder(slim: SlimSource, path: &Path<'_>, _: &Labels, problems: &mut Problems) -> VolumeSource {
+fn cinder(
+    slim: SlimSource,
+    path: &FieldPath<'_>,
+    _: &Labels,
+    problems: &mut Problems,
+) -> VolumeSource {
     let handle = problems.text(slim.volume_id, &path.field("volumeID"));
     VolumeSource::Migrated { of: InTree::Cinder, handle }
 }

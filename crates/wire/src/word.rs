@@ -16,14 +16,14 @@ const LONGEST: usize = 64;
 /// A word that was seen. Its counter is written to by every thread that has it, so that its text is
 /// often in the cache of another core: the copy is not.
 #[derive(Clone)]
-struct Seen {
+struct RecentWords {
     copy: [u8; LONGEST],
     word: Arc<str>,
 }
 
 thread_local! {
     /// By hash of the text, the last one seen: what is rare is soon forgotten, and nothing grows.
-    static SEEN: RefCell<Vec<Option<Seen>>> = RefCell::new(vec![None; PLACES]);
+    static SEEN: RefCell<Vec<Option<RecentWords>>> = RefCell::new(vec![None; PLACES]);
 }
 
 /// The text, shared with an earlier equal one if there was one lately.
@@ -42,7 +42,7 @@ pub(crate) fn word(text: &str) -> Arc<str> {
         _ => {
             let mut copy = [0; LONGEST];
             copy[..text.len()].copy_from_slice(text.as_bytes());
-            seen[place].insert(Seen { copy, word: text.into() }).word.clone()
+            seen[place].insert(RecentWords { copy, word: text.into() }).word.clone()
         }
     })
 }
@@ -54,16 +54,16 @@ fn is_uid(text: &str) -> bool {
 }
 
 /// Reads a key of a map as a word.
-pub(crate) struct Key;
+pub(crate) struct WordKey;
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for WordKey {
     type Value = Arc<str>;
     fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Self::Value, D::Error> {
         key.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for Key {
+impl Visitor<'_> for WordKey {
     type Value = Arc<str>;
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("a key")

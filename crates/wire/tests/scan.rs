@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use vc_wire::{Shape, SlimNode, SlimPod, SlimPodGroup, scanned};
+use vc_wire::{FieldShape, SlimNode, SlimPod, SlimPodGroup, scanned};
 
 fn pod() -> Value {
     json!({
@@ -132,12 +132,12 @@ fn by_serde<T: DeserializeOwned + Debug>(text: &str) -> Option<String> {
     direct.or_else(|| debug(T::deserialize(serde_json::from_str::<Value>(text).ok()?)))
 }
 
-fn whole<T: Shape + DeserializeOwned + Debug>(text: &str) {
+fn whole<T: FieldShape + DeserializeOwned + Debug>(text: &str) {
     let short = scanned::<T>(text).map(|object| format!("{object:?}"));
     assert_eq!(short.unwrap(), by_serde::<T>(text).unwrap(), "{text}");
 }
 
-fn damaged<T: Shape + DeserializeOwned + Debug>(text: &str) {
+fn damaged<T: FieldShape + DeserializeOwned + Debug>(text: &str) {
     if let Some(short) = scanned::<T>(text) {
         assert_eq!(Some(format!("{short:?}")), by_serde::<T>(text), "{text}");
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use pprof::Symbol;
 
 use super::proto::Profile;
-use crate::heap::{Amounts, RATE, is_ours, resolve, sites};
+use crate::heap::{HeapAmounts, RATE, is_ours, resolve, sites};
 
 /// As Go names them; the last is what `go tool pprof` shows.
 const VALUES: [(&str, &str); 4] = [
@@ -52,8 +52,8 @@ fn lines(profile: &mut Profile, address: usize) -> Vec<u64> {
     lines
 }
 
-fn values(amounts: Amounts) -> [i64; 4] {
-    let Amounts { alloc_objects, alloc_bytes, inuse_objects, inuse_bytes } = amounts;
+fn values(amounts: HeapAmounts) -> [i64; 4] {
+    let HeapAmounts { alloc_objects, alloc_bytes, inuse_objects, inuse_bytes } = amounts;
     // Sums of estimates may end a little below nothing.
     [alloc_objects, alloc_bytes, inuse_objects, inuse_bytes].map(|value| value.max(0.0) as i64)
 }

@@ -8,9 +8,9 @@ use pprof::Symbol;
 
 /// A message under construction.
 #[derive(Default)]
-struct Message(Vec<u8>);
+struct ProtoMessage(Vec<u8>);
 
-impl Message {
+impl ProtoMessage {
     fn varint(&mut self, mut value: u64) {
         while 0x80 <= value {
             self.0.push((value & 0x7f) as u8 | 0x80);
@@ -44,7 +44,7 @@ impl Message {
 /// The samples, and the tables that they point into.
 #[derive(Default)]
 pub(super) struct Profile {
-    out: Message,
+    out: ProtoMessage,
     strings: HashMap<String, u64>,
     /// In the order of their numbers.
     texts: Vec<String>,
@@ -79,8 +79,8 @@ impl Profile {
         self.out.signed(12, amount);
     }
 
-    fn value_type(&mut self, kind: &str, unit: &str) -> Message {
-        let mut message = Message::default();
+    fn value_type(&mut self, kind: &str, unit: &str) -> ProtoMessage {
+        let mut message = ProtoMessage::default();
         message.number(1, self.string(kind));
         message.number(2, self.string(unit));
         message
@@ -98,7 +98,7 @@ impl Profile {
 
     /// The innermost location first.
     pub(super) fn sample(&mut self, locations: Vec<u64>, values: &[i64]) {
-        let mut sample = Message::default();
+        let mut sample = ProtoMessage::default();
         sample.packed(1, locations);
         sample.packed(2, values.iter().map(|value| value.cast_unsigned()));
         self.out.bytes(2, &sample.0);
@@ -111,10 +111,10 @@ impl Profile {
         let next = self.locations.len() as u64 + 1;
         let number = *self.locations.entry((function, line)).or_insert(next);
         if number == next {
-            let mut place = Message::default();
+            let mut place = ProtoMessage::default();
             place.number(1, function);
             place.number(2, line);
-            let mut location = Message::default();
+            let mut location = ProtoMessage::default();
             location.number(1, number);
             location.bytes(4, &place.0);
             self.out.bytes(4, &location.0);
@@ -128,7 +128,7 @@ impl Profile {
         let next = self.functions.len() as u64 + 1;
         let number = *self.functions.entry((name, file)).or_insert(next);
         if number == next {
-            let mut function = Message::default();
+            let mut function = ProtoMessage::default();
             function.number(1, number);
             function.number(2, name);
             function.number(3, name);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn messages_are_protobuf() {
-        let mut message = Message::default();
+        let mut message = ProtoMessage::default();
         message.number(1, 300);
         message.bytes(2, b"ab");
         message.packed(3, [1, 128]);

@@ -8,19 +8,19 @@ use super::Loader;
 use crate::arguments::Arguments;
 use crate::error::{ConfError, Warning, printable};
 use crate::spelling::did_you_mean;
-use crate::tree::{Node, Tree};
+use crate::tree::{YamlNode, YamlTree};
 
 /// One entry of a map.
-pub(super) struct Entry<'n> {
+pub(super) struct MapEntry<'n> {
     pub(super) key: String,
     pub(super) key_line: Option<usize>,
     /// Path of the value.
     pub(super) field: String,
-    pub(super) node: &'n Node,
+    pub(super) node: &'n YamlNode,
 }
 
 impl Loader<'_> {
-    pub(super) fn arguments(&mut self, entry: &Entry<'_>) -> Result<Arguments, ConfError> {
+    pub(super) fn arguments(&mut self, entry: &MapEntry<'_>) -> Result<Arguments, ConfError> {
         let mut arguments = Arguments::at(entry.field.clone());
         for argument in self.entries(entry.node, &entry.field)? {
             let value = self.value(argument.node, &argument.field)?;
@@ -29,8 +29,8 @@ impl Loader<'_> {
         Ok(arguments)
     }
 
-    fn value(&mut self, node: &Node, field: &str) -> Result<Value, ConfError> {
-        if let Tree::List(items) = &node.tree {
+    fn value(&mut self, node: &YamlNode, field: &str) -> Result<Value, ConfError> {
+        if let YamlTree::List(items) = &node.tree {
             let mut list = Vec::new();
             for (at, item) in items.iter().enumerate() {
                 list.push(self.value(item, &format!("{field}[{at}]"))?);
@@ -49,17 +49,17 @@ impl Loader<'_> {
     }
 
     /// A string, or any other scalar as it is written.
-    pub(super) fn text(&self, entry: &Entry<'_>, hint: &str) -> Result<String, ConfError> {
+    pub(super) fn text(&self, entry: &MapEntry<'_>, hint: &str) -> Result<String, ConfError> {
         entry.node.text(self.source).ok_or_else(|| {
             let problem = format!("expected a string, found {}", entry.node.kind());
             self.error(entry.node.line(), &entry.field, &problem, hint)
         })
     }
 
-    pub(super) fn items<'n>(&self, entry: &Entry<'n>) -> Result<&'n [Node], ConfError> {
+    pub(super) fn items<'n>(&self, entry: &MapEntry<'n>) -> Result<&'n [YamlNode], ConfError> {
         match &entry.node.tree {
-            Tree::Null => Ok(&[]),
-            Tree::List(items) => Ok(items),
+            YamlTree::Null => Ok(&[]),
+            YamlTree::List(items) => Ok(items),
             _ => {
                 let problem = format!("expected a list, found {}", entry.node.kind());
                 let hint = format!("begin each entry of {} with a dash", entry.key);
@@ -71,19 +71,19 @@ impl Loader<'_> {
     /// The entries of a map, of duplicate keys only the last.
     pub(super) fn entries<'n>(
         &mut self,
-        node: &'n Node,
+        node: &'n YamlNode,
         field: &str,
-    ) -> Result<Vec<Entry<'n>>, ConfError> {
+    ) -> Result<Vec<MapEntry<'n>>, ConfError> {
         let map = match &node.tree {
-            Tree::Null => return Ok(Vec::new()),
-            Tree::Map(map) => map,
+            YamlTree::Null => return Ok(Vec::new()),
+            YamlTree::Map(map) => map,
             _ => {
                 let problem = format!("expected a map, found {}", node.kind());
                 let hint = "write key: value pairs, without a dash before the key";
                 return Err(self.error(node.line(), field, &problem, hint));
             }
         };
-        let mut entries: Vec<Entry<'n>> = Vec::new();
+        let mut entries: Vec<MapEntry<'n>> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (key_node, value) in map {
             let entry = self.entry(key_node, value, field)?;
@@ -103,10 +103,10 @@ impl Loader<'_> {
 
     fn entry<'n>(
         &self,
-        key_node: &Node,
-        node: &'n Node,
+        key_node: &YamlNode,
+        node: &'n YamlNode,
         field: &str,
-    ) -> Result<Entry<'n>, ConfError> {
+    ) -> Result<MapEntry<'n>, ConfError> {
         let Some(key) = key_node.text(self.source) else {
             let problem = format!("expected a key, found {}", key_node.kind());
             return Err(self.error(key_node.line(), field, &problem, "write a plain word"));
@@ -115,10 +115,10 @@ impl Loader<'_> {
             true => key.clone(),
             false => format!("{field}.{key}"),
         };
-        Ok(Entry { key, key_line: key_node.line(), field, node })
+        Ok(MapEntry { key, key_line: key_node.line(), field, node })
     }
 
-    fn duplicate_key(&mut self, entry: &Entry<'_>, before: &Entry<'_>) {
+    fn duplicate_key(&mut self, entry: &MapEntry<'_>, before: &MapEntry<'_>) {
         let message = match before.key_line {
             Some(line) => format!("duplicate key {}, also on line {line}", entry.key),
             None => format!("duplicate key {}", entry.key),
@@ -127,7 +127,7 @@ impl Loader<'_> {
         self.warnings.push(Warning::new(entry.key_line, &entry.field, message, remedy));
     }
 
-    pub(super) fn unknown_key(&mut self, entry: &Entry<'_>, known: &[&str]) {
+    pub(super) fn unknown_key(&mut self, entry: &MapEntry<'_>, known: &[&str]) {
         let message = format!("unknown key {}, it is ignored", entry.key);
         let remedy = did_you_mean(&entry.key, known);
         self.warnings.push(Warning::new(entry.key_line, &entry.field, message, remedy));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use vc_engine::Effect;
-use vc_kube::{Clients, Incoming, KindSet, Observer, follow, inbox, write};
+use vc_kube::{Clients, EngineMessage, KindSet, Observer, follow, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::fake::{self, added, end_of_list, pod, refusal, watch};
@@ -17,9 +17,9 @@ const QUEUES: &str = "GET /apis/scheduling.volcano.sh/v1beta1/queues";
 
 /// Writes down what is counted.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct ObservedTexts(Mutex<Vec<String>>);
 
-impl Told {
+impl ObservedTexts {
     fn say(&self, text: String) {
         self.0.lock().unwrap().push(text);
     }
@@ -29,7 +29,7 @@ impl Told {
     }
 }
 
-impl Observer for Told {
+impl Observer for ObservedTexts {
     fn malformed(&self, kind: &'static str) {
         self.say(format!("malformed {kind}"));
     }
@@ -60,22 +60,24 @@ async fn malformed_custom_objects_are_counted_and_the_others_are_in_effect() {
         let good = custom(kind, "good", json!({}));
         watch(vec![added(&bad), added(&odd), added(&good), end_of_list("5")])
     });
-    let (told, (sender, mut receiver)) = (Arc::new(Told::default()), inbox());
-    let observer: Arc<dyn Observer> = told.clone();
+    let (reported, (sender, mut receiver)) = (Arc::new(ObservedTexts::default()), inbox());
+    let observer: Arc<dyn Observer> = reported.clone();
     let _feeds = follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &observer);
     let mut good = 0;
     while good < 2 {
         match receiver.recv().await.unwrap() {
-            Incoming::Event(ClusterEvent::PodGroupApplied(group)) if &*group.key.name == "good" => {
+            EngineMessage::Event(ClusterEvent::PodGroupApplied(group))
+                if &*group.key.name == "good" =>
+            {
                 good += 1;
             }
-            Incoming::Event(ClusterEvent::QueueApplied(queue)) if &*queue.name == "good" => {
+            EngineMessage::Event(ClusterEvent::QueueApplied(queue)) if &*queue.name == "good" => {
                 good += 1;
             }
             _ => {}
         }
     }
-    let said = told.said();
+    let said = reported.said();
     for kind in ["podgroups", "queues"] {
         let count = said.iter().filter(|text| **text == format!("malformed {kind}")).count();
         assert!(0 < count, "{kind}: {said:?}");
@@ -91,7 +93,7 @@ async fn a_pod_that_somebody_else_has_bound_is_counted() {
         "POST /api/v1/namespaces/ns/pods/q/binding" => refusal(409, "Conflict", "the uid differs"),
         _ => fake::json_answer(200, pod("p")),
     });
-    let (told, (sender, mut outcomes)) = (Arc::new(Told::default()), inbox());
+    let (reported, (sender, mut outcomes)) = (Arc::new(ObservedTexts::default()), inbox());
     let (effects, batches) = mpsc::channel(4);
     let bind = |name: &str| Effect::Bind {
         pod: ObjectKey::new("ns", name),
@@ -101,11 +103,11 @@ async fn a_pod_that_somebody_else_has_bound_is_counted() {
     };
     effects.send(vec![bind("p"), bind("q")].into()).await.unwrap();
     drop(effects);
-    write(Clients::shared(client), "volcano".into(), sender, batches, told.clone()).await;
-    assert_eq!(told.said(), ["foreign bind"]);
+    write(Clients::shared(client), "volcano".into(), sender, batches, reported.clone()).await;
+    assert_eq!(reported.said(), ["foreign bind"]);
     let mut n_failed = 0;
     while let Some(message) = outcomes.recv().await {
-        let failed = matches!(message, Incoming::Event(ClusterEvent::BindFailed { .. }));
+        let failed = matches!(message, EngineMessage::Event(ClusterEvent::BindFailed { .. }));
         n_failed += usize::from(failed);
     }
     assert_eq!(n_failed, 2);
@@ -119,12 +121,12 @@ async fn a_watch_is_back_a_second_after_the_server_is() {
         (POD_GROUPS, 0..OUTAGE) => refusal(401, "Unauthorized", "Unauthorized"),
         _ => watch(vec![end_of_list("1")]),
     });
-    let (told, (sender, mut receiver)) = (Arc::new(Told::default()), inbox());
-    let observer: Arc<dyn Observer> = told.clone();
+    let (reported, (sender, mut receiver)) = (Arc::new(ObservedTexts::default()), inbox());
+    let observer: Arc<dyn Observer> = reported.clone();
     let start = tokio::time::Instant::now();
     let _feeds = follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &observer);
     loop {
-        if let Incoming::Synced(vc_wire::Kind::PodGroup) = receiver.recv().await.unwrap() {
+        if let EngineMessage::Synced(vc_wire::Kind::PodGroup) = receiver.recv().await.unwrap() {
             break;
         }
     }
@@ -133,5 +135,5 @@ async fn a_watch_is_back_a_second_after_the_server_is() {
     let wanted = Duration::from_millis(250 + 500 + 1000 * (OUTAGE as u64 - 2));
     let took = start.elapsed();
     assert!((wanted..wanted + Duration::from_millis(100)).contains(&took), "{took:?}");
-    assert_eq!(told.said(), ["restart podgroups"; OUTAGE]);
+    assert_eq!(reported.said(), ["restart podgroups"; OUTAGE]);
 }

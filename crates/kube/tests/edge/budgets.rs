@@ -2,7 +2,7 @@
 //! broken one costs neither itself nor its neighbours (C-06, plugins-jobs-queues.md 10, 11).
 
 use serde_json::{Value, json};
-use vc_kube::{Clients, Feeds, Incoming, KindSet, follow, inbox};
+use vc_kube::{Clients, EngineMessage, Feeds, KindSet, follow, inbox};
 use vc_model::{ClusterEvent, Covers};
 use vc_wire::Kind;
 
@@ -22,17 +22,21 @@ fn quota(name: &str, hard: Value) -> Value {
         "status": {"hard": hard}})
 }
 
-fn text(message: Incoming) -> Option<String> {
+fn text(message: EngineMessage) -> Option<String> {
     match message {
-        Incoming::Event(ClusterEvent::BudgetApplied(budget)) => {
+        EngineMessage::Event(ClusterEvent::BudgetApplied(budget)) => {
             let everybody = budget.covers == Covers::Everybody;
             Some(format!("{} {everybody}", budget.key.name))
         }
-        Incoming::Event(ClusterEvent::BudgetDeleted { key }) => Some(format!("gone {}", key.name)),
-        Incoming::Event(ClusterEvent::QuotaApplied(quota)) => {
+        EngineMessage::Event(ClusterEvent::BudgetDeleted { key }) => {
+            Some(format!("gone {}", key.name))
+        }
+        EngineMessage::Event(ClusterEvent::QuotaApplied(quota)) => {
             Some(format!("{} {}", quota.key.name, quota.hard.len()))
         }
-        Incoming::Synced(Kind::PodDisruptionBudget | Kind::ResourceQuota) => Some("synced".into()),
+        EngineMessage::Synced(Kind::PodDisruptionBudget | Kind::ResourceQuota) => {
+            Some("synced".into())
+        }
         _ => None,
     }
 }
@@ -56,11 +60,11 @@ async fn c06_budgets_are_looked_for_again() {
     });
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
     feeds.follow(KindSet::Budgets, &Clients::shared(client), &sender, &unobserved());
-    let mut told = Vec::new();
-    while told.len() < 5 {
-        told.extend(text(inbox.recv().await.unwrap()));
+    let mut reported = Vec::new();
+    while reported.len() < 5 {
+        reported.extend(text(inbox.recv().await.unwrap()));
     }
-    assert_eq!(told, ["synced", "broken true", "good false", "gone broken", "gone good"]);
+    assert_eq!(reported, ["synced", "broken true", "good false", "gone broken", "gone good"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,11 +76,11 @@ async fn quotas_are_always_followed() {
     });
     let (sender, mut inbox) = inbox();
     let _feeds = follow(&Clients::shared(client), &[], &sender, &unobserved());
-    let mut told = Vec::new();
-    while told.len() < 3 {
-        told.extend(text(inbox.recv().await.unwrap()));
+    let mut reported = Vec::new();
+    while reported.len() < 3 {
+        reported.extend(text(inbox.recv().await.unwrap()));
     }
-    assert_eq!(told, ["broken 1", "q 0", "synced"]);
+    assert_eq!(reported, ["broken 1", "q 0", "synced"]);
 }
 
 /// A proxy that has lost its server says 404 to everything, an old API server to what is new.
@@ -91,11 +95,11 @@ async fn c06_a_404_that_nobody_confirms_takes_no_budget_away() {
     });
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
     feeds.follow(KindSet::Budgets, &Clients::shared(client), &sender, &unobserved());
-    let mut told = Vec::new();
-    while told.len() < 3 {
-        told.extend(text(inbox.recv().await.unwrap()));
+    let mut reported = Vec::new();
+    while reported.len() < 3 {
+        reported.extend(text(inbox.recv().await.unwrap()));
     }
     // It is gone when a list lacks it.
-    assert_eq!(told, ["good false", "synced", "gone good"]);
+    assert_eq!(reported, ["good false", "synced", "gone good"]);
     assert_eq!(log.of(BUDGETS).len(), 6);
 }

@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use vc_engine::Effect;
-use vc_kube::{Access, Clients, Incoming, inbox, write};
+use vc_kube::{Clients, EngineMessage, ServerAccess, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::fake::unobserved;
@@ -31,7 +31,8 @@ async fn refuses_all() -> (String, mpsc::UnboundedReceiver<String>) {
 #[tokio::test]
 async fn eco_10_too_many_requests_reaches_the_caller_at_once() {
     let (address, mut heads) = refuses_all().await;
-    let access = Access { master: address, kubeconfig: String::new(), qps: 100.0, burst: 100 };
+    let access =
+        ServerAccess { master: address, kubeconfig: String::new(), qps: 100.0, burst: 100 };
     let clients = Clients::connect(&access, &unobserved()).await.unwrap();
     let (sender, mut receiver) = inbox();
     let (effects, batches) = mpsc::channel(1);
@@ -40,7 +41,8 @@ async fn eco_10_too_many_requests_reaches_the_caller_at_once() {
     let gate = Effect::RemoveGate { pod: ObjectKey::new("ns", "p"), uid: "u".into() };
     effects.send(vec![gate].into()).await.unwrap();
     let outcome = receiver.recv().await;
-    let failed = matches!(outcome, Some(Incoming::Event(ClusterEvent::PodStatusFailed { .. })));
+    let failed =
+        matches!(outcome, Some(EngineMessage::Event(ClusterEvent::PodStatusFailed { .. })));
     assert!(failed, "{outcome:?}");
     let first = heads.recv().await.unwrap();
     assert!(first.starts_with("PATCH /api/v1/namespaces/ns/pods/p"), "{first}");

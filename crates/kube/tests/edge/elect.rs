@@ -242,9 +242,9 @@ async fn a_standby_knows_whether_it_is_connected() {
         1 => refusal(403, "Forbidden", "leases is forbidden"),
         _ => server.answer(seen),
     });
-    let told = RefCell::new(Vec::new());
+    let reported = RefCell::new(Vec::new());
     let clients = Clients::shared(client);
-    let standby = election("b").win(&clients, |connected| told.borrow_mut().push(connected));
+    let standby = election("b").win(&clients, |connected| reported.borrow_mut().push(connected));
     assert!(timeout(Duration::from_secs(5), standby).await.is_err());
-    assert_eq!(*told.borrow(), [true, false, true]);
+    assert_eq!(*reported.borrow(), [true, false, true]);
 }

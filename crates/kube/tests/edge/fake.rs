@@ -69,6 +69,7 @@ impl Log {
 pub(crate) fn client(
     handle: impl Fn(&Seen) -> Option<Answer> + Send + Sync + 'static,
 ) -> (Client, Log) {
+    crate::log_lines::listen_everywhere();
     let (handle, log) = (Arc::new(handle), Log::default());
     let written = log.clone();
     let service = tower::service_fn(move |request: Request<Body>| {

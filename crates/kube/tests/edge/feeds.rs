@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use vc_kube::{Clients, Feeds, Incoming, KindSet, follow, inbox};
+use vc_kube::{Clients, EngineMessage, Feeds, KindSet, follow, inbox};
 use vc_model::ClusterEvent;
 
 use crate::fake::{self, Answer, Log, Seen, added, end_of_list, list, pod, refusal, watch};
@@ -30,16 +30,18 @@ async fn messages(
 }
 
 /// Messages about pods and pod groups.
-fn text(message: &Incoming) -> Option<String> {
+fn text(message: &EngineMessage) -> Option<String> {
     match message {
-        Incoming::Event(ClusterEvent::PodApplied(pod)) => Some(format!("pod {}", pod.key.name)),
-        Incoming::Event(ClusterEvent::PodDeleted { key, uid }) => {
+        EngineMessage::Event(ClusterEvent::PodApplied(pod)) => {
+            Some(format!("pod {}", pod.key.name))
+        }
+        EngineMessage::Event(ClusterEvent::PodDeleted { key, uid }) => {
             Some(format!("gone {} {uid}", key.name))
         }
-        Incoming::Event(ClusterEvent::PodGroupApplied(group)) => {
+        EngineMessage::Event(ClusterEvent::PodGroupApplied(group)) => {
             Some(format!("group {}", group.key.name))
         }
-        Incoming::Synced(kind) if *kind == vc_wire::Kind::Pod => Some("synced".into()),
+        EngineMessage::Synced(kind) if *kind == vc_wire::Kind::Pod => Some("synced".into()),
         _ => None,
     }
 }
@@ -178,8 +180,8 @@ async fn asked_at(
 async fn a_list_that_is_cut_off_again_and_again_is_asked_for_less_and_less() {
     let cut = asked_at(5, |_| fake::ended(vec![added(&pod("a"))])).await;
     assert_eq!(cut, [0, 250, 750, 1750, 2750]);
-    let told = json!({"code": 500, "message": "etcd"});
-    let failing = move |_: &Seen| watch(vec![added(&pod("a")), event("ERROR", told.clone())]);
+    let reported = json!({"code": 500, "message": "etcd"});
+    let failing = move |_: &Seen| watch(vec![added(&pod("a")), event("ERROR", reported.clone())]);
     assert_eq!(asked_at(5, failing).await, [0, 250, 750, 1750, 3750]);
 }
 

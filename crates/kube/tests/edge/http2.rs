@@ -19,7 +19,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use vc_kube::{Access, Clients};
+use vc_kube::{Clients, ServerAccess};
 
 use crate::fake::unobserved;
 
@@ -108,7 +108,7 @@ impl Server {
         let path = path.with_extension(self.url.rsplit(':').next().unwrap());
         std::fs::write(&path, text).unwrap();
         let kubeconfig = path.to_str().unwrap().to_owned();
-        let access = Access { master: String::new(), kubeconfig, qps: -1.0, burst: 0 };
+        let access = ServerAccess { master: String::new(), kubeconfig, qps: -1.0, burst: 0 };
         let clients = Clients::connect(&access, &unobserved()).await.unwrap();
         std::fs::remove_file(path).unwrap();
         clients.for_writes().unwrap()

@@ -14,17 +14,17 @@ use crate::writer::{
 
 /// What cannot happen and has happened.
 #[derive(Default)]
-struct Told(Mutex<Vec<&'static str>>);
+struct ObservedTexts(Mutex<Vec<&'static str>>);
 
-impl Observer for Told {
+impl Observer for ObservedTexts {
     fn internal_error(&self, kind: &'static str) {
         self.0.lock().unwrap().push(kind);
     }
 }
 
 /// The first request of these lines panics; the pod is there.
-fn edge(lines: &'static [&'static str]) -> (Edge, Arc<Told>) {
-    let told = Arc::new(Told::default());
+fn edge(lines: &'static [&'static str]) -> (Edge, Arc<ObservedTexts>) {
+    let reported = Arc::new(ObservedTexts::default());
     let handle = move |seen: &Seen| -> Option<Answer> {
         let is_broken = lines.iter().any(|line| seen.line.starts_with(line));
         assert!(seen.before != 0 || !is_broken, "injected: {}", seen.line);
@@ -33,7 +33,7 @@ fn edge(lines: &'static [&'static str]) -> (Edge, Arc<Told>) {
             false => success(),
         }
     };
-    (observed(handle, told.clone()), told)
+    (observed(handle, reported.clone()), reported)
 }
 
 #[tokio::test(start_paused = true)]
@@ -43,7 +43,7 @@ async fn a_bind_that_fails_inside_has_failed_and_its_pod_is_looked_at_until_it_i
         (&["POST /api/v1/namespaces/ns/pods/"][..], &["write"][..]),
         (&["POST /api/v1/namespaces/ns/pods/", "GET"], &["write", "resync"]),
     ] {
-        let (mut edge, told) = edge(lines);
+        let (mut edge, reported) = edge(lines);
         edge.send(bind()).await;
         let ClusterEvent::BindFailed { uid: failed, node, error, .. } = edge.outcome().await else {
             panic!("the bind has failed")
@@ -51,7 +51,7 @@ async fn a_bind_that_fails_inside_has_failed_and_its_pod_is_looked_at_until_it_i
         assert_eq!((failed, &*node), (uid(), "n1"));
         assert_eq!(error, "the scheduler has failed inside, its log says where");
         assert!(matches!(edge.outcome().await, ClusterEvent::PodResynced(_)));
-        assert_eq!(*told.0.lock().unwrap(), kinds);
+        assert_eq!(*reported.0.lock().unwrap(), kinds);
         // The pod is free for the next write.
         let (log, outcomes) = edge.run(vec![bind()]).await;
         assert_eq!((log.of(&binding).len(), outcomes.len()), (2, 0));
@@ -80,7 +80,7 @@ async fn whatever_fails_inside_is_answered_as_if_it_were_refused() {
     ];
     for (effect, event, is_read_again) in cases {
         let text = format!("{effect:?}");
-        let (mut edge, told) =
+        let (mut edge, reported) =
             edge(&["PUT", "PATCH", "GET /apis", "GET /api/v1/namespaces/ns/pods/p"]);
         edge.send(effect).await;
         let failed = format!("{:?}", edge.outcome().await);
@@ -90,14 +90,14 @@ async fn whatever_fails_inside_is_answered_as_if_it_were_refused() {
         }
         let (_, outcomes) = edge.run(Vec::new()).await;
         assert!(outcomes.is_empty(), "{text}: {outcomes:?}");
-        assert_eq!(told.0.lock().unwrap()[0], "write", "{text}");
+        assert_eq!(reported.0.lock().unwrap()[0], "write", "{text}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_fails_inside_is_lost_and_no_other_one() {
-    let (edge, told) = edge(&[EVENTS]);
+    let (edge, reported) = edge(&[EVENTS]);
     let (log, _) = edge.run(vec![condition_event(), bind()]).await;
     assert_eq!(log.of(EVENTS).len(), 2);
-    assert_eq!(*told.0.lock().unwrap(), ["event"]);
+    assert_eq!(*reported.0.lock().unwrap(), ["event"]);
 }

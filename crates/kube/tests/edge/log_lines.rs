@@ -1,7 +1,7 @@
 //! The log of a test that runs on one thread.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -15,6 +15,7 @@ pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
 impl Lines {
     /// Collects what this thread logs until the guard ends.
     pub(crate) fn collect() -> (Self, DefaultGuard) {
+        listen_everywhere();
         let lines = Self::default();
         let guard = tracing::subscriber::set_default(lines.clone());
         (lines, guard)
@@ -23,6 +24,17 @@ impl Lines {
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
+}
+
+/// Installs a subscriber for all threads, once. `tracing` remembers for each place that logs whether
+/// some subscriber wants its lines: a thread without one, which comes there first while another
+/// thread installs its own, would silence that place for all tests.
+pub(crate) fn listen_everywhere() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let installed = tracing::subscriber::set_global_default(Lines::default());
+        installed.expect("no other code installs one");
+    });
 }
 
 impl Subscriber for Lines {

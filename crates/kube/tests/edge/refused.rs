@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use vc_engine::{About, Effect, EvictReason, Nomination};
-use vc_kube::{Clients, Election, Incoming, KindSet, follow, inbox, write};
+use vc_kube::{Clients, Election, EngineMessage, KindSet, follow, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey, PodGroupPhase};
 
 use crate::fake::{
@@ -162,7 +162,7 @@ async fn a_server_that_goes_away_is_a_line_a_minute_and_no_flood() {
     });
     edge.effects.send(binds.collect::<Vec<_>>().into()).await.unwrap();
     let mut n_failed = 0;
-    while let Ok(Some(Incoming::Event(event))) =
+    while let Ok(Some(EngineMessage::Event(event))) =
         timeout(Duration::from_secs(50), edge.outcomes.recv()).await
     {
         n_failed += usize::from(matches!(event, ClusterEvent::BindFailed { pauses: true, .. }));

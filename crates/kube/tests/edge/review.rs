@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::advance;
-use vc_kube::{Reviewer, Verdict};
+use vc_kube::{AccessDecision, Reviewer};
 
 use crate::fake::{Seen, client, json_answer, refusal};
 
@@ -43,10 +43,10 @@ async fn the_api_server_is_asked_about_a_token_and_a_right() {
     let (client, log) = client(server);
     let reviewer = Reviewer::new(client);
     let cases = [
-        ("prometheus", "/metrics", Verdict::Granted),
-        ("guest", "/metrics", Verdict::Forbidden("guest".to_owned())),
-        ("prometheus", "/debug/pprof/heap", Verdict::Forbidden("prometheus".to_owned())),
-        ("invented", "/metrics", Verdict::Unauthenticated),
+        ("prometheus", "/metrics", AccessDecision::Granted),
+        ("guest", "/metrics", AccessDecision::Forbidden("guest".to_owned())),
+        ("prometheus", "/debug/pprof/heap", AccessDecision::Forbidden("prometheus".to_owned())),
+        ("invented", "/metrics", AccessDecision::Unauthenticated),
     ];
     for _ in 0..2 {
         for (token, path, wanted) in &cases {
@@ -68,7 +68,7 @@ async fn the_api_server_is_asked_about_a_token_and_a_right() {
     for number in 0..300 {
         reviewer.review(&format!("t{number}"), "/metrics").await.unwrap();
     }
-    assert_eq!(reviewer.review("prometheus", "/metrics").await.unwrap(), Verdict::Granted);
+    assert_eq!(reviewer.review("prometheus", "/metrics").await.unwrap(), AccessDecision::Granted);
 }
 
 #[tokio::test(start_paused = true)]

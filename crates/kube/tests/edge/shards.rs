@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vc_engine::Effect;
-use vc_kube::{Clients, Feeds, Incoming, KindSet, inbox, write};
+use vc_kube::{Clients, EngineMessage, Feeds, KindSet, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_wire::Kind;
 
@@ -32,7 +32,7 @@ async fn perform(
     drop(effects);
     write(Clients::shared(client), "volcano".into(), sender, batches, unobserved()).await;
     let mut events = Vec::new();
-    while let Some(Incoming::Event(event)) = outcomes.recv().await {
+    while let Some(EngineMessage::Event(event)) = outcomes.recv().await {
         events.push(event);
     }
     (log, events)
@@ -47,24 +47,24 @@ async fn followed(
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
     feeds.follow(KindSet::NodeShards, &Clients::shared(client), &sender, &unobserved());
     assert_eq!(feeds.len(), 1);
-    let (start, mut told) = (Instant::now(), Vec::new());
-    while told.len() < wanted {
+    let (start, mut reported) = (Instant::now(), Vec::new());
+    while reported.len() < wanted {
         let text = match inbox.recv().await.unwrap() {
-            Incoming::Event(ClusterEvent::NodeShardApplied(shard)) => {
+            EngineMessage::Event(ClusterEvent::NodeShardApplied(shard)) => {
                 format!("{} {}", shard.name, shard.nodes_desired.join(","))
             }
-            Incoming::Event(ClusterEvent::NodeShardDeleted { name }) => format!("gone {name}"),
-            Incoming::Synced(Kind::NodeShard) => "synced".to_owned(),
+            EngineMessage::Event(ClusterEvent::NodeShardDeleted { name }) => format!("gone {name}"),
+            EngineMessage::Synced(Kind::NodeShard) => "synced".to_owned(),
             other => panic!("not about shards: {other:?}"),
         };
-        told.push((text, start.elapsed().as_secs()));
+        reported.push((text, start.elapsed().as_secs()));
     }
-    told
+    reported
 }
 
 #[tokio::test(start_paused = true)]
 async fn c06_an_unknown_kind_counts_as_empty_and_is_looked_for_again() {
-    let told = followed(3, |seen| match (seen.line.as_str(), seen.before) {
+    let reported = followed(3, |seen| match (seen.line.as_str(), seen.before) {
         ("GET /apis", _) => json_answer(200, json!({"kind": "APIGroupList", "groups": []})),
         (_, 1) => refusal(422, "Invalid", "sendInitialEvents"),
         (_, 2) => list(&[shard(&["n1", "n2"])]),
@@ -72,14 +72,16 @@ async fn c06_an_unknown_kind_counts_as_empty_and_is_looked_for_again() {
         _ => refusal(404, "NotFound", "the server could not find the requested resource"),
     })
     .await;
-    let told: Vec<(&str, u64)> = told.iter().map(|(text, at)| (text.as_str(), *at)).collect();
-    assert_eq!(told, [("synced", 0), ("s n1,n2", 60), ("gone s", 60)]);
+    let reported: Vec<(&str, u64)> =
+        reported.iter().map(|(text, at)| (text.as_str(), *at)).collect();
+    assert_eq!(reported, [("synced", 0), ("s n1,n2", 60), ("gone s", 60)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn node_shards_are_streamed_like_every_kind() {
-    let told = followed(2, |_| watch(vec![fake::added(&shard(&["n1"])), end_of_list("8")])).await;
-    assert_eq!(told, [("s n1".to_owned(), 0), ("synced".to_owned(), 0)]);
+    let reported =
+        followed(2, |_| watch(vec![fake::added(&shard(&["n1"])), end_of_list("8")])).await;
+    assert_eq!(reported, [("s n1".to_owned(), 0), ("synced".to_owned(), 0)]);
 }
 
 #[tokio::test(start_paused = true)]

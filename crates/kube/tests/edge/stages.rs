@@ -12,9 +12,9 @@ use vc_model::ObjectKey;
 use crate::fake::{self, json_answer, refusal};
 
 #[derive(Default)]
-struct Told(Mutex<Vec<&'static str>>);
+struct ObservedTexts(Mutex<Vec<&'static str>>);
 
-impl Observer for Told {
+impl Observer for ObservedTexts {
     fn stage(&self, stage: &'static str, _: Duration) {
         self.0.lock().unwrap().push(stage);
     }
@@ -30,9 +30,10 @@ async fn what_is_written_before_a_bind_and_the_bind_are_measured_if_they_succeed
         true => refusal(500, "InternalError", "no luck"),
         false => json_answer(201, json!({"kind": "Status", "apiVersion": "v1"})),
     });
-    let (told, (sender, _outcomes)) = (Arc::new(Told::default()), inbox());
+    let (reported, (sender, _outcomes)) = (Arc::new(ObservedTexts::default()), inbox());
     let (effects, batches) = mpsc::channel(4);
-    let writer = write(Clients::shared(client), "volcano".into(), sender, batches, told.clone());
+    let writer =
+        write(Clients::shared(client), "volcano".into(), sender, batches, reported.clone());
     let writer = tokio::spawn(writer);
     let pod = |name: &str| ObjectKey::new("ns", name);
     let pre_bind = Effect::PreBind {
@@ -53,5 +54,5 @@ async fn what_is_written_before_a_bind_and_the_bind_are_measured_if_they_succeed
     }
     drop(effects);
     writer.await.unwrap();
-    assert_eq!(*told.0.lock().unwrap(), ["PreBind", "PreBound", "Bind", "Bound"]);
+    assert_eq!(*reported.0.lock().unwrap(), ["PreBind", "PreBound", "Bind", "Bound"]);
 }

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use tokio::time::Instant;
-use vc_kube::{Clients, Devices, KindRefusal, ServerVersion, Unobserved, devices, devices_appear};
+use vc_kube::{
+    Clients, DeviceApi, KindRefusal, ServerVersion, Unobserved, devices, devices_appear,
+};
 use vc_kube::{ensure_queues, server_version};
 
 use crate::fake::{self, json_answer, list, not_found, refusal};
@@ -84,8 +86,11 @@ async fn only_a_clear_answer_tells_whether_there_are_claims_for_devices() {
         code: 403,
         is_required: false,
     };
-    let cases =
-        [(200, Devices::Served), (404, Devices::Absent), (403, Devices::Forbidden(forbidden))];
+    let cases = [
+        (200, DeviceApi::Served),
+        (404, DeviceApi::Absent),
+        (403, DeviceApi::Forbidden(forbidden)),
+    ];
     for (code, wanted) in cases {
         let (client, log) = fake::client(move |seen| match (seen.line.as_str(), seen.before) {
             (CLAIMS, 0..2) => refusal(429, "TooManyRequests", "storage is initializing"),
@@ -110,6 +115,6 @@ async fn c06_claims_for_devices_are_looked_for_again() {
         _ => list(&[]),
     });
     let start = Instant::now();
-    devices_appear(&Clients::shared(client), Devices::Absent, &Unobserved).await;
+    devices_appear(&Clients::shared(client), DeviceApi::Absent, &Unobserved).await;
     assert_eq!((start.elapsed().as_secs(), log.of(CLAIMS).len()), (180, 3));
 }

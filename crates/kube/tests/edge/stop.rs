@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use vc_engine::{Effect, Engine, EngineOptions, KNOWN};
-use vc_kube::{Backlog, Decisions, Incoming, Pace, Pump, Trigger, inbox};
+use vc_kube::{
+    Backlog, CyclePace, Decisions, EngineMessage, ScheduleTrigger, SchedulerLoop, inbox,
+};
 use vc_model::{ClusterEvent, Consumer, DeviceObject, ResourceClaim};
 use vc_wire::{Kind, decode};
 
@@ -23,15 +25,15 @@ tiers:
 
 /// The engine's thread after its first cycle, with two pods whose binds wait for their claims.
 struct Running {
-    inbox: mpsc::Sender<Incoming>,
+    inbox: mpsc::Sender<EngineMessage>,
     decisions: mpsc::Receiver<Decisions>,
     thread: JoinHandle<()>,
     /// What has to be written before the pods are bound.
     pre_binds: Vec<Effect>,
 }
 
-fn event(kind: Kind, object: &Value) -> Incoming {
-    Incoming::Event(decode(kind, object).unwrap().event)
+fn event(kind: Kind, object: &Value) -> EngineMessage {
+    EngineMessage::Event(decode(kind, object).unwrap().event)
 }
 
 fn claim(name: &str) -> Value {
@@ -41,7 +43,7 @@ fn claim(name: &str) -> Value {
 }
 
 /// A pod in a group of its own.
-fn member(name: &str) -> [Incoming; 2] {
+fn member(name: &str) -> [EngineMessage; 2] {
     let mut member = pod(name);
     member["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": name});
     member["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
@@ -51,7 +53,7 @@ fn member(name: &str) -> [Incoming; 2] {
     [event(Kind::PodGroup, &group), event(Kind::Pod, &member)]
 }
 
-fn objects() -> Vec<Incoming> {
+fn objects() -> Vec<EngineMessage> {
     let room = json!({"cpu": "4", "pods": "10"});
     let ready = json!([{"type": "Ready", "status": "True"}]);
     let node = json!({"metadata": {"name": "n1"}, "spec": {},
@@ -79,8 +81,9 @@ fn running() -> Running {
     let (effects, mut decisions) = mpsc::channel(16);
     // A change could start the next cycle at any time, but for the end.
     let gather = Duration::from_millis(1);
-    let pace = Pace { trigger: Trigger::Change, period: Duration::from_secs(3600), gather };
-    let pump = Pump {
+    let pace =
+        CyclePace { trigger: ScheduleTrigger::Change, period: Duration::from_secs(3600), gather };
+    let scheduler_loop = SchedulerLoop {
         inbox: receiver,
         effects,
         pace,
@@ -90,8 +93,8 @@ fn running() -> Running {
         observer: unobserved(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let thread = std::thread::spawn(move || pump.run(engine, &runtime));
-    for message in objects().into_iter().chain([Incoming::Synced(Kind::Pod)]) {
+    let thread = std::thread::spawn(move || scheduler_loop.run(engine, &runtime));
+    for message in objects().into_iter().chain([EngineMessage::Synced(Kind::Pod)]) {
         sender.blocking_send(message).unwrap();
     }
     let first = decisions.blocking_recv().unwrap().effects;
@@ -103,7 +106,7 @@ fn running() -> Running {
 }
 
 impl Running {
-    fn send(&self, message: Incoming) {
+    fn send(&self, message: EngineMessage) {
         self.inbox.blocking_send(message).unwrap();
     }
 
@@ -112,7 +115,7 @@ impl Running {
     }
 
     /// The server has stored what was to be written.
-    fn answered(&self, index: usize) -> Incoming {
+    fn answered(&self, index: usize) -> EngineMessage {
         let Effect::PreBind { pod, uid, writes, .. } = &self.pre_binds[index] else { panic!() };
         let decoded = decode(Kind::ResourceClaim, &claim(&pod.name)).unwrap().event;
         let ClusterEvent::DeviceApplied(object) = decoded else { panic!("not a claim") };
@@ -124,13 +127,13 @@ impl Running {
             ..stored
         };
         let (uid, objects, devices) = (uid.clone(), Vec::new(), vec![stored]);
-        Incoming::Event(ClusterEvent::VolumesWritten { uid, objects, devices })
+        EngineMessage::Event(ClusterEvent::VolumesWritten { uid, objects, devices })
     }
 
     fn refuse(&self, index: usize) {
         let Effect::PreBind { uid, .. } = &self.pre_binds[index] else { panic!() };
         let (uid, error) = (uid.clone(), "no luck".to_owned());
-        self.send(Incoming::Event(ClusterEvent::PreBindFailed { uid, error, pauses: true }));
+        self.send(EngineMessage::Event(ClusterEvent::PreBindFailed { uid, error, pauses: true }));
     }
 
     /// What is decided from now on until the thread has ended, as verb and pod.
@@ -158,7 +161,7 @@ fn line(effect: &Effect) -> Option<String> {
 #[test]
 fn c05_binds_that_wait_for_answers_are_sent_and_no_cycle_starts() {
     let running = running();
-    running.send(Incoming::Stop);
+    running.send(EngineMessage::Stop);
     // Work for a cycle, which there is not any more.
     member("c").into_iter().for_each(|message| running.send(message));
     running.answer(1);
@@ -171,7 +174,7 @@ fn c05_answers_that_come_around_the_end_are_not_lost() {
     for n_before in 0..=2 {
         let running = running();
         (0..n_before).for_each(|index| running.answer(index));
-        running.send(Incoming::Stop);
+        running.send(EngineMessage::Stop);
         (n_before..2).for_each(|index| running.answer(index));
         assert_eq!(running.rest(), ["bind a", "bind b"], "{n_before}");
     }
@@ -180,27 +183,27 @@ fn c05_answers_that_come_around_the_end_are_not_lost() {
 #[test]
 fn c05_a_refusal_ends_the_wait_too() {
     let running = running();
-    running.send(Incoming::Stop);
+    running.send(EngineMessage::Stop);
     running.refuse(0);
     running.answer(1);
     let rest = running.rest();
     assert_eq!(rest[..2], ["bind b", "resync a"]);
-    let [told] = &rest[2..] else { panic!("{rest:?}") };
+    let [reported] = &rest[2..] else { panic!("{rest:?}") };
     let wanted = "tell a: execute preBind for pod ns/a failed: no luck, resync the task. \
         It is tried again after 1 s, at ";
-    assert!(told.starts_with(wanted), "{told}");
+    assert!(reported.starts_with(wanted), "{reported}");
 }
 
 #[test]
 fn c05_the_wait_ends_when_nobody_listens_or_nobody_answers_any_more() {
     let all = running();
-    all.send(Incoming::Stop);
+    all.send(EngineMessage::Stop);
     let answered = all.answered(0);
     drop(all.decisions);
     all.inbox.blocking_send(answered).unwrap();
     all.thread.join().unwrap();
     let all = running();
-    all.send(Incoming::Stop);
+    all.send(EngineMessage::Stop);
     drop(all.inbox);
     all.thread.join().unwrap();
 }

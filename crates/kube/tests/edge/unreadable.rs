@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tokio::time::Instant;
 use vc_engine::Effect;
-use vc_kube::{Clients, Feeds, Incoming, KindRefusal, KindSet, Observer, follow, inbox};
+use vc_kube::{Clients, EngineMessage, Feeds, KindRefusal, KindSet, Observer, follow, inbox};
 use vc_model::ClusterEvent;
 use vc_wire::Kind;
 
@@ -21,15 +21,15 @@ const PODS: &str = "GET /api/v1/pods";
 
 /// What an observer was told, as `+ ...` for a refusal and `- ...` for its end.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct ObservedTexts(Mutex<Vec<String>>);
 
-impl Told {
+impl ObservedTexts {
     fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 }
 
-impl Observer for Told {
+impl Observer for ObservedTexts {
     fn kind_refused(&self, refusal: &KindRefusal) {
         self.0.lock().unwrap().push(format!("+ {refusal}, required: {}", refusal.is_required));
     }
@@ -57,39 +57,43 @@ async fn budgets(
 ) -> (Vec<(String, u64)>, Vec<String>, Log) {
     let (client, log) = fake::client(handle);
     let ((sender, mut inbox), mut feeds) = (inbox(), Feeds::default());
-    let observed = Arc::new(Told::default());
+    let observed = Arc::new(ObservedTexts::default());
     let observer: Arc<dyn Observer> = observed.clone();
     feeds.follow(KindSet::Budgets, &Clients::shared(client), &sender, &observer);
-    let (start, mut told) = (Instant::now(), Vec::new());
-    while told.len() < wanted {
+    let (start, mut reported) = (Instant::now(), Vec::new());
+    while reported.len() < wanted {
         let text = match inbox.recv().await.unwrap() {
-            Incoming::Event(ClusterEvent::BudgetApplied(budget)) => budget.key.name.to_string(),
-            Incoming::Event(ClusterEvent::BudgetDeleted { key }) => format!("gone {}", key.name),
-            Incoming::Synced(Kind::PodDisruptionBudget) => "synced".to_owned(),
+            EngineMessage::Event(ClusterEvent::BudgetApplied(budget)) => {
+                budget.key.name.to_string()
+            }
+            EngineMessage::Event(ClusterEvent::BudgetDeleted { key }) => {
+                format!("gone {}", key.name)
+            }
+            EngineMessage::Synced(Kind::PodDisruptionBudget) => "synced".to_owned(),
             other => panic!("not about budgets: {other:?}"),
         };
-        told.push((text, start.elapsed().as_secs()));
+        reported.push((text, start.elapsed().as_secs()));
     }
-    (told, observed.all(), log)
+    (reported, observed.all(), log)
 }
 
 const REFUSED: &str =
     "+ no right to watch poddisruptionbudgets in API group policy (403), required: false";
 
-fn as_texts(told: &[(String, u64)]) -> Vec<(&str, u64)> {
-    told.iter().map(|(text, at)| (text.as_str(), *at)).collect()
+fn as_texts(reported: &[(String, u64)]) -> Vec<(&str, u64)> {
+    reported.iter().map(|(text, at)| (text.as_str(), *at)).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn c06_an_optional_kind_that_is_refused_counts_as_none_until_the_right_is_granted() {
     let (lines, _guard) = Lines::collect();
-    let (told, observed, log) = budgets(2, |seen| match seen.before {
+    let (reported, observed, log) = budgets(2, |seen| match seen.before {
         0..3 => forbidden(),
         _ => watch(vec![added(&budget("b")), end_of_list("8")]),
     })
     .await;
     // Asked again once a minute; told once, and once that it is over.
-    assert_eq!(as_texts(&told), [("synced", 0), ("b", 180)]);
+    assert_eq!(as_texts(&reported), [("synced", 0), ("b", 180)]);
     assert_eq!(observed, [REFUSED, "- poddisruptionbudgets"]);
     assert_eq!(log.of(BUDGETS).len(), 4);
     let all = lines.all();
@@ -101,18 +105,18 @@ async fn c06_an_optional_kind_that_is_refused_counts_as_none_until_the_right_is_
 async fn c06_a_right_that_is_taken_away_leaves_what_is_known_for_a_minute() {
     let expired = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
     let first = vec![added(&budget("b")), end_of_list("8"), expired];
-    let (told, observed, log) = budgets(4, move |seen| match seen.before {
+    let (reported, observed, log) = budgets(4, move |seen| match seen.before {
         0 => watch(first.clone()),
         // A minute of refusals, and two more of those that come once a minute.
         1.. if seen.before < 66 => forbidden(),
         _ => watch(vec![added(&budget("new")), end_of_list("9")]),
     })
     .await;
-    let [ref applied, ref synced, ref gone, ref new] = told[..] else { panic!("{told:?}") };
+    let [ref applied, ref synced, ref gone, ref new] = reported[..] else { panic!("{reported:?}") };
     assert_eq!((&*applied.0, applied.1, &*synced.0, synced.1), ("b", 0, "synced", 0));
     assert_eq!((&*gone.0, &*new.0), ("gone b", "new"));
-    assert!((60..=62).contains(&gone.1), "{told:?}");
-    assert!(gone.1 + 60 <= new.1 && (new.1 - gone.1) % 60 == 0, "{told:?}");
+    assert!((60..=62).contains(&gone.1), "{reported:?}");
+    assert!(gone.1 + 60 <= new.1 && (new.1 - gone.1) % 60 == 0, "{reported:?}");
     assert_eq!(observed, [REFUSED, "- poddisruptionbudgets"]);
     assert!(log.of(BUDGETS).len() <= 67);
 }
@@ -121,13 +125,13 @@ async fn c06_a_right_that_is_taken_away_leaves_what_is_known_for_a_minute() {
 #[tokio::test(start_paused = true)]
 async fn c06_a_short_refusal_takes_nothing_away() {
     let expired = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
-    let (told, observed, _) = budgets(3, move |seen| match seen.before {
+    let (reported, observed, _) = budgets(3, move |seen| match seen.before {
         0 => watch(vec![added(&budget("b")), end_of_list("8"), expired.clone()]),
         1..10 => forbidden(),
         _ => watch(vec![added(&budget("c")), added(&budget("b")), end_of_list("9")]),
     })
     .await;
-    let names: Vec<&str> = told.iter().map(|(text, _)| text.as_str()).collect();
+    let names: Vec<&str> = reported.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(names, ["b", "synced", "c"]);
     assert_eq!(observed, [REFUSED, "- poddisruptionbudgets"]);
 }
@@ -144,19 +148,21 @@ async fn hyper_nodes(
     });
     let (sender, mut inbox) = inbox();
     let _feeds = follow(&Clients::shared(client), &[], &sender, &fake::unobserved());
-    let (start, mut told) = (Instant::now(), Vec::new());
-    while told.len() < wanted {
+    let (start, mut reported) = (Instant::now(), Vec::new());
+    while reported.len() < wanted {
         let text = match inbox.recv().await.unwrap() {
-            Incoming::Event(ClusterEvent::HyperNodeApplied { name }) => name.to_string(),
-            Incoming::Event(ClusterEvent::HyperNodeDeleted { name }) => format!("gone {name}"),
-            Incoming::Event(ClusterEvent::HyperNodesListed { is_complete: true }) => "all".into(),
-            Incoming::Event(ClusterEvent::HyperNodesListed { .. }) => "unknown".into(),
-            Incoming::Synced(Kind::HyperNode) => "synced".to_owned(),
+            EngineMessage::Event(ClusterEvent::HyperNodeApplied { name }) => name.to_string(),
+            EngineMessage::Event(ClusterEvent::HyperNodeDeleted { name }) => format!("gone {name}"),
+            EngineMessage::Event(ClusterEvent::HyperNodesListed { is_complete: true }) => {
+                "all".into()
+            }
+            EngineMessage::Event(ClusterEvent::HyperNodesListed { .. }) => "unknown".into(),
+            EngineMessage::Synced(Kind::HyperNode) => "synced".to_owned(),
             _ => continue,
         };
-        told.push((text, start.elapsed().as_secs()));
+        reported.push((text, start.elapsed().as_secs()));
     }
-    told
+    reported
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,7 +171,7 @@ async fn c06_hyper_nodes_that_cannot_be_read_are_not_ready_rather_than_none() {
         "metadata": {"name": "h", "uid": "h", "resourceVersion": "7"}, "spec": {"tier": 1}});
     let expired = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
     let lines = vec![added(&hyper_node), end_of_list("8"), expired];
-    let told = hyper_nodes(5, move |seen| match seen.before {
+    let reported = hyper_nodes(5, move |seen| match seen.before {
         0 => forbidden(),
         // The definition of the kind comes late, and goes again.
         1 => watch(lines.clone()),
@@ -173,9 +179,9 @@ async fn c06_hyper_nodes_that_cannot_be_read_are_not_ready_rather_than_none() {
     })
     .await;
     let wanted = [("synced", 0), ("h", 60), ("all", 60), ("gone h", 60), ("unknown", 60)];
-    assert_eq!(as_texts(&told), wanted);
-    let told = hyper_nodes(2, |_| watch(vec![end_of_list("8")])).await;
-    assert_eq!(as_texts(&told), [("all", 0), ("synced", 0)]);
+    assert_eq!(as_texts(&reported), wanted);
+    let reported = hyper_nodes(2, |_| watch(vec![end_of_list("8")])).await;
+    assert_eq!(as_texts(&reported), [("all", 0), ("synced", 0)]);
 }
 
 /// Follows everything, with pods refused so often, and answers how long it took until they came and
@@ -187,25 +193,25 @@ async fn without_pods(n_refusals: usize) -> (u64, Vec<String>) {
         _ => watch(vec![end_of_list("1")]),
     });
     let (sender, mut inbox) = inbox();
-    let observed = Arc::new(Told::default());
+    let observed = Arc::new(ObservedTexts::default());
     let observer: Arc<dyn Observer> = observed.clone();
     let feeds = follow(&Clients::shared(client), &[KindSet::PriorityClasses], &sender, &observer);
     let (start, mut n_synced) = (Instant::now(), 0);
     while n_synced < feeds.len() {
-        n_synced += usize::from(matches!(inbox.recv().await.unwrap(), Incoming::Synced(_)));
+        n_synced += usize::from(matches!(inbox.recv().await.unwrap(), EngineMessage::Synced(_)));
     }
     (start.elapsed().as_secs(), observed.all())
 }
 
 #[tokio::test(start_paused = true)]
 async fn required_kinds_are_waited_for_and_named_once_a_minute() {
-    let (seconds, mut told) = without_pods(100).await;
+    let (seconds, mut reported) = without_pods(100).await;
     // Asked again every second: who grants the right does not wait.
     assert!((90..=100).contains(&seconds), "{seconds}");
-    told.sort();
+    reported.sort();
     let pods = "+ no right to watch pods in the core API group (403), required: true";
     let quotas = "+ no right to watch resourcequotas in the core API group (403), required: false";
-    assert_eq!(told, [pods, pods, quotas, "- pods"]);
+    assert_eq!(reported, [pods, pods, quotas, "- pods"]);
 }
 
 /// The role of Volcano 1.12.0 grants patch instead of update.

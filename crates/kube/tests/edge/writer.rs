@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use vc_engine::{About, Effect, Nomination};
-use vc_kube::{Clients, Decisions, Incoming, Observer, inbox, write};
+use vc_kube::{Clients, Decisions, EngineMessage, Observer, inbox, write};
 use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::fake::{self, Answer, Log, Seen, json_answer};
@@ -18,7 +18,7 @@ pub(crate) const EVENTS: &str = "POST /api/v1/namespaces/ns/events";
 pub(crate) struct Edge {
     pub(crate) log: Log,
     pub(crate) effects: mpsc::Sender<Decisions>,
-    pub(crate) outcomes: mpsc::Receiver<Incoming>,
+    pub(crate) outcomes: mpsc::Receiver<EngineMessage>,
     pub(crate) writer: JoinHandle<()>,
 }
 
@@ -51,7 +51,7 @@ impl Edge {
         self.writer.await.unwrap();
         let mut events = Vec::new();
         while let Some(message) = self.outcomes.recv().await {
-            let Incoming::Event(event) = message else { panic!("not an event") };
+            let EngineMessage::Event(event) = message else { panic!("not an event") };
             events.push(event);
         }
         (self.log, events)
@@ -63,7 +63,7 @@ impl Edge {
 
     pub(crate) async fn outcome(&mut self) -> ClusterEvent {
         match self.outcomes.recv().await {
-            Some(Incoming::Event(event)) => event,
+            Some(EngineMessage::Event(event)) => event,
             other => panic!("not an event: {other:?}"),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use vc_engine::{Effect, EvictReason, Nomination};
-use vc_kube::Incoming;
+use vc_kube::EngineMessage;
 use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::fake::{Seen, json_answer, not_found, pod, refusal};
@@ -283,7 +283,7 @@ async fn a_pod_whose_nomination_was_not_written_is_looked_at_again() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let again = edge.outcomes.try_recv();
         let resynced =
-            |message: &_| matches!(message, Incoming::Event(ClusterEvent::PodResynced(_)));
+            |message: &_| matches!(message, EngineMessage::Event(ClusterEvent::PodResynced(_)));
         assert_eq!(again.is_ok_and(|message| resynced(&message)), is_read_again, "{text}");
     }
 }

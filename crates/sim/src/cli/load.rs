@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use vc_sim::load::{Access, LoadError, Options, Pressure, Process, Report, Workload, run};
+use vc_sim::load::{
+    LoadAccess, LoadError, LoadOptions, LoadReport, RequestRate, SchedulerProcess, Workload, run,
+};
 
 use super::{fail, print};
 
@@ -13,7 +15,7 @@ use super::{fail, print};
 ///
 /// Exits with 1 when a pod is not bound in time.
 #[derive(Args)]
-pub(crate) struct Load {
+pub(crate) struct LoadArgs {
     /// Nodes of 64 CPUs to create first; with 0 those that are there are used.
     #[arg(long, value_name = "N", default_value_t = 100)]
     nodes: u32,
@@ -75,7 +77,7 @@ fn positive(text: &str) -> Result<f64, String> {
     if rate.is_finite() && 0.0 < rate { Ok(rate) } else { Err("must be above 0".to_owned()) }
 }
 
-impl Load {
+impl LoadArgs {
     pub(crate) fn execute(self) -> ExitCode {
         let plot = self.plot.clone();
         let options = match self.options() {
@@ -92,10 +94,10 @@ impl Load {
         }
     }
 
-    fn options(self) -> Result<Options, LoadError> {
+    fn options(self) -> Result<LoadOptions, LoadError> {
         let access = match (&self.kubeconfig, &self.server) {
-            (Some(path), _) => Access::of_kubeconfig(path)?,
-            (None, server) => Access::plain(server.as_deref().unwrap_or_default())?,
+            (Some(path), _) => LoadAccess::of_kubeconfig(path)?,
+            (None, server) => LoadAccess::plain(server.as_deref().unwrap_or_default())?,
         };
         let workload = Workload {
             nodes: self.nodes,
@@ -108,19 +110,19 @@ impl Load {
             prefix: self.prefix,
             scheduler_name: self.scheduler_name,
         };
-        Ok(Options {
+        Ok(LoadOptions {
             access,
             workload,
-            pressure: Pressure { in_flight: self.in_flight.into(), rate: self.rate },
+            pressure: RequestRate { in_flight: self.in_flight.into(), rate: self.rate },
             timeout: Duration::from_secs(self.timeout),
             bind: self.bind,
-            scheduler: self.scheduler_pid.map(|pid| Process { pid }),
+            scheduler: self.scheduler_pid.map(|pid| SchedulerProcess { pid }),
             metrics: self.scheduler_metrics,
         })
     }
 }
 
-fn show(report: &Report, plot: Option<&Path>) -> ExitCode {
+fn show(report: &LoadReport, plot: Option<&Path>) -> ExitCode {
     print(&(report.lines().join("\n") + "\n"));
     if let Some(path) = plot
         && let Err(error) = std::fs::write(path, report.svg())

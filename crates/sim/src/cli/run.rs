@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use vc_conf::AllowMissing;
-use vc_sim::Kubelet;
-use vc_sim::run::{Ran, RunOptions, Until, run, table};
+use vc_sim::KubeletMode;
+use vc_sim::run::{RunLimit, RunOptions, RunOutcome, run, table};
 use vc_text::{JsonEscaper, escape_lines};
 
 use super::{fail, print};
 
 /// Schedule the objects of files and say where each pod goes, and why the others wait.
 #[derive(Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// Configuration of the scheduler; absent: that of the chart.
     #[arg(long, value_name = "FILE")]
     scheduler_conf: Option<PathBuf>,
@@ -37,8 +37,8 @@ pub(crate) struct Run {
     #[arg(long, value_enum)]
     kubelet: Option<KubeletArg>,
     /// Form of the result.
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
+    #[arg(short, long, value_enum, default_value_t = RunOutput::Table)]
+    output: RunOutput,
     /// Exit with 1 when an object cannot be read, or a plugin of the configuration is unknown.
     #[arg(long)]
     strict: bool,
@@ -56,13 +56,13 @@ enum KubeletArg {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Output {
+enum RunOutput {
     Table,
     Json,
     Yaml,
 }
 
-impl Run {
+impl RunArgs {
     pub(crate) fn execute(self) -> ExitCode {
         let (until, kubelet) = match (self.until_settled, self.kubelet) {
             (true, Some(KubeletArg::None)) => {
@@ -70,9 +70,11 @@ impl Run {
                 eprintln!("hint: leave out --kubelet none, or give --cycles");
                 return ExitCode::from(2);
             }
-            (true, _) => (Until::Settled, Kubelet::Instant),
-            (false, Some(KubeletArg::Instant)) => (Until::Cycles(self.cycles), Kubelet::Instant),
-            (false, _) => (Until::Cycles(self.cycles), Kubelet::None),
+            (true, _) => (RunLimit::Settled, KubeletMode::Instant),
+            (false, Some(KubeletArg::Instant)) => {
+                (RunLimit::Cycles(self.cycles), KubeletMode::Instant)
+            }
+            (false, _) => (RunLimit::Cycles(self.cycles), KubeletMode::None),
         };
         let allowed = self.allow_missing_plugins.iter().map(String::as_str);
         let options = RunOptions {
@@ -97,23 +99,23 @@ impl Run {
     }
 }
 
-fn rendered(ran: &Ran, output: Output) -> Result<String, String> {
+fn rendered(ran: &RunOutcome, output: RunOutput) -> Result<String, String> {
     match output {
-        Output::Table => Ok(table(&ran.result)),
-        Output::Json => {
+        RunOutput::Table => Ok(table(&ran.result)),
+        RunOutput::Json => {
             let mut text = JsonEscaper(Vec::new());
             serde_json::to_writer_pretty(&mut text, &ran.result)
                 .map_err(|error| error.to_string())?;
             String::from_utf8(text.0).map(|text| text + "\n").map_err(|error| error.to_string())
         }
-        Output::Yaml => yaml(ran),
+        RunOutput::Yaml => yaml(ran),
     }
 }
 
 /// The result as YAML. Line feeds and other control characters make a text quoted, with escapes. The
 /// marks of direction, which YAML takes as they are, become escapes as in JSON; in a text without
 /// quotes the escape is what is read.
-fn yaml(ran: &Ran) -> Result<String, String> {
+fn yaml(ran: &RunOutcome) -> Result<String, String> {
     let options = serde_yaml::ser_options! { prefer_block_scalars: false };
     let text = serde_yaml::to_string_with_options(&ran.result, options)
         .map_err(|error| error.to_string())?;

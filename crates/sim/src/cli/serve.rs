@@ -14,7 +14,7 @@ use super::{fail, print};
 
 /// Serve an embedded Kubernetes API with simulated nodes and kubelets.
 #[derive(Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     /// Address to listen on; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
     listen: SocketAddr,
@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     paths: Vec<PathBuf>,
 }
 
-impl Serve {
+impl ServeArgs {
     pub(crate) fn execute(self) -> ExitCode {
         let input = match input::read(&self.paths) {
             Ok(input) => input,

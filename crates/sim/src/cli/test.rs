@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use vc_sim::scenario::{self, Evaluators, Suite, Write};
+use vc_sim::scenario::{self, EvaluatorChoice, ScenarioSuite, Write};
 use vc_text::escape_lines;
 
 use super::print;
@@ -13,47 +13,47 @@ use super::print;
 ///
 /// Exits with 1 when one fails, with 2 when a file cannot be read or there is none.
 #[derive(Args)]
-pub(crate) struct Test {
+pub(crate) struct TestArgs {
     /// Only scenarios whose name contains this.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Form of the result.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_enum, default_value_t = TestOutput::Text)]
+    output: TestOutput,
     /// Put what was decided into the `expect` of files that expect something else.
     #[arg(long)]
     write: bool,
     /// How nodes are found; both: with either, and where they differ the scenario fails.
-    #[arg(long, value_enum, default_value_t = Evaluator::Fast, hide = true)]
-    evaluator: Evaluator,
+    #[arg(long, value_enum, default_value_t = EvaluatorArg::Fast, hide = true)]
+    evaluator: EvaluatorArg,
     /// Files, or directories that are searched for *.yaml.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Output {
+enum TestOutput {
     Text,
     Junit,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Evaluator {
+enum EvaluatorArg {
     Plain,
     Fast,
     Both,
 }
 
-impl Test {
+impl TestArgs {
     pub(crate) fn execute(self) -> ExitCode {
         let write = if self.write { Write::Expect } else { Write::Never };
         let evaluators = match self.evaluator {
-            Evaluator::Plain => Evaluators::Plain,
-            Evaluator::Fast => Evaluators::Fast,
-            Evaluator::Both => Evaluators::Both,
+            EvaluatorArg::Plain => EvaluatorChoice::Plain,
+            EvaluatorArg::Fast => EvaluatorChoice::Fast,
+            EvaluatorArg::Both => EvaluatorChoice::Both,
         };
         let filter = self.filter.clone();
-        let suite = Suite { paths: self.paths, filter, write, evaluators };
+        let suite = ScenarioSuite { paths: self.paths, filter, write, evaluators };
         let report = match scenario::run(&suite) {
             Ok(report) => report,
             Err(error) => {
@@ -70,8 +70,8 @@ impl Test {
             return ExitCode::from(2);
         }
         match self.output {
-            Output::Text => print(&escape_lines(&report.text())),
-            Output::Junit => print(&report.junit()),
+            TestOutput::Text => print(&escape_lines(&report.text())),
+            TestOutput::Junit => print(&report.junit()),
         }
         ExitCode::from(report.exit_code())
     }

@@ -34,17 +34,17 @@ impl Style {
 
 /// One line without its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line(Vec<(Style, String)>);
+pub struct StyledLine(Vec<(Style, String)>);
 
-impl Line {
+impl StyledLine {
     /// A line of one piece.
-    pub fn of(style: Style, text: impl Into<String>) -> Line {
-        Line::default().then(style, text)
+    pub fn of(style: Style, text: impl Into<String>) -> StyledLine {
+        StyledLine::default().then(style, text)
     }
 
     /// The line with another piece at its end.
     #[must_use]
-    pub fn then(mut self, style: Style, text: impl Into<String>) -> Line {
+    pub fn then(mut self, style: Style, text: impl Into<String>) -> StyledLine {
         let text = text.into().replace(char::is_control, " ");
         self.0.push((style, text));
         self
@@ -57,7 +57,7 @@ impl Line {
 
     /// The first `width` characters.
     #[must_use]
-    pub fn cut(&self, width: usize) -> Line {
+    pub fn cut(&self, width: usize) -> StyledLine {
         let mut left = width;
         let mut pieces = Vec::new();
         for (style, text) in &self.0 {
@@ -65,7 +65,7 @@ impl Line {
             left -= piece.chars().count();
             pieces.push((*style, piece));
         }
-        Line(pieces)
+        StyledLine(pieces)
     }
 
     /// The text with escape codes.

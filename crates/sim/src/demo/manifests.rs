@@ -25,7 +25,7 @@ pub const EMBEDDED: &[(&str, &str)] = &[
 
 /// An object and when it is applied, from the start of the workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ManifestStep {
     /// Its time.
     pub at: Duration,
     /// As it is posted.
@@ -34,36 +34,36 @@ pub struct Step {
 
 /// The objects in the order in which they are applied, and what cannot be applied.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ManifestPlan {
     /// By time; what others refer to comes first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ManifestStep>,
     /// Each with its place.
     pub unreadable: Vec<Unreadable>,
 }
 
-impl Plan {
+impl ManifestPlan {
     /// The plan of a directory or file, or of the embedded manifests. Times, of pods too, are
     /// divided by `speed`.
     ///
     /// # Errors
     /// The path does not exist or may not be read.
-    pub fn read(path: Option<&Path>, speed: f64) -> Result<Plan, InputError> {
+    pub fn read(path: Option<&Path>, speed: f64) -> Result<ManifestPlan, InputError> {
         let input = match path {
             Some(path) => input::read(&[path.to_owned()])?,
             None => embedded(),
         };
-        Ok(Plan::of(input, speed))
+        Ok(ManifestPlan::of(input, speed))
     }
 
     /// The plan of what has been read.
-    pub fn of(input: Input, speed: f64) -> Plan {
-        let mut plan = Plan { steps: Vec::new(), unreadable: input.unreadable };
+    pub fn of(input: Input, speed: f64) -> ManifestPlan {
+        let mut plan = ManifestPlan { steps: Vec::new(), unreadable: input.unreadable };
         for object in input.objects {
             match apply_at(&object.value, speed) {
                 Ok(at) => {
                     let mut object = object.value;
                     hurry(&mut object, speed);
-                    plan.steps.push(Step { at, object });
+                    plan.steps.push(ManifestStep { at, object });
                 }
                 Err(message) => {
                     plan.unreadable.push(Unreadable { source: object.source, message });

@@ -62,7 +62,7 @@ pub struct DemoArgs {
 
 /// What a demo is to be.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DemoOptions {
     /// A directory or file; absent, the built-in manifests.
     pub manifests: Option<PathBuf>,
     /// The program; absent, `vc-scheduler` beside the running one.
@@ -157,8 +157,8 @@ impl DemoArgs {
         }
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> DemoOptions {
+        DemoOptions {
             manifests: self.manifests.clone(),
             scheduler: self.scheduler.clone(),
             scheduler_conf: self.scheduler_conf.clone(),

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use tokio::time::{self, MissedTickBehavior};
 
-use super::manifests::Plan;
-use super::scheduler::{Scheduler, Start};
+use super::manifests::ManifestPlan;
+use super::scheduler::{DemoScheduler, SchedulerStart};
 use super::signals::{Interrupts, Resizes};
-use super::stage::Stage;
-use super::state::State;
-use super::summary::Summary;
-use super::terminal::{Live, line_text};
-use super::{DemoError, Options, view};
+use super::stage::DemoStage;
+use super::state::DemoState;
+use super::summary::DemoSummary;
+use super::terminal::{LiveTerminal, line_text};
+use super::{DemoError, DemoOptions, view};
 use crate::serve::{self, QUEUES, ServeOptions, Server};
 use crate::workload::Controllers;
 
@@ -30,8 +30,8 @@ const FIRST_QUEUE: &str = "default";
 ///
 /// # Errors
 /// The server or the scheduler cannot start, the scheduler ends too early, or a signal came.
-pub async fn run<W: Write>(options: &Options, out: &mut W) -> Result<Summary, DemoError> {
-    let plan = Plan::read(options.manifests.as_deref(), options.speed)?;
+pub async fn run<W: Write>(options: &DemoOptions, out: &mut W) -> Result<DemoSummary, DemoError> {
+    let plan = ManifestPlan::read(options.manifests.as_deref(), options.speed)?;
     let server = serve::start(serve_options(options)).await?;
     let mut scheduler = start_scheduler(options, &server)?;
     let shown = show(options, plan, &server, &mut scheduler, out).await;
@@ -42,12 +42,12 @@ pub async fn run<W: Write>(options: &Options, out: &mut W) -> Result<Summary, De
 }
 
 async fn show<W: Write>(
-    options: &Options,
-    plan: Plan,
+    options: &DemoOptions,
+    plan: ManifestPlan,
     server: &Server,
-    scheduler: &mut Scheduler,
+    scheduler: &mut DemoScheduler,
     out: &mut W,
-) -> Result<Summary, DemoError> {
+) -> Result<DemoSummary, DemoError> {
     let mut interrupts = Interrupts::listen().map_err(DemoError::Signals)?;
     let running = format!("vc-scheduler (pid {}) at {}", scheduler.pid, server.url());
     let title = format!("vcsim demo: {} nodes, {running}", options.nodes);
@@ -55,10 +55,10 @@ async fn show<W: Write>(
         writeln!(out, "{title}")?;
     }
     connect(server, scheduler, &mut interrupts).await?;
-    let stage = Stage::new(plan, &server.store, options);
-    let mut cast = Cast { stage, scheduler, interrupts };
+    let stage = DemoStage::new(plan, &server.store, options);
+    let mut cast = DemoParts { stage, scheduler, interrupts };
     let settled = match options.plain {
-        true => cast.play(&mut Lines { out }).await?,
+        true => cast.play(&mut PlainOutput { out }).await?,
         false => show_live(&mut cast, &title, out).await?,
     };
     let summary = cast.stage.summary(settled);
@@ -67,11 +67,11 @@ async fn show<W: Write>(
 }
 
 async fn show_live<W: Write>(
-    cast: &mut Cast<'_>,
+    cast: &mut DemoParts<'_>,
     title: &str,
     out: &mut W,
 ) -> Result<bool, DemoError> {
-    let mut view = View { live: Live::enter(out)?, title };
+    let mut view = ScreenOutput { live: LiveTerminal::enter(out)?, title };
     let settled = cast.play(&mut view).await?;
     let screen = view.live.screen;
     drop(view);
@@ -84,9 +84,9 @@ async fn show_live<W: Write>(
 }
 
 fn write_summary<W: Write>(
-    summary: &Summary,
-    scheduler: &Scheduler,
-    options: &Options,
+    summary: &DemoSummary,
+    scheduler: &DemoScheduler,
+    options: &DemoOptions,
     out: &mut W,
 ) -> io::Result<()> {
     for line in summary.lines() {
@@ -98,7 +98,7 @@ fn write_summary<W: Write>(
     out.flush()
 }
 
-fn serve_options(options: &Options) -> ServeOptions {
+fn serve_options(options: &DemoOptions) -> ServeOptions {
     ServeOptions {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         nodes: options.nodes,
@@ -107,9 +107,9 @@ fn serve_options(options: &Options) -> ServeOptions {
     }
 }
 
-fn start_scheduler(options: &Options, server: &Server) -> Result<Scheduler, DemoError> {
+fn start_scheduler(options: &DemoOptions, server: &Server) -> Result<DemoScheduler, DemoError> {
     let name = format!("vcsim-demo-{}-{}", std::process::id(), server.addr.port());
-    Scheduler::start(Start {
+    DemoScheduler::start(SchedulerStart {
         url: &server.url(),
         program: options.scheduler.as_deref(),
         configuration: options.scheduler_conf.as_deref(),
@@ -121,7 +121,7 @@ fn start_scheduler(options: &Options, server: &Server) -> Result<Scheduler, Demo
 
 async fn connect(
     server: &Server,
-    scheduler: &mut Scheduler,
+    scheduler: &mut DemoScheduler,
     interrupts: &mut Interrupts,
 ) -> Result<(), DemoError> {
     let mut queues = server.store.subscribe(&QUEUES);
@@ -141,18 +141,18 @@ async fn connect(
 }
 
 /// Where a demo is shown.
-trait Show {
-    fn update(&mut self, state: &mut State, now: Duration) -> io::Result<()>;
+trait DemoOutput {
+    fn update(&mut self, state: &mut DemoState, now: Duration) -> io::Result<()>;
     fn resized(&mut self);
 }
 
 /// Plain lines of what happens.
-struct Lines<'a, W: Write> {
+struct PlainOutput<'a, W: Write> {
     out: &'a mut W,
 }
 
-impl<W: Write> Show for Lines<'_, W> {
-    fn update(&mut self, state: &mut State, _now: Duration) -> io::Result<()> {
+impl<W: Write> DemoOutput for PlainOutput<'_, W> {
+    fn update(&mut self, state: &mut DemoState, _now: Duration) -> io::Result<()> {
         for note in state.take_notes() {
             writeln!(self.out, "{}", view::note(&note).text())?;
         }
@@ -163,13 +163,13 @@ impl<W: Write> Show for Lines<'_, W> {
 }
 
 /// The view of a terminal.
-struct View<'a, 't, W: Write> {
-    live: Live<'a, W>,
+struct ScreenOutput<'a, 't, W: Write> {
+    live: LiveTerminal<'a, W>,
     title: &'t str,
 }
 
-impl<W: Write> Show for View<'_, '_, W> {
-    fn update(&mut self, state: &mut State, now: Duration) -> io::Result<()> {
+impl<W: Write> DemoOutput for ScreenOutput<'_, '_, W> {
+    fn update(&mut self, state: &mut DemoState, now: Duration) -> io::Result<()> {
         state.take_notes();
         let lines = view::frame(state, self.title, now, self.live.screen);
         self.live.draw(&lines)
@@ -181,15 +181,15 @@ impl<W: Write> Show for View<'_, '_, W> {
 }
 
 /// Everything that takes part.
-struct Cast<'a> {
-    stage: Stage,
-    scheduler: &'a mut Scheduler,
+struct DemoParts<'a> {
+    stage: DemoStage,
+    scheduler: &'a mut DemoScheduler,
     interrupts: Interrupts,
 }
 
-impl Cast<'_> {
+impl DemoParts<'_> {
     /// Shows the workload to its end. Whether it has settled, or the time was up.
-    async fn play(&mut self, show: &mut impl Show) -> Result<bool, DemoError> {
+    async fn play(&mut self, show: &mut impl DemoOutput) -> Result<bool, DemoError> {
         let mut resizes = Resizes::listen().map_err(DemoError::Signals)?;
         let mut ticks = time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

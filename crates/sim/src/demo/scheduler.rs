@@ -17,7 +17,7 @@ const PROGRAM: &str = "vc-scheduler";
 const TAIL_LINES: usize = 15;
 
 /// How to start it.
-pub(super) struct Start<'a> {
+pub(super) struct SchedulerStart<'a> {
     /// Of the API server.
     pub(super) url: &'a str,
     /// The program; absent, the one beside the running program.
@@ -31,7 +31,7 @@ pub(super) struct Start<'a> {
 }
 
 /// The running child. It ends with this value.
-pub(super) struct Scheduler {
+pub(super) struct DemoScheduler {
     child: Child,
     directory: PathBuf,
     keep_files: bool,
@@ -39,8 +39,8 @@ pub(super) struct Scheduler {
     pub(super) pid: u32,
 }
 
-impl Scheduler {
-    pub(super) fn start(start: Start<'_>) -> Result<Scheduler, DemoError> {
+impl DemoScheduler {
+    pub(super) fn start(start: SchedulerStart<'_>) -> Result<DemoScheduler, DemoError> {
         let program = find(start.program)?;
         let directory = start.directory;
         let unwritten = |error| DemoError::Directory { path: directory.clone(), error };
@@ -70,7 +70,7 @@ impl Scheduler {
             .spawn();
         let child = spawned.map_err(|error| DemoError::Start { path: program, error })?;
         let pid = child.id().unwrap_or_default();
-        Ok(Scheduler { child, directory, keep_files: start.keep_files, pid })
+        Ok(DemoScheduler { child, directory, keep_files: start.keep_files, pid })
     }
 
     /// What it wrote to stderr.
@@ -104,7 +104,7 @@ impl Scheduler {
     }
 }
 
-impl Drop for Scheduler {
+impl Drop for DemoScheduler {
     fn drop(&mut self) {
         if !self.keep_files {
             // A left over file in the directory for temporary ones is no reason to fail.

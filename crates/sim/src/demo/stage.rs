@@ -6,35 +6,35 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Options;
-use super::manifests::{Plan, Step};
-use super::state::{State, Tone};
-use super::summary::Summary;
-use super::watch::{Seen, Watch};
+use super::DemoOptions;
+use super::manifests::{ManifestPlan, ManifestStep};
+use super::state::{DemoState, Tone};
+use super::summary::DemoSummary;
+use super::watch::{ApiWatch, ObservedEvent};
 use crate::field::{text, title_of};
-use crate::serve::{Kind, Store};
+use crate::serve::{ServedKind, Store};
 
 /// For how long nothing may have changed at the end: some of the scheduler's periods, at any speed
 /// of the workload.
 const QUIET: Duration = Duration::from_secs(2);
 
-pub(super) struct Stage {
-    pub(super) state: State,
-    pub(super) watch: Watch,
+pub(super) struct DemoStage {
+    pub(super) state: DemoState,
+    pub(super) watch: ApiWatch,
     store: Arc<Store>,
     start: Instant,
     /// What is not applied yet, the next one first.
-    steps: std::vec::IntoIter<Step>,
+    steps: std::vec::IntoIter<ManifestStep>,
     refused: Vec<String>,
     timeout: Duration,
 }
 
-impl Stage {
+impl DemoStage {
     /// Starts the clock of the workload.
-    pub(super) fn new(plan: Plan, store: &Arc<Store>, options: &Options) -> Stage {
-        let mut stage = Stage {
-            state: State::default(),
-            watch: Watch::start(store),
+    pub(super) fn new(plan: ManifestPlan, store: &Arc<Store>, options: &DemoOptions) -> DemoStage {
+        let mut stage = DemoStage {
+            state: DemoState::default(),
+            watch: ApiWatch::start(store),
             store: store.clone(),
             start: Instant::now(),
             steps: plan.steps.into_iter(),
@@ -50,7 +50,7 @@ impl Stage {
         self.start.elapsed()
     }
 
-    pub(super) fn observe(&mut self, seen: &Seen) {
+    pub(super) fn observe(&mut self, seen: &ObservedEvent) {
         let at = seen.at.saturating_duration_since(self.start);
         self.state.observe(seen.kind, seen.change, &seen.object, at);
     }
@@ -72,7 +72,7 @@ impl Stage {
     fn apply(&self, object: &Value) -> Result<(), String> {
         let (version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
         let unknown = || format!("kind is not served: {kind} of {version}");
-        let kind = Kind::of(version, kind).ok_or_else(unknown)?;
+        let kind = ServedKind::of(version, kind).ok_or_else(unknown)?;
         self.store.create(kind, object).map(drop).map_err(|error| error.to_string())
     }
 
@@ -90,7 +90,7 @@ impl Stage {
         (self.timeout <= now).then_some(false)
     }
 
-    pub(super) fn summary(&self, settled: bool) -> Summary {
-        Summary::of(&self.state, self.now(), settled, self.refused.clone())
+    pub(super) fn summary(&self, settled: bool) -> DemoSummary {
+        DemoSummary::of(&self.state, self.now(), settled, self.refused.clone())
     }
 }

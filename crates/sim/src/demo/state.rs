@@ -12,28 +12,28 @@ use serde_json::Value;
 use vc_resource::Quantity;
 
 use crate::field::text;
-use crate::serve::{Change, Key, Kind, NODES, POD_GROUPS, PODS, QUEUES};
+use crate::serve::{Change, Key, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
 
-pub use gang::{Gang, Members};
-pub use log::{Note, Tone};
+pub use gang::{GangView, MemberCounts};
+pub use log::{LogNote, Tone};
 pub(super) use log::{count, span};
-pub use pod::Pod;
+pub use pod::PodView;
 
-use log::Log;
+use log::NoteLog;
 
 /// How much longer than its slowest answer a scheduler may take before it has no answer.
 const PATIENCE: u32 = 4;
 
 /// The cluster as a viewer sees it.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct DemoState {
     /// Allocatable cpu in thousandths by node; shorter names first, so that `node-10` comes late.
     nodes: BTreeMap<(usize, String), i64>,
     /// Weights of queues.
     queues: BTreeMap<String, i64>,
-    gangs: BTreeMap<Key, Gang>,
-    pods: BTreeMap<Key, Pod>,
-    log: Log,
+    gangs: BTreeMap<Key, GangView>,
+    pods: BTreeMap<Key, PodView>,
+    log: NoteLog,
     /// From creation to bind of every pod that was bound, in the order of the binds.
     pub bind_times: Vec<Duration>,
     /// How many pods there have been.
@@ -46,7 +46,7 @@ pub struct State {
 
 /// A queue's use of cpu against its share, in thousandths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueUse {
+pub struct QueueLoad {
     /// Of the queue.
     pub name: String,
     /// `spec.weight`.
@@ -59,7 +59,7 @@ pub struct QueueUse {
 
 /// A node's use of cpu, in thousandths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeUse {
+pub struct NodeLoad {
     /// Of the node.
     pub name: String,
     /// Of the pods that it holds.
@@ -68,9 +68,9 @@ pub struct NodeUse {
     pub total: i64,
 }
 
-impl State {
+impl DemoState {
     /// Takes in one event of the API server.
-    pub fn observe(&mut self, kind: &Kind, change: Change, object: &Value, at: Duration) {
+    pub fn observe(&mut self, kind: &ServedKind, change: Change, object: &Value, at: Duration) {
         match kind {
             kind if *kind == PODS => self.observe_pod(change, object, at),
             kind if *kind == POD_GROUPS => self.observe_gang(change, object, at),
@@ -87,48 +87,48 @@ impl State {
 
     /// The lines since the last call, in the order of their times. Binds of a gang between two
     /// calls are one line.
-    pub fn take_notes(&mut self) -> Vec<Note> {
-        let members = Members::by_gang(&self.pods);
+    pub fn take_notes(&mut self) -> Vec<LogNote> {
+        let members = MemberCounts::by_gang(&self.pods);
         let known = |key: &Key| Some((self.gangs.get(key)?.title.as_str(), members.get(key)?));
         self.log.take(known)
     }
 
     /// The last lines that were taken.
-    pub fn recent(&self) -> &[Note] {
+    pub fn recent(&self) -> &[LogNote] {
         self.log.recent()
     }
 
     /// Gangs in the order in which they came.
-    pub fn gangs(&self) -> Vec<(&Gang, Members)> {
-        let members = Members::by_gang(&self.pods);
-        let members = |gang: &Gang| members.get(&gang.key).copied().unwrap_or_default();
+    pub fn gangs(&self) -> Vec<(&GangView, MemberCounts)> {
+        let members = MemberCounts::by_gang(&self.pods);
+        let members = |gang: &GangView| members.get(&gang.key).copied().unwrap_or_default();
         let mut gangs: Vec<_> = self.gangs.values().map(|gang| (gang, members(gang))).collect();
         gangs.sort_by_key(|(gang, _)| gang.number);
         gangs
     }
 
     /// Pods that are not part of a known gang.
-    pub fn single_pods(&self) -> impl Iterator<Item = (&Key, &Pod)> {
+    pub fn single_pods(&self) -> impl Iterator<Item = (&Key, &PodView)> {
         let is_single =
-            |pod: &Pod| !pod.gang.as_ref().is_some_and(|it| self.gangs.contains_key(it));
+            |pod: &PodView| !pod.gang.as_ref().is_some_and(|it| self.gangs.contains_key(it));
         self.pods.iter().filter(move |(_, pod)| is_single(pod))
     }
 
     /// Why the first pod of a gang that is not placed waits.
-    pub fn reason_of_member(&self, gang: &Gang) -> Option<&str> {
-        let is_member = |pod: &&Pod| pod.gang.as_ref() == Some(&gang.key) && pod.waits();
+    pub fn reason_of_member(&self, gang: &GangView) -> Option<&str> {
+        let is_member = |pod: &&PodView| pod.gang.as_ref() == Some(&gang.key) && pod.waits();
         let pod = self.pods.values().filter(is_member).find(|pod| !pod.reason.is_empty())?;
         Some(&pod.reason)
     }
 
     /// Use against share. `root` is the whole, and `default` is shown once it has a gang.
-    pub fn queues(&self) -> Vec<QueueUse> {
+    pub fn queues(&self) -> Vec<QueueLoad> {
         let has_gang = |name: &str| self.gangs.values().any(|gang| gang.queue == name);
         let is_shown = |name: &str| name != "root" && (name != "default" || has_gang(name));
         let shown: Vec<_> = self.queues.iter().filter(|(name, _)| is_shown(name)).collect();
         let weights: i64 = shown.iter().map(|(_, weight)| **weight).sum();
         let total = self.total_cpu();
-        let queue = |(name, &weight): (&String, &i64)| QueueUse {
+        let queue = |(name, &weight): (&String, &i64)| QueueLoad {
             name: name.clone(),
             weight,
             used: self.used(|pod| self.queue_of(pod) == Some(name)),
@@ -138,8 +138,8 @@ impl State {
     }
 
     /// Nodes by name, short names first.
-    pub fn nodes(&self) -> Vec<NodeUse> {
-        let node = |((_, name), &total): (&(usize, String), &i64)| NodeUse {
+    pub fn nodes(&self) -> Vec<NodeLoad> {
+        let node = |((_, name), &total): (&(usize, String), &i64)| NodeLoad {
             name: name.clone(),
             used: self.used(|pod| pod.node == *name),
             total,
@@ -155,22 +155,22 @@ impl State {
     /// Whether nothing more is to be expected: for `quiet` nothing has changed (longer where the
     /// scheduler is slow), no pod ends by itself, and every gang that waits has been told why.
     pub fn is_settled(&self, now: Duration, quiet: Duration) -> bool {
-        let members = Members::by_gang(&self.pods);
-        let is_explained = |gang: &Gang| {
+        let members = MemberCounts::by_gang(&self.pods);
+        let is_explained = |gang: &GangView| {
             let is_empty = !members.contains_key(&gang.key);
             is_empty || gang.completed.is_some() || !gang.reason.is_empty()
         };
         quiet.max(self.slowest_answer * PATIENCE) <= now.saturating_sub(self.changed_at)
-            && !self.pods.values().any(Pod::will_change)
+            && !self.pods.values().any(PodView::will_change)
             && self.gangs.values().all(is_explained)
     }
 
-    fn used(&self, counts: impl Fn(&Pod) -> bool) -> i64 {
+    fn used(&self, counts: impl Fn(&PodView) -> bool) -> i64 {
         let holding = self.pods.values().filter(|pod| pod.holds_node() && counts(pod));
         holding.map(|pod| pod.cpu_milli).sum()
     }
 
-    fn queue_of(&self, pod: &Pod) -> Option<&String> {
+    fn queue_of(&self, pod: &PodView) -> Option<&String> {
         Some(&self.gangs.get(pod.gang.as_ref()?)?.queue)
     }
 

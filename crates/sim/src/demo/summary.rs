@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::state::{Gang, Members, State, count, span};
+use super::state::{DemoState, GangView, MemberCounts, count, span};
 
 /// Lines about what waits; a workload that waits as a whole would hide the figures.
 const MOST_WAITING: usize = 20;
 
 /// The result of a demo.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct DemoSummary {
     /// Pods that the scheduler has bound.
     pub pods_bound: usize,
     /// Pods that there have been.
@@ -21,7 +21,7 @@ pub struct Summary {
     /// From creation to bind, measured at the API server; absent when nothing was bound.
     pub time_to_bind: Option<Quantiles>,
     /// What has not got all that it asks for.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingGang>,
     /// From the start of the workload.
     pub took: Duration,
     /// Whether all that can run has run; else the time was up.
@@ -43,7 +43,7 @@ pub struct Quantiles {
 
 /// A gang, or a pod without one, that has not got all that it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingGang {
     /// `gang giant`, `pod default/web`.
     pub what: String,
     /// Its members without a node.
@@ -52,11 +52,16 @@ pub struct Waiting {
     pub reason: String,
 }
 
-impl Summary {
+impl DemoSummary {
     /// The summary of what has been seen until `now`.
-    pub fn of(state: &State, now: Duration, settled: bool, refused: Vec<String>) -> Summary {
+    pub fn of(
+        state: &DemoState,
+        now: Duration,
+        settled: bool,
+        refused: Vec<String>,
+    ) -> DemoSummary {
         let gangs = state.gangs();
-        Summary {
+        DemoSummary {
             pods_bound: state.bind_times.len(),
             pods: state.pods_seen,
             gangs_complete: gangs.iter().filter(|(gang, _)| gang.completed.is_some()).count(),
@@ -95,7 +100,7 @@ impl Summary {
         }
         let pods: usize = self.waiting.iter().map(|it| it.pods).sum();
         let mut lines = vec![format!("still waiting    {}", count(pods, "pod"))];
-        for Waiting { what, pods, reason } in self.waiting.iter().take(MOST_WAITING) {
+        for WaitingGang { what, pods, reason } in self.waiting.iter().take(MOST_WAITING) {
             let reason = if reason.is_empty() { "no reason given yet" } else { reason };
             lines.push(format!("  {what}, {}: {reason}", count(*pods, "pod")));
         }
@@ -116,15 +121,16 @@ pub fn quantiles(times: &[Duration]) -> Option<Quantiles> {
     Some(Quantiles { p50: at(50)?, p99: at(99)?, max: *sorted.last()? })
 }
 
-fn waiting(state: &State, gangs: &[(&Gang, Members)]) -> Vec<Waiting> {
-    let is_waiting =
-        |(gang, members): &&(&Gang, Members)| gang.completed.is_none() || 0 < members.waiting();
-    let gangs = gangs.iter().filter(is_waiting).map(|(gang, members)| Waiting {
+fn waiting(state: &DemoState, gangs: &[(&GangView, MemberCounts)]) -> Vec<WaitingGang> {
+    let is_waiting = |(gang, members): &&(&GangView, MemberCounts)| {
+        gang.completed.is_none() || 0 < members.waiting()
+    };
+    let gangs = gangs.iter().filter(is_waiting).map(|(gang, members)| WaitingGang {
         what: format!("gang {}", gang.title),
         pods: members.waiting(),
         reason: reason(state, gang).to_owned(),
     });
-    let pods = state.single_pods().filter(|(_, pod)| pod.waits()).map(|(key, pod)| Waiting {
+    let pods = state.single_pods().filter(|(_, pod)| pod.waits()).map(|(key, pod)| WaitingGang {
         what: format!("pod {}/{}", key.namespace, key.name),
         pods: 1,
         reason: pod.reason.clone(),
@@ -133,7 +139,7 @@ fn waiting(state: &State, gangs: &[(&Gang, Members)]) -> Vec<Waiting> {
 }
 
 /// A gang that is complete can only wait with the members above its minimum.
-fn reason<'a>(state: &'a State, gang: &'a Gang) -> &'a str {
+fn reason<'a>(state: &'a DemoState, gang: &'a GangView) -> &'a str {
     match gang.completed {
         None if !gang.reason.is_empty() => &gang.reason,
         _ => state.reason_of_member(gang).unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-use super::line::Line;
+use super::line::StyledLine;
 use super::view::Screen;
 
 /// Second screen, no cursor, no wrapping of lines that are wider than the terminal.
@@ -15,14 +15,14 @@ const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 const DEFAULT_SIZE: (usize, usize) = (100, 40);
 
 /// The live view of a terminal. Dropped, it restores the terminal.
-pub(super) struct Live<'a, W: Write> {
+pub(super) struct LiveTerminal<'a, W: Write> {
     out: &'a mut W,
     pub(super) screen: Screen,
 }
 
-impl<'a, W: Write> Live<'a, W> {
-    pub(super) fn enter(out: &'a mut W) -> io::Result<Live<'a, W>> {
-        let live = Live { out, screen: measure() };
+impl<'a, W: Write> LiveTerminal<'a, W> {
+    pub(super) fn enter(out: &'a mut W) -> io::Result<LiveTerminal<'a, W>> {
+        let live = LiveTerminal { out, screen: measure() };
         live.out.write_all(ENTER.as_bytes())?;
         Ok(live)
     }
@@ -33,7 +33,7 @@ impl<'a, W: Write> Live<'a, W> {
     }
 
     /// Draws over what was there.
-    pub(super) fn draw(&mut self, lines: &[Line]) -> io::Result<()> {
+    pub(super) fn draw(&mut self, lines: &[StyledLine]) -> io::Result<()> {
         // Lines go to rows by number: one too many must not scroll the others away.
         let mut text = String::new();
         for (row, line) in lines.iter().take(self.screen.height).enumerate() {
@@ -45,7 +45,7 @@ impl<'a, W: Write> Live<'a, W> {
     }
 }
 
-impl<W: Write> Drop for Live<'_, W> {
+impl<W: Write> Drop for LiveTerminal<'_, W> {
     fn drop(&mut self) {
         // Where writing is not possible there is no terminal any more.
         let _gone = self.out.write_all(LEAVE.as_bytes()).and_then(|()| self.out.flush());
@@ -53,7 +53,7 @@ impl<W: Write> Drop for Live<'_, W> {
 }
 
 /// The line as text for such a terminal.
-pub(super) fn line_text(line: &Line, color: bool) -> String {
+pub(super) fn line_text(line: &StyledLine, color: bool) -> String {
     if color { line.ansi() } else { line.text() }
 }
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::line::{Line, Style, column};
-use super::state::{Gang, Members, Note, State, Tone, span};
+use super::line::{Style, StyledLine, column};
+use super::state::{DemoState, GangView, LogNote, MemberCounts, Tone, span};
 
 /// The screen to draw on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ const FEWEST_EVENTS: usize = 4;
 const MOST_EVENTS: usize = 12;
 
 /// Everything, cut to the screen. `title` says what is running.
-pub fn frame(state: &State, title: &str, now: Duration, screen: Screen) -> Vec<Line> {
+pub fn frame(state: &DemoState, title: &str, now: Duration, screen: Screen) -> Vec<StyledLine> {
     let mut lines = vec![header(title, now, screen)];
     section(&mut lines, queues(state, screen));
     let nodes = nodes(state, screen);
@@ -47,7 +47,7 @@ pub fn frame(state: &State, title: &str, now: Duration, screen: Screen) -> Vec<L
 }
 
 /// Time, then what happened; as in the live view, so without one.
-pub fn note(note: &Note) -> Line {
+pub fn note(note: &LogNote) -> StyledLine {
     let style = match note.tone {
         Tone::Plain => Style::Plain,
         Tone::Good => Style::Good,
@@ -55,32 +55,32 @@ pub fn note(note: &Note) -> Line {
         Tone::Bad => Style::Bad,
     };
     let at = format!("{:7.3} s  ", note.at.as_secs_f64());
-    Line::of(Style::Dim, at).then(style, &note.text)
+    StyledLine::of(Style::Dim, at).then(style, &note.text)
 }
 
-fn header(title: &str, now: Duration, screen: Screen) -> Line {
+fn header(title: &str, now: Duration, screen: Screen) -> StyledLine {
     let clock = format!("{:.1} s", now.as_secs_f64());
     let left = screen.width.saturating_sub(clock.len() + 2);
-    Line::of(Style::Bold, column(title, left)).then(Style::Plain, format!(" {clock}"))
+    StyledLine::of(Style::Bold, column(title, left)).then(Style::Plain, format!(" {clock}"))
 }
 
-fn section(lines: &mut Vec<Line>, of: Vec<Line>) {
+fn section(lines: &mut Vec<StyledLine>, of: Vec<StyledLine>) {
     if !of.is_empty() {
-        lines.push(Line::default());
+        lines.push(StyledLine::default());
         lines.extend(of);
     }
 }
 
-fn queues(state: &State, screen: Screen) -> Vec<Line> {
+fn queues(state: &DemoState, screen: Screen) -> Vec<StyledLine> {
     let head = format!("{} WEIGHT  CPU IN USE, {} = SHARE", column("QUEUE", NAME), mark(screen));
-    let mut lines = vec![Line::of(Style::Dim, head)];
+    let mut lines = vec![StyledLine::of(Style::Dim, head)];
     let total = state.total_cpu();
     let width = screen.width.saturating_sub(NAME + 31).clamp(SHORTEST_BAR, LONGEST_BAR);
     for queue in state.queues() {
         let bar = bar(screen, width, (queue.used, total), Some((queue.share, total)));
         let style = if queue.share < queue.used { Style::Waiting } else { Style::Good };
         let figures = format!("  {} / {}", cpu_number(queue.used), cpu(queue.share));
-        let line = Line::of(Style::Bold, column(&queue.name, NAME));
+        let line = StyledLine::of(Style::Bold, column(&queue.name, NAME));
         let line = line.then(Style::Plain, format!(" {:>6}  ", queue.weight));
         lines.push(line.then(style, bar).then(Style::Plain, figures));
     }
@@ -88,7 +88,7 @@ fn queues(state: &State, screen: Screen) -> Vec<Line> {
 }
 
 /// The gangs that fit into so many lines: finished ones give way, then the newest.
-fn gangs(state: &State, screen: Screen, room: usize) -> Vec<Line> {
+fn gangs(state: &DemoState, screen: Screen, room: usize) -> Vec<StyledLine> {
     let mut shown = state.gangs();
     let mut surplus = shown.len().saturating_sub(room.max(1));
     let hidden = surplus;
@@ -103,12 +103,12 @@ fn gangs(state: &State, screen: Screen, room: usize) -> Vec<Line> {
     if 0 < hidden {
         head += &format!("  ({hidden} more not shown)");
     }
-    let mut lines = vec![Line::of(Style::Dim, head)];
+    let mut lines = vec![StyledLine::of(Style::Dim, head)];
     lines.extend(shown.into_iter().map(|(gang, members)| gang_line(gang, members, screen)));
     lines
 }
 
-fn gang_line(gang: &Gang, members: Members, screen: Screen) -> Line {
+fn gang_line(gang: &GangView, members: MemberCounts, screen: Screen) -> StyledLine {
     let (total, min) = (to_i64(members.total.max(gang.min)), to_i64(gang.min));
     let bar = bar(screen, 16, (to_i64(members.placed()), total), Some((min, total)));
     let running = match &*gang.phase {
@@ -116,14 +116,14 @@ fn gang_line(gang: &Gang, members: Members, screen: Screen) -> Line {
         _ => format!(" {:>3}/{:<3}running ", members.running, gang.min),
     };
     let (style, what) = gang_story(gang, members);
-    Line::of(Style::Bold, column(&gang.title, NAME))
+    StyledLine::of(Style::Bold, column(&gang.title, NAME))
         .then(Style::Plain, format!(" {} ", column(&gang.queue, 9)))
         .then(style, bar)
         .then(Style::Plain, running)
         .then(style, format!("{} {what}", column(&gang.phase, 10)))
 }
 
-fn gang_story(gang: &Gang, members: Members) -> (Style, String) {
+fn gang_story(gang: &GangView, members: MemberCounts) -> (Style, String) {
     let Some(took) = gang.completed else {
         return (Style::Waiting, gang.reason.clone());
     };
@@ -135,7 +135,7 @@ fn gang_story(gang: &Gang, members: Members) -> (Style, String) {
     }
 }
 
-fn nodes(state: &State, screen: Screen) -> Vec<Line> {
+fn nodes(state: &DemoState, screen: Screen) -> Vec<StyledLine> {
     let nodes = state.nodes();
     let columns = (screen.width / 32).max(1);
     let width = (screen.width / columns).saturating_sub(NODE_NAME + 11).clamp(4, 24);
@@ -144,9 +144,9 @@ fn nodes(state: &State, screen: Screen) -> Vec<Line> {
     if shown < nodes.len() {
         head += &format!("  ({} more not shown)", nodes.len() - shown);
     }
-    let mut lines = vec![Line::of(Style::Dim, head)];
+    let mut lines = vec![StyledLine::of(Style::Dim, head)];
     for row in nodes[..shown].chunks(columns) {
-        let mut line = Line::default();
+        let mut line = StyledLine::default();
         for node in row {
             let figures = format!(" {:>3}/{:<5}", cpu_number(node.used), cpu_number(node.total));
             line = line
@@ -159,7 +159,7 @@ fn nodes(state: &State, screen: Screen) -> Vec<Line> {
     lines
 }
 
-fn events(state: &State, room: usize) -> Vec<Line> {
+fn events(state: &DemoState, room: usize) -> Vec<StyledLine> {
     let recent = state.recent();
     let first = recent.len().saturating_sub(room);
     recent[first..].iter().map(note).collect()

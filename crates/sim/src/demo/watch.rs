@@ -7,39 +7,39 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::serve::{Change, Kind, NODES, POD_GROUPS, PODS, QUEUES, Store};
+use crate::serve::{Change, NODES, POD_GROUPS, PODS, QUEUES, ServedKind, Store};
 
-static WATCHED: [Kind; 4] = [NODES, QUEUES, POD_GROUPS, PODS];
+static WATCHED: [ServedKind; 4] = [NODES, QUEUES, POD_GROUPS, PODS];
 /// Events on their way; more wait in the log of the server.
 const CAPACITY: usize = 4096;
 
 /// Something that happened at the API server.
-pub(super) struct Seen {
-    pub(super) kind: &'static Kind,
+pub(super) struct ObservedEvent {
+    pub(super) kind: &'static ServedKind,
     pub(super) change: Change,
     pub(super) object: Value,
     pub(super) at: Instant,
 }
 
 /// The stream of events; it ends with this value.
-pub(super) struct Watch {
-    events: Receiver<Seen>,
+pub(super) struct ApiWatch {
+    events: Receiver<ObservedEvent>,
     _readers: JoinSet<()>,
 }
 
-impl Watch {
+impl ApiWatch {
     /// Everything that exists, then everything that happens.
-    pub(super) fn start(store: &Arc<Store>) -> Watch {
+    pub(super) fn start(store: &Arc<Store>) -> ApiWatch {
         let (sender, events) = mpsc::channel(CAPACITY);
         let mut readers = JoinSet::new();
         for kind in &WATCHED {
             readers.spawn(read(store.clone(), kind, sender.clone()));
         }
-        Watch { events, _readers: readers }
+        ApiWatch { events, _readers: readers }
     }
 
     /// The next event. May be dropped and called again without a loss.
-    pub(super) async fn next(&mut self) -> Seen {
+    pub(super) async fn next(&mut self) -> ObservedEvent {
         match self.events.recv().await {
             Some(seen) => seen,
             // The readers live as long as this value.
@@ -49,12 +49,12 @@ impl Watch {
 }
 
 /// Reads one kind. A reader that was too slow for the server's log starts over.
-async fn read(store: Arc<Store>, kind: &'static Kind, sender: Sender<Seen>) {
+async fn read(store: Arc<Store>, kind: &'static ServedKind, sender: Sender<ObservedEvent>) {
     loop {
         let mut events = store.subscribe(kind);
         for object in store.list(kind, None).objects {
             let (change, object, at) = (Change::Added, object.value.clone(), Instant::now());
-            if sender.send(Seen { kind, change, object, at }).await.is_err() {
+            if sender.send(ObservedEvent { kind, change, object, at }).await.is_err() {
                 return;
             }
         }
@@ -62,7 +62,7 @@ async fn read(store: Arc<Store>, kind: &'static Kind, sender: Sender<Seen>) {
             let at = Instant::now();
             for event in batch {
                 let (change, object) = (event.change, event.object.value.clone());
-                if sender.send(Seen { kind, change, object, at }).await.is_err() {
+                if sender.send(ObservedEvent { kind, change, object, at }).await.is_err() {
                     return;
                 }
             }

@@ -19,7 +19,7 @@ struct RawList<'a> {
 }
 
 pub(super) fn read(input: &mut Input, file: &Arc<str>, text: &str) {
-    let mut lines = Lines { text, offset: 0, line: 1 };
+    let mut lines = LineIndex { text, offset: 0, line: 1 };
     for value in Deserializer::from_str(text).into_iter::<&RawValue>() {
         match value {
             Ok(raw) => add(input, file, &mut lines, raw),
@@ -28,7 +28,7 @@ pub(super) fn read(input: &mut Input, file: &Arc<str>, text: &str) {
     }
 }
 
-fn add(input: &mut Input, file: &Arc<str>, lines: &mut Lines<'_>, raw: &RawValue) {
+fn add(input: &mut Input, file: &Arc<str>, lines: &mut LineIndex<'_>, raw: &RawValue) {
     let list = serde_json::from_str::<RawList<'_>>(raw.get());
     let line = lines.of(raw.get());
     let Some(list) = list.ok().filter(|list| list.kind.ends_with("List")) else {
@@ -48,13 +48,13 @@ fn add(input: &mut Input, file: &Arc<str>, lines: &mut Lines<'_>, raw: &RawValue
 }
 
 /// Finds the lines of parts of a text, which are asked for in its order.
-struct Lines<'a> {
+struct LineIndex<'a> {
     text: &'a str,
     offset: usize,
     line: usize,
 }
 
-impl Lines<'_> {
+impl LineIndex<'_> {
     /// Raw values borrow from the text, so that their address is their place.
     fn of(&mut self, part: &str) -> usize {
         let offset = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);

@@ -34,7 +34,7 @@ impl fmt::Display for Source {
 
 /// An object as it was written.
 #[derive(Clone, Debug)]
-pub struct Object {
+pub struct InputObject {
     pub value: Value,
     pub source: Source,
 }
@@ -55,7 +55,7 @@ impl fmt::Display for Unreadable {
 /// What was read.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    pub objects: Vec<Object>,
+    pub objects: Vec<InputObject>,
     pub unreadable: Vec<Unreadable>,
     /// Whether a text is neither YAML nor JSON, so that what follows in it is lost.
     pub is_broken: bool,
@@ -75,7 +75,7 @@ impl Input {
     pub(crate) fn add_object(&mut self, file: &Arc<str>, line: usize, value: Value) {
         let source = Source { file: file.clone(), line };
         match document::identity_problem(&value) {
-            None => self.objects.push(Object { value, source }),
+            None => self.objects.push(InputObject { value, source }),
             Some(message) => self.unreadable.push(Unreadable { source, message }),
         }
     }

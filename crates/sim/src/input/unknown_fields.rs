@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::Object;
+use super::InputObject;
 use crate::field::title_of;
 
 /// Type and its fields (Kubernetes 1.36). `field:Type` is looked into, be it an object or a list.
@@ -78,10 +78,10 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// Field to its type, which is empty where nothing is looked into.
-type Fields = BTreeMap<&'static str, &'static str>;
+type KnownFields = BTreeMap<&'static str, &'static str>;
 
-fn fields_of(name: &str) -> &'static Fields {
-    static READ: OnceLock<BTreeMap<&str, Fields>> = OnceLock::new();
+fn fields_of(name: &str) -> &'static KnownFields {
+    static READ: OnceLock<BTreeMap<&str, KnownFields>> = OnceLock::new();
     let types = READ.get_or_init(|| {
         let field = |word: &'static str| word.split_once(':').unwrap_or((word, ""));
         let fields = |text: &'static str| text.split_whitespace().map(field).collect();
@@ -92,8 +92,8 @@ fn fields_of(name: &str) -> &'static Fields {
 
 /// One warning a field and file, with the first object that has it. The same field at another place
 /// of a list is the same.
-pub(crate) fn unknown_fields(objects: &[Object]) -> Vec<String> {
-    let mut found = Found::default();
+pub(crate) fn unknown_fields(objects: &[InputObject]) -> Vec<String> {
+    let mut found = FoundFields::default();
     for object in objects {
         for (path, template, name) in templates(&object.value) {
             found.look(object, path, template, name);
@@ -126,7 +126,7 @@ fn templates(object: &Value) -> Vec<(String, &Value, &'static str)> {
 }
 
 /// A field that nobody knows.
-struct Unknown {
+struct UnknownField {
     /// Place and name of the first object, with the field's path.
     first: String,
     /// The nearest field that is known.
@@ -134,10 +134,10 @@ struct Unknown {
     /// Objects that have it too.
     n_more: usize,
     /// The object that was counted last.
-    last: *const Object,
+    last: *const InputObject,
 }
 
-impl Unknown {
+impl UnknownField {
     fn text(&self) -> String {
         let more = match self.n_more {
             0 => String::new(),
@@ -154,10 +154,10 @@ impl Unknown {
 
 /// By file and path without numbers.
 #[derive(Default)]
-struct Found<'a>(BTreeMap<(&'a str, String), Unknown>);
+struct FoundFields<'a>(BTreeMap<(&'a str, String), UnknownField>);
 
-impl<'a> Found<'a> {
-    fn look(&mut self, object: &'a Object, path: String, value: &Value, name: &str) {
+impl<'a> FoundFields<'a> {
+    fn look(&mut self, object: &'a InputObject, path: String, value: &Value, name: &str) {
         match value {
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
@@ -182,13 +182,13 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn note(&mut self, object: &'a Object, path: String, near: Option<&'static str>) {
+    fn note(&mut self, object: &'a InputObject, path: String, near: Option<&'static str>) {
         let general = path.chars().filter(|letter| !letter.is_ascii_digit()).collect();
         let this = std::ptr::from_ref(object);
         let entry = self.0.entry((&object.source.file, general));
         let unknown = entry.or_insert_with(|| {
             let first = format!("{}: {}: {path}", object.source, title_of(&object.value));
-            Unknown { first, near, n_more: 0, last: this }
+            UnknownField { first, near, n_more: 0, last: this }
         });
         if !std::ptr::eq(unknown.last, this) {
             unknown.n_more += 1;
@@ -213,11 +213,11 @@ mod tests {
     }
 
     fn warnings(values: &[Value]) -> Vec<String> {
-        let object = |(at, value): (usize, &Value)| Object {
+        let object = |(at, value): (usize, &Value)| InputObject {
             value: value.clone(),
             source: Source { file: "f".into(), line: at + 1 },
         };
-        let objects: Vec<Object> = values.iter().enumerate().map(object).collect();
+        let objects: Vec<InputObject> = values.iter().enumerate().map(object).collect();
         unknown_fields(&objects)
     }
 
@@ -228,11 +228,11 @@ mod tests {
                 "spec": {"containers": [{"name": "c"}, container]}, "status": {"anything": 1}})
         };
         let wrong = || json!({"resorces": {"requests": {"cpu": 1}}});
-        let told =
+        let reported =
             warnings(&[pod("p", wrong()), pod("q", wrong()), pod("r", json!({"image": "x"}))]);
         let expected = "f:1: pod a/p: spec.containers[1].resorces: unknown field, it is ignored (and in \
             1 more object)\nhint: did you mean resources?";
-        assert_eq!(told, [expected]);
+        assert_eq!(reported, [expected]);
     }
 
     #[test]
@@ -247,10 +247,15 @@ mod tests {
                 "spec.tasks[0].template",
             ),
         ] {
-            let told = warnings(&[object]);
-            assert_eq!(told.len(), 2, "{told:?}");
-            assert!(told[0].contains(&format!("{path}.spec.nodeSelectors: unknown")), "{told:?}");
-            assert!(told[0].ends_with("did you mean nodeSelector?") && told[1].contains("zzz"));
+            let reported = warnings(&[object]);
+            assert_eq!(reported.len(), 2, "{reported:?}");
+            assert!(
+                reported[0].contains(&format!("{path}.spec.nodeSelectors: unknown")),
+                "{reported:?}"
+            );
+            assert!(
+                reported[0].ends_with("did you mean nodeSelector?") && reported[1].contains("zzz")
+            );
         }
         assert_eq!(warnings(&[of("v1", "Service", json!({"containers": 1}))]), [""; 0]);
     }

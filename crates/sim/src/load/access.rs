@@ -16,7 +16,7 @@ use super::LoadError;
 
 /// An API server and our credentials.
 #[derive(Clone)]
-pub struct Access {
+pub struct LoadAccess {
     /// `127.0.0.1:8001`.
     pub(super) authority: String,
     /// Absent: plain HTTP.
@@ -29,26 +29,26 @@ pub struct Access {
 #[serde(rename_all = "kebab-case")]
 struct Kubeconfig {
     current_context: String,
-    clusters: Vec<Named>,
-    contexts: Vec<Named>,
-    users: Vec<Named>,
+    clusters: Vec<NamedEntry>,
+    contexts: Vec<NamedEntry>,
+    users: Vec<NamedEntry>,
 }
 
 /// An element of one of the lists; only the field of its list is there.
 #[derive(Deserialize)]
-struct Named {
+struct NamedEntry {
     name: String,
     #[serde(default)]
-    cluster: Cluster,
+    cluster: KubeconfigCluster,
     #[serde(default)]
-    context: Context,
+    context: KubeconfigContext,
     #[serde(default)]
-    user: User,
+    user: KubeconfigUser,
 }
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-struct Cluster {
+struct KubeconfigCluster {
     server: String,
     certificate_authority: Option<PathBuf>,
     certificate_authority_data: Option<String>,
@@ -56,14 +56,14 @@ struct Cluster {
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-struct Context {
+struct KubeconfigContext {
     cluster: String,
     user: String,
 }
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-struct User {
+struct KubeconfigUser {
     token: Option<String>,
     client_certificate: Option<PathBuf>,
     client_certificate_data: Option<String>,
@@ -71,23 +71,23 @@ struct User {
     client_key_data: Option<String>,
 }
 
-impl Access {
+impl LoadAccess {
     /// A server on plain HTTP that asks for no credentials.
     ///
     /// # Errors
     /// It is no such address.
-    pub fn plain(url: &str) -> Result<Access, LoadError> {
+    pub fn plain(url: &str) -> Result<LoadAccess, LoadError> {
         let authority = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
         let authority = authority.filter(|rest| !rest.is_empty() && !rest.contains('/'));
         let authority = authority.ok_or_else(|| LoadError::Address(url.to_owned()))?.to_owned();
-        Ok(Access { authority, tls: None, authorization: None })
+        Ok(LoadAccess { authority, tls: None, authorization: None })
     }
 
     /// What the current context of a kubeconfig says.
     ///
     /// # Errors
     /// It is unreadable, or names what it does not have.
-    pub fn of_kubeconfig(path: &Path) -> Result<Access, LoadError> {
+    pub fn of_kubeconfig(path: &Path) -> Result<LoadAccess, LoadError> {
         let failed = |why| LoadError::Kubeconfig { path: path.to_owned(), why };
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         let config: Kubeconfig =
@@ -97,8 +97,8 @@ impl Access {
 }
 
 impl Kubeconfig {
-    fn access(&self) -> Result<Access, String> {
-        let find = |list: &'static str, elements: &'_ [Named], name: &str| {
+    fn access(&self) -> Result<LoadAccess, String> {
+        let find = |list: &'static str, elements: &'_ [NamedEntry], name: &str| {
             let found = elements.iter().position(|element| element.name == name);
             found.ok_or_else(|| format!("{list}: there is none named {name:?}"))
         };
@@ -109,10 +109,10 @@ impl Kubeconfig {
         let authorization = user.token.as_ref().map(|token| format!("Bearer {token}"));
         if let Some(authority) = cluster.server.strip_prefix("https://") {
             let tls = Some(Arc::new(tls(cluster, user)?));
-            return Ok(Access { authority: with_port(authority, 443), tls, authorization });
+            return Ok(LoadAccess { authority: with_port(authority, 443), tls, authorization });
         }
-        let access = Access::plain(&cluster.server).map_err(|error| error.to_string())?;
-        Ok(Access { authorization, ..access })
+        let access = LoadAccess::plain(&cluster.server).map_err(|error| error.to_string())?;
+        Ok(LoadAccess { authorization, ..access })
     }
 }
 
@@ -124,7 +124,7 @@ fn with_port(authority: &str, default: u16) -> String {
     }
 }
 
-fn tls(cluster: &Cluster, user: &User) -> Result<ClientConfig, String> {
+fn tls(cluster: &KubeconfigCluster, user: &KubeconfigUser) -> Result<ClientConfig, String> {
     let authority = pem(
         "certificate-authority",
         &cluster.certificate_authority_data,
@@ -177,14 +177,14 @@ fn pem(
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<Access, String> {
+    fn of(text: &str) -> Result<LoadAccess, String> {
         let config: Kubeconfig = serde_yaml::from_str(text).unwrap();
         config.access()
     }
 
     #[test]
     fn addresses() {
-        let authority = |url: &str| Access::plain(url).map(|access| access.authority).ok();
+        let authority = |url: &str| LoadAccess::plain(url).map(|access| access.authority).ok();
         assert_eq!(authority("http://127.0.0.1:8001/").as_deref(), Some("127.0.0.1:8001"));
         for wrong in ["127.0.0.1:8001", "https://a:1", "http://", "http://a/b"] {
             assert_eq!(authority(wrong), None, "{wrong}");

@@ -17,8 +17,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::access::Access;
-use super::{LoadError, Made};
+use super::access::LoadAccess;
+use super::{LoadError, LoadObject};
 
 /// Pause after a 429 that does not say how long.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -28,25 +28,25 @@ const ATTEMPTS: u32 = 5;
 /// Makes connections; clones share the counter.
 #[derive(Clone)]
 pub struct Client {
-    access: Access,
+    access: LoadAccess,
     waits: Arc<AtomicU64>,
 }
 
 /// One connection: one request after the other.
-pub struct Connection {
+pub struct ApiConnection {
     client: Client,
     open: Option<SendRequest<Full<Bytes>>>,
 }
 
 impl Client {
     /// A client of that server.
-    pub fn new(access: Access) -> Client {
+    pub fn new(access: LoadAccess) -> Client {
         Client { access, waits: Arc::default() }
     }
 
     /// A connection that is opened when it is needed.
-    pub fn connection(&self) -> Connection {
-        Connection { client: self.clone(), open: None }
+    pub fn connection(&self) -> ApiConnection {
+        ApiConnection { client: self.clone(), open: None }
     }
 
     /// How often a 429 was waited out.
@@ -98,12 +98,12 @@ where
     Ok(sender)
 }
 
-impl Connection {
+impl ApiConnection {
     /// Creates an object. One that is there already, because an answer was lost, is no failure.
     ///
     /// # Errors
     /// The server is gone, or refuses it.
-    pub async fn create(&mut self, made: &Made) -> Result<(), LoadError> {
+    pub async fn create(&mut self, made: &LoadObject) -> Result<(), LoadError> {
         let body = Bytes::from(made.body.to_string());
         let (code, answer) = self.call(&Method::POST, &made.path, body).await?;
         if code.is_success() || code == StatusCode::CONFLICT {

@@ -15,13 +15,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-pub use access::Access;
-pub use client::{Client, Connection};
-pub use process::{Process, Writes};
-pub use report::{Pace, Report};
-pub use send::{Pressure, bind_all, create, create_gangs, create_nodes};
-pub use shapes::{Made, Workload};
-pub use watch::Binds;
+pub use access::LoadAccess;
+pub use client::{ApiConnection, Client};
+pub use process::{SchedulerProcess, WriteCounts};
+pub use report::{LoadReport, PodRate};
+pub use send::{RequestRate, bind_all, create, create_gangs, create_nodes};
+pub use shapes::{LoadObject, Workload};
+pub use watch::BindWatch;
 
 pub use crate::demo::summary::{Quantiles, quantiles};
 
@@ -92,19 +92,19 @@ fn hint(error: &io::Error) -> &'static str {
 }
 
 /// A whole load.
-pub struct Options {
+pub struct LoadOptions {
     /// The API server.
-    pub access: Access,
+    pub access: LoadAccess,
     /// What is created.
     pub workload: Workload,
     /// How fast gangs are created.
-    pub pressure: Pressure,
+    pub pressure: RequestRate,
     /// How long binds are waited for after the last creation.
     pub timeout: Duration,
     /// Whether pods are bound here, without a scheduler, once all exist.
     pub bind: bool,
     /// The scheduler's process, to tell its CPU and memory.
-    pub scheduler: Option<Process>,
+    pub scheduler: Option<SchedulerProcess>,
     /// URL of the scheduler's metrics, to tell its writes.
     pub metrics: Option<String>,
 }
@@ -113,48 +113,51 @@ pub struct Options {
 ///
 /// # Errors
 /// The server is gone, or refuses something.
-pub async fn run(options: &Options) -> Result<Report, LoadError> {
-    let Options { workload, pressure, .. } = options;
+pub async fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
+    let LoadOptions { workload, pressure, .. } = options;
     let client = Client::new(options.access.clone());
     let mut connection = client.connection();
     for made in workload.surroundings() {
         connection.create(&made).await?;
     }
     create_nodes(&client, workload, pressure.in_flight).await?;
-    let mut binds = Binds::watch(&client, workload).await?;
-    let before = Used::now(options).await?;
+    let mut binds = BindWatch::watch(&client, workload).await?;
+    let before = SchedulerUse::now(options).await?;
     let start = Instant::now();
     let created = create_gangs(&client, workload, *pressure).await?;
     if options.bind {
         bind_all(&client, workload, pressure.in_flight).await?;
     }
     binds.until(workload.n_pods(), options.timeout).await?;
-    let after = Used::now(options).await?;
+    let after = SchedulerUse::now(options).await?;
     let both = after.cpu_seconds.zip(before.cpu_seconds);
-    Ok(Report {
+    Ok(LoadReport {
         workload: workload.clone(),
         start,
         created: created.into_iter().map(Some).collect(),
         bound: binds.times(),
         waits: client.waits(),
         cpu_seconds: both.map(|(after, before)| after - before),
-        peak_mib: options.scheduler.and_then(Process::peak_mib),
+        peak_mib: options.scheduler.and_then(SchedulerProcess::peak_mib),
         writes: after.writes.zip(before.writes).map(|(after, before)| after.since(&before)),
     })
 }
 
 /// What the scheduler has used so far.
-struct Used {
+struct SchedulerUse {
     cpu_seconds: Option<f64>,
-    writes: Option<Writes>,
+    writes: Option<WriteCounts>,
 }
 
-impl Used {
-    async fn now(options: &Options) -> Result<Used, LoadError> {
+impl SchedulerUse {
+    async fn now(options: &LoadOptions) -> Result<SchedulerUse, LoadError> {
         let writes = match &options.metrics {
-            Some(url) => Some(Writes::scrape(url).await?),
+            Some(url) => Some(WriteCounts::scrape(url).await?),
             None => None,
         };
-        Ok(Used { cpu_seconds: options.scheduler.and_then(Process::cpu_seconds), writes })
+        Ok(SchedulerUse {
+            cpu_seconds: options.scheduler.and_then(SchedulerProcess::cpu_seconds),
+            writes,
+        })
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn svg(title: &str, curves: &[Curve]) -> String {
     let last = curves.iter().filter_map(|curve| curve.seconds.last()).copied();
     let most = curves.iter().map(|curve| curve.seconds.len()).max().unwrap_or_default();
     let plane =
-        Plane { seconds: last.fold(0.0, f64::max).max(1e-3), count: (most as f64).max(1.0) };
+        PlotArea { seconds: last.fold(0.0, f64::max).max(1e-3), count: (most as f64).max(1.0) };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -51,12 +51,12 @@ pub(super) fn svg(title: &str, curves: &[Curve]) -> String {
 }
 
 /// The coordinates: how far the axes reach.
-struct Plane {
+struct PlotArea {
     seconds: f64,
     count: f64,
 }
 
-impl Plane {
+impl PlotArea {
     fn x(&self, seconds: f64) -> f64 {
         LEFT + seconds / self.seconds * (WIDTH - LEFT - RIGHT)
     }

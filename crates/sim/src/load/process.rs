@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 
 use super::client::Client;
-use super::{Access, LoadError};
+use super::{LoadAccess, LoadError};
 
 /// Clock ticks per second in `/proc`, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process of this machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Process {
+pub struct SchedulerProcess {
     /// Its number.
     pub pid: u32,
 }
 
-impl Process {
+impl SchedulerProcess {
     /// CPU seconds of user and kernel so far; absent when there is no such process.
     pub fn cpu_seconds(self) -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
@@ -38,29 +38,29 @@ impl Process {
 
 /// Answered writes of a scheduler by resource, from its `/metrics`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Writes {
+pub struct WriteCounts {
     /// `pods/binding` and so on to the number of requests, successful or not.
     pub by_resource: BTreeMap<String, u64>,
 }
 
-impl Writes {
+impl WriteCounts {
     /// Reads `volcano_api_writes_total` at a URL like `http://127.0.0.1:8080/metrics`.
     ///
     /// # Errors
     /// Nobody answers there.
-    pub async fn scrape(url: &str) -> Result<Writes, LoadError> {
+    pub async fn scrape(url: &str) -> Result<WriteCounts, LoadError> {
         let wrong = || LoadError::Address(url.to_owned());
         let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, "metrics"));
-        let access = Access::plain(&format!("http://{authority}"))?;
+        let access = LoadAccess::plain(&format!("http://{authority}"))?;
         let path = format!("/{path}");
         let text = Client::new(access).connection().text(&path).await?;
-        Ok(Writes::of(&text))
+        Ok(WriteCounts::of(&text))
     }
 
     /// Reads the text of the metrics.
-    pub fn of(text: &str) -> Writes {
-        let mut writes = Writes::default();
+    pub fn of(text: &str) -> WriteCounts {
+        let mut writes = WriteCounts::default();
         for line in text.lines() {
             let Some(rest) = line.strip_prefix("volcano_api_writes_total{") else { continue };
             let Some((labels, value)) = rest.rsplit_once("} ") else { continue };
@@ -74,13 +74,13 @@ impl Writes {
 
     /// What came since an earlier reading.
     #[must_use]
-    pub fn since(&self, before: &Writes) -> Writes {
+    pub fn since(&self, before: &WriteCounts) -> WriteCounts {
         let left = |(name, count): (&String, &u64)| {
             let before = before.by_resource.get(name).copied().unwrap_or_default();
             (name.clone(), count.saturating_sub(before))
         };
         let by_resource = self.by_resource.iter().map(left).filter(|(_, count)| 0 < *count);
-        Writes { by_resource: by_resource.collect() }
+        WriteCounts { by_resource: by_resource.collect() }
     }
 
     /// All but events, which are best effort, and the leader's Lease.
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn this_process_uses_cpu_and_memory() {
-        let this = Process { pid: std::process::id() };
+        let this = SchedulerProcess { pid: std::process::id() };
         assert!(this.cpu_seconds().is_some_and(|seconds| 0.0 <= seconds));
         assert!(this.peak_mib().is_some_and(|mib| 1.0 < mib));
-        assert!(Process { pid: u32::MAX }.cpu_seconds().is_none());
+        assert!(SchedulerProcess { pid: u32::MAX }.cpu_seconds().is_none());
     }
 
     #[test]
@@ -115,9 +115,9 @@ mod tests {
             volcano_api_writes_total{code=\"200\",resource=\"podgroups\",verb=\"update\"} 20\n\
             volcano_api_writes_total{code=\"201\",resource=\"events\",verb=\"create\"} 7\n\
             volcano_objects{kind=\"pods\"} 5\n";
-        let writes = Writes::of(text);
+        let writes = WriteCounts::of(text);
         assert_eq!((writes.n_objects(), writes.n_events()), (111, 7));
-        let before = Writes {
+        let before = WriteCounts {
             by_resource: BTreeMap::from([("podgroups".into(), 20), ("events".into(), 6)]),
         };
         let since = writes.since(&before);

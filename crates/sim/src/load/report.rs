@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use super::plot::{self, Curve};
-use super::process::Writes;
+use super::process::WriteCounts;
 use super::{Quantiles, Workload, quantiles};
 
 /// The times of a load, and what its scheduler has used.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct LoadReport {
     /// What was asked for.
     pub workload: Workload,
     /// Since when all times count.
@@ -25,12 +25,12 @@ pub struct Report {
     /// Peak memory of the scheduler so far, in MiB.
     pub peak_mib: Option<f64>,
     /// Writes of the scheduler meanwhile, if its metrics are known.
-    pub writes: Option<Writes>,
+    pub writes: Option<WriteCounts>,
 }
 
 /// A number of pods over a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pace {
+pub struct PodRate {
     /// Pods.
     pub n_pods: usize,
     /// From the start to the first of them, in seconds.
@@ -39,11 +39,11 @@ pub struct Pace {
     pub last: f64,
 }
 
-impl Pace {
-    fn of(times: &[Option<Instant>], start: Instant) -> Pace {
+impl PodRate {
+    fn of(times: &[Option<Instant>], start: Instant) -> PodRate {
         let seconds = seconds(times, start);
         let (first, last) = (seconds.first().copied(), seconds.last().copied());
-        Pace {
+        PodRate {
             n_pods: seconds.len(),
             first: first.unwrap_or_default(),
             last: last.unwrap_or_default(),
@@ -56,15 +56,15 @@ impl Pace {
     }
 }
 
-impl Report {
+impl LoadReport {
     /// How pods were created.
-    pub fn creation(&self) -> Pace {
-        Pace::of(&self.created, self.start)
+    pub fn creation(&self) -> PodRate {
+        PodRate::of(&self.created, self.start)
     }
 
     /// How pods were bound.
-    pub fn binding(&self) -> Pace {
-        Pace::of(&self.bound, self.start)
+    pub fn binding(&self) -> PodRate {
+        PodRate::of(&self.bound, self.start)
     }
 
     /// Seconds from the last creation to the last bind; absent unless all are bound.
@@ -149,8 +149,8 @@ impl Report {
     }
 }
 
-fn pace(pace: Pace) -> String {
-    let Pace { n_pods, first, last } = pace;
+fn pace(pace: PodRate) -> String {
+    let PodRate { n_pods, first, last } = pace;
     match n_pods {
         0 => "0".to_owned(),
         _ => format!("{n_pods} from {first:.2} s to {last:.2} s, {:.0}/s", pace.rate()),
@@ -169,12 +169,12 @@ fn seconds(times: &[Option<Instant>], start: Instant) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> LoadReport {
         let start = Instant::now();
         let at = |millis: &[u64]| -> Vec<Option<Instant>> {
             millis.iter().map(|&millis| Some(start + Duration::from_millis(millis))).collect()
         };
-        Report {
+        LoadReport {
             workload: Workload { gangs: 2, size: 2, nodes: 3, ..Workload::default() },
             start,
             created: at(&[100, 200, 300, 400]),
@@ -182,7 +182,7 @@ mod tests {
             waits: 2,
             cpu_seconds: Some(0.01),
             peak_mib: Some(20.4),
-            writes: Some(Writes::of(
+            writes: Some(WriteCounts::of(
                 "volcano_api_writes_total{resource=\"pods/binding\"} 4\n\
                  volcano_api_writes_total{resource=\"events\"} 4\n\
                  volcano_api_writes_total{resource=\"podgroups\"} 6\n",
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_not_bound_is_said() {
-        let mut report = Report { writes: None, cpu_seconds: None, peak_mib: None, ..report() };
+        let mut report = LoadReport { writes: None, cpu_seconds: None, peak_mib: None, ..report() };
         report.bound[3] = None;
         assert_eq!(report.lag(), None);
         assert!(report.lines().contains(&"not bound           1".to_owned()));

@@ -10,22 +10,22 @@ use hyper::body::Bytes;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::client::{Client, Connection, refused};
-use super::{LoadError, Made, Workload};
+use super::client::{ApiConnection, Client, refused};
+use super::{LoadError, LoadObject, Workload};
 
 /// How much is asked of the server at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Pressure {
+pub struct RequestRate {
     /// Requests under way at most.
     pub in_flight: usize,
     /// Requests per second; absent: as many as are answered.
     pub rate: Option<f64>,
 }
 
-impl Pressure {
+impl RequestRate {
     /// As fast as the server answers.
-    pub fn full(in_flight: usize) -> Pressure {
-        Pressure { in_flight, rate: None }
+    pub fn full(in_flight: usize) -> RequestRate {
+        RequestRate { in_flight, rate: None }
     }
 }
 
@@ -36,12 +36,12 @@ impl Pressure {
 async fn send_all<F, A>(
     client: &Client,
     n: usize,
-    pressure: Pressure,
+    pressure: RequestRate,
     ask: F,
 ) -> Result<Vec<Instant>, LoadError>
 where
-    F: Fn(usize, Connection) -> A + Clone + Send + 'static,
-    A: Future<Output = (Connection, Result<(), LoadError>)> + Send,
+    F: Fn(usize, ApiConnection) -> A + Clone + Send + 'static,
+    A: Future<Output = (ApiConnection, Result<(), LoadError>)> + Send,
 {
     let (next, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
     let mut workers = JoinSet::new();
@@ -82,10 +82,10 @@ where
 pub async fn create(
     client: &Client,
     n: usize,
-    pressure: Pressure,
-    make: impl Fn(usize) -> Made + Clone + Send + 'static,
+    pressure: RequestRate,
+    make: impl Fn(usize) -> LoadObject + Clone + Send + 'static,
 ) -> Result<Vec<Instant>, LoadError> {
-    let ask = move |number, mut connection: Connection| {
+    let ask = move |number, mut connection: ApiConnection| {
         let made = make(number);
         async move {
             let answer = connection.create(&made).await;
@@ -106,7 +106,7 @@ pub async fn create_nodes(
 ) -> Result<(), LoadError> {
     let (n, of) = (workload.nodes, workload.clone());
     let make = move |number: usize| of.node(u32::try_from(number).unwrap_or(u32::MAX));
-    create(client, n as usize, Pressure::full(in_flight), make).await.map(drop)
+    create(client, n as usize, RequestRate::full(in_flight), make).await.map(drop)
 }
 
 /// Creates the gangs of a workload, each PodGroup before its pods, and answers when each pod was
@@ -117,7 +117,7 @@ pub async fn create_nodes(
 pub async fn create_gangs(
     client: &Client,
     workload: &Workload,
-    pressure: Pressure,
+    pressure: RequestRate,
 ) -> Result<Vec<Instant>, LoadError> {
     let (size, of) = (workload.size as usize, workload.clone());
     let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -130,7 +130,7 @@ pub async fn create_gangs(
     };
     let rate = pressure.rate.map(|rate| rate * (size as f64 + 1.0) / size.max(1) as f64);
     let n = workload.gangs as usize * (size + 1);
-    let times = create(client, n, Pressure { rate, ..pressure }, make).await?;
+    let times = create(client, n, RequestRate { rate, ..pressure }, make).await?;
     let is_pod = |(number, at): (usize, Instant)| (number % (size + 1) != 0).then_some(at);
     Ok(times.into_iter().enumerate().filter_map(is_pod).collect())
 }
@@ -146,7 +146,7 @@ pub async fn bind_all(
     in_flight: usize,
 ) -> Result<Vec<Instant>, LoadError> {
     let of = workload.clone();
-    let ask = move |position: usize, mut connection: Connection| {
+    let ask = move |position: usize, mut connection: ApiConnection| {
         let (path, name) = (of.binding_path(position), of.pod_name(position));
         let node = format!("node-{:05}", position % (of.nodes.max(1) as usize));
         let body = json!({"apiVersion": "v1", "kind": "Binding",
@@ -162,5 +162,5 @@ pub async fn bind_all(
             (connection, answer)
         }
     };
-    send_all(client, workload.n_pods(), Pressure::full(in_flight), ask).await
+    send_all(client, workload.n_pods(), RequestRate::full(in_flight), ask).await
 }

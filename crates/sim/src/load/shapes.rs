@@ -45,7 +45,7 @@ impl Default for Workload {
 
 /// A path to POST to, and what.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct LoadObject {
     /// Of the collection.
     pub path: String,
     /// The object.
@@ -63,25 +63,25 @@ impl Workload {
     }
 
     /// What must exist before the gangs: namespace and queue.
-    pub fn surroundings(&self) -> [Made; 2] {
+    pub fn surroundings(&self) -> [LoadObject; 2] {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": self.namespace}});
         let queue = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
             "metadata": {"name": self.queue}, "spec": {"weight": 1, "reclaimable": true},
             "status": {"state": "Open"}});
         [
-            Made { path: "/api/v1/namespaces".to_owned(), body: namespace },
-            Made { path: format!("{VOLCANO}/queues"), body: queue },
+            LoadObject { path: "/api/v1/namespaces".to_owned(), body: namespace },
+            LoadObject { path: format!("{VOLCANO}/queues"), body: queue },
         ]
     }
 
     /// The node of that number.
-    pub fn node(&self, number: u32) -> Made {
-        Made { path: "/api/v1/nodes".to_owned(), body: node(number) }
+    pub fn node(&self, number: u32) -> LoadObject {
+        LoadObject { path: "/api/v1/nodes".to_owned(), body: node(number) }
     }
 
     /// The PodGroup of a gang.
-    pub fn pod_group(&self, gang: u32) -> Made {
+    pub fn pod_group(&self, gang: u32) -> LoadObject {
         let path = format!("{VOLCANO}/namespaces/{}/podgroups", self.namespace);
         let mut body = json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
@@ -94,11 +94,11 @@ impl Workload {
         if let Some(total) = self.total_requests() {
             body["spec"]["minResources"] = total;
         }
-        Made { path, body }
+        LoadObject { path, body }
     }
 
     /// A pod of a gang.
-    pub fn pod(&self, gang: u32, index: u32) -> Made {
+    pub fn pod(&self, gang: u32, index: u32) -> LoadObject {
         let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
         let job = self.gang_name(gang);
         let body = json!({
@@ -119,7 +119,7 @@ impl Workload {
             },
             "spec": self.pod_spec(),
         });
-        Made { path, body }
+        LoadObject { path, body }
     }
 
     /// The PodGroup of a gang whose pods all run, as it is stored.

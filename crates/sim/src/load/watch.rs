@@ -11,38 +11,38 @@ use serde::Deserialize;
 use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::task::JoinHandle;
 
-use super::client::{Client, Connection, refused};
+use super::client::{ApiConnection, Client, refused};
 use super::{LoadError, Workload};
 
 /// Pause before a watch that has ended is begun again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The binds of a load as they happen. It ends with this value.
-pub struct Binds {
-    progress: Receiver<Progress>,
-    bound: Bound,
+pub struct BindWatch {
+    progress: Receiver<LoadProgress>,
+    bound: BindTimes,
     reader: JoinHandle<()>,
 }
 
 /// When each pod was bound, by position.
-type Bound = Arc<Mutex<Vec<Option<Instant>>>>;
+type BindTimes = Arc<Mutex<Vec<Option<Instant>>>>;
 
 #[derive(Clone, Debug, Default)]
-struct Progress {
+struct LoadProgress {
     n_bound: usize,
     /// Why nothing more will be seen.
     failed: Option<String>,
 }
 
-impl Binds {
+impl BindWatch {
     /// Watches from now on. Pods that are bound already count as bound now.
     ///
     /// # Errors
     /// The server is gone, or refuses the list.
-    pub async fn watch(client: &Client, workload: &Workload) -> Result<Binds, LoadError> {
-        let bound = Bound::new(Mutex::new(vec![None; workload.n_pods()]));
-        let (sender, progress) = watch::channel(Progress::default());
-        let mut reader = Reader {
+    pub async fn watch(client: &Client, workload: &Workload) -> Result<BindWatch, LoadError> {
+        let bound = BindTimes::new(Mutex::new(vec![None; workload.n_pods()]));
+        let (sender, progress) = watch::channel(LoadProgress::default());
+        let mut reader = PodWatchReader {
             connection: client.connection(),
             pods: format!("/api/v1/namespaces/{}/pods", workload.namespace),
             workload: workload.clone(),
@@ -51,7 +51,7 @@ impl Binds {
             progress: sender,
         };
         reader.list().await?;
-        Ok(Binds { progress, bound, reader: tokio::spawn(reader.run()) })
+        Ok(BindWatch { progress, bound, reader: tokio::spawn(reader.run()) })
     }
 
     /// Waits until so many pods are bound, or the time is up: whether they are.
@@ -59,7 +59,7 @@ impl Binds {
     /// # Errors
     /// The server refuses the watch.
     pub async fn until(&mut self, n_bound: usize, limit: Duration) -> Result<bool, LoadError> {
-        let enough = |seen: &Progress| n_bound <= seen.n_bound || seen.failed.is_some();
+        let enough = |seen: &LoadProgress| n_bound <= seen.n_bound || seen.failed.is_some();
         let in_time = tokio::time::timeout(limit, self.progress.wait_for(enough)).await.is_ok();
         match self.progress.borrow().failed.clone() {
             Some(why) => Err(LoadError::Watch(why)),
@@ -78,42 +78,42 @@ impl Binds {
     }
 }
 
-impl Drop for Binds {
+impl Drop for BindWatch {
     fn drop(&mut self) {
         self.reader.abort();
     }
 }
 
-struct Reader {
-    connection: Connection,
+struct PodWatchReader {
+    connection: ApiConnection,
     pods: String,
     workload: Workload,
     /// Everything up to this version was seen.
     version: String,
-    bound: Bound,
-    progress: Sender<Progress>,
+    bound: BindTimes,
+    progress: Sender<LoadProgress>,
 }
 
 /// A line of a watch.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct PodWatchLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    object: Pod<'a>,
+    object: WatchedPod<'a>,
 }
 
 #[derive(Deserialize)]
-struct Pod<'a> {
+struct WatchedPod<'a> {
     #[serde(borrow, default)]
-    metadata: Metadata<'a>,
+    metadata: WatchedMetadata<'a>,
     #[serde(borrow, default)]
-    spec: Spec<'a>,
+    spec: WatchedSpec<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Metadata<'a> {
+struct WatchedMetadata<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow)]
@@ -122,20 +122,20 @@ struct Metadata<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec<'a> {
+struct WatchedSpec<'a> {
     #[serde(borrow)]
     node_name: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
-struct List<'a> {
+struct PodList<'a> {
     #[serde(borrow)]
-    metadata: Metadata<'a>,
+    metadata: WatchedMetadata<'a>,
     #[serde(borrow)]
-    items: Vec<Pod<'a>>,
+    items: Vec<WatchedPod<'a>>,
 }
 
-impl Reader {
+impl PodWatchReader {
     async fn run(mut self) {
         loop {
             match self.follow().await {
@@ -152,7 +152,7 @@ impl Reader {
 
     async fn list(&mut self) -> Result<(), LoadError> {
         let (code, body) = self.connection.call(&Method::GET, &self.pods, <_>::default()).await?;
-        match serde_json::from_slice::<List<'_>>(&body) {
+        match serde_json::from_slice::<PodList<'_>>(&body) {
             Ok(list) if code.is_success() => {
                 self.version = list.metadata.resource_version.into_owned();
                 list.items.iter().for_each(|pod| note(&self.bound, &self.workload, pod));
@@ -195,7 +195,7 @@ impl Reader {
         let Some(end) = text.iter().rposition(|byte| *byte == b'\n') else { return true };
         for line in text[..end].split(|byte| *byte == b'\n') {
             // What is no pod and no bookmark is an error of the watch.
-            let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return false };
+            let Ok(line) = serde_json::from_slice::<PodWatchLine<'_>>(line) else { return false };
             if line.kind == "ERROR" {
                 return false;
             }
@@ -218,7 +218,7 @@ impl Reader {
     }
 }
 
-fn note(bound: &Bound, workload: &Workload, pod: &Pod<'_>) {
+fn note(bound: &BindTimes, workload: &Workload, pod: &WatchedPod<'_>) {
     let Some(position) = workload.position(&pod.metadata.name) else { return };
     if !pod.spec.node_name.is_empty() {
         let mut bound = bound.lock().unwrap_or_else(PoisonError::into_inner);

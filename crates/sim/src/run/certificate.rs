@@ -6,13 +6,13 @@ use vc_engine::{CertifiedVictim, Unit};
 /// For whom, who goes and why, where the room is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Certificate {
+pub struct CertificateOutput {
     pub action: String,
     /// `None`: for no one; a plugin chose the victims.
     pub pod_group: Option<String>,
     /// In the order of the evictions.
-    pub victims: Vec<Victim>,
-    pub placements: Vec<Placement>,
+    pub victims: Vec<VictimOutput>,
+    pub placements: Vec<PlacementOutput>,
     /// `pod` or `bundle`: none of these can be kept; `None`: not claimed.
     pub minimal: Option<String>,
 }
@@ -20,14 +20,14 @@ pub struct Certificate {
 /// A pod that goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Victim {
+pub struct VictimOutput {
     pub pod: String,
     pub pod_group: String,
     pub node: String,
     /// Seen from the PodGroup that gets the room.
     pub relation: String,
     /// What allowed it.
-    pub rule: Option<Rule>,
+    pub rule: Option<RuleOutput>,
     /// The pod that gets the room; `None`: it goes for the whole PodGroup, or for no one.
     pub for_pod: Option<String>,
     /// How many of the placements were made before.
@@ -38,7 +38,7 @@ pub struct Victim {
 
 /// What allowed an eviction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Rule {
+pub struct RuleOutput {
     /// From 1; `None`: no tier voted, only filters spoke.
     pub tier: Option<usize>,
     /// Plugins of the tier that granted it.
@@ -51,14 +51,14 @@ pub struct Rule {
 
 /// A pod and the node on which it gets the room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Placement {
+pub struct PlacementOutput {
     pub pod: String,
     pub node: String,
 }
 
-impl From<&vc_engine::Certificate> for Certificate {
+impl From<&vc_engine::Certificate> for CertificateOutput {
     fn from(certificate: &vc_engine::Certificate) -> Self {
-        let placement = |it: &vc_engine::Placement| Placement {
+        let placement = |it: &vc_engine::Placement| PlacementOutput {
             pod: it.pod.to_string(),
             node: it.node.to_string(),
         };
@@ -72,9 +72,9 @@ impl From<&vc_engine::Certificate> for Certificate {
     }
 }
 
-fn victim(certificate: &vc_engine::Certificate, victim: &CertifiedVictim) -> Victim {
+fn victim(certificate: &vc_engine::Certificate, victim: &CertifiedVictim) -> VictimOutput {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let rule = |rule: &vc_engine::Rule| Rule {
+    let rule = |rule: &vc_engine::EvictionRule| RuleOutput {
         tier: rule.tier,
         plugins: names(&rule.plugins),
         filters: names(&rule.filters),
@@ -82,7 +82,7 @@ fn victim(certificate: &vc_engine::Certificate, victim: &CertifiedVictim) -> Vic
     };
     let placed = |it: &&vc_engine::Placement| Some(&it.uid) == victim.for_uid.as_ref();
     let for_pod = certificate.placements.iter().find(placed);
-    Victim {
+    VictimOutput {
         pod: victim.pod.to_string(),
         pod_group: victim.pod_group.to_string(),
         node: victim.node.to_string(),

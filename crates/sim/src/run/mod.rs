@@ -14,13 +14,16 @@ use std::path::PathBuf;
 use vc_conf::AllowMissing;
 use vc_engine::EngineOptions;
 
-use crate::admission::{self, Admitted};
+use crate::admission::{self, AdmittedObjects};
 use crate::input::{self, InputError};
-use crate::simulation::{Finding, Kubelet, Setup, Simulation};
+use crate::simulation::{Finding, KubeletMode, Setup, Simulation};
 
-pub use certificate::{Certificate, Placement, Rule, Victim};
-pub use quota::{QuotaAmounts, QuotaUse};
-pub use result::{Bind, Eviction, Pipelined, PodGroup, QueueUse, RunResult, Skipped, Waiting};
+pub use certificate::{CertificateOutput, PlacementOutput, RuleOutput, VictimOutput};
+pub use quota::{QuotaAmountsOutput, QuotaUseOutput};
+pub use result::{
+    BindOutput, EvictionOutput, PipelinedOutput, PodGroupOutput, QueueUseOutput, RunResult,
+    SkippedOutput, WaitingOutput,
+};
 pub use table::table;
 
 /// Time between two cycles, as `--schedule-period` has it.
@@ -31,7 +34,7 @@ const MAX_CYCLES: u32 = 10_000;
 
 /// How long to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum RunLimit {
     Cycles(u32),
     /// Until a cycle decides nothing.
     Settled,
@@ -44,8 +47,8 @@ pub struct RunOptions {
     pub scheduler_conf: Option<PathBuf>,
     /// What the configuration may name though this version lacks it.
     pub allow_missing: AllowMissing,
-    pub until: Until,
-    pub kubelet: Kubelet,
+    pub until: RunLimit,
+    pub kubelet: KubeletMode,
     /// Files, directories and `-`.
     pub paths: Vec<PathBuf>,
 }
@@ -63,7 +66,7 @@ pub enum RunError {
 
 /// What was run.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunOutcome {
     pub result: RunResult,
     /// Objects that could not be read and plugins that nobody knows, each with file and line.
     pub problems: Vec<String>,
@@ -75,12 +78,12 @@ pub struct Ran {
 ///
 /// # Errors
 /// A path or the configuration cannot be read.
-pub fn run(options: &RunOptions) -> Result<Ran, RunError> {
+pub fn run(options: &RunOptions) -> Result<RunOutcome, RunError> {
     let (name, loaded) = configuration(options)?;
     let input = input::read(&options.paths)?;
     let is_broken = input.is_broken;
     let fields = input::unknown_fields(&input.objects);
-    let Admitted { objects, unreadable, now_micros } = admission::admit(input);
+    let AdmittedObjects { objects, unreadable, now_micros } = admission::admit(input);
     let mut problems: Vec<String> =
         loaded.missing.iter().map(|entry| entry.in_file(&name)).collect();
     problems.extend(unreadable.iter().map(ToString::to_string));
@@ -101,24 +104,24 @@ pub fn run(options: &RunOptions) -> Result<Ran, RunError> {
     result.warnings.extend(warnings.iter().map(ToString::to_string));
     cycles(&mut simulation, options.until, &mut result);
     result.warnings = without_repetition(result.warnings);
-    Ok(Ran { result, problems, is_broken })
+    Ok(RunOutcome { result, problems, is_broken })
 }
 
 /// The findings with their places; pods of one workload all have the same, which is told once.
 fn told_once(findings: &[Finding]) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for Finding { source, message, .. } in findings {
         let what = message.split_once(": ").map_or(&**message, |(_, what)| what);
         if seen.insert((source, what)) {
-            told.push(format!("{source}: {message}"));
+            reported.push(format!("{source}: {message}"));
         }
     }
-    told
+    reported
 }
 
 /// The configuration and its name. It is refused where the scheduler would refuse it.
-fn configuration(options: &RunOptions) -> Result<(String, vc_conf::Loaded), RunError> {
+fn configuration(options: &RunOptions) -> Result<(String, vc_conf::LoadedConfig), RunError> {
     let (name, text) = match &options.scheduler_conf {
         None => ("the default configuration".to_owned(), vc_conf::CHART.to_owned()),
         Some(path) => (path.display().to_string(), input::text_of(path)?),
@@ -128,10 +131,10 @@ fn configuration(options: &RunOptions) -> Result<(String, vc_conf::Loaded), RunE
     Ok((name, loaded))
 }
 
-fn cycles(simulation: &mut Simulation, until: Until, result: &mut RunResult) {
+fn cycles(simulation: &mut Simulation, until: RunLimit, result: &mut RunResult) {
     let most = match until {
-        Until::Cycles(count) => count,
-        Until::Settled => MAX_CYCLES,
+        RunLimit::Cycles(count) => count,
+        RunLimit::Settled => MAX_CYCLES,
     };
     let mut last = None;
     for number in 0..most {
@@ -140,13 +143,13 @@ fn cycles(simulation: &mut Simulation, until: Until, result: &mut RunResult) {
         }
         let cycle = simulation.cycle();
         result.note(&cycle, simulation);
-        let settled = until == Until::Settled && cycle.is_quiet();
+        let settled = until == RunLimit::Settled && cycle.is_quiet();
         last = Some(cycle);
         if settled {
             break;
         }
     }
-    if until == Until::Settled && result.cycles == MAX_CYCLES {
+    if until == RunLimit::Settled && result.cycles == MAX_CYCLES {
         result.warnings.push(format!("the cluster has not settled after {MAX_CYCLES} cycles"));
     }
     if let Some(cycle) = last {

@@ -5,13 +5,13 @@ use serde::Serialize;
 /// A queue or cohort with its quota after the last cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct QuotaUse {
+pub struct QuotaUseOutput {
     pub queue: String,
     /// `/top/.../queue`.
     pub path: String,
     /// It has children and holds no PodGroups.
     pub cohort: bool,
-    pub resources: Vec<QuotaAmounts>,
+    pub resources: Vec<QuotaAmountsOutput>,
     /// As in the annotation of the Queue: rounded up, 2^63 - 1 if it is infinite. `None`: shares
     /// are not compared.
     pub weighted_share: Option<i64>,
@@ -19,7 +19,7 @@ pub struct QuotaUse {
 
 /// Quantities of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct QuotaAmounts {
+pub struct QuotaAmountsOutput {
     pub resource: String,
     pub nominal: String,
     pub used: String,
@@ -28,19 +28,19 @@ pub struct QuotaAmounts {
     pub available: String,
 }
 
-impl From<&vc_engine::QuotaUse> for QuotaUse {
+impl From<&vc_engine::QuotaUse> for QuotaUseOutput {
     fn from(quota: &vc_engine::QuotaUse) -> Self {
         Self {
             queue: quota.queue.to_string(),
             path: quota.path.clone(),
             cohort: !quota.is_leaf,
-            resources: quota.amounts.iter().map(QuotaAmounts::from).collect(),
+            resources: quota.amounts.iter().map(QuotaAmountsOutput::from).collect(),
             weighted_share: quota.share.map(published),
         }
     }
 }
 
-impl From<&vc_engine::QuotaAmounts> for QuotaAmounts {
+impl From<&vc_engine::QuotaAmounts> for QuotaAmountsOutput {
     fn from(amounts: &vc_engine::QuotaAmounts) -> Self {
         Self {
             resource: amounts.resource.clone(),
@@ -57,7 +57,7 @@ fn published(share: f64) -> i64 {
     if share.is_infinite() { i64::MAX } else { share.ceil() as i64 }
 }
 
-impl QuotaUse {
+impl QuotaUseOutput {
     /// One row per resource; a queue of a tree without quotas has one, too.
     pub(super) fn rows(&self) -> Vec<[String; 8]> {
         let share = match self.weighted_share {
@@ -70,8 +70,9 @@ impl QuotaUse {
             let path = self.path.clone();
             return vec![[path, dash(), dash(), dash(), dash(), dash(), dash(), share]];
         }
-        let row = |of: &QuotaAmounts| {
-            let QuotaAmounts { resource, nominal, used, borrowed, lent, available } = of.clone();
+        let row = |of: &QuotaAmountsOutput| {
+            let QuotaAmountsOutput { resource, nominal, used, borrowed, lent, available } =
+                of.clone();
             let (path, share) = (self.path.clone(), share.clone());
             [path, resource, nominal, used, borrowed, lent, available, share]
         };
@@ -93,7 +94,7 @@ mod tests {
             share,
         };
         let shown = |share| {
-            let quota = QuotaUse::from(&quota(share));
+            let quota = QuotaUseOutput::from(&quota(share));
             (quota.weighted_share, quota.rows()[0][7].clone())
         };
         assert_eq!(shown(None), (None, "-".to_owned()));

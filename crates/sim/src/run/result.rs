@@ -7,8 +7,8 @@ use serde_json::Value;
 use vc_engine::{Effect, Report};
 use vc_wire::Kind;
 
-use super::certificate::Certificate;
-use super::quota::QuotaUse;
+use super::certificate::CertificateOutput;
+use super::quota::QuotaUseOutput;
 use super::reasons;
 use crate::field::{name_of, text};
 use crate::simulation::{Cycle, Simulation};
@@ -21,20 +21,20 @@ pub struct RunResult {
     /// How many were run.
     pub cycles: u32,
     /// In the order of the decisions.
-    pub binds: Vec<Bind>,
-    pub evictions: Vec<Eviction>,
+    pub binds: Vec<BindOutput>,
+    pub evictions: Vec<EvictionOutput>,
     /// The proof of each transaction that evicts, in order.
-    pub certificates: Vec<Certificate>,
+    pub certificates: Vec<CertificateOutput>,
     /// Pods that wait for room that is being freed, after the last cycle.
-    pub pipelined: Vec<Pipelined>,
+    pub pipelined: Vec<PipelinedOutput>,
     /// Pods of ours that have no node after the last cycle.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingOutput>,
     /// Starving PodGroups for which nothing was evicted in the last cycle.
-    pub skipped: Vec<Skipped>,
-    pub pod_groups: Vec<PodGroup>,
-    pub queues: Vec<QueueUse>,
+    pub skipped: Vec<SkippedOutput>,
+    pub pod_groups: Vec<PodGroupOutput>,
+    pub queues: Vec<QueueUseOutput>,
     /// By path; empty: no plugin has quota trees.
-    pub quotas: Vec<QuotaUse>,
+    pub quotas: Vec<QuotaUseOutput>,
     /// What users should know.
     pub warnings: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub struct RunResult {
 /// A pod and its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Bind {
+pub struct BindOutput {
     pub pod: String,
     pub pod_group: String,
     pub node: String,
@@ -50,7 +50,7 @@ pub struct Bind {
 
 /// A pod that has to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Eviction {
+pub struct EvictionOutput {
     pub pod: String,
     /// The pod that gets the room, if it is a certain one.
     #[serde(rename = "for")]
@@ -60,7 +60,7 @@ pub struct Eviction {
 
 /// A pod and the node on which it waits for room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Pipelined {
+pub struct PipelinedOutput {
     pub pod: String,
     pub node: String,
 }
@@ -68,7 +68,7 @@ pub struct Pipelined {
 /// A pod that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Waiting {
+pub struct WaitingOutput {
     pub pod: String,
     /// Empty: it is in none.
     pub pod_group: String,
@@ -79,7 +79,7 @@ pub struct Waiting {
 /// A PodGroup for which nothing was evicted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Skipped {
+pub struct SkippedOutput {
     pub pod_group: String,
     /// Action by action.
     pub cause: String,
@@ -90,7 +90,7 @@ pub struct Skipped {
 /// A PodGroup after the last cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PodGroup {
+pub struct PodGroupOutput {
     pub pod_group: String,
     pub queue: String,
     pub phase: String,
@@ -103,7 +103,7 @@ pub struct PodGroup {
 
 /// Use of a queue against its share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QueueUse {
+pub struct QueueUseOutput {
     pub queue: String,
     pub state: String,
     pub allocated: BTreeMap<String, String>,
@@ -121,13 +121,13 @@ impl RunResult {
             match effect {
                 Effect::Bind { pod, node, .. } => {
                     let object = simulation.object(Kind::Pod, &pod.namespace, &pod.name);
-                    self.binds.push(Bind {
+                    self.binds.push(BindOutput {
                         pod: pod.to_string(),
                         pod_group: object.map(group_of).unwrap_or_default(),
                         node: node.to_string(),
                     });
                 }
-                Effect::Evict { pod, reason, for_pod, .. } => self.evictions.push(Eviction {
+                Effect::Evict { pod, reason, for_pod, .. } => self.evictions.push(EvictionOutput {
                     pod: pod.to_string(),
                     for_pod: for_pod.as_ref().map(ToString::to_string),
                     reason: reason.as_str().to_owned(),
@@ -135,7 +135,7 @@ impl RunResult {
                 _ => {}
             }
         }
-        self.certificates.extend(cycle.report.certificates.iter().map(Certificate::from));
+        self.certificates.extend(cycle.report.certificates.iter().map(CertificateOutput::from));
         self.warnings.extend(cycle.report.warnings.iter().cloned());
     }
 
@@ -143,10 +143,10 @@ impl RunResult {
     pub(super) fn finish(&mut self, report: &Report, simulation: &Simulation) {
         let pipelined = report.pipelined.iter();
         self.pipelined = pipelined
-            .map(|task| Pipelined { pod: task.pod.to_string(), node: task.node.to_string() })
+            .map(|task| PipelinedOutput { pod: task.pod.to_string(), node: task.node.to_string() })
             .collect();
         self.waiting = waiting(report, simulation, &self.pipelined);
-        let skipped = |it: &vc_engine::Skipped| Skipped {
+        let skipped = |it: &vc_engine::SkippedCycle| SkippedOutput {
             pod_group: it.pod_group.to_string(),
             cause: it.message.clone(),
             remedy: it.remedy.to_owned(),
@@ -154,7 +154,7 @@ impl RunResult {
         self.skipped = report.skipped.iter().map(skipped).collect();
         self.pod_groups = pod_groups(simulation);
         self.queues = queues(report, simulation);
-        self.quotas = report.quotas.iter().map(QuotaUse::from).collect();
+        self.quotas = report.quotas.iter().map(QuotaUseOutput::from).collect();
     }
 }
 
@@ -166,7 +166,11 @@ pub(super) fn group_of(pod: &Value) -> String {
     }
 }
 
-fn waiting(report: &Report, simulation: &Simulation, pipelined: &[Pipelined]) -> Vec<Waiting> {
+fn waiting(
+    report: &Report,
+    simulation: &Simulation,
+    pipelined: &[PipelinedOutput],
+) -> Vec<WaitingOutput> {
     let known: BTreeMap<String, &str> =
         report.waiting.iter().map(|task| (task.pod.to_string(), &*task.message)).collect();
     let pipelined: BTreeSet<&str> = pipelined.iter().map(|task| &*task.pod).collect();
@@ -177,13 +181,13 @@ fn waiting(report: &Report, simulation: &Simulation, pipelined: &[Pipelined]) ->
             let given = known.get(&name).filter(|message| !message.is_empty());
             let reason = given.map_or_else(|| reasons::of(pod, simulation), |&it| it.to_owned());
             let reason = reason.replace('\n', "; ");
-            found.push(Waiting { pod: name, pod_group: group_of(pod), reason });
+            found.push(WaitingOutput { pod: name, pod_group: group_of(pod), reason });
         }
     }
     found
 }
 
-fn pod_groups(simulation: &Simulation) -> Vec<PodGroup> {
+fn pod_groups(simulation: &Simulation) -> Vec<PodGroupOutput> {
     let mut members: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for pod in simulation.objects(Kind::Pod) {
         let counts = members.entry(group_of(pod)).or_default();
@@ -193,7 +197,7 @@ fn pod_groups(simulation: &Simulation) -> Vec<PodGroup> {
     let describe = |group: &Value| {
         let name = name_of(group);
         let (pods, placed) = members.get(&name).copied().unwrap_or_default();
-        PodGroup {
+        PodGroupOutput {
             pod_group: name,
             queue: or(text(group, "/spec/queue"), "default"),
             phase: or(text(group, "/status/phase"), "Pending"),
@@ -205,7 +209,7 @@ fn pod_groups(simulation: &Simulation) -> Vec<PodGroup> {
     simulation.objects(Kind::PodGroup).map(describe).collect()
 }
 
-fn queues(report: &Report, simulation: &Simulation) -> Vec<QueueUse> {
+fn queues(report: &Report, simulation: &Simulation) -> Vec<QueueUseOutput> {
     let list = |list: &[(String, String)]| list.iter().cloned().collect();
     let state = |name: &str| {
         let object = simulation.object(Kind::Queue, "", name);
@@ -214,7 +218,7 @@ fn queues(report: &Report, simulation: &Simulation) -> Vec<QueueUse> {
     report
         .queues
         .iter()
-        .map(|queue| QueueUse {
+        .map(|queue| QueueUseOutput {
             queue: queue.queue.to_string(),
             state: state(&queue.queue),
             allocated: list(&queue.allocated),

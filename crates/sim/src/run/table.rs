@@ -45,7 +45,7 @@ pub fn table(result: &RunResult) -> String {
 }
 
 fn pod_groups(out: &mut String, result: &RunResult) {
-    let describe = |it: &super::PodGroup| {
+    let describe = |it: &super::PodGroupOutput| {
         let placed = format!("{}/{}", it.placed, it.pods);
         let min_member = it.min_member.to_string();
         [it.pod_group.clone(), it.queue.clone(), it.phase.clone(), min_member, placed]
@@ -60,7 +60,7 @@ fn queues(out: &mut String, result: &RunResult) {
         let entries: Vec<_> = list.iter().map(|(name, text)| format!("{name}={text}")).collect();
         if entries.is_empty() { "-".to_owned() } else { entries.join(" ") }
     };
-    let describe = |it: &super::QueueUse| {
+    let describe = |it: &super::QueueUseOutput| {
         let share = it.share.map_or("-".to_owned(), |share| format!("{:.0}%", share * 100.0));
         let deserved = it.deserved.as_ref().map_or("-".to_owned(), list);
         [it.queue.clone(), it.state.clone(), list(&it.allocated), deserved, share]
@@ -74,7 +74,7 @@ fn queues(out: &mut String, result: &RunResult) {
 fn quotas(out: &mut String, result: &RunResult) {
     const COLUMNS: [&str; 8] =
         ["QUEUE", "RESOURCE", "NOMINAL", "USED", "BORROWED", "LENT", "AVAILABLE", "SHARE"];
-    let rows: Vec<_> = result.quotas.iter().flat_map(super::QuotaUse::rows).collect();
+    let rows: Vec<_> = result.quotas.iter().flat_map(super::QuotaUseOutput::rows).collect();
     let rows = rows.iter().map(|row| row.each_ref().map(String::as_str));
     section(out, "QUOTA", COLUMNS, rows);
 }

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::{Expect, ExpectedGroup};
-use super::outcome::{GroupState, Outcome};
+use super::file::{Expectations, ExpectedGroup};
+use super::outcome::{GroupState, ScenarioOutcome};
 
 /// One line for each difference.
-pub(super) fn differences(expect: &Expect, outcome: &Outcome) -> Vec<String> {
+pub(super) fn differences(expect: &Expectations, outcome: &ScenarioOutcome) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(binds) = &expect.binds {
         placements("binds", "bound", binds, &outcome.binds_by_pod(), outcome, &mut found);
@@ -32,9 +32,12 @@ pub(super) fn differences(expect: &Expect, outcome: &Outcome) -> Vec<String> {
     }
     for wanted in expect.messages.iter().flatten() {
         if !outcome.messages.iter().any(|message| message.contains(&**wanted)) {
-            let told: Vec<&str> = outcome.messages.iter().map(String::as_str).collect();
-            let told = if told.is_empty() { "nothing".to_owned() } else { told.join(" | ") };
-            found.push(format!("messages: expected, but not written: {wanted}, written: {told}"));
+            let reported: Vec<&str> = outcome.messages.iter().map(String::as_str).collect();
+            let reported =
+                if reported.is_empty() { "nothing".to_owned() } else { reported.join(" | ") };
+            found.push(format!(
+                "messages: expected, but not written: {wanted}, written: {reported}"
+            ));
         }
     }
     for (name, expected) in expect.pod_groups.iter().flatten() {
@@ -55,7 +58,7 @@ fn placements(
     done: &str,
     expected: &BTreeMap<String, Vec<String>>,
     actual: &BTreeMap<&str, BTreeSet<&str>>,
-    outcome: &Outcome,
+    outcome: &ScenarioOutcome,
     found: &mut Vec<String>,
 ) {
     for (pod, nodes) in expected {

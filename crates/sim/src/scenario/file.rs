@@ -9,12 +9,12 @@ use serde_json::Value;
 use serde_yaml::Spanned;
 use vc_engine::EngineOptions;
 
-use super::flags::{self, Flags, Values};
+use super::flags::{self, FlagValues, ScenarioFlags};
 use crate::duration::parse_micros;
 use crate::field::{set_default, text};
-use crate::input::{Input, Object, error_text, text_of, yaml_options};
-use crate::serve::{KINDS, Kind};
-use crate::simulation::Kubelet;
+use crate::input::{Input, InputObject, error_text, text_of, yaml_options};
+use crate::serve::{KINDS, ServedKind};
+use crate::simulation::KubeletMode;
 use crate::workload::SCHEDULER;
 
 /// A scenario that cannot be run.
@@ -35,16 +35,16 @@ pub struct Scenario {
     pub(super) now_micros: i64,
     pub(super) cycles: u32,
     pub(super) tick_micros: i64,
-    pub(super) kubelet: Kubelet,
-    pub(super) objects: Vec<Object>,
+    pub(super) kubelet: KubeletMode,
+    pub(super) objects: Vec<InputObject>,
     /// `None`: nothing is expected yet.
-    pub(super) expect: Option<Expect>,
+    pub(super) expect: Option<Expectations>,
 }
 
 /// What must come out; a key that is absent is not checked.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Expect {
+pub(super) struct Expectations {
     pub(super) binds: Option<BTreeMap<String, Vec<String>>>,
     pub(super) bind_count: Option<usize>,
     pub(super) evictions: Option<Vec<String>>,
@@ -72,7 +72,7 @@ pub(super) struct ExpectedCondition {
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct File {
+struct ScenarioFile {
     name: String,
     #[serde(default, rename = "about")]
     _about: Option<String>,
@@ -80,14 +80,14 @@ struct File {
     _source: Option<String>,
     scheduler_conf: Spanned<String>,
     #[serde(default)]
-    flags: Option<Spanned<BTreeMap<String, Values>>>,
+    flags: Option<Spanned<BTreeMap<String, FlagValues>>>,
     now: Option<Spanned<String>>,
     cycles: Option<u32>,
     tick: Option<Spanned<String>>,
-    kubelet: Option<Kubelet>,
+    kubelet: Option<KubeletMode>,
     #[serde(default)]
     objects: Vec<Spanned<Value>>,
-    expect: Option<Expect>,
+    expect: Option<Expectations>,
 }
 
 impl Scenario {
@@ -112,13 +112,14 @@ impl Scenario {
     pub fn parse(file: &Arc<str>, text: &str) -> Result<Self, ScenarioError> {
         let at = |line: usize, message: String| ScenarioError { file: file.clone(), line, message };
         let options = yaml_options();
-        let parsed = serde_yaml::from_str_with_options::<File>(text, options).map_err(|error| {
-            let (line, message) = error_text(&error);
-            at(line, message)
-        })?;
+        let parsed =
+            serde_yaml::from_str_with_options::<ScenarioFile>(text, options).map_err(|error| {
+                let (line, message) = error_text(&error);
+                at(line, message)
+            })?;
         let conf = &parsed.scheduler_conf;
         let flags = match &parsed.flags {
-            None => Flags::default(),
+            None => ScenarioFlags::default(),
             Some(flags) => {
                 flags::read(&flags.value).map_err(|problem| at(line_of(flags), problem))?
             }
@@ -158,7 +159,7 @@ impl Scenario {
 }
 
 /// A file that the scheduler would refuse is no configuration; a plugin that nobody knows is skipped.
-fn configuration(text: &str, flags: &Flags) -> Result<vc_conf::Config, String> {
+fn configuration(text: &str, flags: &ScenarioFlags) -> Result<vc_conf::Config, String> {
     let name = "schedulerConf";
     let loaded = vc_conf::parse(name, text, &vc_engine::KNOWN).map_err(|e| e.to_string())?;
     let admitted = loaded.admit(name, &flags.allow_missing).map_err(|e| e.to_string())?;
@@ -168,11 +169,11 @@ fn configuration(text: &str, flags: &Flags) -> Result<vc_conf::Config, String> {
 /// The name that a file gives itself, also where the rest of it cannot be read.
 pub(super) fn name_in(path: &Path) -> Option<String> {
     #[derive(Deserialize)]
-    struct Named {
+    struct ScenarioName {
         name: String,
     }
     let text = text_of(path).ok()?;
-    let named = serde_yaml::from_str_with_options::<Named>(&text, yaml_options());
+    let named = serde_yaml::from_str_with_options::<ScenarioName>(&text, yaml_options());
     named.ok().map(|named| named.name)
 }
 
@@ -180,7 +181,10 @@ fn line_of<T>(spanned: &Spanned<T>) -> usize {
     usize::try_from(spanned.referenced.line()).unwrap_or(1)
 }
 
-fn objects(file: &Arc<str>, values: Vec<Spanned<Value>>) -> Result<Vec<Object>, ScenarioError> {
+fn objects(
+    file: &Arc<str>,
+    values: Vec<Spanned<Value>>,
+) -> Result<Vec<InputObject>, ScenarioError> {
     let mut input = Input::default();
     for value in values {
         input.add_object(file, line_of(&value), value.value);
@@ -202,10 +206,10 @@ fn objects(file: &Arc<str>, values: Vec<Spanned<Value>>) -> Result<Vec<Object>, 
 fn unknown_kind(value: &Value) -> Option<String> {
     let (api_version, kind) = (text(value, "/apiVersion"), text(value, "/kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let same = |known: &&Kind| (known.group, known.kind) == (group, kind);
+    let same = |known: &&ServedKind| (known.group, known.kind) == (group, kind);
     let known = KINDS.iter().find(same);
     // Versions of what is not read do not matter; of what is read only one is understood.
-    let is_read = |known: &Kind| vc_wire::kind_of(&known.api_version(), kind).is_some();
+    let is_read = |known: &ServedKind| vc_wire::kind_of(&known.api_version(), kind).is_some();
     match known {
         Some(known) if known.version == version || !is_read(known) => None,
         None if (group, kind) == ("resource.k8s.io", "DeviceTaintRule") => None,
@@ -215,8 +219,8 @@ fn unknown_kind(value: &Value) -> Option<String> {
 
 /// What a file leaves out.
 fn complete(value: &mut Value) {
-    let kind = Kind::of(text(value, "/apiVersion"), text(value, "/kind"));
-    if kind.is_some_and(Kind::is_namespaced) {
+    let kind = ServedKind::of(text(value, "/apiVersion"), text(value, "/kind"));
+    if kind.is_some_and(ServedKind::is_namespaced) {
         set_default(value, &["metadata"], "namespace", "default");
     }
     let uid = match (text(value, "/metadata/namespace"), text(value, "/metadata/name")) {

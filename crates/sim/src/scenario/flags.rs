@@ -12,7 +12,7 @@ use vc_model::ShardingMode;
 /// The value of a flag: the text after `=`, or a list when it is repeated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Values {
+pub(super) enum FlagValues {
     Bool(bool),
     Int(i64),
     Number(f64),
@@ -20,7 +20,7 @@ pub(super) enum Values {
     List(Vec<String>),
 }
 
-impl Values {
+impl FlagValues {
     fn texts(&self) -> Vec<String> {
         match self {
             Self::Bool(value) => vec![value.to_string()],
@@ -75,7 +75,7 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 /// What flags change.
-pub(super) struct Flags {
+pub(super) struct ScenarioFlags {
     pub(super) options: EngineOptions,
     /// What the configuration may name though this version lacks it.
     pub(super) allow_missing: AllowMissing,
@@ -87,7 +87,7 @@ pub(super) struct Flags {
     pub(super) budgets: bool,
 }
 
-impl Default for Flags {
+impl Default for ScenarioFlags {
     fn default() -> Self {
         let options = EngineOptions::default();
         let allow_missing = AllowMissing::Nothing;
@@ -96,8 +96,8 @@ impl Default for Flags {
 }
 
 /// Reads flags.
-pub(super) fn read(flags: &BTreeMap<String, Values>) -> Result<Flags, String> {
-    let mut read = Flags::default();
+pub(super) fn read(flags: &BTreeMap<String, FlagValues>) -> Result<ScenarioFlags, String> {
+    let mut read = ScenarioFlags::default();
     for (name, values) in flags {
         let name = name.replace('_', "-");
         apply(&mut read, &name, &values.texts())
@@ -106,7 +106,7 @@ pub(super) fn read(flags: &BTreeMap<String, Values>) -> Result<Flags, String> {
     Ok(read)
 }
 
-fn apply(flags: &mut Flags, name: &str, values: &[String]) -> Result<(), String> {
+fn apply(flags: &mut ScenarioFlags, name: &str, values: &[String]) -> Result<(), String> {
     let settings = &mut flags.options.settings;
     let last = values.last().map_or("", String::as_str);
     match name {
@@ -165,7 +165,7 @@ fn label_and_value(pair: &str) -> Option<(Arc<str>, Arc<str>)> {
     (!value.is_empty()).then(|| (label.into(), value.into()))
 }
 
-fn set_gate(flags: &mut Flags, gate: &str) -> Result<(), String> {
+fn set_gate(flags: &mut ScenarioFlags, gate: &str) -> Result<(), String> {
     let (name, value) = gate.split_once('=').unwrap_or((gate, ""));
     let on = flag(value)?;
     match name.trim() {

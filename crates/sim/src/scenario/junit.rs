@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::suite::{Report, Tested, Verdict};
+use super::suite::{ScenarioVerdict, SuiteReport, TestedScenario};
 
-pub(super) fn render(report: &Report) -> String {
-    let failures = count(report, |verdict| matches!(verdict, Verdict::Failed(_)));
-    let errors = count(report, |verdict| matches!(verdict, Verdict::Unreadable(_)));
+pub(super) fn render(report: &SuiteReport) -> String {
+    let failures = count(report, |verdict| matches!(verdict, ScenarioVerdict::Failed(_)));
+    let errors = count(report, |verdict| matches!(verdict, ScenarioVerdict::Unreadable(_)));
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let _infallible = writeln!(
         out,
@@ -20,11 +20,11 @@ pub(super) fn render(report: &Report) -> String {
     out
 }
 
-fn count(report: &Report, test: fn(&Verdict) -> bool) -> usize {
+fn count(report: &SuiteReport, test: fn(&ScenarioVerdict) -> bool) -> usize {
     report.tested.iter().filter(|tested| test(&tested.verdict)).count()
 }
 
-fn case(Tested { name, verdict, file }: &Tested) -> String {
+fn case(TestedScenario { name, verdict, file }: &TestedScenario) -> String {
     let area = name.split_once('/').map_or("scenario", |(area, _)| area);
     let file = escaped(&file.display().to_string());
     let open = format!(
@@ -33,12 +33,12 @@ fn case(Tested { name, verdict, file }: &Tested) -> String {
         escaped(name)
     );
     match verdict {
-        Verdict::Passed | Verdict::Written => format!("{open}/>\n"),
-        Verdict::Failed(differences) => {
+        ScenarioVerdict::Passed | ScenarioVerdict::Written => format!("{open}/>\n"),
+        ScenarioVerdict::Failed(differences) => {
             let text = escaped(&differences.join("\n"));
             format!("{open}>\n    <failure>{text}</failure>\n  </testcase>\n")
         }
-        Verdict::Unreadable(error) => {
+        ScenarioVerdict::Unreadable(error) => {
             let text = escaped(error);
             format!("{open}>\n    <error>{text}</error>\n  </testcase>\n")
         }

@@ -10,5 +10,7 @@ mod rewrite;
 mod suite;
 
 pub use file::{Scenario, ScenarioError};
-pub use outcome::{GroupState, Outcome};
-pub use suite::{Evaluators, Report, Suite, Tested, Verdict, Write, run};
+pub use outcome::{GroupState, ScenarioOutcome};
+pub use suite::{
+    EvaluatorChoice, ScenarioSuite, ScenarioVerdict, SuiteReport, TestedScenario, Write, run,
+};

@@ -9,11 +9,11 @@ use vc_wire::Kind;
 use super::compare::differences;
 use super::file::{Scenario, ScenarioError};
 use crate::field::text;
-use crate::simulation::{Kubelet, Setup, Simulation};
+use crate::simulation::{KubeletMode, Setup, Simulation};
 
 /// The decisions of all cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ScenarioOutcome {
     /// Pod and node, in the order of the decisions.
     pub binds: Vec<(String, String)>,
     /// Pods, in the order of the decisions.
@@ -38,7 +38,7 @@ pub struct GroupState {
     pub conditions: BTreeMap<String, (String, String)>,
 }
 
-impl Outcome {
+impl ScenarioOutcome {
     /// The nodes that a pod was bound to.
     pub(super) fn binds_by_pod(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut by_pod: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -71,13 +71,13 @@ impl Scenario {
     }
 
     /// What happens to pods between them.
-    pub fn kubelet(&self) -> Kubelet {
+    pub fn kubelet(&self) -> KubeletMode {
         self.kubelet
     }
 
     /// One line for each difference between what is expected and what somebody else has decided
     /// from the same objects.
-    pub fn judge(&self, outcome: &Outcome) -> Vec<String> {
+    pub fn judge(&self, outcome: &ScenarioOutcome) -> Vec<String> {
         self.expect.as_ref().map_or(Vec::new(), |expect| differences(expect, outcome))
     }
 
@@ -85,7 +85,7 @@ impl Scenario {
     ///
     /// # Errors
     /// An object is malformed.
-    pub fn run(&self, evaluator: Evaluator) -> Result<Outcome, ScenarioError> {
+    pub fn run(&self, evaluator: Evaluator) -> Result<ScenarioOutcome, ScenarioError> {
         let setup = Setup {
             options: EngineOptions { evaluator, ..self.options.clone() },
             config: &self.config,
@@ -99,7 +99,7 @@ impl Scenario {
             return Err(ScenarioError { file, line, message: finding.message });
         }
         simulation.verify();
-        let mut outcome = Outcome::default();
+        let mut outcome = ScenarioOutcome::default();
         for number in 0..self.cycles {
             if 0 < number {
                 simulation.tick(self.tick_micros);
@@ -119,7 +119,7 @@ impl Scenario {
     }
 }
 
-impl Outcome {
+impl ScenarioOutcome {
     fn note(&mut self, effect: &Effect) {
         match effect {
             Effect::Bind { pod, node, .. } => self.binds.push((pod.to_string(), node.to_string())),

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::file::{Expect, ExpectedGroup};
-use super::outcome::{GroupState, Outcome};
+use super::file::{Expectations, ExpectedGroup};
+use super::outcome::{GroupState, ScenarioOutcome};
 
 /// The text of a scenario with another `expect`.
 ///
@@ -13,8 +13,8 @@ use super::outcome::{GroupState, Outcome};
 /// The file does not have its keys at the start of lines.
 pub(super) fn rewrite(
     text: &str,
-    expect: Option<&Expect>,
-    outcome: &Outcome,
+    expect: Option<&Expectations>,
+    outcome: &ScenarioOutcome,
 ) -> Result<String, String> {
     let block = render(expect, outcome);
     let Some((start, end)) = expect_block(text) else {
@@ -55,8 +55,8 @@ fn is_filler(line: &str) -> bool {
 }
 
 /// The keys that the file has, or the usual ones when it has none.
-fn render(expect: Option<&Expect>, outcome: &Outcome) -> String {
-    let none = Expect::default();
+fn render(expect: Option<&Expectations>, outcome: &ScenarioOutcome) -> String {
+    let none = Expectations::default();
     let expect = expect.unwrap_or(&none);
     let has_keys = expect.binds.is_some()
         || expect.bind_count.is_some()

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use super::{
     clock, defaults,
     expand::{self, is_workload},
-    kinds::{EVENTS, Kind, NAMESPACES, NODES, PODS, PRIORITY_CLASSES},
+    kinds::{EVENTS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, ServedKind},
     object::{Key, Object, items, name, namespace, text},
     refused::Refused,
-    store::{State, Store},
+    store::{Store, StoreState},
     validate,
 };
 
 /// Where a new object comes from.
 #[derive(Clone, Copy, PartialEq)]
-enum Origin {
+enum ObjectOrigin {
     /// A request: it starts its life now.
     Client,
     /// A dump: it has lived elsewhere.
@@ -30,8 +30,8 @@ impl Store {
     ///
     /// # Errors
     /// What is wrong with it, that its namespace does not exist, or that its name is taken.
-    pub fn create(&self, kind: &'static Kind, value: &Value) -> Result<Arc<Object>, Refused> {
-        let object = self.insert(kind, value.clone(), Origin::Client)?;
+    pub fn create(&self, kind: &'static ServedKind, value: &Value) -> Result<Arc<Object>, Refused> {
+        let object = self.insert(kind, value.clone(), ObjectOrigin::Client)?;
         self.expand(kind, &object);
         Ok(object)
     }
@@ -59,23 +59,23 @@ impl Store {
         refused
     }
 
-    fn load_one(&self, object: Value) -> Result<(&'static Kind, Arc<Object>), Refused> {
+    fn load_one(&self, object: Value) -> Result<(&'static ServedKind, Arc<Object>), Refused> {
         let (version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
         let unknown = || Refused::BadRequest(format!("kind is not served: {kind} of {version}"));
-        let kind = Kind::of(version, kind).ok_or_else(unknown)?;
+        let kind = ServedKind::of(version, kind).ok_or_else(unknown)?;
         let space = namespace(&object);
         if kind.is_namespaced() && !space.is_empty() && self.get(&NAMESPACES, "", space).is_none() {
             let made = json!({ "metadata": { "name": space } });
-            self.insert(&NAMESPACES, made, Origin::Client)?;
+            self.insert(&NAMESPACES, made, ObjectOrigin::Client)?;
         }
-        Ok((kind, self.insert(kind, object, Origin::Dump)?))
+        Ok((kind, self.insert(kind, object, ObjectOrigin::Dump)?))
     }
 
     fn insert(
         &self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         mut value: Value,
-        origin: Origin,
+        origin: ObjectOrigin,
     ) -> Result<Arc<Object>, Refused> {
         identify(kind, &mut value)?;
         validate::check_shape(kind, &mut value)?;
@@ -96,9 +96,9 @@ impl Store {
     }
 
     /// Priority admission: the class says the number, the client may not.
-    fn admit_priority(&self, pod: &mut Value, origin: Origin) -> Result<(), Refused> {
+    fn admit_priority(&self, pod: &mut Value, origin: ObjectOrigin) -> Result<(), Refused> {
         let given = pod["spec"]["priority"].clone();
-        if origin == Origin::Dump && !given.is_null() {
+        if origin == ObjectOrigin::Dump && !given.is_null() {
             return Ok(());
         }
         let forbidden = |pod: &Value, why: String| {
@@ -108,7 +108,7 @@ impl Store {
         let class = match text(pod, "/spec/priorityClassName") {
             "" => self.default_priority_class(),
             wanted => match self.get(&PRIORITY_CLASSES, "", wanted) {
-                None if origin == Origin::Client => {
+                None if origin == ObjectOrigin::Client => {
                     return Err(forbidden(
                         pod,
                         format!("no PriorityClass with name {wanted} found"),
@@ -133,7 +133,7 @@ impl Store {
     }
 
     /// Makes what a workload's controllers would. What cannot be made becomes an event.
-    fn expand(&self, kind: &'static Kind, workload: &Object) {
+    fn expand(&self, kind: &'static ServedKind, workload: &Object) {
         let Some(expander) = &self.expander else {
             return;
         };
@@ -144,23 +144,23 @@ impl Store {
         for mut child in expander.expand(&workload.value) {
             expand::adopt(&mut child, &workload.value);
             let (version, kind) = (text(&child, "/apiVersion"), text(&child, "/kind"));
-            let made = match Kind::of(version, kind) {
-                Some(kind) => self.insert(kind, child, Origin::Client),
+            let made = match ServedKind::of(version, kind) {
+                Some(kind) => self.insert(kind, child, ObjectOrigin::Client),
                 None => Err(Refused::BadRequest(format!("kind is not served: {kind}"))),
             };
             if let Err(error) = made {
                 let message = format!("Error creating: {error}");
                 let event = expand::failed_create(&workload.value, &message, &clock::timestamp());
                 // Without its namespace there is nobody left to read the event.
-                let _unread = self.insert(&EVENTS, event, Origin::Client);
+                let _unread = self.insert(&EVENTS, event, ObjectOrigin::Client);
             }
         }
     }
 }
 
-impl State {
+impl StoreState {
     /// The key of a new object; a generated name is tried until it is free.
-    fn free_key(&mut self, kind: &'static Kind, value: &Value) -> Result<Key, Refused> {
+    fn free_key(&mut self, kind: &'static ServedKind, value: &Value) -> Result<Key, Refused> {
         let mut key = Key::of(value);
         let generated = key.name.is_empty();
         loop {
@@ -194,7 +194,7 @@ impl State {
 }
 
 /// Fills in what the URL or the kind says already and refuses what contradicts it.
-fn identify(kind: &Kind, value: &mut Value) -> Result<(), Refused> {
+fn identify(kind: &ServedKind, value: &mut Value) -> Result<(), Refused> {
     let Some(fields) = value.as_object_mut() else {
         return Err(Refused::BadRequest("the body is not a JSON object".to_owned()));
     };
@@ -226,12 +226,12 @@ fn identify(kind: &Kind, value: &mut Value) -> Result<(), Refused> {
 }
 
 /// Removes what only the server may say about an object that is new to it.
-fn start_life(kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Refused> {
+fn start_life(kind: &ServedKind, value: &mut Value, origin: ObjectOrigin) -> Result<(), Refused> {
     let fields = value.as_object_mut().expect("identify has seen an object");
     let metadata = fields["metadata"].as_object_mut().expect("identify has seen an object");
     let version = metadata.remove("resourceVersion");
     metadata.remove("managedFields");
-    if origin == Origin::Client {
+    if origin == ObjectOrigin::Client {
         if version.is_some_and(|version| version.as_str().is_some_and(|text| !text.is_empty())) {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(Refused::BadRequest(why.to_owned()));

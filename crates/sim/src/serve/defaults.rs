@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{kinds::Kind, object::text};
+use super::{kinds::ServedKind, object::text};
 
 /// The grace period of a pod that names none, in seconds.
 pub(super) const GRACE_SECONDS: i64 = 30;
 
 /// Fills in the defaults of a kind, at creation and whenever the object is written whole.
-pub(super) fn apply(kind: &Kind, value: &mut Value) {
+pub(super) fn apply(kind: &ServedKind, value: &mut Value) {
     match (kind.group, kind.plural) {
         ("", "pods") => pod(value),
         ("", "namespaces") => {

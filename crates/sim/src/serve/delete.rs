@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{
     clock,
     defaults::GRACE_SECONDS,
-    kinds::{Kind, NAMESPACES, PODS},
+    kinds::{NAMESPACES, PODS, ServedKind},
     object::{Key, Object, is_terminating, items, text},
     refused::Refused,
-    selector::Filter,
-    store::{Page, State, Store, owner_uids},
+    selector::ObjectFilter,
+    store::{ListingPage, Store, StoreState, owner_uids},
 };
 
 /// The part of `metav1.DeleteOptions` that has an effect here.
@@ -54,7 +54,7 @@ impl Store {
     /// `NotFound`, or `Conflict` when a precondition does not hold.
     pub fn delete(
         &self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         key: &Key,
         options: &DeleteOptions,
     ) -> Result<Arc<Object>, Refused> {
@@ -67,22 +67,22 @@ impl Store {
     /// Deletes what a filter selects and returns the last states.
     pub(super) fn delete_matching(
         &self,
-        kind: &'static Kind,
-        filter: &Filter,
+        kind: &'static ServedKind,
+        filter: &ObjectFilter,
         options: &DeleteOptions,
     ) -> Vec<Arc<Object>> {
-        let found = self.page(kind, filter, &Page::default()).objects;
+        let found = self.page(kind, filter, &ListingPage::default()).objects;
         let delete = |object: &Arc<Object>| self.delete(kind, &Key::of(&object.value), options);
         // One that is gone meanwhile is deleted too.
         found.iter().filter_map(|object| delete(object).ok()).collect()
     }
 }
 
-impl State {
+impl StoreState {
     /// Ends an object and, one after the other, what depends on it.
     pub(super) fn end(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         object: &Object,
         options: &DeleteOptions,
     ) -> Arc<Object> {
@@ -106,9 +106,9 @@ impl State {
 
     fn end_all(
         &mut self,
-        keys: Vec<(&'static Kind, Key)>,
+        keys: Vec<(&'static ServedKind, Key)>,
         grace_seconds: Option<i64>,
-    ) -> Vec<(&'static Kind, Arc<Object>)> {
+    ) -> Vec<(&'static ServedKind, Arc<Object>)> {
         let mut ended = Vec::new();
         for (kind, key) in keys {
             if let Some(object) = self.find(kind, &key) {
@@ -120,7 +120,7 @@ impl State {
 
     fn end_one(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         object: &Object,
         grace_seconds: Option<i64>,
     ) -> Arc<Object> {
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// What has no other owner than `uid`.
-    fn sole_dependents(&self, uid: &str) -> Vec<(&'static Kind, Key)> {
+    fn sole_dependents(&self, uid: &str) -> Vec<(&'static ServedKind, Key)> {
         let mut dependents = self.dependents(uid);
         dependents.retain(|(kind, key)| {
             self.find(kind, key).is_some_and(|object| owner_uids(&object.value).count() == 1)
@@ -177,7 +177,7 @@ fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
 }
 
 fn check_preconditions(
-    kind: &'static Kind,
+    kind: &'static ServedKind,
     object: &Object,
     options: &DeleteOptions,
 ) -> Result<(), Refused> {

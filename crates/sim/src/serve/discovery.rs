@@ -6,7 +6,7 @@ use axum::{body::Body, http::StatusCode, response::Response};
 use serde_json::{Value, json};
 
 use super::{
-    kinds::{BINDINGS, KINDS, Kind, PODS},
+    kinds::{BINDINGS, KINDS, PODS, ServedKind},
     openapi,
     routes::json_response,
 };
@@ -42,7 +42,7 @@ fn version() -> Value {
 
 /// Groups in the order of the table: of two kinds with one plural the first wins in `kubectl`.
 fn groups() -> Vec<Value> {
-    let mut groups: Vec<&Kind> = Vec::new();
+    let mut groups: Vec<&ServedKind> = Vec::new();
     for kind in KINDS.iter().filter(|kind| !kind.group.is_empty()) {
         if groups.iter().all(|known| known.group != kind.group) {
             groups.push(kind);
@@ -51,7 +51,7 @@ fn groups() -> Vec<Value> {
     groups.into_iter().map(group).collect()
 }
 
-fn group(kind: &Kind) -> Value {
+fn group(kind: &ServedKind) -> Value {
     let version = json!({ "groupVersion": kind.api_version(), "version": kind.version });
     json!({
         "kind": "APIGroup", "apiVersion": "v1", "name": kind.group,
@@ -60,7 +60,7 @@ fn group(kind: &Kind) -> Value {
 }
 
 fn resources(group: &str, version: &str) -> Option<Value> {
-    let kinds: Vec<&Kind> =
+    let kinds: Vec<&ServedKind> =
         KINDS.iter().filter(|kind| kind.group == group && kind.version == version).collect();
     let resources: Vec<Value> = kinds.iter().flat_map(|kind| resource(kind)).collect();
     let group_version = kinds.first()?.api_version();
@@ -71,7 +71,7 @@ fn resources(group: &str, version: &str) -> Option<Value> {
 }
 
 /// A kind and its subresources.
-fn resource(kind: &Kind) -> Vec<Value> {
+fn resource(kind: &ServedKind) -> Vec<Value> {
     let one = |suffix: &str, kind_name: &str, verbs: &[&str]| {
         json!({
             "name": format!("{}{suffix}", kind.plural), "singularName": "",
@@ -105,7 +105,7 @@ fn resource(kind: &Kind) -> Vec<Value> {
 }
 
 /// Whether `kubectl get all` shows the kind.
-fn is_in_all(kind: &Kind) -> bool {
+fn is_in_all(kind: &ServedKind) -> bool {
     match kind.group {
         "" => matches!(kind.plural, "pods" | "services" | "replicationcontrollers"),
         group => matches!(group, "apps" | "batch"),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    kinds::Kind,
+    kinds::ServedKind,
     object::{name, namespace, text},
 };
 
@@ -16,7 +16,7 @@ pub trait Expander: Send + Sync {
 }
 
 /// Whether objects of this kind stand for pods that a controller would make.
-pub(super) fn is_workload(kind: &Kind) -> bool {
+pub(super) fn is_workload(kind: &ServedKind) -> bool {
     matches!(
         (kind.group, kind.plural),
         ("batch.volcano.sh" | "batch", "jobs")

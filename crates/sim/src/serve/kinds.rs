@@ -25,7 +25,7 @@ pub enum Status {
 
 /// One served kind.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind {
+pub struct ServedKind {
     /// API group; empty for the core group.
     pub group: &'static str,
     /// The plural name in URLs.
@@ -42,15 +42,15 @@ pub struct Kind {
     pub short_names: &'static [&'static str],
 }
 
-impl Kind {
+impl ServedKind {
     /// The row for a URL's group, version and plural.
-    pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
-        let same = |k: &&Kind| k.group == group && k.version == version && k.plural == plural;
+    pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static ServedKind> {
+        let same = |k: &&ServedKind| k.group == group && k.version == version && k.plural == plural;
         KINDS.iter().find(same)
     }
 
     /// The row for an object's `apiVersion` and `kind`.
-    pub fn of(api_version: &str, kind: &str) -> Option<&'static Kind> {
+    pub fn of(api_version: &str, kind: &str) -> Option<&'static ServedKind> {
         KINDS.iter().find(|k| k.kind == kind && k.api_version() == api_version)
     }
 
@@ -87,34 +87,35 @@ impl Kind {
 }
 
 /// core/v1 pods.
-pub const PODS: Kind = core("pods", "Pod", Namespaced, Subresource, &["po"]);
+pub const PODS: ServedKind = core("pods", "Pod", Namespaced, Subresource, &["po"]);
 /// core/v1 nodes.
-pub const NODES: Kind = core("nodes", "Node", Cluster, Subresource, &["no"]);
+pub const NODES: ServedKind = core("nodes", "Node", Cluster, Subresource, &["no"]);
 /// core/v1 namespaces.
-pub const NAMESPACES: Kind = core("namespaces", "Namespace", Cluster, Subresource, &["ns"]);
+pub const NAMESPACES: ServedKind = core("namespaces", "Namespace", Cluster, Subresource, &["ns"]);
 /// core/v1 events.
-pub const EVENTS: Kind = core("events", "Event", Namespaced, Plain, &["ev"]);
+pub const EVENTS: ServedKind = core("events", "Event", Namespaced, Plain, &["ev"]);
 /// core/v1 bindings: nothing is stored, a POST binds the pod of that name.
-pub const BINDINGS: Kind = core("bindings", "Binding", Namespaced, Plain, &[]);
+pub const BINDINGS: ServedKind = core("bindings", "Binding", Namespaced, Plain, &[]);
 /// scheduling.k8s.io/v1 priority classes.
-pub const PRIORITY_CLASSES: Kind =
+pub const PRIORITY_CLASSES: ServedKind =
     row("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", Cluster, Plain, &["pc"]);
 /// Volcano PodGroups; their status is part of the object (core.md 3.9).
-pub const POD_GROUPS: Kind =
+pub const POD_GROUPS: ServedKind =
     row(VOLCANO, "v1beta1", "podgroups", "PodGroup", Namespaced, Plain, &["pg"]);
 /// Volcano Queues.
-pub const QUEUES: Kind = row(VOLCANO, "v1beta1", "queues", "Queue", Cluster, Subresource, &["q"]);
+pub const QUEUES: ServedKind =
+    row(VOLCANO, "v1beta1", "queues", "Queue", Cluster, Subresource, &["q"]);
 /// core/v1 persistent volumes.
-pub const VOLUMES: Kind =
+pub const VOLUMES: ServedKind =
     core("persistentvolumes", "PersistentVolume", Cluster, Subresource, &["pv"]);
 /// core/v1 persistent volume claims.
-pub const CLAIMS: Kind =
+pub const CLAIMS: ServedKind =
     core("persistentvolumeclaims", "PersistentVolumeClaim", Namespaced, Subresource, &["pvc"]);
 /// storage.k8s.io/v1 storage classes.
-pub const STORAGE_CLASSES: Kind =
+pub const STORAGE_CLASSES: ServedKind =
     row(STORAGE, "v1", "storageclasses", "StorageClass", Cluster, Plain, &["sc"]);
 /// Leases, for leader election.
-pub const LEASES: Kind =
+pub const LEASES: ServedKind =
     row("coordination.k8s.io", "v1", "leases", "Lease", Namespaced, Plain, &[]);
 
 const VOLCANO: &str = "scheduling.volcano.sh";
@@ -125,7 +126,7 @@ const EXTENSIONS: &str = "apiextensions.k8s.io";
 
 /// Every served kind. Where two share a plural, `kubectl` takes the one that stands first.
 #[rustfmt::skip] // a table is read by its rows
-pub static KINDS: &[Kind] = &[
+pub static KINDS: &[ServedKind] = &[
     PODS,
     NODES,
     NAMESPACES,
@@ -183,7 +184,7 @@ const fn core(
     scope: Scope,
     status: Status,
     short_names: &'static [&'static str],
-) -> Kind {
+) -> ServedKind {
     row("", "v1", plural, kind, scope, status, short_names)
 }
 
@@ -195,6 +196,6 @@ const fn row(
     scope: Scope,
     status: Status,
     short_names: &'static [&'static str],
-) -> Kind {
-    Kind { group, plural, version, kind, scope, status, short_names }
+) -> ServedKind {
+    ServedKind { group, plural, version, kind, scope, status, short_names }
 }

@@ -24,21 +24,21 @@ const TERMINATION: Duration = Duration::from_millis(200);
 
 struct Kubelets {
     store: Arc<Store>,
-    due: BTreeMap<(Instant, u64), Due>,
+    due: BTreeMap<(Instant, u64), DueAction>,
     /// Numbers the entries, so that two of one instant differ.
     entries: u64,
     pod_addresses: u32,
 }
 
 /// Something to do to a pod later, if it still is the same one.
-struct Due {
+struct DueAction {
     key: Key,
     uid: String,
-    what: What,
+    what: KubeletAction,
 }
 
 #[derive(Clone, Copy)]
-enum What {
+enum KubeletAction {
     Finish,
     Remove,
 }
@@ -112,7 +112,7 @@ impl Kubelets {
         }
         if is_terminating(&pod.value) {
             let grace = pod.value["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0);
-            self.plan(pod, TERMINATION.min(Duration::from_secs(grace)), What::Remove);
+            self.plan(pod, TERMINATION.min(Duration::from_secs(grace)), KubeletAction::Remove);
         } else if text(&pod.value, "/status/phase") == "Pending"
             && self.store.get(&NODES, "", node).is_some()
         {
@@ -144,16 +144,16 @@ impl Kubelets {
         let seconds = pod.value["metadata"]["annotations"][RUN_SECONDS].as_str();
         let seconds = seconds.and_then(|text| text.parse::<f64>().ok());
         if let Some(span) = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
-            self.plan(pod, span, What::Finish);
+            self.plan(pod, span, KubeletAction::Finish);
         }
     }
 
-    fn plan(&mut self, pod: &Object, after: Duration, what: What) {
+    fn plan(&mut self, pod: &Object, after: Duration, what: KubeletAction) {
         let Some(at) = Instant::now().checked_add(after) else {
             return;
         };
         self.entries += 1;
-        let due = Due { key: Key::of(&pod.value), uid: pod.uid().to_owned(), what };
+        let due = DueAction { key: Key::of(&pod.value), uid: pod.uid().to_owned(), what };
         self.due.insert((at, self.entries), due);
     }
 
@@ -164,12 +164,12 @@ impl Kubelets {
             let due = entry.remove();
             // A pod that is gone or another one by now needs nothing any more.
             let _unneeded = match due.what {
-                What::Remove => {
+                KubeletAction::Remove => {
                     let mut options = DeleteOptions::now();
                     options.uid = Some(due.uid);
                     self.store.delete(&PODS, &due.key, &options)
                 }
-                What::Finish => self.store.update(&PODS, &due.key, |value| {
+                KubeletAction::Finish => self.store.update(&PODS, &due.key, |value| {
                     let same = text(value, "/metadata/uid") == due.uid;
                     if same && text(value, "/status/phase") == "Running" {
                         set_succeeded(value);

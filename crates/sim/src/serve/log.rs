@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
 use super::{
-    kinds::Kind,
+    kinds::ServedKind,
     object::{Key, Object},
     refused::Refused,
     store::Store,
@@ -93,7 +93,7 @@ impl EventLog {
 /// A reader of one kind's log.
 pub struct Subscription {
     store: Arc<Store>,
-    kind: &'static Kind,
+    kind: &'static ServedKind,
     /// Everything up to this version has been returned.
     seen: u64,
     changed: watch::Receiver<u64>,
@@ -102,7 +102,7 @@ pub struct Subscription {
 impl Subscription {
     pub(super) fn new(
         store: Arc<Store>,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         seen: u64,
         changed: watch::Receiver<u64>,
     ) -> Subscription {

@@ -39,15 +39,15 @@ use std::{
 use axum::serve::ListenerExt;
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
-use vc_http::Limits;
+use vc_http::ServerLimits;
 use vc_resource::Quantity;
 
 pub use delete::DeleteOptions;
 pub use expand::Expander;
 use hosts::Hosts;
 pub use kinds::{
-    BINDINGS, CLAIMS, EVENTS, KINDS, Kind, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS,
-    PRIORITY_CLASSES, QUEUES, STORAGE_CLASSES, Scope, Status, VOLUMES,
+    BINDINGS, CLAIMS, EVENTS, KINDS, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES,
+    QUEUES, STORAGE_CLASSES, Scope, ServedKind, Status, VOLUMES,
 };
 pub use kubelet::RUN_SECONDS;
 pub use log::{Change, Event, Subscription};
@@ -58,7 +58,7 @@ pub(crate) use validate::refusal_of_new;
 pub use volumes::{PROVISION_FAILURES, PROVISION_SECONDS};
 
 /// What the server holds for its clients. Watches stay open for as long as they are read.
-const LIMITS: Limits = Limits {
+const LIMITS: ServerLimits = ServerLimits {
     connections: 4096,
     head: Duration::from_secs(30),
     short_head: Duration::from_secs(1),

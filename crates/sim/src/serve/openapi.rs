@@ -4,11 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kinds::{KINDS, Kind};
+use super::kinds::{KINDS, ServedKind};
 
 /// `/openapi/v3`: where the document of each group version is.
 pub(super) fn index() -> Value {
-    let entry = |kind: &Kind| {
+    let entry = |kind: &ServedKind| {
         let path = path_of(kind);
         (path.clone(), json!({ "serverRelativeURL": format!("/openapi/v3/{path}?hash=vcsim") }))
     };
@@ -18,11 +18,11 @@ pub(super) fn index() -> Value {
 
 /// `/openapi/v3/<path of a group version>`; absent when it is not served.
 pub(super) fn document(path: &str) -> Option<Value> {
-    let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| path_of(kind) == path).collect();
+    let kinds: Vec<&ServedKind> = KINDS.iter().filter(|kind| path_of(kind) == path).collect();
     if kinds.is_empty() {
         return None;
     }
-    let item = |kind: &&Kind| {
+    let item = |kind: &&ServedKind| {
         let namespace = if kind.is_namespaced() { "namespaces/{namespace}/" } else { "" };
         (format!("/{path}/{namespace}{}/{{name}}", kind.plural), json!({ "patch": patch(kind) }))
     };
@@ -32,12 +32,12 @@ pub(super) fn document(path: &str) -> Option<Value> {
     }))
 }
 
-fn path_of(kind: &Kind) -> String {
+fn path_of(kind: &ServedKind) -> String {
     let root = if kind.group.is_empty() { "api" } else { "apis" };
     format!("{root}/{}", kind.api_version())
 }
 
-fn patch(kind: &Kind) -> Value {
+fn patch(kind: &ServedKind) -> Value {
     json!({
         "parameters": [{
             "name": "fieldValidation", "in": "query",

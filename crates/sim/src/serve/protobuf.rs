@@ -8,7 +8,7 @@ use super::refused::Refused;
 
 /// How a field is read. Repeated and nested ones accumulate.
 #[derive(Clone, Copy)]
-enum Type {
+enum FieldType {
     Text,
     Integer,
     /// A number or a text, such as `25%`.
@@ -20,16 +20,16 @@ enum Type {
     Texts,
     /// A map of quantities.
     Amounts,
-    One(Message),
-    List(Message),
+    One(MessageFields),
+    List(MessageFields),
     /// What the server fills in itself.
     Ignored,
 }
-use Type::{Amounts, Flag, Ignored, Integer, List, One, Portion, Text, TextList, Texts};
+use FieldType::{Amounts, Flag, Ignored, Integer, List, One, Portion, Text, TextList, Texts};
 
-type Message = &'static [(u64, &'static str, Type)];
+type MessageFields = &'static [(u64, &'static str, FieldType)];
 
-const METADATA: Message = &[
+const METADATA: MessageFields = &[
     (1, "name", Text),
     (2, "generateName", Text),
     (3, "namespace", Text),
@@ -42,20 +42,20 @@ const METADATA: Message = &[
     (14, "finalizers", TextList),
     (17, "managedFields", Ignored),
 ];
-const NAMED: (u64, &str, Type) = (1, "metadata", One(METADATA));
-const STATUS: (u64, &str, Type) = (3, "status", Ignored);
+const NAMED: (u64, &str, FieldType) = (1, "metadata", One(METADATA));
+const STATUS: (u64, &str, FieldType) = (3, "status", Ignored);
 
 /// The type says which of the two counts; the other one is empty.
-const PORTION: Message = &[(1, "type", Ignored), (2, "intVal", Integer), (3, "strVal", Text)];
-const RESOURCES: Message = &[(1, "limits", Amounts), (2, "requests", Amounts)];
-const ENV: Message = &[(1, "name", Text), (2, "value", Text)];
-const PORT: Message = &[
+const PORTION: MessageFields = &[(1, "type", Ignored), (2, "intVal", Integer), (3, "strVal", Text)];
+const RESOURCES: MessageFields = &[(1, "limits", Amounts), (2, "requests", Amounts)];
+const ENV: MessageFields = &[(1, "name", Text), (2, "value", Text)];
+const PORT: MessageFields = &[
     (1, "name", Text),
     (2, "hostPort", Integer),
     (3, "containerPort", Integer),
     (4, "protocol", Text),
 ];
-const CONTAINER: Message = &[
+const CONTAINER: MessageFields = &[
     (1, "name", Text),
     (2, "image", Text),
     (3, "command", TextList),
@@ -68,7 +68,7 @@ const CONTAINER: Message = &[
     (14, "imagePullPolicy", Text),
     (20, "terminationMessagePolicy", Text),
 ];
-const POD_SPEC: Message = &[
+const POD_SPEC: MessageFields = &[
     (2, "containers", List(CONTAINER)),
     (3, "restartPolicy", Text),
     (4, "terminationGracePeriodSeconds", Integer),
@@ -81,34 +81,34 @@ const POD_SPEC: Message = &[
     (20, "initContainers", List(CONTAINER)),
     (24, "priorityClassName", Text),
 ];
-const TEMPLATE: Message = &[NAMED, (2, "spec", One(POD_SPEC))];
-const SELECTOR: Message = &[(1, "matchLabels", Texts)];
-const DEPLOYMENT: Message = &[
+const TEMPLATE: MessageFields = &[NAMED, (2, "spec", One(POD_SPEC))];
+const SELECTOR: MessageFields = &[(1, "matchLabels", Texts)];
+const DEPLOYMENT: MessageFields = &[
     (1, "replicas", Integer),
     (2, "selector", One(SELECTOR)),
     (3, "template", One(TEMPLATE)),
     (4, "strategy", One(&[(1, "type", Text)])),
 ];
-const JOB: Message = &[
+const JOB: MessageFields = &[
     (1, "parallelism", Integer),
     (2, "completions", Integer),
     (6, "template", One(TEMPLATE)),
     (7, "backoffLimit", Integer),
 ];
-const BUDGET: Message = &[
+const BUDGET: MessageFields = &[
     (1, "minAvailable", Portion),
     (2, "selector", One(SELECTOR)),
     (3, "maxUnavailable", Portion),
     (4, "unhealthyPodEvictionPolicy", Text),
 ];
-const PRECONDITIONS: Message = &[(1, "uid", Text), (2, "resourceVersion", Text)];
-const DELETE_OPTIONS: Message = &[
+const PRECONDITIONS: MessageFields = &[(1, "uid", Text), (2, "resourceVersion", Text)];
+const DELETE_OPTIONS: MessageFields = &[
     (1, "gracePeriodSeconds", Integer),
     (2, "preconditions", One(PRECONDITIONS)),
     (4, "propagationPolicy", Text),
 ];
 
-fn message(api_version: &str, kind: &str) -> Option<Message> {
+fn message(api_version: &str, kind: &str) -> Option<MessageFields> {
     Some(match (api_version, kind) {
         ("v1", "Namespace") => &[NAMED, (2, "spec", Ignored), STATUS],
         ("v1", "ConfigMap") => &[NAMED, (2, "data", Texts)],
@@ -136,14 +136,14 @@ fn message(api_version: &str, kind: &str) -> Option<Message> {
 /// `BadRequest` for bytes that are no such object, `UnsupportedMediaType` for one that only a
 /// larger table could read.
 pub(super) fn decode(bytes: &[u8]) -> Result<Value, Refused> {
-    const ENVELOPE: Message =
+    const ENVELOPE: MessageFields =
         &[(1, "type", One(&[(1, "apiVersion", Text), (2, "kind", Text)])), (2, "raw", Ignored)];
     let broken = || Refused::BadRequest("the body is not protobuf of Kubernetes".to_owned());
     let envelope = bytes.strip_prefix(b"k8s\0").ok_or_else(broken)?;
     let mut raw: &[u8] = &[];
     let mut rest = envelope;
     while let Some((number, wire)) = field(&mut rest).ok_or_else(broken)? {
-        if let (2, Wire::Bytes(bytes)) = (number, wire) {
+        if let (2, WireValue::Bytes(bytes)) = (number, wire) {
             raw = bytes;
         }
     }
@@ -163,54 +163,59 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Value, Refused> {
     Ok(Value::Object(object))
 }
 
-enum Wire<'a> {
+enum WireValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
 /// Reads a message; `None` when it is broken or has a field that says something unknown.
-fn read(mut bytes: &[u8], message: Message) -> Option<Map<String, Value>> {
+fn read(mut bytes: &[u8], message: MessageFields) -> Option<Map<String, Value>> {
     let mut object = Map::new();
     while let Some((number, wire)) = field(&mut bytes)? {
         match (message.iter().find(|(known, ..)| *known == number), wire) {
             (Some((_, name, kind)), wire) => put(&mut object, name, *kind, wire)?,
             // Absent fields are often written with the zero of their type.
-            (None, Wire::Number(0) | Wire::Bytes([])) => {}
+            (None, WireValue::Number(0) | WireValue::Bytes([])) => {}
             (None, _) => return None,
         }
     }
     Some(object)
 }
 
-fn put(object: &mut Map<String, Value>, name: &str, kind: Type, wire: Wire<'_>) -> Option<()> {
+fn put(
+    object: &mut Map<String, Value>,
+    name: &str,
+    kind: FieldType,
+    wire: WireValue<'_>,
+) -> Option<()> {
     let text = |bytes: &[u8]| Some(Value::from(std::str::from_utf8(bytes).ok()?));
     let mut set = |value: Value| {
         object.insert(name.to_owned(), value);
     };
     match (kind, wire) {
-        (Ignored, _) | (Text, Wire::Bytes([])) => {}
-        (Text, Wire::Bytes(bytes)) => set(text(bytes)?),
-        (Integer, Wire::Number(number)) => set(json!(number.cast_signed())),
-        (Portion, Wire::Bytes(bytes)) => {
+        (Ignored, _) | (Text, WireValue::Bytes([])) => {}
+        (Text, WireValue::Bytes(bytes)) => set(text(bytes)?),
+        (Integer, WireValue::Number(number)) => set(json!(number.cast_signed())),
+        (Portion, WireValue::Bytes(bytes)) => {
             let mut portion = read(bytes, PORTION)?;
             let field = if portion.contains_key("strVal") { "strVal" } else { "intVal" };
             set(portion.remove(field).unwrap_or(json!(0)));
         }
-        (Flag, Wire::Number(number)) => set(json!(number != 0)),
-        (One(inner), Wire::Bytes(bytes)) => match read(bytes, inner)? {
+        (Flag, WireValue::Number(number)) => set(json!(number != 0)),
+        (One(inner), WireValue::Bytes(bytes)) => match read(bytes, inner)? {
             fields if fields.is_empty() => {}
             fields => set(Value::Object(fields)),
         },
-        (List(inner), Wire::Bytes(bytes)) => {
+        (List(inner), WireValue::Bytes(bytes)) => {
             push(object, name, Value::Object(read(bytes, inner)?))?;
         }
-        (TextList, Wire::Bytes(bytes)) => push(object, name, text(bytes)?)?,
-        (Texts, Wire::Bytes(bytes)) => {
+        (TextList, WireValue::Bytes(bytes)) => push(object, name, text(bytes)?)?,
+        (Texts, WireValue::Bytes(bytes)) => {
             let entry = read(bytes, &[(1, "key", Text), (2, "value", Text)])?;
             let value = entry.get("value").cloned().unwrap_or_else(|| json!(""));
             insert(object, name, &entry, value)?;
         }
-        (Amounts, Wire::Bytes(bytes)) => {
+        (Amounts, WireValue::Bytes(bytes)) => {
             let entry = read(bytes, &[(1, "key", Text), (2, "value", One(&[(1, "text", Text)]))])?;
             let value = entry.get("value").and_then(|value| value.get("text")).cloned();
             insert(object, name, &entry, value.unwrap_or_else(|| json!("0")))?;
@@ -238,18 +243,18 @@ fn insert(
 }
 
 /// Takes the next field off `bytes`: `Some(None)` at the end, `None` when it is broken.
-fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, Wire<'a>)>> {
+fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, WireValue<'a>)>> {
     if bytes.is_empty() {
         return Some(None);
     }
     let tag = varint(bytes)?;
     let wire = match tag & 7 {
-        0 => Wire::Number(varint(bytes)?),
+        0 => WireValue::Number(varint(bytes)?),
         2 => {
             let length = usize::try_from(varint(bytes)?).ok()?;
             let (field, rest) = bytes.split_at_checked(length)?;
             *bytes = rest;
-            Wire::Bytes(field)
+            WireValue::Bytes(field)
         }
         _ => return None,
     };

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::kinds::Kind;
+use super::kinds::ServedKind;
 
 /// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum Refused {
     #[error("{} \"{name}\" not found", kind.qualified())]
     NotFound {
         /// The kind asked for.
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         /// The name asked for.
         name: String,
     },
@@ -26,7 +26,7 @@ pub enum Refused {
     #[error("{} \"{name}\" already exists", kind.qualified())]
     AlreadyExists {
         /// The kind of the object.
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         /// The name in use.
         name: String,
     },
@@ -34,7 +34,7 @@ pub enum Refused {
     #[error("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified())]
     Conflict {
         /// The kind of the object.
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         /// Its name.
         name: String,
         /// What differs.
@@ -44,7 +44,7 @@ pub enum Refused {
     #[error("{} \"{name}\" is invalid: {field}: {why}", kind.kind)]
     Invalid {
         /// The kind of the object.
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         /// Its name, empty when that is what is missing.
         name: String,
         /// Path of the field.
@@ -56,7 +56,7 @@ pub enum Refused {
     #[error("{} \"{name}\" is forbidden: {why}", kind.qualified())]
     Forbidden {
         /// The kind of the object.
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         /// Its name.
         name: String,
         /// The rule that says no.

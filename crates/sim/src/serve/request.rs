@@ -10,7 +10,7 @@ use axum::{
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{kinds::Kind, object::Key, protobuf, refused::Refused};
+use super::{kinds::ServedKind, object::Key, protobuf, refused::Refused};
 
 /// As long as a body may be, as in a real API server.
 const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
@@ -20,7 +20,7 @@ const BODY_LIMIT_SECONDS: u64 = 30;
 /// What a path names.
 #[derive(Debug, PartialEq)]
 pub(super) struct Target {
-    pub(super) kind: &'static Kind,
+    pub(super) kind: &'static ServedKind,
     /// Absent: all namespaces, or cluster scope.
     pub(super) namespace: Option<String>,
     /// Absent: the collection.
@@ -40,15 +40,15 @@ impl Target {
             _ => return None,
         };
         if let ["namespaces", namespace, plural, rest @ ..] = rest
-            && let Some(kind) = Kind::find(group, version, plural)
+            && let Some(kind) = ServedKind::find(group, version, plural)
         {
             return Target::new(kind, Some(*namespace), rest);
         }
         let (plural, rest) = rest.split_first()?;
-        Target::new(Kind::find(group, version, plural)?, None, rest)
+        Target::new(ServedKind::find(group, version, plural)?, None, rest)
     }
 
-    fn new(kind: &'static Kind, namespace: Option<&str>, rest: &[&str]) -> Option<Target> {
+    fn new(kind: &'static ServedKind, namespace: Option<&str>, rest: &[&str]) -> Option<Target> {
         let (name, subresource) = match rest {
             [] => (None, None),
             [name] => (Some(*name), None),
@@ -111,7 +111,7 @@ impl Params {
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Format {
+pub(super) enum AnswerFormat {
     Json,
     Table(RowObject),
 }
@@ -124,14 +124,14 @@ pub(super) enum RowObject {
     Whole,
 }
 
-impl Format {
+impl AnswerFormat {
     /// The first form in `Accept` that is served.
-    pub(super) fn negotiate(headers: &HeaderMap, params: &Params) -> Format {
+    pub(super) fn negotiate(headers: &HeaderMap, params: &Params) -> AnswerFormat {
         let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
         for form in accept.unwrap_or_default().split(',').map(str::trim) {
             let is_v1_table = form.contains("as=Table") && form.contains("v=v1;");
             if is_v1_table && form.contains("g=meta.k8s.io") {
-                return Format::Table(match params.get("includeObject") {
+                return AnswerFormat::Table(match params.get("includeObject") {
                     "None" => RowObject::Nothing,
                     "Object" => RowObject::Whole,
                     _ => RowObject::Metadata,
@@ -141,7 +141,7 @@ impl Format {
                 break;
             }
         }
-        Format::Json
+        AnswerFormat::Json
     }
 }
 

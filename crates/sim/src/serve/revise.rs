@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     create::prune_nulls,
     defaults,
-    kinds::{Kind, LEASES, PODS},
+    kinds::{LEASES, PODS, ServedKind},
     object::{Key, Object, is_terminating, items, name, namespace, set_condition, text},
     refused::Refused,
     store::Store,
@@ -17,7 +17,7 @@ use super::{
 
 /// Which part of an object a request writes.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Part {
+pub(super) enum ObjectPart {
     /// Everything but a `status` that is a subresource.
     Main,
     /// `.../status`.
@@ -28,9 +28,9 @@ impl Store {
     /// PUT.
     pub(super) fn replace(
         &self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         key: &Key,
-        part: Part,
+        part: ObjectPart,
         body: Value,
     ) -> Result<Arc<Object>, Refused> {
         let blind = text(&body, "/metadata/resourceVersion").is_empty();
@@ -45,9 +45,9 @@ impl Store {
     /// PATCH: `patch` changes a copy of the object, which is then written as by a PUT.
     pub(super) fn patch(
         &self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         key: &Key,
-        part: Part,
+        part: ObjectPart,
         patch: impl FnOnce(&mut Value) -> Result<(), Refused>,
     ) -> Result<Arc<Object>, Refused> {
         self.update(kind, key, |value| {
@@ -83,8 +83,8 @@ impl Store {
 
 /// Makes `value` what `wanted` says, as far as `part` goes and the server leaves it to the client.
 fn revise(
-    kind: &'static Kind,
-    part: Part,
+    kind: &'static ServedKind,
+    part: ObjectPart,
     value: &mut Value,
     mut wanted: Value,
 ) -> Result<(), Refused> {
@@ -97,16 +97,16 @@ fn revise(
         prune_nulls(&mut wanted);
     }
     match part {
-        Part::Status => {
+        ObjectPart::Status => {
             write_status(kind, value, &wanted);
             Ok(())
         }
-        Part::Main => write_main(kind, value, wanted),
+        ObjectPart::Main => write_main(kind, value, wanted),
     }
 }
 
 /// The URL's object, in the version that the client has seen.
-fn check_identity(kind: &'static Kind, value: &Value, wanted: &Value) -> Result<(), Refused> {
+fn check_identity(kind: &'static ServedKind, value: &Value, wanted: &Value) -> Result<(), Refused> {
     let differs = |pointer: &str| {
         let asked = text(wanted, pointer);
         !asked.is_empty() && asked != text(value, pointer)
@@ -134,7 +134,7 @@ fn check_identity(kind: &'static Kind, value: &Value, wanted: &Value) -> Result<
 }
 
 /// Built-in kinds take labels, annotations and finalizers from a status write too.
-fn write_status(kind: &Kind, value: &mut Value, wanted: &Value) {
+fn write_status(kind: &ServedKind, value: &mut Value, wanted: &Value) {
     copy(value, wanted, "status");
     if !kind.is_custom() {
         for field in ["labels", "annotations", "finalizers"] {
@@ -143,7 +143,11 @@ fn write_status(kind: &Kind, value: &mut Value, wanted: &Value) {
     }
 }
 
-fn write_main(kind: &'static Kind, value: &mut Value, mut wanted: Value) -> Result<(), Refused> {
+fn write_main(
+    kind: &'static ServedKind,
+    value: &mut Value,
+    mut wanted: Value,
+) -> Result<(), Refused> {
     const SERVER_OWNED: [&str; 8] = [
         "name",
         "namespace",
@@ -181,7 +185,7 @@ fn write_main(kind: &'static Kind, value: &mut Value, mut wanted: Value) -> Resu
 }
 
 /// Whether anything but the metadata, and a status of its own, differs.
-fn is_new_generation(kind: &Kind, value: &Value, wanted: &Value) -> bool {
+fn is_new_generation(kind: &ServedKind, value: &Value, wanted: &Value) -> bool {
     let counts = |field: &str| field != "metadata" && !(field == "status" && kind.has_status());
     let fields = [value, wanted].into_iter().filter_map(Value::as_object).flatten();
     fields.map(|(field, _)| field).any(|field| counts(field) && value[field] != wanted[field])

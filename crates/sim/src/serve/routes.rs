@@ -21,9 +21,9 @@ use super::{
     object::{Key, Object, is_terminating, name, namespace},
     patch,
     refused::{Refused, success},
-    request::{Format, Params, Target, media_type, parse_json, read, read_json},
-    revise::Part,
-    selector::Filter,
+    request::{AnswerFormat, Params, Target, media_type, parse_json, read, read_json},
+    revise::ObjectPart,
+    selector::ObjectFilter,
     store::Store,
     stream,
     table::table,
@@ -44,7 +44,7 @@ pub(super) struct Call {
     pub(super) app: App,
     pub(super) target: Target,
     pub(super) params: Params,
-    pub(super) format: Format,
+    pub(super) format: AnswerFormat,
     headers: HeaderMap,
     body: Body,
 }
@@ -69,7 +69,7 @@ async fn respond(app: App, request: Request) -> Result<Response, Refused> {
     }
     let target = Target::parse(parts.uri.path()).ok_or(Refused::NoSuchResource)?;
     let params = Params::parse(parts.uri.query().unwrap_or_default());
-    let format = Format::negotiate(&parts.headers, &params);
+    let format = AnswerFormat::negotiate(&parts.headers, &params);
     if !params.get("dryRun").is_empty() {
         return Err(Refused::BadRequest("dryRun is not served".to_owned()));
     }
@@ -85,8 +85,8 @@ impl Call {
             return Err(Refused::MethodNotAllowed);
         }
         let part = match self.target.subresource.clone().as_deref() {
-            None => Part::Main,
-            Some("status") if kind.has_status() => Part::Status,
+            None => ObjectPart::Main,
+            Some("status") if kind.has_status() => ObjectPart::Status,
             Some(name) if *kind == PODS => return self.pod_subresource(method, name).await,
             Some(_) => return Err(Refused::NoSuchResource),
         };
@@ -96,7 +96,7 @@ impl Call {
             ("GET", false) => stream::list(&self),
             ("PUT", true) => self.put(part).await,
             ("PATCH", true) => self.patch(part).await,
-            ("DELETE", true) if part == Part::Main => self.delete().await,
+            ("DELETE", true) if part == ObjectPart::Main => self.delete().await,
             ("DELETE", false) => self.delete_collection().await,
             ("POST", false) => self.post().await,
             _ => Err(Refused::MethodNotAllowed),
@@ -104,17 +104,17 @@ impl Call {
     }
 
     /// The selectors of a list, watch or delete of a collection.
-    pub(super) fn filter(&self) -> Result<Filter, Refused> {
+    pub(super) fn filter(&self) -> Result<ObjectFilter, Refused> {
         let namespace = self.target.namespace.clone();
         let labels = self.params.get("labelSelector");
-        Filter::parse(self.target.kind, namespace, labels, self.params.get("fieldSelector"))
+        ObjectFilter::parse(self.target.kind, namespace, labels, self.params.get("fieldSelector"))
     }
 
     fn get(&self) -> Result<Response, Refused> {
         let object = self.find()?;
         Ok(match self.format {
-            Format::Json => object_response(StatusCode::OK, &object),
-            Format::Table(row) => {
+            AnswerFormat::Json => object_response(StatusCode::OK, &object),
+            AnswerFormat::Table(row) => {
                 let version = object.revision.to_string();
                 let table = table(self.target.kind, &[object], row, &version);
                 json_response(StatusCode::OK, table.to_string())
@@ -149,14 +149,14 @@ impl Call {
         Ok(object_response(StatusCode::CREATED, &object))
     }
 
-    async fn put(self, part: Part) -> Result<Response, Refused> {
+    async fn put(self, part: ObjectPart) -> Result<Response, Refused> {
         let body = read_json(&self.headers, self.body).await?;
         let key = self.target.key();
         let object = self.app.store.replace(self.target.kind, &key, part, body)?;
         Ok(object_response(StatusCode::OK, &object))
     }
 
-    async fn patch(self, part: Part) -> Result<Response, Refused> {
+    async fn patch(self, part: ObjectPart) -> Result<Response, Refused> {
         let form = PatchForm::of(&self.headers)?;
         let kind = self.target.kind;
         if form == PatchForm::Strategic && kind.is_custom() {

@@ -3,47 +3,47 @@
 use serde_json::Value;
 
 use super::{
-    kinds::Kind,
+    kinds::ServedKind,
     object::{self, Key},
     refused::Refused,
 };
 
 /// What a request selects within a kind.
 #[derive(Debug, Default)]
-pub(super) struct Filter {
+pub(super) struct ObjectFilter {
     /// Absent: all namespaces, or cluster scope.
     pub(super) namespace: Option<String>,
-    labels: Vec<Label>,
-    fields: Vec<Field>,
+    labels: Vec<LabelRequirement>,
+    fields: Vec<FieldRequirement>,
 }
 
-impl Filter {
+impl ObjectFilter {
     /// Everything in a namespace.
-    pub(super) fn namespace(namespace: Option<&str>) -> Filter {
-        Filter { namespace: namespace.map(str::to_owned), ..Filter::default() }
+    pub(super) fn namespace(namespace: Option<&str>) -> ObjectFilter {
+        ObjectFilter { namespace: namespace.map(str::to_owned), ..ObjectFilter::default() }
     }
 
     /// Reads the two selectors of a request.
     pub(super) fn parse(
-        kind: &Kind,
+        kind: &ServedKind,
         namespace: Option<String>,
         labels: &str,
         fields: &str,
-    ) -> Result<Filter, Refused> {
+    ) -> Result<ObjectFilter, Refused> {
         let unreadable = |text: &str| {
             Refused::BadRequest(format!("unable to parse requirement of a selector: {text:?}"))
         };
         let labels = split(labels)
-            .map(|text| Label::parse(text).ok_or_else(|| unreadable(text)))
+            .map(|text| LabelRequirement::parse(text).ok_or_else(|| unreadable(text)))
             .collect::<Result<_, _>>()?;
         let fields = split(fields)
-            .map(|text| Field::parse(text).ok_or_else(|| unreadable(text)))
+            .map(|text| FieldRequirement::parse(text).ok_or_else(|| unreadable(text)))
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(field) = fields.iter().find(|field| !is_selectable(kind, &field.path)) {
             let path = &field.path;
             return Err(Refused::BadRequest(format!("field label not supported: {path}")));
         }
-        Ok(Filter { namespace, labels, fields })
+        Ok(ObjectFilter { namespace, labels, fields })
     }
 
     /// The one name that can match, if the field selector says so.
@@ -69,13 +69,13 @@ impl Filter {
 
 /// One requirement on a label.
 #[derive(Debug, PartialEq)]
-struct Label {
+struct LabelRequirement {
     key: String,
-    rule: Rule,
+    rule: LabelRule,
 }
 
 #[derive(Debug, PartialEq)]
-enum Rule {
+enum LabelRule {
     Exists,
     Missing,
     In(Vec<String>),
@@ -83,54 +83,54 @@ enum Rule {
     NotIn(Vec<String>),
 }
 
-impl Label {
-    fn parse(text: &str) -> Option<Label> {
+impl LabelRequirement {
+    fn parse(text: &str) -> Option<LabelRequirement> {
         let with = |key: &str, rule| {
             let valid = !key.is_empty() && !key.contains(|c: char| c.is_whitespace() || c == '(');
-            valid.then(|| Label { key: key.to_owned(), rule })
+            valid.then(|| LabelRequirement { key: key.to_owned(), rule })
         };
         if let Some(key) = text.strip_prefix('!') {
-            return with(key.trim(), Rule::Missing);
+            return with(key.trim(), LabelRule::Missing);
         }
         if let Some((left, right)) = text.split_once('(') {
             let values = right.strip_suffix(')')?.split(',').map(|v| v.trim().to_owned()).collect();
             let (key, operator) = left.trim().rsplit_once(char::is_whitespace)?;
             return match operator {
-                "in" => with(key.trim(), Rule::In(values)),
-                "notin" => with(key.trim(), Rule::NotIn(values)),
+                "in" => with(key.trim(), LabelRule::In(values)),
+                "notin" => with(key.trim(), LabelRule::NotIn(values)),
                 _ => None,
             };
         }
         match equality(text) {
-            Some((key, value, true)) => with(key, Rule::In(vec![value.to_owned()])),
-            Some((key, value, false)) => with(key, Rule::NotIn(vec![value.to_owned()])),
-            None => with(text, Rule::Exists),
+            Some((key, value, true)) => with(key, LabelRule::In(vec![value.to_owned()])),
+            Some((key, value, false)) => with(key, LabelRule::NotIn(vec![value.to_owned()])),
+            None => with(text, LabelRule::Exists),
         }
     }
 
     fn matches(&self, labels: &Value) -> bool {
         let value = labels.get(&self.key).and_then(Value::as_str);
         match &self.rule {
-            Rule::Exists => value.is_some(),
-            Rule::Missing => value.is_none(),
-            Rule::In(values) => value.is_some_and(|value| values.iter().any(|v| v == value)),
-            Rule::NotIn(values) => value.is_none_or(|value| values.iter().all(|v| v != value)),
+            LabelRule::Exists => value.is_some(),
+            LabelRule::Missing => value.is_none(),
+            LabelRule::In(values) => value.is_some_and(|value| values.iter().any(|v| v == value)),
+            LabelRule::NotIn(values) => value.is_none_or(|value| values.iter().all(|v| v != value)),
         }
     }
 }
 
 /// One requirement on a field; a field that does not exist is empty.
 #[derive(Debug)]
-struct Field {
+struct FieldRequirement {
     path: String,
     equal: bool,
     value: String,
 }
 
-impl Field {
-    fn parse(text: &str) -> Option<Field> {
+impl FieldRequirement {
+    fn parse(text: &str) -> Option<FieldRequirement> {
         let (path, value, equal) = equality(text)?;
-        Some(Field { path: path.to_owned(), equal, value: value.to_owned() })
+        Some(FieldRequirement { path: path.to_owned(), equal, value: value.to_owned() })
     }
 
     fn matches(&self, object: &Value) -> bool {
@@ -153,7 +153,7 @@ fn is_flag(path: &str) -> bool {
 }
 
 /// The fields a real API server selects by; others are refused rather than silently not matched.
-fn is_selectable(kind: &Kind, path: &str) -> bool {
+fn is_selectable(kind: &ServedKind, path: &str) -> bool {
     if path == "metadata.name" || path == "metadata.namespace" && kind.is_namespaced() {
         return true;
     }
@@ -231,11 +231,11 @@ mod tests {
             ("", true),
         ];
         for (text, expected) in cases {
-            let filter = Filter::parse(&PODS, None, text, "").unwrap();
+            let filter = ObjectFilter::parse(&PODS, None, text, "").unwrap();
             assert_eq!(filter.matches(&pod), expected, "{text}");
         }
         for text in ["app in web", "app in (web", "=web", "a b", "app near (x)"] {
-            assert!(Filter::parse(&PODS, None, text, "").is_err(), "{text}");
+            assert!(ObjectFilter::parse(&PODS, None, text, "").is_err(), "{text}");
         }
     }
 
@@ -256,10 +256,10 @@ mod tests {
             (&EVENTS, "involvedObject.uid==u", true),
         ];
         for (kind, text, expected) in cases {
-            let filter = Filter::parse(kind, None, "", text).unwrap();
+            let filter = ObjectFilter::parse(kind, None, "", text).unwrap();
             assert_eq!(filter.matches(&pod), expected, "{text}");
         }
-        let error = Filter::parse(&QUEUES, None, "", "spec.weight=1").unwrap_err();
+        let error = ObjectFilter::parse(&QUEUES, None, "", "spec.weight=1").unwrap_err();
         assert_eq!(error.to_string(), "field label not supported: spec.weight");
     }
 }

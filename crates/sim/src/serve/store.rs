@@ -14,11 +14,11 @@ use super::{
     clock,
     delete::{DeleteOptions, is_over},
     expand::Expander,
-    kinds::{KINDS, Kind},
+    kinds::{KINDS, ServedKind},
     log::{Change, Event, EventLog, Subscription},
     object::{Identities, Key, Object, items, text},
     refused::Refused,
-    selector::Filter,
+    selector::ObjectFilter,
 };
 
 /// Events kept per kind; older ones are compacted away.
@@ -28,7 +28,7 @@ const READ_LIMIT: usize = 32;
 
 /// The embedded API server's objects.
 pub struct Store {
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
     pub(super) expander: Option<Arc<dyn Expander>>,
 }
 
@@ -45,19 +45,19 @@ pub struct Listing {
 
 /// A part of a list.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct ListingPage {
     /// Continue after this key.
     pub(super) after: Option<Key>,
     /// At most so many objects; absent means all.
     pub(super) limit: Option<usize>,
 }
 
-pub(super) struct State {
+pub(super) struct StoreState {
     revision: u64,
     identities: Identities,
-    collections: BTreeMap<&'static Kind, Collection>,
+    collections: BTreeMap<&'static ServedKind, Collection>,
     /// Uid of an owner to what names it in `ownerReferences`.
-    owned: BTreeMap<String, BTreeSet<(&'static Kind, Key)>>,
+    owned: BTreeMap<String, BTreeSet<(&'static ServedKind, Key)>>,
 }
 
 struct Collection {
@@ -74,7 +74,7 @@ impl Store {
             log: EventLog::new(LOG_CAPACITY),
             changed: watch::Sender::new(0),
         };
-        let state = State {
+        let state = StoreState {
             // A list of an empty store has version 1: 0 has a meaning of its own in requests.
             revision: 1,
             identities: Identities::new(clock::unix_nanos()),
@@ -85,18 +85,23 @@ impl Store {
     }
 
     /// The object of that name; `namespace` is empty for cluster scope.
-    pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Object>> {
+    pub fn get(
+        &self,
+        kind: &'static ServedKind,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Arc<Object>> {
         self.lock().find(kind, &Key::new(namespace, name))
     }
 
     /// All objects of a kind, or those of one namespace.
-    pub fn list(&self, kind: &'static Kind, namespace: Option<&str>) -> Listing {
-        let filter = Filter::namespace(namespace);
-        self.page(kind, &filter, &Page::default())
+    pub fn list(&self, kind: &'static ServedKind, namespace: Option<&str>) -> Listing {
+        let filter = ObjectFilter::namespace(namespace);
+        self.page(kind, &filter, &ListingPage::default())
     }
 
     /// Reads the changes of a kind from now on.
-    pub fn subscribe(self: &Arc<Self>, kind: &'static Kind) -> Subscription {
+    pub fn subscribe(self: &Arc<Self>, kind: &'static ServedKind) -> Subscription {
         let revision = self.lock().revision;
         self.subscribe_after(kind, revision)
     }
@@ -113,7 +118,7 @@ impl Store {
     /// `NotFound`, or what `change` says; then nothing has changed.
     pub fn update(
         &self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         key: &Key,
         change: impl FnOnce(&mut Value) -> Result<(), Refused>,
     ) -> Result<Arc<Object>, Refused> {
@@ -133,7 +138,12 @@ impl Store {
     }
 
     /// The part of a list that a request asks for.
-    pub(super) fn page(&self, kind: &'static Kind, filter: &Filter, page: &Page) -> Listing {
+    pub(super) fn page(
+        &self,
+        kind: &'static ServedKind,
+        filter: &ObjectFilter,
+        page: &ListingPage,
+    ) -> Listing {
         let state = self.lock();
         let mut found = state.matching(kind, filter, page.after.as_ref());
         let limit = page.limit.unwrap_or(usize::MAX);
@@ -145,7 +155,7 @@ impl Store {
 
     pub(super) fn subscribe_after(
         self: &Arc<Self>,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         seen: u64,
     ) -> Subscription {
         let changed = self.lock().collection(kind).changed.subscribe();
@@ -155,7 +165,7 @@ impl Store {
     /// Events after `seen`, and the version up to which that is all when there are none.
     pub(super) fn events_after(
         &self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         seen: u64,
     ) -> Result<(Vec<Arc<Event>>, u64), Refused> {
         let mut state = self.lock();
@@ -164,7 +174,11 @@ impl Store {
     }
 
     /// Whether a list continued from `revision` can still be followed by a watch from there.
-    pub(super) fn check_revision(&self, kind: &'static Kind, revision: u64) -> Result<(), Refused> {
+    pub(super) fn check_revision(
+        &self,
+        kind: &'static ServedKind,
+        revision: u64,
+    ) -> Result<(), Refused> {
         let mut state = self.lock();
         let (newest, oldest) = (state.revision, state.collection(kind).log.compacted());
         // A version of the future was given out by an earlier server on this address.
@@ -174,17 +188,21 @@ impl Store {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    pub(super) fn find(&self, kind: &'static Kind, key: &Key) -> Option<Arc<Object>> {
+impl StoreState {
+    pub(super) fn find(&self, kind: &'static ServedKind, key: &Key) -> Option<Arc<Object>> {
         self.collections.get(kind)?.objects.get(key).cloned()
     }
 
-    pub(super) fn require(&self, kind: &'static Kind, key: &Key) -> Result<Arc<Object>, Refused> {
+    pub(super) fn require(
+        &self,
+        kind: &'static ServedKind,
+        key: &Key,
+    ) -> Result<Arc<Object>, Refused> {
         let missing = || Refused::NotFound { kind, name: key.name.clone() };
         self.find(kind, key).ok_or_else(missing)
     }
@@ -194,7 +212,12 @@ impl State {
     }
 
     /// Stores `value` as the next version, new or not.
-    pub(super) fn commit(&mut self, kind: &'static Kind, key: &Key, value: Value) -> Arc<Object> {
+    pub(super) fn commit(
+        &mut self,
+        kind: &'static ServedKind,
+        key: &Key,
+        value: Value,
+    ) -> Arc<Object> {
         let object = self.next_version(value);
         let objects = &mut self.collection(kind).objects;
         let previous = objects.insert(key.clone(), object.clone());
@@ -211,7 +234,7 @@ impl State {
     }
 
     /// Takes an object out; its last state gets the version of its end.
-    pub(super) fn remove(&mut self, kind: &'static Kind, key: &Key) -> Option<Arc<Object>> {
+    pub(super) fn remove(&mut self, kind: &'static ServedKind, key: &Key) -> Option<Arc<Object>> {
         let previous = self.collection(kind).objects.remove(key)?;
         self.disown(kind, key, &previous.value);
         let object = self.next_version(previous.value.clone());
@@ -221,14 +244,14 @@ impl State {
     }
 
     /// What names `uid` as an owner.
-    pub(super) fn dependents(&self, uid: &str) -> Vec<(&'static Kind, Key)> {
+    pub(super) fn dependents(&self, uid: &str) -> Vec<(&'static ServedKind, Key)> {
         self.owned.get(uid).into_iter().flatten().cloned().collect()
     }
 
     /// Keys of everything in a namespace.
-    pub(super) fn contents(&self, namespace: &str) -> Vec<(&'static Kind, Key)> {
-        let filter = Filter::namespace(Some(namespace));
-        let keys = |kind: &'static Kind| {
+    pub(super) fn contents(&self, namespace: &str) -> Vec<(&'static ServedKind, Key)> {
+        let filter = ObjectFilter::namespace(Some(namespace));
+        let keys = |kind: &'static ServedKind| {
             self.matching(kind, &filter, None).map(move |object| (kind, Key::of(&object.value)))
         };
         KINDS.iter().filter(|kind| kind.is_namespaced()).flat_map(keys).collect()
@@ -237,8 +260,8 @@ impl State {
     /// Objects that a filter selects, in order, after `after`. One name is looked up, not searched.
     fn matching<'a>(
         &'a self,
-        kind: &'static Kind,
-        filter: &'a Filter,
+        kind: &'static ServedKind,
+        filter: &'a ObjectFilter,
         after: Option<&Key>,
     ) -> impl Iterator<Item = &'a Arc<Object>> {
         let objects = &self.collections[kind].objects;
@@ -257,7 +280,7 @@ impl State {
             .filter(|object| filter.matches(&object.value))
     }
 
-    fn collection(&mut self, kind: &'static Kind) -> &mut Collection {
+    fn collection(&mut self, kind: &'static ServedKind) -> &mut Collection {
         self.collections.get_mut(kind).expect("every kind of the table has a collection")
     }
 
@@ -267,14 +290,14 @@ impl State {
         Arc::new(Object::new(value, self.revision))
     }
 
-    fn publish(&mut self, kind: &'static Kind, event: Event) {
+    fn publish(&mut self, kind: &'static ServedKind, event: Event) {
         let revision = self.revision;
         let collection = self.collection(kind);
         collection.log.push(event);
         collection.changed.send_replace(revision);
     }
 
-    fn disown(&mut self, kind: &'static Kind, key: &Key, value: &Value) {
+    fn disown(&mut self, kind: &'static ServedKind, key: &Key, value: &Value) {
         for owner in owner_uids(value) {
             let Some(dependents) = self.owned.get_mut(owner) else {
                 continue;

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    kinds::Kind,
+    kinds::ServedKind,
     log::{Change, Event, Subscription},
     object::{Key, Object},
     refused::Refused,
-    request::Format,
+    request::AnswerFormat,
     routes::{Call, json_response},
-    selector::Filter,
-    store::Page,
+    selector::ObjectFilter,
+    store::ListingPage,
     table::table,
 };
 
@@ -35,12 +35,12 @@ const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 pub(super) fn list(call: &Call) -> Result<Response, Refused> {
     let (kind, params) = (call.target.kind, &call.params);
     let filter = call.filter()?;
-    let token = Continue::parse(params.get("continue"))?;
+    let token = ContinueToken::parse(params.get("continue"))?;
     if let Some(token) = &token {
         call.app.store.check_revision(kind, token.revision)?;
     }
     let limit = params.number("limit")?.filter(|limit| *limit != 0);
-    let page = Page {
+    let page = ListingPage {
         after: token.as_ref().map(|token| token.after.clone()),
         limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
     };
@@ -55,11 +55,11 @@ pub(super) fn list(call: &Call) -> Result<Response, Refused> {
     let mut metadata = json!({ "resourceVersion": revision.to_string() });
     if let Some(last) = listing.objects.last().filter(|_| listing.more) {
         let after = Key::of(&last.value);
-        metadata["continue"] = Continue { revision, after }.to_string().into();
+        metadata["continue"] = ContinueToken { revision, after }.to_string().into();
     }
     Ok(match call.format {
-        Format::Json => list_response(kind, listing.objects, metadata),
-        Format::Table(row) => {
+        AnswerFormat::Json => list_response(kind, listing.objects, metadata),
+        AnswerFormat::Table(row) => {
             let mut table = table(kind, &listing.objects, row, "");
             table["metadata"] = metadata;
             json_response(StatusCode::OK, table.to_string())
@@ -68,7 +68,11 @@ pub(super) fn list(call: &Call) -> Result<Response, Refused> {
 }
 
 /// A `...List` of objects.
-pub(super) fn list_response(kind: &Kind, objects: Vec<Arc<Object>>, metadata: Value) -> Response {
+pub(super) fn list_response(
+    kind: &ServedKind,
+    objects: Vec<Arc<Object>>,
+    metadata: Value,
+) -> Response {
     let head = format!(
         r#"{{"kind":"{}List","apiVersion":"{}","metadata":{metadata},"items":["#,
         kind.kind,
@@ -98,13 +102,13 @@ fn body_response(body: Body) -> Response {
 }
 
 /// Where a list goes on: opaque to clients, `<version>:<namespace>/<name>`.
-struct Continue {
+struct ContinueToken {
     revision: u64,
     after: Key,
 }
 
-impl Continue {
-    fn parse(text: &str) -> Result<Option<Continue>, Refused> {
+impl ContinueToken {
+    fn parse(text: &str) -> Result<Option<ContinueToken>, Refused> {
         if text.is_empty() {
             return Ok(None);
         }
@@ -112,14 +116,14 @@ impl Continue {
             let (revision, key) = text.split_once(':')?;
             let (namespace, name) = key.split_once('/')?;
             let after = Key::new(namespace, name);
-            Some(Continue { revision: revision.parse().ok()?, after })
+            Some(ContinueToken { revision: revision.parse().ok()?, after })
         };
         let unreadable = || Refused::BadRequest("continue key is not valid".to_owned());
         parse().map(Some).ok_or_else(unreadable)
     }
 }
 
-impl std::fmt::Display for Continue {
+impl std::fmt::Display for ContinueToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}/{}", self.revision, self.after.namespace, self.after.name)
     }
@@ -140,14 +144,14 @@ pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
     let mut initial = VecDeque::new();
     let mut expired = None;
     let seen = if asked == 0 || streaming_list {
-        let listing = store.page(kind, &filter, &Page::default());
+        let listing = store.page(kind, &filter, &ListingPage::default());
         initial = listing.objects.into();
         listing.revision
     } else {
         expired = store.check_revision(kind, asked).err();
         asked
     };
-    let watch = Watch {
+    let watch = WatchStream {
         kind,
         filter,
         format: call.format,
@@ -161,14 +165,14 @@ pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
         deadline: deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
         stop: call.app.stop.clone(),
     };
-    Ok(body_response(Body::from_stream(stream::unfold(watch, Watch::next))))
+    Ok(body_response(Body::from_stream(stream::unfold(watch, WatchStream::next))))
 }
 
 /// An open watch.
-struct Watch {
-    kind: &'static Kind,
-    filter: Filter,
-    format: Format,
+struct WatchStream {
+    kind: &'static ServedKind,
+    filter: ObjectFilter,
+    format: AnswerFormat,
     /// Objects still to be sent as if they were new.
     initial: VecDeque<Arc<Object>>,
     /// Whether the end of those is still to be told.
@@ -184,9 +188,9 @@ struct Watch {
     stop: watch::Receiver<bool>,
 }
 
-impl Watch {
+impl WatchStream {
     /// The next piece of the body; `None` at its end.
-    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Watch)> {
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, WatchStream)> {
         let piece = if !self.initial.is_empty() {
             self.initial_events()
         } else if std::mem::take(&mut self.initial_end) {
@@ -277,11 +281,11 @@ fn last_state(before: &Arc<Object>, event: &Event) -> Arc<Object> {
     Arc::new(Object::new(value, event.object.revision))
 }
 
-impl Format {
-    fn render(self, kind: &Kind, object: Arc<Object>) -> Bytes {
+impl AnswerFormat {
+    fn render(self, kind: &ServedKind, object: Arc<Object>) -> Bytes {
         match self {
-            Format::Json => object.json(),
-            Format::Table(row) => {
+            AnswerFormat::Json => object.json(),
+            AnswerFormat::Table(row) => {
                 let version = object.revision.to_string();
                 Bytes::from(table(kind, &[object], row, &version).to_string())
             }

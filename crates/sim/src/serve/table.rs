@@ -6,87 +6,88 @@ use serde_json::{Value, json};
 
 use super::{
     clock,
-    kinds::Kind,
+    kinds::ServedKind,
     object::{Object, is_terminating, items, text},
     request::RowObject,
 };
 
 /// A column: its title, whether only `-o wide` shows it, and its cell.
-struct Column(&'static str, Width, fn(&Value) -> String);
+struct TableColumn(&'static str, ColumnWidth, fn(&Value) -> String);
 
 #[derive(Clone, Copy)]
-enum Width {
+enum ColumnWidth {
     Always,
     Wide,
 }
-use Width::{Always, Wide};
+use ColumnWidth::{Always, Wide};
 
-const NAME: Column = Column("Name", Always, |v| text(v, "/metadata/name").to_owned());
-const AGE: Column = Column("Age", Always, |v| since(text(v, "/metadata/creationTimestamp")));
+const NAME: TableColumn = TableColumn("Name", Always, |v| text(v, "/metadata/name").to_owned());
+const AGE: TableColumn =
+    TableColumn("Age", Always, |v| since(text(v, "/metadata/creationTimestamp")));
 
-const GENERIC: &[Column] = &[NAME, AGE];
+const GENERIC: &[TableColumn] = &[NAME, AGE];
 
-const PODS: &[Column] = &[
+const PODS: &[TableColumn] = &[
     NAME,
-    Column("Ready", Always, ready_containers),
-    Column("Status", Always, pod_status),
-    Column("Restarts", Always, restarts),
+    TableColumn("Ready", Always, ready_containers),
+    TableColumn("Status", Always, pod_status),
+    TableColumn("Restarts", Always, restarts),
     AGE,
-    Column("IP", Wide, |v| or_none(text(v, "/status/podIP"))),
-    Column("Node", Wide, |v| or_none(text(v, "/spec/nodeName"))),
-    Column("Nominated Node", Wide, |v| or_none(text(v, "/status/nominatedNodeName"))),
+    TableColumn("IP", Wide, |v| or_none(text(v, "/status/podIP"))),
+    TableColumn("Node", Wide, |v| or_none(text(v, "/spec/nodeName"))),
+    TableColumn("Nominated Node", Wide, |v| or_none(text(v, "/status/nominatedNodeName"))),
 ];
 
-const NODES: &[Column] = &[
+const NODES: &[TableColumn] = &[
     NAME,
-    Column("Status", Always, node_status),
-    Column("Roles", Always, node_roles),
+    TableColumn("Status", Always, node_status),
+    TableColumn("Roles", Always, node_roles),
     AGE,
-    Column("Version", Always, |v| text(v, "/status/nodeInfo/kubeletVersion").to_owned()),
-    Column("CPU", Wide, |v| plain(v, "/status/allocatable/cpu")),
-    Column("Memory", Wide, |v| plain(v, "/status/allocatable/memory")),
-    Column("Pods", Wide, |v| plain(v, "/status/allocatable/pods")),
+    TableColumn("Version", Always, |v| text(v, "/status/nodeInfo/kubeletVersion").to_owned()),
+    TableColumn("CPU", Wide, |v| plain(v, "/status/allocatable/cpu")),
+    TableColumn("Memory", Wide, |v| plain(v, "/status/allocatable/memory")),
+    TableColumn("Pods", Wide, |v| plain(v, "/status/allocatable/pods")),
 ];
 
-const NAMESPACES: &[Column] =
-    &[NAME, Column("Status", Always, |v| text(v, "/status/phase").to_owned()), AGE];
+const NAMESPACES: &[TableColumn] =
+    &[NAME, TableColumn("Status", Always, |v| text(v, "/status/phase").to_owned()), AGE];
 
-const EVENTS: &[Column] = &[
-    Column("Last Seen", Always, |v| since(last_seen(v))),
-    Column("Type", Always, |v| text(v, "/type").to_owned()),
-    Column("Reason", Always, |v| text(v, "/reason").to_owned()),
-    Column("Object", Always, involved_object),
-    Column("Message", Always, |v| text(v, "/message").trim().to_owned()),
-    Column("Source", Wide, |v| text(v, "/source/component").to_owned()),
-    Column("Count", Wide, |v| plain(v, "/count")),
-    Column("Name", Wide, |v| text(v, "/metadata/name").to_owned()),
+const EVENTS: &[TableColumn] = &[
+    TableColumn("Last Seen", Always, |v| since(last_seen(v))),
+    TableColumn("Type", Always, |v| text(v, "/type").to_owned()),
+    TableColumn("Reason", Always, |v| text(v, "/reason").to_owned()),
+    TableColumn("Object", Always, involved_object),
+    TableColumn("Message", Always, |v| text(v, "/message").trim().to_owned()),
+    TableColumn("Source", Wide, |v| text(v, "/source/component").to_owned()),
+    TableColumn("Count", Wide, |v| plain(v, "/count")),
+    TableColumn("Name", Wide, |v| text(v, "/metadata/name").to_owned()),
 ];
 
-const POD_GROUPS: &[Column] = &[
+const POD_GROUPS: &[TableColumn] = &[
     NAME,
-    Column("Status", Always, |v| text(v, "/status/phase").to_owned()),
-    Column("minMember", Always, |v| plain(v, "/spec/minMember")),
-    Column("Runnings", Always, |v| plain(v, "/status/running")),
+    TableColumn("Status", Always, |v| text(v, "/status/phase").to_owned()),
+    TableColumn("minMember", Always, |v| plain(v, "/spec/minMember")),
+    TableColumn("Runnings", Always, |v| plain(v, "/status/running")),
     AGE,
-    Column("Queue", Always, |v| text(v, "/spec/queue").to_owned()),
+    TableColumn("Queue", Always, |v| text(v, "/spec/queue").to_owned()),
 ];
 
-const QUEUES: &[Column] = &[
+const QUEUES: &[TableColumn] = &[
     NAME,
-    Column("Weight", Always, |v| plain(v, "/spec/weight")),
-    Column("State", Always, |v| text(v, "/status/state").to_owned()),
-    Column("Parent", Always, |v| text(v, "/spec/parent").to_owned()),
-    AGE,
-];
-
-const PRIORITY_CLASSES: &[Column] = &[
-    NAME,
-    Column("Value", Always, |v| plain(v, "/value")),
-    Column("Global-Default", Always, |v| (v["globalDefault"] == json!(true)).to_string()),
+    TableColumn("Weight", Always, |v| plain(v, "/spec/weight")),
+    TableColumn("State", Always, |v| text(v, "/status/state").to_owned()),
+    TableColumn("Parent", Always, |v| text(v, "/spec/parent").to_owned()),
     AGE,
 ];
 
-fn columns(kind: &Kind) -> &'static [Column] {
+const PRIORITY_CLASSES: &[TableColumn] = &[
+    NAME,
+    TableColumn("Value", Always, |v| plain(v, "/value")),
+    TableColumn("Global-Default", Always, |v| (v["globalDefault"] == json!(true)).to_string()),
+    AGE,
+];
+
+fn columns(kind: &ServedKind) -> &'static [TableColumn] {
     match (kind.group, kind.plural) {
         ("", "pods") => PODS,
         ("", "nodes") => NODES,
@@ -101,7 +102,7 @@ fn columns(kind: &Kind) -> &'static [Column] {
 
 /// The `meta.k8s.io/v1` table of objects of one kind.
 pub(super) fn table(
-    kind: &Kind,
+    kind: &ServedKind,
     objects: &[Arc<Object>],
     row: RowObject,
     resource_version: &str,
@@ -125,7 +126,7 @@ pub(super) fn table(
     })
 }
 
-fn definition(Column(title, width, _): &Column) -> Value {
+fn definition(TableColumn(title, width, _): &TableColumn) -> Value {
     let format = if *title == "Name" { "name" } else { "" };
     let priority = match width {
         Always => 0,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use vc_resource::Quantity;
 
 use super::{
-    kinds::Kind,
+    kinds::ServedKind,
     object::{name, text},
     refused::Refused,
 };
@@ -18,7 +18,7 @@ const LABEL_LENGTH: usize = 63;
 
 /// What a field must be. `null` counts as absent.
 #[derive(Clone, Copy)]
-enum Shape {
+enum FieldRule {
     Object,
     /// A list of objects.
     List,
@@ -30,12 +30,12 @@ enum Shape {
     /// A map of quantities; numbers become texts, as a typed server writes them.
     Amounts,
 }
-use Shape::{Amounts, Flag, Integer, List, Object, Text, Texts};
+use FieldRule::{Amounts, Flag, Integer, List, Object, Text, Texts};
 
 /// Paths with `*` for every element of a list.
-type Shapes = &'static [(&'static str, Shape)];
+type FieldRules = &'static [(&'static str, FieldRule)];
 
-const ANY: Shapes = &[
+const ANY: FieldRules = &[
     ("metadata", Object),
     ("metadata/name", Text),
     ("metadata/namespace", Text),
@@ -50,7 +50,7 @@ const ANY: Shapes = &[
     ("status", Object),
 ];
 
-const POD: Shapes = &[
+const POD: FieldRules = &[
     ("spec/containers", List),
     ("spec/initContainers", List),
     ("spec/nodeName", Text),
@@ -81,7 +81,7 @@ const POD: Shapes = &[
 ];
 
 /// Under `spec/containers/*` and `spec/initContainers/*`.
-const CONTAINER: Shapes = &[
+const CONTAINER: FieldRules = &[
     ("name", Text),
     ("image", Text),
     ("restartPolicy", Text),
@@ -94,7 +94,7 @@ const CONTAINER: Shapes = &[
     ("ports/*/protocol", Text),
 ];
 
-const NODE: Shapes = &[
+const NODE: FieldRules = &[
     ("spec/unschedulable", Flag),
     ("spec/taints", List),
     ("spec/taints/*/key", Text),
@@ -105,12 +105,13 @@ const NODE: Shapes = &[
     ("status/conditions", List),
 ];
 
-const PRIORITY_CLASS: Shapes =
+const PRIORITY_CLASS: FieldRules =
     &[("value", Integer), ("globalDefault", Flag), ("preemptionPolicy", Text)];
 
-const QUOTA: Shapes = &[("spec/hard", Amounts), ("status/hard", Amounts), ("status/used", Amounts)];
+const QUOTA: FieldRules =
+    &[("spec/hard", Amounts), ("status/hard", Amounts), ("status/used", Amounts)];
 
-const BUDGET: Shapes = &[
+const BUDGET: FieldRules = &[
     ("spec/selector", Object),
     ("spec/selector/matchLabels", Texts),
     ("spec/selector/matchExpressions", List),
@@ -123,7 +124,7 @@ const BUDGET: Shapes = &[
 ///
 /// # Errors
 /// `BadRequest` with the path of the first field that is not what the kind says.
-pub(super) fn check_shape(kind: &Kind, value: &mut Value) -> Result<(), Refused> {
+pub(super) fn check_shape(kind: &ServedKind, value: &mut Value) -> Result<(), Refused> {
     if !value.is_object() {
         return Err(Refused::BadRequest("the body is not a JSON object".to_owned()));
     }
@@ -141,7 +142,7 @@ pub(super) fn check_shape(kind: &Kind, value: &mut Value) -> Result<(), Refused>
     Ok(())
 }
 
-fn shapes_of(kind: &Kind) -> Shapes {
+fn shapes_of(kind: &ServedKind) -> FieldRules {
     match (kind.group, kind.plural) {
         ("", "pods") => POD,
         ("", "nodes") => NODE,
@@ -154,11 +155,11 @@ fn shapes_of(kind: &Kind) -> Shapes {
 
 /// Follows the rest of `path` from `value` and checks what is there.
 fn check(
-    kind: &Kind,
+    kind: &ServedKind,
     value: &mut Value,
     path: &str,
     rest: &str,
-    shape: Shape,
+    shape: FieldRule,
 ) -> Result<(), Refused> {
     let (step, rest) = rest.split_once('/').unwrap_or((rest, ""));
     let visit = |found: &mut Value| match rest {
@@ -174,7 +175,7 @@ fn check(
     }
 }
 
-fn fits(value: &mut Value, shape: Shape) -> Result<(), String> {
+fn fits(value: &mut Value, shape: FieldRule) -> Result<(), String> {
     let wanted = match shape {
         Object if !value.is_object() => "an object",
         Text if !value.is_string() => "a string",
@@ -211,13 +212,13 @@ fn amounts(map: &mut Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-fn mistyped(kind: &Kind, path: &str, why: &str) -> Refused {
+fn mistyped(kind: &ServedKind, path: &str, why: &str) -> Refused {
     let (kind, field) = (kind.kind, path.replace("/*", "[]").replace('/', "."));
     Refused::BadRequest(format!("{kind} cannot be read: {field}: {why}"))
 }
 
 /// Why a new object is refused, field first; `None`: it is not.
-pub(crate) fn refusal_of_new(kind: &'static Kind, value: &Value) -> Option<String> {
+pub(crate) fn refusal_of_new(kind: &'static ServedKind, value: &Value) -> Option<String> {
     match check_new(kind, value) {
         Err(Refused::Invalid { field, why, .. }) => Some(format!("{field}: {why}")),
         Err(other) => Some(other.to_string()),
@@ -229,7 +230,7 @@ pub(crate) fn refusal_of_new(kind: &'static Kind, value: &Value) -> Option<Strin
 ///
 /// # Errors
 /// `Invalid`.
-pub(super) fn check_new(kind: &'static Kind, value: &Value) -> Result<(), Refused> {
+pub(super) fn check_new(kind: &'static ServedKind, value: &Value) -> Result<(), Refused> {
     let invalid = |field: &str, why: String| {
         let name = name(value).to_owned();
         Err(Refused::Invalid { kind, name, field: field.to_owned(), why })
@@ -250,7 +251,7 @@ pub(super) fn check_new(kind: &'static Kind, value: &Value) -> Result<(), Refuse
     Ok(())
 }
 
-fn check_name(kind: &Kind, name: &str) -> Result<(), String> {
+fn check_name(kind: &ServedKind, name: &str) -> Result<(), String> {
     if kind.group == "rbac.authorization.k8s.io" {
         let one_step = name != "." && name != ".." && !name.contains(['/', '%']);
         return if one_step { Ok(()) } else { Err("must be a single path segment".to_owned()) };

@@ -24,22 +24,22 @@ pub const PROVISION_FAILURES: &str = "vcsim/provision-failures";
 /// Nobody provisions for this one.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
-struct Controllers {
+struct VolumeControllers {
     store: Arc<Store>,
-    due: BTreeMap<(Instant, u64), Claim>,
+    due: BTreeMap<(Instant, u64), PendingClaim>,
     /// Numbers the entries, so that two of one instant differ.
     entries: u64,
 }
 
 /// A claim that is to be provisioned, if it still is the same one.
-struct Claim {
+struct PendingClaim {
     key: Key,
     uid: String,
 }
 
 /// Works until the server stops.
 pub(super) async fn run(store: Arc<Store>, mut stop: watch::Receiver<bool>) {
-    let mut controllers = Controllers { store, due: BTreeMap::new(), entries: 0 };
+    let mut controllers = VolumeControllers { store, due: BTreeMap::new(), entries: 0 };
     let [mut pods, mut claims, mut volumes] = controllers.start_over();
     loop {
         let next = controllers.due.keys().next().map(|(at, _)| *at);
@@ -71,7 +71,7 @@ async fn until(next: Option<Instant>) {
     }
 }
 
-impl Controllers {
+impl VolumeControllers {
     fn start_over(&mut self) -> [Subscription; 3] {
         self.due.clear();
         let kinds = [&PODS, &CLAIMS, &VOLUMES];
@@ -139,7 +139,7 @@ impl Controllers {
             let Some(at) = Instant::now().checked_add(delay) else { return };
             self.entries += 1;
             let uid = text(claim, "/metadata/uid").to_owned();
-            self.due.insert((at, self.entries), Claim { key, uid });
+            self.due.insert((at, self.entries), PendingClaim { key, uid });
         }
     }
 
@@ -204,7 +204,7 @@ impl Controllers {
         while let Some(entry) = self.due.first_entry()
             && entry.key().0 <= now
         {
-            let Claim { key, uid } = entry.remove();
+            let PendingClaim { key, uid } = entry.remove();
             let claim = self.store.get(&CLAIMS, &key.namespace, &key.name);
             let Some(claim) = claim.filter(|claim| claim.uid() == uid) else { continue };
             // Selected for another node, or for none, meanwhile: that was told as well.
@@ -242,7 +242,7 @@ impl Controllers {
     }
 
     /// An object that is gone needs nothing any more.
-    fn change(&self, kind: &'static super::Kind, key: &Key, change: impl FnOnce(&mut Value)) {
+    fn change(&self, kind: &'static super::ServedKind, key: &Key, change: impl FnOnce(&mut Value)) {
         let _gone = self.store.update(kind, key, |value| {
             change(value);
             Ok(())

@@ -9,7 +9,7 @@ use crate::field::text;
 
 /// The objects that matter to controllers, by what they look for.
 #[derive(Debug, Default)]
-pub(crate) struct Context {
+pub(crate) struct WorkloadContext {
     /// Namespace and name.
     pods: BTreeSet<(String, String)>,
     pod_groups: BTreeSet<(String, String)>,
@@ -22,7 +22,7 @@ pub(crate) struct Context {
     priorities: BTreeMap<String, i64>,
 }
 
-impl Context {
+impl WorkloadContext {
     /// Takes note of an object.
     pub(crate) fn add(&mut self, object: &Value) {
         let key = key(text(object, "/metadata/namespace"), text(object, "/metadata/name"));

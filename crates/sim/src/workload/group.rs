@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::context::{Context, controller_uid};
-use super::request::Total;
+use super::context::{WorkloadContext, controller_uid};
+use super::request::RequestTotal;
 use super::{GROUP_NAME, SCHEDULER};
 use crate::field::{object_mut, text};
 
@@ -19,7 +19,7 @@ const INHERITED: &str = "volcano.sh/";
 pub(crate) fn join_group(
     pod: &mut Value,
     owner: Option<&Value>,
-    context: &Context,
+    context: &WorkloadContext,
 ) -> Option<Value> {
     let is_ours = text(pod, "/spec/schedulerName") == SCHEDULER;
     if !is_ours || pod["metadata"]["annotations"][GROUP_NAME].is_string() {
@@ -39,7 +39,7 @@ fn group(pod: &Value, owner: Option<&Value>, name: &str) -> Value {
     let of_owner = &owner.unwrap_or(&none)["metadata"]["annotations"];
     let min_member = of_owner[MIN_MEMBER].as_str().and_then(|text| text.parse::<i32>().ok());
     let min_member = min_member.filter(|&count| 0 <= count).unwrap_or(1);
-    let mut total = Total::default();
+    let mut total = RequestTotal::default();
     total.add(pod, i64::from(min_member));
     let annotations = &pod["metadata"]["annotations"];
     let mut inherited = inherited(of_owner);

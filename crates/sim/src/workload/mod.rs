@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::field::text;
 use crate::serve;
 
-pub(crate) use context::Context;
+pub(crate) use context::WorkloadContext;
 pub(crate) use group::join_group;
 
 /// Pods of this scheduler are ours.
@@ -31,7 +31,7 @@ const MAX_PODS: i64 = 1_000_000;
 ///
 /// # Errors
 /// A field that the controllers read is malformed; the message names its path.
-pub(crate) fn expand(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
+pub(crate) fn expand(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
     match (group_of(object), text(object, "/kind")) {
         ("batch.volcano.sh", "Job") => volcano_job::expand(object, context),
         ("batch", "Job") => replicated::job(object, context),
@@ -61,6 +61,6 @@ pub struct Controllers;
 
 impl serve::Expander for Controllers {
     fn expand(&self, object: &Value) -> Vec<Value> {
-        expand(object, &Context::default()).unwrap_or_default()
+        expand(object, &WorkloadContext::default()).unwrap_or_default()
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::context::Context;
+use super::context::WorkloadContext;
 use super::group::join_group;
 use super::template::{self, count, name};
 use crate::admission::fnv1a;
-use crate::field::{Field, text};
+use crate::field::{FieldReader, text};
 
 /// A Deployment makes a ReplicaSet, unless it has one.
-pub(super) fn deployment(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
+pub(super) fn deployment(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
     if context.has_replica_set(text(object, "/metadata/uid")) {
         return Ok(Vec::new());
     }
@@ -32,8 +32,8 @@ pub(super) fn deployment(object: &Value, context: &Context) -> Result<Vec<Value>
     Ok(std::iter::once(replica_set).chain(children).collect())
 }
 
-pub(super) fn replica_set(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
-    let spec = Field::root(object).at("spec");
+pub(super) fn replica_set(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
+    let spec = FieldReader::root(object).at("spec");
     let wanted = count(&spec.at("replicas"), 1)?;
     let missing = wanted - context.n_active_pods(text(object, "/metadata/uid"));
     numbered(object, &spec, missing, context)
@@ -41,8 +41,11 @@ pub(super) fn replica_set(object: &Value, context: &Context) -> Result<Vec<Value
 
 /// Pods of a StatefulSet have fixed names. All are made at once: what matters here is whether and
 /// where they fit.
-pub(super) fn stateful_set(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
-    let spec = Field::root(object).at("spec");
+pub(super) fn stateful_set(
+    object: &Value,
+    context: &WorkloadContext,
+) -> Result<Vec<Value>, String> {
+    let spec = FieldReader::root(object).at("spec");
     let wanted = count(&spec.at("replicas"), 1)?;
     let start = count(&spec.at("ordinals").at("start"), 0)?;
     let namespace = text(object, "/metadata/namespace");
@@ -52,8 +55,8 @@ pub(super) fn stateful_set(object: &Value, context: &Context) -> Result<Vec<Valu
 }
 
 /// A Job has up to `parallelism` pods, and no more than it still needs to complete.
-pub(super) fn job(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
-    let root = Field::root(object);
+pub(super) fn job(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
+    let root = FieldReader::root(object);
     let spec = root.at("spec");
     if spec.at("suspend").flag()? || is_finished(object) {
         return Ok(Vec::new());
@@ -78,9 +81,9 @@ fn is_finished(job: &Value) -> bool {
 /// `n_missing` pods `<workload>-<number>`, with the lowest numbers that are free.
 fn numbered(
     object: &Value,
-    spec: &Field<'_>,
+    spec: &FieldReader<'_>,
     n_missing: i64,
-    context: &Context,
+    context: &WorkloadContext,
 ) -> Result<Vec<Value>, String> {
     let namespace = text(object, "/metadata/namespace");
     let names = (0_u64..).map(|number| format!("{}-{number}", name(object)));
@@ -90,9 +93,9 @@ fn numbered(
 
 fn pods(
     object: &Value,
-    spec: &Field<'_>,
+    spec: &FieldReader<'_>,
     names: impl Iterator<Item = String>,
-    context: &Context,
+    context: &WorkloadContext,
 ) -> Result<Vec<Value>, String> {
     let template = spec.at("template");
     let mut made = Vec::new();

@@ -7,12 +7,12 @@ use vc_wire::Kind;
 
 /// The sum of the requests of pods.
 #[derive(Debug, Default)]
-pub(super) struct Total {
+pub(super) struct RequestTotal {
     dims: Dims,
     sum: Resource,
 }
 
-impl Total {
+impl RequestTotal {
     /// Adds `count` times the request of a pod. A pod that cannot be read adds nothing: it is
     /// reported when it is decoded itself.
     pub(super) fn add(&mut self, pod: &Value, count: i64) {

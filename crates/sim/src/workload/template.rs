@@ -4,10 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::MAX_PODS;
 use crate::admission;
-use crate::field::{Field, text};
+use crate::field::{FieldReader, text};
 
 /// A pod of this name from a template, owned by the workload. It has no uid yet.
-pub(super) fn pod(workload: &Value, template: &Field<'_>, name: &str) -> Result<Value, String> {
+pub(super) fn pod(
+    workload: &Value,
+    template: &FieldReader<'_>,
+    name: &str,
+) -> Result<Value, String> {
     let spec = template.at("spec");
     let Some(fields) = spec.object()? else {
         return Err(spec.problem("is missing"));
@@ -41,7 +45,7 @@ pub(super) fn owner(workload: &Value) -> Value {
 }
 
 /// A number of pods, `absent` when it is not given.
-pub(super) fn count(field: &Field<'_>, absent: i64) -> Result<i64, String> {
+pub(super) fn count(field: &FieldReader<'_>, absent: i64) -> Result<i64, String> {
     match field.int()?.unwrap_or(absent) {
         count @ 0..=MAX_PODS => Ok(count),
         count if count < 0 => Err(field.problem(&format!("must not be negative: {count}"))),

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::context::Context;
-use super::request::Total;
+use super::context::WorkloadContext;
+use super::request::RequestTotal;
 use super::template::{self, count, name};
 use super::{GROUP_NAME, SCHEDULER};
-use crate::field::{Field, object_mut, text};
+use crate::field::{FieldReader, object_mut, text};
 
 /// Annotations of the Job that its pods take over.
 const FOR_PODS: &[&str] = &[
@@ -22,15 +22,15 @@ const FOR_PODS: &[&str] = &[
 const LABELS_FOR_PODS: &[&str] = &["volcano.sh/preemptable", "volcano.sh/cooldown-time"];
 
 /// An entry of `spec.tasks` with its defaults.
-struct Task<'a> {
+struct JobTask<'a> {
     name: String,
     replicas: i64,
     min_available: i64,
-    template: Field<'a>,
+    template: FieldReader<'a>,
 }
 
-pub(super) fn expand(object: &Value, context: &Context) -> Result<Vec<Value>, String> {
-    let root = Field::root(object);
+pub(super) fn expand(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
+    let root = FieldReader::root(object);
     if !has_pods(root.at("status").at("state").at("phase").text()?) {
         return Ok(Vec::new());
     }
@@ -66,12 +66,12 @@ fn has_pods(phase: &str) -> bool {
     matches!(phase, "" | "Pending" | "Running" | "Restarting")
 }
 
-fn tasks<'a>(spec: &Field<'a>) -> Result<Vec<Task<'a>>, String> {
+fn tasks<'a>(spec: &FieldReader<'a>) -> Result<Vec<JobTask<'a>>, String> {
     let mut tasks = Vec::new();
     for (index, field) in spec.at("tasks").list()?.into_iter().enumerate() {
         let name = field.at("name").text()?;
         let replicas = count(&field.at("replicas"), 1)?;
-        tasks.push(Task {
+        tasks.push(JobTask {
             name: if name.is_empty() { format!("default{index}") } else { name.to_owned() },
             replicas,
             min_available: count(&field.at("minAvailable"), replicas)?,
@@ -83,7 +83,7 @@ fn tasks<'a>(spec: &Field<'a>) -> Result<Vec<Task<'a>>, String> {
 
 fn pod(
     job: &Value,
-    task: &Task<'_>,
+    task: &JobTask<'_>,
     index: i64,
     pod_name: &str,
     group: &str,
@@ -115,7 +115,7 @@ fn pod(
         copy(map, &job["metadata"]["labels"], LABELS_FOR_PODS);
     }
     if text(&pod, "/spec/schedulerName").is_empty() {
-        let of_job = Field::root(job).at("spec").at("schedulerName").text()?;
+        let of_job = FieldReader::root(job).at("spec").at("schedulerName").text()?;
         pod["spec"]["schedulerName"] = if of_job.is_empty() { SCHEDULER } else { of_job }.into();
     }
     Ok(pod)
@@ -132,7 +132,7 @@ fn copy(map: &mut Map<String, Value>, from: &Value, keys: &[&str]) {
 }
 
 fn queue(job: &Value) -> Result<&str, String> {
-    let queue = Field::root(job).at("spec").at("queue").text()?;
+    let queue = FieldReader::root(job).at("spec").at("queue").text()?;
     Ok(if queue.is_empty() { "default" } else { queue })
 }
 
@@ -143,7 +143,7 @@ fn version(job: &Value) -> String {
 fn pod_group(
     job: &Value,
     group: &str,
-    tasks: &[Task<'_>],
+    tasks: &[JobTask<'_>],
     min_available: i64,
     resources: Value,
 ) -> Result<Value, String> {
@@ -177,11 +177,11 @@ fn copy_spec(spec: &mut Value, from: &Value, fields: &[&str]) {
 /// first pods in that order count.
 fn min_resources(
     job: &Value,
-    tasks: &[Task<'_>],
+    tasks: &[JobTask<'_>],
     min_available: i64,
-    context: &Context,
+    context: &WorkloadContext,
 ) -> Result<Value, String> {
-    let mut by_priority: Vec<&Task<'_>> = tasks.iter().collect();
+    let mut by_priority: Vec<&JobTask<'_>> = tasks.iter().collect();
     by_priority.sort_by_key(|task| {
         let class = task.template.value().pointer("/spec/priorityClassName");
         -class.and_then(Value::as_str).map_or(0, |class| context.priority(class))
@@ -189,7 +189,7 @@ fn min_resources(
     let guaranteed: i64 = tasks.iter().map(|task| task.min_available).sum();
     let minima_count = guaranteed <= min_available;
     let mut left = if minima_count { min_available - guaranteed } else { min_available };
-    let mut total = Total::default();
+    let mut total = RequestTotal::default();
     for task in by_priority {
         let certain = if minima_count { task.min_available } else { 0 };
         let further = (task.replicas - certain).clamp(0, left);

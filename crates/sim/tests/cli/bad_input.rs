@@ -108,9 +108,9 @@ fn a_broken_document_leaves_the_others() {
 #[test]
 fn an_unknown_field_of_a_pod_is_a_warning() {
     let called = with_node(&pod("p", "containers: [{name: c, resource: {}}]"));
-    let told = "-:2: pod p: spec.containers[0].resource: unknown field, it is ignored\n\
+    let reported = "-:2: pod p: spec.containers[0].resource: unknown field, it is ignored\n\
                 hint: did you mean resources?";
-    assert_eq!(warnings(&called), [told]);
+    assert_eq!(warnings(&called), [reported]);
     assert_eq!((n_binds(&called), called.code), (1, 0));
 }
 
@@ -294,12 +294,13 @@ fn c40_a_configuration_that_names_what_is_missing() {
     };
     let refused = run(&[]);
     assert_eq!((refused.code, &*refused.stdout), (1, ""));
-    let told = format!("error: {conf}:4: tiers[0].plugins[0]: plugin nodegroup of Volcano is not");
-    assert!(refused.stderr.starts_with(&told), "{}", refused.stderr);
+    let reported =
+        format!("error: {conf}:4: tiers[0].plugins[0]: plugin nodegroup of Volcano is not");
+    assert!(refused.stderr.starts_with(&reported), "{}", refused.stderr);
     let called = run(&["--allow-missing-plugins=nodegroup"]);
     assert_eq!(called.code, 0);
-    let told = format!("{conf}:5: tiers[0].plugins[1]: unknown plugin magic, it is skipped\n");
-    assert!(called.stderr.starts_with(&told), "{}", called.stderr);
+    let reported = format!("{conf}:5: tiers[0].plugins[1]: unknown plugin magic, it is skipped\n");
+    assert!(called.stderr.starts_with(&reported), "{}", called.stderr);
     assert_eq!(run(&["--allow-missing-plugins=nodegroup", "--strict"]).code, 1);
     let called = run(&["--allow-missing-plugins", "--strict"]);
     assert_eq!((called.code, &*called.stderr), (0, ""));

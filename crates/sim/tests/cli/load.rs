@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use vc_sim::load::{Access, Client, LoadError, Made, Options, Pressure, Workload, create, run};
+use vc_sim::load::{
+    Client, LoadAccess, LoadError, LoadObject, LoadOptions, RequestRate, Workload, create, run,
+};
 use vc_sim::serve::{NODES, POD_GROUPS, PODS, QUEUES, ServeOptions, Server, start};
 
 use crate::common::{file, folder, vcsim};
@@ -17,11 +19,11 @@ async fn server() -> Server {
     start(ServeOptions { listen, ..ServeOptions::default() }).await.unwrap()
 }
 
-fn options(server: &Server, workload: Workload) -> Options {
-    Options {
-        access: Access::plain(&server.url()).unwrap(),
+fn options(server: &Server, workload: Workload) -> LoadOptions {
+    LoadOptions {
+        access: LoadAccess::plain(&server.url()).unwrap(),
         workload,
-        pressure: Pressure::full(4),
+        pressure: RequestRate::full(4),
         timeout: Duration::from_secs(180),
         bind: true,
         scheduler: None,
@@ -43,7 +45,7 @@ async fn a_small_load_is_created_and_bound() {
     assert_eq!(pod.value["spec"]["nodeName"], "node-00001");
     assert_eq!(pod.value["metadata"]["ownerReferences"][0]["name"], "gang-3");
     let again = Workload { nodes: 0, gangs: 1, size: 2, prefix: "more".into(), ..<_>::default() };
-    let waiting = Options { bind: false, timeout: Duration::ZERO, ..options(&server, again) };
+    let waiting = LoadOptions { bind: false, timeout: Duration::ZERO, ..options(&server, again) };
     let report = run(&waiting).await.unwrap();
     assert_eq!((report.creation().n_pods, report.binding().n_pods, report.lag()), (2, 0, None));
 }
@@ -81,9 +83,9 @@ async fn a_429_is_waited_out_and_a_lost_answer_asked_for_again() {
             });
         }
     });
-    let client = Client::new(Access::plain(&format!("http://{authority}")).unwrap());
-    let make = |_| Made { path: "/api/v1/nodes".into(), body: serde_json::json!({}) };
-    let times = create(&client, 3, Pressure::full(1), make).await.unwrap();
+    let client = Client::new(LoadAccess::plain(&format!("http://{authority}")).unwrap());
+    let make = |_| LoadObject { path: "/api/v1/nodes".into(), body: serde_json::json!({}) };
+    let times = create(&client, 3, RequestRate::full(1), make).await.unwrap();
     assert_eq!((times.len(), client.waits(), asked.load(Ordering::SeqCst)), (3, 1, 5));
 }
 
@@ -92,7 +94,7 @@ async fn nobody_there_is_said() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let client = Client::new(Access::plain(&url).unwrap());
+    let client = Client::new(LoadAccess::plain(&url).unwrap());
     let error = client.connection().get("/api").await.err().unwrap();
     assert!(matches!(error, LoadError::Connect { .. }), "{error}");
 }

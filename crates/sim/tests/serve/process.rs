@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vc_sim::serve::{Change, Expander, Key, Kind, NODES, ServeError, ServeOptions, Store, start};
+use vc_sim::serve::{
+    Change, Expander, Key, NODES, ServeError, ServeOptions, ServedKind, Store, start,
+};
 
 use crate::bed::{Cluster, PODS_PATH, STRATEGIC, assert_refused, pod, version};
 
@@ -148,7 +150,7 @@ async fn starts_on_loopback_only_and_writes_a_kubeconfig() {
 #[tokio::test]
 async fn the_store_is_used_in_process() {
     let store = Arc::new(Store::new(None));
-    let nodes = Kind::find("", "v1", "nodes").unwrap();
+    let nodes = ServedKind::find("", "v1", "nodes").unwrap();
     assert_eq!(nodes, &NODES);
     let mut events = store.subscribe(nodes);
     let node = json!({ "metadata": { "name": "n" } });

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::log::{count, span};
-use super::{Pod, State, Tone};
+use super::{DemoState, PodView, Tone};
 use crate::field::text;
 use crate::serve::{Change, Key};
 
 /// A PodGroup.
 #[derive(Clone, Debug)]
-pub struct Gang {
+pub struct GangView {
     /// Of the PodGroup.
     pub key: Key,
     /// The name of its Job, with the namespace unless that is `default`.
@@ -37,7 +37,7 @@ pub struct Gang {
 
 /// How many members of a gang there are, by what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Members {
+pub struct MemberCounts {
     /// Pods that name the gang.
     pub total: usize,
     /// With a node, not ended.
@@ -46,10 +46,10 @@ pub struct Members {
     pub ended: usize,
 }
 
-impl Members {
+impl MemberCounts {
     /// Of every gang that has pods.
-    pub(super) fn by_gang(pods: &BTreeMap<Key, Pod>) -> BTreeMap<&Key, Members> {
-        let mut all: BTreeMap<&Key, Members> = BTreeMap::new();
+    pub(super) fn by_gang(pods: &BTreeMap<Key, PodView>) -> BTreeMap<&Key, MemberCounts> {
+        let mut all: BTreeMap<&Key, MemberCounts> = BTreeMap::new();
         for pod in pods.values() {
             if let Some(gang) = &pod.gang {
                 all.entry(gang).or_default().add(pod);
@@ -58,7 +58,7 @@ impl Members {
         all
     }
 
-    fn add(&mut self, pod: &Pod) {
+    fn add(&mut self, pod: &PodView) {
         self.total += 1;
         self.running += usize::from(pod.holds_node());
         self.ended += usize::from(pod.has_ended());
@@ -75,7 +75,7 @@ impl Members {
     }
 }
 
-impl State {
+impl DemoState {
     pub(super) fn observe_gang(&mut self, change: Change, object: &Value, at: Duration) {
         let key = Key::of(object);
         if change == Change::Deleted {
@@ -119,7 +119,7 @@ impl State {
 
     fn add_gang(&mut self, key: &Key, object: &Value, at: Duration) {
         let min = object["spec"]["minMember"].as_u64().unwrap_or(0);
-        let gang = Gang {
+        let gang = GangView {
             key: key.clone(),
             title: title(object),
             queue: text(object, "/spec/queue").to_owned(),
@@ -143,8 +143,8 @@ impl State {
         let Some(gang) = self.gangs.get_mut(key).filter(|gang| gang.completed.is_none()) else {
             return;
         };
-        let mut members = Members::default();
-        let is_member = |pod: &&Pod| pod.gang.as_ref() == Some(key);
+        let mut members = MemberCounts::default();
+        let is_member = |pod: &&PodView| pod.gang.as_ref() == Some(key);
         self.pods.values().filter(is_member).for_each(|pod| members.add(pod));
         if gang.min.max(1) <= members.placed() {
             let took = at.saturating_sub(gang.created);
@@ -156,7 +156,7 @@ impl State {
     }
 }
 
-fn entered(gang: &Gang, phase: &str, at: Duration) -> Option<String> {
+fn entered(gang: &GangView, phase: &str, at: Duration) -> Option<String> {
     let took = span(at.saturating_sub(gang.created));
     match phase {
         // Admission and placement may be one cycle; then the placement is the news.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::Members;
+use super::MemberCounts;
 use crate::serve::Key;
 
 /// Lines that are kept for the live view.
@@ -24,7 +24,7 @@ pub enum Tone {
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct LogNote {
     /// When it happened.
     pub at: Duration,
     /// How it is meant.
@@ -34,27 +34,27 @@ pub struct Note {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    fresh: Vec<Note>,
-    binds: BTreeMap<Key, Binds>,
-    kept: Vec<Note>,
+pub(super) struct NoteLog {
+    fresh: Vec<LogNote>,
+    binds: BTreeMap<Key, BindSummary>,
+    kept: Vec<LogNote>,
 }
 
 /// Binds of one gang since the last lines.
 #[derive(Debug, Default)]
-struct Binds {
+struct BindSummary {
     first: Duration,
     pods: usize,
     nodes: BTreeSet<String>,
 }
 
-impl Log {
+impl NoteLog {
     pub(super) fn add(&mut self, at: Duration, tone: Tone, text: String) {
-        self.fresh.push(Note { at, tone, text });
+        self.fresh.push(LogNote { at, tone, text });
     }
 
     pub(super) fn bound(&mut self, gang: &Key, node: String, at: Duration) {
-        let new = Binds { first: at, ..Binds::default() };
+        let new = BindSummary { first: at, ..BindSummary::default() };
         let binds = self.binds.entry(gang.clone()).or_insert(new);
         binds.pods += 1;
         binds.nodes.insert(node);
@@ -67,12 +67,12 @@ impl Log {
     /// The lines since the last call by time. `gang` gives the title and members of a gang.
     pub(super) fn take<'a>(
         &mut self,
-        gang: impl Fn(&Key) -> Option<(&'a str, &'a Members)>,
-    ) -> Vec<Note> {
+        gang: impl Fn(&Key) -> Option<(&'a str, &'a MemberCounts)>,
+    ) -> Vec<LogNote> {
         for (key, binds) in std::mem::take(&mut self.binds) {
             if let Some((title, members)) = gang(&key) {
                 let text = binds.line(title, members);
-                self.fresh.push(Note { at: binds.first, tone: Tone::Plain, text });
+                self.fresh.push(LogNote { at: binds.first, tone: Tone::Plain, text });
             }
         }
         let mut notes = std::mem::take(&mut self.fresh);
@@ -82,13 +82,13 @@ impl Log {
         notes
     }
 
-    pub(super) fn recent(&self) -> &[Note] {
+    pub(super) fn recent(&self) -> &[LogNote] {
         &self.kept
     }
 }
 
-impl Binds {
-    fn line(&self, title: &str, members: &Members) -> String {
+impl BindSummary {
+    fn line(&self, title: &str, members: &MemberCounts) -> String {
         let nodes = match self.nodes.first() {
             Some(node) if self.nodes.len() == 1 => node.clone(),
             _ => format!("{} nodes", self.nodes.len()),

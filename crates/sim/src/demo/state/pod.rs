@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use vc_model::{ClusterEvent, RequestGates, pod_request};
 use vc_resource::{Dim, Dims};
 
-use super::State;
+use super::DemoState;
 use crate::field::text;
 use crate::serve::{Change, Key, RUN_SECONDS};
 use crate::workload::{GROUP_NAME, SCHEDULER};
 
 /// A pod.
 #[derive(Clone, Debug)]
-pub struct Pod {
+pub struct PodView {
     uid: String,
     /// The PodGroup that it names.
     pub gang: Option<Key>,
@@ -31,9 +31,9 @@ pub struct Pod {
     is_leaving: bool,
 }
 
-impl Pod {
-    fn of(object: &Value, at: Duration) -> Pod {
-        let mut pod = Pod {
+impl PodView {
+    fn of(object: &Value, at: Duration) -> PodView {
+        let mut pod = PodView {
             uid: text(object, "/metadata/uid").to_owned(),
             gang: gang_of(object),
             cpu_milli: cpu_milli(object),
@@ -77,7 +77,7 @@ impl Pod {
     }
 }
 
-impl State {
+impl DemoState {
     pub(super) fn observe_pod(&mut self, change: Change, object: &Value, at: Duration) {
         let key = Key::of(object);
         if change == Change::Deleted {
@@ -88,7 +88,7 @@ impl State {
         }
         let known = self.pods.get_mut(&key).filter(|pod| pod.uid == text(object, "/metadata/uid"));
         let Some(pod) = known else {
-            let pod = Pod::of(object, at);
+            let pod = PodView::of(object, at);
             let gang = pod.gang.clone();
             self.pods.insert(key, pod);
             self.pods_seen += 1;

@@ -12,7 +12,7 @@ use crate::field::name_of;
 use crate::run::reasons::waits;
 
 /// A node as a pod sees it when nothing else runs there.
-type Room = Resource;
+type FreeResources = Resource;
 
 pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
     let mut dims = Dims::new();
@@ -20,7 +20,7 @@ pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
     if nodes.is_empty() {
         return vec!["the cluster has no nodes".to_owned()];
     }
-    let rooms: Vec<Room> = nodes.iter().filter_map(|node| room(node, &mut dims)).collect();
+    let rooms: Vec<FreeResources> = nodes.iter().filter_map(|node| room(node, &mut dims)).collect();
     // By request, in the order of the first pod that makes it.
     let mut order: Vec<(String, Vec<String>)> = Vec::new();
     let mut known: HashMap<Resource, Option<usize>> = HashMap::new();
@@ -44,7 +44,7 @@ pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
     order.into_iter().map(describe).collect()
 }
 
-fn room(node: &Value, dims: &mut Dims) -> Option<Room> {
+fn room(node: &Value, dims: &mut Dims) -> Option<FreeResources> {
     match vc_wire::decode(Kind::Node, node).ok()?.event {
         ClusterEvent::NodeApplied(node) => Some(to_resource(&node.allocatable, dims)),
         _ => None,
@@ -60,7 +60,7 @@ fn request(pod: &Value, dims: &mut Dims) -> Option<Resource> {
 
 /// What makes a request larger than any node: the first resource of which no node has enough, or
 /// their combination.
-fn problem(request: &Resource, rooms: &[Room], dims: &Dims) -> Option<String> {
+fn problem(request: &Resource, rooms: &[FreeResources], dims: &Dims) -> Option<String> {
     if rooms.iter().any(|room| request.fits(room)) {
         return None;
     }

@@ -13,6 +13,7 @@ const KINDS: &[(&str, &str)] = &[
 
 pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
     let count = |(group, kind): &(&str, &'static str)| (of_kind(values, group, kind).len(), *kind);
-    let told = |(count, kind)| format!("{kind} objects are not taken into account yet: {count}");
-    KINDS.iter().map(count).filter(|(count, _)| 0 < *count).map(told).collect()
+    let reported =
+        |(count, kind)| format!("{kind} objects are not taken into account yet: {count}");
+    KINDS.iter().map(count).filter(|(count, _)| 0 < *count).map(reported).collect()
 }

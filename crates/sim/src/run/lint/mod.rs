@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::field::{name_of, text};
-use crate::input::Object;
+use crate::input::InputObject;
 use crate::serve::KINDS;
 use crate::workload::{SCHEDULER, group_of};
 
 /// All warnings about these objects.
-pub(super) fn warnings(objects: &[Object]) -> Vec<String> {
+pub(super) fn warnings(objects: &[InputObject]) -> Vec<String> {
     let values: Vec<&Value> = objects.iter().map(|object| &object.value).collect();
     let mut found = unknown_kinds(&values);
     found.extend(refused::warnings(&values));

@@ -8,7 +8,7 @@ use vc_resource::Quantity;
 
 use super::some_of;
 use crate::field::{name_of, text};
-use crate::serve::{Kind, refusal_of_new};
+use crate::serve::{ServedKind, refusal_of_new};
 use crate::workload::group_of;
 
 /// The largest priority of a class that is not of the system.
@@ -21,16 +21,16 @@ const QUOTA_LISTS: &[&str] = &["/spec/hard", "/status/hard", "/status/used"];
 
 /// Each problem once, with the objects that have it.
 #[derive(Default)]
-struct Found {
+struct FoundProblems {
     order: Vec<(&'static str, String, Vec<String>)>,
     known: HashMap<(&'static str, String), usize>,
 }
 
 pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
-    let mut found = Found::default();
+    let mut found = FoundProblems::default();
     for value in values {
         let version = text(value, "/apiVersion");
-        let Some(kind) = Kind::of(version, text(value, "/kind")) else { continue };
+        let Some(kind) = ServedKind::of(version, text(value, "/kind")) else { continue };
         let mut problems: Vec<String> =
             refusal_of_new(kind, value).map(|why| refused(&why)).into_iter().collect();
         match (group_of(value), text(value, "/kind")) {
@@ -45,7 +45,7 @@ pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
     found.describe()
 }
 
-impl Found {
+impl FoundProblems {
     fn add(&mut self, noun: &'static str, value: &Value, problems: Vec<String>) {
         for problem in problems {
             let at = *self.known.entry((noun, problem)).or_insert_with_key(|(noun, problem)| {

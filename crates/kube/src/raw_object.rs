@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-type Fields<'a> = BTreeMap<String, &'a RawValue>;
+type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// An object of which the status can be changed.
 #[derive(Debug, Serialize)]
-pub(crate) struct Whole<'a> {
+pub(crate) struct RawObject<'a> {
     #[serde(flatten)]
-    others: Fields<'a>,
-    metadata: Fields<'a>,
+    others: RawFields<'a>,
+    metadata: RawFields<'a>,
     pub(crate) status: Value,
 }
 
 /// What is looked at in the answer to a list.
 #[derive(Deserialize)]
-struct List<'a> {
+struct RawItems<'a> {
     #[serde(borrow)]
     items: Vec<&'a RawValue>,
 }
@@ -30,24 +30,24 @@ struct List<'a> {
 /// # Errors
 /// It is no list of objects.
 pub(crate) fn item<'a>(list: &'a str, uid: &str) -> serde_json::Result<Option<&'a str>> {
-    let List { items } = serde_json::from_str(list)?;
+    let RawItems { items } = serde_json::from_str(list)?;
     for item in items {
-        if Whole::of(item.get())?.has_uid(uid) {
+        if RawObject::of(item.get())?.has_uid(uid) {
             return Ok(Some(item.get()));
         }
     }
     Ok(None)
 }
 
-impl<'a> Whole<'a> {
+impl<'a> RawObject<'a> {
     /// Who owns which field is left out: the server keeps that by itself.
     ///
     /// # Errors
     /// It is no object, or its metadata are none.
     pub(crate) fn of(text: &'a str) -> serde_json::Result<Self> {
-        let mut others: Fields<'a> = serde_json::from_str(text)?;
+        let mut others: RawFields<'a> = serde_json::from_str(text)?;
         let part = |raw: Option<&'a RawValue>| raw.map_or("{}", RawValue::get);
-        let mut metadata: Fields<'a> = serde_json::from_str(part(others.remove("metadata")))?;
+        let mut metadata: RawFields<'a> = serde_json::from_str(part(others.remove("metadata")))?;
         metadata.remove("managedFields");
         let status = serde_json::from_str(part(others.remove("status")))?;
         Ok(Self { others, metadata, status })
@@ -78,14 +78,14 @@ mod tests {
         let text = r#"{"kind":"PodGroup","spec":{"minMember":1.50,"new\u0041":[1e2, null]},
             "metadata":{"uid":"u","managedFields":[{"manager":"m"}],"labels":{"a":"b"}},
             "status":{"phase":"Pending","novelty":9007199254740993}}"#;
-        let mut whole = Whole::of(text).unwrap();
-        whole.typed("\"g/v1\"", "\"Other\"");
-        whole.status["phase"] = json!("Running");
+        let mut object = RawObject::of(text).unwrap();
+        object.typed("\"g/v1\"", "\"Other\"");
+        object.status["phase"] = json!("Running");
         let wanted = r#"{"apiVersion":"g/v1","kind":"PodGroup","#.to_owned()
             + r#""spec":{"minMember":1.50,"new\u0041":[1e2, null]},"#
             + r#""metadata":{"labels":{"a":"b"},"uid":"u"},"#
             + r#""status":{"novelty":9007199254740993,"phase":"Running"}}"#;
-        assert_eq!(serde_json::to_string(&whole).unwrap(), wanted);
+        assert_eq!(serde_json::to_string(&object).unwrap(), wanted);
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         for text in ["", "[]", r#"{"items":[1]}"#, r#"{"items":[{"metadata":[]}]}"#] {
             assert!(item(text, "a").is_err(), "{text}");
         }
-        assert!(!Whole::of(r#"{"metadata":{"uid":7}}"#).unwrap().has_uid("7"));
-        assert_eq!(Whole::of("{}").unwrap().status, json!({}));
+        assert!(!RawObject::of(r#"{"metadata":{"uid":7}}"#).unwrap().has_uid("7"));
+        assert_eq!(RawObject::of("{}").unwrap().status, json!({}));
     }
 }

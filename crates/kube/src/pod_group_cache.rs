@@ -1,6 +1,6 @@
 //! PodGroups as their watch or our last write brought them, for the next write: it needs no list
 //! then. Only those that soon get a new status, and few; a stale one is refused with 409 and listed
-//! after all. README, ARCHITECTURE; core.md 7.6 (C-29).
+//! after all. ARCHITECTURE.md; core.md 7.6 (C-29).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,21 +8,21 @@ use rustc_hash::FxHashSet;
 use tokio::sync::Notify;
 use vc_model::{ByteLruCache, ObjectKey};
 
-use crate::source::Change;
+use crate::source::ObjectChange;
 
 /// Of their texts together; a PodGroup has about a kilobyte.
 const MOST_BYTES: usize = 8 << 20;
 
 /// They may be forgotten at any time.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    texts: Mutex<Texts>,
-    /// Some of [`Texts::awaited`] have changed.
+pub(crate) struct PodGroupCache {
+    texts: Mutex<PodGroupTexts>,
+    /// Some of [`PodGroupTexts::awaited`] have changed.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Texts {
+struct PodGroupTexts {
     by_key: ByteLruCache<ObjectKey, Box<str>>,
     /// PodGroups whose next change ends the pause after a refused write.
     awaited: FxHashSet<ObjectKey>,
@@ -30,16 +30,16 @@ struct Texts {
     changed: Vec<ObjectKey>,
 }
 
-impl Kept {
+impl PodGroupCache {
     /// What a watch says about an object.
-    pub(crate) fn see(&self, change: &mut Change) {
+    pub(crate) fn see(&self, change: &mut ObjectChange) {
         let (object, text) = match change {
-            Change::Applied(object) => {
+            ObjectChange::Applied(object) => {
                 let text = object.text.take();
                 (object, text)
             }
-            Change::Deleted(object) => (object, None),
-            Change::Begun | Change::Listed => return,
+            ObjectChange::Deleted(object) => (object, None),
+            ObjectChange::Begun | ObjectChange::Listed => return,
         };
         let Some((key, _)) = &object.identity else { return };
         self.note_change(key);
@@ -57,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// The next change of this PodGroup that a watch shows is among [`Kept::changed`].
+    /// The next change of this PodGroup that a watch shows is among [`PodGroupCache::changed`].
     pub(crate) fn await_change(&self, key: &ObjectKey) {
         self.lock().awaited.insert(key.clone());
     }
@@ -85,7 +85,7 @@ impl Kept {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Texts> {
+    fn lock(&self) -> MutexGuard<'_, PodGroupTexts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,32 +100,32 @@ mod tests {
 
     #[test]
     fn the_newest_text_is_given_out_once() {
-        let kept = Kept::default();
-        kept.keep(&key("a"), "1");
-        kept.keep(&key("a"), "2");
-        assert_eq!(kept.take(&key("a")).as_deref(), Some("2"));
-        assert_eq!(kept.take(&key("a")), None);
+        let cache = PodGroupCache::default();
+        cache.keep(&key("a"), "1");
+        cache.keep(&key("a"), "2");
+        assert_eq!(cache.take(&key("a")).as_deref(), Some("2"));
+        assert_eq!(cache.take(&key("a")), None);
     }
 
     #[tokio::test]
     async fn a_change_is_told_once_to_who_awaits_it() {
-        let kept = Kept::default();
-        kept.note_change(&key("a"));
-        kept.await_change(&key("a"));
-        kept.note_change(&key("b"));
-        kept.note_change(&key("a"));
-        kept.note_change(&key("a"));
-        assert_eq!(kept.changed().await, [key("a")]);
+        let cache = PodGroupCache::default();
+        cache.note_change(&key("a"));
+        cache.await_change(&key("a"));
+        cache.note_change(&key("b"));
+        cache.note_change(&key("a"));
+        cache.note_change(&key("a"));
+        assert_eq!(cache.changed().await, [key("a")]);
     }
 
     #[test]
     fn their_bytes_are_bounded_and_the_oldest_go_first() {
-        let (kept, text) = (Kept::default(), "x".repeat(MOST_BYTES / 4));
+        let (cache, text) = (PodGroupCache::default(), "x".repeat(MOST_BYTES / 4));
         for name in ["a", "b", "c", "a", "d", "e"] {
-            kept.keep(&key(name), &*text);
+            cache.keep(&key(name), &*text);
         }
-        let left = ["a", "b", "c", "d", "e"].map(|name| kept.take(&key(name)).is_some());
+        let left = ["a", "b", "c", "d", "e"].map(|name| cache.take(&key(name)).is_some());
         assert_eq!(left, [true, false, true, true, true]);
-        assert_eq!(kept.lock().by_key.n_bytes(), 0);
+        assert_eq!(cache.lock().by_key.n_bytes(), 0);
     }
 }

@@ -11,29 +11,29 @@ use futures::future::BoxFuture;
 use http::Request;
 use tower::{BoxError, Layer, Service};
 
-/// Puts [`Reach`] around a client.
+/// Puts [`ConnectErrorService`] around a client.
 #[derive(Clone)]
-pub(crate) struct ReachLayer {
+pub(crate) struct ConnectErrorLayer {
     /// Scheme, host and port of the API server.
     pub(crate) address: Arc<str>,
 }
 
-impl<S> Layer<S> for ReachLayer {
-    type Service = Reach<S>;
+impl<S> Layer<S> for ConnectErrorLayer {
+    type Service = ConnectErrorService<S>;
 
-    fn layer(&self, inner: S) -> Reach<S> {
-        Reach { inner, address: self.address.clone() }
+    fn layer(&self, inner: S) -> ConnectErrorService<S> {
+        ConnectErrorService { inner, address: self.address.clone() }
     }
 }
 
-/// A service whose errors of connections are [`Unreached`].
+/// A service whose errors of connections are [`ConnectError`].
 #[derive(Clone)]
-pub(crate) struct Reach<S> {
+pub(crate) struct ConnectErrorService<S> {
     inner: S,
     address: Arc<str>,
 }
 
-impl<S, R> Service<Request<R>> for Reach<S>
+impl<S, R> Service<Request<R>> for ConnectErrorService<S>
 where
     S: Service<Request<R>, Error = BoxError>,
     S::Future: Send + 'static,
@@ -55,13 +55,13 @@ where
 
 /// The connection to the API server could not be made, or broke.
 #[derive(Debug)]
-struct Unreached {
+struct ConnectError {
     address: Arc<str>,
     /// The innermost cause.
     cause: String,
 }
 
-impl fmt::Display for Unreached {
+impl fmt::Display for ConnectError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, cause } = self;
         write!(out, "connection to {address}: {cause}")?;
@@ -72,7 +72,7 @@ impl fmt::Display for Unreached {
     }
 }
 
-impl Error for Unreached {}
+impl Error for ConnectError {}
 
 /// The error itself unless its innermost cause is one of input and output.
 fn explained(error: BoxError, address: &Arc<str>) -> BoxError {
@@ -83,7 +83,7 @@ fn explained(error: BoxError, address: &Arc<str>) -> BoxError {
     let cause = innermost.to_string();
     let is_wrong_scheme = address.starts_with("http://") && cause.contains(CLOSED);
     match innermost.is::<io::Error>() || is_wrong_scheme {
-        true => Box::new(Unreached { address: address.clone(), cause }),
+        true => Box::new(ConnectError { address: address.clone(), cause }),
         false => error,
     }
 }
@@ -134,11 +134,11 @@ mod tests {
     #[test]
     fn the_address_the_cause_and_what_to_look_at() {
         let address: Arc<str> = "https://10.0.0.1:6443".into();
-        let told = |error: BoxError| explained(error, &address).to_string();
+        let reported = |error: BoxError| explained(error, &address).to_string();
         let other = |text: &str| Box::new(Outer(io::Error::other(text.to_owned())));
         let refused = Box::new(Outer(io::Error::from_raw_os_error(111)));
         assert_eq!(
-            told(refused),
+            reported(refused),
             "connection to https://10.0.0.1:6443: Connection refused (os error 111); nothing listens \
              there: is the server up, are address and port right?"
         );
@@ -148,23 +148,23 @@ mod tests {
             ("invalid peer certificate: NotValidForName", "its certificate is for another name"),
             ("failed to lookup address information: Name or service not known", "nobody knows"),
         ] {
-            let told = told(other(cause));
+            let reported = reported(other(cause));
             let expected = format!("connection to https://10.0.0.1:6443: {cause}; {advice}");
-            assert!(told.starts_with(&expected), "{told}");
+            assert!(reported.starts_with(&expected), "{reported}");
         }
-        assert!(told(other("broken pipe")).ends_with(": broken pipe"));
+        assert!(reported(other("broken pipe")).ends_with(": broken pipe"));
         let plain: Arc<str> = "http://10.0.0.1:6443".into();
         let closed = explained(CLOSED.into(), &plain).to_string();
         assert!(
             closed.ends_with("does it speak TLS? then write https:// in the address"),
             "{closed}"
         );
-        assert_eq!(told(CLOSED.into()), CLOSED);
+        assert_eq!(reported(CLOSED.into()), CLOSED);
         let words = "Client sent an HTTP request to an HTTPS server.";
         assert_eq!(advice_on_refusal(words), Some("write https:// in --master or the kubeconfig"));
         assert_eq!(advice_on_refusal("pods is forbidden"), None);
         // What is no matter of the connection stays what it is.
         let limited: BoxError = "rate limit".into();
-        assert_eq!(told(limited), "rate limit");
+        assert_eq!(reported(limited), "rate limit");
     }
 }

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustc_hash::FxHashMap;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
-use vc_engine::{Effect, Engine, Now, Report};
+use vc_engine::{CycleTime, Effect, Engine, Report};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::backlog::Backlog;
-use crate::inbox::{Incoming, Next, Pace, TAKEN};
+use crate::inbox::{CyclePace, EngineMessage, PauseEnd, TAKEN};
 use crate::observe::Observer;
 
 /// What the thread talks to.
-pub struct Pump {
-    pub inbox: mpsc::Receiver<Incoming>,
+pub struct SchedulerLoop {
+    pub inbox: mpsc::Receiver<EngineMessage>,
     /// Closed when the thread ends: the writer finishes what it has.
     pub effects: mpsc::Sender<Decisions>,
-    pub pace: Pace,
+    pub pace: CyclePace,
     /// That of the writer's clients.
     pub backlog: Backlog,
     /// Kinds that are followed; the first cycle waits for all of them.
@@ -57,7 +57,7 @@ impl Decisions {
     }
 }
 
-impl Pump {
+impl SchedulerLoop {
     /// Runs until it is told to stop, or nobody listens any more. Blocks the calling thread.
     pub fn run(mut self, mut engine: Engine, runtime: &Runtime) {
         if !self.sync(&mut engine) {
@@ -81,7 +81,7 @@ impl Pump {
             if !listens || !self.send(effects, engine.cluster()) {
                 return;
             }
-            self.tell(report, &mut said);
+            self.report_cycle(report, &mut said);
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);
             }
@@ -102,12 +102,12 @@ impl Pump {
         loop {
             let next = pause.next(&mut self.inbox, |visit| visit.pay(engine));
             match runtime.block_on(next) {
-                Next::Cycle(events) => return Some(events),
-                Next::Stop(events) => {
+                PauseEnd::Cycle(events) => return Some(events),
+                PauseEnd::Stop(events) => {
                     self.finish(engine, events);
                     return None;
                 }
-                Next::Written(events) => {
+                PauseEnd::Written(events) => {
                     let effects = engine.follow_up(events, now());
                     if !self.send(effects, engine.cluster()) {
                         return None;
@@ -129,7 +129,7 @@ impl Pump {
             if self.inbox.blocking_recv_many(&mut taken, TAKEN) == 0 {
                 return;
             }
-            events = taken.drain(..).filter_map(Incoming::event).collect();
+            events = taken.drain(..).filter_map(EngineMessage::event).collect();
         }
     }
 
@@ -152,16 +152,16 @@ impl Pump {
             }
             for message in taken.drain(..) {
                 match message {
-                    Incoming::Event(event) => events.push(event),
-                    Incoming::Synced(kind) => {
+                    EngineMessage::Event(event) => events.push(event),
+                    EngineMessage::Synced(kind) => {
                         tracing::debug!(v = 3, kind = kind.noun(), "listed");
                         n_synced += 1;
                     }
-                    Incoming::Visit(visit) => {
+                    EngineMessage::Visit(visit) => {
                         engine.apply(std::mem::take(&mut events));
                         visit.pay(engine);
                     }
-                    Incoming::Stop => return false,
+                    EngineMessage::Stop => return false,
                 }
             }
             engine.apply(std::mem::take(&mut events));
@@ -170,7 +170,7 @@ impl Pump {
     }
 
     /// Metrics and warnings; `said` holds those of the cycle before, which are not repeated.
-    fn tell(&self, report: Report, said: &mut Vec<String>) {
+    fn report_cycle(&self, report: Report, said: &mut Vec<String>) {
         for warning in report.warnings.iter().filter(|text| !said.contains(text)) {
             tracing::warn!("{warning}");
         }
@@ -210,7 +210,7 @@ fn until(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros.saturating_sub(now().unix_micros)).unwrap_or(0))
 }
 
-fn now() -> Now {
+fn now() -> CycleTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Now { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
+    CycleTime { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
 }

@@ -1,9 +1,9 @@
-//! A PodGroup that its watch has brought is written without being read again (README, ARCHITECTURE).
+//! A PodGroup that its watch has brought is written without being read again (ARCHITECTURE.md).
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use vc_engine::Effect;
-use vc_kube::{Clients, Incoming, KindSet, follow, inbox, write};
+use vc_kube::{Clients, EngineMessage, KindSet, follow, inbox, write};
 use vc_model::{ObjectKey, PodGroupPhase, PodGroupStatus};
 use vc_wire::Kind;
 
@@ -43,7 +43,7 @@ async fn written(phase: &'static str, refused: bool) -> fake::Log {
     let clients = Clients::shared(client);
     let (sender, mut receiver) = inbox();
     let feeds = follow(&clients, &[KindSet::PriorityClasses], &sender, &unobserved());
-    while !matches!(receiver.recv().await, Some(Incoming::Synced(Kind::PodGroup))) {}
+    while !matches!(receiver.recv().await, Some(EngineMessage::Synced(Kind::PodGroup))) {}
     drop(feeds);
     let (effects, batches) = mpsc::channel(1);
     effects.send(vec![status()].into()).await.unwrap();

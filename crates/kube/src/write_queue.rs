@@ -11,19 +11,19 @@ use tokio::time::Instant;
 use vc_engine::{Effect, Nomination};
 use vc_model::{ObjectKey, PodGroupPhase};
 
-use crate::pausable::{Decision, Pausable, WriteKind};
+use crate::pausable::{Pausable, WriteDecision, WriteKind};
 use crate::pauses::Pauses;
 
 /// The object that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Target {
+pub(crate) enum WriteTarget {
     Pod(Arc<str>),
     PodGroup(ObjectKey),
     Queue(Arc<str>),
     NodeShard(Arc<str>),
 }
 
-impl Target {
+impl WriteTarget {
     /// `None`: events go their own way.
     pub(crate) fn of(effect: &Effect) -> Option<Self> {
         match effect {
@@ -49,7 +49,7 @@ impl Target {
 /// Order of importance.
 const LANES: usize = 3;
 
-fn lane(effect: &Effect) -> usize {
+fn priority_of(effect: &Effect) -> usize {
     match effect {
         Effect::Bind { .. }
         | Effect::PreBind { .. }
@@ -84,7 +84,7 @@ fn only_informs(effect: &Effect) -> bool {
     match effect {
         Effect::PodGroupStatus { phase_changed, .. } => !phase_changed,
         Effect::PodCondition { nomination, .. } => {
-            lane(effect) != 0 && *nomination == Nomination::Keep
+            priority_of(effect) != 0 && *nomination == Nomination::Keep
         }
         Effect::QueueStatus { .. } | Effect::QueueAnnotation { .. } => true,
         _ => false,
@@ -105,20 +105,20 @@ fn most_rests(effect: &Effect) -> u8 {
 
 /// Writes that wait.
 #[derive(Default)]
-pub(crate) struct Lanes {
-    slots: FxHashMap<Target, Slot>,
-    /// Targets whose first write is of that lane; an entry may be stale, the slot decides.
-    ready: [VecDeque<Target>; LANES],
+pub(crate) struct WriteQueue {
+    slots: FxHashMap<WriteTarget, WriteSlot>,
+    /// Targets whose first write is of that priority; an entry may be stale, the slot decides.
+    ready: [VecDeque<WriteTarget>; LANES],
     /// Targets whose first write rests, in the order of their ends; an entry may be stale, too.
-    resting: VecDeque<(Instant, Target)>,
+    debounced: VecDeque<(Instant, WriteTarget)>,
     /// Refusals, after which the same write pauses.
-    pauses: Pauses<(Target, WriteKind), Decision>,
+    pauses: Pauses<(WriteTarget, WriteKind), WriteDecision>,
     /// When a pause ends for a write that waits for it; an entry may be stale, too.
-    ends: BTreeSet<(Instant, Target)>,
+    ends: BTreeSet<(Instant, WriteTarget)>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct WriteSlot {
     running: bool,
     waiting: VecDeque<Effect>,
     /// Writes that pause after a refusal.
@@ -129,10 +129,10 @@ struct Slot {
     replaced: bool,
 }
 
-impl Lanes {
+impl WriteQueue {
     /// Queues a write behind those of the same object, a bind or an eviction before the lesser
     /// ones. One that replaces a resting one rests in its place.
-    pub(crate) fn push(&mut self, target: Target, effect: Effect, now: Instant) {
+    pub(crate) fn push(&mut self, target: WriteTarget, effect: Effect, now: Instant) {
         let until = self.paused_until(&target, &effect, now);
         let slot = self.slots.entry(target.clone()).or_default();
         slot.paused.retain(|paused| !supersedes(&effect, paused));
@@ -146,7 +146,7 @@ impl Lanes {
         }
     }
 
-    fn paused_until(&self, target: &Target, effect: &Effect, now: Instant) -> Option<Instant> {
+    fn paused_until(&self, target: &WriteTarget, effect: &Effect, now: Instant) -> Option<Instant> {
         if self.pauses.is_empty() {
             return None;
         }
@@ -154,14 +154,14 @@ impl Lanes {
         self.pauses.until(&key, &decision, now)
     }
 
-    fn queue(&mut self, target: Target, mut effect: Effect, now: Instant) {
+    fn queue(&mut self, target: WriteTarget, mut effect: Effect, now: Instant) {
         let slot = self.slots.entry(target.clone()).or_default();
         let rests = slot.waiting.front().is_some_and(only_informs);
         keep_nomination(&mut effect, &slot.waiting);
         keep_urgency(&mut effect, &slot.waiting);
         slot.waiting.retain(|waiting| !supersedes(&effect, waiting));
-        let urgent = slot.waiting.iter().filter(|waiting| lane(waiting) == 0).count();
-        let at = if lane(&effect) == 0 { urgent } else { slot.waiting.len() };
+        let urgent = slot.waiting.iter().filter(|waiting| priority_of(waiting) == 0).count();
+        let at = if priority_of(&effect) == 0 { urgent } else { slot.waiting.len() };
         slot.waiting.insert(at, effect);
         let first = slot.waiting.front();
         if slot.running {
@@ -174,22 +174,22 @@ impl Lanes {
     }
 
     /// Puts a target where its first write belongs.
-    fn line_up(&mut self, target: Target, now: Instant) {
+    fn line_up(&mut self, target: WriteTarget, now: Instant) {
         let Some(slot) = self.slots.get_mut(&target) else { return };
         let Some(first) = slot.waiting.front() else { return };
         slot.replaced = false;
         match only_informs(first) {
             true => {
                 slot.n_rests = 1;
-                self.resting.push_back((now + REST, target));
+                self.debounced.push_back((now + REST, target));
             }
-            false => self.ready[lane(first)].push_back(target),
+            false => self.ready[priority_of(first)].push_back(target),
         }
     }
 
     /// When the next write has rested, or has paused; `None`: none does.
     pub(crate) fn rested_at(&self) -> Option<Instant> {
-        let rested = self.resting.front().map(|(end, _)| *end);
+        let rested = self.debounced.front().map(|(end, _)| *end);
         let paused = self.ends.first().map(|(end, _)| *end);
         rested.into_iter().chain(paused).min()
     }
@@ -210,9 +210,9 @@ impl Lanes {
                 }
             }
         }
-        while let Some((end, _)) = self.resting.front()
+        while let Some((end, _)) = self.debounced.front()
             && now.is_none_or(|now| *end <= now)
-            && let Some((_, target)) = self.resting.pop_front()
+            && let Some((_, target)) = self.debounced.pop_front()
         {
             let Some(slot) = self.slots.get_mut(&target).filter(|slot| !slot.running) else {
                 continue;
@@ -222,17 +222,17 @@ impl Lanes {
             match now.filter(|_| again && only_informs(first)) {
                 Some(now) => {
                     slot.n_rests += 1;
-                    self.resting.push_back((now + REST, target));
+                    self.debounced.push_back((now + REST, target));
                 }
-                None => self.ready[lane(first)].push_back(target),
+                None => self.ready[priority_of(first)].push_back(target),
             }
         }
     }
 
-    /// The next write; its object is taken until [`Lanes::finish`].
-    pub(crate) fn next(&mut self) -> Option<(Target, Effect)> {
-        for lane in &mut self.ready {
-            while let Some(target) = lane.pop_front() {
+    /// The next write; its object is taken until [`WriteQueue::finish`].
+    pub(crate) fn next(&mut self) -> Option<(WriteTarget, Effect)> {
+        for targets in &mut self.ready {
+            while let Some(target) = targets.pop_front() {
                 let Some(slot) = self.slots.get_mut(&target).filter(|slot| !slot.running) else {
                     continue;
                 };
@@ -271,7 +271,7 @@ impl Lanes {
 
     /// A PodGroup has changed: its status is written now, and refusals are counted anew.
     pub(crate) fn pod_group_changed(&mut self, key: ObjectKey, now: Instant) {
-        let target = Target::PodGroup(key);
+        let target = WriteTarget::PodGroup(key);
         self.pauses.forget(&(target.clone(), WriteKind::PodGroup));
         let slot = self.slots.get_mut(&target);
         let paused = slot.map(|slot| std::mem::take(&mut slot.paused)).unwrap_or_default();
@@ -279,7 +279,7 @@ impl Lanes {
     }
 
     /// The write of this object has ended.
-    pub(crate) fn finish(&mut self, target: Target, now: Instant) {
+    pub(crate) fn finish(&mut self, target: WriteTarget, now: Instant) {
         let Some(slot) = self.slots.get_mut(&target) else {
             return;
         };
@@ -315,12 +315,14 @@ fn keep_urgency(newer: &mut Effect, waiting: &VecDeque<Effect>) {
 /// or evicted.
 fn supersedes(newer: &Effect, older: &Effect) -> bool {
     match (older, newer) {
-        (Effect::PodCondition { .. }, Effect::PodCondition { .. }) => lane(newer) <= lane(older),
+        (Effect::PodCondition { .. }, Effect::PodCondition { .. }) => {
+            priority_of(newer) <= priority_of(older)
+        }
         (
             Effect::PodCondition { .. },
             Effect::ClearNomination { .. } | Effect::RemoveGate { .. },
         ) => false,
-        (Effect::PodCondition { .. }, _) => lane(older) != 0,
+        (Effect::PodCondition { .. }, _) => priority_of(older) != 0,
         (Effect::ClearNomination { .. }, _) => matches!(newer, Effect::ClearNomination { .. }),
         (Effect::RemoveGate { .. }, _) => matches!(newer, Effect::RemoveGate { .. }),
         (Effect::QueueStatus { .. }, _) => matches!(newer, Effect::QueueStatus { .. }),
@@ -376,77 +378,77 @@ mod tests {
         Effect::QueueStatus { queue: name.into(), allocated: Vec::new() }
     }
 
-    fn push(lanes: &mut Lanes, effect: Effect) {
-        lanes.push(Target::of(&effect).unwrap(), effect, Instant::now());
+    fn push(write_queue: &mut WriteQueue, effect: Effect) {
+        write_queue.push(WriteTarget::of(&effect).unwrap(), effect, Instant::now());
     }
 
     /// All writes, without rest.
-    fn drain(lanes: &mut Lanes) -> Vec<Effect> {
+    fn drain(write_queue: &mut WriteQueue) -> Vec<Effect> {
         let mut order = Vec::new();
-        lanes.wake(None);
-        while let Some((target, effect)) = lanes.next() {
+        write_queue.wake(None);
+        while let Some((target, effect)) = write_queue.next() {
             order.push(effect);
-            lanes.finish(target, Instant::now());
-            lanes.wake(None);
+            write_queue.finish(target, Instant::now());
+            write_queue.wake(None);
         }
-        assert!(lanes.slots.is_empty());
+        assert!(write_queue.slots.is_empty());
         order
     }
 
     #[test]
     fn binds_overtake_status_overtakes_conditions() {
-        let mut lanes = Lanes::default();
+        let mut write_queue = WriteQueue::default();
         for effect in [condition("a", "m"), queue("q"), bind("b")] {
-            push(&mut lanes, effect);
+            push(&mut write_queue, effect);
         }
-        assert_eq!(drain(&mut lanes), [bind("b"), queue("q"), condition("a", "m")]);
+        assert_eq!(drain(&mut write_queue), [bind("b"), queue("q"), condition("a", "m")]);
     }
 
     #[test]
     fn a_newer_condition_or_bind_replaces_one_that_waits() {
-        let mut lanes = Lanes::default();
+        let mut write_queue = WriteQueue::default();
         for effect in [condition("a", "1"), condition("b", "1"), condition("a", "2"), bind("b")] {
-            push(&mut lanes, effect);
+            push(&mut write_queue, effect);
         }
-        assert_eq!(drain(&mut lanes), [bind("b"), condition("a", "2")]);
+        assert_eq!(drain(&mut write_queue), [bind("b"), condition("a", "2")]);
     }
 
     #[test]
     fn a_nomination_survives_a_newer_condition() {
-        let mut lanes = Lanes::default();
+        let mut write_queue = WriteQueue::default();
         let node = || Nomination::Set("n".into());
-        push(&mut lanes, nominating("a", "1", node()));
-        push(&mut lanes, condition("a", "2"));
-        assert_eq!(drain(&mut lanes), [nominating("a", "2", node())]);
-        push(&mut lanes, clear("b"));
-        push(&mut lanes, bind("b"));
-        push(&mut lanes, clear("b"));
-        assert_eq!(drain(&mut lanes), [bind("b"), clear("b")]);
+        push(&mut write_queue, nominating("a", "1", node()));
+        push(&mut write_queue, condition("a", "2"));
+        assert_eq!(drain(&mut write_queue), [nominating("a", "2", node())]);
+        push(&mut write_queue, clear("b"));
+        push(&mut write_queue, bind("b"));
+        push(&mut write_queue, clear("b"));
+        assert_eq!(drain(&mut write_queue), [bind("b"), clear("b")]);
     }
 
     #[test]
     fn a_failed_bind_is_told_before_the_next_attempt() {
-        let mut lanes = Lanes::default();
+        let mut write_queue = WriteQueue::default();
         let failed = |text| because("SchedulerError", "a", text, Nomination::Keep);
         for effect in [failed("1"), failed("2"), condition("a", "m"), bind("a")] {
-            push(&mut lanes, effect);
+            push(&mut write_queue, effect);
         }
-        assert_eq!(drain(&mut lanes), [failed("2"), bind("a")]);
+        assert_eq!(drain(&mut write_queue), [failed("2"), bind("a")]);
     }
 
     #[test]
     fn one_write_per_object_at_a_time_in_order() {
-        let mut lanes = Lanes::default();
-        push(&mut lanes, bind("a"));
-        let (target, first) = lanes.next().unwrap();
+        let mut write_queue = WriteQueue::default();
+        push(&mut write_queue, bind("a"));
+        let (target, first) = write_queue.next().unwrap();
         assert_eq!(first, bind("a"));
-        push(&mut lanes, condition("a", "failed"));
-        assert!(lanes.next().is_none());
-        push(&mut lanes, bind("b"));
-        assert_eq!(lanes.next().unwrap().1, bind("b"));
-        lanes.finish(target, Instant::now());
-        lanes.wake(None);
-        assert_eq!(lanes.next().unwrap().1, condition("a", "failed"));
+        push(&mut write_queue, condition("a", "failed"));
+        assert!(write_queue.next().is_none());
+        push(&mut write_queue, bind("b"));
+        assert_eq!(write_queue.next().unwrap().1, bind("b"));
+        write_queue.finish(target, Instant::now());
+        write_queue.wake(None);
+        assert_eq!(write_queue.next().unwrap().1, condition("a", "failed"));
     }
 
     fn status(phase_changed: bool, running: i32) -> Effect {
@@ -458,13 +460,13 @@ mod tests {
 
     #[test]
     fn what_only_informs_rests_and_is_replaced_meanwhile() {
-        let (mut lanes, start) = (Lanes::default(), Instant::now());
+        let (mut write_queue, start) = (WriteQueue::default(), Instant::now());
         let mut push = |effect: Effect, millis| {
             let at = start + Duration::from_millis(millis);
-            lanes.push(Target::of(&effect).unwrap(), effect, at);
-            lanes.wake(Some(at));
-            lanes.next().map(|(target, effect)| {
-                lanes.finish(target, at);
+            write_queue.push(WriteTarget::of(&effect).unwrap(), effect, at);
+            write_queue.wake(Some(at));
+            write_queue.next().map(|(target, effect)| {
+                write_queue.finish(target, at);
                 effect
             })
         };
@@ -475,21 +477,21 @@ mod tests {
         assert_eq!(push(bind("a"), 1100), Some(bind("a")));
         assert_eq!(push(status(false, 3), 1200), None);
         assert_eq!(push(status(true, 4), 1300), Some(status(true, 4)));
-        assert_eq!(lanes.rested_at(), Some(start + Duration::from_millis(1950)));
-        assert_eq!(drain(&mut lanes), [queue("q")]);
+        assert_eq!(write_queue.rested_at(), Some(start + Duration::from_millis(1950)));
+        assert_eq!(drain(&mut write_queue), [queue("q")]);
     }
 
     #[test]
     fn counts_that_replace_a_new_phase_are_as_urgent() {
-        let mut lanes = Lanes::default();
-        push(&mut lanes, status(false, 1));
-        lanes.wake(None);
-        let (target, _) = lanes.next().unwrap();
+        let mut write_queue = WriteQueue::default();
+        push(&mut write_queue, status(false, 1));
+        write_queue.wake(None);
+        let (target, _) = write_queue.next().unwrap();
         // While it is being written, the phase changes, and then the counts.
-        push(&mut lanes, status(true, 2));
-        push(&mut lanes, status(false, 3));
-        lanes.finish(target, Instant::now());
-        assert_eq!(lanes.next().unwrap().1, status(true, 3));
+        push(&mut write_queue, status(true, 2));
+        push(&mut write_queue, status(false, 3));
+        write_queue.finish(target, Instant::now());
+        assert_eq!(write_queue.next().unwrap().1, status(true, 3));
     }
 
     #[test]
@@ -501,11 +503,11 @@ mod tests {
             let (uid, claim) = (claim.into(), ObjectKey::new("ns", claim));
             Effect::DeallocateClaim { claim, uid, allocation, consumer }
         };
-        let mut lanes = Lanes::default();
+        let mut write_queue = WriteQueue::default();
         for effect in [deallocate("a", "1"), deallocate("b", "1"), deallocate("a", "2")] {
-            push(&mut lanes, effect);
+            push(&mut write_queue, effect);
         }
-        assert_eq!(drain(&mut lanes), [deallocate("a", "2"), deallocate("b", "1")]);
+        assert_eq!(drain(&mut write_queue), [deallocate("a", "2"), deallocate("b", "1")]);
     }
 
     /// Each push replaces what rests; after five or three rests it is told all the same.
@@ -534,15 +536,15 @@ mod tests {
 
     /// Milliseconds until the write of an effect that changes so many times, every 600 ms.
     fn told_at(effect: &dyn Fn(u64) -> Effect, n_changes: u64) -> Option<u64> {
-        let (mut lanes, start) = (Lanes::default(), Instant::now());
+        let (mut write_queue, start) = (WriteQueue::default(), Instant::now());
         (0..60).find_map(|tick| {
             let at = start + Duration::from_millis(tick * 100);
             if tick % 6 == 0 && tick < 6 * n_changes {
                 let effect = effect(tick);
-                lanes.push(Target::of(&effect).unwrap(), effect, at);
+                write_queue.push(WriteTarget::of(&effect).unwrap(), effect, at);
             }
-            lanes.wake(Some(at));
-            lanes.next().map(|_| tick * 100)
+            write_queue.wake(Some(at));
+            write_queue.next().map(|_| tick * 100)
         })
     }
 }
