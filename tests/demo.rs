@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vc_sim::demo::{DemoError, Options, run};
+use vc_sim::demo::{DemoError, DemoOptions, run};
 
 /// Only so that a demo that never settles fails instead of hanging.
 const HANG: Duration = Duration::from_secs(120);
 
-fn options(scheduler: impl Into<PathBuf>) -> Options {
-    Options {
+fn options(scheduler: impl Into<PathBuf>) -> DemoOptions {
+    DemoOptions {
         manifests: None,
         scheduler: Some(scheduler.into()),
         scheduler_conf: None,

@@ -6,7 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use vc_sim::scenario::{self, Evaluators, Suite, Tested, Verdict, Write};
+use vc_sim::scenario::{
+    self, EvaluatorChoice, ScenarioSuite, ScenarioVerdict, TestedScenario, Write,
+};
 
 struct Skip {
     /// A name, or the beginning of names with a `*` after it.
@@ -39,13 +41,13 @@ fn skips(text: &str) -> Vec<Skip> {
 }
 
 /// The faults of a run under a skip list, one text each.
-fn faults(tested: &[Tested], skips: &[Skip]) -> Vec<String> {
+fn faults(tested: &[TestedScenario], skips: &[Skip]) -> Vec<String> {
     let mut faults = Vec::new();
-    for Tested { name, verdict, file } in tested {
+    for TestedScenario { name, verdict, file } in tested {
         let skipped = skips.iter().any(|skip| skip.matches(name));
         match (verdict, skipped) {
-            (Verdict::Passed, _) | (_, true) => {}
-            (Verdict::Failed(differences), false) => {
+            (ScenarioVerdict::Passed, _) | (_, true) => {}
+            (ScenarioVerdict::Failed(differences), false) => {
                 faults.push(format!(
                     "{name} ({}):\n  {}",
                     file.display(),
@@ -59,7 +61,7 @@ fn faults(tested: &[Tested], skips: &[Skip]) -> Vec<String> {
         let mut matching = tested.iter().filter(|tested| skip.matches(&tested.name)).peekable();
         if matching.peek().is_none() {
             faults.push(format!("{}: on the list, but there is no such scenario", skip.pattern));
-        } else if matching.all(|tested| tested.verdict == Verdict::Passed) {
+        } else if matching.all(|tested| tested.verdict == ScenarioVerdict::Passed) {
             // One that needs more than is built may pass by accident, not all of an area.
             faults.push(format!("{}: passes, take it off the list", skip.pattern));
         }
@@ -69,8 +71,9 @@ fn faults(tested: &[Tested], skips: &[Skip]) -> Vec<String> {
 
 #[test]
 fn every_scenario_holds_or_is_not_built_yet() {
-    let evaluators = Evaluators::Both;
-    let suite = Suite { paths: vec![folder()], filter: None, write: Write::Never, evaluators };
+    let evaluators = EvaluatorChoice::Both;
+    let suite =
+        ScenarioSuite { paths: vec![folder()], filter: None, write: Write::Never, evaluators };
     let report = scenario::run(&suite).unwrap();
     let list = std::fs::read_to_string(folder().join("skip.txt")).unwrap();
     let faults = faults(&report.tested, &skips(&list));
@@ -126,16 +129,18 @@ fn every_example_of_the_page_on_cohorts_is_there() {
 
 #[test]
 fn a_skip_list_that_is_out_of_date_is_a_fault() {
-    let tested = |name: &str, verdict| Tested { file: "f".into(), name: name.into(), verdict };
-    let failed = || Verdict::Failed(vec!["d".to_owned()]);
-    let run = [tested("a/1", Verdict::Passed), tested("a/2", failed()), tested("b/1", failed())];
-    let told = |list: &str| faults(&run, &skips(list));
-    assert_eq!(told("a/2: x not built yet\nb/*: y not built yet\n"), [""; 0]);
-    assert_eq!(told("# all\n\n*: x not built yet"), [""; 0]);
-    let passes = told("a/1: x not built yet\na/2: y not built yet\nb/*: z not built yet");
+    let tested =
+        |name: &str, verdict| TestedScenario { file: "f".into(), name: name.into(), verdict };
+    let failed = || ScenarioVerdict::Failed(vec!["d".to_owned()]);
+    let run =
+        [tested("a/1", ScenarioVerdict::Passed), tested("a/2", failed()), tested("b/1", failed())];
+    let reported = |list: &str| faults(&run, &skips(list));
+    assert_eq!(reported("a/2: x not built yet\nb/*: y not built yet\n"), [""; 0]);
+    assert_eq!(reported("# all\n\n*: x not built yet"), [""; 0]);
+    let passes = reported("a/1: x not built yet\na/2: y not built yet\nb/*: z not built yet");
     assert_eq!(passes, ["a/1: passes, take it off the list"]);
-    assert_eq!(told("a/1*: x not built yet\n*: y not built yet").len(), 1);
-    assert_eq!(told("a/2: x not built yet"), ["b/1 (f):\n  d"]);
-    let gone = told("a/2: x not built yet\nb/1: x not built yet\nc/*: x not built yet");
+    assert_eq!(reported("a/1*: x not built yet\n*: y not built yet").len(), 1);
+    assert_eq!(reported("a/2: x not built yet"), ["b/1 (f):\n  d"]);
+    let gone = reported("a/2: x not built yet\nb/1: x not built yet\nc/*: x not built yet");
     assert_eq!(gone, ["c/*: on the list, but there is no such scenario"]);
 }

@@ -34,8 +34,11 @@ fn core_2_core_4_core_5_exit_codes() {
     // C-40: before anything is asked of an API server, of which there is none here.
     let refused = scheduler(&[&conf, "--master=127.0.0.1:1"]);
     assert_eq!(refused.status.code(), Some(255));
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(told.contains("x.conf:4: tiers[0].plugins[0]: plugin nodegroup of Volcano"), "{told}");
+    let reported = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        reported.contains("x.conf:4: tiers[0].plugins[0]: plugin nodegroup of Volcano"),
+        "{reported}"
+    );
     assert_eq!(code(&["check", &conf]), 1);
     assert_eq!(code(&["check", &conf, "--allow-missing-plugins=nodegroup"]), 0);
     let version = scheduler(&["--version"]);
@@ -88,9 +91,9 @@ async fn what_cannot_be_used_ends_the_start_with_its_code() {
             move || scheduler(&args.iter().map(String::as_str).collect::<Vec<_>>())
         });
         let output = output.await.unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(told.contains(text) && told.contains("hint: "), "{told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{reported}");
+        assert!(reported.contains(text) && reported.contains("hint: "), "{reported}");
     }
     server.stop().await;
 }

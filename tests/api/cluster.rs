@@ -20,7 +20,7 @@ use vc_scheduler::flags::Flags;
 use vc_scheduler::log::{self, Format};
 use vc_scheduler::meter::{Meter, State};
 use vc_scheduler::run::{self, Process};
-use vc_sim::serve::{Kind, PODS, ServeOptions, Server, start};
+use vc_sim::serve::{PODS, ServeOptions, ServedKind, Server, start};
 
 /// Only so that a lost event fails a test instead of hanging it.
 pub(crate) const HANG: Duration = Duration::from_secs(180);
@@ -151,7 +151,7 @@ impl Cluster {
     /// Waits until a version of some object of the kind is as wanted.
     pub(crate) async fn until(
         &self,
-        kind: &'static Kind,
+        kind: &'static ServedKind,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
         wait(&self.server, kind, wanted).await
@@ -191,7 +191,7 @@ pub(crate) async fn create(server: &Server, objects: Vec<Value>) {
 
 pub(crate) async fn wait(
     server: &Server,
-    kind: &'static Kind,
+    kind: &'static ServedKind,
     wanted: impl Fn(&Value) -> bool,
 ) -> Value {
     let mut changes = server.store.subscribe(kind);

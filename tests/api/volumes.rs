@@ -87,8 +87,8 @@ async fn nodes_61_a_failing_provisioner_takes_the_gang_back_until_it_succeeds() 
     let args = ["--schedule-trigger=period", "--schedule-period=300ms"];
     let cluster = Cluster::start(objects, &args, no_fault).await;
     // Both are looked for from the beginning: the next attempt may follow at once.
-    let told = |name| cluster.until(&PODS, move |pod| waits(pod, name, "SchedulerError"));
-    let (_, failed) = tokio::join!(told("train-0"), told("train-1"));
+    let reported = |name| cluster.until(&PODS, move |pod| waits(pod, name, "SchedulerError"));
+    let (_, failed) = tokio::join!(reported("train-0"), reported("train-1"));
     let text = condition(&failed, "PodScheduled").unwrap()["message"].as_str().unwrap();
     assert_eq!(
         text,
@@ -120,8 +120,8 @@ async fn nodes_61_a_provisioner_that_is_too_late_takes_the_gang_back() {
         text.ends_with("binding volumes: context deadline exceeded, resync the task"),
         "{text}"
     );
-    let told = cluster.until(&PODS, |pod| waits(pod, "train-0", "SchedulerError")).await;
-    assert!(!told["spec"]["nodeName"].is_string());
+    let reported = cluster.until(&PODS, |pod| waits(pod, "train-0", "SchedulerError")).await;
+    assert!(!reported["spec"]["nodeName"].is_string());
     let bind = "POST /api/v1/namespaces/default/pods/train-0/binding";
     assert_eq!(count(&cluster.replica.log, bind), 0);
     cluster.stop().await;

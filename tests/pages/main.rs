@@ -1,6 +1,6 @@
-//! Every command of README.md, of the pages in docs/ and of the chart's notes, run as it is written,
-//! in the order of its page, against the embedded API server. Ports and `/tmp` are replaced, nothing
-//! else. A command that cannot run here has the reason in a comment before its block:
+//! Every command of the pages in the root folder and in docs/ and of the chart's notes, run as it is
+//! written, in the order of its page, against the embedded API server. Ports and `/tmp` are
+//! replaced, nothing else. A command that cannot run here has the reason in a comment before its block:
 //! `<!-- not run: why -->`. Where `kubectl` is not installed, blocks with it are named and left out.
 
 // Helpers of tests are tests.
@@ -32,7 +32,8 @@ fn pages() -> Vec<(String, String)> {
         .map(|name| format!("docs/{name}"))
         .collect();
     names.sort();
-    names.insert(0, "README.md".to_owned());
+    let of_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned);
+    names.splice(0..0, of_root);
     names.push("deploy/chart/templates/NOTES.txt".to_owned());
     let text = |name: &String| std::fs::read_to_string(project().join(name)).unwrap();
     names.iter().map(|name| (name.clone(), text(name))).collect()

@@ -180,8 +180,8 @@ impl<'a> Reader<'a> {
         match output.status.success() {
             true => Ok(()),
             false => {
-                let told = [output.stdout, output.stderr].concat();
-                Err(format!("{}: {}", output.status, String::from_utf8_lossy(&told).trim()))
+                let reported = [output.stdout, output.stderr].concat();
+                Err(format!("{}: {}", output.status, String::from_utf8_lossy(&reported).trim()))
             }
         }
     }

@@ -193,8 +193,8 @@ async fn a_pod_without_its_claim_says_so_and_runs_when_the_claim_is_there() {
     for object in &lonely {
         cluster.api.create(object).await.unwrap();
     }
-    let told = cluster.pod("lonely-0", |pod| refusal(pod).is_some()).await;
-    let (reason, message) = refusal(&told).unwrap();
+    let reported = cluster.pod("lonely-0", |pod| refusal(pod).is_some()).await;
+    let (reason, message) = refusal(&reported).unwrap();
     assert_eq!(reason, "Unschedulable");
     assert!(message.contains("persistentvolumeclaim \"nowhere\" not found"), "{message}");
     cluster.submit("other", 1, "1").await;

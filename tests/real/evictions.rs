@@ -58,8 +58,8 @@ async fn core_81_a_victim_is_marked_deleted_and_told() {
     let target = condition(mark, "DisruptionTarget").unwrap();
     assert_eq!(target["reason"], "PreemptionByScheduler");
     assert!(text(&target["message"]).starts_with("volcano: preempting"), "{target}");
-    let told = "Pod is evicted, because of preempt: for PodGroup";
-    let told = format!("{told} {}/high", cluster.namespace);
-    cluster.event(&delete.name, ("Warning", "Evict", &told)).await;
+    let reported = "Pod is evicted, because of preempt: for PodGroup";
+    let reported = format!("{reported} {}/high", cluster.namespace);
+    cluster.event(&delete.name, ("Warning", "Evict", &reported)).await;
     cluster.event("low", ("Normal", "Evict", "preempt")).await;
 }

@@ -68,7 +68,7 @@ pub(crate) async fn refused(cluster: &Cluster) {
 }
 
 /// The pod's condition and events tell it, and it is tried again.
-async fn told(cluster: &Cluster, pod: &str, words: &str) {
+async fn reported(cluster: &Cluster, pod: &str, words: &str) {
     let says = |pod: &Value| refusal(pod).is_some_and(|(_, message)| message.contains(words));
     let found = cluster.pod(pod, says).await;
     let (reason, message) = refusal(&found).unwrap();
@@ -90,7 +90,7 @@ async fn core_79_a_refused_binding_is_told_and_tried_again() {
     }
     refused(&cluster).await;
     cluster.submit("policy", 1, "1").await;
-    told(&cluster, "policy-0", "not today").await;
+    reported(&cluster, "policy-0", "not today").await;
     let path = format!("{ADMISSION}/validatingadmissionpolicybindings/closed");
     cluster.api.delete(&path).await.unwrap();
     cluster.running("policy", 1).await;
@@ -98,7 +98,7 @@ async fn core_79_a_refused_binding_is_told_and_tried_again() {
     cluster.api.create(&dead_webhook()).await.unwrap();
     refused(&cluster).await;
     cluster.submit("dead", 1, "1").await;
-    told(&cluster, "dead-0", "failed calling webhook").await;
+    reported(&cluster, "dead-0", "failed calling webhook").await;
     let path = format!("{ADMISSION}/validatingwebhookconfigurations/dead");
     cluster.api.delete(&path).await.unwrap();
     cluster.running("dead", 1).await;
@@ -107,7 +107,7 @@ async fn core_79_a_refused_binding_is_told_and_tried_again() {
     cluster.api.create(&webhook("live", &hook.client)).await.unwrap();
     refused(&cluster).await;
     cluster.submit("live", 1, "1").await;
-    told(&cluster, "live-0", "the auditor says no").await;
+    reported(&cluster, "live-0", "the auditor says no").await;
     assert!(2 <= hook.n_refused());
     let path = format!("{ADMISSION}/validatingwebhookconfigurations/live");
     cluster.api.delete(&path).await.unwrap();

@@ -23,8 +23,8 @@ async fn core_18_core_62_core_78_a_gang_runs_ends_and_all_is_told() {
     let pods = cluster.running("train", 3).await;
     for pod in &pods {
         was_bound_once(&cluster, pod).await;
-        let told = format!("Successfully assigned gangs/{} to {}", name(pod), node_of(pod));
-        let event = cluster.event(name(pod), ("Normal", "Scheduled", &told)).await;
+        let reported = format!("Successfully assigned gangs/{} to {}", name(pod), node_of(pod));
+        let event = cluster.event(name(pod), ("Normal", "Scheduled", &reported)).await;
         assert_eq!(event["source"]["component"], "volcano");
     }
     let group = group_with(&cluster, "running", 3).await;

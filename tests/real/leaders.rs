@@ -41,10 +41,10 @@ async fn leader_after(cluster: &Cluster, before: &str) -> String {
 }
 
 async fn told_as_leader(cluster: &Cluster, identity: &str) {
-    let told = format!("{identity} became leader");
+    let reported = format!("{identity} became leader");
     until("the event of an election", async || {
         let events = cluster.api.list("/api/v1/namespaces/volcano-system/events").await;
-        let is_told = |event: &Value| event["message"] == *told && event["type"] == "Normal";
+        let is_told = |event: &Value| event["message"] == *reported && event["type"] == "Normal";
         events.iter().any(is_told).then_some(())
     })
     .await;

@@ -66,8 +66,8 @@ async fn waits(cluster: &Cluster, gang_name: &str, why: &str) {
     until(&format!("{gang_name} says: {why}"), async || {
         let pods = cluster.pods(gang_name).await;
         assert!(pods.iter().all(|pod| node_of(pod).is_empty()));
-        let told = |pod: &Value| refusal(pod).is_some_and(|(_, text)| text.contains(why));
-        pods.iter().any(told).then_some(())
+        let reported = |pod: &Value| refusal(pod).is_some_and(|(_, text)| text.contains(why));
+        pods.iter().any(reported).then_some(())
     })
     .await;
 }

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 use vc_engine::Evaluator;
-use vc_sim::Kubelet;
-use vc_sim::scenario::{GroupState, Outcome, Scenario};
-use vc_sim::serve::{Kind, POD_GROUPS, PODS, QUEUES, VOLUMES};
+use vc_sim::KubeletMode;
+use vc_sim::scenario::{GroupState, Scenario, ScenarioOutcome};
+use vc_sim::serve::{POD_GROUPS, PODS, QUEUES, ServedKind, VOLUMES};
 
 use crate::api::{POLL, text};
 use crate::audit::{Asked, Audit};
@@ -73,7 +73,7 @@ fn files() -> Vec<PathBuf> {
 
 /// Where the API server keeps an object.
 fn key(object: &Value) -> String {
-    let kind = Kind::of(text(&object["apiVersion"]), text(&object["kind"])).unwrap();
+    let kind = ServedKind::of(text(&object["apiVersion"]), text(&object["kind"])).unwrap();
     let plural = kind.plural;
     let place = STORED.iter().find(|(name, _)| *name == plural).map_or(plural, |(_, place)| place);
     let namespace = text(&object["metadata"]["namespace"]);
@@ -136,9 +136,11 @@ fn seeds(scenario: &Scenario) -> Value {
 
 /// The collections that a scenario and its schedulers fill.
 fn collections(scenario: &Scenario) -> BTreeSet<String> {
-    let of = |object: &Value| Kind::of(text(&object["apiVersion"]), text(&object["kind"])).unwrap();
+    let of = |object: &Value| {
+        ServedKind::of(text(&object["apiVersion"]), text(&object["kind"])).unwrap()
+    };
     let kinds = scenario.objects().map(of).chain([&PODS, &QUEUES, &POD_GROUPS, &VOLUMES]);
-    let path = |kind: &Kind| {
+    let path = |kind: &ServedKind| {
         let prefix =
             if kind.group.is_empty() { "/api".into() } else { format!("/apis/{}", kind.group) };
         format!("{prefix}/{}/{}", kind.version, kind.plural)
@@ -203,9 +205,9 @@ fn args(file: &Path, conf: &Path) -> Vec<String> {
 }
 
 /// What the scheduler has asked for, and the pod groups that there are now.
-async fn outcome(cluster: &Cluster, audit: &Audit, scenario: &Scenario) -> Outcome {
+async fn outcome(cluster: &Cluster, audit: &Audit, scenario: &Scenario) -> ScenarioOutcome {
     let pod = |asked: &Asked| format!("{}/{}", asked.namespace, asked.name);
-    let mut outcome = Outcome::default();
+    let mut outcome = ScenarioOutcome::default();
     for asked in audit.all().into_iter().filter(Asked::is_done) {
         if asked.is_binding() {
             let node = text(&asked.body["target"]["name"]).to_owned();
@@ -249,9 +251,9 @@ async fn cycle_by_cycle(
     audit: &Audit,
     scenario: &Scenario,
     args: &[&str],
-) -> Outcome {
+) -> ScenarioOutcome {
     for cycle in 0..scenario.cycles() {
-        if cycle > 0 && scenario.kubelet() == Kubelet::Instant {
+        if cycle > 0 && scenario.kubelet() == KubeletMode::Instant {
             run_kubelets(cluster, &collections(scenario)).await;
         }
         drop(fs::remove_file(cluster.scheduler_log()));
@@ -267,7 +269,7 @@ async fn with_others(
     audit: &Audit,
     scenario: &Scenario,
     args: &[&str],
-) -> Outcome {
+) -> ScenarioOutcome {
     let controllers = tokio::spawn(volumes::controllers(cluster.api.clone()));
     let args = [args, &["--schedule-trigger=change"]].concat();
     let scheduler = Scheduler::start_in(&zone(scenario), cluster, &args).await;

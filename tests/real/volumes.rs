@@ -154,12 +154,12 @@ fn binds(cluster: &Cluster) -> usize {
 /// Waits until every pod of the gang says that what precedes its bind failed, and none is bound.
 async fn withdrawn(cluster: &Cluster, gang: &str, culprit: &str) {
     for pod in cluster.pods(gang).await {
-        let told = cluster.pod(name(&pod), |pod| {
+        let reported = cluster.pod(name(&pod), |pod| {
             refusal(pod).is_some_and(|(reason, text)| {
                 reason == "SchedulerError" && text.contains("preBind")
             })
         });
-        assert_eq!(node_of(&told.await), "");
+        assert_eq!(node_of(&reported.await), "");
     }
     let pod = cluster.pod(culprit, |pod| refusal(pod).is_some()).await;
     let (_, text) = refusal(&pod).unwrap();

@@ -85,7 +85,7 @@ impl Hopeless {
     }
 }
 
-fn hopeless() -> impl Strategy<Value = Hopeless> {
+fn unresolvable() -> impl Strategy<Value = Hopeless> {
     let min = prop::sample::select(vec!["1", "2", "2147483647"]);
     let priority = prop::sample::select(vec!["", "priority=2147483647", "priority=-2147483648"]);
     let phase = prop::sample::select(vec!["", "pending"]);
@@ -143,11 +143,11 @@ proptest! {
     #[test]
     fn absurd__others_are_placed_as_if_it_were_not_there(
         ordinary in ordinary(),
-        hopeless in prop::collection::vec(hopeless(), 1..4),
+        unresolvable in prop::collection::vec(unresolvable(), 1..4),
         config in prop::sample::select(configs()),
     ) {
         let mut with = ordinary.clone();
-        for (number, job) in hopeless.iter().enumerate() {
+        for (number, job) in unresolvable.iter().enumerate() {
             with.push_str(&job.lines(number, job.request));
         }
         prop_assert_eq!(decisions(&config, &with), decisions(&config, &ordinary), "{}", with);
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn absurd__how_far_it_is_beyond_the_cluster_does_not_matter(
         ordinary in ordinary(),
-        hopeless in prop::collection::vec((hopeless(), any::<bool>(), any::<bool>()), 1..4),
+        unresolvable in prop::collection::vec((unresolvable(), any::<bool>(), any::<bool>()), 1..4),
         queue in prop::sample::select(vec![
             "queue q", "queue q weight=2147483647 cap.cpu=4", "queue q weight=-2147483648",
             "queue q deserved.cpu=2 guarantee.cpu=1", "queue q priority=-2147483648 cap.gpu=1",
@@ -166,7 +166,7 @@ proptest! {
     ) {
         let text = |of: &dyn Fn(&Hopeless) -> String| {
             let mut text = format!("{queue}\n{ordinary}");
-            for (number, (job, runs, is_apart)) in hopeless.iter().enumerate() {
+            for (number, (job, runs, is_apart)) in unresolvable.iter().enumerate() {
                 let mut lines = job.lines(number, &of(job));
                 if *runs {
                     lines = format!("{}  task r {} @n0 running\n", lines, of(job));

@@ -1,7 +1,7 @@
 //! actions.md "allocate, flat" (TA).
 
 use vc_conf::Config;
-use vc_framework::{Ask, Plugin, PluginEntry, Points};
+use vc_framework::{Plugin, PluginEntry, Points, SessionView};
 use vc_model::{NodeId, Reservation, TaskId};
 
 use crate::support::*;
@@ -264,9 +264,10 @@ fn allocate__gated() {
     );
     let cycle = world.cycle();
     assert_eq!(cycle.decisions(), "bind free-b n1");
-    let told: Vec<&str> = cycle.lines.iter().filter_map(|line| line.strip_prefix("pod ")).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("gang-b "), "{told:?}");
+    let reported: Vec<&str> =
+        cycle.lines.iter().filter_map(|line| line.strip_prefix("pod ")).collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].starts_with("gang-b "), "{reported:?}");
     world.edit("gang-a", |pod| pod.scheduling_gates.clear());
     assert_eq!(world.cycle().decisions(), "bind gang-a n1\nbind gang-b n1");
 }
@@ -350,13 +351,13 @@ fn allocate__after_a_failure() {
     for (name, job, decisions, schedulable) in cases {
         let cycle = World::new(&unlimited(), &format!("node n1 cpu=4\n{job}")).cycle();
         assert_eq!(cycle.decisions(), decisions, "{name}");
-        let told = cycle.only(&["pod"]);
-        let placed: Vec<&str> = told
+        let reported = cycle.only(&["pod"]);
+        let placed: Vec<&str> = reported
             .lines()
             .filter(|line| line.contains(" Schedulable "))
             .filter_map(|line| line.split(' ').nth(1))
             .collect();
-        assert_eq!(placed.join(" "), schedulable, "{name}: {told}");
+        assert_eq!(placed.join(" "), schedulable, "{name}: {reported}");
     }
 }
 
@@ -453,11 +454,11 @@ impl Plugin for NotOnTheFirst {
     }
     fn reserve(
         &self,
-        ask: Ask<'_>,
+        view: SessionView<'_>,
         _: TaskId,
         node: NodeId,
     ) -> Result<Option<Reservation>, String> {
-        match &*ask.cluster.nodes[node].name == "n1" {
+        match &*view.cluster.nodes[node].name == "n1" {
             true => Err("no device is left".to_owned()),
             false => Ok(None),
         }

@@ -1,7 +1,7 @@
 //! actions.md "backfill".
 
 use vc_conf::Config;
-use vc_framework::{Ask, EvictReason, Plugin, PluginEntry, Points, Report, Room, Session};
+use vc_framework::{EvictReason, Plugin, PluginEntry, Points, Report, Room, Session, SessionView};
 use vc_model::{NodeId, TaskId, TaskStatus};
 
 use crate::support::*;
@@ -112,8 +112,8 @@ fn backfill__not_ready() {
           task c";
     let cycle = World::new(&config(), text).cycle();
     assert_eq!(cycle.decisions(), "pipeline j-b n1");
-    let told = cycle.only(&["pod"]);
-    assert!(told.contains("pod j-c Schedulable \"Pod default/j-c can possibly"), "{told}");
+    let reported = cycle.only(&["pod"]);
+    assert!(reported.contains("pod j-c Schedulable \"Pod default/j-c can possibly"), "{reported}");
 }
 
 #[test]
@@ -163,8 +163,9 @@ fn backfill__pipelined_stays() {
         run(session, "backfill");
         let row = &session.tasks[waiting];
         assert_eq!((row.status, row.node), (TaskStatus::Pipelined, Some(n1)));
-        let claim = row.job.and_then(|job| session.claims.of(session, job)).expect("it was made");
-        assert_eq!(claim.planned.get(&row.uid).map(|node| &**node), Some("n1"));
+        let hold =
+            row.job.and_then(|job| session.eviction_holds.of(session, job)).expect("it was made");
+        assert_eq!(hold.planned.get(&row.uid).map(|node| &**node), Some("n1"));
         assert_eq!(session.records.fit_errors.get(&waiting), None);
     });
     assert_eq!(lines(&outbox.effects, &Report::default()), ["evict victim-v preempt"]);
@@ -177,7 +178,7 @@ impl Plugin for Broken {
     fn points(&self) -> Points {
         Points::NODE_ORDER
     }
-    fn node_order(&self, _: Ask<'_>, _: TaskId, _: NodeId) -> Result<f64, String> {
+    fn node_order(&self, _: SessionView<'_>, _: TaskId, _: NodeId) -> Result<f64, String> {
         Err("no score today".to_owned())
     }
 }

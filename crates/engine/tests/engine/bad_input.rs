@@ -9,7 +9,7 @@ fn config() -> vc_conf::Config {
 }
 
 /// What the pod is told in the first cycle.
-fn told(text: &str) -> String {
+fn reported(text: &str) -> String {
     World::new(&config(), text).cycle().only(&["pod"])
 }
 
@@ -20,7 +20,7 @@ fn bad_input__pod_larger_than_any_node() {
         job j
           task a cpu=9";
     assert_eq!(
-        told(text),
+        reported(text),
         "pod j-a Unschedulable \"0/2 nodes are unavailable: 2 Insufficient cpu. It fits on no node \
          even when empty: requests 9 cpu, largest node 8.\""
     );
@@ -35,7 +35,7 @@ fn bad_input__zero_weight() {
         job k
           task a cpu=1";
     assert_eq!(
-        told(text),
+        reported(text),
         "pod j-a Unschedulable \"queue q is overused. Limit of queue q: 0 cpu (deserved), used 0, \
          asked 1.\""
     );
@@ -56,10 +56,10 @@ fn bad_input__five_hundred_resource_names() {
     let config = conf("allocate", "priority gang | drf predicates nodeorder binpack");
     let cycle = World::new(&config, &text).cycle();
     assert_eq!(cycle.decisions(), "bind j-early n007\nbind j-late n499");
-    let told = "pod k-none Unschedulable \"0/500 nodes are unavailable: 500 Insufficient \
+    let reported = "pod k-none Unschedulable \"0/500 nodes are unavailable: 500 Insufficient \
         example.com/d499. It fits on no node even when empty: requests 2 example.com/d499, largest \
         node 1.\"";
-    assert_eq!(cycle.only(&["pod"]), told);
+    assert_eq!(cycle.only(&["pod"]), reported);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn bad_input__ten_thousand_labels() {
         |label: &str| format!("node n1 cpu=1 {labels}\njob j\ntask a cpu=1 selector.{label}=x");
     assert_eq!(decide(&config(), &text("label9999")), "bind j-a n1");
     assert_eq!(
-        told(&text("label10000")),
+        reported(&text("label10000")),
         "pod j-a Unschedulable \"0/1 nodes are unavailable: 1 node(s) didn't match Pod's node \
          affinity/selector.\""
     );
@@ -92,7 +92,7 @@ fn evicting(text: &str) -> (String, String) {
 
 #[test]
 fn bad_input__preemptor_larger_than_any_node() {
-    let (decisions, told) = evicting(
+    let (decisions, reported) = evicting(
         "node n1 cpu=4
         job low priority=1 min=0
           task v cpu=4 @n1 running
@@ -100,7 +100,7 @@ fn bad_input__preemptor_larger_than_any_node() {
           task p cpu=5",
     );
     assert_eq!(decisions, "");
-    assert!(told.contains("not enough even with all victims: insufficient cpu"), "{told}");
+    assert!(reported.contains("not enough even with all victims: insufficient cpu"), "{reported}");
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn bad_input__priorities_at_the_ends() {
     let (decisions, _) = evicting(&text(least, most));
     assert_eq!(decisions, "evict low-v preempt\npipeline high-p n1");
     for (low, high) in [(most, least), (most, most), (least, least)] {
-        let (decisions, told) = evicting(&text(low, high));
+        let (decisions, reported) = evicting(&text(low, high));
         assert_eq!(decisions, "");
-        assert!(told.contains("preempt: 1 victims refused by priority"), "{told}");
+        assert!(reported.contains("preempt: 1 victims refused by priority"), "{reported}");
     }
     // The sums of the dry run (6.7.4, level 2) do not leave 64 bits either.
     let dry = with_arguments(
@@ -162,14 +162,14 @@ fn bad_input__only_best_effort_members() {
 
 #[test]
 fn bad_input__victims_without_a_pod_group() {
-    let (decisions, told) = evicting(
+    let (decisions, reported) = evicting(
         "node n1 cpu=1
         job high priority=9
           task p cpu=1
         pod lost cpu=1 @n1 running",
     );
     assert_eq!(decisions, "");
-    assert!(told.contains("preempt: 1 no pod passed the victim filter"), "{told}");
+    assert!(reported.contains("preempt: 1 no pod passed the victim filter"), "{reported}");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_budget_that_cannot_be_read_is_told_until_it_is_mended() {
         job b min=0 running annotation.volcano.sh/jdb-max-unavailable=1.5
           task w cpu=1 @n1 running";
     let mut world = World::new(&conf("allocate", "gang tdm predicates"), text);
-    let mut told = |change: fn(&mut World)| {
+    let mut reported = |change: fn(&mut World)| {
         change(&mut world);
         world.add("job nudge min=1");
         let warnings = world.cycle().report.warnings;
@@ -219,8 +219,8 @@ fn a_budget_that_cannot_be_read_is_told_until_it_is_mended() {
         warnings.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let both = "podgroup default/a, podgroup default/b";
-    assert_eq!(told(|_| {}), both);
-    assert_eq!(told(|_| {}), both);
-    assert_eq!(told(|world| world.add("job a min=0 running")), "podgroup default/b");
-    assert_eq!(told(|world| world.delete_group("b")), "");
+    assert_eq!(reported(|_| {}), both);
+    assert_eq!(reported(|_| {}), both);
+    assert_eq!(reported(|world| world.add("job a min=0 running")), "podgroup default/b");
+    assert_eq!(reported(|world| world.delete_group("b")), "");
 }

@@ -27,9 +27,9 @@ fn bare_pods_are_left_alone_unless_they_are_wanted() {
         pod a cpu=1";
     let cycle = World::new(&config(), text).cycle();
     assert_eq!(cycle.only(&["bind", "group", "event"]), "");
-    let told = cycle.only(&["pod"]);
+    let reported = cycle.only(&["pod"]);
     let why = "pod a Unschedulable \"the pod belongs to no PodGroup: annotation";
-    assert!(told.starts_with(why), "{told}");
+    assert!(reported.starts_with(why), "{reported}");
     assert!(cycle.report.waiting[0].message.starts_with("the pod belongs to no PodGroup"));
 }
 
@@ -119,8 +119,11 @@ fn bare_pods_are_admitted_like_pod_groups() {
     let cycle = world.cycle();
     assert_eq!(cycle.decisions(), "bind a n1");
     assert_eq!(cycle.only(&["group", "event"]), "");
-    let told = cycle.only(&["pod"]);
-    assert!(told.starts_with("pod b Unschedulable ") && told.lines().count() == 1, "{told}");
+    let reported = cycle.only(&["pod"]);
+    assert!(
+        reported.starts_with("pod b Unschedulable ") && reported.lines().count() == 1,
+        "{reported}"
+    );
     let waiting = &cycle.report.waiting;
     assert_eq!((waiting.len(), &*waiting[0].pod.name), (1, "b"));
     world.kubelets();

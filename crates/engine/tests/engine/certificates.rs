@@ -144,6 +144,6 @@ fn a_certificate_is_one_line_of_the_log() {
     let lines = log_of(|| {
         world.cycle();
     });
-    let told = lines.iter().filter(|line| line.ends_with("pods are evicted"));
-    assert_eq!(told.count(), 1, "{lines:#?}");
+    let reported = lines.iter().filter(|line| line.ends_with("pods are evicted"));
+    assert_eq!(reported.count(), 1, "{lines:#?}");
 }

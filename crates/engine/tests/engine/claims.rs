@@ -36,9 +36,9 @@ fn cycle__restart() {
 #[test]
 fn cycle__restart_says_what_the_job_waits_for() {
     let group = World::new(&config(), ROOM_IS_BEING_MADE).cycle().only(&["group"]);
-    let told = "1 Pipelined, 1 minAvailable. Origin reason is: waiting for terminating victims: \
+    let reported = "1 Pipelined, 1 minAvailable. Origin reason is: waiting for terminating victims: \
         1 on n1\"";
-    assert!(group.contains(told), "{group}");
+    assert!(group.contains(reported), "{group}");
 }
 
 #[test]
@@ -81,9 +81,9 @@ fn cycle__claim_that_finds_no_room_ends() {
         job waiting
           task a cpu=2 nominated=n1";
     let mut world = World::new(&config(), text);
-    let told = "pod waiting-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It fits \
+    let reported = "pod waiting-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It fits \
         on no node even when empty: requests 2 cpu, largest node 1.\"";
-    assert_eq!(world.cycle().only(&["pod"]), format!("{told} nominated=-"));
+    assert_eq!(world.cycle().only(&["pod"]), format!("{reported} nominated=-"));
     assert_eq!(world.cycle().only(&["pod"]), "");
 }
 
@@ -96,8 +96,8 @@ fn cycle__claim_ends_with_a_queue_that_is_overused() {
           task a cpu=1 @n1 running
         job waiting queue=q
           task a cpu=1 nominated=n1";
-    let told = "pod waiting-a Unschedulable \"queue q is overused\" nominated=-";
-    assert_eq!(World::new(&config, text).cycle().only(&["pod"]), told);
+    let reported = "pod waiting-a Unschedulable \"queue q is overused\" nominated=-";
+    assert_eq!(World::new(&config, text).cycle().only(&["pod"]), reported);
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn cycle__node_lost() {
     world.cycle();
     world.delete_node("n1");
     world.add("node n2 cpu=1");
-    let told = world.cycle().only(&["pod"]);
+    let reported = world.cycle().only(&["pod"]);
     let expected = "pod waiting-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It \
         fits on no node even when empty: requests 2 cpu, largest node 1.\" nominated=-";
-    assert!(told.contains(expected), "{told}");
+    assert!(reported.contains(expected), "{reported}");
     assert_eq!(world.pod("waiting-a").nominated_node, None);
 }
 
@@ -127,8 +127,8 @@ fn cycle__claim_of_a_gang_is_all_or_nothing() {
           task b cpu=1 nominated=n2";
     let cycle = World::new(&config(), text).cycle();
     assert_eq!(cycle.decisions(), "bind first-a n1");
-    let told = cycle.only(&["pod"]);
-    assert_eq!(told.matches("nominated=-").count(), 2, "{told}");
+    let reported = cycle.only(&["pod"]);
+    assert_eq!(reported.matches("nominated=-").count(), 2, "{reported}");
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn cycle__restart_keeps_the_room_of_a_ready_job() {
     assert_eq!(world.cycle().decisions(), "bind waiting-b n1");
     // A nomination whose node is full is worth nothing.
     let full = text.replace("node n1 cpu=1", "node n1 cpu=0").replace("task a cpu=1\n", "\n");
-    let told = World::new(&config(), &full).cycle().only(&["pod"]);
-    assert!(told.ends_with(" nominated=-"), "{told}");
+    let reported = World::new(&config(), &full).cycle().only(&["pod"]);
+    assert!(reported.ends_with(" nominated=-"), "{reported}");
 }
 
 #[test]
@@ -195,7 +195,8 @@ fn cycle__claim_lasts_while_its_victims_do() {
     let mut stage = Stage::new(&config(), Vec::new(), text);
     stage.session(|session| preempt(session, "victim-v", "waiting-a", "n1"));
     let waiting = stage.cluster.tasks[task(&stage.cluster, "waiting-a")].job.expect("it has one");
-    let claim = stage.claims.of(&stage.cluster, waiting).expect("the eviction was committed");
+    let claim =
+        stage.eviction_holds.of(&stage.cluster, waiting).expect("the eviction was committed");
     assert_eq!(
         claim.victims.iter().map(|uid| &**uid).collect::<Vec<_>>(),
         ["uid-default-victim-v"]
@@ -208,11 +209,11 @@ fn cycle__claim_lasts_while_its_victims_do() {
         let mut statement = session.statement();
         statement.pipeline(waiting_task, n1, Room::Releasing).expect("it waits");
         statement.discard();
-        let mut claims = std::mem::take(&mut session.claims);
+        let mut claims = std::mem::take(&mut session.eviction_holds);
         claims.end_unless_victims_remain(session, waiting);
-        session.claims = claims;
+        session.eviction_holds = claims;
     });
-    assert!(stage.claims.of(&stage.cluster, waiting).is_some());
+    assert!(stage.eviction_holds.of(&stage.cluster, waiting).is_some());
 }
 
 #[test]
@@ -235,5 +236,5 @@ fn cycle__no_nomination_without_a_commit() {
     });
     assert_eq!(outbox.effects, []);
     let waiting = stage.cluster.tasks[task(&stage.cluster, "waiting-a")].job.expect("it has one");
-    assert!(stage.claims.of(&stage.cluster, waiting).is_none());
+    assert!(stage.eviction_holds.of(&stage.cluster, waiting).is_none());
 }

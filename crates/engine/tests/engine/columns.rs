@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use vc_engine::Paths;
+use vc_engine::EvaluatorPaths;
 
 use crate::support::*;
 
@@ -102,7 +102,7 @@ impl Case {
     }
 
     /// The paths that were taken; the world compares with the plain evaluator.
-    fn run(&self) -> Paths {
+    fn run(&self) -> EvaluatorPaths {
         let nodes: String = (0..self.n_nodes).map(|number| self.node(number, number / 3)).collect();
         let mut all = objects("queue default");
         all.extend(objects(&nodes));
@@ -126,10 +126,10 @@ impl Case {
 #[test]
 fn large_clusters_are_the_same_for_both_evaluators() {
     let config = ProptestConfig { cases: 60, ..ProptestConfig::default() };
-    let taken = Cell::new(Paths::default());
+    let taken = Cell::new(EvaluatorPaths::default());
     let run = TestRunner::new(config).run(&cases(), |case| {
         let (sum, paths) = (taken.get(), case.run());
-        taken.set(Paths {
+        taken.set(EvaluatorPaths {
             filled: sum.filled + paths.filled,
             remembered: sum.remembered + paths.remembered,
             asked: sum.asked + paths.asked,
@@ -138,7 +138,7 @@ fn large_clusters_are_the_same_for_both_evaluators() {
         Ok(())
     });
     assert_eq!(run, Ok(()));
-    let Paths { filled, remembered, asked, plain } = taken.get();
+    let EvaluatorPaths { filled, remembered, asked, plain } = taken.get();
     let all = [filled, remembered, asked, plain];
     assert!(all.iter().all(|&n_times| 10 < n_times), "a path is not taken: {:?}", taken.get());
 }

@@ -1,6 +1,6 @@
 //! Numbered cases of core.md that concern the engine.
 
-use vc_framework::{Ask, Effect, EvictReason, Plugin, PluginEntry, Points};
+use vc_framework::{Effect, EvictReason, Plugin, PluginEntry, Points, SessionView};
 use vc_model::{
     ClusterEvent, Code, Finding, FitErrors, NodeId, ObjectKey, PodGroupPhase, TaskId, TaskStatus,
 };
@@ -34,8 +34,8 @@ fn core_61_missing_queue_is_told_once() {
     world.add("queue q");
     assert_eq!(world.cycle().decisions(), "bind j-a n1");
     world.delete_queue("q");
-    let told = world.cycle().only(&["event"]);
-    assert!(told.contains("queue q does not exist"), "it begins again: {told}");
+    let reported = world.cycle().only(&["event"]);
+    assert!(reported.contains("queue q does not exist"), "it begins again: {reported}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn core_71_lower_task_priority_is_evicted_first() {
     stage.session(|session| {
         let preemptor = session.tasks[task(session, "p-a")].job;
         let mut victims = vec![task(session, "a-v"), task(session, "b-v")];
-        victims.sort_by(|&l, &r| session.hooks().victim_order(session.ask(), preemptor, l, r));
+        victims.sort_by(|&l, &r| session.plugins().victim_order(session.view(), preemptor, l, r));
         assert_eq!(victims, [task(session, "b-v"), task(session, "a-v")]);
     });
 }
@@ -103,10 +103,10 @@ fn core_77_message_after_discard() {
         job j min=2
           task a cpu=1
           task b cpu=1";
-    let told = World::new(&config(), text).cycle().only(&["pod"]);
+    let reported = World::new(&config(), text).cycle().only(&["pod"]);
     let a = "pod j-a Schedulable \"Pod default/j-a can possibly be assigned to n1, once \
         minAvailable is satisfied. 1 of 2 members have room.\"";
-    assert_eq!(told.lines().next(), Some(a));
+    assert_eq!(reported.lines().next(), Some(a));
 }
 
 #[test]
@@ -194,10 +194,10 @@ fn core_82_one_condition_for_an_unchanged_message() {
         job j
           task a cpu=2";
     let mut world = World::new(&config(), text);
-    let told: Vec<String> = (0..5).map(|_| world.cycle().only(&["pod"])).collect();
+    let reported: Vec<String> = (0..5).map(|_| world.cycle().only(&["pod"])).collect();
     let first = "pod j-a Unschedulable \"0/1 nodes are unavailable: 1 Insufficient cpu. It fits on no \
         node even when empty: requests 2 cpu, largest node 1.\"";
-    assert_eq!(told, [first, "", "", "", ""]);
+    assert_eq!(reported, [first, "", "", "", ""]);
     world.add("node n2 cpu=1");
     let changed = world.cycle().only(&["pod"]);
     assert!(changed.contains("0/2 nodes are unavailable: 2 Insufficient cpu."), "{changed}");
@@ -315,11 +315,14 @@ fn a_clock_that_is_set_back_silences_nobody() {
         job j min=2
           task a cpu=1 x2";
     let mut world = World::new(&config(), text);
-    let mut told = |seconds| {
+    let mut reported = |seconds| {
         world.tick(seconds);
         world.cycle().all().contains("event PodGroup j Warning Unschedulable \"1/2 tasks")
     };
-    assert_eq!([0, 1, -2, -3600, 1, 300].map(&mut told), [true, false, false, true, false, true]);
+    assert_eq!(
+        [0, 1, -2, -3600, 1, 300].map(&mut reported),
+        [true, false, false, true, false, true]
+    );
 }
 
 #[test]
@@ -356,8 +359,8 @@ impl Plugin for ByLabel {
     fn points(&self) -> Points {
         Points::NODE_ORDER
     }
-    fn node_order(&self, ask: Ask<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
-        let label = ask.cluster.nodes[node].labels.get("score").expect("every node has it");
+    fn node_order(&self, view: SessionView<'_>, _: TaskId, node: NodeId) -> Result<f64, String> {
+        let label = view.cluster.nodes[node].labels.get("score").expect("every node has it");
         label.parse().map_err(|_| format!("no number: {label}"))
     }
 }
@@ -375,7 +378,7 @@ fn core_94_best_node() {
         stage.session(|session| {
             let waiting = task(session, "j-a");
             assert_eq!(session.choose(waiting, &[]), None);
-            let choice = session.choose(waiting, &session.facts().nodes);
+            let choice = session.choose(waiting, &session.info().nodes);
             best = choice.map(|node| session.nodes[node].name.to_string());
         });
         best

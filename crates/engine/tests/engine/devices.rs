@@ -96,7 +96,7 @@ fn nodes_77_a_gang_waits_for_its_devices_however_late_the_answers_come() {
     let writes: Vec<Effect> = cycle.effects.iter().filter(is_pre_bind).cloned().collect();
     let waits =
         |node: &str| format!("waiting on node {node} for its ResourceClaims to be reserved");
-    let told = format!("pod j-a Binding {:?}\npod j-b Binding {:?}", waits("n1"), waits("n2"));
+    let reported = format!("pod j-a Binding {:?}\npod j-b Binding {:?}", waits("n1"), waits("n2"));
     let others =
         "pod j-a Binding \"waiting on node n1 for the volumes or devices of other pods of its \
         PodGroup\""
@@ -104,7 +104,7 @@ fn nodes_77_a_gang_waits_for_its_devices_however_late_the_answers_come() {
     for (index, version) in ["2", "3"].into_iter().enumerate() {
         // A cycle for another reason.
         world.tick(700);
-        let wanted = if index == 0 { &told } else { &others };
+        let wanted = if index == 0 { &reported } else { &others };
         assert_eq!(world.cycle().only(&["bind", "resync", "pod"]), *wanted);
         reserved(&mut world, &writes[index..=index], version);
     }
@@ -136,9 +136,9 @@ fn a_pre_bind_that_fails_withdraws_the_gang_and_frees_the_devices() {
     // Whoever is withdrawn with it first, then the one that failed.
     assert_eq!(cycle.only(&["resync"]), "resync j-b\nresync j-a");
     let all = cycle.all();
-    let told = "execute preBind for pod default/j-a failed: claim default/c got allocated \
+    let reported = "execute preBind for pod default/j-a failed: claim default/c got allocated \
                 elsewhere in the meantime, resync the task";
-    assert!(all.contains(told), "{all}");
+    assert!(all.contains(reported), "{all}");
     let sibling = "bind withdrawn with its gang: preBind of pod default/j-a failed";
     assert!(all.contains(sibling), "{all}");
     assert!(world.engine.cluster().devices.in_flight(&key("c")).is_none());

@@ -1,7 +1,7 @@
 //! What a cycle with many jobs to close hands out before it closes them is what it decides anyway, in
 //! the same order. docs/performance.md (start).
 
-use vc_engine::{Effect, Engine, EngineOptions, Now};
+use vc_engine::{CycleTime, Effect, Engine, EngineOptions};
 
 use crate::support::*;
 
@@ -35,7 +35,7 @@ fn n_early(mut world: World, n_cycles: usize) -> Vec<(usize, usize)> {
     twin.explain(true);
     let mut numbers = Vec::new();
     for _ in 0..n_cycles {
-        let now = Now { unix_micros: world.now_micros() };
+        let now = CycleTime { unix_micros: world.now_micros() };
         let mut early = Vec::new();
         let (rest, report) = twin.cycle_with(world.inbox(), now, &mut |effects, cluster| {
             let known = |effect: &Effect| match effect {
@@ -49,11 +49,12 @@ fn n_early(mut world: World, n_cycles: usize) -> Vec<(usize, usize)> {
         let n = |is_it: fn(&Effect) -> bool| early.iter().filter(|&effect| is_it(effect)).count();
         let n_binds = n(|effect| matches!(effect, Effect::Bind { .. }));
         numbers.push((n_binds, n(|effect| matches!(effect, Effect::Evict { .. }))));
-        let told: Vec<&Effect> = early.iter().chain(&rest).collect();
+        let reported: Vec<&Effect> = early.iter().chain(&rest).collect();
         for events in [true, false] {
-            let told: Vec<_> = told.iter().copied().filter(|it| is_event(it) == events).collect();
+            let reported: Vec<_> =
+                reported.iter().copied().filter(|it| is_event(it) == events).collect();
             let whole = whole.effects.iter().filter(|it| is_event(it) == events);
-            assert_eq!(told, whole.collect::<Vec<_>>());
+            assert_eq!(reported, whole.collect::<Vec<_>>());
         }
         assert_eq!(format!("{report:?}"), format!("{:?}", whole.report));
         world.kubelets();

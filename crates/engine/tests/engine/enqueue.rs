@@ -17,9 +17,9 @@ fn enqueue(text: &str, jobs: &[&str]) -> (Vec<PodGroupPhase>, String) {
     let mut world = World::new(&legend("enqueue"), text);
     let cycle = world.cycle();
     let refusal = |line: &&String| line.starts_with("event") && line.contains(" Normal ");
-    let told: Vec<&str> = cycle.lines.iter().filter(refusal).map(String::as_str).collect();
+    let reported: Vec<&str> = cycle.lines.iter().filter(refusal).map(String::as_str).collect();
     let phases = jobs.iter().map(|job| world.group(job).status.phase).collect();
-    (phases, told.join("\n"))
+    (phases, reported.join("\n"))
 }
 
 #[test]
@@ -52,10 +52,10 @@ fn enqueue__too_big() {
     let text = "node n1 cpu=8 memory=8Gi
         queue c1 cap.cpu=1 cap.memory=1Gi
         job j1 queue=c1 minres.cpu=8 minres.memory=8Gi pending";
-    let told = "event PodGroup j1 Normal Unschedulable \"queue resource quota insufficient: \
+    let reported = "event PodGroup j1 Normal Unschedulable \"queue resource quota insufficient: \
         insufficient cpu, insufficient memory. Limit of queue c1: 1 cpu (spec.capability), used 0, \
         asked 8; 1Gi memory (spec.capability), used 0, asked 8Gi.\"";
-    assert_eq!(enqueue(text, &["j1"]), (vec![Pending], told.to_owned()));
+    assert_eq!(enqueue(text, &["j1"]), (vec![Pending], reported.to_owned()));
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn enqueue__refusal_is_told_again_after_thirty_seconds_only() {
         job j1 queue=c1 minres.cpu=8 pending";
     let mut world = World::new(&legend("enqueue"), text);
     let refused = |world: &mut World| world.cycle().all().contains(" Normal Unschedulable ");
-    let mut told = vec![refused(&mut world)];
+    let mut reported = vec![refused(&mut world)];
     for seconds in [1, 28, 1, 29, 1] {
         world.tick(seconds);
-        told.push(refused(&mut world));
+        reported.push(refused(&mut world));
     }
-    assert_eq!(told, [true, false, false, true, false, true]);
+    assert_eq!(reported, [true, false, false, true, false, true]);
 }

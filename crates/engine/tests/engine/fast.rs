@@ -15,10 +15,10 @@ fn fast__bound_a_gang_that_is_one_too_many_is_told_the_same_words() {
     let mut world = World::new(&conf("allocate", "priority gang | predicates nodeorder"), &text);
     let cycle = world.cycle();
     assert_eq!(cycle.decisions(), "");
-    let told = cycle.only(&["pod"]);
-    let count = |words: &str| told.lines().filter(|line| line.contains(words)).count();
-    assert_eq!(count("can possibly be assigned to n"), 999, "{told}");
-    assert_eq!(count("0/9 nodes are unavailable: 9 Insufficient cpu."), 1, "{told}");
+    let reported = cycle.only(&["pod"]);
+    let count = |words: &str| reported.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(count("can possibly be assigned to n"), 999, "{reported}");
+    assert_eq!(count("0/9 nodes are unavailable: 9 Insufficient cpu."), 1, "{reported}");
     let group = cycle.only(&["group"]);
     assert!(group.contains("Pending: 1 Unschedulable, 999 Schedulable"), "{group}");
     world.add("node n9 cpu=1 pods=200");

@@ -50,16 +50,16 @@ fn when_the_last_node_goes_pods_that_their_queue_kept_out_hear_of_it() {
         job k queue=q min=0
           task a cpu=1";
     let mut world = World::new(&conf("allocate, backfill", tiers), text);
-    let told = |cycle: &Cycle| cycle.only(&["pod"]);
+    let reported = |cycle: &Cycle| cycle.only(&["pod"]);
     let no_room = "pod k-a Unschedulable \"queue q has no room: insufficient cpu. Limit of queue q: 0 \
         cpu (deserved), used 0, asked 1.\"";
-    assert_eq!(told(&world.cycle()), no_room);
-    assert_eq!(told(&world.cycle()), "");
+    assert_eq!(reported(&world.cycle()), no_room);
+    assert_eq!(reported(&world.cycle()), "");
     world.delete_node("n0");
-    assert_eq!(told(&world.cycle()), "pod k-a Unschedulable \"0/0 nodes are unavailable\"");
+    assert_eq!(reported(&world.cycle()), "pod k-a Unschedulable \"0/0 nodes are unavailable\"");
     world.tick(1);
     world.add("queue s");
-    assert_eq!(told(&world.cycle()), "");
+    assert_eq!(reported(&world.cycle()), "");
 }
 
 #[test]
@@ -191,7 +191,13 @@ fn gangs_of_one_shape_have_one_preemption_policy() {
     let tiers = "gang priority | predicates proportion nodeorder";
     let mut world = World::new(&conf("allocate, reclaim, preempt", tiers), text);
     let cycle = world.cycle();
-    let told = cycle.only(&["event"]);
-    assert!(told.contains("a Normal PreemptionSkipped \"reclaim: 1 policy Never"), "{told}");
-    assert!(!told.contains("b Normal PreemptionSkipped \"reclaim: 1 policy Never"), "{told}");
+    let reported = cycle.only(&["event"]);
+    assert!(
+        reported.contains("a Normal PreemptionSkipped \"reclaim: 1 policy Never"),
+        "{reported}"
+    );
+    assert!(
+        !reported.contains("b Normal PreemptionSkipped \"reclaim: 1 policy Never"),
+        "{reported}"
+    );
 }

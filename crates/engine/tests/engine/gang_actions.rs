@@ -2,7 +2,7 @@
 //! The cases that need HyperNodes come with those.
 
 use vc_conf::Config;
-use vc_framework::{Ask, Claims, EvictReason, Plugin, PluginEntry, Points, Sample};
+use vc_framework::{EvictReason, EvictionHolds, Plugin, PluginEntry, Points, Sample, SessionView};
 use vc_model::{HostPort, NodeId, Protocol, Reservation, TaskId};
 
 use crate::support::gang::*;
@@ -97,7 +97,7 @@ fn gang__reclaim_gates() {
     assert_eq!(evicted(&with(""), &enough), "");
 }
 
-/// C9, issue 5984.
+/// C9: no more pods are evicted than needed (issue 5984).
 #[test]
 fn gang__trim() {
     let text = "node n1 cpu=11 pods=20
@@ -184,7 +184,12 @@ impl Plugin for Refuses {
     fn points(&self) -> Points {
         Points::EVENT_HANDLERS
     }
-    fn reserve(&self, _: Ask<'_>, _: TaskId, _: NodeId) -> Result<Option<Reservation>, String> {
+    fn reserve(
+        &self,
+        _: SessionView<'_>,
+        _: TaskId,
+        _: NodeId,
+    ) -> Result<Option<Reservation>, String> {
         Err("nothing to be had".to_owned())
     }
 }
@@ -357,7 +362,7 @@ fn gang__isolation() {
         assert_eq!(State::of(session), before);
         assert!(session.records.last_transaction.is_empty());
         let queue = session.queue("default").expect("it exists");
-        let share = session.hooks().queue_share(session.ask(), queue);
+        let share = session.plugins().queue_share(session.view(), queue);
         assert_eq!(share.map(|share| share.share), Some(1.0));
     });
     assert_eq!(outbox.effects, []);
@@ -494,9 +499,9 @@ fn record__causes_of_gang_actions() {
     for (victim, preemptor, cause) in cases {
         let cycle = World::new(&only_safe(), &text(victim, preemptor)).cycle();
         let events = cycle.only(&["event"]);
-        let told = events.lines().find(|line| line.contains("PreemptionSkipped"));
-        let told = told.unwrap_or_else(|| panic!("{cause}: {}", cycle.all()));
-        assert!(told.contains(cause), "{cause}: {told}");
+        let reported = events.lines().find(|line| line.contains("PreemptionSkipped"));
+        let reported = reported.unwrap_or_else(|| panic!("{cause}: {}", cycle.all()));
+        assert!(reported.contains(cause), "{cause}: {reported}");
     }
     let silent = with_arguments(gang_preempt(), "gangpreempt", "{explain: false}");
     let cycle = World::new(&silent, &text(two, "min=1\ntask p cpu=1 never")).cycle();
@@ -546,7 +551,7 @@ fn gang__restart() {
     assert_eq!(victims(&world.cycle()), "v-x");
     world.deliver();
     assert!(
-        Claims::rebuilt(world.engine.cluster())
+        EvictionHolds::rebuilt(world.engine.cluster())
             .of(
                 world.engine.cluster(),
                 world.engine.cluster().job(&key("p")).expect("the job is known")

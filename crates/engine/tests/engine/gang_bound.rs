@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use vc_conf::Config;
-use vc_engine::Hits;
+use vc_engine::CacheStats;
 
 use crate::support::gang::*;
 use crate::support::*;
@@ -30,20 +30,20 @@ fn pieces(n_nodes: usize, n_jobs: usize, waiting: &str) -> String {
 /// Two members that need three pieces each.
 const TWO: &str = "job p priority=9 min=2\n  task p cpu=3 x2";
 
-fn cycle(tiers: &str, text: &str) -> (usize, Hits) {
+fn cycle(tiers: &str, text: &str) -> (usize, CacheStats) {
     let mut world = World::new(&conf("gangpreempt", tiers), text);
     let cycle = world.cycle();
-    (cycle.report.n_evictions, world.engine.hits())
+    (cycle.report.n_evictions, world.engine.cache_stats())
 }
 
 #[test]
 fn fast__gang_bound_spares_simulations() {
-    let (n_evictions, hits) = cycle(TIERS, &pieces(6, 4, TWO));
+    let (n_evictions, cache_stats) = cycle(TIERS, &pieces(6, 4, TWO));
     assert_eq!(n_evictions, 6);
     // One piece on each node is enough in sum and is tried, two are not, three are enough. Of the
     // third job two pods go; of the eight that are elsewhere the first and the last are given back
     // alone, two and four others together.
-    assert_eq!(hits, Hits { n_bounded: 1, n_returned: 6, ..Hits::default() });
+    assert_eq!(cache_stats, CacheStats { n_bounded: 1, n_returned: 6, ..CacheStats::default() });
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn fast__gang_bound_of_the_pods_of_one_bundle() {
     for pod in 0..18 {
         text.push_str(&format!("  task x{pod:02} cpu=1 @n{} running\n", pod % 6));
     }
-    let (n_evictions, hits) = cycle(TIERS, &(text + TWO));
+    let (n_evictions, cache_stats) = cycle(TIERS, &(text + TWO));
     assert_eq!(n_evictions, 6);
     // Six are tried; seven to thirteen are not, nor is one place enough; fourteen are.
-    assert_eq!(hits.n_bounded, 7);
+    assert_eq!(cache_stats.n_bounded, 7);
 }
 
 #[test]
@@ -68,42 +68,42 @@ fn fast__gang_bound_runs_the_last_simulation() {
     let text = pieces(6, 4, &format!("{other}job p priority=9\n  task p cpu=5"));
     let text = text.replace("pods=20", "pods=4");
     let tiers = format!("{TIERS} proportion{{overused}}");
-    let (n_evictions, hits) = cycle(&tiers, &text);
+    let (n_evictions, cache_stats) = cycle(&tiers, &text);
     assert_eq!(n_evictions, 0);
-    assert_eq!(hits.n_bounded, 2);
+    assert_eq!(cache_stats.n_bounded, 2);
 }
 
 #[test]
 fn fast__gang_bound_counts_the_nodes_of_a_selector() {
     let waiting = "job p priority=9 min=3\n  task p cpu=1 x3 selector.disk=ssd";
-    let (n_evictions, hits) = cycle(&format!("{TIERS} predicates"), &pieces(6, 4, waiting));
+    let (n_evictions, cache_stats) = cycle(&format!("{TIERS} predicates"), &pieces(6, 4, waiting));
     assert_eq!(n_evictions, 3);
     // Two pieces on the only node; then the pods of the third job before the one on it.
-    assert_eq!(hits.n_bounded, 1 + 4);
+    assert_eq!(cache_stats.n_bounded, 1 + 4);
 }
 
 /// Each kind would find room by itself; all members ask for four cpus at least.
 #[test]
 fn fast__gang_bound_of_members_of_two_sizes() {
     let waiting = "job p priority=9 min=4\n  task a cpu=4 x2\n  task b cpu=5 x2";
-    let (n_evictions, hits) = cycle(TIERS, &pieces(3, 8, waiting));
-    assert_eq!((n_evictions, hits.n_bounded), (18, 1));
+    let (n_evictions, cache_stats) = cycle(TIERS, &pieces(3, 8, waiting));
+    assert_eq!((n_evictions, cache_stats.n_bounded), (18, 1));
 }
 
 #[test]
 fn fast__gang_bound_leaves_affinity_out() {
     let waiting = "job p priority=9 min=2\n  task p cpu=3 x2 label.app=p near=zone:p";
-    let (n_evictions, hits) = cycle(&format!("{TIERS} predicates"), &pieces(6, 4, waiting));
-    assert_eq!((n_evictions, hits.n_bounded), (6, 1));
-    assert_eq!(hits.n_returned, 0, "filters read more than the rows of nodes");
+    let (n_evictions, cache_stats) = cycle(&format!("{TIERS} predicates"), &pieces(6, 4, waiting));
+    assert_eq!((n_evictions, cache_stats.n_bounded), (6, 1));
+    assert_eq!(cache_stats.n_returned, 0, "filters read more than the rows of nodes");
 }
 
 #[test]
 fn fast__gang_bound_not_where_scorers_look_at_all_candidates() {
     let waiting = "job p priority=9 min=2\n  task p cpu=3 x2 label.app=p like=zone:p";
     let tiers = format!("{TIERS} predicates nodeorder");
-    let (n_evictions, hits) = cycle(&tiers, &pieces(6, 4, waiting));
-    assert_eq!((n_evictions, hits.n_bounded), (6, 0));
+    let (n_evictions, cache_stats) = cycle(&tiers, &pieces(6, 4, waiting));
+    assert_eq!((n_evictions, cache_stats.n_bounded), (6, 0));
     assert_eq!(cycle(&tiers, &pieces(6, 4, TWO)).1.n_bounded, 1);
 }
 
@@ -114,7 +114,7 @@ fn fast__gang_bound_not_where_a_plugin_reads_anything() {
     all.extend(objects(&pieces(6, 4, TWO)));
     let mut world = World::with(beside_silent(), &config, all);
     let cycle = world.cycle();
-    assert_eq!((cycle.report.n_evictions, world.engine.hits()), (6, Hits::default()));
+    assert_eq!((cycle.report.n_evictions, world.engine.cache_stats()), (6, CacheStats::default()));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn fast__gang_bound_not_in_the_plain_evaluator() {
     let mut stage = Stage::new(&gang_preempt(), Vec::new(), &pieces(6, 4, TWO));
     let outbox = stage.session(|session| {
         run(session, "gangpreempt");
-        assert_eq!(session.hits, Hits::default());
+        assert_eq!(session.cache_stats, CacheStats::default());
     });
     let is_eviction =
         |effect: &&vc_engine::Effect| matches!(effect, vc_engine::Effect::Evict { .. });
@@ -136,20 +136,20 @@ fn fast__gang_bound_of_sub_groups() {
         task a cpu=3 label.g=1 x2
         task b cpu=5 label.g=2 x2";
     let text = pieces(6, 6, waiting);
-    let (n_evictions, hits) = cycle(TIERS, &text);
-    assert_eq!((n_evictions, hits.n_bounded), (16, 1));
+    let (n_evictions, cache_stats) = cycle(TIERS, &text);
+    assert_eq!((n_evictions, cache_stats.n_bounded), (16, 1));
     // A plugin that reads more than the row of the job may find it complete another time.
     let sla = "sla{jobPipelined sla-waiting-time=99h}";
-    let (n_evictions, hits) = cycle(&format!("{sla} {TIERS}"), &text);
-    assert_eq!((n_evictions, hits), (16, Hits::default()));
+    let (n_evictions, cache_stats) = cycle(&format!("{sla} {TIERS}"), &text);
+    assert_eq!((n_evictions, cache_stats), (16, CacheStats::default()));
 }
 
 /// Some go for the quota of the queue although their room is of no use.
 #[test]
 fn fast__gang_bound_gives_back_what_quota_allows() {
     let text = format!("queue default cap.cpu=20\n{}", pieces(6, 4, TWO));
-    let (n_evictions, hits) = cycle(&format!("{TIERS} proportion{{allocatable}}"), &text);
-    assert_eq!((n_evictions, hits.n_returned), (10, 2));
+    let (n_evictions, cache_stats) = cycle(&format!("{TIERS} proportion{{allocatable}}"), &text);
+    assert_eq!((n_evictions, cache_stats.n_returned), (10, 2));
 }
 
 fn configs() -> Vec<Config> {
@@ -228,15 +228,15 @@ fn clusters() -> impl Strategy<Value = String> {
 fn fast__gang_bound_law() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[15; 32]);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
-    let (clusters, configs, mut sum) = (clusters(), configs(), Hits::default());
+    let (clusters, configs, mut sum) = (clusters(), configs(), CacheStats::default());
     for number in 0..1_400 {
         let text = clusters.new_tree(&mut runner).expect("nothing is rejected").current();
         let mut world = World::new(&configs[number % configs.len()], &text);
         for _ in 0..3 {
             world.cycle();
-            let hits = world.engine.hits();
-            sum.n_bounded += hits.n_bounded;
-            sum.n_returned += hits.n_returned;
+            let cache_stats = world.engine.cache_stats();
+            sum.n_bounded += cache_stats.n_bounded;
+            sum.n_returned += cache_stats.n_returned;
             world.kubelets_and_controllers();
         }
     }

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use vc_conf::Config;
-use vc_engine::Hits;
+use vc_engine::CacheStats;
 use vc_model::QUEUE_GATE;
 
-use crate::standing::{Change, backlog_configs, changes, chart, take};
 use crate::support::*;
+use crate::unschedulable_cache::{Change, backlog_configs, changes, chart, take};
 
 /// `a` runs, and of its surplus nothing fits: one cpu is left.
 const SURPLUS: &str = "node n1 cpu=4
@@ -34,9 +34,9 @@ fn nudge(world: &mut World, name: &str) {
     world.add(&format!("job {name} min=1 created=9"));
 }
 
-fn hits(world: &mut World) -> Hits {
+fn cache_stats(world: &mut World) -> CacheStats {
     world.cycle();
-    world.engine.hits()
+    world.engine.cache_stats()
 }
 
 fn settled(config: &Config, text: &str) -> World {
@@ -51,18 +51,18 @@ fn settled(config: &Config, text: &str) -> World {
 /// Once all is settled `a` has a surplus that stands, and the change ends it.
 fn surplus_ends(config: &Config, text: &str, change: impl FnOnce(&mut World)) -> World {
     let mut world = settled(config, text);
-    assert_eq!(hits(&mut world).n_surplus, 1);
+    assert_eq!(cache_stats(&mut world).n_surplus, 1);
     change(&mut world);
-    assert_eq!(hits(&mut world).n_surplus, 0);
+    assert_eq!(cache_stats(&mut world).n_surplus, 0);
     world
 }
 
 /// Once all is settled `b` gives up as `a` does, without being tried; how often after the change.
 fn given_up_after(config: &Config, text: &str, change: impl FnOnce(&mut World)) -> u64 {
     let mut world = settled(config, text);
-    assert_eq!(hits(&mut world).n_gave_up, 1);
+    assert_eq!(cache_stats(&mut world).n_gave_up, 1);
     change(&mut world);
-    hits(&mut world).n_gave_up
+    cache_stats(&mut world).n_gave_up
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn fast__memo_a_surplus_that_stands_keeps_nobody_waiting() {
     let text = format!("queue default fifo\n{ahead}");
     let mut world = settled(&chart(), &text);
     world.add("job b min=1 created=9\n task w cpu=1");
-    assert_eq!(hits(&mut world).n_surplus, 1);
+    assert_eq!(cache_stats(&mut world).n_surplus, 1);
     assert_eq!(world.pod("b-w").node_name.as_deref(), Some("n1"), "a fifo queue goes on");
 }
 
@@ -170,7 +170,7 @@ fn fast__memo_invalidation_given_up_clock() {
 #[test]
 fn fast__memo_gangs_of_another_shape_are_tried() {
     let third = "job c min=2 created=4\n task w cpu=2 x2";
-    assert_eq!(hits(&mut settled(&chart(), &format!("{PARTLY}\n{third}"))).n_gave_up, 2);
+    assert_eq!(cache_stats(&mut settled(&chart(), &format!("{PARTLY}\n{third}"))).n_gave_up, 2);
     for third in [
         "job c min=2 created=4\n task w cpu=2 x3",
         "job c min=3 created=4\n task w cpu=2 x3",
@@ -179,25 +179,25 @@ fn fast__memo_gangs_of_another_shape_are_tried() {
         "job c min=2 created=4 priority=5\n task w cpu=2 x2",
     ] {
         let mut world = settled(&chart(), &format!("{PARTLY}\n{third}"));
-        assert_eq!(hits(&mut world).n_gave_up, 1, "{third}");
+        assert_eq!(cache_stats(&mut world).n_gave_up, 1, "{third}");
     }
 }
 
 #[test]
 fn fast__memo_given_up_without_a_word_is_tried() {
     let text = PARTLY.replace("cpu=2 x2", "cpu=2 x2 near=zone:db");
-    assert_eq!(hits(&mut settled(&chart(), &text)).n_gave_up, 0, "pods with terms");
+    assert_eq!(cache_stats(&mut settled(&chart(), &text)).n_gave_up, 0, "pods with terms");
 }
 
 #[test]
 fn fast__memo_given_up_is_counted_and_explained_as_if_tried() {
     let mut world = settled(&chart(), PARTLY);
     let cycle = world.cycle();
-    assert_eq!(world.engine.hits().n_gave_up, 1);
+    assert_eq!(world.engine.cache_stats().n_gave_up, 1);
     let waiting = format!("{:?}", cycle.report.waiting);
     for pod in ["a-w-0", "b-w-0"] {
-        let told = format!("{pod} can possibly be assigned to n1");
-        assert!(waiting.contains(&told), "{waiting}");
+        let reported = format!("{pod} can possibly be assigned to n1");
+        assert!(waiting.contains(&reported), "{waiting}");
     }
     let samples = format!("{:?}", cycle.report.samples);
     assert_eq!(samples.matches("JobPlaced").count(), 2, "{samples}");
@@ -257,8 +257,8 @@ fn live(which: usize, text: &str, changes: &[Change]) -> (u64, u64) {
         take(&mut world, change);
         // Else nothing is run where nothing has changed.
         nudge(&mut world, &format!("nudge{turn}"));
-        let hits = hits(&mut world);
-        found = (found.0 + hits.n_surplus, found.1 + hits.n_gave_up);
+        let cache_stats = cache_stats(&mut world);
+        found = (found.0 + cache_stats.n_surplus, found.1 + cache_stats.n_gave_up);
     }
     found
 }

@@ -16,14 +16,14 @@ const WAITS: &str = "node n1 cpu=1
     job j
       task a cpu=2";
 
-fn told(message: &str) -> PodCondition {
+fn reported(message: &str) -> PodCondition {
     let (status, reason) = ("False".into(), "Unschedulable".into());
     PodCondition { status, reason, message: message.into() }
 }
 
 /// Somebody else writes this as the reason of the pod.
 fn overwrite(world: &mut World, message: &str) {
-    world.edit("j-a", |pod| pod.scheduled_condition = Some(told(message)));
+    world.edit("j-a", |pod| pod.scheduled_condition = Some(reported(message)));
 }
 
 /// Somebody else writes a condition of the group, in the place of the one of its type.
@@ -103,7 +103,7 @@ fn echoes_of_our_own_writes_are_nobody_elses() {
     let first = world.cycle_unanswered();
     let before = world.pod("j-a").clone();
     // What the pod was before our write comes late, and then our write.
-    world.edit("j-a", |pod| pod.scheduled_condition = Some(told("of an earlier process")));
+    world.edit("j-a", |pod| pod.scheduled_condition = Some(reported("of an earlier process")));
     assert_eq!(overwritten(&world.cycle_unanswered()), [""; 0]);
     first.effects.iter().for_each(|effect| world.store(effect));
     assert_eq!(overwritten(&world.cycle()), [""; 0]);
@@ -118,7 +118,7 @@ fn echoes_of_our_own_writes_are_nobody_elses() {
     assert_eq!(overwritten(&world.cycle()), [""; 0], "it was ours");
     // A bound pod, and one that is new, have conditions of their own.
     world.edit("j-a", |pod| {
-        pod.scheduled_condition = Some(PodCondition { status: "True".into(), ..told("") });
+        pod.scheduled_condition = Some(PodCondition { status: "True".into(), ..reported("") });
         pod.node_name = Some("n1".into());
     });
     assert_eq!(overwritten(&world.cycle()), [""; 0]);

@@ -62,12 +62,12 @@ fn a_pod_that_pauses_says_why_and_until_when_and_nothing_more() {
     let mut world = World::new(&config(), ONE);
     refuse(&mut world, &["j-a"]);
     let cycle = refuse(&mut world, &["j-a"]);
-    let told = "pod j-a SchedulerError \"failed to bind to node n1: refused. It is tried again after \
+    let reported = "pod j-a SchedulerError \"failed to bind to node n1: refused. It is tried again after \
         1 s, at 2026-01-01T01:00:01Z, or when the pod or the node changes\"";
-    assert_eq!(cycle.only(&["pod"]), told);
+    assert_eq!(cycle.only(&["pod"]), reported);
     let waiting = &cycle.report.waiting[0];
     assert_eq!(waiting.reason, "SchedulerError");
-    assert!(told.contains(&waiting.message), "{}", waiting.message);
+    assert!(reported.contains(&waiting.message), "{}", waiting.message);
     assert_eq!(world.engine.due_micros(), Some(world.now_micros() + 1_000_000));
     for _ in 0..3 {
         let cycle = refuse(&mut world, &["j-a"]);

@@ -45,11 +45,11 @@ fn the_first_phase_is_written_also_if_it_is_pending() {
 fn a_first_phase_that_was_not_stored_is_written_again() {
     let mut world = World::new(&config(), "node n1 cpu=4\n job j minres.cpu=9");
     without_phase(&mut world, "j");
-    let told = world.cycle_unanswered().only(&["group"]);
-    assert_eq!(told, "group j Pending");
+    let reported = world.cycle_unanswered().only(&["group"]);
+    assert_eq!(reported, "group j Pending");
     assert_eq!(world.cycle_unanswered().only(&["group"]), "", "it is on its way");
     world.send(vc_model::ClusterEvent::PodGroupFailed { key: key("j") });
-    assert_eq!(world.cycle().only(&["group"]), told);
+    assert_eq!(world.cycle().only(&["group"]), reported);
 }
 
 #[test]

@@ -180,11 +180,11 @@ fn core_310_each_job_that_nobody_tried_has_its_own_text() {
         job b
           task t x2 cpu=1";
     let cycle = World::new(&conf("backfill", "gang predicates"), text).cycle();
-    let told = cycle.report.waiting.iter().map(|task| (&*task.pod.name, &*task.message));
+    let reported = cycle.report.waiting.iter().map(|task| (&*task.pod.name, &*task.message));
     let of = |n: u32| {
         format!("pod group is not ready, 1 minAvailable, {n} Pending; Pending: {n} Unschedulable")
     };
     let (a, b) = (of(3), of(2));
     let expected = [("a-t-0", &*a), ("a-t-1", &*a), ("a-t-2", &*a), ("b-t-0", &*b), ("b-t-1", &*b)];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(reported.collect::<Vec<_>>(), expected);
 }

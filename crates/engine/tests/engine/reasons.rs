@@ -24,11 +24,11 @@ fn without_evictions(config: &Config) -> Config {
 /// evictions.
 fn reasons(cycle: &Cycle) -> BTreeMap<String, String> {
     let reason = |(pod, text): (String, String)| (pod, without_amounts(&text));
-    told(cycle).into_iter().map(reason).collect()
+    reported(cycle).into_iter().map(reason).collect()
 }
 
 /// Reason and message of each pod that is told something.
-fn told(cycle: &Cycle) -> BTreeMap<String, String> {
+fn reported(cycle: &Cycle) -> BTreeMap<String, String> {
     let text = |effect: &Effect| match effect {
         Effect::PodCondition { pod, reason, message, .. } => {
             Some((pod.name.to_string(), format!("{reason} {message}")))
@@ -135,9 +135,12 @@ fn reasons_of_gangs_without_room() {
         for actions in EVICTING.map(|action| format!("allocate, {action}, backfill")) {
             let cycle = World::new(&conf(&actions, plugins), &text).cycle();
             assert_eq!(reasons(&cycle), reasons(&plain), "{actions}: {text}");
-            let told: Vec<String> = reasons(&cycle).into_values().collect();
-            assert!(told.iter().any(|reason| reason.starts_with("Schedulable ")), "{told:?}");
-            assert!(!told.iter().any(|reason| reason.contains("released")), "{told:?}");
+            let reported: Vec<String> = reasons(&cycle).into_values().collect();
+            assert!(
+                reported.iter().any(|reason| reason.starts_with("Schedulable ")),
+                "{reported:?}"
+            );
+            assert!(!reported.iter().any(|reason| reason.contains("released")), "{reported:?}");
         }
     }
 }
@@ -146,7 +149,7 @@ fn reasons_of_gangs_without_room() {
 fn messages(config: &Config, text: &str) -> Vec<String> {
     let cycle = World::new(config, text).cycle();
     let line = |(pod, text): (String, String)| format!("{pod} {text}");
-    told(&cycle).into_iter().map(line).collect()
+    reported(&cycle).into_iter().map(line).collect()
 }
 
 const PLUGINS: &str = "priority gang conformance | drf predicates nodeorder binpack";
@@ -189,21 +192,21 @@ fn messages_name_limits_of_queues() {
         job j queue=q
           task a cpu=2";
     let why = "j-a Unschedulable queue q has no room: insufficient cpu. Limit of queue q: 4 cpu";
-    let told = messages(&conf("allocate", CAPACITY), text);
-    assert_eq!(told, [format!("{why} (spec.capability), used 3, asked 2.")]);
+    let reported = messages(&conf("allocate", CAPACITY), text);
+    assert_eq!(reported, [format!("{why} (spec.capability), used 3, asked 2.")]);
     let proportion = CAPACITY.replace("capacity", "proportion");
-    let told = messages(&conf("allocate", &proportion), text);
-    assert_eq!(told, [format!("{why} (deserved), used 3, asked 2.")]);
+    let reported = messages(&conf("allocate", &proportion), text);
+    assert_eq!(reported, [format!("{why} (deserved), used 3, asked 2.")]);
 }
 
 #[test]
 fn messages_count_members_that_have_room() {
     let nodes = "node n1 cpu=8\nnode n2 cpu=8\nnode n3 cpu=8\nnode n4 cpu=8\n";
     let text = format!("{nodes}job j min=6\n  task a cpu=6 x6");
-    let told = messages(&conf("allocate, backfill", PLUGINS), &text);
+    let reported = messages(&conf("allocate, backfill", PLUGINS), &text);
     let ours = "4 of 6 members have room.";
     assert_eq!(
-        [&*told[0], &*told[4]],
+        [&*reported[0], &*reported[4]],
         [
             format!(
                 "j-a-0 Schedulable Pod default/j-a-0 can possibly be assigned to n1, once \
@@ -223,10 +226,10 @@ fn messages_say_why_nothing_was_evicted() {
           task a cpu=1";
     // A vote of drf in a lower tier would offer the victims that gang has refused.
     let plugins = PLUGINS.replace("drf ", "");
-    let told = messages(&conf("allocate, preempt", &plugins), text);
+    let reported = messages(&conf("allocate, preempt", &plugins), text);
     let why = "j-a Unschedulable 0/1 nodes are unavailable: 1 Insufficient cpu. Requests 1 cpu, \
         most free on a node 0. Nothing evicted: preempt: 1 victims refused by gang.";
-    assert_eq!(told, [why]);
+    assert_eq!(reported, [why]);
 }
 
 /// Amounts are no reason to write for five minutes; another cause is.
@@ -241,7 +244,7 @@ fn messages_are_made_anew_when_the_cause_changes_or_after_five_minutes() {
     let mut world = World::new(&conf("allocate", PLUGINS), text);
     let why = "Unschedulable 0/1 nodes are unavailable: 1 Insufficient cpu. Requests 4 cpu, most \
         free on a node";
-    let said = |cycle: &Cycle| told(cycle).into_values().collect::<Vec<_>>();
+    let said = |cycle: &Cycle| reported(cycle).into_values().collect::<Vec<_>>();
     assert_eq!(said(&world.cycle()), [format!("{why} 1.")]);
     world.delete_pod("r-s");
     for seconds in [1, 100, 198] {

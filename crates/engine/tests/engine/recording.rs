@@ -46,8 +46,8 @@ fn record__pipelined() {
     );
     let group = cycle.only(&["group"]);
     let why = "pod group is not ready, 1 Pipelined, 1 minAvailable";
-    let told = format!("Unschedulable \"1/1 tasks in gang unschedulable: {why}\"");
-    assert!(group.contains(&told), "{group}");
+    let reported = format!("Unschedulable \"1/1 tasks in gang unschedulable: {why}\"");
+    assert!(group.contains(&reported), "{group}");
 }
 
 #[test]
@@ -128,12 +128,12 @@ fn record__ready_elastic() {
     assert_eq!(cycle.only(&["group"]), "group j Inqueue Scheduled \"\"");
     let explained = &cycle.report.waiting;
     assert_eq!(explained.len(), 7);
-    let told = cycle.only(&["pod"]);
-    let rest = told.lines().last().expect("seven pods wait");
+    let reported = cycle.only(&["pod"]);
+    let rest = reported.lines().last().expect("seven pods wait");
     assert!(
         rest.starts_with("pod j-a-7 Unschedulable \"")
             && rest.contains("0/1 nodes are unavailable: 1 Insufficient cpu."),
-        "{told}"
+        "{reported}"
     );
 }
 
@@ -186,7 +186,7 @@ fn record__condition_of_another_writer_is_corrected() {
         job j
           task a cpu=2";
     let mut world = World::new(&config(), text);
-    let told = world.cycle().only(&["pod"]);
+    let reported = world.cycle().only(&["pod"]);
     assert_eq!(world.cycle().only(&["pod"]), "");
     world.edit("j-a", |pod| {
         pod.scheduled_condition = Some(PodCondition {
@@ -198,7 +198,7 @@ fn record__condition_of_another_writer_is_corrected() {
     // But the other one may write it again, so that it waits (C-52).
     assert_eq!(world.cycle().only(&["pod"]), "");
     world.tick(60);
-    assert_eq!(world.cycle().only(&["pod"]), told);
+    assert_eq!(world.cycle().only(&["pod"]), reported);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn chart() -> Config {
 /// How many groups stand in the next cycle.
 fn stand(world: &mut World) -> u64 {
     world.cycle();
-    world.engine.hits().n_stood
+    world.engine.cache_stats().n_revalidated
 }
 
 /// A world whose writes have all come back, in which so many groups are refused in vain.
@@ -54,9 +54,9 @@ fn fast__memo_invalidation_a_group_before_it_is_admitted() {
         world.add(&format!("job b min=1 {words} pending minres.gpu=1"));
         let cycle = world.cycle();
         assert_eq!(world.group("b").status.phase, Inqueue);
-        assert_eq!(world.engine.hits().n_stood, 0, "{words}");
-        let told = "resource in cluster is overused: overused cpu, overused nvidia.com/gpu";
-        assert!(cycle.all().contains(told), "{words}: {}", cycle.all());
+        assert_eq!(world.engine.cache_stats().n_revalidated, 0, "{words}");
+        let reported = "resource in cluster is overused: overused cpu, overused nvidia.com/gpu";
+        assert!(cycle.all().contains(reported), "{words}: {}", cycle.all());
     }
 }
 
@@ -67,7 +67,7 @@ fn fast__memo_holds_where_a_group_behind_it_is_admitted() {
         world.add(&format!("job b min=1 {words} pending minres.gpu=1"));
         world.cycle();
         assert_eq!(world.group("b").status.phase, Inqueue);
-        assert_eq!(world.engine.hits().n_stood, 1, "{words}");
+        assert_eq!(world.engine.cache_stats().n_revalidated, 1, "{words}");
     }
 }
 
@@ -143,7 +143,7 @@ fn fast__memo_invalidation_a_queue_that_is_closed() {
     world.add("queue default state=Closed");
     let cycle = world.cycle();
     assert!(cycle.only(&["group"]).contains("queue default is Closed"), "{}", cycle.all());
-    assert_eq!(world.engine.hits().n_stood, 0);
+    assert_eq!(world.engine.cache_stats().n_revalidated, 0);
 }
 
 #[test]
@@ -169,7 +169,11 @@ fn why_nobody_goes_for_a_group_is_told_again_when_it_is_due() {
         let is_told = cycle.all().contains("PodGroup a Normal PreemptionSkipped");
         assert_eq!(is_told, second % 300 == 0, "{second}");
         // Why it is refused is told every 30 seconds (A44).
-        assert_eq!(world.engine.hits().n_stood, u64::from(second % 30 != 0), "{second}");
+        assert_eq!(
+            world.engine.cache_stats().n_revalidated,
+            u64::from(second % 30 != 0),
+            "{second}"
+        );
     }
 }
 
@@ -269,13 +273,13 @@ fn live(which: usize, changes: &[Change]) -> u64 {
     for (number, cpu) in [(0, 7), (1, 6), (3, 5), (6, 9), (9, 9)] {
         world.add(&group(number, cpu, 4));
     }
-    let mut n_stood = 0;
+    let mut n_revalidated = 0;
     for (turn, change) in changes.iter().enumerate() {
         take(&mut world, change, turn);
         world.cycle();
-        n_stood += world.engine.hits().n_stood;
+        n_revalidated += world.engine.cache_stats().n_revalidated;
     }
-    n_stood
+    n_revalidated
 }
 
 proptest! {
@@ -293,11 +297,11 @@ fn in_random_clusters_refusals_stand() {
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
     // With a second enqueue every group is asked for.
     for which in [0, 1, 2, 3, 5] {
-        let mut n_stood = 0;
+        let mut n_revalidated = 0;
         for _ in 0..20 {
             let tree = changes().new_tree(&mut runner).expect("nothing is rejected");
-            n_stood += live(which, &tree.current());
+            n_revalidated += live(which, &tree.current());
         }
-        assert!(100 < n_stood, "configuration {which}: {n_stood}");
+        assert!(100 < n_revalidated, "configuration {which}: {n_revalidated}");
     }
 }

@@ -1,7 +1,7 @@
 //! actions.md "shuffle".
 
 use vc_conf::Config;
-use vc_framework::{Ask, EvictReason, Plugin, PluginEntry, Points, Report, Sample};
+use vc_framework::{EvictReason, Plugin, PluginEntry, Points, Report, Sample, SessionView};
 use vc_model::TaskId;
 
 use crate::support::*;
@@ -16,9 +16,9 @@ impl Plugin for Selector {
     fn points(&self) -> Points {
         Points::VICTIM_TASKS
     }
-    fn victim_tasks(&self, ask: Ask<'_>, running: &[TaskId]) -> Vec<TaskId> {
-        let also = ask.cluster.task_named(&key(self.also));
-        let chosen = |task: &TaskId| ask.cluster.tasks[*task].priority == self.priority;
+    fn victim_tasks(&self, view: SessionView<'_>, running: &[TaskId]) -> Vec<TaskId> {
+        let also = view.cluster.task_named(&key(self.also));
+        let chosen = |task: &TaskId| view.cluster.tasks[*task].priority == self.priority;
         also.into_iter().chain(running.iter().copied().filter(chosen)).collect()
     }
 }
@@ -63,7 +63,7 @@ fn shuffle__nobody_selects() {
     assert_eq!(done, Vec::<String>::new());
 }
 
-/// D2, in any tier.
+/// D2: a filter restricts the victims of other plugins, in any tier.
 #[test]
 fn shuffle__filters_restrict() {
     let expected = ["evict j1-a shuffle", "evict j2-a shuffle"];

@@ -16,7 +16,7 @@ fn preempt() -> Config {
 }
 
 /// The texts of the events, by PodGroup.
-fn told(cycle: &Cycle) -> Vec<String> {
+fn reported(cycle: &Cycle) -> Vec<String> {
     let events = cycle.only(&["event"]);
     let skipped = events.lines().filter_map(|line| {
         let (about, text) = line.split_once(" Normal PreemptionSkipped ")?;
@@ -26,7 +26,7 @@ fn told(cycle: &Cycle) -> Vec<String> {
 }
 
 fn first_told(config: &Config, text: &str) -> Vec<String> {
-    told(&World::new(config, text).cycle())
+    reported(&World::new(config, text).cycle())
 }
 
 /// One low job and what waits for its room.
@@ -67,8 +67,8 @@ fn record__causes() {
         ),
     ];
     for (victim, preemptor, cause) in cases {
-        let told = first_told(&preempt(), &one_node(victim, preemptor));
-        assert_eq!(told, [format!("high: preempt: {cause}")], "{preemptor}");
+        let reported = first_told(&preempt(), &one_node(victim, preemptor));
+        assert_eq!(reported, [format!("high: preempt: {cause}")], "{preemptor}");
     }
 }
 
@@ -148,8 +148,8 @@ fn record__causes_of_a_job_that_is_not_admitted() {
     let text = "node n1 cpu=1
         job high priority=100 pending minres.cpu=9";
     let tiers = "gang | overcommit predicates";
-    let told = first_told(&conf("enqueue, allocate, preempt", tiers), text);
-    assert_eq!(told, ["high: not admitted to the queue: overcommit"]);
+    let reported = first_told(&conf("enqueue, allocate, preempt", tiers), text);
+    assert_eq!(reported, ["high: not admitted to the queue: overcommit"]);
     assert_eq!(first_told(&conf("enqueue, allocate", tiers), text), [""; 0]);
 }
 
@@ -157,15 +157,15 @@ fn record__causes_of_a_job_that_is_not_admitted() {
 fn record__causes_are_told_once_while_they_stay() {
     let text = one_node("min=2\ntask v cpu=1 x2 @n1 running", "\ntask p cpu=1");
     let mut world = World::new(&preempt(), &text);
-    assert_eq!(told(&world.cycle()).len(), 1);
+    assert_eq!(reported(&world.cycle()).len(), 1);
     for _ in 0..5 {
         world.tick(50);
         assert_eq!(world.cycle().only(&["event"]), "");
     }
     world.tick(51);
-    assert_eq!(told(&world.cycle()).len(), 1);
+    assert_eq!(reported(&world.cycle()).len(), 1);
     world.add("job more priority=100\n task p cpu=9");
-    assert_eq!(told(&world.cycle()), ["more: preempt: 1 victims refused by gang"]);
+    assert_eq!(reported(&world.cycle()), ["more: preempt: 1 victims refused by gang"]);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn record__causes_without_explain() {
     let text = one_node("min=2\ntask v cpu=1 x2 @n1 running", "\ntask p cpu=1");
     let off = with_arguments(preempt(), "preempt", "{explain: false}");
     let cycle = World::new(&off, &text).cycle();
-    assert_eq!((told(&cycle), cycle.report.skipped), (Vec::new(), Vec::new()));
+    assert_eq!((reported(&cycle), cycle.report.skipped), (Vec::new(), Vec::new()));
 }
 
 #[test]

@@ -47,8 +47,8 @@ fn cycle__head_of_line() {
     );
     let cycle = World::new(&config("headOfLine: queue"), BIG_HEAD).cycle();
     assert_eq!(cycle.decisions(), "");
-    let told = "waiting behind job default/big of the same queue";
-    assert!(cycle.all().contains(told), "{}", cycle.all());
+    let reported = "waiting behind job default/big of the same queue";
+    assert!(cycle.all().contains(reported), "{}", cycle.all());
 }
 
 #[test]

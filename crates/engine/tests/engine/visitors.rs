@@ -157,20 +157,20 @@ fn a_queue_that_comes_back_is_told_again() {
     let mut world = World::new(&configs()[3], NODES);
     let lent = "queue a parent=lost deserved.cpu=2\n job j queue=a\n task t cpu=1";
     let warning = "queue a: parent queue lost does not exist".to_owned();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..2 {
         world.add(lent);
         let mut report = world.cycle().report;
         report.warnings.retain(|text| text.starts_with("queue a:"));
         let shares = report.samples.iter().map(|sample| format!("{sample:?}"));
         let shares = shares.filter(|text| text.starts_with("WeightedShare { queue: \"a\""));
-        told.push((report.warnings, shares.collect::<Vec<_>>()));
+        reported.push((report.warnings, shares.collect::<Vec<_>>()));
         world.delete_group("j");
         world.delete_queue("a");
         delete_pods(&mut world);
         world.cycle();
     }
-    let (warnings, shares) = &told[0];
+    let (warnings, shares) = &reported[0];
     assert_eq!((&warnings[..], shares.len()), (&[warning][..], 1));
-    assert_eq!(told[0], told[1]);
+    assert_eq!(reported[0], reported[1]);
 }

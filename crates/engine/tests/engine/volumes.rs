@@ -305,9 +305,9 @@ fn nodes_17_a_missing_claim_is_named_for_every_node() {
                   task b cpu=1\n";
     let mut world = world(&format!("{NODES}{text}"), "");
     let cycle = world.cycle();
-    let told = "0/3 nodes are unavailable: 3 plugin VolumeZone pre-predicates failed \
+    let reported = "0/3 nodes are unavailable: 3 plugin VolumeZone pre-predicates failed \
                 persistentvolumeclaim \"data\" not found.";
-    assert!(cycle.only(&["pod"]).contains(&format!("{told:?}")), "{}", cycle.only(&["pod"]));
+    assert!(cycle.only(&["pod"]).contains(&format!("{reported:?}")), "{}", cycle.only(&["pod"]));
     assert_eq!(cycle.only(&["bind"]).lines().count(), 1, "others are scheduled");
     tell(
         &mut world,

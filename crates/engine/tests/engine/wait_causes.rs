@@ -235,9 +235,9 @@ fn gated_members_of_a_ready_group_are_told_in_an_event() {
           task a cpu=1
           task b cpu=1 gate=b.io/later gate=a.io/later x2";
     let mut world = World::new(&conf(ALL_ACTIONS, "gang | predicates"), text);
-    let told = "event PodGroup j Normal SchedulingGated \"2 pods (j-b-0, ...) have scheduling \
+    let reported = "event PodGroup j Normal SchedulingGated \"2 pods (j-b-0, ...) have scheduling \
         gates b.io/later, a.io/later\"";
-    assert_eq!(world.cycle().only(&["event"]), told);
+    assert_eq!(world.cycle().only(&["event"]), reported);
     assert!(!world.cycle().all().contains("SchedulingGated"), "it is said once");
     world.edit("j-b-1", |pod| pod.scheduling_gates.clear());
     let cycle = world.cycle();
@@ -249,10 +249,10 @@ fn gated_members_of_a_ready_group_are_told_in_an_event() {
 fn each_member_of_a_gang_is_told_for_which_volumes_it_waits() {
     let case = case(WaitCause::AwaitsVolumes);
     let mut world = world(&case);
-    let told = world.cycle().only(&["pod"]);
+    let reported = world.cycle().only(&["pod"]);
     let wanted = "pod j-a Binding \"waiting on node n1 for PersistentVolumeClaim ca to be bound\"\n\
         pod j-b Binding \"waiting on node n1 for the volumes or devices of other pods of its PodGroup\"";
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     assert_eq!(world.cycle().only(&["pod"]), "");
 }
 
@@ -301,8 +301,8 @@ fn a_group_may_come_after_its_pods() {
     world.tick(1);
     assert_eq!(world.cycle().only(&["pod"]), "");
     world.tick(1);
-    let told = world.cycle().only(&["pod"]);
-    assert_eq!(told.lines().count(), 2, "no event was needed: {told}");
+    let reported = world.cycle().only(&["pod"]);
+    assert_eq!(reported.lines().count(), 2, "no event was needed: {reported}");
     assert_eq!(world.cycle().only(&["pod"]), "");
     world.add("job j");
     assert_eq!(world.cycle().decisions(), "bind j-a n1");

@@ -16,8 +16,8 @@ fn admitted(queues: &str, running: &str, minres: &str) -> (String, String) {
     let (events, binds) = (cycle.only(&["event"]), cycle.only(&["bind"]));
     let phase = world.group("in").status.phase.as_str();
     let phase = if binds.is_empty() { phase } else { "bound" };
-    let told = events.lines().find(|line| line.contains("insufficient")).unwrap_or_default();
-    (phase.to_owned(), told.split('"').nth(1).unwrap_or_default().to_owned())
+    let reported = events.lines().find(|line| line.contains("insufficient")).unwrap_or_default();
+    (phase.to_owned(), reported.split('"').nth(1).unwrap_or_default().to_owned())
 }
 
 #[test]
@@ -26,15 +26,16 @@ fn t6_enqueue_fit_preempt_nofit() {
     let phase = |running: &str, minres: &str| admitted(queues, running, minres).0;
     assert_eq!(phase("", "4"), "bound", "it fits");
     assert_eq!(phase("low(a -1 4)", "4"), "Inqueue");
-    let told =
+    let reported =
         "insufficient unused quota for cpu in queue a: 4 more needed. Limit of cohort root: \
         4 cpu (nominal quota of all its queues), used 4, asked 4."
             .to_owned();
-    assert_eq!(admitted(queues, "same(a 0 4)", "4"), ("Pending".to_owned(), told));
-    let told = "insufficient quota for cpu in queue a: request 5 > maximum capacity 4. Limit of \
+    assert_eq!(admitted(queues, "same(a 0 4)", "4"), ("Pending".to_owned(), reported));
+    let reported =
+        "insufficient quota for cpu in queue a: request 5 > maximum capacity 4. Limit of \
         cohort root: 4 cpu (nominal quota of all its queues), used 0, asked 5."
-        .to_owned();
-    assert_eq!(admitted(queues, "", "5"), ("Pending".to_owned(), told));
+            .to_owned();
+    assert_eq!(admitted(queues, "", "5"), ("Pending".to_owned(), reported));
     assert_eq!(phase("same(a 0 4)", ""), "Inqueue");
 }
 
@@ -44,11 +45,11 @@ fn enqueue_asks_who_is_protected() {
     let queues = "a 4 in:L; b 0";
     let admitted = |low: &str| admitted(queues, &format!("low(a -1 4 {low})"), "4");
     assert_eq!(admitted("").0, "Inqueue");
-    let told =
+    let reported =
         "insufficient unused quota for cpu in queue a: 4 more needed. Limit of cohort root: \
         4 cpu (nominal quota of all its queues), used 4, asked 4."
             .to_owned();
-    let refused = ("Pending".to_owned(), told);
+    let refused = ("Pending".to_owned(), reported);
     assert_eq!(admitted("class=system-cluster-critical"), refused);
     assert_eq!(admitted("pre=false"), refused);
 }

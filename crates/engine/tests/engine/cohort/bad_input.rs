@@ -9,8 +9,8 @@ use crate::support::*;
 fn with_bad(bad: &str) -> (String, String) {
     let text = case(&format!("bad {bad}; good 2"), "", "gb(bad 0 1) gg(good 0 1)");
     let cycle = World::new(&quota(), &text).cycle();
-    let told = cycle.only(&["event"]);
-    let about_bad = told.lines().filter(|line| line.starts_with("event Queue bad Warning"));
+    let reported = cycle.only(&["event"]);
+    let about_bad = reported.lines().filter(|line| line.starts_with("event Queue bad Warning"));
     let bound = cycle.only(&["bind"]);
     let mut bound: Vec<&str> = bound.lines().collect();
     bound.sort_unstable();
@@ -21,8 +21,8 @@ const BOTH: &str = "bind gb-p n1\nbind gg-p n1";
 
 /// The event is about the field, and who is bound is as expected.
 fn check(bad: &str, field: &str, bound: &str) {
-    let (told, found) = with_bad(bad);
-    assert!(told.contains(field), "{bad}: {told}");
+    let (reported, found) = with_bad(bad);
+    assert!(reported.contains(field), "{bad}: {reported}");
     assert_eq!(found, bound, "{bad}");
 }
 
@@ -67,10 +67,10 @@ fn bad_input__a_queue_in_two_cohorts() {
 #[test]
 fn bad_input__weights_of_zero() {
     let key = "annotation.fairSharing.weight";
-    let (told, bound) = with_bad(&format!("2 {key}=0"));
-    assert_eq!((&*told, &*bound), ("", BOTH));
-    let (told, bound) = with_bad("2 weight=0");
-    assert_eq!((&*told, &*bound), ("", BOTH));
+    let (reported, bound) = with_bad(&format!("2 {key}=0"));
+    assert_eq!((&*reported, &*bound), ("", BOTH));
+    let (reported, bound) = with_bad("2 weight=0");
+    assert_eq!((&*reported, &*bound), ("", BOTH));
     let field = "InvalidCohortPolicy \"cohort.volcano.sh/fairSharing.weight: -2: is not 0";
     check(&format!("2 {key}=-2"), field, BOTH);
 }

@@ -8,6 +8,7 @@ mod lines;
 mod objects;
 mod story;
 mod taken;
+mod undeclared;
 
 use std::cell::Cell;
 
@@ -88,7 +89,8 @@ fn regroup(world: &mut World, job: &str, word: &str) {
 }
 
 fn begin(story: &Story) -> World {
-    let Flags { sharding, queue_gate, bare_pods, capacity_scoring, walk_bytes } = story.flags;
+    let Flags { sharding, queue_gate, bare_pods, capacity_scoring, victim_index_bytes } =
+        story.flags;
     let settings = Settings {
         sharding: Sharding { mode: sharding, name: "s".into() },
         queue_gate_admission: queue_gate,
@@ -100,14 +102,14 @@ fn begin(story: &Story) -> World {
     let mut all = objects("queue default");
     all.extend(objects(&story.cluster));
     let mut world = World::with(options, &story.choice.config(), all);
-    walk_bytes.into_iter().for_each(|bytes| world.engine.keep_walks(bytes));
+    victim_index_bytes.into_iter().for_each(|bytes| world.engine.keep_walks(bytes));
     world
 }
 
 /// Panics where the two differ; which shortcuts were taken.
 fn live(story: &Story) -> Taken {
     let (mut world, mut edge, mut taken) = (begin(story), Edge::default(), Taken::default());
-    story.told.iter().for_each(|line| edge.tell(&mut world, line));
+    story.reported.iter().for_each(|line| edge.tell(&mut world, line));
     for steps in &story.turns {
         let mut next = Next::default();
         steps.iter().for_each(|step| tell(&mut world, &mut edge, step, &mut next));
@@ -180,18 +182,18 @@ fn fast__differential_to_the_end() {
 /// FUZZ_FAST=<seed> repeats one. Without it, a few stories of a seed of its own.
 #[test]
 fn fuzz_fast() {
-    let told = |seed: u64| {
+    let reported = |seed: u64| {
         eprintln!("1000 stories with seed {seed}");
         run(seed, 1_000, 6).map(|taken| eprintln!("seed {seed}: {taken:?}"))
     };
     let some = |first: u64| {
         let seeds: Vec<u64> = (first..).take(n_cores()).collect();
-        check_at_once(&seeds, |&seed| told(seed))
+        check_at_once(&seeds, |&seed| reported(seed))
     };
-    let outcome = match Wanted::of("FUZZ_FAST", 5) {
-        Wanted::Few(seed) => run(seed, 20, 6).map(drop),
-        Wanted::Seed(seed) => told(seed),
-        Wanted::Forever(first) => (first..).step_by(n_cores()).try_for_each(some),
+    let outcome = match PreemptionRequest::of("FUZZ_FAST", 5) {
+        PreemptionRequest::Few(seed) => run(seed, 20, 6).map(drop),
+        PreemptionRequest::Seed(seed) => reported(seed),
+        PreemptionRequest::Forever(first) => (first..).step_by(n_cores()).try_for_each(some),
     };
     outcome.unwrap_or_else(|why| panic!("{why}"));
 }

@@ -360,11 +360,16 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
     let tasks = prop::collection::vec(task(size), 0..if size.is_tame { 4 } else { 5 });
     let namespace = pick(&[(9, ""), (1, "other/")]);
     // Some have others beside them that are like them.
-    let n_alike =
+    let n_equal_gangs =
         if size.is_tame { pick(&[(6, "1"), (2, "3")]) } else { pick(&[(9, "1"), (1, "2")]) };
     let head = (0..size.jobs, 0..size.queues, 0_u32..4, 0_u32..3, phase, more, namespace);
-    (head, tasks, any::<u16>(), n_alike).prop_map(
-        move |((index, queue, min, priority, phase, more, namespace), tasks, mark, n_alike)| {
+    (head, tasks, any::<u16>(), n_equal_gangs).prop_map(
+        move |(
+            (index, queue, min, priority, phase, more, namespace),
+            tasks,
+            mark,
+            n_equal_gangs,
+        )| {
             // Few want more than there are.
             let n_pods: u32 = tasks.iter().map(|(n_equal, _)| n_equal).sum();
             let min = if mark % 8 == 0 { min } else { n_pods.min(min) };
@@ -373,7 +378,7 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
                 _ => format!("  task t{mark}-{number} x{n_equal} {words}\n"),
             };
             let tasks = tasks.iter().enumerate().map(task).collect::<String>();
-            let n_alike: u32 = n_alike.parse().expect("a number");
+            let n_equal_gangs: u32 = n_equal_gangs.parse().expect("a number");
             let one = |index: u32| {
                 format!(
                     "job {namespace}j{} queue=q{queue} min={min} priority={priority} {phase} \
@@ -381,7 +386,7 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
                     index % size.jobs,
                 )
             };
-            (index..index + n_alike).map(one).collect()
+            (index..index + n_equal_gangs).map(one).collect()
         },
     )
 }

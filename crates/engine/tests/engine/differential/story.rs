@@ -53,7 +53,7 @@ pub(super) struct Flags {
     pub(super) bare_pods: bool,
     pub(super) capacity_scoring: bool,
     /// How many bytes of walks are kept; `None`: as many as usual.
-    pub(super) walk_bytes: Option<usize>,
+    pub(super) victim_index_bytes: Option<usize>,
 }
 
 /// A cluster, and what happens before each cycle; before many, nothing.
@@ -62,7 +62,7 @@ pub(super) struct Story {
     pub(super) choice: Choice,
     pub(super) flags: Flags,
     pub(super) cluster: String,
-    pub(super) told: Vec<String>,
+    pub(super) reported: Vec<String>,
     pub(super) turns: Vec<Vec<Step>>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Story {
 impl fmt::Debug for Story {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:?}\n{:?}\n{}", self.choice, self.flags, self.cluster)?;
-        write!(out, "{}", self.told.join("\n"))?;
+        write!(out, "{}", self.reported.join("\n"))?;
         self.turns.iter().try_for_each(|steps| write!(out, "\n--- {steps:?}"))
     }
 }
@@ -138,14 +138,14 @@ fn flags() -> impl Strategy<Value = Flags> {
         1 => Just(ShardingMode::Hard),
     ];
     let seldom = || prop::bool::weighted(0.15);
-    let walk_bytes = prop_oneof![6 => Just(None), 1 => (0_usize..4000).prop_map(Some)];
-    (sharding, seldom(), seldom(), seldom(), walk_bytes).prop_map(
-        |(sharding, queue_gate, bare_pods, capacity_scoring, walk_bytes)| Flags {
+    let victim_index_bytes = prop_oneof![6 => Just(None), 1 => (0_usize..4000).prop_map(Some)];
+    (sharding, seldom(), seldom(), seldom(), victim_index_bytes).prop_map(
+        |(sharding, queue_gate, bare_pods, capacity_scoring, victim_index_bytes)| Flags {
             sharding,
             queue_gate,
             bare_pods,
             capacity_scoring,
-            walk_bytes,
+            victim_index_bytes,
         },
     )
 }
@@ -171,11 +171,17 @@ fn stories_of(size: Size) -> impl Strategy<Value = Story> {
     let cluster = prop_oneof![3 => mixed, 2 => full];
     let cluster = cluster.prop_map(move |cluster| first.clone() + &cluster);
     let lines = prop::collection::vec(line(size), 0..size.lines);
-    let told = lines.prop_map(move |lines| [first_lines(size), lines].concat());
+    let reported = lines.prop_map(move |lines| [first_lines(size), lines].concat());
     let turns =
         prop::collection::vec(prop::collection::vec(step(size), 0..4), size.turns.0..size.turns.1);
-    (drawn_or_usual(), flags(), cluster, told, turns).prop_map(
-        |(choice, flags, cluster, told, turns)| Story { choice, flags, cluster, told, turns },
+    (drawn_or_usual(), flags(), cluster, reported, turns).prop_map(
+        |(choice, flags, cluster, reported, turns)| Story {
+            choice,
+            flags,
+            cluster,
+            reported,
+            turns,
+        },
     )
 }
 

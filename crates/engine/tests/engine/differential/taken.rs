@@ -4,11 +4,11 @@
 use std::fmt;
 use std::ops::Add;
 
-use vc_engine::{Hits, Paths};
+use vc_engine::{CacheStats, EvaluatorPaths};
 
 use crate::support::*;
 
-const N_HITS: usize = 13;
+const N_HITS: usize = 12;
 const N_PATHS: usize = 4;
 const N: usize = N_HITS + N_PATHS + 4;
 
@@ -17,8 +17,6 @@ const NAMES: [(&str, u64); N] = [
     ("repeated", 2_000),
     ("resumed", 1_000),
     ("passed over", 20),
-    // Takes more pods on a node than a story has.
-    ("lined up", 0),
     ("bounded", 3),
     ("forgotten", 20),
     // Rare: `gang_bound.rs` has it.
@@ -44,24 +42,24 @@ const NAMES: [(&str, u64); N] = [
 pub(super) struct Taken {
     counts: [u64; N],
     /// As last seen: they are counted from configuration to configuration.
-    paths: Paths,
-    hits: Hits,
+    paths: EvaluatorPaths,
+    cache_stats: CacheStats,
 }
 
 impl Taken {
     /// Adds those of the cycle.
     pub(super) fn count(&mut self, world: &World, cycle: &Cycle) {
-        let hits = world.engine.hits();
+        let cache_stats = world.engine.cache_stats();
         // A quiet cycle leaves those of the one before.
-        if hits != self.hits {
-            self.add(0, &of_hits(&hits));
+        if cache_stats != self.cache_stats {
+            self.add(0, &of_hits(&cache_stats));
         }
         let paths = world.engine.paths().unwrap_or_default();
         let (now, before) = (of_paths(&paths), of_paths(&self.paths));
         let begun_anew = (0..N_PATHS).any(|index| now[index] < before[index]);
         let before = if begun_anew { [0; N_PATHS] } else { before };
         self.add(N_HITS, &std::array::from_fn::<_, N_PATHS, _>(|index| now[index] - before[index]));
-        (self.hits, self.paths) = (hits, paths);
+        (self.cache_stats, self.paths) = (cache_stats, paths);
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let report = &cycle.report;
         let n_written = cycle.lines.iter().filter(|line| line.starts_with("prebind")).count();
@@ -80,41 +78,39 @@ impl Taken {
     }
 }
 
-fn of_hits(hits: &Hits) -> [u64; N_HITS] {
-    let Hits {
+fn of_hits(cache_stats: &CacheStats) -> [u64; N_HITS] {
+    let CacheStats {
         n_repeated,
         n_resumed,
-        n_passed_over,
-        n_lined_up,
+        n_skipped_nodes,
         n_bounded,
         n_forgotten,
         n_returned,
-        n_stood,
+        n_revalidated,
         n_surplus,
         n_gave_up,
-        n_dead_ends,
-        n_looked_at,
-        n_alike,
-    } = *hits;
+        n_known_infeasible,
+        n_probed,
+        n_equal_gangs,
+    } = *cache_stats;
     [
         n_repeated,
         n_resumed,
-        n_passed_over,
-        n_lined_up,
+        n_skipped_nodes,
         n_bounded,
         n_forgotten,
         n_returned,
-        n_stood,
+        n_revalidated,
         n_surplus,
         n_gave_up,
-        n_dead_ends,
-        n_looked_at,
-        n_alike,
+        n_known_infeasible,
+        n_probed,
+        n_equal_gangs,
     ]
 }
 
-fn of_paths(paths: &Paths) -> [u64; N_PATHS] {
-    let Paths { filled, remembered, asked, plain } = *paths;
+fn of_paths(paths: &EvaluatorPaths) -> [u64; N_PATHS] {
+    let EvaluatorPaths { filled, remembered, asked, plain } = *paths;
     [filled, remembered, asked, plain]
 }
 

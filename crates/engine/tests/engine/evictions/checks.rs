@@ -129,7 +129,7 @@ impl Promises {
         &mut self,
         cluster: &Cluster,
         cycle: &Cycle,
-        before: &Before<'_>,
+        before: &PreviousAttempt<'_>,
         (number, lag): (u32, u32),
     ) -> Result<(), String> {
         for certificate in &cycle.report.certificates {
@@ -192,7 +192,7 @@ pub(super) struct Protected {
 }
 
 /// What is known before a cycle.
-pub(super) struct Before<'a> {
+pub(super) struct PreviousAttempt<'a> {
     config: &'a Config,
     cluster: Cluster,
     now_micros: i64,
@@ -204,7 +204,7 @@ pub(super) struct Before<'a> {
     outside: BTreeSet<JobId>,
 }
 
-impl<'a> Before<'a> {
+impl<'a> PreviousAttempt<'a> {
     pub(super) fn of(cluster: &Cluster, config: &'a Config, now_micros: i64) -> Self {
         let running = |(job, row): (JobId, &vc_model::Job)| {
             (job, i64::from(row.counts.of(TaskStatus::Running)))
@@ -232,7 +232,7 @@ impl<'a> Before<'a> {
                 let Some(job) = statement.tasks[waiting].job else { continue };
                 let queue = statement.jobs[job].queue;
                 let planned = node(&statement, planned);
-                match statement.hooks().allocatable(statement.ask(), queue, waiting) {
+                match statement.plugins().allocatable(statement.view(), queue, waiting) {
                     Ok(()) => _ = statement.pipeline(waiting, planned, Room::Releasing),
                     Err(_) => refused |= name == pod,
                 }
@@ -256,7 +256,7 @@ impl Protected {
         &mut self,
         cluster: &Cluster,
         cycle: &Cycle,
-        before: &Before<'_>,
+        before: &PreviousAttempt<'_>,
         rules: Rules,
     ) -> Result<(), String> {
         for victim in cycle.report.certificates.iter().flat_map(|it| &it.victims) {
@@ -295,7 +295,7 @@ impl Protected {
     }
 
     /// What is admitted in one cycle fits into the quota.
-    fn check_quota(&self, cluster: &Cluster, before: &Before<'_>) -> Result<(), String> {
+    fn check_quota(&self, cluster: &Cluster, before: &PreviousAttempt<'_>) -> Result<(), String> {
         let admitted = before.outside.iter().map(|&job| &cluster.jobs[job]);
         let admitted = admitted.filter(|row| !row.is_pending());
         let group = |row: &vc_model::Job| row.pod_group.clone();
@@ -319,7 +319,11 @@ pub(super) struct Rules {
 
 /// Who loses pods keeps as many running, or as few out of work, as its annotation says; below that
 /// it loses none.
-fn check_job_budgets(cluster: &Cluster, cycle: &Cycle, before: &Before<'_>) -> Result<(), String> {
+fn check_job_budgets(
+    cluster: &Cluster,
+    cycle: &Cycle,
+    before: &PreviousAttempt<'_>,
+) -> Result<(), String> {
     let mut lost: BTreeMap<JobId, i64> = BTreeMap::new();
     // The plugin tdm has no part in what is reclaimed.
     let asked =

@@ -126,7 +126,7 @@ fn what_a_filter_hides_shows_when_its_reason_goes() {
           task w cpu=4 port=80";
     let mut world = World::new(&conf("preempt", TWO_FILTERS), text);
     assert_eq!(world.cycle().report.n_evictions, 4);
-    assert!(1 < world.engine.hits().n_resumed, "{:?}", world.engine.hits());
+    assert!(1 < world.engine.cache_stats().n_resumed, "{:?}", world.engine.cache_stats());
 }
 
 #[test]

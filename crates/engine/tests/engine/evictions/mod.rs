@@ -17,7 +17,9 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use vc_conf::Config;
 
 use crate::support::*;
-use checks::{Before, Promises, Protected, Rules, bound, check_gangs, check_useful, ready};
+use checks::{
+    PreviousAttempt, Promises, Protected, Rules, bound, check_gangs, check_useful, ready,
+};
 use vc_engine::EvictReason;
 pub(crate) use world::{Shape, With, clusters};
 
@@ -136,7 +138,7 @@ fn live(run: Run, text: &str) -> Result<(), String> {
         }
         world.deliver();
         let n_ready = ready(world.engine.cluster());
-        let before = Before::of(world.engine.cluster(), config, world.now_micros());
+        let before = PreviousAttempt::of(world.engine.cluster(), config, world.now_micros());
         let cycle = world.cycle();
         story.push_str(&format!("--- {number}\n{}\n", cycle.decisions()));
         let cluster = world.engine.cluster();
@@ -302,15 +304,15 @@ fn evictions_keep_guarantees_and_end() {
 /// FUZZ_EVICT=<seed> repeats one. Without it, a few clusters of a seed of its own.
 #[test]
 fn fuzz_evict() {
-    let told = |law: &Law, seed: u64| {
+    let reported = |law: &Law, seed: u64| {
         eprintln!("{}: 1000 clusters with seed {seed}", law.name);
         run(law, seed, 1_000)
     };
-    let all = |seed: u64| check_at_once(&laws(), |law| told(law, seed));
-    let outcome = match Wanted::of("FUZZ_EVICT", 7) {
-        Wanted::Few(seed) => laws().iter().try_for_each(|law| run(law, seed, 20)),
-        Wanted::Seed(seed) => all(seed),
-        Wanted::Forever(first) => (first..).try_for_each(all),
+    let all = |seed: u64| check_at_once(&laws(), |law| reported(law, seed));
+    let outcome = match PreemptionRequest::of("FUZZ_EVICT", 7) {
+        PreemptionRequest::Few(seed) => laws().iter().try_for_each(|law| run(law, seed, 20)),
+        PreemptionRequest::Seed(seed) => all(seed),
+        PreemptionRequest::Forever(first) => (first..).try_for_each(all),
     };
     outcome.unwrap_or_else(|why| panic!("{why}"));
 }

@@ -2,30 +2,35 @@
 //! plain search, and where they pay (actions.md 12.2 S7-S9).
 
 use proptest::strategy::ValueTree;
-use vc_engine::Hits;
+use vc_engine::CacheStats;
 
 use super::*;
 
 /// What three cycles of this many random clusters of the law take.
-fn hits(law: &str, seed: u64, n_clusters: usize, walk_bytes: Option<usize>) -> Hits {
+fn cache_stats(
+    law: &str,
+    seed: u64,
+    n_clusters: usize,
+    victim_index_bytes: Option<usize>,
+) -> CacheStats {
     let law = laws().into_iter().find(|it| it.name == law).expect("it is listed");
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
     let strategy = (clusters(&law.shape), law.configs.clone());
-    let mut sum = Hits::default();
+    let mut sum = CacheStats::default();
     for _ in 0..n_clusters {
         let (text, config) = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
         let mut world = World::new(&configs()[config], &text);
-        walk_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
+        victim_index_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
         for _ in 0..3 {
             world.cycle();
-            let hits = world.engine.hits();
-            sum.n_repeated += hits.n_repeated;
-            sum.n_resumed += hits.n_resumed;
-            sum.n_passed_over += hits.n_passed_over;
-            sum.n_forgotten += hits.n_forgotten;
+            let cache_stats = world.engine.cache_stats();
+            sum.n_repeated += cache_stats.n_repeated;
+            sum.n_resumed += cache_stats.n_resumed;
+            sum.n_skipped_nodes += cache_stats.n_skipped_nodes;
+            sum.n_forgotten += cache_stats.n_forgotten;
             world.kubelets_and_controllers();
         }
     }
@@ -34,18 +39,21 @@ fn hits(law: &str, seed: u64, n_clusters: usize, walk_bytes: Option<usize>) -> H
 
 #[test]
 fn random_clusters_take_the_shortcuts() {
-    let hits = hits("alike", 9, 100, None);
-    assert!(100 < hits.n_repeated, "{hits:?}");
-    assert!(100 < hits.n_resumed, "{hits:?}");
-    assert_eq!(hits.n_forgotten, 0);
+    let cache_stats = cache_stats("alike", 9, 100, None);
+    assert!(100 < cache_stats.n_repeated, "{cache_stats:?}");
+    assert!(100 < cache_stats.n_resumed, "{cache_stats:?}");
+    assert_eq!(cache_stats.n_forgotten, 0);
 }
 
 #[test]
 fn random_clusters_do_not_tell_which_walks_had_to_go() {
     // Only the walk at hand is kept, or a few.
-    for (walk_bytes, n_forgotten) in [(0, 20), (3_000, 3)] {
-        let hits = hits("alike", 9, 100, Some(walk_bytes));
-        assert!(100 < hits.n_resumed && n_forgotten < hits.n_forgotten, "{hits:?}");
+    for (victim_index_bytes, n_forgotten) in [(0, 20), (1_500, 3)] {
+        let cache_stats = cache_stats("alike", 9, 100, Some(victim_index_bytes));
+        assert!(
+            100 < cache_stats.n_resumed && n_forgotten < cache_stats.n_forgotten,
+            "{cache_stats:?}"
+        );
     }
 }
 
@@ -68,19 +76,22 @@ fn walks_of_many_shapes_are_dropped_and_begun_anew() {
     }
     let tiers = "gang{preemptable jobPipelined jobStarving} \
         priority{preemptable taskOrder jobStarving} predicates nodeorder";
-    let run = |walk_bytes: Option<usize>| {
+    let run = |victim_index_bytes: Option<usize>| {
         let mut world = World::new(&conf("preempt", tiers), &text);
-        walk_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
+        victim_index_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
         let cycle = world.cycle();
         assert_eq!(cycle.report.n_evictions, 80);
-        (format!("{:#?}", cycle.effects), world.engine.hits())
+        (format!("{:#?}", cycle.effects), world.engine.cache_stats())
     };
     let (all, kept) = run(None);
     assert_eq!((kept.n_resumed, kept.n_forgotten), (80, 0));
-    for (walk_bytes, n_forgotten) in [(0, 38..40), (3_000, 20..40), (1 << 20, 0..1)] {
-        let (few, hits) = run(Some(walk_bytes));
-        assert_eq!(few, all, "{walk_bytes}");
-        assert!(hits.n_resumed == 80 && n_forgotten.contains(&hits.n_forgotten), "{hits:?}");
+    for (victim_index_bytes, n_forgotten) in [(0, 38..40), (3_000, 20..40), (1 << 20, 0..1)] {
+        let (few, cache_stats) = run(Some(victim_index_bytes));
+        assert_eq!(few, all, "{victim_index_bytes}");
+        assert!(
+            cache_stats.n_resumed == 80 && n_forgotten.contains(&cache_stats.n_forgotten),
+            "{cache_stats:?}"
+        );
     }
 }
 
@@ -97,8 +108,11 @@ fn a_failure_is_searched_for_once() {
     let cycle = world.cycle();
     assert_eq!(cycle.decisions(), "");
     // Five jobs of three equal tasks, of which one is tried, in either phase.
-    let (n_repeated, n_alike) = (3 - 1, 2 * 4);
-    assert_eq!(world.engine.hits(), Hits { n_repeated, n_alike, ..Hits::default() });
+    let (n_repeated, n_equal_gangs) = (3 - 1, 2 * 4);
+    assert_eq!(
+        world.engine.cache_stats(),
+        CacheStats { n_repeated, n_equal_gangs, ..CacheStats::default() }
+    );
 }
 
 #[test]
@@ -118,7 +132,11 @@ fn equal_tasks_find_their_nodes_by_resuming() {
         let mut world = World::new(&conf(action, tiers), &(text.clone() + &waiting));
         let cycle = world.cycle();
         assert_eq!(cycle.report.n_evictions, 4, "{action}");
-        assert_eq!(world.engine.hits(), Hits { n_resumed: 4, ..Hits::default() }, "{action}");
+        assert_eq!(
+            world.engine.cache_stats(),
+            CacheStats { n_resumed: 4, ..CacheStats::default() },
+            "{action}"
+        );
     }
 }
 
@@ -136,8 +154,11 @@ fn a_node_whose_pods_are_refused_is_passed_over_until_their_job_changes() {
     let mut world = World::new(&conf("preempt", tiers), &text);
     let cycle = world.cycle();
     assert_eq!(cycle.report.n_evictions, 3);
-    let hits = world.engine.hits();
-    assert_eq!(hits, Hits { n_resumed: 3, n_passed_over: 6, ..Hits::default() });
+    let cache_stats = world.engine.cache_stats();
+    assert_eq!(
+        cache_stats,
+        CacheStats { n_resumed: 3, n_skipped_nodes: 6, ..CacheStats::default() }
+    );
 }
 
 /// Of the three members of `r` two may go. The first job takes them from `n1`, so that it gets nothing
@@ -164,7 +185,7 @@ fn a_node_is_back_with_its_job_although_nothing_happened_there() {
     let mut world = World::new(&conf("preempt", tiers), text);
     let expected = "evict r-a-1 preempt\nevict r-b preempt\npipeline q-a n1\npipeline s-a n2";
     assert_eq!(world.cycle().decisions(), expected);
-    assert!(0 < world.engine.hits().n_resumed);
+    assert!(0 < world.engine.cache_stats().n_resumed);
 }
 
 /// What the order of nodes depends on beside their rows is not remembered.
@@ -183,11 +204,11 @@ fn nodes_beside_other_pods_are_tried_in_the_order_of_all_scores() {
         priority{preemptable taskOrder jobStarving} predicates nodeorder";
     let mut world = World::new(&conf("preempt", tiers), text);
     assert_eq!(world.cycle().decisions(), "evict low-b preempt\npipeline high-a-0 n2");
-    assert_eq!(world.engine.hits().n_resumed, 1);
+    assert_eq!(world.engine.cache_stats().n_resumed, 1);
 }
 
 #[test]
-fn many_candidates_are_sorted_once() {
+fn equal_tasks_resume_on_a_node_with_many_candidates() {
     let mut text = String::from("node n cpu=90 pods=200\n");
     for job in 0..9 {
         // What goes first changes with what has gone: shares of jobs decide.
@@ -199,8 +220,8 @@ fn many_candidates_are_sorted_once() {
     let mut world = World::new(&conf("preempt", tiers), &text);
     let cycle = world.cycle();
     assert_eq!(cycle.report.n_evictions, 30);
-    let hits = world.engine.hits();
-    assert_eq!(hits, Hits { n_resumed: 30, n_lined_up: 29, ..Hits::default() });
+    let cache_stats = world.engine.cache_stats();
+    assert_eq!(cache_stats, CacheStats { n_resumed: 30, ..CacheStats::default() });
 }
 
 #[test]
@@ -224,6 +245,6 @@ fn what_is_passed_over_comes_back_with_its_jobs() {
     let mut world = World::new(&conf("preempt", tiers), &text);
     let cycle = world.cycle();
     assert_eq!(cycle.report.n_evictions, 45, "60 may go, which is too few for the last one");
-    let hits = world.engine.hits();
-    assert!(45 <= hits.n_resumed && 45 < hits.n_passed_over, "{hits:?}");
+    let cache_stats = world.engine.cache_stats();
+    assert!(45 <= cache_stats.n_resumed && 45 < cache_stats.n_skipped_nodes, "{cache_stats:?}");
 }

@@ -188,10 +188,10 @@ fn tables(session: &Session<'_>) -> (Vec<[Resource; 4]>, String) {
     };
     let tasks: Vec<_> = session.tasks.iter().map(|(id, row)| (id, row.status, row.node)).collect();
     let jobs: Vec<_> = session.jobs.iter().map(|(id, row)| (id, row.counts.clone())).collect();
-    let queues = session.facts().queues.iter();
+    let queues = session.info().queues.iter();
     let shares: Vec<_> =
-        queues.map(|&queue| session.hooks().queue_share(session.ask(), queue)).collect();
-    let nodes = session.facts().nodes.iter();
+        queues.map(|&queue| session.plugins().queue_share(session.view(), queue)).collect();
+    let nodes = session.info().nodes.iter();
     (nodes.map(node).collect(), format!("{tasks:?} {jobs:?} {shares:?}"))
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use vc_conf::{Config, Known, SWITCHES, Warning, parse};
+use vc_conf::{Config, KnownNames, SWITCHES, Warning, parse};
 use vc_engine::KNOWN;
 
 /// Legend TA of actions.md.
@@ -37,10 +37,10 @@ pub(crate) fn conf(actions: &str, tiers: &str) -> Config {
 }
 
 /// What is built, and `scorer`.
-pub(crate) fn known() -> Known<'static> {
+pub(crate) fn known() -> KnownNames<'static> {
     static PLUGINS: OnceLock<Vec<&str>> = OnceLock::new();
     let plugins = PLUGINS.get_or_init(|| [KNOWN.plugins, &["scorer"]].concat());
-    Known { plugins, ..KNOWN }
+    KnownNames { plugins, ..KNOWN }
 }
 
 /// The same with arguments of an action, as in `{trimVictims: false}`.

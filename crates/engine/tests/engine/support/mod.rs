@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_conf::Config;
-use vc_engine::{Effect, Engine, EngineOptions, Evaluator, Nomination, Now, Report};
+use vc_engine::{CycleTime, Effect, Engine, EngineOptions, Evaluator, Nomination, Report};
 use vc_model::*;
 
 pub(crate) use conf::{TA, conf, known, ta, with_arguments};
-pub(crate) use fuzz::{Wanted, check_at_once, n_cores};
+pub(crate) use fuzz::{PreemptionRequest, check_at_once, n_cores};
 pub(crate) use log::log_of;
 pub(crate) use session::{Stage, State, is_refused_by_queue, node, run, task};
 pub(crate) use show::lines;
@@ -74,6 +74,7 @@ impl World {
         objects: Vec<Object>,
     ) -> Self {
         log::install();
+        vc_framework::check_reads();
         let options = options.into();
         let (mut engine, warnings) = Engine::new(options.clone(), config);
         assert_eq!(warnings, []);
@@ -172,7 +173,7 @@ impl World {
 
     /// What follows from the events alone, without a cycle.
     pub(crate) fn engine_follow_up(&mut self) -> Vec<Effect> {
-        let now = Now { unix_micros: self.now_micros };
+        let now = CycleTime { unix_micros: self.now_micros };
         if let Some(plain) = &mut self.plain {
             plain.follow_up(self.inbox.clone(), now);
         }
@@ -239,7 +240,7 @@ impl World {
 
     /// One cycle whose writes are neither stored nor answered.
     pub(crate) fn cycle_unanswered(&mut self) -> Cycle {
-        let now = Now { unix_micros: self.now_micros };
+        let now = CycleTime { unix_micros: self.now_micros };
         let plain = self.plain.as_mut();
         let plain = plain.map(|plain| log::quietly(|| plain.cycle(self.inbox.clone(), now)));
         let (effects, mut report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);

@@ -1,7 +1,9 @@
 //! A session of its own, for states that no built action leaves behind.
 
 use vc_conf::{ActionSettings, Config};
-use vc_framework::{Claims, Dispatch, Opening, Outbox, PluginEntry, Roster, Session, Sides};
+use vc_framework::{
+    ActiveJobs, EvictionHolds, EvictionSides, Opening, Outbox, PluginEntry, PluginSet, Session,
+};
 use vc_model::{Cluster, Counts, Node, NodeId, SubJob, TaskId, TaskStatus};
 use vc_resource::Resource;
 
@@ -10,8 +12,8 @@ use super::{START_MICROS, World, key};
 /// What a session works on.
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
-    pub(crate) claims: Claims,
-    dispatch: Dispatch,
+    pub(crate) eviction_holds: EvictionHolds,
+    plugin_set: PluginSet,
     settings: ActionSettings,
 }
 
@@ -34,13 +36,14 @@ impl Stage {
     }
 
     fn with(cluster: Cluster, config: &Config, extra: Vec<PluginEntry>) -> Self {
+        vc_framework::check_reads();
         let built = vc_plugins::ALL.iter();
         let built = built.map(|entry| PluginEntry { name: entry.name, build: entry.build });
         let entries: Vec<PluginEntry> = built.chain(extra).collect();
-        let (dispatch, warnings) = Dispatch::new(config, &entries);
+        let (plugin_set, warnings) = PluginSet::new(config, &entries);
         assert_eq!(warnings, []);
         let settings = ActionSettings::from(config, &mut Vec::new());
-        Self { cluster, claims: Claims::default(), dispatch, settings }
+        Self { cluster, eviction_holds: EvictionHolds::default(), plugin_set, settings }
     }
 
     /// Runs one session and gives what it sends.
@@ -48,18 +51,18 @@ impl Stage {
         let opening = Opening {
             now_micros: START_MICROS,
             session_id: "session".to_owned(),
-            sides: Sides::default(),
+            sides: EvictionSides::default(),
             enqueue_configured: true,
-            claims: self.claims.clone(),
-            memo: None,
-            roster: Roster::default(),
+            eviction_holds: self.eviction_holds.clone(),
+            score_cache: None,
+            active_jobs: ActiveJobs::default(),
         };
         let mut session =
-            Session::open(&mut self.cluster, &mut self.dispatch, &self.settings, opening);
+            Session::open(&mut self.cluster, &mut self.plugin_set, &self.settings, opening);
         work(&mut session);
-        let (outbox, claims, ..) = session.finish();
+        let (outbox, eviction_holds, ..) = session.finish();
         assert_eq!(self.cluster.check(), Ok(()));
-        self.claims = claims;
+        self.eviction_holds = eviction_holds;
         outbox
     }
 }
@@ -76,9 +79,9 @@ pub(crate) fn task(cluster: &Cluster, pod: &str) -> TaskId {
 
 /// Whether its queue has no room for the pod, as it was told.
 pub(crate) fn is_refused_by_queue(cluster: &Cluster, pod: &str) -> bool {
-    let told = cluster.tasks[task(cluster, pod)].condition.as_ref();
-    told.is_some_and(|told| {
-        [" has no room: ", " is overused"].iter().any(|text| told.message.contains(text))
+    let reported = cluster.tasks[task(cluster, pod)].condition.as_ref();
+    reported.is_some_and(|reported| {
+        [" has no room: ", " is overused"].iter().any(|text| reported.message.contains(text))
     })
 }
 

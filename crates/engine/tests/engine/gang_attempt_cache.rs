@@ -24,14 +24,14 @@ fn gangs(n_gangs: usize, members: &str) -> String {
 }
 
 /// Gangs that were not tried in a cycle after the first.
-fn n_alike(actions: &str, text: &str) -> u64 {
+fn n_equal_gangs(actions: &str, text: &str) -> u64 {
     let mut world = World::new(&conf(actions, TIERS), text);
     let first = world.cycle();
     assert_eq!(first.only(&["evict"]), "");
-    let n_first = world.engine.hits().n_alike;
+    let n_first = world.engine.cache_stats().n_equal_gangs;
     world.add("job nudge min=1");
     world.cycle();
-    assert_eq!(world.engine.hits().n_alike, n_first, "in every cycle");
+    assert_eq!(world.engine.cache_stats().n_equal_gangs, n_first, "in every cycle");
     n_first
 }
 
@@ -39,25 +39,25 @@ fn n_alike(actions: &str, text: &str) -> u64 {
 fn fast__alike_gangs_are_tried_once() {
     // Between jobs, and inside the job.
     let text = gangs(8, "queue=other min=5 priority=9");
-    assert_eq!(n_alike("allocate, preempt", &text), 14);
+    assert_eq!(n_equal_gangs("allocate, preempt", &text), 14);
     let text = gangs(8, "queue=mine min=5");
-    assert_eq!(n_alike("allocate, reclaim", &text), 7);
+    assert_eq!(n_equal_gangs("allocate, reclaim", &text), 7);
 }
 
 #[test]
 fn fast__alike_gangs_are_late_or_not() {
     let tiers = format!("sla{{jobPipelined sla-waiting-time=99h}} {TIERS}");
-    let n_alike = |n_late: usize| {
+    let n_equal_gangs = |n_late: usize| {
         let mut text = gangs(8, "queue=other min=5 priority=9");
         for gang in 0..n_late {
             text = text.replace(&format!("job g{gang} "), &format!("job g{gang} sla=1s "));
         }
         let mut world = World::new(&conf("allocate, preempt", &tiers), &text);
         world.cycle();
-        world.engine.hits().n_alike
+        world.engine.cache_stats().n_equal_gangs
     };
-    assert_eq!(n_alike(0), 14);
-    assert!(n_alike(3) < 14, "who is late keeps what some members find");
+    assert_eq!(n_equal_gangs(0), 14);
+    assert!(n_equal_gangs(3) < 14, "who is late keeps what some members find");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn fast__alike_gangs_have_one_shape() {
     text.push_str("\njob more queue=other min=5 priority=9\n task w cpu=1 x6");
     text.push_str("\njob larger queue=other min=5 priority=9\n task w cpu=2 x5");
     text.push_str("\njob roles queue=other min=5 role.w=5 priority=9\n task w cpu=1 x5 role=w");
-    assert_eq!(n_alike("allocate, preempt", &text), 2);
+    assert_eq!(n_equal_gangs("allocate, preempt", &text), 2);
 }
 
 #[test]
@@ -85,7 +85,11 @@ fn fast__alike_gangs_are_tried_in_another_state() {
           task w cpu=1 x5";
     let mut world = World::new(&conf("allocate, preempt", TIERS), text);
     assert_eq!(world.cycle().only(&["evict"]).lines().count(), 5);
-    assert_eq!(world.engine.hits().n_alike, 2, "the third one, between jobs and inside");
+    assert_eq!(
+        world.engine.cache_stats().n_equal_gangs,
+        2,
+        "the third one, between jobs and inside"
+    );
 }
 
 #[test]
@@ -94,5 +98,5 @@ fn fast__alike_gangs_draw_numbers_of_their_own() {
         with_arguments(conf("preempt", TIERS), "preempt", "{enableTopologyAwarePreemption: true}");
     let mut world = World::new(&config, &gangs(4, "queue=other min=5 priority=9"));
     world.cycle();
-    assert_eq!(world.engine.hits().n_alike, 0);
+    assert_eq!(world.engine.cache_stats().n_equal_gangs, 0);
 }

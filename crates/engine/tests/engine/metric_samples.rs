@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vc_engine::{
-    Engine, EngineOptions, EvictReason, GangState, Now, PendingReason, PluginStage, Report, Sample,
+    CycleTime, Engine, EngineOptions, EvictReason, GangState, PendingReason, PluginStage, Report,
+    Sample,
 };
 use vc_model::ClusterEvent;
 
@@ -258,7 +259,7 @@ fn times_are_taken_only_with_a_stopwatch() {
     let cycle = |stopwatch| {
         let options = EngineOptions { stopwatch, ..EngineOptions::default() };
         let (mut engine, _) = Engine::new(options, &config());
-        engine.cycle(Vec::new(), Now { unix_micros: START_MICROS }).1
+        engine.cycle(Vec::new(), CycleTime { unix_micros: START_MICROS }).1
     };
     assert_eq!(cycle(None).timings, None);
     let timings = cycle(Some(ticking)).timings.expect("there is a clock");

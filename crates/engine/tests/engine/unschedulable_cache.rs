@@ -1,6 +1,6 @@
 //! A failure of allocate stands until something changes that it depends on: for each condition that
-//! S7 lists a job that fails, exactly that change, and the job is tried again; beside it changes that
-//! leave it alone. Every cycle is compared with one of the plain evaluator, which tries every job in
+//! the rule on repeated failures (S7) names a job that fails, exactly that change, and the job is
+//! tried again; beside it changes that leave it alone. Every cycle is compared with one of the plain evaluator, which tries every job in
 //! every cycle, messages included. Specification: actions.md 12.2 S7, test list `fast/*`.
 
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn nudge(world: &mut World) {
 /// Whether so many failures stand in the next cycle.
 fn stand(world: &mut World) -> u64 {
     world.cycle();
-    world.engine.hits().n_stood
+    world.engine.cache_stats().n_revalidated
 }
 
 /// A world whose writes have all come back, in which one job has failed in vain.
@@ -158,7 +158,7 @@ fn fast__memo_refusals_are_told_again_when_they_are_due() {
         world.delete_group("nudge");
         let is_due = second % 30 == 0;
         assert_eq!(0 < n_events, is_due, "{second}");
-        assert_eq!(world.engine.hits().n_stood, u64::from(!is_due), "{second}");
+        assert_eq!(world.engine.cache_stats().n_revalidated, u64::from(!is_due), "{second}");
     }
 }
 
@@ -263,7 +263,7 @@ fn fast__memo_invalidation_overused() {
     let cycle = world.cycle();
     let text = format!("{:?}", cycle.report.waiting);
     assert!(text.contains("queue q is overused"), "{text}");
-    assert_eq!(world.engine.hits().n_stood, 1, "of job b, which is tried in its turn");
+    assert_eq!(world.engine.cache_stats().n_revalidated, 1, "of job b, which is tried in its turn");
     world.delete_pod("r-w-0");
     let text = format!("{:?}", world.cycle().report.waiting);
     assert!(!text.contains("queue q is overused"), "{text}");
@@ -333,11 +333,11 @@ fn what_stands_is_told_again_in_time() {
     nudge(&mut world);
     let cycle = world.cycle();
     assert!(!cycle.all().contains("PodGroup a Warning"), "{}", cycle.all());
-    assert_eq!(world.engine.hits().n_stood, 1);
+    assert_eq!(world.engine.cache_stats().n_revalidated, 1);
     world.tick(100);
     let cycle = world.cycle();
     assert!(cycle.all().contains("PodGroup a Warning"), "{}", cycle.all());
-    assert_eq!(world.engine.hits().n_stood, 1, "told, but not tried");
+    assert_eq!(world.engine.cache_stats().n_revalidated, 1, "told, but not tried");
     nudge(&mut world);
     world.tick(299);
     let cycle = world.cycle();
@@ -501,13 +501,13 @@ pub(crate) fn backlog_configs() -> [Config; 5] {
 fn live(which: usize, text: &str, changes: &[Change]) -> u64 {
     let mut world = World::new(&backlog_configs()[which], text);
     world.cycle();
-    let mut n_stood = 0;
+    let mut n_revalidated = 0;
     for change in changes {
         take(&mut world, change);
         world.cycle();
-        n_stood += world.engine.hits().n_stood;
+        n_revalidated += world.engine.cache_stats().n_revalidated;
     }
-    n_stood
+    n_revalidated
 }
 
 proptest! {
@@ -529,12 +529,12 @@ fn in_random_backlogs_failures_stand() {
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
     let strategy = (backlogs(), changes());
     for which in 0..backlog_configs().len() {
-        let mut n_stood = 0;
+        let mut n_revalidated = 0;
         for _ in 0..20 {
             let tree = strategy.new_tree(&mut runner).expect("nothing is rejected");
             let (text, changes) = tree.current();
-            n_stood += live(which, &text, &changes);
+            n_revalidated += live(which, &text, &changes);
         }
-        assert!(100 < n_stood, "configuration {which}: {n_stood}");
+        assert!(100 < n_revalidated, "configuration {which}: {n_revalidated}");
     }
 }

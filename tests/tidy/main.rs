@@ -1,5 +1,8 @@
 //! Keeps the architecture true: which crate may know which, what core code must not touch, how files begin.
-//! README, ARCHITECTURE.
+//! Described in ARCHITECTURE.md; the dependencies in CONTRIBUTING.md.
+
+mod source;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -62,6 +65,13 @@ fn all_dependencies(manifest: &Path) -> Vec<String> {
     names
 }
 
+/// The pages of the root folder and of docs, without the specification.
+fn pages() -> Vec<PathBuf> {
+    let files = [root(), root().join("docs")].map(|folder| fs::read_dir(folder).expect("a folder"));
+    let paths = files.into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
 fn crates() -> Vec<String> {
     let folders = fs::read_dir(root().join("crates")).expect("the folder crates");
     let name = |entry: std::io::Result<fs::DirEntry>| {
@@ -100,8 +110,21 @@ fn crates_know_only_what_the_table_says() {
 }
 
 #[test]
-fn the_readme_says_why_of_every_dependency() {
-    let text = fs::read_to_string(root().join("README.md")).expect("the README");
+fn the_architecture_shows_the_arrows() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
+    for (name, allowed) in ARROWS {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `vc-{name}` |")));
+        let cells: Vec<&str> = row.unwrap_or_default().split(" | ").collect();
+        let shown = cells.last().map(|cell| cell.trim_end_matches(['|', ' '])).unwrap_or_default();
+        let shown: BTreeSet<&str> = shown.split(", ").filter(|name| *name != "-").collect();
+        let allowed: BTreeSet<&str> = allowed.iter().copied().collect();
+        assert_eq!(shown, allowed, "ARCHITECTURE.md: vc-{name}");
+    }
+}
+
+#[test]
+fn a_page_says_why_of_every_dependency() {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("the page");
     let table = text.split("| Dependency | Why |").nth(1).expect("the table of dependencies");
     let rows = table.lines().take_while(|line| line.is_empty() || line.starts_with('|'));
     let cells: Vec<&str> = rows.filter_map(|row| row.split('|').nth(1)).collect();
@@ -181,16 +204,74 @@ fn every_plugin_file_is_in_the_list() {
 
 #[test]
 fn the_project_stands_alone() {
-    let mut files = vec![root().join("README.md"), root().join("Makefile")];
+    let mut files = pages();
+    files.push(root().join("Makefile"));
     for folder in ["src", "crates", "tests", "benches"] {
         sources(&root().join(folder), &mut files);
     }
     // A folder outside, and a document of it: nobody who has the project alone finds them.
     let outside = [["..", "shared/"].join("/"), ["DESIGN", "md"].join(".")];
-    for file in files.iter().filter(|file| !file.ends_with("tests/tidy.rs")) {
+    for file in files.iter().filter(|file| !file.ends_with("tests/tidy/main.rs")) {
         let text = fs::read_to_string(file).expect("a text file");
         for place in &outside {
             assert!(!text.contains(place), "{} names {place}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_type_of_the_glossary_is_in_its_file() {
+    let page = fs::read_to_string(root().join("docs/glossary.md")).expect("the glossary");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    for row in rows.filter(|row| row.ends_with(".rs`")) {
+        let cells: Vec<&str> = row.split(" | ").map(|cell| cell.trim_matches('`')).collect();
+        let &[_term, _meaning, name, file] = cells.as_slice() else { panic!("four cells: {row}") };
+        let text = fs::read_to_string(root().join("crates").join(file));
+        let text = text.unwrap_or_else(|error| panic!("glossary: {file}: {error}"));
+        let name = name.rsplit("::").next().unwrap_or(name);
+        let mut words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        assert!(words.any(|word| word == name), "glossary: no {name} in {file}");
+    }
+}
+
+#[test]
+fn every_file_of_the_architecture_is_there() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
+    let codes = page.split('`').skip(1).step_by(2).filter(|code| code.ends_with(".rs"));
+    for file in codes {
+        let is_there =
+            [root().join(file), root().join("crates").join(file)].iter().any(|it| it.exists());
+        assert!(is_there, "ARCHITECTURE.md: no file {file}");
+    }
+}
+
+/// The anchors of a page, made from its headings as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        words.chars().filter(|&letter| letter.is_alphanumeric() || "-_".contains(letter)).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.contains(' ')) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => page.clone(),
+                path => page.parent().expect("a folder").join(path),
+            };
+            assert!(target.exists(), "{}: {link} is not there", page.display());
+            if !anchor.is_empty() {
+                let target = fs::read_to_string(target).expect("a page");
+                let is_there = anchors(&target).contains(anchor);
+                assert!(is_there, "{}: no heading {link}", page.display());
+            }
         }
     }
 }
@@ -206,7 +287,7 @@ const UNUSED: &[(&str, &str, &[u32])] = &[
 fn every_deviation_is_told_to_users() {
     let page = fs::read_to_string(root().join("docs/differences-from-volcano.md")).expect("it");
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    let told: Vec<&str> = page.split(|letter| !is_part(letter)).collect();
+    let reported: Vec<&str> = page.split(|letter| !is_part(letter)).collect();
     for &(file, letter, unused) in UNUSED {
         let text = fs::read_to_string(root().join("docs/spec").join(file)).expect("a chapter");
         let words = text.split(|letter| !is_part(letter));
@@ -218,7 +299,7 @@ fn every_deviation_is_told_to_users() {
                 "C-" => format!("C-{number:02}"),
                 _ => format!("{letter}{number}"),
             };
-            let is_told = told.contains(&name.as_str());
+            let is_told = reported.contains(&name.as_str());
             assert_ne!(is_told, unused.contains(&number), "{file}: {name}");
         }
     }
