@@ -61,11 +61,22 @@ pub struct Input {
     pub is_broken: bool,
 }
 
+/// True if the text is JSON rather than YAML in flow style. Keys of JSON are quoted, and its strings
+/// hold no line breaks, so a separator of YAML documents is never part of it.
+fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_object = text.strip_prefix('{').is_some_and(|rest| {
+        let rest = rest.trim_start();
+        rest.is_empty() || rest.starts_with(['"', '}'])
+    });
+    (is_object || text.starts_with('[')) && !text.contains("\n---")
+}
+
 impl Input {
     /// Takes in a text in either format.
     pub fn add_text(&mut self, file: &Arc<str>, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if text.trim_start().starts_with(['{', '[']) {
+        if is_json(text) {
             json::read(self, file, text);
         } else {
             yaml::read(self, file, text);
@@ -84,5 +95,23 @@ impl Input {
         let source = Source { file: file.clone(), line };
         self.unreadable.push(Unreadable { source, message });
         self.is_broken = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaml_in_flow_style_is_no_json() {
+        let json = ["{}", "{\n  \"kind\": 1}", "[{}]", "{"];
+        let yaml =
+            ["{kind: Pod}", "{\"kind\": 1}\n---\n{\"kind\": 2}", "kind: Pod", "{ kind: x }\n---\n"];
+        assert_eq!(json.map(is_json), [true; 4]);
+        assert_eq!(yaml.map(is_json), [false; 4]);
+        let (file, mut input) = (Arc::from("-"), Input::default());
+        let queue = |name| format!("{{apiVersion: v1, kind: Queue, metadata: {{name: {name}}}}}");
+        input.add_text(&file, &format!("{}\n---\n{}\n", queue("a"), queue("b")));
+        assert_eq!((input.objects.len(), input.is_broken), (2, false));
     }
 }

@@ -96,9 +96,9 @@ fn render(expect: Option<&Expectations>, outcome: &ScenarioOutcome) -> String {
     }
     if let Some(wanted) = &expect.messages {
         // A part of a text is chosen by hand: what is told no longer goes.
-        let is_told =
+        let is_reported_here =
             |wanted: &&String| outcome.messages.iter().any(|text| text.contains(&**wanted));
-        let kept: Vec<&str> = wanted.iter().filter(is_told).map(String::as_str).collect();
+        let kept: Vec<&str> = wanted.iter().filter(is_reported_here).map(String::as_str).collect();
         line(&mut out, "messages", &list(&kept));
     }
     out
