@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use vc_framework::{Action, Filter, NodeSearch, Op, Session, klog, sort_stably};
+use vc_framework::{Action, Filter, NodeSearch, Op, Session, SessionState, klog, sort_stably};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, Reason, TaskId, TaskStatus,
 };
@@ -90,7 +90,7 @@ fn collect(session: &mut Session<'_>) -> Vec<TaskId> {
     flat
 }
 
-fn takes_part(session: &Session<'_>, job: JobId) -> Result<(), Cow<'static, str>> {
+fn takes_part(session: &SessionState<'_>, job: JobId) -> Result<(), Cow<'static, str>> {
     if session.jobs[job].is_pending() {
         return Err("job status is pending".into());
     }
@@ -98,7 +98,7 @@ fn takes_part(session: &Session<'_>, job: JobId) -> Result<(), Cow<'static, str>
     valid.map_err(|invalid| format!("{}: {}", invalid.reason, invalid.message).into())
 }
 
-fn waiting_best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
+fn waiting_best_effort(session: &SessionState<'_>, job: JobId) -> Vec<TaskId> {
     if !may_hold_best_effort(&session.jobs[job].counts) {
         return Vec::new();
     }
@@ -138,7 +138,7 @@ fn backfill(session: &mut Session<'_>, task: TaskId) {
 }
 
 /// Searches all nodes as the plain evaluator does.
-fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> NodeSearch {
+fn scan(session: &SessionState<'_>, task: TaskId, nodes: &[NodeId]) -> NodeSearch {
     let scan = session.filter(task, nodes, Filter::BestEffort);
     match session.choose_by_shard(task, &scan.feasible) {
         Some(node) => NodeSearch::Node(node),

@@ -7,8 +7,8 @@ mod minimize;
 use std::collections::BTreeSet;
 
 use vc_framework::{
-    Cause, CertificateTerms, EvictReason, Op, OperationRefused, Room, Session, Statement, Unit,
-    klog,
+    Cause, CertificateTerms, EvictReason, Op, OperationRefused, Room, SessionState, Statement,
+    Unit, klog,
 };
 use vc_model::{JobId, NodeId, Reason, TaskId};
 
@@ -45,7 +45,7 @@ pub(crate) struct CommitTerms<'f> {
     /// The name of the action.
     pub(crate) action: &'static str,
     /// Returns true if the placements are worth the evictions.
-    pub(crate) is_enough: &'f dyn Fn(&Session<'_>) -> bool,
+    pub(crate) is_enough: &'f dyn Fn(&SessionState<'_>) -> bool,
     pub(crate) minimization: VictimMinimization,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn commit_or_discard(mut statement: Statement<'_, '_>, terms: &Commit
     }
     if !(terms.is_enough)(&statement) {
         let cause = below_minimum(&statement, terms.job);
-        statement.causes.note_job(terms.job, terms.action, cause);
+        statement.outcome().causes.note_job(terms.job, terms.action, cause);
         statement.discard();
         return false;
     }
@@ -83,7 +83,7 @@ pub(crate) fn commit_or_discard(mut statement: Statement<'_, '_>, terms: &Commit
         Err(cause) => {
             klog!(3; "Evictions for Job <{}> would not help: {}",
                 statement.jobs[terms.job].key, cause.text(&statement));
-            statement.causes.note_job(terms.job, terms.action, cause);
+            statement.outcome().causes.note_job(terms.job, terms.action, cause);
             statement.discard();
             return false;
         }
@@ -93,7 +93,7 @@ pub(crate) fn commit_or_discard(mut statement: Statement<'_, '_>, terms: &Commit
         statement.discard();
         return false;
     }
-    statement.causes.served(terms.job);
+    statement.outcome().causes.served(terms.job);
     statement.commit_as(&CertificateTerms {
         job: Some(terms.job),
         minimal,
@@ -101,7 +101,7 @@ pub(crate) fn commit_or_discard(mut statement: Statement<'_, '_>, terms: &Commit
     })
 }
 
-fn below_minimum(session: &Session<'_>, job: JobId) -> Cause {
+fn below_minimum(session: &SessionState<'_>, job: JobId) -> Cause {
     let row = &session.jobs[job];
     let have = row.counts.ready() + row.counts.waiting() + row.counts.pending_best_effort;
     Cause::BelowMinimum { have, min: row.min_available }
@@ -184,7 +184,7 @@ fn arrange(
 }
 
 /// Returns the nodes on which victims free room.
-fn freed(session: &Session<'_>, victims: &[StatementVictim]) -> BTreeSet<NodeId> {
+fn freed(session: &SessionState<'_>, victims: &[StatementVictim]) -> BTreeSet<NodeId> {
     let rows = victims.iter().map(|victim| &session.tasks[victim.task]);
     rows.filter(|row| !row.best_effort).filter_map(|row| row.node).collect()
 }

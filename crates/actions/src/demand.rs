@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::Session;
+use vc_framework::SessionState;
 use vc_model::{Gates, Job, JobId, Task, TaskId};
 
 use crate::sub_job_tasks::{take_first, tasks_by_sub_job};
 
 /// Returns the Pending tasks with a request and without gates, in placement order, until the gang
 /// is complete. Returns the next task of a complete gang. Best-effort members count as placed.
-pub(crate) fn needed(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
+pub(crate) fn needed(session: &SessionState<'_>, job: JobId) -> Vec<TaskId> {
     let mut sub_jobs = tasks_by_sub_job(session, job, |task| task.gates == Gates::None);
     let mut gang = GangDemand::of(&session.jobs[job]);
     let mut tasks = Vec::new();

@@ -2,7 +2,7 @@
 //! job.
 //! Specification: actions.md 6.5, 11.2, A27.
 
-use vc_framework::{Cause, Session};
+use vc_framework::{Cause, SessionState};
 use vc_model::{Code, NodeId, Reason, TaskId, TaskStatus};
 
 use crate::victims::{fits, is_evicted};
@@ -17,7 +17,7 @@ pub(crate) enum Eligibility {
 }
 
 /// Returns the eligibility of a task by the table of actions.md 6.5 and the guarantee of 11.2.
-pub(crate) fn eligibility(session: &Session<'_>, task: TaskId) -> Eligibility {
+pub(crate) fn eligibility(session: &SessionState<'_>, task: TaskId) -> Eligibility {
     if session.tasks[task].never_preempts {
         return Eligibility::No("preemptionPolicy is Never", Cause::PolicyNever);
     }
@@ -36,7 +36,7 @@ pub(crate) fn eligibility(session: &Session<'_>, task: TaskId) -> Eligibility {
 
 /// Evaluates rows 2 to 8 of the table. A planned node without a nomination counts as a nominated
 /// node (11.2). It has no nomination if no pod with a request was evicted there.
-fn by_node(session: &Session<'_>, task: TaskId) -> Eligibility {
+fn by_node(session: &SessionState<'_>, task: TaskId) -> Eligibility {
     let nominated = session.tasks[task].nominated_node.as_ref();
     let node = match nominated {
         Some(name) => session.node(name).filter(|&node| session.nodes[node].present),
@@ -74,14 +74,14 @@ fn by_node(session: &Session<'_>, task: TaskId) -> Eligibility {
 }
 
 /// True if an evicted pod of lower priority is terminating on the node.
-fn victim_leaves(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
+fn victim_leaves(session: &SessionState<'_>, task: TaskId, node: NodeId) -> bool {
     let own = session.tasks[task].pod_priority;
     let mut others = session.nodes[node].tasks.iter().map(|&other| &session.tasks[other]);
     others.any(|other| is_evicted(other) && other.pod_priority < own)
 }
 
 /// Returns the node that the job's eviction hold plans for the task.
-pub(crate) fn planned_node(session: &Session<'_>, task: TaskId) -> Option<NodeId> {
+pub(crate) fn planned_node(session: &SessionState<'_>, task: TaskId) -> Option<NodeId> {
     let row = &session.tasks[task];
     let node =
         session.node(session.eviction_holds.of(session, row.job?)?.planned.get(&row.uid)?)?;
@@ -91,7 +91,7 @@ pub(crate) fn planned_node(session: &Session<'_>, task: TaskId) -> Option<NodeId
 /// Returns a planned node of a Pending task of the job on which victims of the job are still
 /// terminating. Filters that see those pods may refuse the task, which is no reason to evict more
 /// (11.2).
-pub(crate) fn awaits_victims(session: &Session<'_>, task: TaskId) -> Option<NodeId> {
+pub(crate) fn awaits_victims(session: &SessionState<'_>, task: TaskId) -> Option<NodeId> {
     let job = session.tasks[task].job?;
     let claim = session.eviction_holds.of(session, job)?;
     // After a restart the victims are unknown, but the pods are marked as preempted.

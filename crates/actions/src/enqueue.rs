@@ -1,7 +1,7 @@
 //! The action `enqueue`: admits PodGroups, from Pending to Inqueue, if the plugins see room.
 //! Specification: actions.md 3, 12.3.
 
-use vc_framework::{Action, Cause, EnqueueRefusal, Session, WaitCause, klog};
+use vc_framework::{Action, Cause, EnqueueRefusal, Session, SessionState, klog};
 use vc_model::{JobId, QueueId};
 
 use crate::job_queue::{JobQueue, note_behind};
@@ -48,12 +48,12 @@ impl Action for Enqueue {
     }
 }
 
-fn waits_for_head(session: &Session<'_>, queue: QueueId) -> bool {
+fn waits_for_head(session: &SessionState<'_>, queue: QueueId) -> bool {
     session.plugins().has_next_queue() && session.queues[queue].fifo
 }
 
 /// Returns `Ok` if the job may be admitted now.
-fn query(session: &Session<'_>, job: JobId) -> Result<(), EnqueueRefusal> {
+fn query(session: &SessionState<'_>, job: JobId) -> Result<(), EnqueueRefusal> {
     let group = session.jobs[job].pod_group.as_ref();
     let asks_for_room = group.is_some_and(|group| group.min_resources.is_some());
     match asks_for_room {
@@ -66,9 +66,8 @@ fn query(session: &Session<'_>, job: JobId) -> Result<(), EnqueueRefusal> {
 /// (actions.md 3.1).
 fn refuse(session: &mut Session<'_>, job: JobId, refusal: EnqueueRefusal) {
     klog!(4; "Job {} is not enqueued", session.jobs[job].key);
-    session.causes.note_job(job, "enqueue", Cause::NotAdmitted(refusal.by));
+    session.outcome.causes.note_job(job, "enqueue", Cause::NotAdmitted(refusal.by));
     let record_if_new = session.note_refusal(job, &refusal);
-    session.note_job_fit(job, WaitCause::NotAdmitted, refusal.text());
     if let Some(message) = refusal.message.filter(|_| record_if_new) {
         session.pod_group_event(job, message);
     }

@@ -12,7 +12,8 @@ mod victim_trials;
 
 use vc_conf::GangSettings;
 use vc_framework::{
-    About, Cause, CertificateTerms, Effect, EvictReason, GangEviction, Session, Unit, klog,
+    About, Cause, CertificateTerms, Effect, EvictReason, GangEviction, Session, SessionState, Unit,
+    klog,
 };
 use vc_model::{Gates, JobId, NodeId, QueueId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
@@ -40,7 +41,7 @@ struct GangEvictionAttempt {
 impl GangEvictionAttempt {
     /// Returns the attempt for a job. Returns `None` if no task of the job waits for room that
     /// evictions could make.
-    fn of(session: &Session<'_>, kind: GangEviction, job: JobId) -> Option<Self> {
+    fn of(session: &SessionState<'_>, kind: GangEviction, job: JobId) -> Option<Self> {
         let wanted = |task: &Task| task.gates == Gates::None && !task.never_preempts;
         let mut rest = tasks_by_sub_job(session, job, wanted);
         let mut sub_jobs = Vec::new();
@@ -63,7 +64,7 @@ impl GangEvictionAttempt {
         self.sub_jobs.iter().flat_map(|entry| entry.tasks.iter().copied()).collect()
     }
 
-    fn settings<'s>(&self, session: &Session<'s>) -> &'s GangSettings {
+    fn settings<'s>(&self, session: &SessionState<'s>) -> &'s GangSettings {
         match self.kind {
             GangEviction::Preempt => &session.settings.gang_preempt,
             GangEviction::Reclaim => &session.settings.gang_reclaim,
@@ -75,7 +76,7 @@ impl GangEvictionAttempt {
     }
 
     /// True if the pod is a candidate (the table of actions.md 9.1).
-    fn may_lose(&self, session: &Session<'_>, victim: TaskId) -> bool {
+    fn may_lose(&self, session: &SessionState<'_>, victim: TaskId) -> bool {
         let row = &session.tasks[victim];
         let Some(job) = row.job.filter(|&job| job != self.job) else { return false };
         let theirs = &session.jobs[job];
@@ -106,7 +107,7 @@ fn reason(kind: GangEviction) -> EvictReason {
 
 /// True if room is being made for a gang below its minimum. Evicting its pods would make those
 /// evictions useless.
-fn awaits_room(session: &Session<'_>, job: JobId) -> bool {
+fn awaits_room(session: &SessionState<'_>, job: JobId) -> bool {
     let (row, min) = (&session.jobs[job], i64::from(session.jobs[job].min_available));
     let ready = i64::from(row.counts.ready());
     let complete_soon = min <= ready + i64::from(row.counts.waiting());
@@ -123,7 +124,7 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         if waits(session, job) {
             let why = topology::why_not_placed(&session.hyper_nodes);
             let cause = Cause::Filter(Reason::Text(why));
-            session.causes.note_job(job, reason(kind).as_str(), cause);
+            session.outcome.causes.note_job(job, reason(kind).as_str(), cause);
         }
     }
     let mut job_queue = JobQueue::new(session, &starving.jobs);
@@ -135,7 +136,11 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
             klog!(3; "Queue <{name}> is overused, ignore it.");
             for job in job_queue.drop_queue(queue) {
                 if waits(session, job) {
-                    session.causes.note_job(job, reason(kind).as_str(), Cause::QueueFull(queue));
+                    session.outcome.causes.note_job(
+                        job,
+                        reason(kind).as_str(),
+                        Cause::QueueFull(queue),
+                    );
                 }
             }
             continue;
@@ -151,7 +156,7 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         GangEviction::Reclaim => &session.settings.gang_reclaim,
     };
     if !settings.explain {
-        session.causes.forget(reason(kind).as_str());
+        session.outcome.causes.forget(reason(kind).as_str());
     }
 }
 
@@ -164,17 +169,17 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     let tasks = attempt.tasks();
     let action = attempt.reason().as_str();
     if let Some(node) = tasks.iter().find_map(|&task| awaits_victims(session, task)) {
-        return session.causes.note_job(job, action, Cause::AwaitsVictims(node));
+        return session.outcome.causes.note_job(job, action, Cause::AwaitsVictims(node));
     }
     if !may_take(session, &attempt, &tasks) {
-        return session.causes.note_job(job, action, Cause::QueueFull(attempt.queue));
+        return session.outcome.causes.note_job(job, action, Cause::QueueFull(attempt.queue));
     }
     let domain = EvictionDomain::of(session, root(session));
     let mut statement = session.evicting_statement();
     let choice = select::select(&mut statement, &attempt, &domain);
     let Some(choice) = choice.filter(|choice| choice.apply(&mut statement, &attempt)) else {
         for cause in select::why_none(&mut statement, &attempt, &domain) {
-            statement.causes.note_job(job, action, cause);
+            statement.outcome().causes.note_job(job, action, cause);
         }
         return statement.discard();
     };
@@ -182,11 +187,11 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     if !statement.evicts() && statement.fits_idle_nodes() {
         return statement.discard();
     }
-    statement.causes.served(job);
+    statement.outcome().causes.served(job);
     let minimal = attempt.settings(&statement).trim_boundary_bundle.then_some(Unit::Bundle);
     let bundles = choice.units.clone();
     if statement.commit_as(&CertificateTerms { job: Some(job), minimal, bundles }) {
-        choice.broken.iter().for_each(|gang| tell_broken(session, gang));
+        choice.broken.iter().for_each(|gang| report_broken_gang(session, gang));
     }
 }
 
@@ -195,12 +200,12 @@ fn note_no_need(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     let waiting = pending(session, job);
     let refused = waiting.iter().filter(|&&task| session.tasks[task].never_preempts).count();
     for _ in 0..refused {
-        session.causes.note_job(job, reason(kind).as_str(), Cause::PolicyNever);
+        session.outcome.causes.note_job(job, reason(kind).as_str(), Cause::PolicyNever);
     }
 }
 
 /// True if the queue may reclaim all that the job needs at once. Always true for gangpreempt.
-fn may_take(session: &Session<'_>, attempt: &GangEvictionAttempt, tasks: &[TaskId]) -> bool {
+fn may_take(session: &SessionState<'_>, attempt: &GangEvictionAttempt, tasks: &[TaskId]) -> bool {
     if attempt.kind == GangEviction::Preempt {
         return true;
     }
@@ -213,13 +218,13 @@ fn may_take(session: &Session<'_>, attempt: &GangEvictionAttempt, tasks: &[TaskI
 }
 
 /// Returns the nodes of the virtual root (actions.md 9.3), without those that a hard shard forbids.
-fn root(session: &Session<'_>) -> Vec<NodeId> {
+fn root(session: &SessionState<'_>) -> Vec<NodeId> {
     let nodes = session.info().nodes.iter().copied();
     nodes.filter(|&node| !session.is_outside_shard(node)).collect()
 }
 
 /// A42: reports a gang whose remaining members run on below the gang's minimum.
-fn tell_broken(session: &mut Session<'_>, gang: &BrokenGang) {
+fn report_broken_gang(session: &mut Session<'_>, gang: &BrokenGang) {
     let row = &session.jobs[gang.job];
     let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
     let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
@@ -230,7 +235,7 @@ fn tell_broken(session: &mut Session<'_>, gang: &BrokenGang) {
         row.min_available
     );
     let reason = "GangBroken";
-    session.out.effects.push(Effect::Event {
+    session.outcome.out.effects.push(Effect::Event {
         about,
         warning: true,
         reason,

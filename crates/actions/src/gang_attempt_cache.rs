@@ -12,7 +12,7 @@
 //! Specification: actions.md 12.2 S1, S7.
 
 use rustc_hash::FxHashMap;
-use vc_framework::{ClassSignature, GangShape, Session, Tally};
+use vc_framework::{ClassSignature, GangShape, Session, SessionState, Tally};
 use vc_model::{ClassId, JobId, TaskId};
 
 use crate::starving::pending;
@@ -64,32 +64,33 @@ impl GangAttemptCache {
             *self = Self { version: session.version(), ..Self::default() };
         }
         let Some(shape) = self.shape_of(session, job) else { return attempt(session) };
-        let has_causes = session.causes.of(job).iter().any(|(name, _)| *name == action);
+        let has_causes = session.outcome.causes.of(job).iter().any(|(name, _)| *name == action);
         let start = AttemptKey { shape, step, has_causes };
         if let Some(end) = self.ended.get(&start) {
-            session.cache_stats.n_equal_gangs += 1;
+            session.stats().n_equal_gangs += 1;
             return end.repeat(session, job, action);
         }
-        let before = session.causes.of(job).to_vec();
-        let n_attempts = session.out.n_preemption_attempts;
-        let n_victims = session.out.preemption_victims.take();
+        let before = session.outcome.causes.of(job).to_vec();
+        let n_attempts = session.outcome.out.n_preemption_attempts;
+        let n_victims = session.outcome.out.preemption_victims.take();
         let n_draws = session.n_draws();
         attempt(session);
         // Random draws differ from attempt to attempt.
         let is_same = session.version() == self.version && session.n_draws() == n_draws;
-        let causes = added(&before, session.causes.of(job), action);
+        let causes = added(&before, session.outcome.causes.of(job), action);
         if let Some(causes) = causes.filter(|_| is_same) {
             let end = AttemptOutcome {
                 causes,
-                n_attempts: session.out.n_preemption_attempts - n_attempts,
-                n_victims: session.out.preemption_victims,
+                n_attempts: session.outcome.out.n_preemption_attempts - n_attempts,
+                n_victims: session.outcome.out.preemption_victims,
             };
             self.ended.insert(start, end);
         }
-        session.out.preemption_victims = session.out.preemption_victims.or(n_victims);
+        session.outcome.out.preemption_victims =
+            session.outcome.out.preemption_victims.or(n_victims);
     }
 
-    fn shape_of(&mut self, session: &Session<'_>, job: JobId) -> Option<usize> {
+    fn shape_of(&mut self, session: &SessionState<'_>, job: JobId) -> Option<usize> {
         if let Some(shape) = self.jobs.get(&job) {
             return *shape;
         }
@@ -110,9 +111,10 @@ impl GangAttemptCache {
 
 impl AttemptOutcome {
     fn repeat(&self, session: &mut Session<'_>, job: JobId, action: &'static str) {
-        self.causes.iter().for_each(|noted| session.causes.repeat_job(job, action, noted));
-        session.out.n_preemption_attempts += self.n_attempts;
-        session.out.preemption_victims = self.n_victims.or(session.out.preemption_victims);
+        self.causes.iter().for_each(|noted| session.outcome.causes.repeat_job(job, action, noted));
+        session.outcome.out.n_preemption_attempts += self.n_attempts;
+        session.outcome.out.preemption_victims =
+            self.n_victims.or(session.outcome.out.preemption_victims);
     }
 }
 

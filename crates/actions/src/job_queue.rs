@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{HeadChanges, QueueHeads, Session, WaitCause};
+use vc_framework::{HeadChanges, QueueHeads, Session, SessionState, WaitCause};
 use vc_model::{ChangeReader, Id, JobId, QueueId, TournamentTree};
 
 use crate::demand::needed;
@@ -40,7 +40,7 @@ struct LastTurn {
 
 impl JobQueue {
     /// Creates a job queue with `jobs`, sorted in job order within each queue.
-    pub(crate) fn new(session: &Session<'_>, jobs: &[JobId]) -> Self {
+    pub(crate) fn new(session: &SessionState<'_>, jobs: &[JobId]) -> Self {
         let last_turn = session.cache::<LastTurn>().map(|turn| LastTurn {
             n_evicted: session.evicted().len(),
             moved_queues: ChangeReader::at_end(session.plugins().moved_queues()),
@@ -59,7 +59,7 @@ impl JobQueue {
 
     /// Returns the queue that is first in the current order, or that a plugin names (cohort.md
     /// B.5.2). It gets turns until [`JobQueue::drop_queue`].
-    pub(crate) fn next_queue(&mut self, session: &Session<'_>) -> Option<QueueId> {
+    pub(crate) fn next_queue(&mut self, session: &SessionState<'_>) -> Option<QueueId> {
         if session.plugins().has_next_queue() {
             return self.named_queue(session);
         }
@@ -74,7 +74,7 @@ impl JobQueue {
 
     /// Returns the queue that a plugin names. If no job waits any more, returns the remaining
     /// queues, each once.
-    fn named_queue(&mut self, session: &Session<'_>) -> Option<QueueId> {
+    fn named_queue(&mut self, session: &SessionState<'_>) -> Option<QueueId> {
         self.sort_again(session);
         for queue in &self.renewed {
             match self.waiting.get(queue).and_then(|waiting_jobs| waiting_jobs.last()) {
@@ -109,7 +109,11 @@ impl JobQueue {
     }
 
     /// Takes the first job in the current order. A9: evictions change the order of waiting jobs.
-    pub(crate) fn next_job_now(&mut self, session: &Session<'_>, queue: QueueId) -> Option<JobId> {
+    pub(crate) fn next_job_now(
+        &mut self,
+        session: &SessionState<'_>,
+        queue: QueueId,
+    ) -> Option<JobId> {
         self.sort_again(session);
         self.next_job(queue)
     }
@@ -120,7 +124,7 @@ impl JobQueue {
     /// Exact because:
     /// - the order reads only the two jobs, and no two jobs are equal in it;
     /// - the random stories of the engine's tests compare the two.
-    fn sort_again(&mut self, session: &Session<'_>) {
+    fn sort_again(&mut self, session: &SessionState<'_>) {
         let Some(last_turn) = &mut self.last_turn else {
             self.renewed.extend(self.waiting.keys());
             let order = |l: &JobId, r: &JobId| session.plugins().job_order(session.view(), *r, *l);
@@ -149,14 +153,14 @@ impl JobQueue {
     }
 
     /// Inserts a job at its current position in the order.
-    pub(crate) fn put_back(&mut self, session: &Session<'_>, job: JobId) {
+    pub(crate) fn put_back(&mut self, session: &SessionState<'_>, job: JobId) {
         let queue = session.jobs[job].queue;
         self.renewed.insert(queue);
         insert(session, self.waiting.entry(queue).or_default(), job);
     }
 
     /// Adds waiting jobs.
-    pub(crate) fn add(&mut self, session: &Session<'_>, jobs: Vec<JobId>) {
+    pub(crate) fn add(&mut self, session: &SessionState<'_>, jobs: Vec<JobId>) {
         let mut joined = BTreeSet::new();
         for job in jobs {
             let queue = session.jobs[job].queue;
@@ -183,7 +187,7 @@ impl LastTurn {
     /// key.
     fn first_queue(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         waiting: &BTreeMap<QueueId, Vec<JobId>>,
         renewed: &mut BTreeSet<QueueId>,
     ) -> Option<Option<QueueId>> {
@@ -223,7 +227,7 @@ pub(crate) fn note_behind(session: &mut Session<'_>, head: JobId, behind: &[JobI
 }
 
 /// Inserts a job into a sorted list.
-fn insert(session: &Session<'_>, waiting_jobs: &mut Vec<JobId>, job: JobId) {
+fn insert(session: &SessionState<'_>, waiting_jobs: &mut Vec<JobId>, job: JobId) {
     let place = waiting_jobs
         .partition_point(|&other| session.plugins().job_order(session.view(), other, job).is_gt());
     waiting_jobs.insert(place, job);

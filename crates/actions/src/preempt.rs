@@ -9,7 +9,9 @@
 //!    on the first node that works.
 //! 4. The evictions are committed if the placement is enough ([`commit`]).
 
-use vc_framework::{Action, Cause, EvictReason, PreemptionKind, Room, Session, Statement, klog};
+use vc_framework::{
+    Action, Cause, EvictReason, PreemptionKind, Room, Session, SessionState, Statement, klog,
+};
 use vc_model::{JobId, TaskId};
 
 use crate::commit_or_discard::{CommitTerms, VictimMinimization, commit_or_discard};
@@ -55,7 +57,7 @@ impl Action for Preempt {
             job_queue.drop_queue(queue);
         }
         if !session.settings.preempt.explain {
-            session.causes.forget(NAME);
+            session.outcome.causes.forget(NAME);
         }
         klog!(5; "Leaving Preempt ...");
     }
@@ -70,7 +72,7 @@ fn starving_jobs(session: &mut Session<'_>) -> Vec<JobId> {
         klog!(3; "Job <{}> Queue <{queue}> skip preemption, reason: jobs containing \
             networkTopology do not support preemption", row.key);
         if waits(session, job) {
-            session.causes.note_job(job, NAME, Cause::Topology);
+            session.outcome.causes.note_job(job, NAME, Cause::Topology);
         }
     }
     starving.jobs
@@ -87,11 +89,12 @@ fn between_jobs(session: &mut Session<'_>, job: JobId, caches: &mut SearchCaches
             break;
         };
         match place(&mut statement, task, PreemptionKind::BetweenJobs, caches) {
-            true => statement.causes.drop_task(),
-            false => statement.causes.end_task(job, NAME),
+            true => statement.outcome().causes.drop_task(),
+            false => statement.outcome().causes.end_task(job, NAME),
         }
     }
-    let is_pipelined = |session: &Session<'_>| session.plugins().job_pipelined(session.view(), job);
+    let is_pipelined =
+        |session: &SessionState<'_>| session.plugins().job_pipelined(session.view(), job);
     commit(statement, job, &is_pipelined);
 }
 
@@ -103,7 +106,7 @@ fn inside_job(session: &mut Session<'_>, job: JobId, caches: &mut SearchCaches) 
         let mut statement = session.evicting_statement();
         let assigned = place(&mut statement, task, PreemptionKind::InsideJob, caches);
         // Phase 1 has noted the causes already.
-        statement.causes.drop_task();
+        statement.outcome().causes.drop_task();
         commit(statement, job, &|_| assigned);
         if !assigned {
             return;
@@ -128,7 +131,7 @@ fn place(
             return statement.pipeline(task, node, Room::Releasing).is_ok();
         }
         Eligibility::No(why, cause) => {
-            statement.causes.add(cause);
+            statement.outcome().causes.add(cause);
             Err(format!("not eligible: {why}").into())
         }
     };
@@ -140,7 +143,7 @@ fn place(
 }
 
 /// Commits the statement if its placements are enough and still hold, else discards it.
-fn commit(statement: Statement<'_, '_>, job: JobId, is_enough: &dyn Fn(&Session<'_>) -> bool) {
+fn commit(statement: Statement<'_, '_>, job: JobId, is_enough: &dyn Fn(&SessionState<'_>) -> bool) {
     let settings = &statement.settings.preempt;
     let minimization = VictimMinimization::of(settings.trim_victims, settings.trim_statement);
     commit_or_discard(statement, &CommitTerms { job, action: NAME, is_enough, minimization });

@@ -25,7 +25,7 @@ pub(crate) fn run(session: &mut Session<'_>, reason: EvictReason) -> bool {
     if !session.plugins().has_targets() {
         return false;
     }
-    if !std::mem::replace(&mut session.targets_decided, true) {
+    if !std::mem::replace(&mut session.outcome.targets_decided, true) {
         let starving = collect(session, reason.as_str());
         let mut job_queue = JobQueue::new(session, &starving);
         let mut evicted = BTreeSet::new();
@@ -58,7 +58,7 @@ fn collect(session: &mut Session<'_>, action: &'static str) -> Vec<JobId> {
         }
     }
     for job in with_topology {
-        session.causes.note_job(job, action, Cause::Topology);
+        session.outcome.causes.note_job(job, action, Cause::Topology);
     }
     starving
 }
@@ -85,7 +85,7 @@ fn serve(
             // Its quota may be reserved all the same (cohort.md B.5.4).
             session.tell(&Notice::MayNotPreempt { job, tasks: &tasks });
         }
-        session.causes.note_job(job, reason.as_str(), cause);
+        session.outcome.causes.note_job(job, reason.as_str(), cause);
         return false;
     }
     let mut trial = QuotaPassTrial::new(session.evicting_statement(), job, &tasks, reason);
@@ -103,7 +103,7 @@ fn serve(
             if !statement.commit_as(&CertificateTerms { job: Some(job), minimal, bundles }) {
                 return false;
             }
-            session.causes.served(job);
+            session.outcome.causes.served(job);
             evicted.extend(groups.iter().map(|group| group.job));
             session.tell(&Notice::Preempted { job, groups: &groups });
             true
@@ -115,7 +115,7 @@ fn serve(
             };
             drop(trial);
             klog!(4; "Nobody goes for Job <{}>: {text}", session.jobs[job].key);
-            session.causes.note_job(job, reason.as_str(), Cause::Quota(text.into()));
+            session.outcome.causes.note_job(job, reason.as_str(), Cause::Quota(text.into()));
             false
         }
         None => false,

@@ -8,7 +8,9 @@
 //! 3. Its candidate nodes are searched for free room and for victims ([`SearchCaches::search`]).
 //! 4. The evictions are committed if the job becomes pipelined ([`commit_or_discard`]).
 
-use vc_framework::{Action, Cause, EvictReason, PreemptionKind, Room, Session, Statement, klog};
+use vc_framework::{
+    Action, Cause, EvictReason, PreemptionKind, Room, Session, SessionState, Statement, klog,
+};
 use vc_model::{JobId, QueueId, TaskId};
 
 use crate::commit_or_discard::{CommitTerms, VictimMinimization, commit_or_discard};
@@ -44,7 +46,7 @@ impl Action for Reclaim {
                 klog!(3; "Queue <{name}> is overused, ignore it.");
                 for job in job_queue.drop_queue(queue) {
                     if waits(session, job) {
-                        session.causes.note_job(job, NAME, Cause::QueueFull(queue));
+                        session.outcome.causes.note_job(job, NAME, Cause::QueueFull(queue));
                     }
                 }
                 continue;
@@ -63,7 +65,7 @@ impl Action for Reclaim {
             }
         }
         if !session.settings.reclaim.explain {
-            session.causes.forget(NAME);
+            session.outcome.causes.forget(NAME);
         }
         klog!(5; "Leaving Reclaim ...");
     }
@@ -85,11 +87,12 @@ fn reclaim_for_job(
     while statement.plugins().job_starving(statement.view(), job) {
         let Some(task) = tasks.pop() else { break };
         match place(&mut statement, (queue, task), &mut freed, caches) {
-            true => statement.causes.drop_task(),
-            false => statement.causes.end_task(job, NAME),
+            true => statement.outcome().causes.drop_task(),
+            false => statement.outcome().causes.end_task(job, NAME),
         }
     }
-    let is_enough = |session: &Session<'_>| session.plugins().job_pipelined(session.view(), job);
+    let is_enough =
+        |session: &SessionState<'_>| session.plugins().job_pipelined(session.view(), job);
     commit_or_discard(
         statement,
         &CommitTerms { job, action: NAME, is_enough: &is_enough, minimization },
@@ -97,7 +100,7 @@ fn reclaim_for_job(
 }
 
 /// Returns why the task may not reclaim at all. Returns `None` if it may.
-fn refusal(session: &Session<'_>, queue: QueueId, task: TaskId) -> Option<Cause> {
+fn refusal(session: &SessionState<'_>, queue: QueueId, task: TaskId) -> Option<Cause> {
     if session.tasks[task].never_preempts {
         return Some(Cause::PolicyNever);
     }
@@ -118,7 +121,7 @@ fn place(
     caches: &mut SearchCaches,
 ) -> bool {
     if let Some(cause) = refusal(statement, queue, task) {
-        statement.causes.add(cause);
+        statement.outcome().causes.add(cause);
         return false;
     }
     // Room that was made for the task before comes first (actions.md 11.2).
@@ -127,7 +130,7 @@ fn place(
         return statement.pipeline(task, node, Room::Releasing).is_ok();
     }
     if let Some(node) = awaits_victims(statement, task) {
-        statement.causes.add(Cause::AwaitsVictims(node));
+        statement.outcome().causes.add(Cause::AwaitsVictims(node));
         return false;
     }
     freed.catch_up(statement);

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use vc_framework::{
-    Cause, EvictReason, Filter, Op, PreemptionKind, Question, Room, Session, Statement,
+    Cause, EvictReason, Filter, Op, PreemptionKind, Question, Room, SessionState, Statement,
     VictimSelection,
 };
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
@@ -44,7 +44,7 @@ pub(crate) struct Preemptor<'a> {
 impl Preemptor<'_> {
     /// True if the pod is a candidate for the task, before any plugin is asked (actions.md 6.2,
     /// 6.3, 7.3 step 2, 7.4).
-    fn may_evict(&self, session: &Session<'_>, victim: TaskId) -> bool {
+    fn may_evict(&self, session: &SessionState<'_>, victim: TaskId) -> bool {
         let (mine, theirs) = (&session.tasks[self.task], &session.tasks[victim]);
         let (Some(own), Some(other)) = (mine.job, theirs.job) else { return false };
         if !theirs.can_be_evicted() {
@@ -84,7 +84,7 @@ impl Preemptor<'_> {
     }
 
     /// True if victims that are not needed are put back (A28, A38).
-    fn trims(&self, session: &Session<'_>) -> bool {
+    fn trims(&self, session: &SessionState<'_>) -> bool {
         match self.is_preempt() {
             true => session.settings.preempt.trim_victims,
             false => session.settings.reclaim.trim_victims,
@@ -96,7 +96,7 @@ impl Preemptor<'_> {
     }
 
     /// True if several nodes are tried in a dry run and the cheapest one is taken (actions.md 6.7).
-    fn is_dry_run(&self, session: &Session<'_>) -> bool {
+    fn is_dry_run(&self, session: &SessionState<'_>) -> bool {
         self.is_preempt() && session.settings.preempt.topology_aware
     }
 }
@@ -153,18 +153,18 @@ fn search(statement: &mut Statement<'_, '_>, preemptor: &Preemptor<'_>) -> Searc
 
 /// Returns the nodes on which evictions may help (6.4 steps 2 and 3). Notes the causes that rule
 /// out the others.
-fn candidate_nodes(session: &mut Session<'_>, task: TaskId) -> Result<Vec<NodeId>, String> {
-    if let Err(error) = session.plugins().pre_predicate(session.view(), task) {
-        session.causes.add(Cause::Filter(Reason::Owned(error.as_str().into())));
+fn candidate_nodes(statement: &mut Statement<'_, '_>, task: TaskId) -> Result<Vec<NodeId>, String> {
+    if let Err(error) = statement.plugins().pre_predicate(statement.view(), task) {
+        statement.outcome().causes.add(Cause::Filter(Reason::Owned(error.as_str().into())));
         return Err(error);
     }
-    let worth = session.nodes_worth_evicting(task);
+    let worth = statement.nodes_worth_evicting(task);
     let is_unresolvable = worth.is_empty();
     // If allocate found every node unresolvable, all are filtered again for the causes.
-    let looked_at = if is_unresolvable { session.info().nodes.clone() } else { worth.into() };
-    let scan = session.filter(task, &looked_at, Filter::Preempt);
+    let looked_at = if is_unresolvable { statement.info().nodes.clone() } else { worth.into() };
+    let scan = statement.filter(task, &looked_at, Filter::Preempt);
     for (reason, count) in scan.errors.reasons {
-        session.causes.add_times(Cause::Filter(reason), count);
+        statement.outcome().causes.add_times(Cause::Filter(reason), count);
     }
     Ok(if is_unresolvable { Vec::new() } else { scan.feasible })
 }
@@ -193,7 +193,7 @@ fn place_on_first(
 /// freed, then one without candidates. A best-effort pod may go to any node where it fits, since
 /// allocate has not tried it.
 fn free_node(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     preemptor: &Preemptor<'_>,
     nodes: impl Iterator<Item = NodeId> + Clone,
 ) -> Option<NodeId> {
@@ -210,7 +210,7 @@ fn free_node(
 }
 
 /// Returns the indices of the nodes by descending score; equal scores in name order.
-fn by_score(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<usize> {
+fn by_score(session: &SessionState<'_>, task: TaskId, nodes: &[NodeId]) -> Vec<usize> {
     let scores = session.plugins().scores(session.view(), task, nodes);
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by(|&l, &r| scores[r].partial_cmp(&scores[l]).unwrap_or(Ordering::Equal));
@@ -282,7 +282,7 @@ fn place_on(
     let victims = granted(statement, task, &candidates, &selection);
     let trims = preemptor.trims(statement);
     let done = make_room(statement, (task, node), (preemptor.reason(), trims), &victims);
-    statement.out.n_preemption_attempts += u32::from(is_preempt);
+    statement.outcome().out.n_preemption_attempts += u32::from(is_preempt);
     let Err(cause) = done else {
         if is_preempt {
             note_victims(statement, selection.victims.len());
@@ -292,13 +292,13 @@ fn place_on(
     // Without a victim the refusals matter more than the obstacle.
     match victims.is_empty() && !candidates.is_empty() {
         true => note_too_few(statement, task, node, &candidates, &selection),
-        false => statement.causes.add(cause),
+        false => statement.outcome().causes.add(cause),
     }
     NodeOutcome::InTheWay
 }
 
 /// Sets the gauge `pod_preemption_victims` (10.4).
-fn note_victims(session: &mut Session<'_>, n_victims: usize) {
+fn note_victims(statement: &mut Statement<'_, '_>, n_victims: usize) {
     let n_victims = u32::try_from(n_victims).unwrap_or(u32::MAX);
-    session.out.preemption_victims = Some(n_victims);
+    statement.outcome().out.preemption_victims = Some(n_victims);
 }

@@ -2,7 +2,7 @@
 //! Specification: actions.md 8, A40, plugins-jobs-queues.md D2.
 
 use vc_framework::tracing::error;
-use vc_framework::{Action, EvictReason, Question, Session, klog};
+use vc_framework::{Action, EvictReason, Question, Session, SessionState, klog};
 use vc_model::{TaskId, TaskStatus};
 
 pub(crate) struct Shuffle;
@@ -32,7 +32,7 @@ impl Action for Shuffle {
 }
 
 /// Returns the Running tasks of all jobs, except tasks whose eviction was refused recently.
-fn running(session: &Session<'_>) -> Vec<TaskId> {
+fn running(session: &SessionState<'_>) -> Vec<TaskId> {
     let jobs = session.view().all_jobs();
     let tasks = jobs.flat_map(|job| session.jobs[job].tasks.iter().copied());
     let may_go = |&task: &TaskId| {

@@ -1,7 +1,7 @@
 //! The jobs for which the evicting actions make room, and their pending tasks.
 //! Specification: actions.md 6.1, 7.1, 9.1.
 
-use vc_framework::{EvictReason, Session, klog, sort_stably};
+use vc_framework::{EvictReason, SessionState, klog, sort_stably};
 use vc_model::{Gates, JobId, QueueId, TaskId, TaskStatus};
 
 /// The starving jobs of an action, with the queues that get turns.
@@ -16,7 +16,7 @@ pub(crate) struct Starving {
 }
 
 /// Returns the starving jobs that may be served.
-pub(crate) fn collect(session: &Session<'_>, reason: EvictReason) -> Starving {
+pub(crate) fn collect(session: &SessionState<'_>, reason: EvictReason) -> Starving {
     let mut starving = Starving::default();
     starving.queues.extend(session.info().active_jobs.queues_with_idle_jobs());
     for &job in &session.info().jobs {
@@ -49,11 +49,11 @@ pub(crate) fn collect(session: &Session<'_>, reason: EvictReason) -> Starving {
 
 /// True if a task of the job is Pending. A job that lost pods in this session starves, too, but may
 /// have no Pending task. No cause is noted for it then (actions.md 10.6).
-pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {
+pub(crate) fn waits(session: &SessionState<'_>, job: JobId) -> bool {
     session.jobs[job].counts.of(TaskStatus::Pending) != 0
 }
 
-pub(crate) fn has_topology(session: &Session<'_>, job: JobId) -> bool {
+pub(crate) fn has_topology(session: &SessionState<'_>, job: JobId) -> bool {
     session.jobs[job].pod_group.as_ref().is_some_and(|group| {
         let of_policy = group.policies.iter().any(|policy| policy.network_topology.is_some());
         of_policy || group.network_topology.is_some()
@@ -61,7 +61,7 @@ pub(crate) fn has_topology(session: &Session<'_>, job: JobId) -> bool {
 }
 
 /// Returns the Pending tasks without gates in reverse task order.
-pub(crate) fn pending(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
+pub(crate) fn pending(session: &SessionState<'_>, job: JobId) -> Vec<TaskId> {
     let wanted = |&task: &TaskId| {
         let row = &session.tasks[task];
         row.status == TaskStatus::Pending && row.gates == Gates::None && row.can_be_placed()

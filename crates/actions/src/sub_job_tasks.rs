@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use vc_framework::{Session, sort_stably};
+use vc_framework::{SessionState, sort_stably};
 use vc_model::{JobId, Task, TaskId, TaskStatus};
 
 /// A sub-job with tasks to place.
@@ -21,7 +21,7 @@ pub(crate) struct SubJobTasks {
 /// Returns the sub-jobs that have Pending tasks with a request that pass `wanted`. The first one is
 /// last in the list.
 pub(crate) fn tasks_by_sub_job(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     job: JobId,
     wanted: impl Fn(&Task) -> bool,
 ) -> Vec<SubJobTasks> {
@@ -50,7 +50,7 @@ pub(crate) fn is_open(task: &Task) -> bool {
 /// Takes out the sub-job that is first in the current order (A9). Only the sub-job that is taken
 /// out changes its own keys, so the others stay sorted.
 pub(crate) fn take_first(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     job: JobId,
     sub_jobs: &mut Vec<SubJobTasks>,
 ) -> Option<SubJobTasks> {
@@ -60,7 +60,7 @@ pub(crate) fn take_first(
 
 /// Inserts a sub-job at its current position in the order.
 pub(crate) fn put_back(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     job: JobId,
     sub_jobs: &mut Vec<SubJobTasks>,
     entry: SubJobTasks,
@@ -71,18 +71,18 @@ pub(crate) fn put_back(
 
 /// Sorts the sub-jobs, the first one last. This is needed after placements changed outside of their
 /// turns.
-pub(crate) fn sort(session: &Session<'_>, job: JobId, sub_jobs: &mut [SubJobTasks]) {
+pub(crate) fn sort(session: &SessionState<'_>, job: JobId, sub_jobs: &mut [SubJobTasks]) {
     sub_jobs.sort_by(|l, r| order(session, job, r, l));
 }
 
-fn order(session: &Session<'_>, job: JobId, l: &SubJobTasks, r: &SubJobTasks) -> Ordering {
+fn order(session: &SessionState<'_>, job: JobId, l: &SubJobTasks, r: &SubJobTasks) -> Ordering {
     let by_sub_job = || session.plugins().sub_job_order(session.view(), job, l.sub_job, r.sub_job);
     r.required.cmp(&l.required).then_with(by_sub_job)
 }
 
 /// Returns the required sub-jobs of the job. A policy that lacks k ready sub-jobs for its minimum
 /// requires its first k others in sub-job order.
-fn required(session: &Session<'_>, job: JobId) -> BTreeSet<usize> {
+fn required(session: &SessionState<'_>, job: JobId) -> BTreeSet<usize> {
     let row = &session.jobs[job];
     if row.policies().iter().all(|policy| policy.min_sub_groups <= 0) {
         return BTreeSet::new();

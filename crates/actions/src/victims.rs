@@ -3,15 +3,15 @@
 //! Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
 use vc_framework::{
-    Cause, DependsOn, EvictReason, EvictableSet, Mark, PreemptionBound, Question, Room, Session,
-    Statement, VictimSelection, klog, outside_shard, sort_stably,
+    Cause, DependsOn, EvictReason, EvictableSet, Mark, PreemptionBound, Question, Room,
+    SessionState, Statement, VictimSelection, klog, outside_shard, sort_stably,
 };
 use vc_model::{JobId, NodeId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 /// Returns the tasks of the node that pass `filter`, in eviction order.
 pub(crate) fn candidates(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     preemptor: TaskId,
     node: NodeId,
     filter: impl Fn(TaskId) -> bool,
@@ -25,7 +25,7 @@ pub(crate) fn candidates(
 /// Returns an upper bound of what evictions on a node can free, from its row alone. S8: plugins
 /// only remove candidates.
 pub(crate) fn preemption_bound(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     task: TaskId,
     node: NodeId,
     candidates: impl Iterator<Item = TaskId>,
@@ -44,7 +44,11 @@ pub(crate) fn preemption_bound(
 /// Sorts victims in eviction order. Pods are sorted within each queue, then the queues are merged.
 /// S17: the order between queues may change at any time. It must not swap two pods of one queue,
 /// because votes that read only those pods would change with it (S7).
-pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks: &mut [TaskId]) {
+pub(crate) fn in_eviction_order(
+    session: &SessionState<'_>,
+    preemptor: TaskId,
+    tasks: &mut [TaskId],
+) {
     let job = session.tasks[preemptor].job;
     let order =
         |&l: &TaskId, &r: &TaskId| session.plugins().victim_order(session.view(), job, l, r);
@@ -66,7 +70,7 @@ pub(crate) fn in_eviction_order(session: &Session<'_>, preemptor: TaskId, tasks:
 
 /// Returns the victims of a selection in eviction order. `found` has its candidates in that order.
 pub(crate) fn granted(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     preemptor: TaskId,
     found: &[TaskId],
     selection: &VictimSelection,
@@ -83,12 +87,12 @@ pub(crate) fn granted(
 /// True if the queue and the node have room and no filter objects (actions.md 6.6 step 5). Without
 /// room in the queue allocate would not place the task, and its victims would be evicted for
 /// nothing.
-pub(crate) fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> bool {
+pub(crate) fn fits(session: &SessionState<'_>, task: TaskId, node: NodeId) -> bool {
     obstacle(session, task, node).is_none()
 }
 
 /// Returns why the task cannot be placed on the node now. Returns `None` if it can.
-pub(crate) fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId) -> Option<Cause> {
+pub(crate) fn obstacle(session: &SessionState<'_>, task: TaskId, node: NodeId) -> Option<Cause> {
     let queue = session.jobs[session.tasks[task].job?].queue;
     // The nominated node may have left the shard.
     if session.is_outside_shard(node) {
@@ -109,21 +113,21 @@ pub(crate) fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId) -> Opt
 /// Notes why the victims of a node are not enough. If all candidates would be enough, the plugin
 /// that refused some of them is named, too.
 pub(crate) fn note_too_few(
-    session: &mut Session<'_>,
+    statement: &mut Statement<'_, '_>,
     task: TaskId,
     node: NodeId,
     found: &[TaskId],
     selection: &VictimSelection,
 ) {
-    for (cause, count) in too_few(session, task, node, &evictable_set_of(session, found, selection))
-    {
-        session.causes.add_times(cause, count);
+    let evictable_set = evictable_set_of(statement, found, selection);
+    for (cause, count) in too_few(statement, task, node, &evictable_set) {
+        statement.outcome().causes.add_times(cause, count);
     }
 }
 
 /// Returns the sums of these candidates and of the victims among them.
 pub(crate) fn evictable_set_of(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     found: &[TaskId],
     selection: &VictimSelection,
 ) -> EvictableSet {
@@ -142,7 +146,11 @@ pub(crate) fn evictable_set_of(
 }
 
 /// Has the plugins vote on these candidates. Returns the sums, and what ends the answer (12.2 S7).
-pub(crate) fn vote(session: &Session<'_>, question: Question, found: &[TaskId]) -> EvictableSet {
+pub(crate) fn vote(
+    session: &SessionState<'_>,
+    question: Question,
+    found: &[TaskId],
+) -> EvictableSet {
     if found.is_empty() {
         return EvictableSet {
             depends_on: DependsOn::Rows,
@@ -158,7 +166,7 @@ pub(crate) fn vote(session: &Session<'_>, question: Question, found: &[TaskId]) 
 
 /// Returns why the victims of a node are not enough, with the count of each cause.
 pub(crate) fn too_few(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     task: TaskId,
     node: NodeId,
     evictable_set: &EvictableSet,
@@ -182,7 +190,7 @@ pub(crate) fn too_few(
 /// Returns the first resource that the node lacks for the task once `given` is free. Returns `None`
 /// if it lacks nothing.
 pub(crate) fn lacking_without(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     task: TaskId,
     node: NodeId,
     given: Option<&Resource>,
@@ -204,7 +212,7 @@ pub(crate) fn make_room(
     victims: &[TaskId],
 ) -> Result<(), Cause> {
     let mark = statement.mark();
-    let log = |session: &Session<'_>, victim| log_try(session, victim, task, reason);
+    let log = |session: &SessionState<'_>, victim| log_try(session, victim, task, reason);
     let done = evict_until_fits(statement, (task, node), reason, victims, log);
     done.inspect_err(|_| statement.roll_back(mark))?;
     let evicted = match trims {
@@ -233,7 +241,7 @@ pub(crate) fn evict_until_fits(
     (task, node): (TaskId, NodeId),
     reason: EvictReason,
     victims: &[TaskId],
-    log: impl Fn(&Session<'_>, TaskId),
+    log: impl Fn(&SessionState<'_>, TaskId),
 ) -> Result<(), Cause> {
     let mut left = victims.iter();
     while let Some(cause) = obstacle(statement, task, node) {
@@ -253,7 +261,7 @@ pub(crate) fn minimize_victims(
     (task, node): (TaskId, NodeId),
 ) -> Vec<TaskId> {
     // If the room is too small without this victim, it is needed, and no trial is run.
-    let leaves_room = |session: &Session<'_>, victim: TaskId| {
+    let leaves_room = |session: &SessionState<'_>, victim: TaskId| {
         let mut room = session.nodes[node].future_idle();
         room.sub(session.request(victim));
         session.request(task).first_lacking(&room, &session.dims).is_none()
@@ -262,7 +270,7 @@ pub(crate) fn minimize_victims(
 }
 
 /// Logs that a node is tried (actions.md 10.5).
-pub(crate) fn log_considered(session: &Session<'_>, task: TaskId, node: NodeId) {
+pub(crate) fn log_considered(session: &SessionState<'_>, task: TaskId, node: NodeId) {
     let (key, name) = (&session.tasks[task].key, &session.nodes[node].name);
     klog!(3; "Considering Task <{key}> on Node <{name}>.");
 }
@@ -273,7 +281,12 @@ pub(crate) fn is_evicted(row: &Task) -> bool {
 }
 
 /// Logs that a victim is tried (actions.md 10.5).
-pub(crate) fn log_try(session: &Session<'_>, victim: TaskId, task: TaskId, reason: EvictReason) {
+pub(crate) fn log_try(
+    session: &SessionState<'_>,
+    victim: TaskId,
+    task: TaskId,
+    reason: EvictReason,
+) {
     let (victim, task) = (&session.tasks[victim].key, &session.tasks[task].key);
     match reason {
         EvictReason::Reclaim | EvictReason::GangReclaim => {
@@ -285,7 +298,7 @@ pub(crate) fn log_try(session: &Session<'_>, victim: TaskId, task: TaskId, reaso
 
 /// Logs what the victims free (actions.md 10.5). The text is made only if the log level is enabled.
 pub(crate) fn log_made_room(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     task: TaskId,
     node: NodeId,
     victims: &[TaskId],
@@ -313,7 +326,7 @@ pub(crate) fn log_made_room(
 }
 
 /// Logs why a node was passed over (actions.md 10.5).
-pub(crate) fn log_too_few(session: &Session<'_>, task: TaskId, node: NodeId) {
+pub(crate) fn log_too_few(session: &SessionState<'_>, task: TaskId, node: NodeId) {
     let row = &session.nodes[node];
     klog!(3; "No validated victims on Node <{}>: not enough resources: requested <{}>, \
         but future idle <{}>", row.name, session.request(task).text(&session.dims),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, ActiveJobs, CacheStats, Effect, Evaluator, EvaluatorPaths, EvictionHolds,
+    Action, ActiveJobs, CacheStats, Caches, Effect, Evaluator, EvaluatorPaths, EvictionHolds,
     EvictionSides, NodeScoreCache, Opening, Outbox, PluginEntry, PluginSet, Report, Session,
     Stopwatch, Timings,
 };
@@ -111,7 +111,7 @@ pub struct Engine {
     /// Eviction holds. `None` until the first cycle rebuilds those of an earlier process.
     eviction_holds: Option<EvictionHolds>,
     /// Node scores. `None` if the plain evaluator is selected.
-    score_cache: Option<NodeScoreCache>,
+    caches: Caches,
     active_jobs: ActiveJobs,
     memory: EngineMemory,
     /// The last cycle, if it was idle. `None` if it changed something, or if the plain evaluator is
@@ -145,7 +145,7 @@ impl Engine {
             witness: false,
             victim_index_bytes: None,
             eviction_holds: None,
-            score_cache: (options.evaluator == Evaluator::Fast).then(NodeScoreCache::default),
+            caches: Caches::new(options.evaluator),
             active_jobs: ActiveJobs::default(),
             memory: EngineMemory::default(),
             idle_cycle: None,
@@ -187,12 +187,10 @@ impl Engine {
 
     /// Drops all caches across cycles. The next cycle looks at everything.
     fn forget(&mut self) {
-        self.score_cache = self.score_cache.take().map(|_| NodeScoreCache::default());
+        let is_fast = self.caches.is_fast();
+        self.caches = Caches::new(if is_fast { Evaluator::Fast } else { Evaluator::Plain });
         self.idle_cycle = None;
-        self.active_jobs = match self.score_cache {
-            Some(_) => ActiveJobs::kept(),
-            None => ActiveJobs::default(),
-        };
+        self.active_jobs = if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() };
     }
 
     /// Sets whether reports say why each task waits and how queues use their shares.
@@ -207,7 +205,7 @@ impl Engine {
     }
 
     /// Sets the bytes of the victim index, for tests. The decisions do not depend on it.
-    pub fn keep_walks(&mut self, most_bytes: usize) {
+    pub fn set_victim_index_bytes(&mut self, most_bytes: usize) {
         self.victim_index_bytes = Some(most_bytes);
     }
 
@@ -219,7 +217,7 @@ impl Engine {
     /// Returns how often each path of the fast evaluator was taken with the present configuration.
     /// Returns `None` if the plain evaluator is selected.
     pub fn paths(&self) -> Option<EvaluatorPaths> {
-        self.score_cache.as_ref().map(NodeScoreCache::paths)
+        self.caches.score_cache().map(NodeScoreCache::paths)
     }
 
     /// Returns the cluster state.
@@ -377,13 +375,13 @@ impl Engine {
             enqueue_configured: self.actions.iter().any(|action| action.name() == "enqueue"),
             sides: EvictionSides::of(self.actions.iter().map(|action| action.name())),
             eviction_holds,
-            score_cache: self.score_cache.take(),
+            caches: std::mem::take(&mut self.caches),
             active_jobs: std::mem::take(&mut self.active_jobs),
         };
         let mut session =
             Session::open(&mut self.cluster, &mut self.plugin_set, &self.settings, opening);
-        session.with_witnesses = self.witness;
-        session.victim_index_bytes = self.victim_index_bytes.unwrap_or(session.victim_index_bytes);
+        session.outcome.with_witnesses = self.witness;
+        self.victim_index_bytes.into_iter().for_each(|most| session.set_victim_index_bytes(most));
         let open = timer.split();
         let mut actions = Vec::new();
         for action in &self.actions {
@@ -392,7 +390,7 @@ impl Engine {
         }
         // The cause "not admitted" matters only if evictions could help (actions.md 3.3).
         if !self.actions.iter().any(|action| EVICTING.contains(&action.name())) {
-            session.causes.clear();
+            session.outcome.causes.clear();
         }
         let reported = early.map(|early| {
             let overwrites = &mut self.overwrites;
@@ -408,11 +406,11 @@ impl Engine {
         report.samples = self.metric_samples.take(&mut session);
         let traceless = session.left_no_trace() && self.pending.is_empty();
         let clock = traceless.then(|| session.plugins().clock(session.view()));
-        self.cache_stats = session.cache_stats;
-        let (outbox, eviction_holds, score_cache, active_jobs) = session.finish();
+        self.cache_stats = *session.stats();
+        let (outbox, eviction_holds, caches, active_jobs) = session.finish();
         let clock = clock.filter(|_| eviction_holds.n_changes() == n_hold_changes);
         self.eviction_holds = Some(eviction_holds);
-        (self.score_cache, self.active_jobs) = (score_cache, active_jobs);
+        (self.caches, self.active_jobs) = (caches, active_jobs);
         let Outbox { effects, warnings, certificates, witnesses, .. } = outbox;
         report.warnings = warnings;
         (report.certificates, report.witnesses) = (certificates, witnesses);
@@ -422,7 +420,7 @@ impl Engine {
             false => all.extend(effects),
         }
         report.count(&all);
-        self.idle_cycle = clock.filter(|_| self.score_cache.is_some()).and_then(|clock| {
+        self.idle_cycle = clock.filter(|_| self.caches.is_fast()).and_then(|clock| {
             let due_micros = self.memory.report_throttle.next_due_micros();
             let due_micros = due_micros.into_iter().chain(self.memory.outside_due_micros).min();
             let version = self.cluster.version();
@@ -444,11 +442,11 @@ fn report_early(
     let active_jobs = &session.info().active_jobs;
     let n_to_close = active_jobs.changed().map_or(active_jobs.n_jobs(), <[_]>::len);
     let is_write = |effect: &mut Effect| !matches!(effect, Effect::Event { .. });
-    if n_to_close < MANY_TO_CLOSE || !session.out.effects.iter_mut().any(is_write) {
+    if n_to_close < MANY_TO_CLOSE || !session.outcome.out.effects.iter_mut().any(is_write) {
         return (0, 0);
     }
     let mut writes: Vec<Effect> = pending.extract_if(.., is_write).collect();
-    writes.extend(session.out.effects.extract_if(.., is_write));
+    writes.extend(session.outcome.out.effects.extract_if(.., is_write));
     // These writes are no longer among the effects that show whether the session decided something.
     session.leaves_trace();
     let mut counted = Report::default();

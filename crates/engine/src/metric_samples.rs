@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{PendingPods, PendingReason, Sample, Session};
+use vc_framework::{PendingPods, PendingReason, Sample, Session, SessionState};
 use vc_model::{Cluster, ClusterEvent, Job, JobId, ObjectKey, QueueId, TaskStatus};
 use vc_resource::Dim;
 
@@ -51,13 +51,14 @@ impl MetricSamples {
 
     /// Returns the samples of this cycle. The operations of the session are still in place.
     pub(crate) fn take(&mut self, session: &mut Session<'_>) -> Vec<Sample> {
-        let mut samples = std::mem::take(&mut session.out.samples);
-        let n_attempts = std::mem::take(&mut session.out.n_preemption_attempts);
-        samples.extend(session.out.preemption_victims.take().map(Sample::PreemptionVictims));
+        let mut samples = std::mem::take(&mut session.outcome.out.samples);
+        let n_attempts = std::mem::take(&mut session.outcome.out.n_preemption_attempts);
+        samples
+            .extend(session.outcome.out.preemption_victims.take().map(Sample::PreemptionVictims));
         samples.extend((0 < n_attempts).then_some(Sample::PreemptionAttempts(n_attempts)));
         samples.reserve(self.seen.len());
         samples.extend(self.take_seen(session));
-        let placed = std::mem::take(&mut session.out.placed);
+        let placed = std::mem::take(&mut session.outcome.out.placed);
         let mut placed: Vec<(&Job, u32)> =
             placed.into_iter().map(|(job, n_tasks)| (&session.jobs[job], n_tasks)).collect();
         placed.sort_unstable_by_key(|(job, _)| &job.key);
@@ -85,7 +86,7 @@ impl MetricSamples {
         });
     }
 
-    fn note_pending(&mut self, session: &Session<'_>, samples: &mut Vec<Sample>) {
+    fn note_pending(&mut self, session: &SessionState<'_>, samples: &mut Vec<Sample>) {
         let info = session.info();
         // Numbers of repeated jobs do not change while the same jobs are repeated.
         if self.repeated.0 != info.repeated {
@@ -118,7 +119,7 @@ fn job_seen(cluster: &Cluster, key: &ObjectKey) -> Option<Sample> {
 }
 
 /// Returns the sample of a placed job. Returns `None` for a bare pod, which has no metric series.
-fn job_placed(session: &Session<'_>, row: &Job, n_tasks: u32) -> Option<Sample> {
+fn job_placed(session: &SessionState<'_>, row: &Job, n_tasks: u32) -> Option<Sample> {
     let group = row.pod_group.as_ref().filter(|_| !row.bare)?;
     let now_micros = session.info().now_micros;
     Some(Sample::JobPlaced {
@@ -132,7 +133,7 @@ fn job_placed(session: &Session<'_>, row: &Job, n_tasks: u32) -> Option<Sample> 
 
 /// Adds the waiting pods of the jobs to the numbers.
 fn pending<'j>(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     mut pending: PendingCounts,
     jobs: impl IntoIterator<Item = &'j JobId>,
 ) -> PendingCounts {
@@ -158,7 +159,7 @@ fn pending<'j>(
 }
 
 /// Returns the reason why the tasks of a job wait.
-fn reason(session: &Session<'_>, row: &Job) -> PendingReason {
+fn reason(session: &SessionState<'_>, row: &Job) -> PendingReason {
     let queue = &session.queues[row.queue];
     let n_valid = i64::from(row.counts.valid());
     if row.pod_group.is_none() {

@@ -64,10 +64,10 @@ impl PodPauses {
             .insert(uid.clone(), RefusalRow { node, n_refusals, until_micros, is_over: false });
         self.ends.insert((until_micros, uid));
         // Whole seconds, rounded up so that the text never names a time before the end.
-        let told_micros = until_micros.saturating_add(MICROS_PER_SECOND - 1);
+        let reported_micros = until_micros.saturating_add(MICROS_PER_SECOND - 1);
         Some(format!(
             ". It is tried again after {seconds} s, at {}, or when the pod or the node changes",
-            rfc3339(told_micros)
+            rfc3339(reported_micros)
         ))
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use vc_framework::{Effect, Session};
+use vc_framework::{Effect, Session, SessionState};
 use vc_model::{JobId, QueueId};
 use vc_resource::{Quantity, Resource};
 
@@ -76,7 +76,7 @@ fn record_all(session: &mut Session<'_>, memory: &mut EngineMemory) {
 
 /// Returns the queues whose jobs hold other amounts than when the last session began, by name.
 /// Returns `None` if they are not known.
-fn changed(session: &Session<'_>) -> Option<Vec<QueueId>> {
+fn changed(session: &SessionState<'_>) -> Option<Vec<QueueId>> {
     let info = session.info();
     let at_open = info.active_jobs.changed_queues()?.iter().copied();
     let has_moved = |job: &&JobId| {
@@ -88,7 +88,7 @@ fn changed(session: &Session<'_>) -> Option<Vec<QueueId>> {
     Some(by_name(session, changed))
 }
 
-fn by_name(session: &Session<'_>, queues: BTreeSet<QueueId>) -> Vec<QueueId> {
+fn by_name(session: &SessionState<'_>, queues: BTreeSet<QueueId>) -> Vec<QueueId> {
     let present = queues.into_iter().filter(|&queue| session.queues[queue].present);
     let mut queues: Vec<QueueId> = present.collect();
     queues.sort_by(|&l, &r| session.queues[l].name.cmp(&session.queues[r].name));
@@ -151,7 +151,7 @@ impl QueueStatuses {
         if !written.is_some_and(|written| same(written, &reported.value)) {
             let name = session.queues[queue].name.clone();
             let list = to_list(session, allocated, devices);
-            session.out.effects.push(Effect::QueueStatus { queue: name, allocated: list });
+            session.outcome.out.effects.push(Effect::QueueStatus { queue: name, allocated: list });
             session.cluster_mut().queues[queue].written_allocated = Some(reported.value.clone());
         }
         self.reported.insert(queue, reported);
@@ -159,7 +159,7 @@ impl QueueStatuses {
 }
 
 impl ReportedStatus {
-    fn of(session: &Session<'_>, allocated: &Resource, devices: &[(String, String)]) -> Self {
+    fn of(session: &SessionState<'_>, allocated: &Resource, devices: &[(String, String)]) -> Self {
         let value = parsed(&to_list(session, allocated, devices));
         Self { allocated: allocated.clone(), devices: devices.to_vec(), value }
     }
@@ -172,13 +172,13 @@ impl ReportedStatus {
 }
 
 /// Returns the amounts that the jobs of each queue hold, without descendants.
-pub(crate) fn own_sums(session: &Session<'_>) -> BTreeMap<QueueId, Resource> {
+pub(crate) fn own_sums(session: &SessionState<'_>) -> BTreeMap<QueueId, Resource> {
     sums_of(session, &session.info().queues)
 }
 
 /// Returns the amounts that the jobs of some queues hold, without descendants. A queue without jobs
 /// has no entry.
-fn sums_of(session: &Session<'_>, queues: &[QueueId]) -> BTreeMap<QueueId, Resource> {
+fn sums_of(session: &SessionState<'_>, queues: &[QueueId]) -> BTreeMap<QueueId, Resource> {
     let info = session.info();
     let of_queue = |&queue: &QueueId| (queue, info.active_jobs.sums(queue).allocated.clone());
     let with_jobs = queues.iter().filter(|&&queue| 0 < info.active_jobs.sums(queue).n_jobs);
@@ -251,7 +251,7 @@ fn ancestors(session: &mut Session<'_>, memory: &mut EngineMemory, queue: QueueI
             }
         };
         if memory.orphan_queues.insert(name) {
-            session.out.warnings.push(problem);
+            session.outcome.out.warnings.push(problem);
         }
         break;
     }
@@ -261,7 +261,7 @@ fn ancestors(session: &mut Session<'_>, memory: &mut EngineMemory, queue: QueueI
 /// Returns names with quantities, then devices. cpu and memory are always listed, other resources
 /// only with an amount.
 fn to_list(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     allocated: &Resource,
     devices: &[(String, String)],
 ) -> Vec<(String, String)> {

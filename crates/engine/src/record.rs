@@ -13,7 +13,9 @@ mod roles;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use vc_framework::{About, Effect, Sentences, Session, WaitCause, admission, gang_text, job_text};
+use vc_framework::{
+    About, Effect, Sentences, Session, SessionState, WaitCause, admission, gang_text, job_text,
+};
 use vc_model::{
     JobId, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus, QueueState, TaskStatus,
 };
@@ -36,16 +38,16 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     session.list_to_close();
     let mut skipped = skipped::DueReports::of(session, &mut memory.report_throttle);
     if !skipped.changed.is_empty() {
-        skipped.changed.iter().for_each(|&job| session.tell_again(job));
+        skipped.changed.iter().for_each(|&job| session.report_again(job));
         session.list_to_close();
     }
     name_closed_queues(session);
     session.close_listed();
-    let mut conditions = NewConditions::take(&mut session.out);
+    let mut conditions = NewConditions::take(&mut session.outcome.out);
     silence_repeated_refusals(session, &mut memory.report_throttle);
     skipped.record(session);
     roles::record(session, &mut memory.report_throttle);
-    let mut texts = std::mem::take(&mut session.out.job_texts);
+    let mut texts = std::mem::take(&mut session.outcome.out.job_texts);
     let mut sentences = Sentences::default();
     for job in session.info().to_close.clone() {
         let text = texts.remove(&job).map_or_else(JobText::new, JobText::from);
@@ -79,7 +81,7 @@ const REPEATED: [ReportKind; 5] = [
 
 /// True if amounts in the messages of the job's pods may be updated. They are updated not more
 /// often than events are repeated.
-fn amounts_are_due(session: &Session<'_>, job: JobId, memory: &mut EngineMemory) -> bool {
+fn amounts_are_due(session: &SessionState<'_>, job: JobId, memory: &mut EngineMemory) -> bool {
     let row = &session.jobs[job];
     let Some(group) = row.pod_group.as_ref().filter(|_| pods::has_waiting(row)) else {
         return false;
@@ -93,7 +95,7 @@ fn amounts_are_due(session: &Session<'_>, job: JobId, memory: &mut EngineMemory)
     )
 }
 
-fn is_right(session: &Session<'_>, job: JobId, text: &JobText) -> bool {
+fn is_right(session: &SessionState<'_>, job: JobId, text: &JobText) -> bool {
     text.get().is_none_or(|text| *text == job_text(session.view(), &session.records, job))
 }
 
@@ -113,11 +115,11 @@ fn name_closed_queues(session: &mut Session<'_>) {
 /// Drops repeated events about refused PodGroups. Enqueue states the reason in every cycle; only
 /// new or due texts are sent (A44).
 fn silence_repeated_refusals(session: &mut Session<'_>, report_throttle: &mut ReportThrottle) {
-    if !session.out.has_refusals {
+    if !session.outcome.out.has_refusals {
         return;
     }
     let now_micros = session.info().now_micros;
-    let mut effects = std::mem::take(&mut session.out.effects);
+    let mut effects = std::mem::take(&mut session.outcome.out.effects);
     effects.retain_mut(|effect| match effect {
         Effect::Event {
             about: About::PodGroup { key, uid },
@@ -134,7 +136,7 @@ fn silence_repeated_refusals(session: &mut Session<'_>, report_throttle: &mut Re
         }
         _ => true,
     });
-    session.out.effects = effects;
+    session.outcome.out.effects = effects;
 }
 
 /// Updates phase, counts and conditions of a PodGroup. Returns true if anything but times and
@@ -169,7 +171,7 @@ fn write_status(session: &mut Session<'_>, job: JobId, mut fresh: JobConditions)
 /// queue now exists (C-41). Returns `None` if there is nothing to revoke, or if the condition still
 /// holds.
 fn schedulable_again(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     job: JobId,
     fresh: &JobConditions,
 ) -> Option<PodGroupCondition> {
@@ -193,7 +195,7 @@ fn schedulable_again(
 
 /// Returns a condition of this session that the group is unschedulable. The caller sets the
 /// message.
-fn new_condition(session: &Session<'_>, reason: &str) -> PodGroupCondition {
+fn new_condition(session: &SessionState<'_>, reason: &str) -> PodGroupCondition {
     PodGroupCondition {
         kind: UNSCHEDULABLE.into(),
         status: "True".into(),
@@ -236,7 +238,12 @@ fn put_status(session: &mut Session<'_>, job: JobId, status: PodGroupStatus) {
     }
     group.status_in_flight = true;
     let (pod_group, uid) = (row.key.clone(), group.uid.clone());
-    session.out.effects.push(Effect::PodGroupStatus { pod_group, uid, status, phase_changed });
+    session.outcome.out.effects.push(Effect::PodGroupStatus {
+        pod_group,
+        uid,
+        status,
+        phase_changed,
+    });
 }
 
 /// Sends the event about the group: why it waits, or that it is ready (core.md 7.6 step 5, C-30).
@@ -279,5 +286,5 @@ fn event(
     let row = &session.jobs[job];
     let Some(PodGroup { uid, .. }) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
     let about = About::PodGroup { key: row.key.clone(), uid: uid.clone() };
-    session.out.effects.push(Effect::Event { about, warning, reason, message });
+    session.outcome.out.effects.push(Effect::Event { about, warning, reason, message });
 }

@@ -15,7 +15,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     }
     memory.without_shard = missing;
     let Some(shard) = session.node_shard_to_write() else { return };
-    session.out.effects.push(Effect::NodeShardStatus {
+    session.outcome.out.effects.push(Effect::NodeShardStatus {
         shard: shard.name.clone(),
         nodes_in_use: shard.nodes_in_use.clone(),
         nodes_to_remove: shard.nodes_to_remove.clone(),

@@ -15,7 +15,7 @@ const REASON: &str = "PreemptionSkipped";
 /// evicting.
 pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {
     let mut found = starving(session);
-    let outside = session.causes.outside().iter();
+    let outside = session.outcome.causes.outside().iter();
     found.extend(outside.map(|&(job, plugin)| (job, kept_out(session, job, plugin))));
     found.sort_by(|l, r| l.1.pod_group.cmp(&r.1.pod_group));
     found
@@ -25,7 +25,7 @@ pub(crate) fn skipped(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {
 /// before are left out.
 fn not_reported(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {
     let mut found = starving(session);
-    let outside = session.causes.outside().iter();
+    let outside = session.outcome.causes.outside().iter();
     let outside = outside.filter(|(job, _)| !session.is_refused_again(*job));
     found.extend(outside.map(|&(job, plugin)| (job, kept_out(session, job, plugin))));
     found.sort_by(|l, r| l.1.pod_group.cmp(&r.1.pod_group));
@@ -48,7 +48,7 @@ fn skipped_job(
 
 fn starving(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {
     let mut found = Vec::new();
-    for (job, actions) in session.causes.iter() {
+    for (job, actions) in session.outcome.causes.iter() {
         let not_admitted = |(_, tally): &(_, Tally)| {
             tally.keys().any(|cause| matches!(cause, Cause::NotAdmitted(_)))
         };
@@ -88,7 +88,7 @@ impl DueReports {
             if !report_throttle.admits(&group.uid, ReportKind::Skipped, &message, now_micros) {
                 continue;
             }
-            let kinds: Arc<str> = kinds(session, session.causes.of(job)).into();
+            let kinds: Arc<str> = kinds(session, session.outcome.causes.of(job)).into();
             if report_throttle.admits(&group.uid, ReportKind::Evictions, &kinds, now_micros) {
                 changed.insert(job);
             }
@@ -100,7 +100,7 @@ impl DueReports {
 
     /// Sends the events.
     pub(crate) fn record(&mut self, session: &mut Session<'_>) {
-        session.out.effects.append(&mut self.events);
+        session.outcome.out.effects.append(&mut self.events);
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    ActiveJobs, Certificate, CertifiedVictim, EvictReason, EvictionSides, GangEviction, Opening,
-    PluginEntry, PluginSet, Question, Relation, Session, Witness,
+    ActiveJobs, Caches, Certificate, CertifiedVictim, EvictReason, EvictionSides, GangEviction,
+    Opening, PluginEntry, PluginSet, Question, Relation, Session, Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
@@ -49,7 +49,7 @@ pub(crate) fn verify(
         sides: EvictionSides::of(config.actions.iter().map(String::as_str)),
         enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
         eviction_holds: eviction_holds.clone(),
-        score_cache: None,
+        caches: Caches::default(),
         active_jobs: ActiveJobs::default(),
     };
     let mut session = Session::open(&mut cluster, &mut plugin_set, &settings, opening);

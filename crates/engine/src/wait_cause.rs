@@ -1,14 +1,14 @@
 //! Why a pod waits, from the session's records of the pod and its job, and the texts of pods that
 //! no action tried. Specification: core.md 3.10 (C-43).
 
-use vc_framework::{Session, WaitCause};
+use vc_framework::{SessionState, WaitCause};
 use vc_model::{Gates, JobId, Pause, Task, TaskId, TaskStatus};
 
 use crate::record::held;
 
 /// Returns why this pod waits. The pod must be Pending, Allocated or Pipelined, or its bind must
 /// wait.
-pub(crate) fn wait_cause(session: &Session<'_>, task: TaskId) -> WaitCause {
+pub(crate) fn wait_cause(session: &SessionState<'_>, task: TaskId) -> WaitCause {
     let row = &session.tasks[task];
     let Some(job) = row.job else { return WaitCause::NoGroupName };
     let records = &session.records;
@@ -43,7 +43,7 @@ pub(crate) fn wait_cause(session: &Session<'_>, task: TaskId) -> WaitCause {
 }
 
 /// Returns why a pod is not part of the session. Returns `None` if it is part of it.
-pub(crate) fn outside_cause(session: &Session<'_>, row: &Task) -> Option<WaitCause> {
+pub(crate) fn outside_cause(session: &SessionState<'_>, row: &Task) -> Option<WaitCause> {
     let Some(job) = row.job else { return Some(WaitCause::NoGroupName) };
     let job = &session.jobs[job];
     if job.pod_group.is_none() {
@@ -53,7 +53,7 @@ pub(crate) fn outside_cause(session: &Session<'_>, row: &Task) -> Option<WaitCau
 }
 
 /// Returns why the pods of a job wait that have no record of their own.
-pub(crate) fn job_cause(session: &Session<'_>, job: JobId) -> WaitCause {
+pub(crate) fn job_cause(session: &SessionState<'_>, job: JobId) -> WaitCause {
     let row = &session.jobs[job];
     if let Some(cause) = session.records.job_cause(job) {
         return cause;
@@ -77,7 +77,7 @@ pub(crate) fn job_cause(session: &Session<'_>, job: JobId) -> WaitCause {
 
 /// Returns the text of a pod that is not part of the session. Volcano writes no text for such a
 /// pod.
-pub(crate) fn outside_text(session: &Session<'_>, cause: WaitCause, row: &Task) -> String {
+pub(crate) fn outside_text(session: &SessionState<'_>, cause: WaitCause, row: &Task) -> String {
     let job = row.job.map(|job| &session.jobs[job]);
     match (cause, job) {
         (WaitCause::GroupMissing, Some(job)) => {
@@ -98,7 +98,7 @@ pub(crate) fn outside_text(session: &Session<'_>, cause: WaitCause, row: &Task) 
 
 /// Returns the sentence after the text of the job, for a pod without a record of its own. Returns
 /// `None` if the text of the job suffices.
-pub(crate) fn job_sentence(session: &Session<'_>, job: JobId) -> Option<String> {
+pub(crate) fn job_sentence(session: &SessionState<'_>, job: JobId) -> Option<String> {
     let row = &session.jobs[job];
     match job_cause(session, job) {
         WaitCause::NotAdmitted => {

@@ -19,7 +19,8 @@ use rustc_hash::FxHashMap;
 use vc_model::{ChangeReader, Cluster, Id, JobId, MinResources, QueueId};
 
 use crate::plugin_set::EnqueueRefusal;
-use crate::session::Session;
+use crate::session::{Session, SessionState};
+use crate::wait_cause::WaitCause;
 
 /// Upper bound of the kinds or messages that no group uses any more.
 const MOST_UNUSED: usize = 1024;
@@ -163,12 +164,16 @@ impl EnqueueRefusals {
     }
 
     /// Removes the groups whose refusal still holds from `waiting` and returns them.
-    fn take_repeated(&mut self, session: &Session<'_>, waiting: &mut Vec<JobId>) -> Vec<JobId> {
+    fn take_repeated(
+        &mut self,
+        session: &SessionState<'_>,
+        waiting: &mut Vec<JobId>,
+    ) -> Vec<JobId> {
         self.follow(session);
         waiting.extract_if(.., |job| self.is_repeated_now(session, *job)).collect()
     }
 
-    fn is_repeated_now(&mut self, session: &Session<'_>, job: JobId) -> bool {
+    fn is_repeated_now(&mut self, session: &SessionState<'_>, job: JobId) -> bool {
         let now_micros = session.info.now_micros;
         let Some(entry) = self.live(job) else { return false };
         let is_due = !entry.is_reported_at(now_micros) || entry.until_micros <= now_micros;
@@ -187,7 +192,7 @@ impl EnqueueRefusals {
     }
 
     /// Votes on one group for its whole kind.
-    fn query(&mut self, session: &Session<'_>, place: usize, job: JobId) {
+    fn query(&mut self, session: &SessionState<'_>, place: usize, job: JobId) {
         let kind = &mut self.kinds[place];
         kind.asked = self.session;
         let mark = session.plugins.admission_mark(session.view(), job);
@@ -199,7 +204,7 @@ impl EnqueueRefusals {
 
     /// Records the refusal of a vote on this group alone. Returns true if the refusal has to be
     /// reported.
-    fn note(&mut self, session: &Session<'_>, job: JobId, refusal: &EnqueueRefusal) -> bool {
+    fn note(&mut self, session: &SessionState<'_>, job: JobId, refusal: &EnqueueRefusal) -> bool {
         self.n_turns += 1;
         let now_micros = session.info.now_micros;
         let words = self.number(refusal);
@@ -235,7 +240,7 @@ impl EnqueueRefusals {
     }
 
     /// Returns the kind of a group, and the time until which it belongs to it.
-    fn kind_of(&mut self, session: &Session<'_>, job: JobId) -> (Option<usize>, i64) {
+    fn kind_of(&mut self, session: &SessionState<'_>, job: JobId) -> (Option<usize>, i64) {
         let row = &session.jobs[job];
         let mark = session.plugins.admission_mark(session.view(), job);
         let Some(((marks, until_micros), group)) = mark.zip(row.pod_group.as_ref()) else {
@@ -276,29 +281,35 @@ impl RefusedJob {
 
 impl Session<'_> {
     /// Removes from `waiting` the groups whose refusal holds as long as no group is admitted before
-    /// them. Returns those groups. Nothing more is recorded about them.
+    /// them. Returns those groups. Their messages are recorded, and nothing more.
     pub fn take_refused_again(&mut self, waiting: &mut Vec<JobId>) -> Vec<JobId> {
-        let records = &self.records;
+        let Self { state, caches, outcome } = self;
+        let records = &state.records;
         let is_first = records.job_fit.is_empty()
             && records.fit_errors.is_empty()
             && records.last_transaction.is_empty();
-        let is_open = std::mem::take(&mut self.records.refusals.is_open);
-        self.causes.mix_outside();
-        if self.unschedulable_cache.is_none() || !is_first || !is_open {
+        let is_open = std::mem::take(&mut caches.refusals.is_open);
+        outcome.causes.mix_outside();
+        if !state.may_cache_failures || !is_first || !is_open {
             return Vec::new();
         }
-        let mut refusals = std::mem::take(&mut self.records.refusals);
-        let repeated = refusals.take_repeated(self, waiting);
-        self.records.refusals = refusals;
-        self.cache_stats.n_revalidated += repeated.len() as u64;
+        let repeated = caches.refusals.take_repeated(state, waiting);
+        state.records.job_fit.reserve(repeated.len());
+        for &job in &repeated {
+            if let Some(text) = caches.refusals.text(job) {
+                state.note_job_fit(job, WaitCause::NotAdmitted, text.clone());
+            }
+        }
+        caches.stats.n_revalidated += repeated.len() as u64;
         repeated
     }
 
     /// Gives these groups their turns after all, because another group was admitted.
     pub fn restore_refused(&mut self, groups: &[JobId]) {
-        self.cache_stats.n_revalidated -= groups.len() as u64;
+        self.caches.stats.n_revalidated -= groups.len() as u64;
         for job in groups {
-            if let Some(entry) = &mut self.records.refusals.entries[job.index()] {
+            self.state.records.job_fit.remove(job);
+            if let Some(entry) = &mut self.caches.refusals.entries[job.index()] {
                 entry.held = 0;
             }
         }
@@ -307,33 +318,33 @@ impl Session<'_> {
     /// Notes the causes of groups that were refused as before.
     pub fn note_refused_again(&mut self, groups: &[JobId]) {
         for &job in groups {
-            if let Some(plugin) = self.records.refusals.by(job) {
-                self.causes.note_outside(job, plugin);
+            if let Some(plugin) = self.caches.refusals.by(job) {
+                self.outcome.causes.note_outside(job, plugin);
             }
         }
     }
 
     /// True if all reports about the group were written in earlier sessions and none is due.
     pub fn is_refused_again(&self, job: JobId) -> bool {
-        self.records.refusals.is_repeated(job, self.info.now_micros)
+        self.caches.refusals.is_repeated(job, self.info.now_micros)
     }
 
     /// Records the refusal of a job before it is reported. Returns true if it has to be reported.
     /// Returns false if the same plugin refuses with the same message as in the last session, and
     /// no report is due.
     pub fn note_refusal(&mut self, job: JobId, refusal: &EnqueueRefusal) -> bool {
-        let is_clean = self.may_fail_for_long(job);
-        let mut refusals = std::mem::take(&mut self.records.refusals);
-        refusals.follow(self.cluster);
+        let Self { state, caches, .. } = self;
+        let is_clean = state.may_fail_for_long(job);
+        caches.refusals.follow(state);
         let record_if_new = match is_clean {
-            true => refusals.note(self, job, refusal),
+            true => caches.refusals.note(state, job, refusal),
             false => {
-                refusals.set(job, None);
+                caches.refusals.set(job, None);
                 true
             }
         };
-        self.records.refusals = refusals;
-        self.cache_stats.n_revalidated += u64::from(!record_if_new);
+        state.note_job_fit(job, WaitCause::NotAdmitted, refusal.text());
+        caches.stats.n_revalidated += u64::from(!record_if_new);
         record_if_new
     }
 }

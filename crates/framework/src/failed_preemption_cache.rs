@@ -32,7 +32,7 @@ use crate::cause::Cause;
 use crate::plugin::Clock;
 use crate::pod_signature::{ClassSignature, PodSignature};
 use crate::points::Points;
-use crate::session::Session;
+use crate::session::{Session, SessionState};
 use crate::victim_selection::{Question, VictimSelection};
 use changed_nodes::ChangedNodes;
 use evictable_sets::EvictableSets;
@@ -84,12 +84,12 @@ pub enum FailureCaching {
 pub trait NodeProbe {
     /// Returns the candidates of the node that the plugins let go. The caller has checked that
     /// filters leave the node open.
-    fn vote(&self, session: &Session<'_>, node: NodeId) -> EvictableSet;
+    fn vote(&self, session: &SessionState<'_>, node: NodeId) -> EvictableSet;
     /// Returns why the node fails with these victims. `has_quota` says whether the task's queue has
     /// room for it. Returns `None` if the task may be placed there.
     fn node_failure(
         &self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         node: NodeId,
         evictable_set: &EvictableSet,
         has_quota: bool,
@@ -147,7 +147,7 @@ impl FailedPreemptionCache {
         self.until_micros = until_micros();
     }
 
-    fn follow(&mut self, session: &Session<'_>) {
+    fn follow(&mut self, session: &SessionState<'_>) {
         if self.by_key.is_empty() {
             self.forget();
             self.changed = ChangedNodes::from_now(session.cluster, &session.info().nodes);
@@ -180,7 +180,7 @@ impl FailedPreemptionCache {
 
     fn query(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         (task, preemption_kind): (TaskId, PreemptionKind),
         caching: FailureCaching,
         probe: &dyn NodeProbe,
@@ -222,28 +222,33 @@ impl FailedPreemptionCache {
 impl Session<'_> {
     /// Returns the failure of a victim search, from cached results and a check of the nodes that
     /// changed since. The causes are noted. Returns `None` if the search has to run.
-    pub fn known_infeasible(
+    pub(crate) fn known_infeasible(
         &mut self,
         task: TaskId,
         preemption_kind: PreemptionKind,
         caching: FailureCaching,
         probe: &dyn NodeProbe,
     ) -> Option<InfeasibleSearch> {
-        let mut failed_preemptions = self.failed_preemptions.take()?;
-        let summary = failed_preemptions.query(self, (task, preemption_kind), caching, probe);
-        self.failed_preemptions = Some(failed_preemptions);
+        let Self { state, caches, outcome } = self;
+        if !state.is_fast {
+            return None;
+        }
+        let failed_preemptions = &mut caches.failed_preemptions;
+        let summary = failed_preemptions.query(state, (task, preemption_kind), caching, probe);
         let FailureSummary { causes, n_attempts, n_probed, nowhere } = summary?;
         for (cause, count) in causes {
-            self.causes.add_times(cause, count);
+            outcome.causes.add_times(cause, count);
         }
-        self.out.n_preemption_attempts += n_attempts;
+        outcome.out.n_preemption_attempts += n_attempts;
         if caching == FailureCaching::No {
-            self.cache_stats.n_known_infeasible += 1;
-            self.cache_stats.n_probed += n_probed;
+            caches.stats.n_known_infeasible += 1;
+            caches.stats.n_probed += n_probed;
         }
         Some(InfeasibleSearch { nowhere })
     }
+}
 
+impl SessionState<'_> {
     /// Returns what ends the result of these votes about the candidates.
     pub fn votes_depend_on(
         &self,

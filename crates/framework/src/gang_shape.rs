@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vc_model::{Counts, Job, JobId, STATUSES, TaskId};
 
 use crate::pod_signature::PodSignature;
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// The shape of a gang. Queue and priority are part of each [`PodSignature`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ impl GangShape {
     /// - more is read of the job than its row and marks;
     /// - a placement depends on other pods, volumes, devices or a nomination.
     pub(crate) fn of(
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         job: JobId,
         tasks: &[TaskId],
         mut signature: impl FnMut(TaskId) -> Option<PodSignature>,
@@ -80,7 +80,7 @@ impl GangShape {
     }
 }
 
-impl Session<'_> {
+impl SessionState<'_> {
     /// Returns what an attempt to make room for these tasks reads of the job; `signature` gives the
     /// signature of a task. Returns `None` if more is read.
     pub fn gang_shape(
@@ -91,7 +91,7 @@ impl Session<'_> {
     ) -> Option<GangShape> {
         let (row, plugins) = (&self.jobs[job], self.plugins());
         let is_plain = row.policies().is_empty() && !self.has_eviction_hold(job);
-        if !self.is_fast() || !is_plain || !plugins.reads_job_rows_only() {
+        if !self.is_fast || !is_plain || !plugins.reads_job_rows_only() {
             return None;
         }
         GangShape::of(self, job, tasks, &mut signature)

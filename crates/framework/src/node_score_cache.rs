@@ -25,11 +25,8 @@ mod score_sums;
 
 use vc_model::{ByteLruCache, FitErrors, NodeId, TaskId};
 
-use crate::enqueue_refusals::EnqueueRefusals;
-use crate::failed_preemption_cache::FailedPreemptionCache;
 use crate::scan::Filter;
-use crate::session::Session;
-use crate::unschedulable_cache::UnschedulableCache;
+use crate::session::{Session, SessionState};
 use crate::victim_node_index::VictimNodeIndex;
 use budget::CacheBudget;
 use class_scores::{ClassScores, EvaluationContext, Staleness};
@@ -92,33 +89,21 @@ pub struct NodeScoreCache {
     rows: NodeRows,
     column_cache: ColumnCache,
     paths: EvaluatorPaths,
-    /// This cache and the next two are here between sessions; a session takes them out.
-    pub(crate) unschedulable_cache: Box<UnschedulableCache>,
-    pub(crate) refusals: EnqueueRefusals,
-    pub(crate) failed_preemptions: Box<FailedPreemptionCache>,
 }
 
 impl Session<'_> {
     /// Returns the best node for a task among all nodes, by group, shard, score and name. Returns
-    /// `None` if cached results cannot decide; the caller then uses [`Session::filter`] and
+    /// `None` if cached results cannot decide; the caller then uses [`SessionState::filter`] and
     /// chooses.
     pub fn find_cached(&mut self, task: TaskId, filter: Filter) -> Option<NodeSearch> {
-        let mut cached = self.score_cache.take()?;
-        let found = cached.find(self, task, filter);
-        if found.is_none() {
-            cached.paths.plain += 1;
-        }
-        self.score_cache = Some(cached);
-        found
+        self.caches.score_cache.as_mut()?.search(&self.state, task, filter)
     }
 
     /// Ranks the nodes of a victim index in the order in which evictions are tried for the task
     /// (actions.md 6.6). Returns false if cached results cannot rank them.
-    pub fn rank_cached(&mut self, task: TaskId, victim_index: &mut VictimNodeIndex) -> bool {
-        let Some(mut cached) = self.score_cache.take() else { return false };
-        let is_ranked = cached.rank(self, task, victim_index);
-        self.score_cache = Some(cached);
-        is_ranked
+    pub(crate) fn rank_cached(&mut self, task: TaskId, victim_index: &mut VictimNodeIndex) -> bool {
+        let score_cache = self.caches.score_cache.as_mut();
+        score_cache.is_some_and(|score_cache| score_cache.rank(&self.state, task, victim_index))
     }
 }
 
@@ -138,7 +123,24 @@ impl NodeScoreCache {
         self.by_class.n_bytes()
     }
 
-    fn find(&mut self, session: &Session<'_>, task: TaskId, filter: Filter) -> Option<NodeSearch> {
+    /// Returns the node that the plain evaluator would choose, and counts the way it was found.
+    pub fn search(
+        &mut self,
+        session: &SessionState<'_>,
+        task: TaskId,
+        filter: Filter,
+    ) -> Option<NodeSearch> {
+        let found = self.find(session, task, filter);
+        self.paths.plain += u64::from(found.is_none());
+        found
+    }
+
+    fn find(
+        &mut self,
+        session: &SessionState<'_>,
+        task: TaskId,
+        filter: Filter,
+    ) -> Option<NodeSearch> {
         let rules = PreparedRules::new(session, task, filter)?;
         let alone = rules.decide_alone();
         let found = self.of_class(session, &rules, |cached, context| match alone {
@@ -152,7 +154,7 @@ impl NodeScoreCache {
 
     fn rank(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         task: TaskId,
         victim_index: &mut VictimNodeIndex,
     ) -> bool {
@@ -165,7 +167,7 @@ impl NodeScoreCache {
     /// Runs `query` on the cached results of the task's class, after they were brought up to date.
     fn of_class<T>(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         rules: &PreparedRules<'_>,
         query: impl FnOnce(&mut ClassScores, EvaluationContext<'_, '_>) -> T,
     ) -> T {
@@ -194,7 +196,7 @@ impl NodeScoreCache {
     /// need no lookup.
     fn use_columns(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         rules: &PreparedRules<'_>,
         kept: Option<&[UsedColumn]>,
     ) -> Vec<UsedColumn> {
@@ -208,7 +210,7 @@ impl NodeScoreCache {
 
     fn up_to_date(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         rules: &PreparedRules<'_>,
         kept: Option<Box<ClassScores>>,
         used: &[UsedColumn],

@@ -5,10 +5,10 @@
 
 use vc_model::{ClassId, JobId, NodeSet, QueueId, TaskId, TaskStatus};
 
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// All that a plugin may read of a task and its job. Tasks with volumes, claims or nominations have
-/// no signature ([`Session::pod_signature`]). Namespace and labels are part of it only if filters
+/// no signature ([`SessionState::pod_signature`]). Namespace and labels are part of it only if filters
 /// or scorers read more than rows of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodSignature {
@@ -55,7 +55,7 @@ impl PodSignature {
     }
 }
 
-impl Session<'_> {
+impl SessionState<'_> {
     /// Returns the part of the task's class that filters and scorers read. It is the same for all
     /// tasks of a class in one state.
     pub fn class_signature(&self, task: TaskId) -> ClassSignature {
@@ -66,7 +66,7 @@ impl Session<'_> {
         }
     }
 
-    /// True if two tasks of a job have equal [`Session::pod_signature`]s, without computing them.
+    /// True if two tasks of a job have equal [`SessionState::pod_signature`]s, without computing them.
     /// Also requires equal nominations and gates.
     pub(crate) fn has_same_signature(&self, task: TaskId, other: TaskId) -> bool {
         let (l, r) = (&self.tasks[task], &self.tasks[other]);
@@ -96,8 +96,7 @@ impl Session<'_> {
         let job = &self.jobs[own];
         let group = job.pod_group.as_ref()?;
         let is_plain = class.volumes.is_empty() && class.resource_claims.is_empty();
-        if !self.is_fast() || !is_plain || !self.plugins().is_signature_complete(self.view(), task)
-        {
+        if !self.is_fast || !is_plain || !self.plugins().is_signature_complete(self.view(), task) {
             return None;
         }
         let errors = self.records.fit_errors.get(&task);

@@ -111,7 +111,7 @@ pub enum Notice<'a> {
     /// Allocate has ended.
     AllocateEnds,
     /// The eviction hold of the job has ended.
-    ClaimEnds(JobId),
+    EvictionHoldEnds(JobId),
     /// The groups are evicted for the job.
     Preempted {
         /// The job.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};
 
-use crate::enqueue_refusals::EnqueueRefusals;
-use crate::session::Session;
+use crate::session::SessionState;
 use crate::wait_cause::{JobFit, WaitCause};
 
 /// Status and node of a task when a statement was discarded.
@@ -26,51 +25,47 @@ pub type FailedRoles = BTreeMap<Arc<str>, u32>;
 /// Records by task and job. Looked up by id only, never iterated.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// Fit errors of tasks that fit on no node. Changed by [`Session::note_fit_errors`] and
-    /// [`Session::clear_fit_errors`] only.
+    /// Fit errors of tasks that fit on no node. Changed by [`crate::Session::note_fit_errors`] and
+    /// [`crate::Session::clear_fit_errors`] only.
     pub fit_errors: FxHashMap<TaskId, Arc<FitErrors>>,
     /// Number of tasks that fit on no node, by role, for jobs counted by
-    /// [`Session::know_failed_roles`].
+    /// [`crate::Session::know_failed_roles`].
     pub(crate) failed_roles: FxHashMap<JobId, FailedRoles>,
     /// Last transaction of a task: its state in the last discarded statement of allocate or
     /// backfill. Removed once a statement with the task is committed or kept.
     pub last_transaction: FxHashMap<TaskId, LastTransaction>,
-    /// Job fit messages (A45: why all pods of a job wait). Set by [`Session::note_job_fit`] only.
+    /// Job fit messages (A45: why all pods of a job wait). Set by [`crate::Session::note_job_fit`] only.
     pub(crate) job_fit: FxHashMap<JobId, JobFit>,
-    /// PodGroups that enqueue refuses as in the last session, with their job fit messages.
-    pub(crate) refusals: EnqueueRefusals,
 }
 
 impl Records {
     /// Returns the job fit message of a job, if it has one.
     pub(crate) fn fit_of(&self, job: JobId) -> Option<&Arc<str>> {
-        let noted = self.job_fit.get(&job).map(|fit| &fit.text);
-        noted.or_else(|| self.refusals.text(job))
+        self.job_fit.get(&job).map(|fit| &fit.text)
     }
 
     /// Returns why all pods of a job wait. Returns `None` if the cause differs between pods.
     pub fn job_cause(&self, job: JobId) -> Option<WaitCause> {
-        let noted = self.job_fit.get(&job).map(|fit| fit.cause);
-        noted.or_else(|| self.refusals.text(job).map(|_| WaitCause::NotAdmitted))
+        self.job_fit.get(&job).map(|fit| fit.cause)
     }
 
-    /// Returns the failed roles that [`Session::know_failed_roles`] has counted.
+    /// Returns the failed roles that [`crate::Session::know_failed_roles`] has counted.
     pub fn failed_roles(&self, job: JobId) -> &FailedRoles {
         static NONE: FailedRoles = FailedRoles::new();
         self.failed_roles.get(&job).unwrap_or(&NONE)
     }
 }
 
-impl Session<'_> {
+impl SessionState<'_> {
     /// Records the fit errors of a task that fits on no node.
-    pub fn note_fit_errors(&mut self, task: TaskId, errors: Arc<FitErrors>) {
+    pub(crate) fn note_fit_errors(&mut self, task: TaskId, errors: Arc<FitErrors>) {
         let fails = is_of_nodes(&errors);
         let before = self.records.fit_errors.insert(task, errors);
         self.count_failed(task, before.is_some_and(|before| is_of_nodes(&before)), fails);
     }
 
     /// Removes the fit errors of a task.
-    pub fn clear_fit_errors(&mut self, task: TaskId) {
+    pub(crate) fn clear_fit_errors(&mut self, task: TaskId) {
         if let Some(before) = self.records.fit_errors.remove(&task) {
             self.count_failed(task, is_of_nodes(&before), false);
         }
@@ -79,21 +74,21 @@ impl Session<'_> {
     /// Counts the tasks that fit on no node by role, for [`Records::failed_roles`]. The tasks are
     /// iterated once; later changes update the counts, because large jobs read them after every
     /// failed task (12.2 S10: counters instead of scans).
-    pub fn know_failed_roles(&mut self, job: JobId) {
+    pub(crate) fn know_failed_roles(&mut self, job: JobId) {
         if !self.records.failed_roles.contains_key(&job) {
-            let walked = self.walk_failed_roles(job);
-            self.records.failed_roles.insert(job, walked);
+            let counted = self.count_failed_roles(job);
+            self.records.failed_roles.insert(job, counted);
         }
         // Compares with a plain count for small jobs, which all tests have.
         debug_assert!(
             64 < self.jobs[job].tasks.len()
-                || self.records.failed_roles[&job] == self.walk_failed_roles(job),
+                || self.records.failed_roles[&job] == self.count_failed_roles(job),
             "failed roles of {} are not as counted",
             self.jobs[job].key
         );
     }
 
-    fn walk_failed_roles(&self, job: JobId) -> FailedRoles {
+    fn count_failed_roles(&self, job: JobId) -> FailedRoles {
         let mut roles = FailedRoles::new();
         for &task in &self.jobs[job].tasks {
             if self.records.fit_errors.get(&task).is_some_and(|errors| is_of_nodes(errors)) {

@@ -6,7 +6,7 @@ use vc_model::{Code, Finding, FitErrors, NodeId, Reason, TaskId};
 use vc_resource::Dim;
 
 use crate::meter::Stage;
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// Which findings reject a node (actions.md 2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,7 +41,7 @@ pub struct Scan {
     pub errors: FitErrors,
 }
 
-impl Session<'_> {
+impl SessionState<'_> {
     /// Filters every one of `nodes` for the task.
     pub fn filter(&self, task: TaskId, nodes: &[NodeId], filter: Filter) -> Scan {
         let start = self.plugins().meter.now();

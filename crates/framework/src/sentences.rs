@@ -8,7 +8,7 @@ use vc_resource::{Dim, Resource};
 
 use crate::cause::histogram;
 use crate::limit::quantity;
-use crate::session::Session;
+use crate::session::{Session, SessionState};
 
 /// Cache of the sentences of one state, shared between pods with equal keys.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Sentences {
 
     /// Returns the sentence about what is short for a task. Returns `None` if the task has a place
     /// or nothing specific is short.
-    fn shortage(&mut self, session: &Session<'_>, job: JobId, task: TaskId) -> Option<String> {
+    fn shortage(&mut self, session: &SessionState<'_>, job: JobId, task: TaskId) -> Option<String> {
         let (row, records) = (&session.tasks[task], &session.records);
         let is_placed = records.last_transaction.contains_key(&task);
         if row.status != TaskStatus::Pending || row.invalid.is_some() || is_placed {
@@ -93,13 +93,13 @@ fn separator(volcano: &str) -> &'static str {
 }
 
 /// Returns why the job is not admitted, with amounts.
-pub fn admission(session: &Session<'_>, job: JobId) -> Option<String> {
+pub fn admission(session: &SessionState<'_>, job: JobId) -> Option<String> {
     let limit = session.plugins().admission_limit(session.view(), job)?;
     Some(limit.text(&session.dims, 1))
 }
 
 /// Returns the limit that the task exceeds together with the members that were placed before it.
-fn limit(session: &Session<'_>, job: JobId, task: TaskId) -> Option<String> {
+fn limit(session: &SessionState<'_>, job: JobId, task: TaskId) -> Option<String> {
     let row = &session.jobs[job];
     let mut tasks: Vec<TaskId> =
         row.tasks.iter().copied().filter(|&task| was_placed(session, task)).collect();
@@ -108,7 +108,7 @@ fn limit(session: &Session<'_>, job: JobId, task: TaskId) -> Option<String> {
     Some(limit.text(&session.dims, tasks.len()))
 }
 
-fn was_placed(session: &Session<'_>, task: TaskId) -> bool {
+fn was_placed(session: &SessionState<'_>, task: TaskId) -> bool {
     let last = session.records.last_transaction.get(&task);
     let is_place = |status| matches!(status, TaskStatus::Allocated | TaskStatus::Pipelined);
     session.tasks[task].status == TaskStatus::Pending
@@ -125,7 +125,7 @@ struct MostThere {
 }
 
 impl MostThere {
-    fn of(session: &Session<'_>, errors: &FitErrors) -> Self {
+    fn of(session: &SessionState<'_>, errors: &FitErrors) -> Self {
         let (mut allocatable, mut free) = (Resource::new(), Resource::new());
         for node in open_nodes(session, errors) {
             allocatable.set_max(&session.nodes[node].allocatable);
@@ -136,7 +136,7 @@ impl MostThere {
 }
 
 /// Returns the nodes on which eviction can help.
-fn open_nodes(session: &Session<'_>, errors: &FitErrors) -> impl Iterator<Item = NodeId> {
+fn open_nodes(session: &SessionState<'_>, errors: &FitErrors) -> impl Iterator<Item = NodeId> {
     session.info().nodes.iter().copied().filter(|&node| !errors.is_unresolvable(node))
 }
 
@@ -144,7 +144,7 @@ fn open_nodes(session: &Session<'_>, errors: &FitErrors) -> impl Iterator<Item =
 /// ever hold it. Returns `None` if some node has room now, or eviction helps on no node. A node has
 /// room if members were placed there and given up.
 fn of_nodes(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     task: TaskId,
     errors: &FitErrors,
     most: &MostThere,
@@ -163,14 +163,14 @@ fn of_nodes(
     (!fits_now).then(|| not_now(session, request, &most.free))
 }
 
-fn never(session: &Session<'_>, request: &Resource, most: &Resource) -> String {
+fn never(session: &SessionState<'_>, request: &Resource, most: &Resource) -> String {
     let short = short(session, request, most, "largest node");
     let short =
         short.unwrap_or_else(|| format!("{}, no node has all of it", asked(session, request)));
     format!("It fits on no node even when empty: requests {short}.")
 }
 
-fn not_now(session: &Session<'_>, request: &Resource, most: &Resource) -> String {
+fn not_now(session: &SessionState<'_>, request: &Resource, most: &Resource) -> String {
     match short(session, request, most, "most free on a node") {
         Some(short) => format!("Requests {short}."),
         None => format!("Requests {}, no node has all of it free.", asked(session, request)),
@@ -180,7 +180,7 @@ fn not_now(session: &Session<'_>, request: &Resource, most: &Resource) -> String
 /// Returns the dimensions in which no node has enough. Returns `None` if every dimension is
 /// available on some node.
 fn short(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     request: &Resource,
     most: &Resource,
     there: &str,
@@ -196,7 +196,7 @@ fn short(
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-fn asked(session: &Session<'_>, request: &Resource) -> String {
+fn asked(session: &SessionState<'_>, request: &Resource) -> String {
     let dims = &session.dims;
     let is_asked = |&&dim: &&Dim| dim != Dim::PODS && 0 < request.get(dim);
     let text = |&dim: &Dim| format!("{} {}", quantity(request.get(dim), dim, dims), dims.name(dim));
@@ -211,7 +211,7 @@ fn of_job(session: &Session<'_>, job: JobId) -> String {
 
 /// Returns `4 of 6 members have room.` Returns `None` if the job needs only one member, has enough,
 /// or was not tried.
-fn members(session: &Session<'_>, job: JobId) -> Option<String> {
+fn members(session: &SessionState<'_>, job: JobId) -> Option<String> {
     let row = &session.jobs[job];
     if row.min_available < 2 || row.is_pending() {
         return None;
@@ -232,7 +232,7 @@ fn members(session: &Session<'_>, job: JobId) -> Option<String> {
 /// Returns why the evicting actions made no room, in the words of the event `PreemptionSkipped`
 /// (actions.md 10.6).
 fn evictions(session: &Session<'_>, job: JobId) -> Option<String> {
-    let causes = session.causes.of(job).iter().filter(|(action, _)| *action != "enqueue");
+    let causes = session.outcome.causes.of(job).iter().filter(|(action, _)| *action != "enqueue");
     let texts: Vec<String> =
         causes.map(|(action, tally)| format!("{action}: {}", histogram(session, tally))).collect();
     let starves = !texts.is_empty() && session.plugins().job_starving(session.view(), job);

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vc_conf::{ActionSettings, HeadOfLine};
 use vc_model::{
-    Cluster, Gates, JobId, NodeId, PodGroupPhase, QUEUE_GATE, QueueId, TaskId, TaskStatus,
+    Cluster, FitErrors, Gates, JobId, NodeId, PodGroupPhase, QUEUE_GATE, QueueId, TaskId,
+    TaskStatus,
 };
 
 use crate::active_jobs::ActiveJobs;
@@ -22,7 +23,7 @@ use crate::enqueue_refusals::EnqueueRefusals;
 use crate::eviction_hold::EvictionHolds;
 use crate::failed_preemption_cache::FailedPreemptionCache;
 use crate::journal::Journal;
-use crate::node_score_cache::NodeScoreCache;
+use crate::node_score_cache::{Evaluator, NodeScoreCache};
 use crate::outbox::Outbox;
 use crate::plugin::{SessionInfo, SessionView};
 use crate::plugin_set::PluginSet;
@@ -32,26 +33,70 @@ use crate::statement::{Op, Statement};
 use crate::time::rfc3339;
 use crate::unschedulable_cache::UnschedulableCache;
 use crate::victim_selection::{EvictionRule, EvictionRules, Question, VictimSelection};
+use crate::wait_cause::WaitCause;
 
-/// The working state of a cycle. It dereferences to the [`Cluster`] that it holds.
+/// The working state of a cycle, in three parts: the state that decisions read, the caches of
+/// answers about it, and the outcome. It dereferences to the [`SessionState`].
 pub struct Session<'c> {
+    pub(crate) state: SessionState<'c>,
+    pub(crate) caches: Caches,
+    /// What the session has decided, and the causes why it evicted nothing.
+    pub outcome: Outcome,
+}
+
+/// The tables, the plugins, and the operations of the session. It dereferences to the [`Cluster`]
+/// that it holds. Inside a cycle only operations of a [`Statement`] and methods of the [`Session`]
+/// change it.
+pub struct SessionState<'c> {
     pub(crate) cluster: &'c mut Cluster,
     pub(crate) plugins: &'c mut PluginSet,
     /// Arguments of the actions.
     pub settings: &'c ActionSettings,
     pub(crate) info: SessionInfo,
-    /// Records from which messages are built.
+    /// Records from which messages are built. Later attempts of the session read them.
     pub records: Records,
-    /// Decisions of this session so far.
-    pub out: Outbox,
     /// Room that is kept for jobs after evictions.
     pub eviction_holds: EvictionHolds,
-    /// The fast evaluator. `None` if the plain evaluator finds nodes.
+    /// Byte budget of [`crate::VictimNodeIndexCache`] and of the cached search failures.
+    pub victim_index_bytes: usize,
+    /// True if caches may be used; false with the plain evaluator.
+    pub(crate) is_fast: bool,
+    /// True if failures of allocate may be cached across cycles.
+    pub(crate) may_cache_failures: bool,
+    /// The rule that allowed each victim.
+    pub(crate) rules: EvictionRules,
+    /// Operations of the open statements.
+    pub(crate) journal: Journal,
+    /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
+    pub(crate) held: Vec<Op>,
+    /// Tasks whose eviction was sent in this session.
+    pub(crate) evicted: Vec<TaskId>,
+    /// Original phases of the jobs whose phase this session changed (core.md 5.1 step 3).
+    phase_before: BTreeMap<JobId, PodGroupPhase>,
+    n_draws: u64,
+}
+
+/// Cached answers about a [`SessionState`], which they borrow when they are asked. Between sessions
+/// the engine keeps them. Without the fast evaluator all of them are absent.
+#[derive(Debug, Default)]
+pub struct Caches {
+    /// Filter results and scores. `None` if the plain evaluator finds nodes.
     pub(crate) score_cache: Option<NodeScoreCache>,
-    /// Failures of allocate in earlier cycles. `None` if every job is tried.
-    pub(crate) unschedulable_cache: Option<Box<UnschedulableCache>>,
-    /// Victim searches that failed in earlier cycles. `None` if every search is run.
-    pub(crate) failed_preemptions: Option<Box<FailedPreemptionCache>>,
+    /// Failures of allocate in earlier cycles.
+    pub(crate) unschedulable: UnschedulableCache,
+    /// Refusals of enqueue in earlier cycles.
+    pub(crate) refusals: EnqueueRefusals,
+    /// Victim searches that failed in earlier cycles.
+    pub(crate) failed_preemptions: FailedPreemptionCache,
+    /// Counters of this session, for tests.
+    pub stats: CacheStats,
+}
+
+/// What a session has decided and found out.
+#[derive(Default)]
+pub struct Outcome {
+    /// Decisions of the session so far.
+    pub out: Outbox,
     /// Causes why nothing was evicted for starving jobs.
     pub causes: Causes,
     /// True if targets were decided in this session; they are decided once (cohort.md B.5.4).
@@ -59,31 +104,70 @@ pub struct Session<'c> {
     /// True if each certificate comes with a witness: the state after its operations, for the
     /// verifier.
     pub with_witnesses: bool,
-    /// Byte budget of [`crate::VictimNodeIndexCache`] and of the cached search failures.
-    pub victim_index_bytes: usize,
-    /// Counters of caches, for tests.
-    pub cache_stats: CacheStats,
-    /// The rule that allowed each victim.
-    pub(crate) rules: EvictionRules,
-    /// Operations of the open statements.
-    pub(crate) journal: Journal,
-    /// Operations that hold until the session ends: kept, or pipelined by a committed statement.
-    pub(crate) held: Vec<Op>,
     /// Event texts for victims that are evicted for quota; looked up by id only.
     pub(crate) evict_texts: FxHashMap<TaskId, Arc<str>>,
-    /// Tasks whose eviction was sent in this session.
-    pub(crate) evicted: Vec<TaskId>,
-    /// Original phases of the jobs whose phase this session changed (core.md 5.1 step 3).
-    phase_before: BTreeMap<JobId, PodGroupPhase>,
-    n_draws: u64,
     /// True if the session wrote something that decisions of later sessions read.
     traced: bool,
 }
 
-impl Deref for Session<'_> {
+impl Outcome {
+    /// Counts a placed task of its job; the job's time in the queue is measured by it (actions.md
+    /// 4.10).
+    pub fn note_placed(&mut self, cluster: &Cluster, task: TaskId) {
+        if let Some(job) = cluster.tasks[task].job {
+            *self.out.placed.entry(job).or_default() += 1;
+        }
+    }
+}
+
+impl<'c> Deref for Session<'c> {
+    type Target = SessionState<'c>;
+    fn deref(&self) -> &SessionState<'c> {
+        &self.state
+    }
+}
+
+impl Deref for SessionState<'_> {
     type Target = Cluster;
     fn deref(&self) -> &Cluster {
         self.cluster
+    }
+}
+
+impl Caches {
+    /// Returns empty caches for this evaluator.
+    pub fn new(evaluator: Evaluator) -> Self {
+        let is_fast = evaluator == Evaluator::Fast;
+        Self { score_cache: is_fast.then(NodeScoreCache::default), ..Self::default() }
+    }
+
+    /// True if the fast evaluator is selected.
+    pub fn is_fast(&self) -> bool {
+        self.score_cache.is_some()
+    }
+
+    /// Returns the filter results and scores. `None` with the plain evaluator.
+    pub fn score_cache(&self) -> Option<&NodeScoreCache> {
+        self.score_cache.as_ref()
+    }
+
+    /// Begins a session: drops what changes since the last one have ended.
+    fn begin(&mut self, cluster: &Cluster, now_micros: i64) {
+        self.stats = CacheStats::default();
+        self.refusals.begin(cluster);
+        if self.is_fast() {
+            self.unschedulable.begin(cluster);
+            self.failed_preemptions.begin(now_micros);
+        }
+    }
+
+    /// Ends a session. `until_micros` returns how long victim votes hold.
+    fn end(&mut self, until_micros: impl FnOnce() -> i64) {
+        if self.is_fast() {
+            self.failed_preemptions.end(until_micros);
+            self.unschedulable.end();
+            self.refusals.end();
+        }
     }
 }
 
@@ -129,9 +213,8 @@ pub struct Opening {
     pub sides: EvictionSides,
     /// Eviction holds of earlier cycles.
     pub eviction_holds: EvictionHolds,
-    /// Fast evaluator of earlier cycles with the same configuration. `None` selects the plain
-    /// evaluator.
-    pub score_cache: Option<NodeScoreCache>,
+    /// Caches of earlier cycles with the same configuration, or new ones.
+    pub caches: Caches,
     /// Active jobs of earlier cycles with the same configuration, or a new index.
     pub active_jobs: ActiveJobs,
 }
@@ -146,114 +229,93 @@ impl<'c> Session<'c> {
     ) -> Self {
         let info = info(cluster, plugins, &mut opening);
         plugins.open(SessionView { cluster, info: &info });
-        let unschedulable_cache =
-            unschedulable_cache(cluster, plugins, settings, opening.score_cache.as_mut());
-        let refusals = refusals(cluster, opening.score_cache.as_mut());
-        let failed_preemptions = opening.score_cache.as_mut().map(|score_cache| {
-            let mut failed_preemptions = std::mem::take(&mut score_cache.failed_preemptions);
-            failed_preemptions.begin(info.now_micros);
-            failed_preemptions
-        });
-        Self {
+        let mut caches = opening.caches;
+        caches.begin(cluster, info.now_micros);
+        let is_fast = caches.is_fast();
+        let state = SessionState {
+            may_cache_failures: is_fast && may_cache_failures(plugins, settings),
+            is_fast,
             cluster,
             plugins,
             settings,
             info,
-            records: Records { refusals, ..Records::default() },
-            out: Outbox::default(),
+            records: Records::default(),
             eviction_holds: opening.eviction_holds,
-            score_cache: opening.score_cache,
-            unschedulable_cache,
-            failed_preemptions,
-            causes: Causes::default(),
-            targets_decided: false,
-            with_witnesses: false,
             victim_index_bytes: crate::victim_node_index::MOST_BYTES,
-            cache_stats: CacheStats::default(),
             rules: EvictionRules::default(),
-            evict_texts: FxHashMap::default(),
             journal: Journal::default(),
             held: Vec::new(),
             evicted: Vec::new(),
             phase_before: BTreeMap::new(),
             n_draws: 0,
-            traced: false,
-        }
+        };
+        Self { state, caches, outcome: Outcome::default() }
     }
 
-    /// The state as plugins see it.
-    pub fn view(&self) -> SessionView<'_> {
-        SessionView { cluster: self.cluster, info: &self.info }
+    /// Sets the bytes of the victim index, for tests.
+    pub fn set_victim_index_bytes(&mut self, most_bytes: usize) {
+        self.state.victim_index_bytes = most_bytes;
     }
 
-    /// Returns the plugin set.
-    pub fn plugins(&self) -> &PluginSet {
-        self.plugins
+    /// Returns the counters of the caches, for tests.
+    pub fn stats(&mut self) -> &mut CacheStats {
+        &mut self.caches.stats
     }
 
-    /// Returns the plugin set, to lend a plugin out of it.
-    pub fn plugins_mut(&mut self) -> &mut PluginSet {
-        self.plugins
+    /// Draws a number below `limit` (0 for 0) from a sequence that the session id determines
+    /// (actions.md 6.7.1).
+    pub fn draw(&mut self, limit: usize) -> usize {
+        self.state.draw(limit)
     }
 
     /// Returns which candidates may be evicted and why. Evictions of these victims are then
     /// recorded under this rule.
     pub fn select_victims(&mut self, question: Question, candidates: &[TaskId]) -> VictimSelection {
-        let selection = self.plugins.select_victims(self.view(), question, candidates);
-        self.rules.note(&selection);
-        selection
+        self.state.select_victims(question, candidates)
     }
 
-    /// Returns the version of the state: different states have different versions, and a rollback
-    /// restores the earlier version.
-    pub fn version(&self) -> u64 {
-        self.journal.version()
+    /// Records the fit errors of a task that fits on no node.
+    pub fn note_fit_errors(&mut self, task: TaskId, errors: Arc<FitErrors>) {
+        self.state.note_fit_errors(task, errors);
     }
 
-    /// True if caches may be used; false with the plain evaluator.
-    pub(crate) fn is_fast(&self) -> bool {
-        self.score_cache.is_some()
+    /// Removes the fit errors of a task.
+    pub fn clear_fit_errors(&mut self, task: TaskId) {
+        self.state.clear_fit_errors(task);
     }
 
-    /// Returns an empty cache for an action. Returns `None` with the plain evaluator, which has no
-    /// caches.
-    pub fn cache<T: Default>(&self) -> Option<T> {
-        self.is_fast().then(T::default)
+    /// Counts the tasks that fit on no node by role, for [`Records::failed_roles`].
+    pub fn know_failed_roles(&mut self, job: JobId) {
+        self.state.know_failed_roles(job);
     }
 
-    /// Tasks whose eviction was sent in this session, in order.
-    pub fn evicted(&self) -> &[TaskId] {
-        &self.evicted
+    /// Records why all pods of the job wait, where the cause is not one of single pods or nodes.
+    pub fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
+        self.state.note_job_fit(job, cause, text);
+    }
+
+    /// Counts a placed task of its job ([`Outcome::note_placed`]).
+    pub fn note_placed(&mut self, task: TaskId) {
+        self.outcome.note_placed(&self.state, task);
+    }
+
+    /// Drops the last transaction of a task, because it is tried anew.
+    pub fn forget_transaction(&mut self, task: TaskId) {
+        self.state.records.last_transaction.remove(&task);
+    }
+
+    /// Returns the plugin set, to lend a plugin out of it.
+    pub fn plugins_mut(&mut self) -> &mut PluginSet {
+        self.state.plugins
     }
 
     /// Records the rule and the event text with which these tasks are evicted, if they are.
     pub fn allow(&mut self, victims: &[TaskId], rule: EvictionRule, message: &Arc<str>) {
         let selection =
             VictimSelection { victims: victims.to_vec(), rule: Some(rule), refused_by: None };
-        self.rules.note(&selection);
+        self.state.rules.note(&selection);
         let texts = victims.iter().map(|&victim| (victim, message.clone()));
-        self.evict_texts.extend(texts);
-    }
-
-    /// Returns the constants of the session.
-    pub fn info(&self) -> &SessionInfo {
-        &self.info
-    }
-
-    /// Draws a number below `limit` (0 for 0) from a sequence that the session id determines
-    /// (actions.md 6.7.1).
-    pub fn draw(&mut self, limit: usize) -> usize {
-        self.n_draws += 1;
-        let text = format!("{} {}", self.info.session_id, self.n_draws);
-        let fold =
-            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-        usize::try_from((hash >> 16) % limit.max(1) as u64).unwrap_or(0)
-    }
-
-    /// Returns how many numbers were drawn.
-    pub fn n_draws(&self) -> u64 {
-        self.n_draws
+        self.outcome.evict_texts.extend(texts);
     }
 
     /// Opens a statement. It borrows the session, so while it is open all operations go through it.
@@ -269,41 +331,28 @@ impl<'c> Session<'c> {
 
     /// Makes a job Inqueue and calls JobEnqueued of all plugins (actions.md 3.1).
     pub fn enqueue(&mut self, job: JobId) {
-        self.journal.touch();
-        let view = SessionView { cluster: self.cluster, info: &self.info };
-        self.plugins.job_enqueued(view, job);
+        self.state.journal.touch();
+        let view = SessionView { cluster: self.state.cluster, info: &self.state.info };
+        self.state.plugins.job_enqueued(view, job);
         self.admit(job);
     }
 
     /// Makes a job Inqueue without a call to any plugin, because `enqueue` is not configured
     /// (actions.md 4.2).
     pub fn admit(&mut self, job: JobId) {
-        self.journal.touch();
-        self.phase_before.entry(job).or_insert(self.cluster.jobs[job].phase());
-        self.cluster.set_phase(job, PodGroupPhase::Inqueue);
-    }
-
-    /// Counts a placed task of its job; the job's time in the queue is measured by it (actions.md
-    /// 4.10).
-    pub fn note_placed(&mut self, task: TaskId) {
-        if let Some(job) = self.cluster.tasks[task].job {
-            *self.out.placed.entry(job).or_default() += 1;
-        }
-    }
-
-    /// Returns the phase of a job when the session began.
-    pub fn phase_before(&self, job: JobId) -> PodGroupPhase {
-        self.phase_before.get(&job).copied().unwrap_or_else(|| self.cluster.jobs[job].phase())
+        self.state.journal.touch();
+        self.state.phase_before.entry(job).or_insert(self.state.cluster.jobs[job].phase());
+        self.state.cluster.set_phase(job, PodGroupPhase::Inqueue);
     }
 
     /// Emits a Normal event `Unschedulable` on a PodGroup (core.md 7.9).
     pub fn pod_group_event(&mut self, job: JobId, message: String) {
-        let row = &self.cluster.jobs[job];
+        let row = &self.state.cluster.jobs[job];
         let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
         let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
         let reason = "Unschedulable";
-        self.out.has_refusals = true;
-        self.out.effects.push(Effect::Event {
+        self.outcome.out.has_refusals = true;
+        self.outcome.out.effects.push(Effect::Event {
             about,
             warning: false,
             reason,
@@ -315,35 +364,37 @@ impl<'c> Session<'c> {
     /// (core.md 7.8). A22: it is requested at most once until the pod changes. Without the
     /// annotation that hands the gate to this scheduler the gate stays, and a warning says so.
     pub fn remove_gate(&mut self, task: TaskId) {
-        let row = &self.cluster.tasks[task];
-        if !self.cluster.settings.queue_gate_admission || row.gates != Gates::QueueAllocationOnly {
+        let row = &self.state.cluster.tasks[task];
+        if !self.state.cluster.settings.queue_gate_admission
+            || row.gates != Gates::QueueAllocationOnly
+        {
             return;
         }
         if !row.manages_queue_gate {
             let hint = format!("hint: annotate it with {QUEUE_GATE}: \"true\"");
             let warning = format!("pod {}: gate is not ours to lift: {QUEUE_GATE}", row.key);
-            return self.out.warnings.push(format!("{warning}\n{hint}"));
+            return self.outcome.out.warnings.push(format!("{warning}\n{hint}"));
         }
         if !row.ungating {
             let (pod, uid) = (row.key.clone(), row.uid.clone());
-            self.out.effects.push(Effect::RemoveGate { pod, uid });
-            self.cluster.tasks[task].ungating = true;
+            self.outcome.out.effects.push(Effect::RemoveGate { pod, uid });
+            self.state.cluster.tasks[task].ungating = true;
         }
-        self.journal.touch();
-        let view = SessionView { cluster: self.cluster, info: &self.info };
-        self.plugins.on_gate_lifted(view, task);
+        self.state.journal.touch();
+        let view = SessionView { cluster: self.state.cluster, info: &self.state.info };
+        self.state.plugins.on_gate_lifted(view, task);
     }
 
     /// Passes a notice of an action to the plugins.
     pub fn tell(&mut self, notice: &Notice<'_>) {
-        let view = SessionView { cluster: self.cluster, info: &self.info };
-        self.plugins.on_notice(view, notice);
+        let view = SessionView { cluster: self.state.cluster, info: &self.state.info };
+        self.state.plugins.on_notice(view, notice);
     }
 
     /// Ends the eviction hold of a job that found no place, unless victims have yet to leave.
-    pub fn end_claim(&mut self, job: JobId) {
-        if self.eviction_holds.end_unless_victims_remain(self.cluster, job) {
-            self.tell(&Notice::ClaimEnds(job));
+    pub fn end_eviction_hold(&mut self, job: JobId) {
+        if self.state.eviction_holds.end_unless_victims_remain(self.state.cluster, job) {
+            self.tell(&Notice::EvictionHoldEnds(job));
         }
     }
 
@@ -355,11 +406,11 @@ impl<'c> Session<'c> {
             Op::Pipeline { task: other, node, .. } if other == task => Some(node),
             _ => None,
         };
-        let mut places = self.held.iter().enumerate();
+        let mut places = self.state.held.iter().enumerate();
         let (place, node) = places.find_map(|(place, op)| Some((place, held(op)?)))?;
-        let op = self.held.remove(place);
-        self.journal.touch();
-        self.undo(op);
+        let op = self.state.held.remove(place);
+        self.state.journal.touch();
+        self.state.undo(op);
         Some((node, op))
     }
 
@@ -367,23 +418,27 @@ impl<'c> Session<'c> {
     /// place back).
     pub fn repipeline(&mut self, op: Op) {
         if let Op::Pipeline { task, node, .. } = op
-            && self.place(task, TaskStatus::Pipelined, node).is_ok()
+            && self.state.place(task, TaskStatus::Pipelined, node).is_ok()
         {
-            self.journal.touch();
-            self.held.push(op);
+            self.state.journal.touch();
+            self.state.held.push(op);
         }
     }
 
     /// Runs a query while filters do not see these terminating tasks.
-    pub fn without<T>(&mut self, leaving: &[TaskId], query: impl FnOnce(&Session<'_>) -> T) -> T {
+    pub fn without<T>(
+        &mut self,
+        leaving: &[TaskId],
+        query: impl FnOnce(&SessionState<'_>) -> T,
+    ) -> T {
         let is_seen = |task: &&TaskId| {
-            let row = &self.cluster.tasks[**task];
+            let row = &self.state.cluster.tasks[**task];
             row.status == TaskStatus::Releasing && !row.hidden
         };
         let leaving: Vec<TaskId> = leaving.iter().filter(is_seen).copied().collect();
-        leaving.iter().for_each(|&task| self.cluster.hide_task(task));
+        leaving.iter().for_each(|&task| self.state.cluster.hide_task(task));
         let answer = query(self);
-        leaving.iter().for_each(|&task| self.cluster.reveal_task(task));
+        leaving.iter().for_each(|&task| self.state.cluster.reveal_task(task));
         answer
     }
 
@@ -395,38 +450,38 @@ impl<'c> Session<'c> {
 
     /// Closes the plugins for the jobs in `to_close`.
     pub fn close_listed(&mut self) {
-        if self.info.active_jobs.changed().is_none() {
+        if self.state.info.active_jobs.changed().is_none() {
             // Each job writes up to three samples; reserving them avoids moving a list that grows
             // long.
-            self.out.samples.reserve(3 * self.info.to_close.len() + 1_000);
+            self.outcome.out.samples.reserve(3 * self.state.info.to_close.len() + 1_000);
         }
-        let view = SessionView { cluster: self.cluster, info: &self.info };
-        self.plugins.close(view, &self.records, &mut self.out);
+        let view = SessionView { cluster: self.state.cluster, info: &self.state.info };
+        self.state.plugins.close(view, &self.state.records, &mut self.outcome.out);
     }
 
     /// Sets `to_close` and `repeated` of the session info.
     pub fn list_to_close(&mut self) {
-        let mut jobs = self.info.active_jobs.to_close(self.cluster);
-        self.info.repeated = self.take_repeated(&mut jobs);
-        self.info.to_close = jobs;
+        let mut jobs = self.state.info.active_jobs.to_close(self.state.cluster);
+        self.state.info.repeated = self.take_repeated(&mut jobs);
+        self.state.info.to_close = jobs;
     }
 
     /// Returns the tables for the recording at session close.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
-        self.journal.touch();
-        self.cluster
+        self.state.journal.touch();
+        self.state.cluster
     }
 
     /// Restores the phase that a job had when the session began.
     pub fn restore_phase(&mut self, job: JobId) {
-        if let Some(&before) = self.phase_before.get(&job) {
-            self.cluster.set_phase(job, before);
+        if let Some(&before) = self.state.phase_before.get(&job) {
+            self.state.cluster.set_phase(job, before);
         }
     }
 
     /// Marks that this session wrote something that decisions of later sessions read.
     pub fn leaves_trace(&mut self) {
-        self.traced = true;
+        self.outcome.traced = true;
     }
 
     /// True if a session on the same state would decide the same. That holds if nothing was decided
@@ -438,35 +493,90 @@ impl<'c> Session<'c> {
             Effect::PodCondition { nomination, .. } => *nomination == Nomination::Keep,
             _ => false,
         };
-        !self.traced && self.n_draws == 0 && self.out.effects.iter().all(recorded)
+        !self.outcome.traced
+            && self.state.n_draws == 0
+            && self.outcome.out.effects.iter().all(recorded)
     }
 
     /// Undoes everything uncommitted. Returns the decisions, the remaining eviction holds, the
     /// caches and the active jobs.
-    pub fn finish(mut self) -> (Outbox, EvictionHolds, Option<NodeScoreCache>, ActiveJobs) {
-        for op in std::mem::take(&mut self.held).into_iter().rev() {
-            self.undo(op);
+    pub fn finish(self) -> (Outbox, EvictionHolds, Caches, ActiveJobs) {
+        let Self { mut state, mut caches, outcome } = self;
+        for op in std::mem::take(&mut state.held).into_iter().rev() {
+            state.undo(op);
         }
-        for task in std::mem::take(&mut self.evicted) {
-            self.cluster.reveal_task(task);
+        for task in std::mem::take(&mut state.evicted) {
+            state.cluster.reveal_task(task);
         }
-        if let Some(mut failed_preemptions) = self.failed_preemptions.take() {
-            failed_preemptions.end(|| self.votes_until_micros());
-            self.score_cache.iter_mut().for_each(|score_cache| {
-                score_cache.failed_preemptions = std::mem::take(&mut failed_preemptions)
-            });
-        }
-        if let Some((score_cache, mut unschedulable_cache)) =
-            self.score_cache.as_mut().zip(self.unschedulable_cache.take())
-        {
-            unschedulable_cache.end();
-            score_cache.unschedulable_cache = unschedulable_cache;
-            score_cache.refusals = std::mem::take(&mut self.records.refusals);
-            score_cache.refusals.end();
-        }
-        let (out, eviction_holds) =
-            (std::mem::take(&mut self.out), std::mem::take(&mut self.eviction_holds));
-        (out, eviction_holds, self.score_cache.take(), std::mem::take(&mut self.info.active_jobs))
+        caches.end(|| state.votes_until_micros());
+        (outcome.out, state.eviction_holds, caches, state.info.active_jobs)
+    }
+}
+
+impl SessionState<'_> {
+    /// The state as plugins see it.
+    pub fn view(&self) -> SessionView<'_> {
+        SessionView { cluster: self.cluster, info: &self.info }
+    }
+
+    /// Returns the plugin set.
+    pub fn plugins(&self) -> &PluginSet {
+        self.plugins
+    }
+
+    /// Returns the constants of the session.
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
+    }
+
+    /// Returns the version of the state: different states have different versions, and a rollback
+    /// restores the earlier version.
+    pub fn version(&self) -> u64 {
+        self.journal.version()
+    }
+
+    /// Returns an empty cache for an action. Returns `None` with the plain evaluator, which has no
+    /// caches.
+    pub fn cache<T: Default>(&self) -> Option<T> {
+        self.is_fast.then(T::default)
+    }
+
+    /// Tasks whose eviction was sent in this session, in order.
+    pub fn evicted(&self) -> &[TaskId] {
+        &self.evicted
+    }
+
+    /// Returns how many numbers were drawn.
+    pub fn n_draws(&self) -> u64 {
+        self.n_draws
+    }
+
+    /// Returns the phase of a job when the session began.
+    pub fn phase_before(&self, job: JobId) -> PodGroupPhase {
+        self.phase_before.get(&job).copied().unwrap_or_else(|| self.cluster.jobs[job].phase())
+    }
+
+    /// Returns which candidates may be evicted and why. Evictions of these victims are then
+    /// recorded under this rule.
+    pub(crate) fn select_victims(
+        &mut self,
+        question: Question,
+        candidates: &[TaskId],
+    ) -> VictimSelection {
+        let selection = self.plugins.select_victims(self.view(), question, candidates);
+        self.rules.note(&selection);
+        selection
+    }
+
+    /// Draws a number below `limit` (0 for 0) from a sequence that the session id determines
+    /// (actions.md 6.7.1).
+    pub(crate) fn draw(&mut self, limit: usize) -> usize {
+        self.n_draws += 1;
+        let text = format!("{} {}", self.info.session_id, self.n_draws);
+        let fold =
+            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+        usize::try_from((hash >> 16) % limit.max(1) as u64).unwrap_or(0)
     }
 
     /// Returns the job of a task if it has a PodGroup.
@@ -475,31 +585,12 @@ impl<'c> Session<'c> {
     }
 }
 
-/// Returns the cached failures of earlier sessions. Returns `None` if settings or plugins let
-/// anything beyond the cached inputs decide whether a job is tried.
-fn unschedulable_cache(
-    cluster: &Cluster,
-    plugins: &PluginSet,
-    settings: &ActionSettings,
-    score_cache: Option<&mut NodeScoreCache>,
-) -> Option<Box<UnschedulableCache>> {
+/// True if nothing beyond the cached inputs decides whether allocate tries a job.
+fn may_cache_failures(plugins: &PluginSet, settings: &ActionSettings) -> bool {
     let settings = &settings.allocate;
     let in_turn = settings.head_of_line == HeadOfLine::Off && !settings.gang_repair_first;
     let of_quota = plugins.has_next_queue() || plugins.has_targets();
-    let score_cache =
-        score_cache.filter(|_| in_turn && !of_quota && plugins.reads_job_rows_only())?;
-    let mut unschedulable_cache = std::mem::take(&mut score_cache.unschedulable_cache);
-    unschedulable_cache.begin(cluster);
-    Some(unschedulable_cache)
-}
-
-/// Returns the enqueue refusals of the last session.
-fn refusals(cluster: &Cluster, score_cache: Option<&mut NodeScoreCache>) -> EnqueueRefusals {
-    let mut refusals = score_cache
-        .map(|score_cache| std::mem::take(&mut score_cache.refusals))
-        .unwrap_or_default();
-    refusals.begin(cluster);
-    refusals
+    in_turn && !of_quota && plugins.reads_job_rows_only()
 }
 
 fn info(cluster: &Cluster, plugins: &PluginSet, opening: &mut Opening) -> SessionInfo {

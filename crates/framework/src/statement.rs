@@ -2,15 +2,22 @@
 //! committed, kept or undone. Specification: core.md 6, actions.md 2.4.
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
-use vc_model::{NodeId, Reservation, TaskId, TaskStatus};
+use std::sync::Arc;
+
+use vc_model::{FitErrors, JobId, NodeId, Reservation, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::certificate::CertificateTerms;
 use crate::effect::EvictReason;
-use crate::session::Session;
-use crate::victim_selection::EvictionRuleId;
+use crate::failed_preemption_cache::{FailureCaching, InfeasibleSearch, NodeProbe, PreemptionKind};
+use crate::node_score_cache::NodeSearch;
+use crate::plugin_set::PluginSet;
+use crate::scan::Filter;
+use crate::session::{CacheStats, Outcome, Session, SessionState};
+use crate::victim_node_index::VictimNodeIndex;
+use crate::victim_selection::{EvictionRule, EvictionRuleId, Question, VictimSelection};
 
 /// Source of the room of a pipelined task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +120,6 @@ pub enum OperationRefused {
 #[must_use]
 pub struct Statement<'s, 'c> {
     session: &'s mut Session<'c>,
-    /// Index of the first operation of this statement in the journal; earlier ones belong to an
-    /// outer statement.
-    start: usize,
     /// True if an undone operation is recorded as the last transaction of its task.
     is_recorded: bool,
 }
@@ -125,22 +129,15 @@ pub struct Statement<'s, 'c> {
 pub struct Mark(usize);
 
 impl<'c> Deref for Statement<'_, 'c> {
-    type Target = Session<'c>;
-    fn deref(&self) -> &Session<'c> {
-        self.session
-    }
-}
-
-impl DerefMut for Statement<'_, '_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        self.session
+    type Target = SessionState<'c>;
+    fn deref(&self) -> &SessionState<'c> {
+        &self.session.state
     }
 }
 
 impl<'s, 'c> Statement<'s, 'c> {
     pub(crate) fn open(session: &'s mut Session<'c>, is_recorded: bool) -> Self {
-        let start = session.journal.len();
-        Self { session, start, is_recorded }
+        Self { session, is_recorded }
     }
 
     /// Places the task on idle resources.
@@ -149,8 +146,8 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// [`OperationRefused`]; nothing is changed.
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), OperationRefused> {
         self.check(task, node)?;
-        self.session.place(task, TaskStatus::Allocated, node)?;
-        self.session.journal.push(Op::Allocate { task, node });
+        self.session.state.place(task, TaskStatus::Allocated, node)?;
+        self.session.state.journal.push(Op::Allocate { task, node });
         Ok(())
     }
 
@@ -165,8 +162,8 @@ impl<'s, 'c> Statement<'s, 'c> {
         room: Room,
     ) -> Result<(), OperationRefused> {
         self.check(task, node)?;
-        self.session.place(task, TaskStatus::Pipelined, node)?;
-        self.session.journal.push(Op::Pipeline { task, node, room });
+        self.session.state.place(task, TaskStatus::Pipelined, node)?;
+        self.session.state.journal.push(Op::Pipeline { task, node, room });
         Ok(())
     }
 
@@ -183,8 +180,8 @@ impl<'s, 'c> Statement<'s, 'c> {
         promise: Option<Reservation>,
     ) -> Result<(), OperationRefused> {
         self.check(task, node)?;
-        self.session.put(task, status, node, promise);
-        self.session.journal.push(match status {
+        self.session.state.put(task, status, node, promise);
+        self.session.state.journal.push(match status {
             TaskStatus::Allocated => Op::Allocate { task, node },
             _ => Op::Pipeline { task, node, room: Room::Releasing },
         });
@@ -202,7 +199,7 @@ impl<'s, 'c> Statement<'s, 'c> {
         reason: EvictReason,
         for_task: Option<TaskId>,
     ) -> Result<(), OperationRefused> {
-        let row = &self.session.cluster.tasks[task];
+        let row = &self.session.state.cluster.tasks[task];
         // Without a PodGroup the edge cannot send the eviction (core.md 7.2), so its room would
         // never come free.
         self.session.job_of_group(task).ok_or(OperationRefused::UnknownJob)?;
@@ -211,14 +208,14 @@ impl<'s, 'c> Statement<'s, 'c> {
         if !from.is_allocated() && from != TaskStatus::Unknown {
             return Err(OperationRefused::NotRunning);
         }
-        self.session.hide(task);
-        let rule = self.session.rules.of(task);
-        self.session.journal.push(Op::Evict { task, from, reason, for_task, rule });
+        self.session.state.hide(task);
+        let rule = self.session.state.rules.of(task);
+        self.session.state.journal.push(Op::Evict { task, from, reason, for_task, rule });
         Ok(())
     }
 
     fn check(&self, task: TaskId, node: NodeId) -> Result<(), OperationRefused> {
-        let cluster = &*self.session.cluster;
+        let cluster = &*self.session.state.cluster;
         let row = &cluster.tasks[task];
         self.session.job_of_group(task).ok_or(OperationRefused::UnknownJob)?;
         let known = cluster.nodes.get(node).is_some_and(|node| node.present);
@@ -230,9 +227,96 @@ impl<'s, 'c> Statement<'s, 'c> {
         }
     }
 
+    /// Returns what the session has decided so far, to add to it.
+    pub fn outcome(&mut self) -> &mut Outcome {
+        &mut self.session.outcome
+    }
+
+    /// Returns the counters of the caches, to add to them.
+    pub fn stats(&mut self) -> &mut CacheStats {
+        &mut self.session.caches.stats
+    }
+
+    /// Returns which candidates may be evicted and why. Evictions of these victims are then
+    /// recorded under this rule.
+    pub fn select_victims(&mut self, question: Question, candidates: &[TaskId]) -> VictimSelection {
+        self.session.state.select_victims(question, candidates)
+    }
+
+    /// Draws a number below `limit` ([`Session::draw`]).
+    pub fn draw(&mut self, limit: usize) -> usize {
+        self.session.draw(limit)
+    }
+
+    /// Returns the best node for a task from cached results ([`Session::find_cached`]).
+    pub fn find_cached(&mut self, task: TaskId, filter: Filter) -> Option<NodeSearch> {
+        self.session.find_cached(task, filter)
+    }
+
+    /// Ranks the nodes of a victim index for a task. Returns false if cached results cannot.
+    pub fn rank_cached(&mut self, task: TaskId, victim_index: &mut VictimNodeIndex) -> bool {
+        self.session.rank_cached(task, victim_index)
+    }
+
+    /// Returns the failure of a victim search, from cached results and a check of the nodes that
+    /// changed since. The causes are noted. Returns `None` if the search has to run.
+    pub fn known_infeasible(
+        &mut self,
+        task: TaskId,
+        kind: PreemptionKind,
+        caching: FailureCaching,
+        probe: &dyn NodeProbe,
+    ) -> Option<InfeasibleSearch> {
+        self.session.known_infeasible(task, kind, caching, probe)
+    }
+
+    /// Runs a query while filters do not see these terminating tasks.
+    pub fn without<T>(
+        &mut self,
+        leaving: &[TaskId],
+        query: impl FnOnce(&SessionState<'_>) -> T,
+    ) -> T {
+        self.session.without(leaving, query)
+    }
+
+    /// Requests the removal of the queue allocation gate of a task ([`Session::remove_gate`]).
+    pub fn remove_gate(&mut self, task: TaskId) {
+        self.session.remove_gate(task);
+    }
+
+    /// Records the rule and the event text with which these tasks are evicted, if they are.
+    pub fn allow(&mut self, victims: &[TaskId], rule: EvictionRule, message: &Arc<str>) {
+        self.session.allow(victims, rule, message);
+    }
+
+    /// Returns the plugin set, to lend a plugin out of it.
+    pub fn plugins_mut(&mut self) -> &mut PluginSet {
+        self.session.plugins_mut()
+    }
+
+    /// Records the fit errors of a task that fits on no node.
+    pub fn note_fit_errors(&mut self, task: TaskId, errors: Arc<FitErrors>) {
+        self.session.state.note_fit_errors(task, errors);
+    }
+
+    /// Removes the fit errors of a task.
+    pub fn clear_fit_errors(&mut self, task: TaskId) {
+        self.session.state.clear_fit_errors(task);
+    }
+
+    /// Counts the failed tasks of the job by role ([`Session::know_failed_roles`]).
+    pub fn know_failed_roles(&mut self, job: JobId) {
+        self.session.state.know_failed_roles(job);
+    }
+
+    /// Counts a placed task of its job ([`Outcome::note_placed`]).
+    pub fn note_placed(&mut self, task: TaskId) {
+        self.session.outcome.note_placed(&self.session.state, task);
+    }
+
     /// True if the statement has no operations.
     pub fn is_empty(&self) -> bool {
-        self.session.journal.len() == self.start
+        self.session.state.journal.len() == 0
     }
 
     /// True if the statement evicts a task.
@@ -246,37 +330,37 @@ impl<'s, 'c> Statement<'s, 'c> {
         let mut wanted: BTreeMap<NodeId, Resource> = BTreeMap::new();
         for op in self.ops() {
             if let Op::Pipeline { task, node, .. } = *op {
-                wanted.entry(node).or_default().add(self.session.cluster.request(task));
+                wanted.entry(node).or_default().add(self.session.state.cluster.request(task));
             }
         }
-        wanted.iter().all(|(&node, sum)| sum.fits(&self.session.cluster.nodes[node].idle))
+        wanted.iter().all(|(&node, sum)| sum.fits(&self.session.state.cluster.nodes[node].idle))
     }
 
     /// The operations so far, in order.
     pub fn ops(&self) -> &[Op] {
-        self.session.journal.from(self.start)
+        self.session.state.journal.from(0)
     }
 
     /// Returns a savepoint at the current end of the statement.
     pub fn mark(&self) -> Mark {
-        Mark(self.session.journal.len())
+        Mark(self.session.state.journal.len())
     }
 
     /// Undoes everything after `mark`, newest first.
     pub fn roll_back(&mut self, mark: Mark) {
-        while mark.0.max(self.start) < self.session.journal.len() {
-            if let Some(op) = self.session.journal.pop() {
+        while mark.0 < self.session.state.journal.len() {
+            if let Some(op) = self.session.state.journal.pop() {
                 if self.is_recorded {
-                    self.session.remember(op);
+                    self.session.state.remember(op);
                 }
-                self.session.undo(op);
+                self.session.state.undo(op);
             }
         }
     }
 
     /// Returns the tasks that were evicted after `mark`, in order.
     pub fn evicted_since(&self, mark: Mark) -> Vec<TaskId> {
-        let ops = self.session.journal.from(mark.0.max(self.start));
+        let ops = self.session.state.journal.from(mark.0);
         let evictions = ops.iter().filter(|op| matches!(op, Op::Evict { .. }));
         evictions.map(Op::task).collect()
     }
@@ -287,10 +371,10 @@ impl<'s, 'c> Statement<'s, 'c> {
     pub fn minimize_victims(
         &mut self,
         mark: Mark,
-        is_open: impl Fn(&Session<'_>, TaskId) -> bool,
-        holds: impl Fn(&Session<'_>) -> bool,
+        is_open: impl Fn(&SessionState<'_>, TaskId) -> bool,
+        holds: impl Fn(&SessionState<'_>) -> bool,
     ) -> Vec<TaskId> {
-        match self.session.is_fast() {
+        match self.session.state.is_fast {
             true => self.minimize_alone(mark, is_open, holds),
             false => self.minimize_anew(mark, is_open, holds),
         }
@@ -301,18 +385,18 @@ impl<'s, 'c> Statement<'s, 'c> {
     fn minimize_anew(
         &mut self,
         mark: Mark,
-        is_open: impl Fn(&Session<'_>, TaskId) -> bool,
-        holds: impl Fn(&Session<'_>) -> bool,
+        is_open: impl Fn(&SessionState<'_>, TaskId) -> bool,
+        holds: impl Fn(&SessionState<'_>) -> bool,
     ) {
         let mut needed = self.plan(mark);
         for place in (0..needed.0.len().saturating_sub(1)).rev() {
-            if !is_open(self.session, needed.0[place].task()) {
+            if !is_open(&self.session.state, needed.0[place].task()) {
                 continue;
             }
             let mut fewer = needed.clone();
             fewer.0.remove(place);
             self.replace(mark, &fewer);
-            match holds(self.session) {
+            match holds(&self.session.state) {
                 true => needed = fewer,
                 false => self.replace(mark, &needed),
             }
@@ -325,23 +409,23 @@ impl<'s, 'c> Statement<'s, 'c> {
     fn minimize_alone(
         &mut self,
         mark: Mark,
-        is_open: impl Fn(&Session<'_>, TaskId) -> bool,
-        holds: impl Fn(&Session<'_>) -> bool,
+        is_open: impl Fn(&SessionState<'_>, TaskId) -> bool,
+        holds: impl Fn(&SessionState<'_>) -> bool,
     ) {
         let ops = self.plan(mark).0;
         let mut stays = vec![false; ops.len()];
         let n_doubtful = ops.len().saturating_sub(1);
         let mut tried = false;
         for (place, op) in ops.iter().enumerate().take(n_doubtful).rev() {
-            if !is_open(self.session, op.task()) {
+            if !is_open(&self.session.state, op.task()) {
                 continue;
             }
             tried = true;
-            self.session.undo(*op);
-            self.session.journal.depart();
-            stays[place] = holds(self.session);
+            self.session.state.undo(*op);
+            self.session.state.journal.depart();
+            stays[place] = holds(&self.session.state);
             if !stays[place] {
-                self.session.hide(op.task());
+                self.session.state.hide(op.task());
             }
         }
         if tried {
@@ -358,13 +442,13 @@ impl<'s, 'c> Statement<'s, 'c> {
 
     /// Runs a query while one eviction of the statement is undone. All other operations stay
     /// applied, and the eviction is applied again afterwards.
-    pub fn with_back<T>(&mut self, eviction: Op, query: impl FnOnce(&Session<'_>) -> T) -> T {
+    pub fn with_back<T>(&mut self, eviction: Op, query: impl FnOnce(&SessionState<'_>) -> T) -> T {
         debug_assert!(self.ops().contains(&eviction), "it was not made");
-        self.session.undo(eviction);
-        self.session.journal.depart();
-        let answer = query(self.session);
-        self.session.hide(eviction.task());
-        self.session.journal.depart();
+        self.session.state.undo(eviction);
+        self.session.state.journal.depart();
+        let answer = query(&self.session.state);
+        self.session.state.hide(eviction.task());
+        self.session.state.journal.depart();
         answer
     }
 
@@ -373,9 +457,9 @@ impl<'s, 'c> Statement<'s, 'c> {
     fn redo(&mut self, mark: Mark, stays: &[bool]) {
         let ops = self.plan(mark).0;
         for (op, stays) in ops.iter().zip(stays).rev() {
-            self.session.journal.pop();
+            self.session.state.journal.pop();
             if !stays {
-                self.session.undo(*op);
+                self.session.state.undo(*op);
             }
         }
         let gone = ops.into_iter().zip(stays).filter(|(_, stays)| !**stays);
@@ -385,7 +469,7 @@ impl<'s, 'c> Statement<'s, 'c> {
 
     /// Returns the operations after `mark` as data (Volcano: Save).
     pub fn plan(&self, mark: Mark) -> Plan {
-        Plan(self.session.journal.from(mark.0.max(self.start)).to_vec())
+        Plan(self.session.state.journal.from(mark.0).to_vec())
     }
 
     /// Applies a plan again, in order (Volcano: Recover).
@@ -425,28 +509,28 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// states.
     pub fn commit_as(self, claimed: &CertificateTerms) -> bool {
         crate::klog!(3; "Committing operations ...");
-        let ops = self.session.journal.split_off(self.start);
+        let ops = self.session.state.journal.split_off(0);
         self.session.commit(ops, claimed, self.is_recorded)
     }
 
     /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9). The
     /// recorded last transactions of these tasks are dropped.
     pub fn keep(self) {
-        let mut ops = self.session.journal.split_off(self.start);
+        let mut ops = self.session.state.journal.split_off(0);
         for op in &ops {
-            self.session.records.last_transaction.remove(&op.task());
+            self.session.state.records.last_transaction.remove(&op.task());
         }
-        self.session.held.append(&mut ops);
+        self.session.state.held.append(&mut ops);
     }
 
     /// Returns all operations of the statement as data.
     pub fn all(&self) -> Plan {
-        self.plan(Mark(self.start))
+        self.plan(Mark(0))
     }
 
     /// Undoes everything so far; the statement stays open.
     pub fn clear(&mut self) {
-        self.roll_back(Mark(self.start));
+        self.roll_back(Mark(0));
     }
 
     /// Undoes everything.
@@ -459,7 +543,7 @@ impl Drop for Statement<'_, '_> {
     fn drop(&mut self) {
         if !self.is_empty() {
             crate::klog!(3; "Discarding operations ...");
-            self.roll_back(Mark(self.start));
+            self.roll_back(Mark(0));
         }
     }
 }

@@ -37,7 +37,8 @@ use vc_model::{
     TaskId, TaskStatus,
 };
 
-use crate::session::Session;
+use crate::node_score_cache::NodeScoreCache;
+use crate::session::{CacheStats, Caches, Outcome, Session, SessionState};
 use gang_outcomes::{GangAttempt, GangOutcomes};
 use signature_failures::SignatureFailures;
 
@@ -213,116 +214,58 @@ impl UnschedulableJob {
 }
 
 impl Session<'_> {
+    /// Returns the cache of failures, brought up to date, beside the state. Returns `None` if no
+    /// failure may be cached.
+    fn failures(&mut self) -> Option<&mut UnschedulableCache> {
+        let Self { state, caches, .. } = self;
+        let cache = state.may_cache_failures.then_some(&mut caches.unschedulable)?;
+        cache.follow(state);
+        Some(cache)
+    }
+
     /// True if the job failed in the last session and has not changed since. The failure is
     /// revalidated at the job's turn.
     pub fn was_unschedulable(&mut self, job: JobId) -> bool {
-        let Some(cache) = &mut self.unschedulable_cache else { return false };
-        cache.follow(self.cluster);
-        cache.of(job).is_some() && !self.has_eviction_hold(job)
-    }
-
-    /// True if only the job's turn decides when it is tried, so that its pending tasks need not be
-    /// collected before.
-    pub fn is_tried_in_turn(&self, job: JobId) -> bool {
-        self.unschedulable_cache.is_some() && !self.has_eviction_hold(job)
+        let has_failed = self.failures().is_some_and(|cache| cache.of(job).is_some());
+        has_failed && !self.has_eviction_hold(job)
     }
 
     /// Sorts the jobs by their last turns. This is nearly the order of the next turns, which speeds
     /// up the later sort.
     pub fn sort_by_turn(&self, jobs: &mut [JobId]) {
-        let Some(cache) = &self.unschedulable_cache else { return };
+        if !self.may_cache_failures {
+            return;
+        }
+        let Caches { unschedulable, refusals, .. } = &self.caches;
         jobs.sort_by_cached_key(|job| {
-            let tried = cache.jobs.get(job).map(|failure| failure.turn);
-            (tried, self.records.refusals.turn(*job))
+            (unschedulable.jobs.get(job).map(|failure| failure.turn), refusals.turn(*job))
         });
     }
 
     /// Revalidates the failure of a job at its turn, and records again what the attempt would
     /// record. Returns `None` if the job has to be tried. `look` returns the current fit errors of
-    /// a task without side effects, or `None` if it may find a node.
+    /// a task, or `None` if it may find a node.
     pub fn revalidate(
         &mut self,
         job: JobId,
-        look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
+        look: impl Fn(&SessionState<'_>, &mut NodeScoreCache, TaskId) -> Option<FitErrors>,
     ) -> Option<RepeatedFailure> {
-        let mut cache = self.unschedulable_cache.take()?;
-        cache.follow(self.cluster);
-        let again = self.revalidate_job(&mut cache, job, look);
-        self.unschedulable_cache = Some(cache);
-        self.cache_stats.n_revalidated += u64::from(again.is_some());
-        self.cache_stats.n_surplus += u64::from(again == Some(RepeatedFailure::Surplus));
-        again
-    }
-
-    fn revalidate_job(
-        &mut self,
-        cache: &mut UnschedulableCache,
-        job: JobId,
-        look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
-    ) -> Option<RepeatedFailure> {
-        let UnschedulableCache { session, n_turns, jobs, kinds, gang_outcomes, .. } = cache;
-        let failure = jobs.get_mut(&job).filter(|failure| failure.is_of(*session))?;
-        if self.has_eviction_hold(job) {
-            return None;
-        }
-        let (stands, again) = match &failure.kind {
-            FailureKind::Overused => return None,
-            FailureKind::Tried(failed_tasks) => {
-                let pipelines = || self.plugins.job_pipelined(self.view(), job);
-                if !self.plugins.pipelines_rows() && pipelines() {
-                    return None;
-                }
-                (self.revalidate_tasks(kinds, failed_tasks, look), RepeatedFailure::Fails)
-            }
-            FailureKind::Surplus(failed_tasks) => {
-                (self.revalidate_tasks(kinds, failed_tasks, look), RepeatedFailure::Surplus)
-            }
-            FailureKind::GaveUp(attempt) => {
-                (gang_outcomes.repeat(self, job, attempt), RepeatedFailure::Fails)
-            }
-        };
-        if !stands {
-            return None;
-        }
-        self.cache_stats.n_gave_up += u64::from(matches!(failure.kind, FailureKind::GaveUp(_)));
-        *n_turns += 1;
-        (failure.held, failure.turn) = (*session, *n_turns);
-        Some(again)
-    }
-
-    /// True if all of these tasks fail as before. Their fit errors are then recorded again.
-    fn revalidate_tasks(
-        &mut self,
-        kinds: &mut SignatureFailures,
-        failed_tasks: &[FailedTask],
-        look: impl Fn(&mut Session<'_>, TaskId) -> Option<FitErrors>,
-    ) -> bool {
-        for &FailedTask { task, class, kind, outcome_revision } in failed_tasks {
-            let is_alone = self.domains.is_alone(class);
-            if !is_alone
-                || kinds.outcome_revision(self, kind, |session| look(session, task))
-                    != outcome_revision
-            {
-                return false;
-            }
-        }
-        for &FailedTask { task, kind, .. } in failed_tasks {
-            let errors = kinds.errors(kind);
-            errors.into_iter().for_each(|errors| self.note_fit_errors(task, errors));
-        }
-        true
-    }
-
-    pub(crate) fn has_eviction_hold(&self, job: JobId) -> bool {
-        !self.eviction_holds.is_empty() && self.eviction_holds.of(self.cluster, job).is_some()
+        self.failures()?;
+        let Self { state, caches, outcome } = self;
+        let Caches { score_cache, unschedulable, stats, .. } = caches;
+        let score_cache = score_cache.as_mut()?;
+        let look = |state: &SessionState<'_>, task| look(state, score_cache, task);
+        let repeated = unschedulable.revalidate((state, outcome), job, look, stats)?;
+        stats.n_revalidated += 1;
+        stats.n_surplus += u64::from(repeated == RepeatedFailure::Surplus);
+        Some(repeated)
     }
 
     /// Caches a job that is skipped because its queue is overused. The caller records the fact in
     /// the session afterwards.
     pub fn stays_out(&mut self, job: JobId) {
         let is_clean = self.may_fail_for_long(job);
-        let Some(cache) = &mut self.unschedulable_cache else { return };
-        cache.follow(self.cluster);
+        let Some(cache) = self.failures() else { return };
         match cache.of(job) {
             _ if !is_clean => cache.forget(job),
             Some(UnschedulableJob { kind: FailureKind::Overused, .. }) => cache.hold(job),
@@ -337,18 +280,190 @@ impl Session<'_> {
         job: JobId,
         tasks: impl Iterator<Item = TaskId>,
     ) -> Option<PreviousAttempt> {
-        let cache = self.unschedulable_cache.as_mut()?;
-        cache.follow(self.cluster);
+        let cache = self.failures()?;
         let failed = cache.jobs.remove(&job);
         let failed = failed.filter(|failure| failure.is_of(cache.session));
         // A job with placements changes anyway. Its pending tasks are counted once, not at each
         // turn of a job that grows task by task.
-        if self.out.placed.contains_key(&job) {
+        if self.outcome.out.placed.contains_key(&job) {
             return None;
         }
         let tasks: Vec<TaskId> = tasks.collect();
         let is_clean = self.may_fail_for_long(job) && tasks.len() == self.n_open(job);
-        is_clean.then(|| PreviousAttempt { tasks, state: self.state(), failed })
+        is_clean.then(|| PreviousAttempt { tasks, state: self.attempt_stamp(), failed })
+    }
+
+    /// Caches a failed attempt: the job is neither ready nor pipelined. The last `n_left` tasks
+    /// were not reached.
+    pub fn note_failure(&mut self, job: JobId, before: PreviousAttempt, n_left: usize) {
+        let is_untouched = before.state == self.attempt_stamp();
+        if self.failures().is_none() {
+            return;
+        }
+        let (state, cache) = (&self.state, &mut self.caches.unschedulable);
+        let PreviousAttempt { tasks, state: stamp, failed } = before;
+        let n_tried = tasks.len() - n_left.min(tasks.len());
+        if is_untouched {
+            let failed_tasks = failed_tasks(state, &mut cache.kinds, &tasks[..n_tried]);
+            failed_tasks
+                .into_iter()
+                .for_each(|failed_tasks| cache.make(job, FailureKind::Tried(failed_tasks)));
+        } else if stamp.version == state.version() {
+            // All placements of the attempt were rolled back.
+            let UnschedulableCache { kinds, gang_outcomes, .. } = cache;
+            let attempt = gang_outcomes.note(state, kinds, job, (&tasks, n_tried));
+            attempt.into_iter().for_each(|attempt| cache.give_up(job, attempt, failed.clone()));
+        }
+    }
+
+    /// Caches an attempt after which the job has its minimum and no further task found a node. The
+    /// attempt reached all tasks.
+    pub fn note_surplus(&mut self, job: JobId, before: &PreviousAttempt) {
+        if before.state != self.attempt_stamp() || self.failures().is_none() {
+            return;
+        }
+        let (state, cache) = (&self.state, &mut self.caches.unschedulable);
+        if let Some(failed_tasks) = failed_tasks(state, &mut cache.kinds, &before.tasks) {
+            cache.make(job, FailureKind::Surplus(failed_tasks));
+        }
+    }
+
+    /// Notes that all messages about the job are recorded. `due_micros` returns when a message is
+    /// due again, in microseconds since 1970. It returns `None` if that is never the case.
+    pub fn note_reported(&mut self, job: JobId, due_micros: impl FnOnce(&PodGroup) -> Option<i64>) {
+        if self.failures().is_none() {
+            return;
+        }
+        let Self { state, caches, .. } = self;
+        let row = &state.jobs[job];
+        // Other jobs have messages with a due time of their own.
+        let is_reported = row.enforces_roles() && state.queues[row.queue].state == QueueState::Open;
+        let group = row.pod_group.as_ref().filter(|_| is_reported);
+        let reported_until_micros = group.map(|group| due_micros(group).unwrap_or(i64::MAX));
+        if let Some(failure) = caches.unschedulable.jobs.get_mut(&job) {
+            failure.reported_until_micros = reported_until_micros;
+        }
+        caches.refusals.note_reported(state, job, reported_until_micros);
+    }
+
+    /// Has the messages about the job recorded again in this session.
+    pub fn report_again(&mut self, job: JobId) {
+        if let Some(failure) = self.caches.unschedulable.jobs.get_mut(&job) {
+            failure.reported_until_micros = None;
+        }
+    }
+
+    /// Forgets the cached failure of a job, because this session has another message about it.
+    pub fn forget_failure(&mut self, job: JobId) {
+        self.caches.unschedulable.forget(job);
+        self.caches.refusals.forget(job);
+    }
+
+    /// Removes from `jobs` those whose messages are the same as before and not due. Returns the
+    /// removed jobs.
+    pub(crate) fn take_repeated(&mut self, jobs: &mut Vec<JobId>) -> Vec<JobId> {
+        if self.failures().is_none() {
+            return Vec::new();
+        }
+        let Self { state, caches: Caches { unschedulable: cache, refusals, .. }, .. } = self;
+        refusals.follow(state);
+        let now_micros = state.info.now_micros;
+        let is_repeated = |job: &mut JobId| {
+            refusals.is_repeated(*job, now_micros)
+                || cache.jobs.get(job).is_some_and(|failure| {
+                    failure.held == cache.session && failure.is_reported_at(now_micros)
+                })
+        };
+        jobs.extract_if(.., is_repeated).collect()
+    }
+}
+
+impl UnschedulableCache {
+    /// Returns whether the failure of a job still holds, and of which kind it is. What the attempt
+    /// would record is then recorded again.
+    fn revalidate(
+        &mut self,
+        (state, outcome): (&mut SessionState<'_>, &mut Outcome),
+        job: JobId,
+        look: impl FnMut(&SessionState<'_>, TaskId) -> Option<FitErrors>,
+        stats: &mut CacheStats,
+    ) -> Option<RepeatedFailure> {
+        let Self { session, n_turns, jobs, kinds, gang_outcomes, .. } = self;
+        let failure = jobs.get_mut(&job).filter(|failure| failure.is_of(*session))?;
+        if state.has_eviction_hold(job) {
+            return None;
+        }
+        let (stands, repeated) = match &failure.kind {
+            FailureKind::Overused => return None,
+            FailureKind::Tried(failed_tasks) => {
+                let pipelines = || state.plugins.job_pipelined(state.view(), job);
+                if !state.plugins.pipelines_rows() && pipelines() {
+                    return None;
+                }
+                (revalidate_tasks(state, kinds, failed_tasks, look), RepeatedFailure::Fails)
+            }
+            FailureKind::Surplus(failed_tasks) => {
+                (revalidate_tasks(state, kinds, failed_tasks, look), RepeatedFailure::Surplus)
+            }
+            FailureKind::GaveUp(attempt) => {
+                (gang_outcomes.repeat((state, outcome), job, attempt), RepeatedFailure::Fails)
+            }
+        };
+        if !stands {
+            return None;
+        }
+        stats.n_gave_up += u64::from(matches!(failure.kind, FailureKind::GaveUp(_)));
+        *n_turns += 1;
+        (failure.held, failure.turn) = (*session, *n_turns);
+        Some(repeated)
+    }
+}
+
+/// True if all of these tasks fail as before. Their fit errors are then recorded again.
+fn revalidate_tasks(
+    state: &mut SessionState<'_>,
+    kinds: &mut SignatureFailures,
+    failed_tasks: &[FailedTask],
+    mut look: impl FnMut(&SessionState<'_>, TaskId) -> Option<FitErrors>,
+) -> bool {
+    for &FailedTask { task, class, kind, outcome_revision } in failed_tasks {
+        let is_alone = state.domains.is_alone(class);
+        if !is_alone
+            || kinds.outcome_revision(state, kind, |state| look(state, task)) != outcome_revision
+        {
+            return false;
+        }
+    }
+    for &FailedTask { task, kind, .. } in failed_tasks {
+        let errors = kinds.errors(kind);
+        errors.into_iter().for_each(|errors| state.note_fit_errors(task, errors));
+    }
+    true
+}
+
+/// Returns the failures of the tasks. Returns `None` if a task has no signature, or has no fit
+/// errors.
+fn failed_tasks(
+    state: &SessionState<'_>,
+    kinds: &mut SignatureFailures,
+    tasks: &[TaskId],
+) -> Option<Vec<FailedTask>> {
+    let visit = |&task: &TaskId| {
+        let errors = state.records.fit_errors.get(&task).filter(|_| state.is_plain(task))?;
+        let shape = kinds.shape_of(state, task)?;
+        let signature = state.pod_signature(task, |_| shape)?.before_attempt();
+        let (kind, outcome_revision) = kinds.note(state, signature, errors);
+        Some(FailedTask { task, class: state.tasks[task].class, kind, outcome_revision })
+    };
+    let failed_tasks: Option<Vec<FailedTask>> = tasks.iter().map(visit).collect();
+    failed_tasks.filter(|failed_tasks| !failed_tasks.is_empty())
+}
+
+impl SessionState<'_> {
+    /// True if only the job's turn decides when it is tried, so that its pending tasks need not be
+    /// collected before.
+    pub fn is_tried_in_turn(&self, job: JobId) -> bool {
+        self.may_cache_failures && !self.has_eviction_hold(job)
     }
 
     /// Returns the number of the job's tasks that are to be placed, including tasks that this
@@ -364,7 +479,7 @@ impl Session<'_> {
         self.jobs[job].tasks.iter().filter(is_open).count()
     }
 
-    fn state(&self) -> AttemptStamp {
+    fn attempt_stamp(&self) -> AttemptStamp {
         AttemptStamp {
             version: self.version(),
             node_changes: self.cluster.node_changes().revision(),
@@ -372,58 +487,8 @@ impl Session<'_> {
         }
     }
 
-    /// Caches a failed attempt: the job is neither ready nor pipelined. The last `n_left` tasks
-    /// were not reached.
-    pub fn note_failure(&mut self, job: JobId, before: PreviousAttempt, n_left: usize) {
-        let is_untouched = before.state == self.state();
-        let Some(mut cache) = self.unschedulable_cache.take() else { return };
-        cache.follow(self.cluster);
-        let PreviousAttempt { tasks, state, failed } = before;
-        let n_tried = tasks.len() - n_left.min(tasks.len());
-        if is_untouched {
-            let failed_tasks = self.failed_tasks(&mut cache.kinds, &tasks[..n_tried]);
-            failed_tasks
-                .into_iter()
-                .for_each(|failed_tasks| cache.make(job, FailureKind::Tried(failed_tasks)));
-        } else if state.version == self.version() {
-            // All placements of the attempt were rolled back.
-            let UnschedulableCache { kinds, gang_outcomes, .. } = &mut *cache;
-            let attempt = gang_outcomes.note(self, kinds, job, (&tasks, n_tried));
-            attempt.into_iter().for_each(|attempt| cache.give_up(job, attempt, failed.clone()));
-        }
-        self.unschedulable_cache = Some(cache);
-    }
-
-    /// Caches an attempt after which the job has its minimum and no further task found a node. The
-    /// attempt reached all tasks.
-    pub fn note_surplus(&mut self, job: JobId, before: &PreviousAttempt) {
-        if before.state != self.state() {
-            return;
-        }
-        let Some(mut cache) = self.unschedulable_cache.take() else { return };
-        cache.follow(self.cluster);
-        if let Some(failed_tasks) = self.failed_tasks(&mut cache.kinds, &before.tasks) {
-            cache.make(job, FailureKind::Surplus(failed_tasks));
-        }
-        self.unschedulable_cache = Some(cache);
-    }
-
-    /// Returns the failures of the tasks. Returns `None` if a task has no signature, or has no fit
-    /// errors.
-    fn failed_tasks(
-        &self,
-        kinds: &mut SignatureFailures,
-        tasks: &[TaskId],
-    ) -> Option<Vec<FailedTask>> {
-        let visit = |&task: &TaskId| {
-            let errors = self.records.fit_errors.get(&task).filter(|_| self.is_plain(task))?;
-            let shape = kinds.shape_of(self, task)?;
-            let signature = self.pod_signature(task, |_| shape)?.before_attempt();
-            let (kind, outcome_revision) = kinds.note(self, signature, errors);
-            Some(FailedTask { task, class: self.tasks[task].class, kind, outcome_revision })
-        };
-        let failed_tasks: Option<Vec<FailedTask>> = tasks.iter().map(visit).collect();
-        failed_tasks.filter(|failed_tasks| !failed_tasks.is_empty())
+    pub(crate) fn has_eviction_hold(&self, job: JobId) -> bool {
+        !self.eviction_holds.is_empty() && self.eviction_holds.of(self.cluster, job).is_some()
     }
 
     /// True if the task has no volumes, claims, gates or nomination, and no relation to other pods.
@@ -444,63 +509,13 @@ impl Session<'_> {
         let is_recorded = |task: &TaskId| {
             records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
         };
-        self.unschedulable_cache.is_some()
+        self.may_cache_failures
             && !row.bare
             && row.policies().is_empty()
             && row.counts.pending_best_effort == 0
             && !self.has_eviction_hold(job)
             && !records.job_fit.contains_key(&job)
             && !row.tasks.iter().any(is_recorded)
-    }
-
-    /// Notes that all messages about the job are recorded. `due_micros` returns when a message is
-    /// due again, in microseconds since 1970. It returns `None` if that is never the case.
-    pub fn note_reported(&mut self, job: JobId, due_micros: impl FnOnce(&PodGroup) -> Option<i64>) {
-        let Some(cache) = &mut self.unschedulable_cache else { return };
-        cache.follow(self.cluster);
-        let row = &self.cluster.jobs[job];
-        // Other jobs have messages with a due time of their own.
-        let is_reported =
-            row.enforces_roles() && self.cluster.queues[row.queue].state == QueueState::Open;
-        let group = row.pod_group.as_ref().filter(|_| is_reported);
-        let reported_until_micros = group.map(|group| due_micros(group).unwrap_or(i64::MAX));
-        if let Some(failure) = cache.jobs.get_mut(&job) {
-            failure.reported_until_micros = reported_until_micros;
-        }
-        self.records.refusals.note_reported(self.cluster, job, reported_until_micros);
-    }
-
-    /// Has the messages about the job recorded again in this session.
-    pub fn tell_again(&mut self, job: JobId) {
-        let cache = self.unschedulable_cache.as_mut();
-        if let Some(failure) = cache.and_then(|cache| cache.jobs.get_mut(&job)) {
-            failure.reported_until_micros = None;
-        }
-    }
-
-    /// Forgets the cached failure of a job, because this session has another message about it.
-    pub fn forget_failure(&mut self, job: JobId) {
-        if let Some(cache) = &mut self.unschedulable_cache {
-            cache.forget(job);
-        }
-        self.records.refusals.forget(job);
-    }
-
-    /// Removes from `jobs` those whose messages are the same as before and not due. Returns the
-    /// removed jobs.
-    pub(crate) fn take_repeated(&mut self, jobs: &mut Vec<JobId>) -> Vec<JobId> {
-        let Some(cache) = &mut self.unschedulable_cache else { return Vec::new() };
-        cache.follow(self.cluster);
-        let now_micros = self.info.now_micros;
-        let refusals = &mut self.records.refusals;
-        refusals.follow(self.cluster);
-        let is_repeated = |job: &mut JobId| {
-            refusals.is_repeated(*job, now_micros)
-                || cache.jobs.get(job).is_some_and(|failure| {
-                    failure.held == cache.session && failure.is_reported_at(now_micros)
-                })
-        };
-        jobs.extract_if(.., is_repeated).collect()
     }
 }
 

@@ -29,7 +29,7 @@ use vc_model::{
 use crate::node_score_cache::node_tournament::NONE;
 use crate::plugin_set::NodeRules;
 use crate::scan::Filter;
-use crate::session::Session;
+use crate::session::SessionState;
 use crate::victim_selection::{Question, VictimSelection};
 use ranking::Ranking;
 
@@ -60,7 +60,7 @@ struct PreemptorSignature {
 }
 
 impl PreemptorSignature {
-    fn of(session: &Session<'_>, task: TaskId, own: Option<JobId>) -> Option<Self> {
+    fn of(session: &SessionState<'_>, task: TaskId, own: Option<JobId>) -> Option<Self> {
         let row = &session.tasks[task];
         let job = &session.jobs[row.job?];
         let group = job.pod_group.as_ref()?;
@@ -121,7 +121,7 @@ struct NodePositions {
 }
 
 impl NodePositions {
-    fn follow(&mut self, session: &Session<'_>) {
+    fn follow(&mut self, session: &SessionState<'_>) {
         let node_set = Some(session.node_set_revision());
         if self.node_set == node_set {
             return;
@@ -177,14 +177,14 @@ impl VictimNodeIndexCache {
     /// bound of an open node from its row.
     pub fn of(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         task: TaskId,
         own: Option<JobId>,
         probe: impl Fn(NodeId) -> PreemptionBound,
     ) -> Option<&mut VictimNodeIndex> {
         let signature = PreemptorSignature::of(session, task, own)?;
         let (plugins, view) = (session.plugins(), session.view());
-        if !session.is_fast() || plugins.pre_predicate(view, task).is_err() {
+        if !session.is_fast || plugins.pre_predicate(view, task).is_err() {
             return None;
         }
         if !plugins.filters_read_rows(view, task) {
@@ -226,7 +226,7 @@ impl VictimNodeIndexCache {
 
 /// The inputs for filtering and probing a node.
 struct IndexScan<'a, 'c, F> {
-    session: &'a Session<'c>,
+    session: &'a SessionState<'c>,
     task: TaskId,
     probe: F,
 }
@@ -320,7 +320,7 @@ impl VictimNodeIndex {
     }
 
     /// True if no open node is unresolvable according to allocate's fit errors.
-    fn agrees(&self, session: &Session<'_>, task: TaskId, positions: &NodePositions) -> bool {
+    fn agrees(&self, session: &SessionState<'_>, task: TaskId, positions: &NodePositions) -> bool {
         let errors = session.records.fit_errors.get(&task);
         let unresolvable = errors.into_iter().flat_map(|errors| errors.unresolvable().iter());
         let mut places = unresolvable.filter_map(|node| positions.of(node));
@@ -348,7 +348,7 @@ impl VictimNodeIndex {
     /// ([`crate::Depends`]).
     pub fn reject(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         place: usize,
         question: Question,
         candidates: &[TaskId],
@@ -387,7 +387,7 @@ impl VictimNodeIndex {
 
     /// True if the cached votes still leave too few candidates: neither the node's row nor the
     /// candidates' jobs changed.
-    pub fn is_rejected(&self, session: &Session<'_>, place: usize) -> bool {
+    pub fn is_rejected(&self, session: &SessionState<'_>, place: usize) -> bool {
         self.rejections[place].as_ref().is_some_and(|jobs| {
             jobs.iter().all(|(job, counts)| session.jobs[*job].counts == *counts)
         })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_model::JobId;
 
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// Declares the causes and the list of all of them.
 macro_rules! wait_causes {
@@ -71,9 +71,9 @@ wait_causes! {
     NotTried,
 }
 
-impl Session<'_> {
+impl SessionState<'_> {
     /// Records why all pods of the job wait, where the cause is not one of single pods or nodes.
-    pub fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
+    pub(crate) fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
         self.records.job_fit.insert(job, JobFit { cause, text: text.into() });
     }
 }

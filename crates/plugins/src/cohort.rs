@@ -264,7 +264,7 @@ impl QuotaPlugin for Cohort {
             Notice::AllocateEnds => {
                 quota_ledger.drop_reservations(|reason| reason != Reason::Refused);
             }
-            Notice::ClaimEnds(job) => quota_ledger.end_claim(job),
+            Notice::EvictionHoldEnds(job) => quota_ledger.end_eviction_hold(job),
             Notice::Preempted { job, groups } => self.reported.preempted(view, job, groups),
         }
     }

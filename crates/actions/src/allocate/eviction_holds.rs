@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{EvictionHold, Session, WaitCause, klog, sort_stably};
+use vc_framework::{EvictionHold, Session, SessionState, WaitCause, klog, sort_stably};
 use vc_model::{Gates, JobId, NodeId, TaskId, TaskStatus};
 
 use super::pending_tasks::PendingTasksByJob;
@@ -34,12 +34,12 @@ pub(super) fn pass(session: &mut Session<'_>, pending: &mut PendingTasksByJob) {
         }
         unserved.remove(&job);
     }
-    unserved.into_iter().for_each(|job| session.end_claim(job));
+    unserved.into_iter().for_each(|job| session.end_eviction_hold(job));
 }
 
 /// Returns the jobs with an eviction hold that take part. Jobs whose waiting tasks are all
 /// best-effort take part, too: otherwise other jobs would take their pod slots.
-fn holders(session: &Session<'_>, pending: &PendingTasksByJob) -> BTreeSet<JobId> {
+fn holders(session: &SessionState<'_>, pending: &PendingTasksByJob) -> BTreeSet<JobId> {
     if session.eviction_holds.is_empty() {
         return BTreeSet::new();
     }
@@ -56,7 +56,7 @@ fn holders(session: &Session<'_>, pending: &PendingTasksByJob) -> BTreeSet<JobId
 }
 
 /// Returns the Pending best-effort tasks, which are not among the pending tasks of allocate.
-fn best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
+fn best_effort(session: &SessionState<'_>, job: JobId) -> Vec<TaskId> {
     let wanted = |&task: &TaskId| {
         let row = &session.tasks[task];
         let free = row.gates == Gates::None && row.can_be_placed();
@@ -66,7 +66,11 @@ fn best_effort(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
 }
 
 /// Returns the waiting tasks with their planned nodes, in task order.
-fn plan(session: &Session<'_>, job: JobId, pending: &PendingTasksByJob) -> Vec<(TaskId, NodeId)> {
+fn plan(
+    session: &SessionState<'_>,
+    job: JobId,
+    pending: &PendingTasksByJob,
+) -> Vec<(TaskId, NodeId)> {
     let Some(hold) = session.eviction_holds.of(session, job) else { return Vec::new() };
     let node_of = |task: TaskId| {
         let node = session.node(hold.planned.get(&session.tasks[task].uid)?)?;
@@ -98,7 +102,7 @@ fn note_victims(session: &mut Session<'_>, job: JobId) {
 
 /// Returns the victims of the hold. After a restart they are unknown; then all terminating pods of
 /// the planned nodes count.
-fn victims(session: &Session<'_>, hold: &EvictionHold) -> Vec<TaskId> {
+fn victims(session: &SessionState<'_>, hold: &EvictionHold) -> Vec<TaskId> {
     if !hold.victims.is_empty() {
         return hold.victims.iter().filter_map(|uid| session.task(uid)).collect();
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use vc_framework::{Session, WaitCause, klog};
+use vc_framework::{Session, SessionState, WaitCause, klog};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
 use crate::sub_job_tasks::{SubJobTasks, is_open, sort, tasks_by_sub_job};
@@ -30,7 +30,7 @@ pub(super) struct PendingTasks {
 }
 
 impl PendingTasks {
-    fn of(session: &Session<'_>, job: JobId) -> Self {
+    fn of(session: &SessionState<'_>, job: JobId) -> Self {
         Self { sub_jobs: open_tasks(session, job), is_clear: false }
     }
 
@@ -64,7 +64,7 @@ impl PendingTasksByJob {
             }
         }
         // Growing the list step by step would cost more than the binds in it.
-        session.out.effects.reserve(n_tasks as usize);
+        session.outcome.out.effects.reserve(n_tasks as usize);
         session.sort_by_turn(&mut others);
         Self { made, others }
     }
@@ -85,7 +85,7 @@ impl PendingTasksByJob {
     }
 
     /// Returns the pending tasks of a job, and collects them if necessary.
-    pub(super) fn made(&mut self, session: &Session<'_>, job: JobId) -> &mut PendingTasks {
+    pub(super) fn made(&mut self, session: &SessionState<'_>, job: JobId) -> &mut PendingTasks {
         self.made.entry(job).or_insert_with(|| PendingTasks::of(session, job))
     }
 
@@ -95,7 +95,7 @@ impl PendingTasksByJob {
     }
 
     /// Removes the tasks of a job that are placed.
-    pub(super) fn strike_placed(&mut self, session: &Session<'_>, job: JobId) {
+    pub(super) fn strike_placed(&mut self, session: &SessionState<'_>, job: JobId) {
         let PendingTasks { sub_jobs, is_clear } = self.of(job);
         for entry in sub_jobs.iter_mut() {
             entry.tasks.retain(|&task| session.tasks[task].status == TaskStatus::Pending);
@@ -128,12 +128,12 @@ fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, 
 }
 
 /// Returns the Pending tasks with a request and without a foreign gate (actions.md 4.3).
-fn open_tasks(session: &Session<'_>, job: JobId) -> Vec<SubJobTasks> {
+fn open_tasks(session: &SessionState<'_>, job: JobId) -> Vec<SubJobTasks> {
     tasks_by_sub_job(session, job, |task| task.gates != Gates::Foreign)
 }
 
 /// True if the job has such tasks. Mostly its first task decides.
-fn has_open_tasks(session: &Session<'_>, job: JobId) -> bool {
+fn has_open_tasks(session: &SessionState<'_>, job: JobId) -> bool {
     let row = &session.jobs[job];
     let is_open = |&task: &TaskId| {
         let task = &session.tasks[task];

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use vc_framework::{Filter, NodeSearch, OperationRefused, Room, Scan, Session, Statement, klog};
+use vc_framework::{
+    Filter, NodeScoreCache, NodeSearch, OperationRefused, Room, Scan, Session, SessionState,
+    Statement, klog,
+};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus,
 };
@@ -109,7 +112,7 @@ pub(super) fn attempt_planned(
     if outcome == PlacementOutcome::Neither {
         for (task, _) in plan {
             session.clear_fit_errors(*task);
-            session.records.last_transaction.remove(task);
+            session.forget_transaction(*task);
         }
     }
     outcome
@@ -204,13 +207,17 @@ fn visit(
 
 /// Returns the fit errors that [`visit`] would record, without placing the task. Returns `None` if
 /// it may find a node, or if cached results cannot decide.
-pub(super) fn look(session: &mut Session<'_>, task: TaskId) -> Option<FitErrors> {
+pub(super) fn look(
+    session: &SessionState<'_>,
+    score_cache: &mut NodeScoreCache,
+    task: TaskId,
+) -> Option<FitErrors> {
     let queue = session.job_of(task)?.queue;
     if let Err(dims) = session.plugins().allocatable(session.view(), queue, task) {
         return Some(no_room(session, queue, &dims));
     }
     session.plugins().pre_predicate(session.view(), task).ok()?;
-    match session.find_cached(task, Filter::Allocate)? {
+    match score_cache.search(session, task, Filter::Allocate)? {
         NodeSearch::Node(_) => None,
         NodeSearch::Nowhere(errors) => Some(errors),
     }
@@ -265,7 +272,7 @@ fn remembered(
 }
 
 /// Filters the nominated node alone if the task fits there, else all nodes (step 6).
-fn scan(session: &Session<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
+fn scan(session: &SessionState<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
     let nominated = session.tasks[task].nominated_node.as_ref();
     let nominated = nominated.and_then(|name| session.node(name));
     if let Some(node) = nominated.filter(|node| nodes.contains(node))
@@ -320,7 +327,7 @@ fn put(
 
 /// A20: returns the error that names the dimensions of which the queue is short. C-33: a queue that
 /// is not open has room for no task.
-fn no_room(session: &Session<'_>, queue: QueueId, dims: &[Dim]) -> FitErrors {
+fn no_room(session: &SessionState<'_>, queue: QueueId, dims: &[Dim]) -> FitErrors {
     let row = &session.queues[queue];
     let mut names: Vec<&str> = dims.iter().map(|&dim| session.dims.name(dim)).collect();
     names.sort_unstable();
@@ -343,8 +350,8 @@ fn note_no_nodes(session: &mut Session<'_>, rest: &mut PendingTasks) {
 
 /// True if the task loop may continue after a task found no node. This requires that not all tasks
 /// are needed (actions.md 4.6).
-fn goes_on(session: &mut Session<'_>, job: JobId, sub_job: usize) -> bool {
-    let row = &session.jobs[job];
+fn goes_on(statement: &mut Statement<'_, '_>, job: JobId, sub_job: usize) -> bool {
+    let row = &statement.jobs[job];
     let count = |tasks: &[TaskId]| i64::try_from(tasks.len()).unwrap_or(i64::MAX);
     let sub = &row.sub_jobs[sub_job];
     if i64::from(row.min_available) == count(&row.tasks)
@@ -355,8 +362,8 @@ fn goes_on(session: &mut Session<'_>, job: JobId, sub_job: usize) -> bool {
     if !row.policies().is_empty() {
         return true;
     }
-    session.know_failed_roles(job);
-    let (row, failed) = (&session.jobs[job], session.records.failed_roles(job));
+    statement.know_failed_roles(job);
+    let (row, failed) = (&statement.jobs[job], statement.records.failed_roles(job));
     if i64::from(row.min_available) < row.task_min_available_total {
         let open = row.roles.iter().filter(|(role, _)| !failed.contains_key(*role));
         let pending: u32 = open.map(|(_, counts)| counts.of(TaskStatus::Pending)).sum();

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use vc_conf::HeadOfLine;
-use vc_framework::{Filter, Session};
+use vc_framework::{Filter, Session, SessionState};
 use vc_model::{ClassId, JobId, NodeId, QueueId, Reason, TaskId, TaskStatus};
 use vc_resource::{Dims, Resource};
 
@@ -34,7 +34,7 @@ pub(super) fn repair_pass(session: &mut Session<'_>, pending: &mut PendingTasksB
 
 /// `headOfLine: queue`: true if the jobs behind this unplaced job have to wait for it. Only a job
 /// that could run at all blocks its queue.
-pub(super) fn blocks_queue(session: &Session<'_>, queue: QueueId, job: JobId) -> bool {
+pub(super) fn blocks_queue(session: &SessionState<'_>, queue: QueueId, job: JobId) -> bool {
     session.settings.allocate.head_of_line == HeadOfLine::Queue
         && lacks_room(session, job)
         && within_capability(session, queue, job)
@@ -42,7 +42,7 @@ pub(super) fn blocks_queue(session: &Session<'_>, queue: QueueId, job: JobId) ->
 }
 
 /// True if a task of the job found no room on the nodes or in its queue.
-fn lacks_room(session: &Session<'_>, job: JobId) -> bool {
+fn lacks_room(session: &SessionState<'_>, job: JobId) -> bool {
     session.jobs[job].tasks.iter().any(|task| {
         session.records.fit_errors.get(task).is_some_and(|errors| {
             let short = |reason: &Reason| matches!(reason, Reason::Insufficient(_));
@@ -52,12 +52,12 @@ fn lacks_room(session: &Session<'_>, job: JobId) -> bool {
     })
 }
 
-fn pending(session: &Session<'_>, job: JobId) -> impl Iterator<Item = TaskId> {
+fn pending(session: &SessionState<'_>, job: JobId) -> impl Iterator<Item = TaskId> {
     let tasks = session.jobs[job].tasks.iter().copied();
     tasks.filter(|&task| session.tasks[task].status == TaskStatus::Pending)
 }
 
-fn within_capability(session: &Session<'_>, queue: QueueId, job: JobId) -> bool {
+fn within_capability(session: &SessionState<'_>, queue: QueueId, job: JobId) -> bool {
     let capability = &session.queues[queue].capability;
     let within = |task: TaskId| {
         let request = session.request(task);
@@ -70,7 +70,7 @@ fn within_capability(session: &Session<'_>, queue: QueueId, job: JobId) -> bool 
 
 /// True if the gang feasibility bound (S6) holds with every node's allocatable in place of its
 /// future idle room.
-fn could_run(session: &Session<'_>, job: JobId) -> bool {
+fn could_run(session: &SessionState<'_>, job: JobId) -> bool {
     let mut classes: BTreeMap<ClassId, (TaskId, u64)> = BTreeMap::new();
     for task in pending(session, job).filter(|&task| !session.tasks[task].best_effort) {
         classes.entry(session.tasks[task].class).or_insert((task, 0)).1 += 1;
@@ -83,7 +83,7 @@ fn could_run(session: &Session<'_>, job: JobId) -> bool {
 }
 
 /// Returns how many tasks like this one all nodes could hold if they were empty.
-fn room_for(session: &Session<'_>, task: TaskId) -> u64 {
+fn room_for(session: &SessionState<'_>, task: TaskId) -> u64 {
     let nodes = session.filter(task, &session.info().nodes, Filter::Preempt).feasible;
     let request = session.request(task);
     let fits = |&node: &NodeId| times(request, &session.nodes[node].allocatable, &session.dims);

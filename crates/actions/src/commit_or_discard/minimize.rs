@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vc_framework::{Op, Room, Session, Statement};
+use vc_framework::{Op, Room, SessionState, Statement};
 use vc_model::{NodeId, TaskId};
 use vc_resource::Resource;
 
@@ -131,7 +131,7 @@ fn needed(
     undecided.needed
 }
 
-fn is_blocked(session: &Session<'_>, placed: &PlacedTask) -> bool {
+fn is_blocked(session: &SessionState<'_>, placed: &PlacedTask) -> bool {
     obstacle(session, placed.task, placed.node).is_some()
 }
 
@@ -155,7 +155,7 @@ impl UndecidedEvictions {
         &mut self,
         statement: &mut Statement<'_, '_>,
         for_task: Option<TaskId>,
-        is_blocked: impl Fn(&Session<'_>) -> bool,
+        is_blocked: impl Fn(&SessionState<'_>) -> bool,
     ) {
         let Some(open) = self.open.get_mut(&for_task) else { return };
         open.retain(|&op| {
@@ -170,7 +170,7 @@ impl UndecidedEvictions {
     fn query_all(
         &mut self,
         statement: &mut Statement<'_, '_>,
-        is_blocked: impl Fn(&Session<'_>) -> bool,
+        is_blocked: impl Fn(&SessionState<'_>) -> bool,
     ) {
         let all: Vec<Option<TaskId>> = self.open.keys().copied().collect();
         all.into_iter().for_each(|for_task| self.query(statement, for_task, &is_blocked));
@@ -189,7 +189,7 @@ pub(crate) struct NodeRooms(BTreeMap<NodeId, (Resource, Resource)>);
 impl NodeRooms {
     /// Computes the rooms. The placements and all evictions must have been made.
     pub(crate) fn of(
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         placed: impl IntoIterator<Item = (TaskId, NodeId)>,
     ) -> Self {
         let mut rooms: BTreeMap<NodeId, (Resource, Resource)> = BTreeMap::new();
@@ -207,13 +207,13 @@ impl NodeRooms {
     }
 
     /// True if the victim is on a used node.
-    pub(crate) fn concern(&self, session: &Session<'_>, victim: TaskId) -> bool {
+    pub(crate) fn concern(&self, session: &SessionState<'_>, victim: TaskId) -> bool {
         session.tasks[victim].node.is_some_and(|node| self.0.contains_key(&node))
     }
 
     /// True if the node would lack a requested resource without this eviction. The last placement
     /// that requests it then fails.
-    pub(crate) fn need(&self, session: &Session<'_>, victim: TaskId) -> bool {
+    pub(crate) fn need(&self, session: &SessionState<'_>, victim: TaskId) -> bool {
         let room = session.tasks[victim].node.and_then(|node| self.0.get(&node));
         let Some((left, wanted)) = room else { return false };
         let request = session.request(victim);

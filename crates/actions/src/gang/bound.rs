@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
-use vc_framework::Session;
+use vc_framework::SessionState;
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Absent, Resource};
 
@@ -49,7 +49,7 @@ pub(super) struct MemberBound {
 impl MemberBound {
     /// Creates the bound before any eviction. Returns `None` if trials cannot be skipped.
     pub(super) fn new(
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         attempt: &GangEvictionAttempt,
         domain: &[NodeId],
     ) -> Option<Self> {
@@ -64,7 +64,7 @@ impl MemberBound {
     }
 
     /// Adds victims.
-    pub(super) fn add(&mut self, session: &Session<'_>, victims: &[TaskId]) {
+    pub(super) fn add(&mut self, session: &SessionState<'_>, victims: &[TaskId]) {
         for &victim in victims {
             let node = session.tasks[victim].node;
             if let Some(&at) = node.and_then(|node| self.positions.get(&node)) {
@@ -92,7 +92,7 @@ impl MemberBound {
 }
 
 fn members(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     attempt: &GangEvictionAttempt,
     domain: &[NodeId],
 ) -> Option<Vec<MemberClass>> {

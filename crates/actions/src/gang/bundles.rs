@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::Session;
+use vc_framework::SessionState;
 use vc_model::{Counts, Job, JobId, SubJob, Task, TaskId};
 use vc_resource::Resource;
 
@@ -31,7 +31,7 @@ pub(super) struct Bundle {
 
 /// Returns the bundles of the candidates, in no particular order.
 pub(super) fn bundles(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     candidates: &[TaskId],
     need: &Resource,
 ) -> Vec<Bundle> {
@@ -56,17 +56,17 @@ pub(super) fn bundles(
     bundles
 }
 
-fn split(session: &Session<'_>, job: &Job, tasks: Vec<TaskId>) -> (Vec<TaskId>, Vec<TaskId>) {
+fn split(session: &SessionState<'_>, job: &Job, tasks: Vec<TaskId>) -> (Vec<TaskId>, Vec<TaskId>) {
     // A job below its minimum is broken already.
     if i64::from(job.counts.ready()) < i64::from(job.min_available) {
         return (tasks, Vec::new());
     }
-    let mut budgets = SpareBudgets::of(job);
+    let mut budgets = SurplusBudgets::of(job);
     tasks.into_iter().partition(|&task| budgets.take(&session.tasks[task]))
 }
 
 /// The surplus of a job beyond its minimums.
-struct SpareBudgets<'j> {
+struct SurplusBudgets<'j> {
     job: &'j Job,
     surplus: i64,
     /// Ready members beyond the minimum, per role with a minimum.
@@ -77,7 +77,7 @@ struct SpareBudgets<'j> {
     broken: BTreeSet<usize>,
 }
 
-impl<'j> SpareBudgets<'j> {
+impl<'j> SurplusBudgets<'j> {
     fn of(job: &'j Job) -> Self {
         let is_broken = |sub: &SubJob| !sub.counts.is_ready(sub.min_available);
         let broken = job.sub_jobs.iter().enumerate().filter(|(_, sub)| is_broken(sub));
@@ -150,7 +150,7 @@ fn group_surplus(job: &Job) -> BTreeMap<usize, i64> {
 /// Returns the covered part of the need, summed over dimensions, divided by what the job loses in
 /// the same units.
 fn benefit(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     kind: BundleKind,
     job: JobId,
     tasks: &[TaskId],

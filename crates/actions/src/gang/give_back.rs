@@ -45,7 +45,7 @@ pub(super) fn needed(
                 n_left = first;
                 batch_size.faster();
                 if 1 < together.len() {
-                    statement.cache_stats.n_returned += together.len() as u64;
+                    statement.stats().n_returned += together.len() as u64;
                 }
                 if is_here {
                     rooms = simulate::rooms(statement, attempt, places, &victims);

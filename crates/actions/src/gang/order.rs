@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use rustc_hash::FxHashSet;
 use vc_conf::VictimOrderPolicy;
-use vc_framework::{GangEviction, Question, Session};
+use vc_framework::{GangEviction, Question, SessionState, Statement};
 use vc_model::{JobId, QueueId, TaskId};
 
 use super::GangEvictionAttempt;
@@ -13,7 +13,7 @@ use super::bundles::{Bundle, BundleKind};
 
 /// Returns the bundles that plugins allow, in the order in which they are offered.
 pub(super) fn allowed(
-    session: &mut Session<'_>,
+    session: &mut Statement<'_, '_>,
     attempt: &GangEvictionAttempt,
     mut bundles: Vec<Bundle>,
 ) -> Vec<Bundle> {
@@ -34,7 +34,7 @@ pub(super) fn allowed(
     bundles
 }
 
-fn sort(session: &Session<'_>, attempt: &GangEvictionAttempt, bundles: &mut [Bundle]) {
+fn sort(session: &SessionState<'_>, attempt: &GangEvictionAttempt, bundles: &mut [Bundle]) {
     let policy = attempt.settings(session).victim_order_policy;
     bundles.sort_by(|l, r| {
         let by_kind = l.kind.cmp(&r.kind);
@@ -56,7 +56,7 @@ fn sort(session: &Session<'_>, attempt: &GangEvictionAttempt, bundles: &mut [Bun
 /// gangpreempt uses reverse job order, in which two jobs never tie. Benefit then decides only
 /// within one job.
 fn importance(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     attempt: &GangEvictionAttempt,
     l: JobId,
     r: JobId,
@@ -72,7 +72,7 @@ fn importance(
 
 /// Compares two queues as victims. Plugins are asked in both directions, and only a consistent
 /// answer counts.
-fn by_queue(session: &Session<'_>, own: QueueId, l: QueueId, r: QueueId) -> Ordering {
+fn by_queue(session: &SessionState<'_>, own: QueueId, l: QueueId, r: QueueId) -> Ordering {
     if l == r {
         return Ordering::Equal;
     }
@@ -81,11 +81,11 @@ fn by_queue(session: &Session<'_>, own: QueueId, l: QueueId, r: QueueId) -> Orde
     if forth == back.reverse() { forth } else { Ordering::Equal }
 }
 
-fn by_priority(session: &Session<'_>, l: JobId, r: JobId) -> Ordering {
+fn by_priority(session: &SessionState<'_>, l: JobId, r: JobId) -> Ordering {
     session.jobs[l].priority.cmp(&session.jobs[r].priority)
 }
 
-fn ties(session: &Session<'_>, l: &Bundle, r: &Bundle) -> Ordering {
+fn ties(session: &SessionState<'_>, l: &Bundle, r: &Bundle) -> Ordering {
     let uid = |bundle: &Bundle| bundle.tasks.first().map(|&task| session.tasks[task].uid.clone());
     let by_job = session.jobs[l.job].key.cmp(&session.jobs[r.job].key);
     by_job.then_with(|| uid(l).cmp(&uid(r))).then(l.tasks.len().cmp(&r.tasks.len()))

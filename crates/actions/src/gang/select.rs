@@ -2,7 +2,7 @@
 //! Specification: actions.md 9.5, A41.
 
 use rustc_hash::FxHashSet;
-use vc_framework::{Cause, Question, Session, Statement};
+use vc_framework::{Cause, Question, SessionState, Statement};
 use vc_model::{JobId, NodeId, TaskId};
 use vc_resource::Resource;
 
@@ -20,7 +20,7 @@ pub(super) struct EvictionDomain {
 }
 
 impl EvictionDomain {
-    pub(super) fn of(session: &Session<'_>, nodes: Vec<NodeId>) -> Self {
+    pub(super) fn of(session: &SessionState<'_>, nodes: Vec<NodeId>) -> Self {
         let mut room = Resource::default();
         for &node in &nodes {
             room.add(&session.nodes[node].idle);
@@ -89,7 +89,7 @@ pub(super) fn select(
 }
 
 fn offered(
-    session: &mut Session<'_>,
+    session: &mut Statement<'_, '_>,
     attempt: &GangEvictionAttempt,
     domain: &EvictionDomain,
 ) -> Vec<Bundle> {
@@ -99,7 +99,7 @@ fn offered(
 }
 
 fn candidates(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     attempt: &GangEvictionAttempt,
     domain: &EvictionDomain,
 ) -> Vec<TaskId> {
@@ -109,7 +109,7 @@ fn candidates(
 
 /// Returns the causes of a failed selection (actions.md 10.6).
 pub(super) fn why_none(
-    session: &mut Session<'_>,
+    session: &mut Statement<'_, '_>,
     attempt: &GangEvictionAttempt,
     domain: &EvictionDomain,
 ) -> Vec<Cause> {
@@ -199,7 +199,7 @@ fn units(taken: &[Bundle], victims: &[TaskId]) -> Vec<Vec<TaskId>> {
 }
 
 /// Returns the jobs whose whole bundles are evicted.
-fn broken(session: &Session<'_>, taken: &[Bundle], units: &[Vec<TaskId>]) -> Vec<BrokenGang> {
+fn broken(session: &SessionState<'_>, taken: &[Bundle], units: &[Vec<TaskId>]) -> Vec<BrokenGang> {
     let goes = |bundle: &&Bundle| bundle.kind == BundleKind::Whole && units.contains(&bundle.tasks);
     let victims = || units.iter().flatten();
     let n_victims =

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use vc_framework::{Filter, NodeSearch, Room, Session, Statement};
+use vc_framework::{Filter, NodeSearch, Room, SessionState, Statement};
 use vc_model::{NodeId, TaskId};
 
 use super::GangEvictionAttempt;
@@ -190,7 +190,7 @@ fn choose(statement: &mut Statement<'_, '_>, domain: &[NodeId], task: TaskId) ->
     statement.choose_by_group(task, &feasible)
 }
 
-fn may_place(session: &Session<'_>, attempt: &GangEvictionAttempt, task: TaskId) -> bool {
+fn may_place(session: &SessionState<'_>, attempt: &GangEvictionAttempt, task: TaskId) -> bool {
     session.plugins().allocatable(session.view(), attempt.queue, task).is_ok()
         && session.plugins().pre_predicate(session.view(), task).is_ok()
 }

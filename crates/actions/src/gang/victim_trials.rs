@@ -2,7 +2,7 @@
 //! skipped if too few members could find room.
 //! Specification: actions.md 9.5, 12.2 S15.
 
-use vc_framework::{Session, Statement};
+use vc_framework::{SessionState, Statement};
 use vc_model::TaskId;
 use vc_resource::Resource;
 
@@ -40,7 +40,7 @@ impl<'a> VictimTrials<'a> {
         Self { attempt, domain, victims, room, n_sub_jobs: 1, known: FailureBound::Nothing }
     }
 
-    pub(super) fn add(&mut self, session: &Session<'_>, victims: &[TaskId]) {
+    pub(super) fn add(&mut self, session: &SessionState<'_>, victims: &[TaskId]) {
         victims.iter().for_each(|&victim| self.room.add(session.request(victim)));
         self.victims.extend(victims);
         if let FailureBound::Bounded(bound) = &mut self.known {
@@ -80,13 +80,13 @@ impl<'a> VictimTrials<'a> {
     ) -> Option<PlannedNodes> {
         let has_room = self.attempt.need.fits(&self.room);
         if has_room && self.is_infeasible(statement) {
-            statement.cache_stats.n_bounded += 1;
+            statement.stats().n_bounded += 1;
             return None;
         }
         self.run(statement)
     }
 
-    fn is_infeasible(&mut self, session: &Session<'_>) -> bool {
+    fn is_infeasible(&mut self, session: &SessionState<'_>) -> bool {
         if let FailureBound::Failure = self.known {
             let bound = MemberBound::new(session, self.attempt, &self.domain.nodes);
             self.known = bound.map_or(FailureBound::Unbounded, |mut bound| {

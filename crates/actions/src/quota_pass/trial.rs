@@ -3,7 +3,7 @@
 //! Specification: cohort.md B.4 (protecting plugins), B.6.
 
 use vc_framework::{
-    EvictReason, EvictionRule, Mark, PluginSet, Room, Session, SessionView, Statement,
+    EvictReason, EvictionRule, Mark, PluginSet, Room, SessionState, SessionView, Statement,
     Surroundings, TargetGroup,
 };
 use vc_model::{JobId, NodeId, QueueId, TaskId};
@@ -83,7 +83,7 @@ impl<'t, 's, 'c> QuotaPassTrial<'t, 's, 'c> {
     /// Repeats these placements. Returns false if one of them no longer holds.
     fn repeat(&mut self, places: &[TrialPlace], room: Room) -> bool {
         places.iter().all(|&(task, node)| {
-            let session: &Session<'_> = &self.statement;
+            let session: &SessionState<'_> = &self.statement;
             let mut findings = Vec::new();
             session.plugins().predicate(session.view(), task, node, &mut findings);
             findings.is_empty()
@@ -188,7 +188,7 @@ impl Surroundings for QuotaPassTrial<'_, '_, '_> {
 }
 
 /// Returns the tasks of a group that hold quota, in their order.
-fn members(session: &Session<'_>, group: JobId) -> Vec<TaskId> {
+fn members(session: &SessionState<'_>, group: JobId) -> Vec<TaskId> {
     let holds = |task: &TaskId| session.tasks[*task].status.is_allocated();
     session.jobs[group].tasks.iter().copied().filter(holds).collect()
 }

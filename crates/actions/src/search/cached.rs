@@ -3,7 +3,7 @@
 //!
 //! - A task fails as an equal one did in the same state ([`SearchFailureCache`]).
 //! - A search fails as in an earlier cycle if the nodes that changed since still fail
-//!   ([`Session::known_infeasible`]).
+//!   ([`vc_framework::Session::known_infeasible`]).
 //! - A search skips nodes whose row shows that no eviction helps ([`VictimNodeIndexCache`]). It
 //!   also skips nodes whose votes would leave too few victims again. If it finds nothing, the plain
 //!   search runs for the causes.
@@ -15,7 +15,7 @@
 use rustc_hash::FxHashMap;
 use vc_framework::{
     Cause, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe, PreemptionBound,
-    PreemptionKind, Session, Statement, VictimNodeIndex, VictimNodeIndexCache,
+    PreemptionKind, SessionState, Statement, VictimNodeIndex, VictimNodeIndexCache,
 };
 use vc_model::{Cluster, NodeId, ShardingMode, TaskId, TaskStatus};
 
@@ -69,14 +69,14 @@ fn search_unless_known(
     if let Some(failed) = known_failure(statement, preemptor, FailureCaching::No) {
         return failed;
     }
-    let n_attempts = statement.out.n_preemption_attempts;
+    let n_attempts = statement.outcome().out.n_preemption_attempts;
     if search_index(statement, preemptor, victim_indexes) {
-        statement.cache_stats.n_resumed += 1;
+        statement.stats().n_resumed += 1;
         return Ok(true);
     }
     // The plain search notes the causes and counts the attempts again.
-    statement.causes.drop_task();
-    statement.out.n_preemption_attempts = n_attempts;
+    statement.outcome().causes.drop_task();
+    statement.outcome().out.n_preemption_attempts = n_attempts;
     known_failure(statement, preemptor, FailureCaching::Yes)
         .unwrap_or_else(|| search(statement, preemptor))
 }
@@ -101,7 +101,7 @@ fn search_index(
     preemptor: &Preemptor<'_>,
     victim_indexes: &mut VictimNodeIndexCache,
 ) -> bool {
-    statement.cache_stats.n_forgotten += victim_indexes.take_forgotten();
+    statement.stats().n_forgotten += victim_indexes.take_forgotten();
     let row = &statement.tasks[preemptor.task];
     let Some(job) = row.job.filter(|_| !(preemptor.is_preempt() && row.best_effort)) else {
         return false;
@@ -125,7 +125,7 @@ fn search_index(
 
 /// Returns an upper bound of what evictions on the node can free for the task: the room with all
 /// candidates gone.
-fn bound(session: &Session<'_>, preemptor: &Preemptor<'_>, node: NodeId) -> PreemptionBound {
+fn bound(session: &SessionState<'_>, preemptor: &Preemptor<'_>, node: NodeId) -> PreemptionBound {
     let tasks = session.nodes[node].tasks.iter().copied();
     let candidates = tasks.filter(|&victim| preemptor.may_evict(session, victim));
     let bound = preemption_bound(session, preemptor.task, node, candidates);
@@ -168,7 +168,7 @@ fn search_by_name(
     victim_index: &mut VictimNodeIndex,
 ) -> bool {
     for shard in shards(statement) {
-        let session: &Session<'_> = statement;
+        let session: &SessionState<'_> = statement;
         let all = &session.info().nodes;
         let roomy = std::iter::successors(victim_index.next_with_room(0), |&last| {
             victim_index.next_with_room(last + 1)
@@ -202,11 +202,11 @@ fn place_on_next(
     statement: &mut Statement<'_, '_>,
     preemptor: &Preemptor<'_>,
     victim_index: &mut VictimNodeIndex,
-    mut next: impl FnMut(&Session<'_>, &mut VictimNodeIndex) -> Option<usize>,
+    mut next: impl FnMut(&SessionState<'_>, &mut VictimNodeIndex) -> Option<usize>,
 ) -> bool {
     while let Some(place) = next(statement, victim_index) {
         if victim_index.is_rejected(statement, place) {
-            statement.cache_stats.n_skipped_nodes += 1;
+            statement.stats().n_skipped_nodes += 1;
             continue;
         }
         let node = statement.info().nodes[place];
@@ -229,7 +229,7 @@ fn place_on_next(
 
 /// Returns the shard groups in which nodes are tried: own nodes, then others. A `None` entry stands
 /// for all nodes.
-fn shards(session: &Session<'_>) -> Vec<Option<bool>> {
+fn shards(session: &SessionState<'_>) -> Vec<Option<bool>> {
     let cluster: &Cluster = session;
     match cluster.settings.sharding.mode == ShardingMode::Soft {
         true => vec![Some(true), Some(false)],
@@ -237,7 +237,7 @@ fn shards(session: &Session<'_>) -> Vec<Option<bool>> {
     }
 }
 
-fn is_in(session: &Session<'_>, node: NodeId, shard: Option<bool>) -> bool {
+fn is_in(session: &SessionState<'_>, node: NodeId, shard: Option<bool>) -> bool {
     shard.is_none_or(|own| session.nodes[node].in_shard == own)
 }
 
@@ -249,7 +249,7 @@ struct Probe<'a> {
 }
 
 impl NodeProbe for Probe<'_> {
-    fn vote(&self, session: &Session<'_>, node: NodeId) -> EvictableSet {
+    fn vote(&self, session: &SessionState<'_>, node: NodeId) -> EvictableSet {
         let Preemptor { task, .. } = *self.preemptor;
         let may_go = |victim| self.preemptor.may_evict(session, victim);
         vote(session, self.preemptor.question(), &candidates(session, task, node, may_go))
@@ -257,7 +257,7 @@ impl NodeProbe for Probe<'_> {
 
     fn node_failure(
         &self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         node: NodeId,
         evictable_set: &EvictableSet,
         has_quota: bool,
@@ -275,7 +275,7 @@ impl Probe<'_> {
     /// there.
     fn of_preempt(
         &self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         node: NodeId,
         evictable_set: &EvictableSet,
         has_quota: bool,
@@ -301,7 +301,7 @@ impl Probe<'_> {
     /// Returns the causes. Returns `None` if reclaim may place the task there.
     fn of_reclaim(
         &self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         node: NodeId,
         evictable_set: &EvictableSet,
         has_quota: bool,
@@ -323,7 +323,12 @@ impl Probe<'_> {
 }
 
 /// Returns what keeps the task from a node with room for it.
-fn obstacle(session: &Session<'_>, task: TaskId, node: NodeId, has_quota: bool) -> Option<Cause> {
+fn obstacle(
+    session: &SessionState<'_>,
+    task: TaskId,
+    node: NodeId,
+    has_quota: bool,
+) -> Option<Cause> {
     if !has_quota {
         return Some(Cause::QueueFull(session.jobs[session.tasks[task].job?].queue));
     }

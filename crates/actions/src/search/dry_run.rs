@@ -81,7 +81,7 @@ fn try_node(
             Some(DryRunCandidate { node, victims })
         }
         Err(cause) => {
-            statement.causes.add(cause);
+            statement.outcome().causes.add(cause);
             None
         }
     }
@@ -112,7 +112,7 @@ fn apply(
 ) -> bool {
     let (task, reason, victims) = (preemptor.task, preemptor.reason(), &best.victims);
     let mark = statement.mark();
-    statement.out.n_preemption_attempts += 1;
+    statement.outcome().out.n_preemption_attempts += 1;
     victims.iter().for_each(|&victim| log_try(statement, victim, task, reason));
     log_made_room(statement, task, best.node, victims, reason);
     let room = if victims.is_empty() { Room::Releasing } else { Room::Evicted };

@@ -52,16 +52,16 @@ impl SearchFailureCache {
         };
         let key = (signature, kind);
         if let Some(failure) = self.known.get(&key) {
-            statement.cache_stats.n_repeated += 1;
-            statement.causes.repeat(&failure.causes);
-            statement.out.n_preemption_attempts += failure.n_attempts;
+            statement.stats().n_repeated += 1;
+            statement.outcome().causes.repeat(&failure.causes);
+            statement.outcome().out.n_preemption_attempts += failure.n_attempts;
             return failure.outcome.clone();
         }
-        let n_attempts = statement.out.n_preemption_attempts;
+        let n_attempts = statement.outcome().out.n_preemption_attempts;
         let outcome = search(statement);
         if !matches!(outcome, Ok(true)) && statement.version() == self.version {
-            let causes = statement.causes.of_task().clone();
-            let n_attempts = statement.out.n_preemption_attempts - n_attempts;
+            let causes = statement.outcome().causes.of_task().clone();
+            let n_attempts = statement.outcome().out.n_preemption_attempts - n_attempts;
             self.known.insert(key, SearchFailure { causes, n_attempts, outcome: outcome.clone() });
         }
         outcome

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::Session;
+use vc_framework::SessionState;
 use vc_model::{
     AllocationMode, ClaimSource, DeviceRequest, ObjectKey, QueueId, RequestKind, TaskId,
 };
 
 /// Returns names and counts for the status, by queue.
 pub(super) fn counts(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     chains: &BTreeMap<QueueId, Vec<QueueId>>,
 ) -> BTreeMap<QueueId, Vec<(String, String)>> {
     if session.devices.claims().next().is_none() {
@@ -31,7 +31,7 @@ pub(super) fn counts(
     claims.into_iter().map(|(queue, claims)| (queue, list(session, &claims))).collect()
 }
 
-fn claims_of(session: &Session<'_>, task: TaskId) -> Vec<ObjectKey> {
+fn claims_of(session: &SessionState<'_>, task: TaskId) -> Vec<ObjectKey> {
     let namespace = &session.tasks[task].key.namespace;
     let entries = session.class(task).resource_claims.iter();
     let names = entries.filter_map(|entry| match &entry.source {
@@ -41,7 +41,7 @@ fn claims_of(session: &Session<'_>, task: TaskId) -> Vec<ObjectKey> {
     names.map(|name| ObjectKey { namespace: namespace.clone(), name }).collect()
 }
 
-fn list(session: &Session<'_>, claims: &BTreeSet<ObjectKey>) -> Vec<(String, String)> {
+fn list(session: &SessionState<'_>, claims: &BTreeSet<ObjectKey>) -> Vec<(String, String)> {
     let mut sums: BTreeMap<Arc<str>, i64> = BTreeMap::new();
     let claims = claims.iter().filter_map(|key| session.devices.claim(key));
     for (class, count) in claims.flat_map(|claim| &claim.requests).filter_map(count) {

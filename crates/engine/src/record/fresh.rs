@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Outbox, Session};
+use vc_framework::{Outbox, SessionState};
 use vc_model::{JobId, PodGroupCondition};
 
 /// The conditions of this session, taken from the outbox after the plugins have closed.
@@ -57,7 +57,7 @@ impl JobConditions {
     /// session.
     pub(super) fn complete(
         self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         old: &[PodGroupCondition],
     ) -> Vec<PodGroupCondition> {
         let stands = |kind: &str| old.iter().find(|condition| &*condition.kind == kind).cloned();

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Nomination, Session};
+use vc_framework::{Nomination, Session, SessionState};
 use vc_model::{BindingStage, JobId, TaskId, TaskStatus};
 
 use super::pods;
@@ -19,9 +19,9 @@ const REASON: &str = "Binding";
 pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let mut due_micros = memory.outside_due_micros;
     for (tasks, since_micros) in gangs(session) {
-        let told_micros = since_micros.saturating_add(GRACE_MICROS);
-        if session.info().now_micros < told_micros {
-            due_micros = Some(due_micros.unwrap_or(i64::MAX).min(told_micros));
+        let reported_micros = since_micros.saturating_add(GRACE_MICROS);
+        if session.info().now_micros < reported_micros {
+            due_micros = Some(due_micros.unwrap_or(i64::MAX).min(reported_micros));
             continue;
         }
         for task in tasks {
@@ -33,7 +33,7 @@ pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
 }
 
 /// Returns the waiting binds of each job, and the time since when the first of them waits.
-fn gangs(session: &Session<'_>) -> Vec<(Vec<TaskId>, i64)> {
+fn gangs(session: &SessionState<'_>) -> Vec<(Vec<TaskId>, i64)> {
     let mut gangs: BTreeMap<JobId, (Vec<TaskId>, i64)> = BTreeMap::new();
     for task in session.volumes.held().filter(|&task| is_held(session, task)) {
         let Some(job) = session.tasks[task].job else { continue };
@@ -52,12 +52,12 @@ fn gangs(session: &Session<'_>) -> Vec<(Vec<TaskId>, i64)> {
 }
 
 /// True if the bind of the task is decided and waits for volumes or devices of its gang.
-pub(crate) fn is_held(session: &Session<'_>, task: TaskId) -> bool {
+pub(crate) fn is_held(session: &SessionState<'_>, task: TaskId) -> bool {
     session.tasks[task].status == TaskStatus::Binding && session.volumes.is_held(task)
 }
 
 /// Returns a text like `waiting on node n1 for PersistentVolumeClaims a, b to be bound`.
-pub(crate) fn text(session: &Session<'_>, task: TaskId) -> String {
+pub(crate) fn text(session: &SessionState<'_>, task: TaskId) -> String {
     let row = &session.tasks[task];
     let node = row.node.map_or("", |node| &session.nodes[node].name);
     let reservation = session.volumes.reservation(task);

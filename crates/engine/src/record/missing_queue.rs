@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::Session;
+use vc_framework::{Session, SessionState};
 use vc_model::{JobId, PodGroupCondition, PodGroupStatus};
 
 use crate::engine::EngineMemory;
@@ -49,7 +49,7 @@ fn report_missing_queue(session: &mut Session<'_>, reported: &BTreeSet<Arc<str>>
     }
 }
 
-fn condition(session: &Session<'_>, message: &Arc<str>) -> PodGroupCondition {
+fn condition(session: &SessionState<'_>, message: &Arc<str>) -> PodGroupCondition {
     let message = message.clone();
     PodGroupCondition { message, ..super::new_condition(session, "NotEnoughResources") }
 }

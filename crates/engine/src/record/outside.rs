@@ -1,7 +1,7 @@
 //! Conditions of pods that are not part of the session: they name no PodGroup, or the PodGroup or
 //! its queue does not exist. Specification: core.md 4.2, 4.6 (C-21, C-43).
 
-use vc_framework::{Nomination, Session, WaitCause};
+use vc_framework::{Nomination, Session, SessionState, WaitCause};
 use vc_model::{Gates, JobId, TaskId, TaskStatus};
 
 use super::pods;
@@ -33,18 +33,19 @@ pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
 
 /// Returns the waiting pods without gates, by key. For gated pods the API server writes the
 /// condition.
-fn waiting(session: &Session<'_>) -> Vec<TaskId> {
+fn waiting(session: &SessionState<'_>) -> Vec<TaskId> {
     let of_job = |&job: &JobId| {
         let row = &session.jobs[job];
         let waits = 0 < row.counts.of(TaskStatus::Pending);
         row.tasks.iter().copied().filter(move |_| waits)
     };
     let in_jobs = session.info().active_jobs.outside().iter().flat_map(of_job);
-    let is_told = |task: &TaskId| {
+    let is_reported_here = |task: &TaskId| {
         let row = &session.tasks[*task];
         row.status == TaskStatus::Pending && row.gates == Gates::None
     };
-    let mut tasks: Vec<TaskId> = in_jobs.chain(session.ungrouped()).filter(is_told).collect();
+    let mut tasks: Vec<TaskId> =
+        in_jobs.chain(session.ungrouped()).filter(is_reported_here).collect();
     tasks.sort_by_key(|&task| &session.tasks[task].key);
     tasks
 }

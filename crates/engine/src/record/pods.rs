@@ -5,17 +5,17 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vc_framework::{
-    Effect, EvictionHold, Nomination, Sentences, Session, TaskMessage, begins_with_text, job_text,
-    task_message,
+    Effect, EvictionHold, Nomination, Sentences, Session, SessionState, TaskMessage,
+    begins_with_text, job_text, task_message,
 };
 use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 
 use super::JobText;
 use crate::wait_cause::job_sentence;
 
-/// True if a task of the job is in a status of [`TOLD`].
+/// True if a task of the job is in a status of [`REPORTED`].
 pub(super) fn has_waiting(row: &Job) -> bool {
-    TOLD.iter().any(|&status| 0 < row.counts.of(status))
+    REPORTED.iter().any(|&status| 0 < row.counts.of(status))
 }
 
 /// Writes the conditions and nominations that changed for the tasks of a job. If `is_due`, our own
@@ -35,7 +35,7 @@ pub(super) fn record(
         let row = &session.tasks[task];
         if row.status == TaskStatus::Binding {
             clear_other_nomination(session, task);
-        } else if TOLD.contains(&row.status) && row.gates == Gates::None {
+        } else if REPORTED.contains(&row.status) && row.gates == Gates::None {
             let reported = task_message(session.view(), &session.records, task);
             let message = match reported.message.is_empty() {
                 true => whole.get_or_init(|| text_of_job(session, job, text)),
@@ -57,7 +57,7 @@ pub(super) fn record(
 }
 
 /// Returns the text for a pod without a record of its own.
-fn text_of_job(session: &Session<'_>, job: JobId, text: &JobText) -> String {
+fn text_of_job(session: &SessionState<'_>, job: JobId, text: &JobText) -> String {
     let text = text.get_or_init(|| job_text(session.view(), &session.records, job));
     match job_sentence(session, job) {
         Some(sentence) => format!("{}. {sentence}", text.trim_end_matches('.')),
@@ -67,7 +67,7 @@ fn text_of_job(session: &Session<'_>, job: JobId, text: &JobText) -> String {
 
 /// Statuses in which a pod gets a condition. A pod in status Binding only loses a nomination to
 /// another node.
-const TOLD: [TaskStatus; 4] =
+const REPORTED: [TaskStatus; 4] =
     [TaskStatus::Pending, TaskStatus::Allocated, TaskStatus::Pipelined, TaskStatus::Binding];
 
 /// True if the pod's condition has this reason and this text of Volcano.
@@ -105,7 +105,7 @@ pub(super) fn report_condition(
         return;
     }
     let (reason, text): (Arc<str>, Arc<str>) = (reason.into(), message.into());
-    session.out.effects.push(Effect::PodCondition {
+    session.outcome.out.effects.push(Effect::PodCondition {
         pod: row.key.clone(),
         uid: row.uid.clone(),
         reason: reason.clone(),
@@ -124,7 +124,7 @@ pub(super) fn report_condition(
 
 /// Returns the change of a pod's nomination. The nominated node is the one that the eviction hold
 /// of its job plans, as long as hold and node exist (A15, C-27).
-fn nomination(session: &Session<'_>, hold: Option<&EvictionHold>, row: &Task) -> Nomination {
+fn nomination(session: &SessionState<'_>, hold: Option<&EvictionHold>, row: &Task) -> Nomination {
     let is_known =
         |name: &&Arc<str>| session.node(name).is_some_and(|node| session.nodes[node].present);
     let planned = hold.and_then(|hold| hold.planned.get(&row.uid)).filter(is_known);
@@ -143,6 +143,6 @@ fn clear_other_nomination(session: &mut Session<'_>, task: TaskId) {
         return;
     }
     let effect = Effect::ClearNomination { pod: row.key.clone(), uid: row.uid.clone() };
-    session.out.effects.push(effect);
+    session.outcome.out.effects.push(effect);
     session.cluster_mut().tasks[task].nominated_node = None;
 }

@@ -34,5 +34,5 @@ pub(super) fn record(session: &mut Session<'_>, report_throttle: &mut ReportThro
             reported.push(Effect::Event { about, warning: true, reason: REASON, message });
         }
     }
-    session.out.effects.append(&mut reported);
+    session.outcome.out.effects.append(&mut reported);
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use vc_framework::{CertifiedVictim, EvictReason, Relation, Session};
+use vc_framework::{CertifiedVictim, EvictReason, Relation, SessionState};
 use vc_model::{JobId, TaskId, TaskStatus};
 
 use super::ResolvedCertificate;
 
 /// Checks every victim. The session must be in the state before the transaction.
 pub(super) fn check(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     case: &ResolvedCertificate<'_>,
     faults: &mut Vec<String>,
 ) {
@@ -35,7 +35,7 @@ pub(super) fn check(
 }
 
 fn of_victim(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     case: &ResolvedCertificate<'_>,
     task: TaskId,
     victim: &CertifiedVictim,
@@ -75,7 +75,7 @@ fn of_victim(
 }
 
 /// True if the PodGroup of the victim protects it from the actions that take bundles.
-fn is_protected(session: &Session<'_>, case: &ResolvedCertificate<'_>, own: JobId) -> bool {
+fn is_protected(session: &SessionState<'_>, case: &ResolvedCertificate<'_>, own: JobId) -> bool {
     let action = case.certificate.action;
     let in_bundles = matches!(action, EvictReason::GangPreempt | EvictReason::GangReclaim);
     let group = session.jobs[own].pod_group.as_ref();
@@ -86,7 +86,7 @@ fn is_protected(session: &Session<'_>, case: &ResolvedCertificate<'_>, own: JobI
 
 /// True if the action takes victims of this status.
 fn status_lets_go(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     case: &ResolvedCertificate<'_>,
     status: TaskStatus,
 ) -> bool {
@@ -101,7 +101,7 @@ fn status_lets_go(
 
 /// True if the action takes victims of the job `own`, given its relation to the preemptor.
 fn takes_there(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     case: &ResolvedCertificate<'_>,
     own: JobId,
     relation: Relation,
@@ -128,14 +128,14 @@ fn takes_there(
 
 /// True if the victim's job is as important as the preemptor. Within a queue `gangpreempt` takes
 /// only from less important jobs.
-fn is_as_important(session: &Session<'_>, case: &ResolvedCertificate<'_>, own: JobId) -> bool {
+fn is_as_important(session: &SessionState<'_>, case: &ResolvedCertificate<'_>, own: JobId) -> bool {
     let priority = |job: JobId| session.jobs[job].priority;
     case.certificate.action == EvictReason::GangPreempt
         && !case.certificate.is_for_quota()
         && case.job.is_some_and(|job| priority(job) <= priority(own))
 }
 
-fn relation(session: &Session<'_>, preemptor: Option<JobId>, victim: JobId) -> Relation {
+fn relation(session: &SessionState<'_>, preemptor: Option<JobId>, victim: JobId) -> Relation {
     let Some(own) = preemptor else { return Relation::Chosen };
     let queue = |job: JobId| session.jobs[job].queue;
     match (own == victim, queue(own) == queue(victim)) {
@@ -145,7 +145,11 @@ fn relation(session: &Session<'_>, preemptor: Option<JobId>, victim: JobId) -> R
     }
 }
 
-fn of_preemptors(session: &Session<'_>, case: &ResolvedCertificate<'_>, faults: &mut Vec<String>) {
+fn of_preemptors(
+    session: &SessionState<'_>,
+    case: &ResolvedCertificate<'_>,
+    faults: &mut Vec<String>,
+) {
     if case.certificate.action == EvictReason::Shuffle {
         if !case.placements.is_empty() {
             faults.push("shuffle places nobody".to_owned());

@@ -13,7 +13,7 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::{Config, PluginOption};
-use vc_framework::{Relation, Session};
+use vc_framework::{Relation, SessionState};
 use vc_model::{JobId, Queue, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
@@ -22,7 +22,7 @@ use tree::{QuotaTreeUse, VerifiedQuotaTrees};
 
 /// Checks the rules of quotas. The session must be in the state before the transaction.
 pub(super) fn check(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     config: &Config,
     case: &ResolvedCertificate<'_>,
     faults: &mut Vec<String>,
@@ -69,7 +69,7 @@ struct EvictedGroup {
     tasks: Vec<TaskId>,
 }
 
-fn groups(session: &Session<'_>, case: &ResolvedCertificate<'_>) -> Vec<EvictedGroup> {
+fn groups(session: &SessionState<'_>, case: &ResolvedCertificate<'_>) -> Vec<EvictedGroup> {
     let mut groups: Vec<EvictedGroup> = Vec::new();
     for (&task, victim) in case.victims.iter().zip(&case.certificate.victims) {
         let Some(job) = session.tasks[task].job else { continue };
@@ -83,7 +83,7 @@ fn groups(session: &Session<'_>, case: &ResolvedCertificate<'_>) -> Vec<EvictedG
 
 impl EvictedGroup {
     /// True if every task of the group that holds quota is evicted.
-    fn is_whole(&self, session: &Session<'_>) -> bool {
+    fn is_whole(&self, session: &SessionState<'_>) -> bool {
         let holds = |task: &&TaskId| {
             let status = session.tasks[**task].status;
             status.is_allocated() || status == TaskStatus::Pipelined
@@ -110,7 +110,7 @@ impl QueuePolicies {
         Self { within: named("withinClusterQueue"), reclaim: named("reclaimWithinCohort") }
     }
 
-    fn allow(&self, session: &Session<'_>, preemptor: JobId, group: &EvictedGroup) -> bool {
+    fn allow(&self, session: &SessionState<'_>, preemptor: JobId, group: &EvictedGroup) -> bool {
         let (mine, theirs) = (&session.jobs[preemptor], &session.jobs[group.job]);
         let lower = theirs.priority < mine.priority;
         let created = |job: &vc_model::Job| {
@@ -136,7 +136,7 @@ struct QuotaReplay {
 }
 
 impl QuotaReplay {
-    fn of(session: &Session<'_>, case: &ResolvedCertificate<'_>) -> Self {
+    fn of(session: &SessionState<'_>, case: &ResolvedCertificate<'_>) -> Self {
         let mut used: BTreeMap<QueueId, Resource> = BTreeMap::new();
         for (_, row) in session.tasks.iter() {
             let holds = row.status.is_allocated() || row.status == TaskStatus::Pipelined;
@@ -163,7 +163,7 @@ impl QuotaReplay {
 
     fn amounts<'t, 'a>(
         &self,
-        session: &'a Session<'_>,
+        session: &'a SessionState<'_>,
         trees: &'t VerifiedQuotaTrees<'a>,
         dim: Dim,
     ) -> QuotaTreeUse<'t, 'a> {
@@ -179,7 +179,7 @@ impl QuotaReplay {
     /// dimension counts.
     fn exceeds_quota<'a>(
         &self,
-        session: &'a Session<'_>,
+        session: &'a SessionState<'_>,
         trees: &VerifiedQuotaTrees<'a>,
         (own, queue): (&'a str, QueueId),
     ) -> bool {
@@ -202,7 +202,7 @@ impl QuotaReplay {
     /// evicted.
     fn too_little<'a>(
         &self,
-        session: &'a Session<'_>,
+        session: &'a SessionState<'_>,
         trees: &VerifiedQuotaTrees<'a>,
         case: &ResolvedCertificate<'_>,
         own: &'a str,
@@ -218,7 +218,7 @@ impl QuotaReplay {
         self.asked.iter().copied().filter(is_short).collect()
     }
 
-    fn take(&mut self, session: &Session<'_>, queue: QueueId, tasks: &[TaskId]) {
+    fn take(&mut self, session: &SessionState<'_>, queue: QueueId, tasks: &[TaskId]) {
         let used = self.used.entry(queue).or_default();
         tasks.iter().for_each(|&task| used.sub(session.request(task)));
         self.gone.extend(tasks);

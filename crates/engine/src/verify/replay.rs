@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::{Config, Switch};
-use vc_framework::{CertifiedVictim, EvictReason, Session, Statement};
+use vc_framework::{CertifiedVictim, EvictReason, Session, SessionState, Statement};
 use vc_model::{Cluster, JobId, NodeId, Reservation, TaskId, TaskStatus};
 
 use super::ResolvedCertificate;
@@ -182,7 +182,7 @@ fn fulfil(
 }
 
 /// Checks the whole filter stack: shard, queue, room, and every plugin.
-fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> Result<(), String> {
+fn fits(session: &SessionState<'_>, task: TaskId, node: NodeId) -> Result<(), String> {
     if !session.nodes[node].present || session.is_outside_shard(node) {
         return Err("the node is not ours".to_owned());
     }
@@ -209,7 +209,7 @@ fn fits(session: &Session<'_>, task: TaskId, node: NodeId) -> Result<(), String>
 /// the plugin gang has granted every victim of it; otherwise a later tier may break it (core.md
 /// 5.5).
 fn outcome(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     config: &Config,
     case: &ResolvedCertificate<'_>,
     faults: &mut Vec<String>,
@@ -254,7 +254,7 @@ fn gang_decides(config: &Config) -> bool {
     votes && !plugins.any(|plugin| plugin.name == "sla")
 }
 
-fn is_complete(session: &Session<'_>, job: JobId) -> bool {
+fn is_complete(session: &SessionState<'_>, job: JobId) -> bool {
     let row = &session.jobs[job];
     let has = row.counts.ready() + row.counts.waiting() + row.counts.pending_best_effort;
     i64::from(row.min_available) <= i64::from(has)

@@ -209,9 +209,7 @@ fn cycle__claim_lasts_while_its_victims_do() {
         let mut statement = session.statement();
         statement.pipeline(waiting_task, n1, Room::Releasing).expect("it waits");
         statement.discard();
-        let mut claims = std::mem::take(&mut session.eviction_holds);
-        claims.end_unless_victims_remain(session, waiting);
-        session.eviction_holds = claims;
+        session.end_eviction_hold(waiting);
     });
     assert!(stage.eviction_holds.of(&stage.cluster, waiting).is_some());
 }

@@ -91,7 +91,7 @@ fn core_72_nodes_worth_evicting() {
         let mut errors = FitErrors::default();
         errors.add(n1, &[Finding::new(Code::Unschedulable, "full")]);
         errors.add(n2, &[Finding::new(Code::Unresolvable, "tainted")]);
-        session.records.fit_errors.insert(a, errors.into());
+        session.note_fit_errors(a, errors.into());
         assert_eq!(session.nodes_worth_evicting(a), [n1]);
         assert_eq!(session.nodes_worth_evicting(b), [n1, n2]);
     });

@@ -122,7 +122,7 @@ fn fast__gang_bound_not_in_the_plain_evaluator() {
     let mut stage = Stage::new(&gang_preempt(), Vec::new(), &pieces(6, 4, TWO));
     let outbox = stage.session(|session| {
         run(session, "gangpreempt");
-        assert_eq!(session.cache_stats, CacheStats::default());
+        assert_eq!(*session.stats(), CacheStats::default());
     });
     let is_eviction =
         |effect: &&vc_engine::Effect| matches!(effect, vc_engine::Effect::Evict { .. });

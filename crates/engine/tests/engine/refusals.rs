@@ -166,8 +166,8 @@ fn why_nobody_goes_for_a_group_is_told_again_when_it_is_due() {
         world.tick(10);
         world.add(&format!("job nudge-{second} min=1"));
         let cycle = world.cycle();
-        let is_told = cycle.all().contains("PodGroup a Normal PreemptionSkipped");
-        assert_eq!(is_told, second % 300 == 0, "{second}");
+        let is_reported_here = cycle.all().contains("PodGroup a Normal PreemptionSkipped");
+        assert_eq!(is_reported_here, second % 300 == 0, "{second}");
         // Why it is refused is told every 30 seconds (A44).
         assert_eq!(
             world.engine.cache_stats().n_revalidated,

@@ -10,7 +10,7 @@ use super::{NodeFailure, NodeProbe, PreemptionKind, SearchKey};
 use crate::cause::{Cause, Tally};
 use crate::plugin_set::NodeRules;
 use crate::scan::Filter;
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// Entry of a node without a cause: it is unresolvable for allocate, or it is gone.
 const NOTHING: u16 = 0;
@@ -68,7 +68,7 @@ struct SearchConditions {
 }
 
 impl SearchConditions {
-    fn now(session: &Session<'_>, task: TaskId) -> Self {
+    fn now(session: &SessionState<'_>, task: TaskId) -> Self {
         let queue = session.tasks[task].job.map(|job| session.jobs[job].queue);
         let allocatable =
             |queue| session.plugins().allocatable(session.view(), queue, task).is_ok();
@@ -78,7 +78,7 @@ impl SearchConditions {
         let none_is_worth_it =
             errors.is_some_and(|errors| nodes.iter().all(|&node| errors.is_unresolvable(node)));
         let has_quota = queue.is_some_and(allocatable);
-        let queue_usages = session.plugins().own_stakes(session.view(), task).collect();
+        let queue_usages = session.plugins().own_queue_usages(session.view(), task).collect();
         Self { has_quota, none_is_worth_it, unresolvable, queue_usages }
     }
 }
@@ -95,7 +95,7 @@ impl FailedPreemption {
     /// Checks the nodes that changed. Returns `None` if the task may be placed on some node.
     pub(super) fn query(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         (task, preemption_kind): (TaskId, PreemptionKind),
         (changed, evictable_sets): (&mut ChangedNodes, &mut EvictableSets),
         now: (u64, u64),
@@ -130,7 +130,7 @@ impl FailedPreemption {
     /// Marks the nodes as unknown that changed since the last search.
     fn catch_up(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         task: TaskId,
         changed: &ChangedNodes,
         reads: impl Fn(QueueId) -> bool,
@@ -239,7 +239,7 @@ impl FailedPreemption {
 
 /// The inputs for checking a node.
 struct NodeCheck<'a, 'c> {
-    session: &'a Session<'c>,
+    session: &'a SessionState<'c>,
     task: TaskId,
     rules: NodeRules<'a>,
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use vc_model::{ChangeReader, QueueId};
 use vc_resource::{Fractional, Resource};
 
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// The usage of a queue as far as it decides victim votes. Stamps are only compared for equality.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,7 +38,7 @@ pub(super) struct QueueUsageStamps {
 impl QueueUsageStamps {
     /// Returns the queues whose stamps changed since the last call. Within a session only queues
     /// with moved pods are checked.
-    pub(super) fn changed(&mut self, session: &Session<'_>) -> Vec<QueueId> {
+    pub(super) fn changed(&mut self, session: &SessionState<'_>) -> Vec<QueueId> {
         let info = session.info();
         if let Some(moved) = self.moved_queues.read(session.plugins().moved_queues()) {
             return moved.filter(|&queue| self.is_new(session, queue)).collect();
@@ -50,7 +50,7 @@ impl QueueUsageStamps {
         info.queues.iter().copied().filter(|&queue| self.is_new(session, queue)).collect()
     }
 
-    fn is_new(&mut self, session: &Session<'_>, queue: QueueId) -> bool {
+    fn is_new(&mut self, session: &SessionState<'_>, queue: QueueId) -> bool {
         let mut now = session.plugins().queue_usages(session.view(), queue);
         let known = self.of_queue.get(&queue).map_or(&[][..], Vec::as_slice);
         if known.iter().all(|known| now.next().as_ref() == Some(known)) && now.next().is_none() {

@@ -17,7 +17,7 @@ use super::node_tournament::NodeTournament;
 use super::normalized_scores::NormalizedScores;
 use super::prepared::PreparedRules;
 use super::score_sums::ScoreSums;
-use crate::session::Session;
+use crate::session::SessionState;
 use crate::victim_node_index::VictimNodeIndex;
 
 /// Filter result of a node that passes. Every other result is one more than the index of a refusal.
@@ -43,7 +43,7 @@ pub(super) enum Staleness {
 /// The inputs from which results are computed.
 #[derive(Clone, Copy)]
 pub(super) struct EvaluationContext<'l, 's> {
-    pub(super) session: &'l Session<'s>,
+    pub(super) session: &'l SessionState<'s>,
     pub(super) rules: &'l PreparedRules<'l>,
     pub(super) rows: &'l NodeRows,
     pub(super) column_cache: &'l ColumnCache,
@@ -128,7 +128,7 @@ impl ClassScores {
         self.forbidden = self.verdict_of(vec![crate::scan::outside_shard()], true);
     }
 
-    pub(super) fn staleness(&self, session: &Session<'_>, used: &[UsedColumn]) -> Staleness {
+    pub(super) fn staleness(&self, session: &SessionState<'_>, used: &[UsedColumn]) -> Staleness {
         let is_logged = self.changed_nodes.unread(session.node_changes()).is_some();
         match self.used == used && !self.broken && is_logged {
             true => Staleness::Nodes,
@@ -138,7 +138,7 @@ impl ClassScores {
 
     /// Returns the positions of the nodes that changed since the last call, for
     /// [`ClassScores::catch_up`].
-    pub(super) fn changed(&mut self, session: &Session<'_>, rows: &NodeRows) -> Vec<usize> {
+    pub(super) fn changed(&mut self, session: &SessionState<'_>, rows: &NodeRows) -> Vec<usize> {
         let changed = self.changed_nodes.read(session.node_changes());
         changed.into_iter().flatten().filter_map(|node| rows.position(node)).collect()
     }

@@ -13,7 +13,7 @@ use vc_model::{ChangeReader, Class, NodeId, NodeSelectorTerm, Requirement, Revis
 
 use super::budget::bytes_of;
 use super::node_rows::NodeRows;
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// Upper bound of the bytes of all columns. Beyond it all columns are dropped and computed again.
 const MOST_BYTES: usize = 48 << 20;
@@ -143,7 +143,7 @@ impl ColumnCache {
 
     /// Drops all columns if the set of nodes or the plugins' revision changed, or if they exceed
     /// `MOST_BYTES`.
-    pub(super) fn follow(&mut self, session: &Session<'_>) {
+    pub(super) fn follow(&mut self, session: &SessionState<'_>) {
         let node_set = session.node_set_revision();
         let revision = session.plugins().revision();
         let is_same = (self.node_set, self.revision) == (node_set, revision);
@@ -161,7 +161,7 @@ impl ColumnCache {
     /// that is known.
     pub(super) fn get(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         positions: &NodeRows,
         (owner, rule, class): (usize, &NodeColumnRule<'_>, &Class),
         slot: Option<usize>,
@@ -220,7 +220,12 @@ impl FieldColumn {
         &self.distinct
     }
 
-    fn follow(&mut self, session: &Session<'_>, positions: &NodeRows, rule: &NodeColumnRule<'_>) {
+    fn follow(
+        &mut self,
+        session: &SessionState<'_>,
+        positions: &NodeRows,
+        rule: &NodeColumnRule<'_>,
+    ) {
         let nodes = &session.info().nodes;
         let same = self.codes.len() == nodes.len() && self.version == rule.version;
         let changed = self.changed_objects.read(session.object_changes());

@@ -12,7 +12,7 @@ use rustc_hash::FxHasher;
 use vc_model::{NodeId, ShardingMode};
 use vc_resource::{Dim, Resource};
 
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// The numbers that rules read of nodes, one row per node or kind of node.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ impl NodeColumns {
     }
 
     /// Copies the amounts of a node into the first row.
-    pub(super) fn read(&mut self, session: &Session<'_>, id: NodeId) {
+    pub(super) fn read(&mut self, session: &SessionState<'_>, id: NodeId) {
         let (node, at) = (&session.nodes[id], 0);
         for &dim in session.dims.in_report_order() {
             let amounts = &mut self.dims[dim.index()];

@@ -12,15 +12,15 @@ use vc_model::{NodeId, TaskId};
 use super::column_cache::ClassField;
 use super::prepared::{NodeTest, PreparedRules};
 use crate::scan::Filter;
-use crate::session::Session;
+use crate::session::SessionState;
 
-impl Session<'_> {
+impl SessionState<'_> {
     /// True if a failed trial placement of the task leaves no record that could change a decision
     /// or a message. This requires that every plugin declares what it reads, and that no scorer may
     /// fail. Always false in the plain evaluator, which runs every trial.
     pub fn tries_without_trace(&self, task: TaskId) -> bool {
         let rules = || PreparedRules::new(self, task, Filter::Allocate);
-        self.is_fast() && rules().is_some_and(|rules| !rules.scores_batches())
+        self.is_fast && rules().is_some_and(|rules| !rules.scores_batches())
     }
 
     /// Returns, per node, whether the node objects allow the task there at all. The answer is the
@@ -44,7 +44,7 @@ impl Session<'_> {
     pub fn stands_by_nodes(&self, tasks: impl Iterator<Item = TaskId>) -> bool {
         let (plugins, view) = (self.plugins(), self.view());
         let mut tasks = tasks;
-        self.is_fast()
+        self.is_fast
             && plugins.pipelines_rows()
             && plugins.ease_by_evictions()
             && tasks.all(|task| plugins.filters_read_rows(view, task))

@@ -12,7 +12,7 @@ use vc_resource::Resource;
 
 use super::columns::{NodeColumns, Shard};
 use super::node_kinds::NodeKinds;
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// The rows of all nodes of the session.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl NodeRows {
     }
 
     /// Reads the rows that changed since the last call.
-    pub(super) fn follow(&mut self, session: &Session<'_>) {
+    pub(super) fn follow(&mut self, session: &SessionState<'_>) {
         let same = self.node_set == Some(session.node_set_revision())
             && self.len() == session.info().nodes.len()
             && self.read.n_dims() == session.dims.len();
@@ -53,7 +53,7 @@ impl NodeRows {
         }
     }
 
-    fn read_all(&mut self, session: &Session<'_>) {
+    fn read_all(&mut self, session: &SessionState<'_>) {
         let nodes = &session.info().nodes;
         let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
         *self = Self {
@@ -71,7 +71,7 @@ impl NodeRows {
         }
     }
 
-    fn read(&mut self, session: &Session<'_>, id: NodeId, at: usize) {
+    fn read(&mut self, session: &SessionState<'_>, id: NodeId, at: usize) {
         let shard = self.kinds.shard(at);
         self.read.read(session, id);
         self.kinds.enter(at, &self.read);

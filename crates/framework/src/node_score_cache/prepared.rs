@@ -13,7 +13,7 @@ use super::columns::NodeColumns;
 use crate::plugin::NodeRule;
 use crate::plugin_set::NodeRules;
 use crate::scan::Filter;
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// One scorer of a plugin for one task. Its score of a node counts `weight` times.
 pub struct ScoreColumn<'a> {
@@ -99,9 +99,9 @@ pub(crate) struct PreparedRules<'a> {
 
 impl<'a> PreparedRules<'a> {
     /// Prepares the rules for a task. Returns `None` if some rule has no cacheable form.
-    pub(super) fn new(session: &'a Session<'_>, task: TaskId, filter: Filter) -> Option<Self> {
+    pub(super) fn new(session: &'a SessionState<'_>, task: TaskId, filter: Filter) -> Option<Self> {
         let (plugins, view) = (session.plugins(), session.view());
-        if !plugins.is_memorable() {
+        if !plugins.has_cacheable_scores() {
             return None;
         }
         let (tests, cluster_scoped) = plugins.tests(view, task)?;

@@ -179,7 +179,7 @@ impl PluginSet {
 
     /// Returns the usage of the queues above the preemptor that votes on victims read, by plugin.
     /// An entry is `None` if it is not known.
-    pub(crate) fn own_stakes<'a>(
+    pub(crate) fn own_queue_usages<'a>(
         &'a self,
         view: SessionView<'a>,
         task: TaskId,

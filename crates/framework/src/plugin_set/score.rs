@@ -60,7 +60,7 @@ impl PluginSet {
 
     /// True if the filters and scores of a task on a node may be cached until its class or the node
     /// changes. [`PluginSet::columns`] covers batch scores.
-    pub(crate) fn is_memorable(&self) -> bool {
+    pub(crate) fn has_cacheable_scores(&self) -> bool {
         let nobody = |point| self.all(point).next().is_none();
         let remembered = |point| {
             let mut plugins = self.all_with_inputs(point);
@@ -74,7 +74,8 @@ impl PluginSet {
     pub(crate) fn scorers_read_rows(&self, view: SessionView<'_>, task: TaskId) -> bool {
         let by_row = |column: &ScoreColumn<'_>| !matches!(column.raw, RawScore::Batch(_));
         let columns = || self.columns(view, task);
-        self.is_memorable() && columns().is_some_and(|columns| columns.iter().flatten().all(by_row))
+        self.has_cacheable_scores()
+            && columns().is_some_and(|columns| columns.iter().flatten().all(by_row))
     }
 
     /// Returns the columns of every plugin that scores in batches, in tier order. Returns `None` if

@@ -23,18 +23,18 @@ impl Session<'_> {
         let refused = self.refused(&ops);
         if !refused.is_empty() {
             ops.retain(|op| !refused.contains(op));
-            refused.iter().rev().for_each(|&op| self.undo(op));
+            refused.iter().rev().for_each(|&op| self.state.undo(op));
             if !refused.iter().all(|&op| self.still_ready(op)) {
                 ops.into_iter().rev().for_each(|op| {
                     if is_recorded {
-                        self.remember(op);
+                        self.state.remember(op);
                     }
-                    self.undo(op);
+                    self.state.undo(op);
                 });
                 return false;
             }
         }
-        self.eviction_holds.remember(self.cluster, &ops);
+        self.state.eviction_holds.remember(self.state.cluster, &ops);
         self.count_transaction(&ops);
         let pod_group = self.certify(&ops, claimed);
         self.perform_all(ops, pod_group.as_ref());
@@ -44,13 +44,14 @@ impl Session<'_> {
     /// Emits the certificate of a transaction that evicts. Returns the PodGroup for which it
     /// evicts, if there is one.
     fn certify(&mut self, ops: &[Op], claimed: &CertificateTerms) -> Option<ObjectKey> {
-        let certificate = Certificate::of(self.cluster, &self.rules, ops, claimed)?;
+        let certificate = Certificate::of(self.state.cluster, &self.state.rules, ops, claimed)?;
         certificate.log();
         let pod_group = certificate.pod_group.clone();
-        self.out.certificates.push(certificate);
-        if self.with_witnesses {
-            let (cluster, eviction_holds) = (self.cluster.clone(), self.eviction_holds.clone());
-            self.out.witnesses.push(Witness { cluster, eviction_holds });
+        self.outcome.out.certificates.push(certificate);
+        if self.outcome.with_witnesses {
+            let (cluster, eviction_holds) =
+                (self.state.cluster.clone(), self.state.eviction_holds.clone());
+            self.outcome.out.witnesses.push(Witness { cluster, eviction_holds });
         }
         pod_group
     }
@@ -58,16 +59,16 @@ impl Session<'_> {
     /// Binds all Allocated tasks of a job, including kept ones (actions.md 5). A task that the
     /// binder would refuse becomes Pending again.
     pub fn dispatch_allocated(&mut self, job: JobId) {
-        self.journal.touch();
+        self.state.journal.touch();
         let (ours, rest): (Vec<Op>, Vec<Op>) =
-            std::mem::take(&mut self.held).into_iter().partition(
+            std::mem::take(&mut self.state.held).into_iter().partition(
                 |op| matches!(*op, Op::Allocate { task, .. } if self.tasks[task].job == Some(job)),
             );
-        self.held = rest;
+        self.state.held = rest;
         let refused = self.refused(&ours);
         let (refused, ours) = ours.into_iter().partition(|op| refused.contains(op));
         let refused: Vec<Op> = refused;
-        refused.into_iter().for_each(|op| self.undo(op));
+        refused.into_iter().for_each(|op| self.state.undo(op));
         self.perform_all(ours, None);
     }
 
@@ -123,7 +124,7 @@ impl Session<'_> {
             _ => None,
         });
         if let Some(reason) = reason.filter(|&reason| reason != EvictReason::Shuffle) {
-            self.out.samples.push(Sample::EvictionTransaction(reason));
+            self.outcome.out.samples.push(Sample::EvictionTransaction(reason));
         }
     }
 
@@ -136,7 +137,7 @@ impl Session<'_> {
                 Op::Allocate { task, node }
                     if self.tasks[task].job.is_some_and(|job| waiting.contains(&job)) =>
                 {
-                    self.records.last_transaction.remove(&task);
+                    self.state.records.last_transaction.remove(&task);
                     self.hold_bind(task, node);
                 }
                 op => self.perform(op, pod_group),
@@ -145,35 +146,36 @@ impl Session<'_> {
     }
 
     fn perform(&mut self, op: Op, pod_group: Option<&ObjectKey>) {
-        self.records.last_transaction.remove(&op.task());
+        self.state.records.last_transaction.remove(&op.task());
         match op {
             Op::Evict { task, reason, for_task, .. } => {
                 self.send_eviction(task, reason, for_task, pod_group);
             }
-            Op::Pipeline { .. } => self.held.push(op),
+            Op::Pipeline { .. } => self.state.held.push(op),
             Op::Allocate { task, node } => self.send_bind(task, node),
         }
     }
 
     fn send_bind(&mut self, task: TaskId, node: NodeId) {
-        self.cluster.set_task(task, TaskStatus::Binding, Some(node));
-        let row = &self.cluster.tasks[task];
-        self.out.effects.push(Effect::Bind {
+        self.state.cluster.set_task(task, TaskStatus::Binding, Some(node));
+        let row = &self.state.cluster.tasks[task];
+        self.outcome.out.effects.push(Effect::Bind {
             pod: row.key.clone(),
             uid: row.uid.clone(),
-            node: self.cluster.nodes[node].name.clone(),
+            node: self.state.cluster.nodes[node].name.clone(),
             annotations: Vec::new(),
         });
         self.count_assumed(task);
     }
 
     pub(super) fn count_assumed(&mut self, task: TaskId) {
-        let waited_micros = self.info.now_micros - self.cluster.tasks[task].created_micros;
-        match self.out.samples.last_mut() {
+        let waited_micros =
+            self.state.info.now_micros - self.state.cluster.tasks[task].created_micros;
+        match self.outcome.out.samples.last_mut() {
             Some(Sample::Assumed { waited_micros: same, n_tasks }) if *same == waited_micros => {
                 *n_tasks += 1;
             }
-            _ => self.out.samples.push(Sample::Assumed { waited_micros, n_tasks: 1 }),
+            _ => self.outcome.out.samples.push(Sample::Assumed { waited_micros, n_tasks: 1 }),
         }
     }
 
@@ -184,22 +186,22 @@ impl Session<'_> {
         for_task: Option<TaskId>,
         for_pod_group: Option<&ObjectKey>,
     ) {
-        self.cluster.tasks[task].evicting = true;
-        self.evicted.push(task);
-        let row = &self.cluster.tasks[task];
-        let job = row.job.map(|job| &self.cluster.jobs[job]);
+        self.state.cluster.tasks[task].evicting = true;
+        self.state.evicted.push(task);
+        let row = &self.state.cluster.tasks[task];
+        let job = row.job.map(|job| &self.state.cluster.jobs[job]);
         let pod_group = job.and_then(|job| {
             let group = job.pod_group.as_ref().filter(|_| !job.bare)?;
             Some(Box::new((job.key.clone(), group.uid.clone())))
         });
-        self.out.effects.push(Effect::Evict {
+        self.outcome.out.effects.push(Effect::Evict {
             pod: row.key.clone(),
             uid: row.uid.clone(),
             pod_group,
             reason,
-            for_pod: for_task.map(|task| Box::new(self.cluster.tasks[task].key.clone())),
+            for_pod: for_task.map(|task| Box::new(self.state.cluster.tasks[task].key.clone())),
             for_pod_group: for_pod_group.cloned().map(Box::new),
-            message: self.evict_texts.get(&task).cloned(),
+            message: self.outcome.evict_texts.get(&task).cloned(),
         });
     }
 }

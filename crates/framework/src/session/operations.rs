@@ -5,10 +5,10 @@ use vc_model::{NodeId, Reservation, TaskId, TaskStatus};
 
 use crate::plugin::SessionView;
 use crate::records::LastTransaction;
-use crate::session::Session;
+use crate::session::SessionState;
 use crate::statement::{Op, OperationRefused};
 
-impl Session<'_> {
+impl SessionState<'_> {
     /// Places the task on the node and reserves its volumes and devices there.
     pub(crate) fn place(
         &mut self,

@@ -23,18 +23,18 @@ impl Session<'_> {
 
     /// Decides the bind and emits the writes that must precede it.
     pub(super) fn hold_bind(&mut self, task: TaskId, node: NodeId) {
-        self.cluster.set_task(task, TaskStatus::Binding, Some(node));
-        self.cluster.hold(task, self.info.now_micros);
-        if let Some(reservation) = self.cluster.volumes.reservation(task)
+        self.state.cluster.set_task(task, TaskStatus::Binding, Some(node));
+        self.state.cluster.hold(task, self.state.info.now_micros);
+        if let Some(reservation) = self.state.cluster.volumes.reservation(task)
             && !(reservation.bindings.is_empty()
                 && reservation.provisions.is_empty()
                 && reservation.devices.is_empty())
         {
-            let row = &self.cluster.tasks[task];
-            self.out.effects.push(Effect::PreBind {
+            let row = &self.state.cluster.tasks[task];
+            self.outcome.out.effects.push(Effect::PreBind {
                 pod: row.key.clone(),
                 uid: row.uid.clone(),
-                node: self.cluster.nodes[node].name.clone(),
+                node: self.state.cluster.nodes[node].name.clone(),
                 writes: Box::new(PreBindWrites {
                     bindings: reservation.bindings.clone(),
                     provisions: reservation.provisions.clone(),

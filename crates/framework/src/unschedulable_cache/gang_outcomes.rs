@@ -16,7 +16,7 @@ use super::CachedFitErrors;
 use super::signature_failures::SignatureFailures;
 use crate::gang_shape::GangShape;
 use crate::records::LastTransaction;
-use crate::session::Session;
+use crate::session::{Outcome, SessionState};
 
 /// Upper bound of the shapes that no gang uses any more.
 const MOST_UNUSED: usize = 1024;
@@ -81,7 +81,7 @@ impl GangOutcomes {
         self.n_sessions += 1;
     }
 
-    fn state(&self, session: &Session<'_>) -> GangStamp {
+    fn state(&self, session: &SessionState<'_>) -> GangStamp {
         (self.n_sessions, session.version())
     }
 
@@ -89,7 +89,7 @@ impl GangOutcomes {
     /// tried. Returns `None` if the gang has no shape, or if a member has no recorded outcome.
     pub(super) fn note(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         kinds: &mut SignatureFailures,
         job: JobId,
         (tasks, n_tried): (&[TaskId], usize),
@@ -125,7 +125,7 @@ impl GangOutcomes {
     /// recorded again.
     pub(super) fn repeat(
         &self,
-        session: &mut Session<'_>,
+        (session, outcome): (&mut SessionState<'_>, &mut Outcome),
         job: JobId,
         attempt: &GangAttempt,
     ) -> bool {
@@ -147,7 +147,7 @@ impl GangOutcomes {
                 MemberOutcome::Placed(last) => {
                     session.clear_fit_errors(task);
                     session.records.last_transaction.insert(task, *last);
-                    session.note_placed(task);
+                    outcome.note_placed(session, task);
                 }
                 MemberOutcome::Failed(errors) => {
                     session.note_fit_errors(task, errors.clone());
@@ -164,7 +164,7 @@ impl GangOutcomes {
     }
 }
 
-fn member_outcome(session: &Session<'_>, task: TaskId) -> Option<MemberOutcome> {
+fn member_outcome(session: &SessionState<'_>, task: TaskId) -> Option<MemberOutcome> {
     let records = &session.records;
     match (records.last_transaction.get(&task), records.fit_errors.get(&task)) {
         (Some(&last), None) => Some(MemberOutcome::Placed(last)),
@@ -174,7 +174,7 @@ fn member_outcome(session: &Session<'_>, task: TaskId) -> Option<MemberOutcome> 
 }
 
 fn shape(
-    session: &Session<'_>,
+    session: &SessionState<'_>,
     kinds: &mut SignatureFailures,
     job: JobId,
     tasks: &[TaskId],

@@ -7,7 +7,7 @@ use vc_model::{FitErrors, Revision, TaskId};
 
 use super::CachedFitErrors;
 use crate::pod_signature::{ClassSignature, PodSignature};
-use crate::session::Session;
+use crate::session::SessionState;
 
 /// Upper bound of the signatures that no job uses any more.
 const MOST_UNUSED: usize = 1024;
@@ -51,7 +51,7 @@ impl SignatureFailures {
     /// rows of nodes. For classes without relation to other pods, the shape decides that.
     pub(super) fn shape_of(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         task: TaskId,
     ) -> Option<ClassSignature> {
         let shape_id = session.classes.shape_id(session.tasks[task].class);
@@ -60,7 +60,7 @@ impl SignatureFailures {
         reads_rows.then_some(ClassSignature::Shape(shape_id))
     }
 
-    fn state(&self, session: &Session<'_>) -> SignatureStamp {
+    fn state(&self, session: &SessionState<'_>) -> SignatureStamp {
         let node_changes = session.node_changes().revision();
         SignatureStamp { session: self.n_sessions, version: session.version(), node_changes }
     }
@@ -69,7 +69,7 @@ impl SignatureFailures {
     /// the revision of its outcome.
     pub(super) fn note(
         &mut self,
-        session: &Session<'_>,
+        session: &SessionState<'_>,
         signature: PodSignature,
         errors: &CachedFitErrors,
     ) -> (usize, u64) {
@@ -87,9 +87,9 @@ impl SignatureFailures {
     /// changed since the last call.
     pub(super) fn outcome_revision(
         &mut self,
-        session: &mut Session<'_>,
+        session: &SessionState<'_>,
         place: usize,
-        query: impl FnOnce(&mut Session<'_>) -> Option<FitErrors>,
+        query: impl FnOnce(&SessionState<'_>) -> Option<FitErrors>,
     ) -> u64 {
         if self.kinds[place].state != self.state(session) {
             let errors = query(session).map(CachedFitErrors::new);

@@ -1,6 +1,6 @@
 //! Filtering, scoring and choosing nodes: core.md 8.2, 8.3, actions.md 2.6-2.9, 4.7.
 
-use vc_framework::{Filter, Session};
+use vc_framework::{Filter, SessionState};
 use vc_model::{FitErrors, TaskStatus};
 
 use super::support::{in_session, node, node_names, nodes, task, tasks};
@@ -8,12 +8,12 @@ use super::support::{in_session, node, node_names, nodes, task, tasks};
 const THREE: &str =
     "node n1 cpu=4\n node n2 cpu=4\n node n3 cpu=4\n job j\n task x cpu=1\n task y cpu=1";
 
-fn feasible(session: &Session<'_>, path: &str, filter: Filter) -> Vec<String> {
+fn feasible(session: &SessionState<'_>, path: &str, filter: Filter) -> Vec<String> {
     let scan = session.filter(task(session, path), &session.info().nodes, filter);
     node_names(session, &scan.feasible)
 }
 
-fn errors(session: &Session<'_>, path: &str, filter: Filter) -> FitErrors {
+fn errors(session: &SessionState<'_>, path: &str, filter: Filter) -> FitErrors {
     session.filter(task(session, path), &session.info().nodes, filter).errors
 }
 
@@ -23,7 +23,7 @@ fn core_72_nodes_worth_evicting() {
     in_session(THREE, tiers, |session| {
         let [x, y] = ["j/x", "j/y"].map(|path| task(session, path));
         let found = errors(session, "j/x", Filter::Allocate);
-        session.records.fit_errors.insert(x, found.into());
+        session.note_fit_errors(x, found.into());
         assert_eq!(node_names(session, &session.nodes_worth_evicting(x)), ["n1", "n3"]);
         assert_eq!(node_names(session, &session.nodes_worth_evicting(y)), ["n1", "n2", "n3"]);
     });
@@ -37,7 +37,7 @@ fn unresolvable() {
         let found = errors(session, "j/t", Filter::Allocate);
         let expected = "0/2 nodes are unavailable: 1 Insufficient cpu, 1 selector mismatch.";
         assert_eq!(found.text(&session.dims), expected);
-        session.records.fit_errors.insert(t, found.into());
+        session.note_fit_errors(t, found.into());
         assert_eq!(node_names(session, &session.nodes_worth_evicting(t)), ["b"]);
         let other = task(session, "j/other");
         assert_eq!(node_names(session, &session.nodes_worth_evicting(other)), ["a", "b"]);
@@ -208,7 +208,7 @@ fn an_idle_node_beats_one_that_will_be() {
            task y cpu=3";
     in_session(text, "a node_order=busy:100", |session| {
         let all = session.info().nodes.clone();
-        let choose = |session: &Session<'_>, path: &str| {
+        let choose = |session: &SessionState<'_>, path: &str| {
             let node = session.choose_by_group(task(session, path), &all)?;
             Some(session.nodes[node].name.to_string())
         };

@@ -1,19 +1,19 @@
 //! What the binder would refuse, and what a commit does then: core.md 7.3, actions.md 2.4 (A7), 5.
 
 use vc_framework::{EvictReason, Room, Session};
-use vc_model::{ClusterEvent, TaskStatus, fixture};
+use vc_model::{TaskStatus, fixture};
 
 use super::support::{counter, idle_cpu, in_session, in_session_of, job, node, place, shown, task};
 use TaskStatus::{Allocated, Binding, Pending};
 
 const GANG: &str = "a job_ready=min counter=x";
 
-/// Places every task of job `j` on the node of its name; the node of task `b` goes away before the
-/// commit.
+/// Places every task of job `j` on the node of its name and commits. The node of task `b` has no
+/// room, so the binder would refuse that task.
 fn commit_without_a_node(min: u32) -> (bool, Vec<String>) {
     let text = format!(
         "node a cpu=1
-         node b cpu=1
+         node b cpu=0
          node c cpu=1
          job j min={min}
            task a cpu=1
@@ -28,7 +28,6 @@ fn commit_without_a_node(min: u32) -> (bool, Vec<String>) {
         for (task, node) in placed {
             statement.allocate(task, node).unwrap();
         }
-        statement.cluster_mut().apply(ClusterEvent::NodeDeleted { name: "b".into() });
         let sent = statement.commit();
         assert_eq!(place(session, "j/b"), (Pending, None));
         let n_bound = if sent { 2.0 } else { 0.0 };
@@ -62,7 +61,7 @@ fn core_53_a_task_that_does_not_fit_is_not_handed_to_the_binder() {
         }
         assert_eq!(idle_cpu(&statement, "n"), -1_000, "a statement may try that");
         assert!(statement.commit());
-        assert_eq!(shown(&session.out.effects), ["bind j-first n", "bind j-none n"]);
+        assert_eq!(shown(&session.outcome.out.effects), ["bind j-first n", "bind j-none n"]);
         assert_eq!(place(session, "j/second"), (Pending, None));
         assert_eq!(idle_cpu(session, "n"), 0);
     });
@@ -83,7 +82,7 @@ fn what_other_jobs_only_try_out_does_not_count_for_the_binder() {
         let mut statement = session.statement();
         statement.allocate(y, n).unwrap();
         assert!(statement.commit());
-        assert_eq!(shown(&session.out.effects), ["bind j-y n"]);
+        assert_eq!(shown(&session.outcome.out.effects), ["bind j-y n"]);
     });
 }
 
@@ -109,7 +108,7 @@ fn dispatch_hands_over_what_was_kept_of_this_job() {
         statement.pipeline(c, n, Room::Releasing).unwrap();
         statement.keep();
         session.dispatch_allocated(job(session, "j"));
-        assert_eq!(shown(&session.out.effects), ["bind j-a n", "bind j-b n"]);
+        assert_eq!(shown(&session.outcome.out.effects), ["bind j-a n", "bind j-b n"]);
         assert_eq!(place(session, "j/a").0, Binding);
         assert_eq!(place(session, "other/x").0, Allocated);
         assert_eq!(place(session, "j/c").0, TaskStatus::Pipelined);
@@ -128,7 +127,7 @@ fn dispatch_gives_back_what_the_binder_would_refuse() {
             statement.keep();
         }
         session.dispatch_allocated(job(session, "j"));
-        assert_eq!(shown(&session.out.effects), ["bind j-a n"]);
+        assert_eq!(shown(&session.outcome.out.effects), ["bind j-a n"]);
         assert_eq!(place(session, "j/b"), (Pending, None));
     });
 }
@@ -169,7 +168,7 @@ fn an_eviction_that_cannot_be_sent_is_undone_alone() {
             statement.evict(victim, EvictReason::Reclaim, None).unwrap();
         }
         assert!(statement.commit());
-        assert_eq!(shown(&session.out.effects), ["evict j-runs reclaim"]);
+        assert_eq!(shown(&session.outcome.out.effects), ["evict j-runs reclaim"]);
         assert_eq!(place(session, "j/tried").0, Allocated);
         assert_eq!(counter(session), (0.0, 0.0), "one more, one less");
     });

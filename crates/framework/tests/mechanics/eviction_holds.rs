@@ -1,6 +1,6 @@
 //! Claims and nominations of committed evictions: actions.md 2.11, A15, A16.
 
-use vc_framework::{EvictReason, EvictionHolds, Room, Session};
+use vc_framework::{EvictReason, EvictionHolds, Room, Session, SessionState};
 use vc_model::{Cluster, ClusterEvent, ObjectKey, TaskStatus, fixture};
 
 use super::support::{in_session, in_session_of, job, node, task};
@@ -33,7 +33,7 @@ fn committed() -> (Cluster, EvictionHolds) {
     (cluster, eviction_holds)
 }
 
-fn planned(session: &Session<'_>, path: &str) -> Option<String> {
+fn planned(session: &SessionState<'_>, path: &str) -> Option<String> {
     let row = &session.tasks[task(session, path)];
     let hold = session.eviction_holds.of(session, row.job.unwrap())?;
     hold.planned.get(&row.uid).map(|node| node.to_string())

@@ -4,7 +4,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use vc_framework::{EvictReason, Mark, Plan, Room, Session, Statement};
+use vc_framework::{EvictReason, Mark, Plan, Room, Session, SessionState, Statement};
 use vc_model::{Counts, JobId, Node, NodeId, Task, TaskId, TaskStatus, fixture};
 use vc_resource::Resource;
 
@@ -71,7 +71,7 @@ struct RandomState {
 }
 
 impl RandomState {
-    fn of(session: &Session<'_>) -> Self {
+    fn of(session: &SessionState<'_>) -> Self {
         let job = |id: JobId| {
             let job = &session.jobs[id];
             let subs = job.sub_jobs.iter().map(|sub| sub.counts.clone());
@@ -91,11 +91,11 @@ impl RandomState {
     }
 }
 
-fn task(session: &Session<'_>, number: usize) -> TaskId {
+fn task(session: &SessionState<'_>, number: usize) -> TaskId {
     session.tasks.ids().nth(number % session.tasks.len()).expect("a task")
 }
 
-fn node(session: &Session<'_>, number: usize) -> NodeId {
+fn node(session: &SessionState<'_>, number: usize) -> NodeId {
     session.nodes.ids().nth(number % session.nodes.len()).expect("a node")
 }
 
@@ -147,10 +147,10 @@ fn act(
         RandomOperation::Inner(t, n, v) => {
             let (task_id, node_id, victim) =
                 (task(statement, t), node(statement, n), task(statement, v));
-            let mut inner = statement.statement();
-            let _ = inner.allocate(task_id, node_id);
-            let _ = inner.evict(victim, EvictReason::Reclaim, Some(task_id));
-            inner.discard();
+            let savepoint = statement.mark();
+            let _ = statement.allocate(task_id, node_id);
+            let _ = statement.evict(victim, EvictReason::Reclaim, Some(task_id));
+            statement.roll_back(savepoint);
             true
         }
     };

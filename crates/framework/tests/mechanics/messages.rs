@@ -1,18 +1,20 @@
 //! Texts of pod conditions and of a job's state: core.md 3.10, actions.md 10.1, 10.2.
 
-use vc_framework::{Filter, Room, Session, TaskMessage, WaitCause, job_text, task_message};
+use vc_framework::{
+    Filter, Room, Session, SessionState, TaskMessage, WaitCause, job_text, task_message,
+};
 use vc_model::{FitErrors, TaskStatus, fixture};
 
 use super::support::{in_session, in_session_of, job, node, task};
 
-fn reported(session: &Session<'_>, path: &str) -> TaskMessage {
+fn reported(session: &SessionState<'_>, path: &str) -> TaskMessage {
     task_message(session.view(), &session.records, task(session, path))
 }
 
 fn record_errors(session: &mut Session<'_>, path: &str) {
     let task = task(session, path);
     let errors = session.filter(task, &session.info().nodes, Filter::Allocate).errors;
-    session.records.fit_errors.insert(task, errors.into());
+    session.note_fit_errors(task, errors.into());
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn a_pending_task_tells_its_own_errors_then_those_of_its_job() {
         session.note_job_fit(id, WaitCause::QueueNotOpen, "queue q is Closed");
         assert_eq!(reported(session, "j/b").message, "queue q is Closed");
         let b = task(session, "j/b");
-        session.records.fit_errors.insert(b, FitErrors::fixed("queue q has no room").into());
+        session.note_fit_errors(b, FitErrors::fixed("queue q has no room").into());
         assert_eq!(reported(session, "j/b").message, "queue q has no room");
     });
 }

@@ -1,11 +1,11 @@
 //! Orders and the order of eviction: core.md 5.4, 5.6, actions.md 2.3, 2.9.
 
-use vc_framework::Session;
+use vc_framework::{Session, SessionState};
 use vc_model::{Cluster, ClusterEvent, JobId, TaskId, fixture};
 
 use super::support::{in_session, in_session_of, job, pods, queue, tasks};
 
-fn by_task_order(session: &Session<'_>, mut tasks: Vec<TaskId>) -> Vec<String> {
+fn by_task_order(session: &SessionState<'_>, mut tasks: Vec<TaskId>) -> Vec<String> {
     tasks.sort_by(|&l, &r| session.plugins().task_order(session.view(), l, r));
     pods(session, &tasks)
 }

@@ -1,6 +1,6 @@
 //! How answers combine, and who is asked at all: core.md 2.3, 5.3, actions.md 2.3.
 
-use vc_framework::{PluginSet, Session};
+use vc_framework::{PluginSet, Session, SessionState};
 use vc_model::fixture;
 use vc_resource::Dim;
 
@@ -48,7 +48,7 @@ fn core_69_job_pipelined_and_starving() {
 #[test]
 fn admission_votes_by_tier_and_brings_the_message() {
     let admit = |tiers: &str| {
-        let answer = |session: &Session<'_>| {
+        let answer = |session: &SessionState<'_>| {
             session.plugins().job_enqueueable(session.view(), job(session, "j"))
         };
         query(tiers, |session| answer(session).map_err(|refusal| (refusal.by, refusal.message)))

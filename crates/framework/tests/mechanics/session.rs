@@ -2,14 +2,14 @@
 //! A10.
 
 use proptest::prelude::*;
-use vc_framework::{Effect, Filter, PluginSet, Session, job_text};
+use vc_framework::{Effect, Filter, PluginSet, Session, SessionState, job_text};
 use vc_model::{JobId, PodGroupPhase, fixture};
 use vc_resource::Dim;
 
 use super::fake;
 use super::support::{config, in_session, in_session_of, job, opening, shown};
 
-fn jobs_of(session: &Session<'_>) -> Vec<String> {
+fn jobs_of(session: &SessionState<'_>) -> Vec<String> {
     session.info().jobs.iter().map(|&id| session.jobs[id].key.to_string()).collect()
 }
 
@@ -120,7 +120,7 @@ fn place_all(session: &mut Session<'_>, job: JobId) -> String {
         let nodes = session.info().nodes.clone();
         let scan = session.filter(task, &nodes, Filter::Allocate);
         let Some(node) = session.choose_by_group(task, &scan.feasible) else {
-            session.records.fit_errors.insert(task, scan.errors.into());
+            session.note_fit_errors(task, scan.errors.into());
             continue;
         };
         let mut statement = session.statement();

@@ -1,6 +1,6 @@
 //! Statements: operations, undo, plan and replay: core.md 6, actions.md 2.4.
 
-use vc_framework::{EvictReason, OperationRefused, Room, Session, Statement};
+use vc_framework::{EvictReason, OperationRefused, Room, SessionState, Statement};
 use vc_model::{ClusterEvent, NodeId, TaskId, TaskStatus, fixture};
 
 use super::support::{counter, idle_cpu, in_session, in_session_of, job, node, place, shown, task};
@@ -34,7 +34,7 @@ fn pipeline(statement: &mut Statement<'_, '_>, path: &str, name: &str, room: Roo
     statement.pipeline(task, node, room).unwrap();
 }
 
-fn statuses(session: &Session<'_>) -> Vec<TaskStatus> {
+fn statuses(session: &SessionState<'_>) -> Vec<TaskStatus> {
     let paths = ["v/bound", "v/runs", "j/a", "j/b", "j/c"];
     paths.iter().map(|path| place(session, path).0).collect()
 }
@@ -108,7 +108,7 @@ fn what_does_not_wait_is_not_placed_and_what_does_not_run_is_not_evicted() {
     cluster.apply(ClusterEvent::PodGroupDeleted { key });
     in_session_of(&mut cluster, COUNTER, |session| {
         let n = node(session, "n");
-        let of = |session: &Session<'_>, path: &str| task(session, path);
+        let of = |session: &SessionState<'_>, path: &str| task(session, path);
         let leaving = of(session, "j/leaving");
         let evictions = [
             ("j/leaving", Err(OperationRefused::NotPlaced)),
@@ -172,7 +172,7 @@ fn stmt__discard() {
         let now: Vec<_> = session.nodes.iter().map(|(_, node)| node.clone()).collect();
         assert_eq!(now, amounts);
         assert_eq!(counter(session), (0.0, 0.0));
-        assert_eq!(shown(&session.out.effects), [""; 0]);
+        assert_eq!(shown(&session.outcome.out.effects), [""; 0]);
     });
 }
 
@@ -193,7 +193,7 @@ fn core_75_and_stmt__merge_plans_are_appended_in_order() {
         merged.append(Default::default());
         statement.replay(&merged).unwrap();
         statement.commit();
-        assert_eq!(shown(&session.out.effects), ["bind j-a n2", "evict v-runs preempt"]);
+        assert_eq!(shown(&session.outcome.out.effects), ["bind j-a n2", "evict v-runs preempt"]);
         assert_eq!(place(session, "j/b"), (Pipelined, Some("n1".to_owned())));
     });
 }
@@ -233,29 +233,6 @@ fn stmt__recover_that_fails_half_way_changes_nothing() {
         assert_eq!(place(&statement, "v/runs").0, Running, "what was done half-way is undone");
         statement.discard();
         assert_eq!(statuses(session), before);
-    });
-}
-
-#[test]
-fn an_attempt_inside_a_statement_is_its_own() {
-    in_session(BED, COUNTER, |session| {
-        let mut outer = session.statement();
-        let outside = outer.mark();
-        allocate(&mut outer, "j/a", "n2");
-        let mut inner = outer.statement();
-        assert!(inner.is_empty());
-        inner.roll_back(outside);
-        assert!(inner.plan(outside).is_empty());
-        allocate(&mut inner, "j/c", "n2");
-        inner.discard();
-        assert_eq!(place(&outer, "j/c"), (Pending, None));
-        assert_eq!(place(&outer, "j/a"), (Allocated, Some("n2".to_owned())));
-        let mut inner = outer.statement();
-        allocate(&mut inner, "j/c", "n2");
-        inner.commit();
-        assert_eq!(shown(&outer.out.effects), ["bind j-c n2"]);
-        outer.discard();
-        assert_eq!(place(session, "j/a"), (Pending, None));
     });
 }
 

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
 use vc_framework::{
-    ActiveJobs, Effect, EvictionHolds, EvictionSides, Opening, Outbox, PluginSet, Session,
+    ActiveJobs, Caches, Effect, EvictionHolds, EvictionSides, Opening, Outbox, PluginSet, Session,
+    SessionState,
 };
 use vc_model::{Cluster, JobId, NodeId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
@@ -43,7 +44,7 @@ pub(crate) fn opening(eviction_holds: EvictionHolds) -> Opening {
         sides: EvictionSides::default(),
         enqueue_configured: true,
         eviction_holds,
-        score_cache: None,
+        caches: Caches::default(),
         active_jobs: ActiveJobs::default(),
     }
 }
@@ -114,7 +115,7 @@ pub(crate) fn idle_cpu(cluster: &Cluster, name: &str) -> i64 {
 }
 
 /// What the plugin with `counter` has counted: placements, millicores.
-pub(crate) fn counter(session: &Session<'_>) -> (f64, f64) {
+pub(crate) fn counter(session: &SessionState<'_>) -> (f64, f64) {
     let any = session.info().queues[0];
     let share = session.plugins().queue_share(session.view(), any).expect("a plugin counts");
     (share.share, share.deserved.get(Dim::CPU))

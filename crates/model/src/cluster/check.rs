@@ -149,8 +149,8 @@ impl Cluster {
             same(&sub_job.id, "tasks", &sub_job.tasks, &self.in_order(&members))?;
         }
         for policy in 0..job.policies().len() {
-            let (kept, walked) = (job.tally(policy), job.walk_tally(policy));
-            same(&job.key, "sub-jobs of a policy", &kept, &walked)?;
+            let (kept, counted) = (job.tally(policy), job.walk_tally(policy));
+            same(&job.key, "sub-jobs of a policy", &kept, &counted)?;
         }
         let minimum = groups::default_minimum(job);
         same(&job.key, "sub-jobs are found by id", &job.finds_sub_jobs(), &true)?;

@@ -324,7 +324,7 @@ impl QuotaLedger {
     }
 
     /// Ends the eviction hold of the job.
-    pub(super) fn end_claim(&mut self, job: JobId) {
+    pub(super) fn end_eviction_hold(&mut self, job: JobId) {
         self.leave_ledger();
         self.keep_for(job, QuotaDemand::default());
         self.claims.remove(&job);

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{Admission, Session};
+use vc_framework::{Admission, SessionState};
 use vc_model::fixture;
 
 use crate::support::{bind, in_session, in_session_of, job, plugin, warnings};
 
 /// The answer of JobEnqueueable over all tiers.
-fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
+fn enqueueable(session: &SessionState<'_>, name: &str) -> Result<(), Option<String>> {
     let answer = session.plugins().job_enqueueable(session.view(), job(session, name));
     answer.map_err(|refusal| refusal.message)
 }

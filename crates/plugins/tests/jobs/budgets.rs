@@ -1,6 +1,6 @@
 //! Case 90 of plugins-jobs-queues.md: pdb, within a session and from one to the next.
 
-use vc_framework::{EvictReason, GangEviction, Session};
+use vc_framework::{EvictReason, GangEviction, SessionState};
 use vc_model::{TaskStatus, fixture};
 
 use crate::support::{Cycles, evict, in_session, job, names, send, series, task};
@@ -14,7 +14,7 @@ const CLUSTER: &str = "node n1 cpu=9\n node n2 cpu=9
 ";
 
 /// Who of `j/<path>-0` and `-1` may go for `own/w`, by all three questions.
-fn victims(session: &Session<'_>, path: &str) -> Vec<String> {
+fn victims(session: &SessionState<'_>, path: &str) -> Vec<String> {
     let (view, plugins, own) = (session.view(), session.plugins(), task(session, "own/w"));
     let candidates = series(session, &format!("j/{path}"), 2);
     let preempt = plugins.preemptable(view, own, &candidates);

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{GangEviction, QueueAmount, Session};
+use vc_framework::{GangEviction, QueueAmount, SessionState};
 use vc_model::fixture;
 use vc_resource::Dim;
 
@@ -312,7 +312,7 @@ fn amounts_below_zero_count_as_zero_and_are_reported() {
         assert_eq!(enqueueable(session, "new"), Ok(()));
         session.close_plugins();
         let warning = "capacity: amounts of a queue below zero were taken as zero: 1";
-        assert_eq!(session.out.warnings, [warning]);
+        assert_eq!(session.outcome.out.warnings, [warning]);
     });
 }
 
@@ -395,7 +395,7 @@ fn shares_after_undo_are_as_before() {
         job r queue=q\n task t x3 cpu=333m memory=7Mi @n running
         job w queue=q\n task t x3 cpu=77m";
     in_session(text, FLAT, |session| {
-        let share = |session: &Session<'_>| deserved(session, "q").1.to_bits();
+        let share = |session: &SessionState<'_>| deserved(session, "q").1.to_bits();
         let before = share(session);
         let (running, waiting) = (series(session, "r/t", 3), series(session, "w/t", 3));
         let node = fixture::node(session, "n");
@@ -433,7 +433,7 @@ fn c40_a_queue_with_a_quota_of_devices_is_named_once() {
     let reported = |plugin: &str| {
         in_session(text, plugin, |session| {
             session.close_plugins();
-            session.out.warnings.clone()
+            session.outcome.out.warnings.clone()
         })
     };
     let of = |queue: &str, quota: &str| {

@@ -118,7 +118,7 @@ fn jobs_80_pods_with_further_gates_hold_nothing_back() {
         lift(session, "j/both");
         let cpu = ["fits", "over"].map(|name| enqueueable(session, name).is_ok());
         assert_eq!(cpu, [true, false]);
-        assert!(session.out.effects.is_empty(), "{:?}", session.out.effects);
+        assert!(session.outcome.out.effects.is_empty(), "{:?}", session.outcome.out.effects);
         // Nothing is kept for it either.
         let ours = task(session, "j/ours");
         assert!(!session.tasks[ours].ungating);

@@ -131,7 +131,10 @@ fn jobs_47_jobs_of_a_queue_with_children_are_left_out() {
                 }
                 _ => None,
             };
-            std::mem::take(&mut session.out.effects).into_iter().filter_map(message).collect()
+            std::mem::take(&mut session.outcome.out.effects)
+                .into_iter()
+                .filter_map(message)
+                .collect()
         };
         let text = "queue q1 has child queues, jobs are scheduled in queues without children only";
         assert_eq!(reported(session), [text]);

@@ -10,7 +10,7 @@ const NODE: &str = "node n cpu=64 memory=64Gi\n";
 
 fn effects(session: &mut Session<'_>) -> Vec<Effect> {
     session.close_plugins();
-    std::mem::take(&mut session.out.effects)
+    std::mem::take(&mut session.outcome.out.effects)
 }
 
 /// Events on queues.

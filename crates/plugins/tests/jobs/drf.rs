@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use vc_conf::{KnownNames, parse};
-use vc_framework::{GangEviction, Session};
+use vc_framework::{GangEviction, Session, SessionState};
 use vc_model::{QueueId, TaskId, TaskStatus};
 use vc_resource::Resource;
 
@@ -29,7 +29,7 @@ fn jobs_16_example_18_3() {
     });
 }
 
-fn order(session: &Session<'_>, l: &str, r: &str) -> Ordering {
+fn order(session: &SessionState<'_>, l: &str, r: &str) -> Ordering {
     session.plugins().job_order_plugins(session.view(), job(session, l), job(session, r))
 }
 
@@ -88,7 +88,7 @@ fn place_in_turns(session: &mut Session<'_>, queues: &[&str]) -> Vec<String> {
     }
 }
 
-fn next_that_fits(session: &Session<'_>, queue: QueueId) -> Option<TaskId> {
+fn next_that_fits(session: &SessionState<'_>, queue: QueueId) -> Option<TaskId> {
     let mut jobs = session.jobs_by_key();
     let job = jobs.find(|&job| session.jobs[job].queue == queue)?;
     let mut tasks = session.jobs[job].tasks.iter().copied();
@@ -97,11 +97,11 @@ fn next_that_fits(session: &Session<'_>, queue: QueueId) -> Option<TaskId> {
     session.request(next).fits(&session.nodes[node].idle).then_some(next)
 }
 
-fn allocated(session: &Session<'_>, name: &str) -> Resource {
+fn allocated(session: &SessionState<'_>, name: &str) -> Resource {
     session.jobs[job(session, name)].allocated.clone()
 }
 
-fn pods_of(session: &Session<'_>, names: &[&str]) -> Vec<i64> {
+fn pods_of(session: &SessionState<'_>, names: &[&str]) -> Vec<i64> {
     let pods = |name: &&str| allocated(session, name).get(vc_resource::Dim::PODS);
     names.iter().map(pods).collect()
 }

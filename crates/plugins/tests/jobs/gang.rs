@@ -14,7 +14,7 @@ const NODE: &str = "node n cpu=100 memory=100Gi\n";
 /// Conditions of the one job after close.
 fn conditions(session: &mut Session<'_>) -> Vec<PodGroupCondition> {
     session.close_plugins();
-    session.out.conditions.iter().map(|(_, condition)| condition.clone()).collect()
+    session.outcome.out.conditions.iter().map(|(_, condition)| condition.clone()).collect()
 }
 
 fn closed(text: &str) -> Vec<PodGroupCondition> {
@@ -258,7 +258,8 @@ fn a_group_without_pods_and_a_pod_without_group_get_no_condition() {
     let cluster = fixture::cluster(&text);
     let jobs = in_session_of(cluster, "gang", 0, |session| {
         session.close_plugins();
-        let keys = session.out.conditions.iter().map(|(id, _)| session.jobs[*id].key.to_string());
+        let keys =
+            session.outcome.out.conditions.iter().map(|(id, _)| session.jobs[*id].key.to_string());
         keys.collect::<Vec<_>>()
     });
     assert_eq!(jobs, ["default/k"]);

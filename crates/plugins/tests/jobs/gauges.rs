@@ -8,7 +8,7 @@ const NODE: &str = "node n cpu=8 memory=8Gi gpu=4\n";
 
 fn closed(session: &mut Session<'_>) -> Vec<Sample> {
     session.close_plugins();
-    std::mem::take(&mut session.out.samples)
+    std::mem::take(&mut session.outcome.out.samples)
 }
 
 fn gauges(samples: Vec<Sample>) -> Vec<QueueGauges> {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::{GangEviction, Session};
+use vc_framework::{GangEviction, Session, SessionState};
 use vc_model::fixture;
 use vc_resource::Dim;
 
@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 /// Cores, Gi and share within a thousandth.
-fn assert_close(session: &Session<'_>, name: &str, cpu: f64, memory: f64) {
+fn assert_close(session: &SessionState<'_>, name: &str, cpu: f64, memory: f64) {
     let ([has_cpu, has_memory, _], _) = deserved(session, name);
     let close = (has_cpu - cpu).abs() < 1e-3 && (has_memory - memory).abs() < 1e-3;
     assert!(close, "{name}: {has_cpu}/{has_memory} instead of {cpu}/{memory}");
@@ -302,7 +302,7 @@ fn jobs_27_only_an_enqueued_job_takes_of_the_quota() {
         job a queue=q minres.cpu=1\n task t cpu=1
         job b queue=q minres.cpu=1\n task t cpu=1";
     in_session(text, "proportion", |session| {
-        let enqueueable = |session: &Session<'_>, name| {
+        let enqueueable = |session: &SessionState<'_>, name| {
             session.plugins().job_enqueueable(session.view(), job(session, name)).is_ok()
         };
         assert!(enqueueable(session, "a") && enqueueable(session, "b"));
@@ -371,7 +371,7 @@ fn amounts_below_zero_count_as_zero_and_are_reported() {
         assert_eq!(session.plugins().job_enqueueable(session.view(), job(session, "new")), Ok(()));
         session.close_plugins();
         let warning = "proportion: amounts of a queue below zero were taken as zero: 1";
-        assert_eq!(session.out.warnings, [warning]);
+        assert_eq!(session.outcome.out.warnings, [warning]);
     });
 }
 
@@ -442,7 +442,8 @@ fn jobs_32_what_is_tried_out_and_undone_changes_no_share() {
         job r queue=q min=0\n task t x4 cpu=1 @n running
         job j queue=own\n task t cpu=3";
     in_session(text, "proportion", |session| {
-        let shares = |session: &Session<'_>| (deserved(session, "q"), deserved(session, "own"));
+        let shares =
+            |session: &SessionState<'_>| (deserved(session, "q"), deserved(session, "own"));
         let (before, victims) = (shares(session), series(session, "r/t", 4));
         let mut statement = session.statement();
         for &victim in &victims {

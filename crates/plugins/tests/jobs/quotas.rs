@@ -1,10 +1,10 @@
 //! Case 88 of plugins-jobs-queues.md: resourcequota.
 
-use vc_framework::Session;
+use vc_framework::SessionState;
 
 use crate::support::{Cycles, in_session, job};
 
-fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
+fn enqueueable(session: &SessionState<'_>, name: &str) -> Result<(), Option<String>> {
     let answer = session.plugins().job_enqueueable(session.view(), job(session, name));
     answer.map_err(|refusal| refusal.message)
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use vc_conf::{ActionSettings, Arguments, Config, PluginOption, SWITCHES, Switches, Tier};
 use vc_framework::{
-    ActiveJobs, EvictReason, EvictionHolds, EvictionSides, Opening, Plugin, PluginSet, QueueAmount,
-    QueueGauges, Room, Sample, Session,
+    ActiveJobs, Caches, EvictReason, EvictionHolds, EvictionSides, Opening, Plugin, PluginSet,
+    QueueAmount, QueueGauges, Room, Sample, Session, SessionState,
 };
 use vc_model::{Cluster, JobId, QueueId, TaskId, TaskStatus, fixture};
 use vc_resource::Dim;
@@ -110,7 +110,7 @@ fn opening(seconds: i64) -> Opening {
         sides: EvictionSides::default(),
         enqueue_configured: true,
         eviction_holds: EvictionHolds::default(),
-        score_cache: None,
+        caches: Caches::default(),
         active_jobs: ActiveJobs::default(),
     }
 }
@@ -140,24 +140,24 @@ pub(crate) fn in_session_of<R>(
     result
 }
 
-pub(crate) fn task(session: &Session<'_>, path: &str) -> TaskId {
+pub(crate) fn task(session: &SessionState<'_>, path: &str) -> TaskId {
     fixture::task(session, path)
 }
 
-pub(crate) fn tasks(session: &Session<'_>, paths: &[&str]) -> Vec<TaskId> {
+pub(crate) fn tasks(session: &SessionState<'_>, paths: &[&str]) -> Vec<TaskId> {
     paths.iter().map(|path| task(session, path)).collect()
 }
 
 /// `j1/b-0` to `j1/b-(n-1)`.
-pub(crate) fn series(session: &Session<'_>, path: &str, n: usize) -> Vec<TaskId> {
+pub(crate) fn series(session: &SessionState<'_>, path: &str, n: usize) -> Vec<TaskId> {
     (0..n).map(|index| task(session, &format!("{path}-{index}"))).collect()
 }
 
-pub(crate) fn job(session: &Session<'_>, name: &str) -> JobId {
+pub(crate) fn job(session: &SessionState<'_>, name: &str) -> JobId {
     fixture::job(session, name)
 }
 
-pub(crate) fn queue(session: &Session<'_>, name: &str) -> QueueId {
+pub(crate) fn queue(session: &SessionState<'_>, name: &str) -> QueueId {
     fixture::queue(session, name)
 }
 
@@ -193,12 +193,12 @@ pub(crate) fn bind(cluster: &mut Cluster, path: &str, node: &str) {
 }
 
 /// Pod names.
-pub(crate) fn names(session: &Session<'_>, tasks: &[TaskId]) -> Vec<String> {
+pub(crate) fn names(session: &SessionState<'_>, tasks: &[TaskId]) -> Vec<String> {
     tasks.iter().map(|&task| session.tasks[task].key.name.to_string()).collect()
 }
 
 /// Deserved cpu in cores, memory in Gi and pods of a queue, and its share.
-pub(crate) fn deserved(session: &Session<'_>, name: &str) -> ([f64; 3], f64) {
+pub(crate) fn deserved(session: &SessionState<'_>, name: &str) -> ([f64; 3], f64) {
     let found = session.plugins().queue_share(session.view(), queue(session, name));
     let share = found.expect("a plugin divides the cluster");
     let gi = f64::from(1 << 30);
@@ -211,24 +211,28 @@ pub(crate) fn deserved(session: &Session<'_>, name: &str) -> ([f64; 3], f64) {
 }
 
 /// Whether the queue of the task has room for it.
-pub(crate) fn allocatable(session: &Session<'_>, path: &str) -> Result<(), Vec<Dim>> {
+pub(crate) fn allocatable(session: &SessionState<'_>, path: &str) -> Result<(), Vec<Dim>> {
     let task = task(session, path);
     let queue = session.job_of(task).expect("it has a job").queue;
     session.plugins().allocatable(session.view(), queue, task)
 }
 
-pub(crate) fn enqueueable(session: &Session<'_>, name: &str) -> Result<(), Option<String>> {
+pub(crate) fn enqueueable(session: &SessionState<'_>, name: &str) -> Result<(), Option<String>> {
     let answer = session.plugins().job_enqueueable(session.view(), job(session, name));
     answer.map_err(|refusal| refusal.message)
 }
 
-pub(crate) fn preemptive(session: &Session<'_>, name: &str, paths: &[&str]) -> bool {
+pub(crate) fn preemptive(session: &SessionState<'_>, name: &str, paths: &[&str]) -> bool {
     let (queue, tasks) = (queue(session, name), tasks(session, paths));
     session.plugins().preemptive(session.view(), queue, &tasks)
 }
 
 /// The pods that may go for the reclaimer, the one evicted first first.
-pub(crate) fn reclaimed(session: &Session<'_>, reclaimer: &str, paths: &[&str]) -> Vec<String> {
+pub(crate) fn reclaimed(
+    session: &SessionState<'_>,
+    reclaimer: &str,
+    paths: &[&str],
+) -> Vec<String> {
     let reclaimer = task(session, reclaimer);
     let (view, plugins) = (session.view(), session.plugins());
     let mut candidates = tasks(session, paths);
@@ -244,7 +248,7 @@ pub(crate) fn shown(session: &mut Session<'_>) -> Vec<QueueGauges> {
         Sample::Queue(gauges) => Some(*gauges),
         _ => None,
     };
-    std::mem::take(&mut session.out.samples).into_iter().filter_map(of_queue).collect()
+    std::mem::take(&mut session.outcome.out.samples).into_iter().filter_map(of_queue).collect()
 }
 
 /// Cores and bytes.

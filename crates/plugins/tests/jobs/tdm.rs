@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use vc_framework::Session;
+use vc_framework::SessionState;
 use vc_model::{Code, Finding, TaskId, fixture};
 
 use crate::support::{
@@ -24,7 +24,7 @@ fn nodes() -> String {
 }
 
 /// Texts of the findings on a node, all of them beyond the help of evictions.
-fn findings(session: &Session<'_>, task: TaskId, node: &str) -> Vec<String> {
+fn findings(session: &SessionState<'_>, task: TaskId, node: &str) -> Vec<String> {
     let mut found: Vec<Finding> = Vec::new();
     let node = fixture::node(session, node);
     session.plugins().predicate(session.view(), task, node, &mut found);
@@ -105,7 +105,7 @@ fn d24_values_that_are_no_windows_are_reported_and_do_no_harm() {
     });
 }
 
-fn victims(session: &Session<'_>) -> Vec<String> {
+fn victims(session: &SessionState<'_>) -> Vec<String> {
     names(session, &session.plugins().victim_tasks(session.view(), &[]))
 }
 
@@ -235,7 +235,7 @@ fn preemption_stays_on_plain_nodes_and_within_the_budgets() {
         let mut candidates = tasks(session, &["j/zone", "j/normal", "j/bound"]);
         candidates.extend(series(session, "one/t", 2).into_iter().rev());
         candidates.extend(series(session, "j/t", 3));
-        let victims = |session: &Session<'_>, own| {
+        let victims = |session: &SessionState<'_>, own| {
             let own = task(session, own);
             names(session, &session.plugins().preemptable(session.view(), own, &candidates))
         };

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::PluginOption;
-use vc_framework::Session;
+use vc_framework::SessionState;
 use vc_model::Queue;
 use vc_resource::Dim;
 
@@ -25,7 +25,7 @@ pub(super) struct VerifiedQuotaTrees<'a> {
 }
 
 impl<'a> VerifiedQuotaTrees<'a> {
-    pub(super) fn of(session: &'a Session<'_>, option: &PluginOption) -> Self {
+    pub(super) fn of(session: &'a SessionState<'_>, option: &PluginOption) -> Self {
         let rows = session.info().queues.iter().map(|&queue| &session.queues[queue]);
         let argument = |key: &str| option.arguments.get(key);
         let without_root = argument("rootCohort").and_then(|value| value.as_bool()) == Some(false);

@@ -102,7 +102,7 @@ fn begin(story: &Story) -> World {
     let mut all = objects("queue default");
     all.extend(objects(&story.cluster));
     let mut world = World::with(options, &story.choice.config(), all);
-    victim_index_bytes.into_iter().for_each(|bytes| world.engine.keep_walks(bytes));
+    victim_index_bytes.into_iter().for_each(|bytes| world.engine.set_victim_index_bytes(bytes));
     world
 }
 
@@ -190,10 +190,10 @@ fn fuzz_fast() {
         let seeds: Vec<u64> = (first..).take(n_cores()).collect();
         check_at_once(&seeds, |&seed| reported(seed))
     };
-    let outcome = match PreemptionRequest::of("FUZZ_FAST", 5) {
-        PreemptionRequest::Few(seed) => run(seed, 20, 6).map(drop),
-        PreemptionRequest::Seed(seed) => reported(seed),
-        PreemptionRequest::Forever(first) => (first..).step_by(n_cores()).try_for_each(some),
+    let outcome = match FuzzRequest::of("FUZZ_FAST", 5) {
+        FuzzRequest::Few(seed) => run(seed, 20, 6).map(drop),
+        FuzzRequest::Seed(seed) => reported(seed),
+        FuzzRequest::Forever(first) => (first..).step_by(n_cores()).try_for_each(some),
     };
     outcome.unwrap_or_else(|why| panic!("{why}"));
 }

@@ -309,10 +309,10 @@ fn fuzz_evict() {
         run(law, seed, 1_000)
     };
     let all = |seed: u64| check_at_once(&laws(), |law| reported(law, seed));
-    let outcome = match PreemptionRequest::of("FUZZ_EVICT", 7) {
-        PreemptionRequest::Few(seed) => laws().iter().try_for_each(|law| run(law, seed, 20)),
-        PreemptionRequest::Seed(seed) => all(seed),
-        PreemptionRequest::Forever(first) => (first..).try_for_each(all),
+    let outcome = match FuzzRequest::of("FUZZ_EVICT", 7) {
+        FuzzRequest::Few(seed) => laws().iter().try_for_each(|law| run(law, seed, 20)),
+        FuzzRequest::Seed(seed) => all(seed),
+        FuzzRequest::Forever(first) => (first..).try_for_each(all),
     };
     outcome.unwrap_or_else(|why| panic!("{why}"));
 }

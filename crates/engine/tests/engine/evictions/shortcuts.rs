@@ -23,7 +23,7 @@ fn cache_stats(
     for _ in 0..n_clusters {
         let (text, config) = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
         let mut world = World::new(&configs()[config], &text);
-        victim_index_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
+        victim_index_bytes.into_iter().for_each(|most| world.engine.set_victim_index_bytes(most));
         for _ in 0..3 {
             world.cycle();
             let cache_stats = world.engine.cache_stats();
@@ -78,7 +78,7 @@ fn walks_of_many_shapes_are_dropped_and_begun_anew() {
         priority{preemptable taskOrder jobStarving} predicates nodeorder";
     let run = |victim_index_bytes: Option<usize>| {
         let mut world = World::new(&conf("preempt", tiers), &text);
-        victim_index_bytes.into_iter().for_each(|most| world.engine.keep_walks(most));
+        victim_index_bytes.into_iter().for_each(|most| world.engine.set_victim_index_bytes(most));
         let cycle = world.cycle();
         assert_eq!(cycle.report.n_evictions, 80);
         (format!("{:#?}", cycle.effects), world.engine.cache_stats())

@@ -1,6 +1,6 @@
 //! actions.md "preempt, dry-run (TT)".
 
-use vc_framework::Session;
+use vc_framework::SessionState;
 use vc_model::NodeId;
 use vc_resource::Resource;
 
@@ -181,7 +181,7 @@ fn dry__hostport() {
 }
 
 /// Sums, statuses and shares. What is absent equals 0.
-fn tables(session: &Session<'_>) -> (Vec<[Resource; 4]>, String) {
+fn tables(session: &SessionState<'_>) -> (Vec<[Resource; 4]>, String) {
     let node = |id: &NodeId| {
         let row = &session.nodes[*id];
         [row.used.clone(), row.releasing.clone(), row.pipelined.clone(), row.idle.clone()]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{available_parallelism, scope};
 
 /// What the environment wants of a fuzz target.
-pub(crate) enum PreemptionRequest {
+pub(crate) enum FuzzRequest {
     /// Nothing: few cases of a seed of its own, as one test among others.
     Few(u64),
     /// One seed again.
@@ -14,7 +14,7 @@ pub(crate) enum PreemptionRequest {
     Forever(u64),
 }
 
-impl PreemptionRequest {
+impl FuzzRequest {
     /// The value of the variable: `forever`, or a seed. `usual` is the seed without it.
     pub(crate) fn of(variable: &str, usual: u64) -> Self {
         let Ok(value) = std::env::var(variable) else { return Self::Few(usual) };

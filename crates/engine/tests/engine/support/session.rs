@@ -2,7 +2,8 @@
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    ActiveJobs, EvictionHolds, EvictionSides, Opening, Outbox, PluginEntry, PluginSet, Session,
+    ActiveJobs, Caches, EvictionHolds, EvictionSides, Opening, Outbox, PluginEntry, PluginSet,
+    Session,
 };
 use vc_model::{Cluster, Counts, Node, NodeId, SubJob, TaskId, TaskStatus};
 use vc_resource::Resource;
@@ -54,7 +55,7 @@ impl Stage {
             sides: EvictionSides::default(),
             enqueue_configured: true,
             eviction_holds: self.eviction_holds.clone(),
-            score_cache: None,
+            caches: Caches::default(),
             active_jobs: ActiveJobs::default(),
         };
         let mut session =
