@@ -47,3 +47,92 @@ fn the_configuration_says_what_each_action_and_plugin_does() {
         assert_eq!(first_cells(&section(&page, heading)), names, "{heading}");
     }
 }
+
+/// The texts of a source file, without comments and without its tests.
+fn literals(source: &str) -> Vec<&str> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.flat_map(|line| line.split('"').skip(1).step_by(2)).collect()
+}
+
+/// True for a text that has the form of an annotation or a label of Kubernetes, Volcano or vcsim.
+fn is_key(text: &str) -> bool {
+    const DOMAINS: &[&str] = &["volcano.sh", "k8s.io", "kubernetes.io", "vcsim"];
+    let Some((domain, name)) = text.split_once('/') else { return false };
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    let is_version = name.starts_with('v') && name[1..].starts_with(|n: char| n.is_ascii_digit());
+    let is_ours = DOMAINS.iter().any(|known| domain.ends_with(known));
+    let is_known = is_ours || domain.starts_with("topology.");
+    is_known && !name.is_empty() && !is_version && text.replace('/', "").chars().all(is_part)
+}
+
+/// The texts of a constant that is a list of texts.
+fn list<'a>(source: &'a str, constant: &str) -> Vec<&'a str> {
+    let text = source.split(&format!("const {constant}: &[&str] = &[")).nth(1);
+    let text = text.unwrap_or_else(|| panic!("no list {constant}"));
+    literals(text.split("];").next().unwrap_or_default())
+}
+
+/// Every key that the code reads or writes. The code puts some of them together from two parts.
+fn keys_of_the_code() -> BTreeSet<String> {
+    let mut files = Vec::new();
+    ["src", "crates"].iter().for_each(|folder| crate::sources(&root().join(folder), &mut files));
+    let in_tests = |file: &&std::path::PathBuf| file.components().any(|c| c.as_os_str() == "tests");
+    let mut keys = BTreeSet::new();
+    for file in files.iter().filter(|file| !in_tests(file)) {
+        let text = fs::read_to_string(file).expect("a source file");
+        keys.extend(literals(&text).into_iter().filter(|text| is_key(text)).map(str::to_owned));
+    }
+    let kept = read("crates/wire/src/annotations.rs");
+    keys.extend(list(&kept, "VOLCANO").iter().map(|name| format!("volcano.sh/{name}")));
+    keys.extend(list(&kept, "OTHERS").into_iter().map(str::to_owned));
+    let reads = read("crates/plugins/src/cohort/queues.rs");
+    let names = read("crates/plugins/src/cohort/arguments.rs");
+    for part in reads.split("arguments::").skip(1) {
+        let is_part = |letter: &char| letter.is_ascii_uppercase() || *letter == '_';
+        let constant: String = part.chars().take_while(is_part).collect();
+        let value = names.split(&format!("const {constant}: &str = \"")).nth(1);
+        let value = value.filter(|_| !constant.is_empty()).and_then(|rest| rest.split('"').next());
+        keys.extend(value.map(|value| format!("cohort.volcano.sh/{value}")));
+    }
+    let weight = reads.split("const WEIGHT: &str = \"").nth(1).and_then(|it| it.split('"').next());
+    keys.extend(weight.map(|value| format!("cohort.volcano.sh/{value}")));
+    // Resources and examples that have the form of a key.
+    for other in ["node-role.kubernetes.io/", "requests.kubernetes.io/x"] {
+        keys.remove(other);
+    }
+    keys
+}
+
+#[test]
+fn every_annotation_and_label_has_a_row() {
+    let page = read("docs/annotations.md");
+    let page = page.split("## Pods").nth(1).expect("the tables");
+    let named: BTreeSet<&str> = page.split('`').skip(1).step_by(2).collect();
+    let keys = keys_of_the_code();
+    assert!(70 < keys.len(), "{keys:?}");
+    let lacking: Vec<&String> = keys.iter().filter(|key| !named.contains(key.as_str())).collect();
+    assert!(lacking.is_empty(), "docs/annotations.md has no row for {lacking:?}");
+    let unknown: Vec<&&str> =
+        named.iter().filter(|name| is_key(name) && !keys.contains(**name)).collect();
+    assert!(unknown.is_empty(), "docs/annotations.md names what nothing reads: {unknown:?}");
+}
+
+#[test]
+fn only_keys_count_as_annotations_and_labels() {
+    for (text, expected) in [
+        ("volcano.sh/preemptable", true),
+        ("cohort.volcano.sh/borrowWithinCohort.policy", true),
+        ("topology.gke.io/zone", true),
+        ("vcsim/run-seconds", true),
+        ("scheduling.volcano.sh/v1beta1", false),
+        ("volcano.sh/", false),
+        ("cohort.volcano.sh/{key}", false),
+        ("/var/run/secrets/kubernetes.io/serviceaccount", false),
+        ("nvidia.com/gpu", false),
+    ] {
+        assert_eq!(is_key(text), expected, "{text}");
+    }
+    let source = "// \"a\"\nlet x = \"b\";\n#[cfg(test)]\nlet y = \"c\";\n";
+    assert_eq!(literals(source), ["b"]);
+}
