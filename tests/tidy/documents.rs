@@ -136,3 +136,65 @@ fn only_keys_count_as_annotations_and_labels() {
     let source = "// \"a\"\nlet x = \"b\";\n#[cfg(test)]\nlet y = \"c\";\n";
     assert_eq!(literals(source), ["b"]);
 }
+
+/// The variants of an enum: names in the lines between these two texts.
+fn variants(source: &str, begin: &str, end: &str) -> BTreeSet<String> {
+    let body = source.split(begin).nth(1).and_then(|rest| rest.split(end).next());
+    let lines = body.unwrap_or_else(|| panic!("no {begin}")).lines().map(str::trim);
+    let names = lines.filter(|line| line.starts_with(|letter: char| letter.is_ascii_uppercase()));
+    names.map(|line| line.chars().take_while(char::is_ascii_alphanumeric).collect()).collect()
+}
+
+/// The codes in the second cells of all rows of a section.
+fn second_cells(section: &str) -> BTreeSet<String> {
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1));
+    cells.filter_map(|cell| Some(cell.strip_prefix('`')?.strip_suffix('`')?.to_owned())).collect()
+}
+
+#[test]
+fn every_cause_has_a_row_in_troubleshooting() {
+    let page = read("docs/troubleshooting.md");
+    let waits = read("crates/framework/src/wait_cause.rs");
+    let evicts = read("crates/framework/src/cause.rs");
+    for (heading, causes) in [
+        ("## A pod waits", variants(&waits, "\nwait_causes! {\n", "\n}\n")),
+        ("## Nothing is evicted", variants(&evicts, "\npub enum Cause {\n", "\n}\n")),
+    ] {
+        assert!(9 < causes.len(), "{heading}: {causes:?}");
+        assert_eq!(second_cells(&section(&page, heading)), causes, "{heading}");
+    }
+}
+
+#[test]
+fn every_reason_of_a_filter_has_a_row_in_troubleshooting() {
+    let page = section(&read("docs/troubleshooting.md"), "## No node fits");
+    let mut files = Vec::new();
+    for name in ["filters", "plugins", "framework"] {
+        crate::sources(&root().join("crates").join(name).join("src"), &mut files);
+    }
+    let texts: Vec<String> =
+        files.iter().map(|file| fs::read_to_string(file).expect("a source file")).collect();
+    let found = texts.iter().flat_map(|text| literals(text));
+    let reasons: BTreeSet<&str> = found.filter(|text| text.starts_with("node(s) ")).collect();
+    assert!(15 < reasons.len(), "{reasons:?}");
+    for reason in reasons {
+        // A text may go on in the next line of the source.
+        let code = match reason.strip_suffix('\\') {
+            Some(begin) => format!("`{begin}"),
+            None => format!("`{reason}`"),
+        };
+        assert!(page.contains(&code), "no row for {reason}");
+    }
+}
+
+/// `runbook_url` of an alert leads to its heading.
+#[test]
+fn every_alert_has_a_heading_in_troubleshooting() {
+    let page = section(&read("docs/troubleshooting.md"), "## Alerts");
+    let rules = read("deploy/chart/monitoring/alerts.yaml");
+    let alerts: Vec<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let headings: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    assert!(10 < alerts.len(), "{alerts:?}");
+    assert_eq!(headings, alerts, "the order of the page is that of the rules");
+}
