@@ -198,3 +198,24 @@ fn every_alert_has_a_heading_in_troubleshooting() {
     assert!(10 < alerts.len(), "{alerts:?}");
     assert_eq!(headings, alerts, "the order of the page is that of the rules");
 }
+
+/// The log begins its lines about refused requests with what was not done.
+#[test]
+fn every_refused_request_has_a_row_in_troubleshooting() {
+    let page = section(&read("docs/troubleshooting.md"), "## Lines of the log");
+    let mut files = Vec::new();
+    crate::sources(&root().join("crates/kube/src"), &mut files);
+    let mut found = BTreeSet::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source file");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for call in ["failures.warn(\"", "self.done(answer, \""] {
+            let texts = code.split(call).skip(1).filter_map(|rest| rest.split('"').next());
+            found.extend(texts.map(str::to_owned));
+        }
+    }
+    assert!(10 < found.len(), "{found:?}");
+    for text in found {
+        assert!(page.contains(&format!("`{text}")), "no row for {text}");
+    }
+}
