@@ -21,10 +21,8 @@ impl Action for Backfill {
 
     fn run(&self, session: &mut Session<'_>) {
         klog!(5; "Enter Backfill ...");
-        for task in collect(session) {
-            let promise = BackfillPromise::take_back(session, task);
-            backfill(session, task);
-            promise.into_iter().for_each(|promise| promise.keep(session));
+        for tasks in collect(session) {
+            backfill_job(session, tasks);
         }
         klog!(5; "Leaving Backfill ...");
     }
@@ -46,19 +44,41 @@ impl BackfillPromise {
         Some(Self { task, op })
     }
 
-    /// A26: a task that fits nowhere now is pipelined again, as if nothing had been tried.
-    fn keep(self, session: &mut Session<'_>) {
+    /// A26: a task that fits nowhere now is pipelined again, as if nothing had been tried. Returns
+    /// `None` then.
+    fn keep_if_unplaced(self, session: &mut Session<'_>) -> Option<Self> {
         if session.tasks[self.task].status != TaskStatus::Pending {
-            return;
+            return Some(self);
         }
         session.repipeline(self.op);
         session.clear_fit_errors(self.task);
+        None
+    }
+
+    /// A26: a task whose new place is not bound in this cycle keeps its former one. Otherwise the
+    /// room that evictions made for it would be free for others.
+    fn keep_if_unbound(self, session: &mut Session<'_>) {
+        if session.tasks[self.task].status == TaskStatus::Allocated {
+            session.unallocate(self.task);
+            session.repipeline(self.op);
+        }
     }
 }
 
-/// Returns the best-effort tasks by queue, job and task order, including Pipelined ones (steps 1,
-/// 2).
-fn collect(session: &mut Session<'_>) -> Vec<TaskId> {
+/// Places the best-effort tasks of one job, in their order.
+fn backfill_job(session: &mut Session<'_>, tasks: Vec<TaskId>) {
+    let mut promises = Vec::new();
+    for task in tasks {
+        let promise = BackfillPromise::take_back(session, task);
+        backfill(session, task);
+        promises.extend(promise.and_then(|promise| promise.keep_if_unplaced(session)));
+    }
+    promises.into_iter().for_each(|promise| promise.keep_if_unbound(session));
+}
+
+/// Returns the best-effort tasks of each job by queue, job and task order, including Pipelined ones
+/// (steps 1, 2).
+fn collect(session: &mut Session<'_>) -> Vec<Vec<TaskId>> {
     let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
     for job in session.info().jobs.clone() {
         // Such a job has best-effort tasks only if some were pipelined before the failure in
@@ -80,14 +100,14 @@ fn collect(session: &mut Session<'_>) -> Vec<TaskId> {
     }
     let jobs: Vec<JobId> = by_job.keys().copied().collect();
     let mut job_queue = JobQueue::new(session, &jobs);
-    let mut flat = Vec::new();
+    let mut in_order = Vec::new();
     while let Some(queue) = job_queue.next_queue(session) {
         while let Some(job) = job_queue.next_job(queue) {
-            flat.extend(by_job.remove(&job).unwrap_or_default());
+            in_order.extend(by_job.remove(&job));
         }
         job_queue.drop_queue(queue);
     }
-    flat
+    in_order
 }
 
 fn takes_part(session: &SessionState<'_>, job: JobId) -> Result<(), Cow<'static, str>> {
@@ -176,6 +196,8 @@ fn is_ready(session: &mut Session<'_>, job: JobId) -> bool {
     let promises: Vec<BackfillPromise> =
         waiting.into_iter().filter_map(|task| BackfillPromise::take_back(session, task)).collect();
     let ready = session.plugins().job_ready(session.view(), job);
-    promises.into_iter().for_each(|promise| promise.keep(session));
+    for promise in promises {
+        promise.keep_if_unplaced(session);
+    }
     ready
 }

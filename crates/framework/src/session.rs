@@ -402,16 +402,23 @@ impl<'c> Session<'c> {
     /// Returns its former node and the operation for [`Session::repipeline`]. Returns `None` if no
     /// operation of this session pipelined the task.
     pub fn unpipeline(&mut self, task: TaskId) -> Option<(NodeId, Op)> {
-        let held = |op: &Op| match *op {
-            Op::Pipeline { task: other, node, .. } if other == task => Some(node),
-            _ => None,
-        };
-        let mut places = self.state.held.iter().enumerate();
-        let (place, node) = places.find_map(|(place, op)| Some((place, held(op)?)))?;
+        let op = self.undo_held(|op| matches!(op, Op::Pipeline { .. }) && op.task() == task)?;
+        let Op::Pipeline { node, .. } = op else { return None };
+        Some((node, op))
+    }
+
+    /// Undoes an allocation that holds until the session ends and is not bound: the task is Pending
+    /// and off its node.
+    pub fn unallocate(&mut self, task: TaskId) {
+        self.undo_held(|op| matches!(op, Op::Allocate { .. }) && op.task() == task);
+    }
+
+    fn undo_held(&mut self, is_it: impl Fn(&Op) -> bool) -> Option<Op> {
+        let place = self.state.held.iter().position(is_it)?;
         let op = self.state.held.remove(place);
         self.state.journal.touch();
         self.state.undo(op);
-        Some((node, op))
+        Some(op)
     }
 
     /// Redoes the pipeline that [`Session::unpipeline`] has undone (A26: the task gets its former

@@ -157,9 +157,17 @@ impl Promises {
     }
 
     /// Nothing is owed once the limit of the queue is lower than it was (11.2): who replaces a
-    /// victim asks for the share of its queue again.
+    /// victim asks for the share of its queue again. A gang that needs the refused member waits as
+    /// a whole.
     fn forget_refused(&mut self, cluster: &Cluster) {
-        self.forget(|pod| is_refused_by_queue(cluster, pod));
+        let refused = self.owed.keys().filter(|pod| is_refused_by_queue(cluster, pod));
+        let refused: Vec<String> = refused.cloned().collect();
+        for pod in refused {
+            let job = job_of(cluster, &pod);
+            let row = &cluster.jobs[job];
+            let waits = i64::from(row.counts.ready()) < i64::from(row.min_available);
+            self.forget(|other| other == pod || waits && job_of(cluster, other) == job);
+        }
     }
 
     /// Nothing is owed to a gang that gang actions broke: whoever replaces its members waits beside the

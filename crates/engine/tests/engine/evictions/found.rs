@@ -217,3 +217,89 @@ fn a_place_is_kept_while_victims_of_others_terminate_there() {
           task w2 cpu=3";
     check(Run { config: 5, lag: 2, restart: None }, text);
 }
+
+/// A best-effort member that has a place made by evictions keeps it while its gang waits, also if
+/// backfill finds it another one that cannot be bound yet (actions.md 5, A26).
+#[test]
+fn a_best_effort_member_keeps_its_place_while_its_gang_waits() {
+    let taken_by_another_job = "node n0 cpu=6 pods=5
+        node n1 cpu=4 pods=2
+        node n2 cpu=2 pods=2
+        queue q0 weight=1 reclaimable=false
+        queue q1 weight=1 reclaimable=true cap.cpu=2
+        job j0 queue=q1 min=0 priority=0
+          task r0 @n0 running priority=0 label.app=covered
+          task r1 @n1 running cpu=3 priority=0 label.app=covered
+          task r2 @n2 running priority=0 label.app=covered
+          task w0 priority=0 label.app=covered
+          task w1 priority=0 label.app=covered
+        job j1 queue=q0 min=0 priority=0
+          task w0 priority=0 label.app=covered
+        job j2 queue=q0 min=0 priority=0
+        job j3 queue=q0 min=2 priority=0
+          task w0 cpu=3 priority=1
+          task w1 priority=0
+        job j4 queue=q0 min=3 priority=1
+          task r0 @n2 running priority=0
+          task w0 cpu=4 priority=0
+          task w1 priority=0";
+    check(Run { config: 2, lag: 1, restart: None }, taken_by_another_job);
+    let by_a_pod_of_no_gang = "node n0 cpu=5 pods=4
+        node n1 cpu=4 pods=4
+        queue q0 weight=1 reclaimable=false
+        queue q1 weight=1 reclaimable=false
+        job j0 queue=q1 min=0 priority=0
+          task r0 @n0 running cpu=1 priority=0 label.app=covered
+          task r1 @n1 running priority=0 label.app=covered
+          task w0 cpu=3 priority=0 label.app=covered
+          task w1 cpu=1 priority=1 label.app=covered
+        job j2 queue=q0 min=3 priority=2
+          task w0 priority=0
+          task w1 priority=0
+          task w2 cpu=2 priority=0
+        job j3 queue=q0 min=0 priority=0
+          task r0 @n0 running priority=0
+          task r1 @n1 running cpu=3 priority=0
+          task w0 priority=0
+        job j4 queue=q0 min=1 priority=1
+          task w0 cpu=2 priority=0";
+    check(Run { config: 0, lag: 1, restart: None }, by_a_pod_of_no_gang);
+    let evicted_for_again = "node n0 cpu=3 pods=3
+        node n1 cpu=6 pods=3
+        queue q0 weight=1 reclaimable=false
+        job j0 queue=q0 min=2 priority=1
+          task w0 priority=0 label.app=covered
+          task w1 cpu=4 priority=0 label.app=covered
+        job j1 queue=q0 min=0 priority=0
+          task r0 @n1 running cpu=1 priority=0 label.app=covered
+          task w0 priority=0 label.app=covered
+          task w1 cpu=1 priority=0 label.app=covered
+        job j3 queue=q0 min=0 priority=0
+          task r0 @n1 running cpu=2 priority=0
+          task w0 cpu=2 priority=0
+          task w1 cpu=1 priority=0
+          task w2 cpu=3 priority=1";
+    check(Run { config: 0, lag: 1, restart: None }, evicted_for_again);
+}
+
+/// Pods that replace victims lower the share of a queue: it has room for one member of a gang, and
+/// not for both, so neither is owed its place (11.2).
+#[test]
+fn a_gang_is_owed_nothing_once_its_queue_has_no_room_for_all_members() {
+    let text = "node n0 cpu=4
+        node n1 cpu=3
+        node n2 cpu=2
+        queue q0 weight=3 reclaimable=false
+        queue q1 weight=2 reclaimable=false
+        job j0 queue=q1 min=0 priority=1
+          task w0 cpu=1 priority=0 label.app=covered
+        job j2 queue=q0 min=0 priority=0
+          task r0 @n0 running cpu=3 priority=0
+          task w0 cpu=3 priority=1
+        job j3 queue=q1 min=0 priority=1
+          task r0 @n1 running cpu=3 priority=2
+        job j4 queue=q1 min=2 priority=2
+          task w0 cpu=1 priority=0
+          task w1 cpu=2 priority=0";
+    check(Run { config: 4, lag: 2, restart: None }, text);
+}
