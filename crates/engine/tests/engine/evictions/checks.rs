@@ -118,6 +118,8 @@ type Owed = BTreeMap<String, (String, u32)>;
 #[derive(Default)]
 pub(super) struct Promises {
     owed: Owed,
+    /// The owed places, and those of members that waited for room before the evictions (2.11).
+    planned: Owed,
     served: BTreeSet<String>,
 }
 
@@ -135,13 +137,15 @@ impl Promises {
         for certificate in &cycle.report.certificates {
             for it in &certificate.placements {
                 let (pod, node) = (it.pod.name.to_string(), it.node.to_string());
-                if !self.served.insert(pod.clone()) && !before.is_refused(&self.owed, &pod) {
+                if !self.served.insert(pod.clone()) && !before.is_refused(&self.planned, &pod) {
                     return Err(format!("{pod} has more evicted than was enough"));
                 }
                 self.owed.insert(pod, (node, number));
             }
         }
+        self.plan(cluster, cycle, number);
         for (pod, node) in bound(cycle) {
+            self.planned.remove(&pod);
             let moves = cluster.tasks[task(cluster, &pod)].best_effort;
             let planned = self.owed.remove(&pod).map(|(planned, _)| planned);
             if let Some(planned) = planned.filter(|planned| !moves && *planned != node) {
@@ -153,6 +157,18 @@ impl Promises {
         match self.owed.iter().find(|(_, (_, since))| since + lag < number) {
             Some((pod, _)) => Err(format!("{pod} did not get the place")),
             None => Ok(()),
+        }
+    }
+
+    /// Adds the places that this cycle has made or kept for members of jobs for which pods went.
+    fn plan(&mut self, cluster: &Cluster, cycle: &Cycle, number: u32) {
+        let owed = self.owed.iter().map(|(pod, place)| (pod.clone(), place.clone()));
+        self.planned.extend(owed);
+        let jobs: BTreeSet<JobId> = self.owed.keys().map(|pod| job_of(cluster, pod)).collect();
+        for it in &cycle.report.pipelined {
+            if jobs.contains(&job_of(cluster, &it.pod.name)) {
+                self.planned.insert(it.pod.name.to_string(), (it.node.to_string(), number));
+            }
         }
     }
 
@@ -186,6 +202,7 @@ impl Promises {
         let gone: Vec<String> = self.owed.keys().filter(|pod| is_gone(pod)).cloned().collect();
         for pod in gone {
             self.owed.remove(&pod);
+            self.planned.remove(&pod);
             self.served.remove(&pod);
         }
     }
