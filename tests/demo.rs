@@ -16,6 +16,7 @@ fn options(scheduler: impl Into<PathBuf>) -> DemoOptions {
         scheduler_conf: None,
         nodes: 12,
         plain: true,
+        svg: None,
         speed: 8.0,
         timeout: HANG,
         verbose: false,
@@ -25,7 +26,9 @@ fn options(scheduler: impl Into<PathBuf>) -> DemoOptions {
 #[tokio::test]
 async fn the_demo_runs_to_its_summary() {
     let mut out = Vec::new();
-    let options = options(env!("CARGO_BIN_EXE_vc-scheduler"));
+    let picture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("demo.svg");
+    let svg = Some(picture.clone());
+    let options = DemoOptions { svg, ..options(env!("CARGO_BIN_EXE_vc-scheduler")) };
     let summary = run(&options, &mut out).await.unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(summary.settled, "{text}");
@@ -35,6 +38,13 @@ async fn the_demo_runs_to_its_summary() {
     let [giant] = &summary.waiting[..] else { panic!("{text}") };
     assert_eq!((giant.what.as_str(), giant.pods), ("gang giant", 2), "{text}");
     assert!(giant.reason.contains("12 Insufficient cpu"), "{text}");
+    // The page shows a picture that the same command has made: the same names and the same figures.
+    let shown = include_str!("../docs/demo.svg");
+    for picture in [shown, &std::fs::read_to_string(picture).unwrap()] {
+        for part in ["research", "product", "sweep", "12 nodes", "128 of 130", "10 of 11"] {
+            assert!(picture.contains(&part.replace(' ', "\u{a0}")), "{part}: {picture}");
+        }
+    }
     for line in [
         "queue research: weight 3",
         "gang resnet created: min 16, queue research",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use vc_sim::demo::line::{Style, StyledLine};
 use vc_sim::demo::manifests::{EMBEDDED, ManifestPlan};
+use vc_sim::demo::picture::{self, DemoPicture};
 use vc_sim::demo::state::DemoState;
 use vc_sim::demo::summary::{DemoSummary, Quantiles, quantiles};
 use vc_sim::demo::view::{self, Screen};
@@ -314,6 +315,46 @@ fn lines_are_cut_by_characters_and_carry_no_control_codes_of_others() {
     assert_eq!(line.cut(4).text(), "ab█c");
     assert_eq!(line.cut(2).ansi(), "\x1b[32mab\x1b[0m");
     assert_eq!(line.cut(0).text(), "");
+}
+
+/// The picture itself: `UPDATE_SNAPSHOT=1` writes it anew, to be looked at in a browser.
+#[test]
+fn the_picture_shows_the_busiest_moment_and_the_summary() {
+    let mut state = busy_cluster();
+    state.take_notes();
+    let mut picture = DemoPicture::default();
+    picture.observe(&state, ms(7300));
+    // With one pod more it is busier, and when that pod has ended it is not.
+    state.observe(&PODS, Change::Added, &pod("train", 2, "node-10", "Running"), ms(7400));
+    picture.observe(&state, ms(7400));
+    change(&mut state, &PODS, &pod("train", 2, "node-10", "Succeeded"), ms(8000));
+    picture.observe(&state, ms(8000));
+    let made = picture.svg(&DemoSummary::of(&state, ms(9300), true, Vec::new()));
+    assert!(made.contains("7.4\u{a0}s"), "{made}");
+    assert!(made.contains("settled\u{a0}after\u{a0}9.3\u{a0}s"), "{made}");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots/demo.svg");
+    if std::env::var_os("UPDATE_SNAPSHOT").is_some() {
+        std::fs::write(path, &made).unwrap();
+    }
+    let wanted = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(made == wanted, "{path} differs from\n{made}");
+}
+
+#[test]
+fn a_picture_has_bars_as_rectangles_and_text_of_a_fixed_width() {
+    let line = StyledLine::of(Style::Good, "██░").then(Style::Bold, " a<b & c ");
+    let made = picture::svg(&[StyledLine::default(), line]);
+    let shapes: Vec<&str> = made.lines().skip(2).collect();
+    assert_eq!(
+        shapes,
+        [
+            "<rect x=\"16\" y=\"37\" width=\"16\" height=\"12\" fill=\"#3fb950\" fill-opacity=\"1\"/>",
+            "<rect x=\"32\" y=\"37\" width=\"8\" height=\"12\" fill=\"#3fb950\" fill-opacity=\"0.2\"/>",
+            "<text x=\"48\" y=\"47\" textLength=\"56\" fill=\"#ffffff\" font-weight=\"bold\">\
+             a&lt;b\u{a0}&amp;\u{a0}c</text>",
+            "</svg>",
+        ]
+    );
 }
 
 #[test]

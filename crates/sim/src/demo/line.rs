@@ -50,6 +50,11 @@ impl StyledLine {
         self
     }
 
+    /// The pieces in order, each with its style.
+    pub fn pieces(&self) -> impl Iterator<Item = (Style, &str)> {
+        self.0.iter().map(|(style, text)| (*style, text.as_str()))
+    }
+
     /// The text alone.
     pub fn text(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()

@@ -4,6 +4,7 @@
 
 pub mod line;
 pub mod manifests;
+pub mod picture;
 mod run;
 mod scheduler;
 mod signals;
@@ -49,6 +50,9 @@ pub struct DemoArgs {
     /// Print lines of what happens, also on a terminal
     #[arg(long)]
     pub plain: bool,
+    /// Write a picture: the view at the moment in which most cpu is in use, and the summary
+    #[arg(long, value_name = "FILE.svg")]
+    pub svg: Option<PathBuf>,
     /// Eight times as fast
     #[arg(long)]
     pub fast: bool,
@@ -73,6 +77,8 @@ pub struct DemoOptions {
     pub nodes: u32,
     /// Lines instead of a view that redraws itself.
     pub plain: bool,
+    /// Where the picture of the busiest moment is written; absent, there is none.
+    pub svg: Option<PathBuf>,
     /// How much faster than written the workload goes; above 0.
     pub speed: f64,
     /// From the start of the workload.
@@ -134,6 +140,14 @@ pub enum DemoError {
     /// Ctrl-C would not be heard.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
+    /// The picture has no place.
+    #[error("cannot write the picture: {path}: {error}")]
+    Picture {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
     /// Nobody reads the output any more.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -164,6 +178,7 @@ impl DemoArgs {
             scheduler_conf: self.scheduler_conf.clone(),
             nodes: self.nodes,
             plain: self.plain || !io::stdout().is_terminal(),
+            svg: self.svg.clone(),
             speed: if self.fast { FAST } else { 1.0 },
             timeout: Duration::from_secs(self.timeout),
             verbose: self.verbose,

@@ -1,6 +1,7 @@
 //! One demo from start to end: the server, the scheduler, the workload over time, and the view of
 //! it, until nothing more is to be expected.
 
+use std::fs;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use tokio::time::{self, MissedTickBehavior};
 
 use super::manifests::ManifestPlan;
+use super::picture::DemoPicture;
 use super::scheduler::{DemoScheduler, SchedulerStart};
 use super::signals::{Interrupts, Resizes};
 use super::stage::DemoStage;
@@ -56,12 +58,17 @@ async fn show<W: Write>(
     }
     connect(server, scheduler, &mut interrupts).await?;
     let stage = DemoStage::new(plan, &server.store, options);
-    let mut cast = DemoParts { stage, scheduler, interrupts };
+    let picture = options.svg.as_ref().map(|_| DemoPicture::default());
+    let mut cast = DemoParts { stage, scheduler, interrupts, picture };
     let settled = match options.plain {
         true => cast.play(&mut PlainOutput { out }).await?,
         false => show_live(&mut cast, &title, out).await?,
     };
     let summary = cast.stage.summary(settled);
+    if let (Some(path), Some(picture)) = (&options.svg, &cast.picture) {
+        let written = fs::write(path, picture.svg(&summary));
+        written.map_err(|error| DemoError::Picture { path: path.clone(), error })?;
+    }
     write_summary(&summary, cast.scheduler, options, out)?;
     Ok(summary)
 }
@@ -185,6 +192,8 @@ struct DemoParts<'a> {
     stage: DemoStage,
     scheduler: &'a mut DemoScheduler,
     interrupts: Interrupts,
+    /// Absent: nobody wants one.
+    picture: Option<DemoPicture>,
 }
 
 impl DemoParts<'_> {
@@ -203,6 +212,9 @@ impl DemoParts<'_> {
                     self.stage.apply_due();
                     let now = self.stage.now();
                     show.update(&mut self.stage.state, now)?;
+                    if let Some(picture) = &mut self.picture {
+                        picture.observe(&self.stage.state, now);
+                    }
                     if let Some(settled) = self.stage.end() {
                         return Ok(settled);
                     }
