@@ -7,6 +7,8 @@ mod cases;
 mod claims;
 #[path = "cycle/cohorts.rs"]
 mod cohorts;
+#[path = "cycle/compare.rs"]
+mod compare;
 #[path = "cycle/curves.rs"]
 mod curves;
 #[path = "cycle/denied.rs"]
@@ -63,6 +65,9 @@ struct Arguments {
     /// One JSON object per line instead of a table
     #[arg(long)]
     json: bool,
+    /// In place of that: the rows of the comparison with Volcano in docs/performance.md
+    #[arg(long)]
+    compare: bool,
     /// In place of that: how the cost grows with nodes and pods, as SVG files in this directory
     #[arg(long)]
     curves: Option<PathBuf>,
@@ -133,6 +138,9 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         // `cargo test --benches`: there is nothing to check.
         eprintln!("nothing measured\nhint: run cargo bench --bench cycle");
         return Ok(());
+    }
+    if arguments.compare {
+        return compare::print(&arguments.prefix);
     }
     if let Some(directory) = &arguments.curves {
         return curves::draw_all(directory, &arguments.prefix, arguments.rounds);

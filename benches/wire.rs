@@ -4,6 +4,8 @@
 
 #[path = "wire/cases.rs"]
 mod cases;
+#[path = "wire/compare.rs"]
+mod compare;
 #[path = "wire/embedded.rs"]
 mod embedded;
 #[path = "wire/large.rs"]
@@ -33,6 +35,10 @@ struct Arguments {
     /// Only the cases whose name starts with this
     #[arg(default_value = "")]
     prefix: String,
+    /// In place of the table: the rows of the comparison with Volcano in docs/performance.md that this
+    /// server fills
+    #[arg(long)]
+    compare: bool,
     /// Against the real kube-apiserver of tests/apiserver instead of the embedded server
     #[arg(long)]
     apiserver: bool,
@@ -96,6 +102,9 @@ fn main() -> anyhow::Result<()> {
         hold: Duration::from_secs(arguments.hold),
     };
     let runtime = tokio::runtime::Runtime::new()?;
+    if arguments.compare {
+        return runtime.block_on(compare::print(&context, &arguments.prefix));
+    }
     println!("| Case | Figure | Value | Target | Holds |\n|---|---|---|---|---|");
     let fits = |case: &&Case| {
         case.name.starts_with(&arguments.prefix) && (case.on_real || context.kind != Kind::Real)

@@ -16,32 +16,13 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Each figure is the median of its own.
+    /// The row of these samples.
     pub(crate) fn medians(
         (case, evaluator): (&'static str, Evaluator),
         cycle: u32,
         samples: &[Sample],
     ) -> Self {
-        let median = |of: fn(&Sample) -> u64| {
-            let mut figures: Vec<u64> = samples.iter().map(of).collect();
-            figures.sort_unstable();
-            figures[figures.len() / 2]
-        };
-        let medians = Sample {
-            n_nodes: median(|sample| sample.n_nodes),
-            n_pending: median(|sample| sample.n_pending),
-            n_running: median(|sample| sample.n_running),
-            n_decisions: median(|sample| sample.n_decisions),
-            wall_nanos: median(|sample| sample.wall_nanos),
-            cpu_nanos: median(|sample| sample.cpu_nanos),
-            evict_nanos: median(|sample| sample.evict_nanos),
-            search_nanos: median(|sample| sample.search_nanos),
-            n_faults: median(|sample| sample.n_faults),
-            alloc_count: median(|sample| sample.alloc_count),
-            alloc_bytes: median(|sample| sample.alloc_bytes),
-            peak_rss_kib: median(|sample| sample.peak_rss_kib),
-        };
-        Self { case, evaluator, cycle, n_starts: samples.len(), medians }
+        Self { case, evaluator, cycle, n_starts: samples.len(), medians: medians(samples) }
     }
 
     /// Column heads and values, in the order of the columns.
@@ -78,6 +59,29 @@ impl Row {
         };
         let members: Vec<String> = self.columns().into_iter().enumerate().map(member).collect();
         format!("{{{}}}", members.join(","))
+    }
+}
+
+/// Each figure is the median of its own.
+pub(crate) fn medians(samples: &[Sample]) -> Sample {
+    let median = |of: fn(&Sample) -> u64| {
+        let mut figures: Vec<u64> = samples.iter().map(of).collect();
+        figures.sort_unstable();
+        figures[figures.len() / 2]
+    };
+    Sample {
+        n_nodes: median(|sample| sample.n_nodes),
+        n_pending: median(|sample| sample.n_pending),
+        n_running: median(|sample| sample.n_running),
+        n_decisions: median(|sample| sample.n_decisions),
+        wall_nanos: median(|sample| sample.wall_nanos),
+        cpu_nanos: median(|sample| sample.cpu_nanos),
+        evict_nanos: median(|sample| sample.evict_nanos),
+        search_nanos: median(|sample| sample.search_nanos),
+        n_faults: median(|sample| sample.n_faults),
+        alloc_count: median(|sample| sample.alloc_count),
+        alloc_bytes: median(|sample| sample.alloc_bytes),
+        peak_rss_kib: median(|sample| sample.peak_rss_kib),
     }
 }
 
