@@ -56,6 +56,11 @@ fn daemon() -> Command {
     command("vc-scheduler")
         .override_usage(usage)
         .before_help(format!("Commands, without one it schedules:\n{list}"))
+        .after_help(
+            "Examples, in the folder of the project:\n  \
+             vc-scheduler check config/volcano-scheduler.conf\n  \
+             vc-scheduler --kubeconfig ~/.kube/config --scheduler-conf config/volcano-scheduler.conf &",
+        )
 }
 
 /// The flags that `check` reads; it accepts the others, so that a Deployment's arguments can be used.
@@ -71,7 +76,12 @@ fn check(args: Vec<OsString>) -> Result<Flags, clap::Error> {
             let is_read = OF_CHECK.contains(&arg.get_id().as_str());
             arg.hide(!is_read)
         })
-        .override_usage("vc-scheduler check FILE\n       vc-scheduler check --scheduler-conf FILE");
+        .override_usage("vc-scheduler check FILE\n       vc-scheduler check --scheduler-conf FILE")
+        .after_help(
+            "Examples, in the folder of the project:\n  \
+             vc-scheduler check config/volcano-scheduler.conf\n  \
+             vc-scheduler check --scheduler-conf examples/queues/scheduler.conf",
+        );
     let (mut flags, words) = Flags::parse_with(shown.clone(), args)?;
     match &words[..] {
         [] => Ok(flags),

@@ -12,6 +12,25 @@ pub(crate) enum Mark {
     NotRun(String),
     /// `<!-- file: name -->`: the block is the content of that file.
     File(String),
+    /// `<!-- checked: ... -->`: each line below a command is a line of its output.
+    Checked,
+}
+
+/// A command of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageCommand {
+    pub(crate) text: String,
+    /// The lines below it: what it prints, or a part of that.
+    pub(crate) shown: Vec<String>,
+}
+
+impl PageCommand {
+    /// The first line that is shown and is not part of the output.
+    pub(crate) fn missing_in<'a>(&'a self, output: &str) -> Option<&'a str> {
+        let is_part = |line: &str| output.lines().any(|printed| printed.trim() == line);
+        let lines = self.shown.iter().map(|line| line.trim());
+        lines.filter(|line| !line.is_empty() && *line != "...").find(|line| !is_part(line))
+    }
 }
 
 /// A block between fences.
@@ -21,7 +40,7 @@ pub(crate) struct Block {
     pub(crate) line: usize,
     pub(crate) mark: Mark,
     pub(crate) text: String,
-    pub(crate) commands: Vec<String>,
+    pub(crate) commands: Vec<PageCommand>,
 }
 
 impl Block {
@@ -34,8 +53,11 @@ impl Block {
     }
 }
 
-/// The blocks of a page. Notes of a chart are one block of their own.
+/// The blocks of a page. The notes of a chart and the help of a program are one block each.
 pub(crate) fn blocks(page: &str, text: &str) -> Vec<Block> {
+    if page.ends_with("--help") {
+        return vec![examples(text)];
+    }
     if page.ends_with("NOTES.txt") {
         return vec![notes(text)];
     }
@@ -62,37 +84,47 @@ fn mark_of(line: &str) -> Mark {
     match comment.and_then(|comment| comment.split_once(": ")) {
         Some(("not run", why)) => Mark::NotRun(why.to_owned()),
         Some(("file", name)) => Mark::File(name.to_owned()),
+        Some(("checked", _)) => Mark::Checked,
         _ => Mark::None,
     }
 }
 
 /// Commands stand behind a `$`, or are all lines of a block that begins with one.
-fn commands(lines: &[&str]) -> Vec<String> {
+fn commands(lines: &[&str]) -> Vec<PageCommand> {
     let has_prompts = lines.iter().any(|line| line.starts_with("$ "));
     let first = lines.iter().find(|line| !line.starts_with('#'));
     let begins = first.is_some_and(|line| is_command(line) && !is_synopsis(line));
     if !has_prompts && !begins {
         return Vec::new();
     }
-    let mut commands: Vec<String> = Vec::new();
+    let mut commands: Vec<PageCommand> = Vec::new();
     let mut goes_on = false;
     for line in lines {
         let own = if has_prompts { line.strip_prefix("$ ") } else { Some(*line) };
         let part = match own {
             _ if goes_on => line.trim(),
             Some(command) => command,
-            None => continue,
+            None => {
+                if let Some(last) = commands.last_mut() {
+                    last.shown.push((*line).to_owned());
+                }
+                continue;
+            }
         };
         let is_comment = !goes_on && (part.starts_with('#') || part.is_empty());
         let text = part.strip_suffix('\\').unwrap_or(part).trim_end();
         match commands.last_mut() {
             _ if is_comment => {}
-            Some(last) if goes_on => *last = format!("{last} {text}"),
-            _ => commands.push(text.to_owned()),
+            Some(last) if goes_on => last.text = format!("{} {text}", last.text),
+            _ => commands.push(command(text)),
         }
         goes_on = part.ends_with('\\');
     }
     commands
+}
+
+fn command(text: &str) -> PageCommand {
+    PageCommand { text: text.to_owned(), shown: Vec::new() }
 }
 
 fn is_command(line: &str) -> bool {
@@ -113,7 +145,15 @@ fn notes(text: &str) -> Block {
         let is_placeholder = |word: &str| word.chars().all(|letter| letter.is_ascii_uppercase());
         is_command(line) && !line.contains("{{") && !line.split(' ').any(is_placeholder)
     };
-    let commands = lines.filter(is_whole).map(str::to_owned).collect();
+    let commands = lines.filter(is_whole).map(command).collect();
+    Block { line: 1, mark: Mark::None, text: text.to_owned(), commands }
+}
+
+/// The lines of a help below `Examples`, which end with the first one that is not indented.
+fn examples(text: &str) -> Block {
+    let lines = text.lines().skip_while(|line| !line.starts_with("Examples"));
+    let lines = lines.skip(1).map_while(|line| line.strip_prefix("  "));
+    let commands = lines.map(command).collect();
     Block { line: 1, mark: Mark::None, text: text.to_owned(), commands }
 }
 
@@ -126,7 +166,7 @@ pub(crate) fn all_commands(page: &str, text: &str) -> Vec<(usize, String)> {
         if is_command(first) && is_synopsis(first) {
             found.push((block.line, block.text.split_whitespace().collect::<Vec<_>>().join(" ")));
         }
-        found.extend(block.commands.into_iter().map(|command| (block.line, command)));
+        found.extend(block.commands.into_iter().map(|command| (block.line, command.text)));
     }
     for (line, paragraph) in paragraphs(text) {
         let codes = paragraph.split('`').skip(1).step_by(2);
@@ -191,8 +231,8 @@ no command
 ```
 ";
     let blocks = blocks("page.md", page);
-    let commands: Vec<Vec<&str>> =
-        blocks.iter().map(|block| block.commands.iter().map(String::as_str).collect()).collect();
+    let texts = |block: &Block| block.commands.iter().map(|it| it.text.clone()).collect();
+    let commands: Vec<Vec<String>> = blocks.iter().map(texts).collect();
     let expected: [&[&str]; 6] = [
         &["vcsim run a.yaml", "vcsim test b"],
         &["kubectl get x", "helm list"],
@@ -202,6 +242,7 @@ no command
         &[],
     ];
     assert_eq!(commands, expected);
+    assert_eq!(blocks[0].commands[0].shown, ["BOUND"]);
     assert_eq!(blocks[1].mark, Mark::NotRun("it needs a cluster".to_owned()));
     assert_eq!(blocks[2].file(), Some(("a.yaml", "kind: A\n")));
     assert_eq!(blocks[4].mark, Mark::None);
@@ -210,4 +251,22 @@ no command
     assert!(all.contains(&"vcsim run --strict x".to_owned()), "{all:?}");
     assert!(all.contains(&"make test".to_owned()), "{all:?}");
     assert!(all.contains(&"vcsim run [--strict] PATH...".to_owned()), "{all:?}");
+}
+
+#[test]
+fn examples_of_a_help() {
+    let help = "Usage: vcsim run\n\nExamples, in the folder of the project:\n  vcsim run a\n  vcsim run b\n\nMore";
+    let blocks = blocks("vcsim run --help", help);
+    let commands: Vec<&str> = blocks[0].commands.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(commands, ["vcsim run a", "vcsim run b"]);
+}
+
+#[test]
+fn a_line_that_is_not_printed_is_found() {
+    let page = "<!-- checked: the last line -->\n```\n$ vcsim run a\n  1 bound\n...\n\n2 bound\n```\n";
+    let blocks = blocks("page.md", page);
+    assert_eq!(blocks[0].mark, Mark::Checked);
+    let command = &blocks[0].commands[0];
+    assert_eq!(command.missing_in("1 bound  \nother\n2 bound"), None);
+    assert_eq!(command.missing_in("1 bound\n12 bound"), Some("2 bound"));
 }

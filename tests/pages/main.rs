@@ -1,6 +1,7 @@
-//! Every command of the pages in the root folder and in docs/ and of the chart's notes, run as it is
+//! Every command of the pages, of the chart's notes and of the examples in `--help`, run as it is
 //! written, in the order of its page, against the embedded API server. Ports and `/tmp` are
-//! replaced, nothing else. A command that cannot run here has the reason in a comment before its block:
+//! replaced, nothing else. Below `<!-- checked: what -->` each line that a page shows under a command
+//! is a line of its output. A command that cannot run here has the reason in a comment before its block:
 //! `<!-- not run: why -->`. Where `kubectl` is not installed, blocks with it are named and left out.
 
 // Helpers of tests are tests.
@@ -23,20 +24,43 @@ fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Name and text of every page, in the order in which somebody reads them.
+/// Folders with pages.
+const FOLDERS: &[&str] =
+    &[".", "docs", "examples", "deploy/chart", "tests/apiserver", "tests/scenarios"];
+
+/// Programs and their subcommands; the help of each is a page.
+const HELPS: &[&[&str]] = &[
+    &["vcsim", "run"],
+    &["vcsim", "test"],
+    &["vcsim", "serve"],
+    &["vcsim", "load"],
+    &["vcsim", "demo"],
+    &["vc-scheduler", "check"],
+    &["vc-scheduler"],
+];
+
+/// Name and text of every page.
 fn pages() -> Vec<(String, String)> {
-    let docs = std::fs::read_dir(project().join("docs")).unwrap();
-    let mut names: Vec<String> = docs
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".md"))
-        .map(|name| format!("docs/{name}"))
-        .collect();
-    names.sort();
-    let of_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned);
-    names.splice(0..0, of_root);
+    let mut names: Vec<String> = FOLDERS.iter().flat_map(|folder| pages_in(folder)).collect();
     names.push("deploy/chart/templates/NOTES.txt".to_owned());
-    let text = |name: &String| std::fs::read_to_string(project().join(name)).unwrap();
-    names.iter().map(|name| (name.clone(), text(name))).collect()
+    let text = |name: String| (name.clone(), std::fs::read_to_string(project().join(name)).unwrap());
+    names.into_iter().map(text).chain(HELPS.iter().map(|words| help(words))).collect()
+}
+
+fn pages_in(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(project().join(folder)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let path = |name: String| format!("{folder}/{name}").trim_start_matches("./").to_owned();
+    let mut pages: Vec<String> = names.filter(|name| name.ends_with(".md")).map(path).collect();
+    pages.sort();
+    pages
+}
+
+/// What a program says of itself.
+fn help(words: &[&str]) -> (String, String) {
+    let mut program = std::process::Command::new(shell::program(words[0]));
+    let output = program.args(&words[1..]).arg("--help").output().unwrap();
+    (format!("{} --help", words.join(" ")), String::from_utf8(output.stdout).unwrap())
 }
 
 fn has_kubectl() -> bool {
@@ -61,14 +85,23 @@ async fn every_command_runs_as_it_is_written() {
             if matches!(block.mark, Mark::NotRun(_)) {
                 continue;
             }
-            if !has_kubectl && block.commands.iter().any(|command| command.contains("kubectl")) {
+            if !has_kubectl && block.commands.iter().any(|it| it.text.contains("kubectl")) {
                 eprintln!("{page}:{}: not run: kubectl is not installed", block.line);
                 continue;
             }
             for command in &block.commands {
                 n_run += 1;
-                if let Err(problem) = reader.run(command).await {
-                    faults.push(format!("{page}:{}: {command}\n  {problem}", block.line));
+                let is_checked = block.mark == Mark::Checked;
+                let missing = |output: &String| {
+                    let line = command.missing_in(output).filter(|_| is_checked)?;
+                    Some(format!("it does not print: {line}\n{output}"))
+                };
+                let problem = match reader.run(&command.text).await {
+                    Ok(output) => missing(&output),
+                    Err(problem) => Some(problem),
+                };
+                if let Some(problem) = problem {
+                    faults.push(format!("{page}:{}: {}\n  {problem}", block.line, command.text));
                 }
             }
         }
@@ -89,4 +122,32 @@ fn every_flag_and_target_that_a_page_names_is_there() {
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// The examples that a reader may start from, each named as it stands in commands.
+fn examples(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => examples(&path, found),
+            false => found.push(path.strip_prefix(project()).unwrap().display().to_string()),
+        }
+    }
+}
+
+#[test]
+fn every_example_is_used_by_a_command_that_runs() {
+    let mut files = Vec::new();
+    examples(&project().join("examples"), &mut files);
+    let pages = pages();
+    let blocks = pages.iter().flat_map(|(name, text)| extract::blocks(name, text));
+    let runs = blocks.filter(|block| !matches!(block.mark, Mark::NotRun(_)));
+    let commands: Vec<String> =
+        runs.flat_map(|block| block.commands).map(|command| command.text).collect();
+    let words: Vec<&str> = commands.iter().flat_map(|command| command.split(' ')).collect();
+    // A command that names a folder uses all of it.
+    let is_used = |file: &str| words.iter().any(|word| Path::new(file).starts_with(word));
+    for file in files.iter().filter(|file| !file.ends_with(".md")) {
+        assert!(is_used(file), "no command uses {file}");
+    }
 }

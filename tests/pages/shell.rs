@@ -87,25 +87,30 @@ impl<'a> Reader<'a> {
         shared: &'a Shared,
         files: impl Iterator<Item = (&'f str, &'f str)>,
     ) -> Self {
-        let folder = folder.join(page.replace(['/', '.'], "-"));
+        let folder = folder.join(page.replace(['/', '.', ' '], "-"));
         std::fs::create_dir_all(folder.join("tmp")).unwrap();
         std::fs::create_dir_all(folder.join("target/release")).unwrap();
         for name in ["vcsim", "vc-scheduler"] {
             symlink(program(name), folder.join("target/release").join(name)).unwrap();
         }
-        for name in ["config", "deploy", "docs", "tests"] {
+        for name in ["config", "deploy", "docs", "examples", "tests"] {
             symlink(project().join(name), folder.join(name)).unwrap();
         }
         std::fs::copy(project().join("tests/pages/my-job.yaml"), folder.join("my-job.yaml"))
             .unwrap();
+        std::fs::create_dir_all(folder.join(".kube")).unwrap();
+        std::fs::copy(&shared.kubeconfig, folder.join(".kube/config")).unwrap();
         for (name, text) in files {
             std::fs::write(folder.join(name), text).unwrap();
         }
         Reader { folder, shared, ports: free_ports(), beside: Vec::new() }
     }
 
-    /// Runs a line; what ends with `&` goes on beside.
-    pub(crate) async fn run(&mut self, line: &str) -> Result<(), String> {
+    /// Runs a line, and returns what it prints; what ends with `&` goes on beside.
+    ///
+    /// # Errors
+    /// The command fails, hangs, or does not begin to listen.
+    pub(crate) async fn run(&mut self, line: &str) -> Result<String, String> {
         let (beside, last) = match line.strip_suffix(" &") {
             Some(beside) => (beside, None),
             None => line.rsplit_once(" & ").map_or(("", Some(line)), |(b, last)| (b, Some(last))),
@@ -115,7 +120,7 @@ impl<'a> Reader<'a> {
         }
         match last {
             Some(command) => self.finish(command).await,
-            None => Ok(()),
+            None => Ok(String::new()),
         }
     }
 
@@ -174,15 +179,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    async fn finish(&mut self, command: &str) -> Result<(), String> {
+    async fn finish(&mut self, command: &str) -> Result<String, String> {
         let output = timeout(HANG, self.shell(&self.here(command)).output()).await;
         let output = output.map_err(|_| "it does not end")?.map_err(|error| error.to_string())?;
+        let reported = [output.stdout, output.stderr].concat();
+        let reported = String::from_utf8_lossy(&reported).into_owned();
         match output.status.success() {
-            true => Ok(()),
-            false => {
-                let reported = [output.stdout, output.stderr].concat();
-                Err(format!("{}: {}", output.status, String::from_utf8_lossy(&reported).trim()))
-            }
+            true => Ok(reported),
+            false => Err(format!("{}: {}", output.status, reported.trim())),
         }
     }
 }

@@ -11,10 +11,16 @@ use vc_sim::load::{
 
 use super::{fail, print};
 
+const EXAMPLES: &str = "\
+Examples, in the folder of the project:
+  vcsim serve & vc-scheduler --master http://127.0.0.1:8001 --leader-elect=false &
+  vcsim load --server http://127.0.0.1:8001 --nodes 10 --gangs 20 --size 5";
+
 /// Create nodes and gangs on an API server and tell how fast they are bound.
 ///
 /// Exits with 1 when a pod is not bound in time.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
     /// Nodes of 64 CPUs to create first; with 0 those that are there are used.
     #[arg(long, value_name = "N", default_value_t = 100)]

@@ -12,8 +12,15 @@ use vc_text::{JsonEscaper, escape_lines};
 
 use super::{fail, print};
 
+const EXAMPLES: &str = "\
+Examples, in the folder of the project:
+  vcsim run examples/cluster.yaml examples/gang.yaml
+  vcsim run --until-settled --scheduler-conf examples/priority/scheduler.conf examples/cluster.yaml examples/priority
+  kubectl get -A -o yaml nodes,queues,podgroups,priorityclasses,pods | vcsim run - examples/gang.yaml";
+
 /// Schedule the objects of files and say where each pod goes, and why the others wait.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     /// Configuration of the scheduler; absent: that of the chart.
     #[arg(long, value_name = "FILE")]

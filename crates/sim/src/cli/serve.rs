@@ -12,8 +12,15 @@ use vc_sim::workload::Controllers;
 
 use super::{fail, print};
 
+const EXAMPLES: &str = "\
+Examples, in the folder of the project:
+  vcsim serve --nodes 10 --write-kubeconfig /tmp/kubeconfig &
+  vc-scheduler --master http://127.0.0.1:8001 --leader-elect=false &
+  kubectl --kubeconfig /tmp/kubeconfig apply -f examples/gang.yaml";
+
 /// Serve an embedded Kubernetes API with simulated nodes and kubelets.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Address to listen on; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]

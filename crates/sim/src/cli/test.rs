@@ -9,10 +9,16 @@ use vc_text::escape_lines;
 
 use super::print;
 
+const EXAMPLES: &str = "\
+Examples, in the folder of the project:
+  vcsim test examples/policies
+  vcsim test --filter product -o junit examples/policies";
+
 /// Run scenario files and compare what is decided with what they expect.
 ///
 /// Exits with 1 when one fails, with 2 when a file cannot be read or there is none.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct TestArgs {
     /// Only scenarios whose name contains this.
     #[arg(long, value_name = "TEXT")]

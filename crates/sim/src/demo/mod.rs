@@ -30,8 +30,14 @@ const FAST: f64 = 8.0;
 /// The exit code of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
+const EXAMPLES: &str = "\
+Examples:
+  vcsim demo
+  vcsim demo --fast --svg /tmp/demo.svg";
+
 /// Show an embedded cluster at work: vc-scheduler as a process, gangs in two queues.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct DemoArgs {
     /// Apply these manifests (a directory or a file) instead of the built-in ones. The annotation
     /// vcsim/apply-at of an object is the second at which it is applied, vcsim/run-seconds of a pod
