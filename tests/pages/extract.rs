@@ -255,7 +255,15 @@ no command
 
 #[test]
 fn examples_of_a_help() {
-    let help = "Usage: vcsim run\n\nExamples, in the folder of the project:\n  vcsim run a\n  vcsim run b\n\nMore";
+    let help = "\
+Usage: vcsim run
+
+Examples, in the folder of the project:
+  vcsim run a
+  vcsim run b
+
+More
+";
     let blocks = blocks("vcsim run --help", help);
     let commands: Vec<&str> = blocks[0].commands.iter().map(|it| it.text.as_str()).collect();
     assert_eq!(commands, ["vcsim run a", "vcsim run b"]);
@@ -263,7 +271,8 @@ fn examples_of_a_help() {
 
 #[test]
 fn a_line_that_is_not_printed_is_found() {
-    let page = "<!-- checked: the last line -->\n```\n$ vcsim run a\n  1 bound\n...\n\n2 bound\n```\n";
+    let page =
+        "<!-- checked: the last line -->\n```\n$ vcsim run a\n  1 bound\n...\n\n2 bound\n```\n";
     let blocks = blocks("page.md", page);
     assert_eq!(blocks[0].mark, Mark::Checked);
     let command = &blocks[0].commands[0];

@@ -1,8 +1,9 @@
 //! Every command of the pages, of the chart's notes and of the examples in `--help`, run as it is
 //! written, in the order of its page, against the embedded API server. Ports and `/tmp` are
-//! replaced, nothing else. Below `<!-- checked: what -->` each line that a page shows under a command
-//! is a line of its output. A command that cannot run here has the reason in a comment before its block:
-//! `<!-- not run: why -->`. Where `kubectl` is not installed, blocks with it are named and left out.
+//! replaced, nothing else. Below `<!-- checked: what -->` each line that a page shows under a
+//! command is a line of its output. A command that cannot run here has the reason in a comment before
+//! its block: `<!-- not run: why -->`. Where `kubectl` is not installed, blocks with it are named and
+//! left out.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
@@ -43,7 +44,8 @@ const HELPS: &[&[&str]] = &[
 fn pages() -> Vec<(String, String)> {
     let mut names: Vec<String> = FOLDERS.iter().flat_map(|folder| pages_in(folder)).collect();
     names.push("deploy/chart/templates/NOTES.txt".to_owned());
-    let text = |name: String| (name.clone(), std::fs::read_to_string(project().join(name)).unwrap());
+    let text =
+        |name: String| (name.clone(), std::fs::read_to_string(project().join(name)).unwrap());
     names.into_iter().map(text).chain(HELPS.iter().map(|words| help(words))).collect()
 }
 

@@ -1,5 +1,5 @@
-//! Links between pages and to files, with their anchors; and the rows of the comparison with Volcano,
-//! which are the same wherever they stand.
+//! Links between pages and to files, with their anchors; and the rows of the comparison with
+//! Volcano, which are the same wherever they stand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -73,7 +73,16 @@ fn every_link_between_pages_leads_somewhere() {
 
 #[test]
 fn headings_in_code_are_none_and_equal_ones_are_counted() {
-    let page = "# One `a_b`, two\n```\n# comment\n[no](link.md)\n```\n## C-1: x\n## C-1: x\n[a](b.md#c) [d](#e)\n";
+    let page = "\
+# One `a_b`, two
+```
+# comment
+[no](link.md)
+```
+## C-1: x
+## C-1: x
+[a](b.md#c) [d](#e)
+";
     let wanted = ["c-1-x", "c-1-x-1", "one-a_b-two"];
     assert_eq!(anchors(page), wanted.map(str::to_owned).into());
     assert_eq!(links(page), ["b.md#c", "#e"]);

@@ -118,7 +118,9 @@ fn text(x: f64, y: f64, style: Style, run: &str) -> String {
     let (y, color) = (y + CELL.1 - 5.0, color(style));
     let weight = if style == Style::Bold { " font-weight=\"bold\"" } else { "" };
     let word = word.replace('&', "&amp;").replace('<', "&lt;").replace(' ', "\u{a0}");
-    format!("<text x=\"{x}\" y=\"{y}\" textLength=\"{width}\" fill=\"{color}\"{weight}>{word}</text>")
+    format!(
+        "<text x=\"{x}\" y=\"{y}\" textLength=\"{width}\" fill=\"{color}\"{weight}>{word}</text>"
+    )
 }
 
 fn pixels(cells: usize, size: f64) -> f64 {
