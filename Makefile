@@ -4,8 +4,7 @@ export GO ?= go
 IMAGE ?= vc-scheduler:dev
 
 .PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
-.PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast bench bench-wire bench-apiserver
-.PHONY: bench-compare lint docs image
+.PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
 
 demo:
 	$(CARGO) build --release --locked
@@ -92,6 +91,7 @@ bench-wire:
 
 # Our column of the comparison with Volcano in README.md and docs/performance.md: exactly its cases.
 # CASE=preempt/100 measures only the rows that have a case of that name.
+.PHONY: bench-compare
 bench-compare: apiserver
 	$(CARGO) bench --locked --bench cycle -- $(CASE) --compare
 	$(CARGO) bench --locked --bench wire -- $(CASE) --compare --apiserver
@@ -109,9 +109,9 @@ docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --lib document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-telemetry
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-engine --test writing_a_plugin
+	$(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) build --locked
 	target/debug/vcsim demo --plain --svg docs/demo.svg
-	$(CARGO) doc --workspace --no-deps --locked
 
 # What `--version` says of its origin: the commit, `-dirty` with changes, `unknown` without git.
 image:
