@@ -39,6 +39,8 @@ pub(crate) struct Block {
     /// Of its first line of text, from 1.
     pub(crate) line: usize,
     pub(crate) mark: Mark,
+    /// The language behind the fence; commands have none.
+    pub(crate) language: String,
     pub(crate) text: String,
     pub(crate) commands: Vec<PageCommand>,
 }
@@ -71,7 +73,8 @@ pub(crate) fn blocks(page: &str, text: &str) -> Vec<Block> {
             let commands = if info.is_empty() { commands(&inner) } else { Vec::new() };
             let mark = std::mem::replace(&mut mark, Mark::None);
             let text = inner.join("\n") + "\n";
-            blocks.push(Block { line: number + 1, mark, text, commands });
+            let language = info.trim().to_owned();
+            blocks.push(Block { line: number + 1, mark, language, text, commands });
         } else if !line.trim().is_empty() {
             mark = mark_of(line.trim());
         }
@@ -138,23 +141,27 @@ fn is_synopsis(line: &str) -> bool {
     line.contains(" [-") || line.contains("...") || line.contains(" | --")
 }
 
-/// The lines of a chart's notes that are commands for everybody: no template, no placeholder.
+/// The lines of a chart's notes that are commands for everybody: no template, no placeholder. A
+/// command with a template names the Deployment of a release, which the embedded server has not.
 fn notes(text: &str) -> Block {
     let lines = text.lines().filter_map(|line| line.strip_prefix("  "));
     let is_whole = |line: &&str| {
         let is_placeholder = |word: &str| word.chars().all(|letter| letter.is_ascii_uppercase());
         is_command(line) && !line.contains("{{") && !line.split(' ').any(is_placeholder)
     };
-    let commands = lines.filter(is_whole).map(command).collect();
-    Block { line: 1, mark: Mark::None, text: text.to_owned(), commands }
+    program_text(text, lines.filter(is_whole).map(command).collect())
 }
 
 /// The lines of a help below `Examples`, which end with the first one that is not indented.
 fn examples(text: &str) -> Block {
     let lines = text.lines().skip_while(|line| !line.starts_with("Examples"));
     let lines = lines.skip(1).map_while(|line| line.strip_prefix("  "));
-    let commands = lines.map(command).collect();
-    Block { line: 1, mark: Mark::None, text: text.to_owned(), commands }
+    program_text(text, lines.map(command).collect())
+}
+
+/// A text that is no page, as one block.
+fn program_text(text: &str, commands: Vec<PageCommand>) -> Block {
+    Block { line: 1, mark: Mark::None, language: String::new(), text: text.to_owned(), commands }
 }
 
 /// Every command with its line: those of blocks, whether they run or not, forms of commands, and what

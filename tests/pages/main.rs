@@ -126,6 +126,16 @@ fn every_flag_and_target_that_a_page_names_is_there() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
+#[test]
+fn no_command_hides_behind_the_name_of_a_shell() {
+    for (page, text) in pages() {
+        for block in extract::blocks(&page, &text) {
+            let is_shell = ["sh", "bash", "shell", "console"].contains(&block.language.as_str());
+            assert!(!is_shell, "{page}:{}: write ``` alone, so that it runs", block.line);
+        }
+    }
+}
+
 /// The examples that a reader may start from, each named as it stands in commands.
 fn examples(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
